@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from tiepoint.formats.hpatches.patch_strip import write_strip
-from tiepoint.run.context import Recipe, RunContext
+from tiepoint.run.context import ContextRecipe, RunContext
 from tiepoint.run.executors.dask_executor import DaskExecutor
 from tiepoint.run.executors.dask_worker import ALWAYS
 
@@ -52,7 +52,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         data, root = made_data(Path(folder) / "data"), Path(folder) / "store"
         root.mkdir()
-        recipe = Recipe("hpatches/matching", str(data), {}, "pixels", {}, str(root), 1)
+        recipe = ContextRecipe("hpatches/matching", str(data), {}, "pixels", {}, str(root), 1)
         started = time.perf_counter()
         said: list[str] = []
         with DaskExecutor.open(f"local:{options.workers}", root, ALWAYS, say=said.append) as executor:

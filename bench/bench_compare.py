@@ -16,7 +16,7 @@ import numpy as np
 from scipy import stats
 
 from tiepoint.core.scores import PooledBins, SceneValues
-from tiepoint.report.compare.methods import compare
+from tiepoint.report.compare.methods import compare_methods
 from tiepoint.stats.intervals import pooled_interval, scene_interval
 
 SCENES = [f"i_{k:03d}" for k in range(57)] + [f"v_{k:03d}" for k in range(59)]
@@ -60,7 +60,7 @@ def from_records(values: np.ndarray, scene: np.ndarray, cell: np.ndarray) -> obj
         total = np.bincount(code, weights=row, minlength=6 * len(SCENES)).reshape(6, -1)
         cells = np.where(count > 0, total / np.maximum(count, 1), np.nan)
         tables[f"m{m}"] = SceneValues(tuple(SCENES), tuple(KINDS), cells)
-    return compare(tables)
+    return compare_methods(tables)
 
 
 def pooled_bins() -> PooledBins:
@@ -76,10 +76,12 @@ def pooled_bins() -> PooledBins:
 def main() -> None:
     print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, NumPy {np.__version__}")
     tables = image_tables(23)
-    measure("compare 23 methods x 116 scenes x 15 images, all pairs", lambda: compare(tables), limit_s=2)
-    measure("  the same against a baseline", lambda: compare(tables, baseline="m00"), limit_s=2)
+    measure(
+        "compare 23 methods x 116 scenes x 15 images, all pairs", lambda: compare_methods(tables), limit_s=2
+    )
+    measure("  the same against a baseline", lambda: compare_methods(tables, baseline="m00"), limit_s=2)
     hundred = image_tables(100)
-    measure("compare 100 methods (4950 pairs)", lambda: compare(hundred), repeats=1)
+    measure("compare 100 methods (4950 pairs)", lambda: compare_methods(hundred), repeats=1)
 
     rng = np.random.default_rng(2)
     scene = np.sort(rng.integers(0, 116, 100_000))

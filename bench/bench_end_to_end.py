@@ -42,14 +42,14 @@ from tiepoint.core.hashing import hash_json
 from tiepoint.datasets.hpatches.layout import STANDARD_IMAGES
 from tiepoint.datasets.hpatches.pack import pack_dataset
 from tiepoint.formats.hpatches.patch_strip import read_strip, write_strip
-from tiepoint.kernels import bring, get_device, set_device
+from tiepoint.kernels import get_device, set_device, upload_ahead
 from tiepoint.kernels.torch_backend.row_cache import clear_cache
 from tiepoint.methods.resolve import resolve
-from tiepoint.run.context import Recipe, RecordWriters
+from tiepoint.run.context import ContextRecipe, RecordWriters
 from tiepoint.run.engine import UNITS_IN_FLIGHT_ON_GPU, RunSession, make_context
 from tiepoint.run.feature_pipeline import make_features
 from tiepoint.run.machine import cores, machine
-from tiepoint.run.preparation import RunRequest, prepare
+from tiepoint.run.preparation import RunRequest, prepare_run
 from tiepoint.store.atomic_files import atomic_file
 from tiepoint.store.feature_cache import FeatureCache
 from tiepoint.store.record_files import RecordStore
@@ -168,7 +168,7 @@ def stage(data: Path, spec: str, method: Any, device: str, store: Path) -> tuple
     """Seconds to open and hash, seconds to describe and write, share of a GPU, the context."""
     hashing._memo.clear()
     shutil.rmtree(store, ignore_errors=True)
-    recipe = Recipe("hpatches/matching", str(data), {}, "meanstd", {}, str(store), 1)
+    recipe = ContextRecipe("hpatches/matching", str(data), {}, "meanstd", {}, str(store), 1)
 
     def opened() -> Any:
         from dataclasses import replace
@@ -298,7 +298,7 @@ def to_records(opened: Any, cache: FeatureCache, folder: Path) -> None:
     features = features_of(cache)
     keys = [item.key for item in opened.items] if get_device().startswith("cuda") else []
     for i in range(0, len(keys), 256):
-        bring([features.arrays(key)["values"] for key in keys[i : i + 256]])
+        upload_ahead([features.arrays(key)["values"] for key in keys[i : i + 256]])
     at_once = UNITS_IN_FLIGHT_ON_GPU if get_device() != "cpu" and opened.thread_safe_compare else 1
     with (
         RecordWriters(RecordStore(folder / str(time.time_ns()))) as writers,
@@ -345,7 +345,7 @@ def command_part(folder: Path, given: argparse.Namespace) -> None:
     with Store.open(root) as store, RunSession(root) as shared:
         for name in V2:
             request = RunRequest(spec, f"hpatches/{name}", place / "lengths.json", (), options, chosen)
-            context = make_context(prepare(request, root), store, shared)
+            context = make_context(prepare_run(request, root), store, shared)
             for item, key in context.feature_keys.items():
                 link = context.features.folder(key)
                 link.parent.mkdir(parents=True, exist_ok=True)

@@ -21,9 +21,9 @@ import pandas as pd
 
 from tiepoint.formats.file_io import write_bytes
 from tiepoint.formats.hpatches.descriptor_table import read_descriptors, write_descriptors
-from tiepoint.formats.hpatches.task_csv import PairTable, pairs_csv_chunks, read_pairs_csv
+from tiepoint.formats.hpatches.task_csv import VerificationPairs, pairs_csv_chunks, read_pairs_csv
 from tiepoint.formats.hpatches_v1.classification_results import read_distances, write_classification_results
-from tiepoint.formats.hpatches_v1.pairs import PairList, read_pairs, write_pairs
+from tiepoint.formats.hpatches_v1.pairs import PatchPairs, read_patch_pairs, write_patch_pairs
 
 PEAK = """
 import re
@@ -94,16 +94,16 @@ def identifiers(folder: Path) -> None:
     images = tuple(f"v_sequence{s}.e{k}" for s in range(40) for k in range(1, 6))
     image = [rng.integers(0, len(images), n).astype(np.int32) for _ in range(2)]
     index = [rng.integers(0, 2000, n) for _ in range(2)]
-    write_pairs(folder / "x.pairs", PairList(images, image[0], index[0], image[1], index[1]))
+    write_patch_pairs(folder / "x.pairs", PatchPairs(images, image[0], index[0], image[1], index[1]))
     ours, theirs = median_s(
-        lambda: read_pairs(folder / "x.pairs"), lambda: pd.read_csv(folder / "x.pairs", header=None)
+        lambda: read_patch_pairs(folder / "x.pairs"), lambda: pd.read_csv(folder / "x.pairs", header=None)
     )
     print(f".pairs, {n} rows: {ours:.2f} s (pandas, as strings only: {theirs:.2f} s)")
     write_classification_results(folder / "x.results", rng.random(n))
     (ours,) = median_s(lambda: read_distances(folder / "x.results", n))
     print(f".results, {n} rows: {ours:.2f} s")
     columns = [rng.integers(0, top, 10**6).astype(np.int32) for top in (40, 5, 2000, 40, 5, 2000)]
-    table = PairTable(tuple(f"v_sequence{s}" for s in range(40)), *columns)
+    table = VerificationPairs(tuple(f"v_sequence{s}" for s in range(40)), *columns)
     path = folder / "verif.csv"
     write, ours, theirs = median_s(
         lambda: write_bytes(path, pairs_csv_chunks(table)),

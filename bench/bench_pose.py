@@ -103,14 +103,14 @@ def calls_s(root: Path, sample: int) -> float:
 def scoring_s(root: Path) -> dict[str, float]:
     """Seconds to read the records of a protocol and to score them."""
     import tiepoint as tp
-    from tiepoint.report.runs.lazy_records import records_of
+    from tiepoint.report.runs.lazy_records import scored_records
     from tiepoint.tasks.pose.task import TASK
 
     (run,) = tp.load(store=root / "store")
     found = {}
     for protocol in ("exact", "loftr", "zeb"):
         start = time.perf_counter()
-        records = records_of(run, TASK, protocol)
+        records = scored_records(run, TASK, protocol)
         read = time.perf_counter()
         TASK.score(records, protocol)
         found[f"read, {protocol}"] = read - start

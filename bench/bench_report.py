@@ -21,7 +21,7 @@ import numpy as np
 from tiepoint.core.hashing import hash_json
 from tiepoint.core.records import Records
 from tiepoint.report.compare.runs import compare_runs
-from tiepoint.report.html_page import render
+from tiepoint.report.html_page import render_page
 from tiepoint.report.runs.selection import runs_of
 from tiepoint.run.engine import load_task
 from tiepoint.run.finish import finish_run
@@ -145,8 +145,8 @@ def main(folder: Path) -> None:
         str(root),
     ]
     timed("tiepoint compare, start-up included", lambda: subprocess.run(command, capture_output=True), 20)
-    first = timed("report of 23 runs", lambda: render(runs, title="bench"), 30)
-    second = timed("the same again", lambda: render(runs, title="bench"), 30)
+    first = timed("report of 23 runs", lambda: render_page(runs, title="bench"), 30)
+    second = timed("the same again", lambda: render_page(runs, title="bench"), 30)
     print(f"{len(first.encode()) / 1e6:.2f} MB (goal 10), the same bytes: {first == second}")
 
 

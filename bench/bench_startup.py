@@ -98,11 +98,11 @@ def _chunk(name: bytes, data: bytes) -> bytes:
 def make_features(data: Path, where: Path) -> None:
     """Descriptors of every image under the keys that the method has for it."""
     from tiepoint.run.engine import RunSession, make_context
-    from tiepoint.run.preparation import RunRequest, prepare
+    from tiepoint.run.preparation import RunRequest, prepare_run
     from tiepoint.store.store import Store
 
     with Store.open(where) as store, RunSession(store.root) as shared:
-        context = make_context(prepare(RunRequest(METHOD, TASKS[1], data), store.root), store, shared)
+        context = make_context(prepare_run(RunRequest(METHOD, TASKS[1], data), store.root), store, shared)
         base: dict[str, np.ndarray] = {}
 
         def put(item: tuple[int, str]) -> None:
@@ -207,7 +207,7 @@ def intervals(where: Path, task: str) -> tuple[str, float, int]:
     import scipy.special  # noqa: F401  # imported before the clock runs
 
     from tiepoint.run.preparation import load_task
-    from tiepoint.run.scoring import rows_of
+    from tiepoint.run.scoring import score_rows_with_intervals
     from tiepoint.store.run_queries import load_runs
     from tiepoint.store.store import Store
 
@@ -216,7 +216,7 @@ def intervals(where: Path, task: str) -> tuple[str, float, int]:
         found = load_task(task)
         scores = found.score([store.records.get(k) for by in units.values() for k in by.values()], "exact")
     started = time.process_time()
-    rows_of(found, scores)
+    score_rows_with_intervals(found, scores)
     return task, time.process_time() - started, len(scores)
 
 

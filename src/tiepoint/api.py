@@ -182,7 +182,7 @@ def compare(
 
 def merge(runs: Sequence[Run]) -> Run:
     """One run from several of one method and task on different scenes; see `tiepoint.run.merge_parts`."""
-    from .run.merge_parts import merge as merge_runs
+    from .run.merge_parts import merge_runs
 
     return merge_runs(_runs(runs))
 

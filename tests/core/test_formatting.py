@@ -4,7 +4,7 @@ from __future__ import annotations
 import pytest
 
 from tiepoint.core.errors import InputError
-from tiepoint.core.formatting import path_part, shown
+from tiepoint.core.formatting import path_part, printable
 
 
 @pytest.mark.parametrize("name", ["v_bird", "a.b", "żółć", "漢字", "x" * 200, "what? 50%", "a b", "~", "-r"])
@@ -39,4 +39,4 @@ def test_names_that_may_leave_it_are_refused(name: str) -> None:
 
 
 def test_unseen_characters_are_spelled_out() -> None:
-    assert shown("a\x9b1m\u2028\ud800b") == "a\\x9b1m\\u2028\\ud800b"
+    assert printable("a\x9b1m\u2028\ud800b") == "a\\x9b1m\\u2028\\ud800b"

@@ -32,7 +32,7 @@ from tiepoint.formats.matches.detect_layout import detect_match_layout
 from tiepoint.formats.matches.glue_factory import GlueFactoryFiles
 from tiepoint.formats.matches.hloc import HlocFiles, feature_groups
 from tiepoint.formats.matches.native import read_matches
-from tiepoint.formats.matches.table import MatchTables, columns_of
+from tiepoint.formats.matches.table import MatchTables, header_columns
 from tiepoint.formats.npy import map_npy
 from tiepoint.formats.pickled_arrays import read_arrays
 from tiepoint.formats.safe_pickle import read_plain_pickle
@@ -356,7 +356,7 @@ READERS = [
     Reader("match folder", _match_folder, _read_match_folder, _ZIP),
     Reader("hloc", _hloc, _read_hloc, needs="h5py"),
     Reader("glue-factory", _glue_factory, lambda p: _read_source(GlueFactoryFiles(p)), needs="h5py"),
-    Reader("match parquet", _match_parquet, lambda p: [columns_of(p), _read_source(MatchTables([p]))]),
+    Reader("match parquet", _match_parquet, lambda p: [header_columns(p), _read_source(MatchTables([p]))]),
     Reader("pickle", _pickles, read_plain_pickle),
     Reader("pickled arrays", _array_pickles, read_arrays),
     Reader("loftr", _loftr, lambda p: _read_source(LoftrFiles(p))),

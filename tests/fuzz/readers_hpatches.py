@@ -20,7 +20,7 @@ from tiepoint.formats.hpatches_v1.definitions import (
 )
 from tiepoint.formats.hpatches_v1.matching import matching_truth
 from tiepoint.formats.hpatches_v1.matching_results import read_matching_results
-from tiepoint.formats.hpatches_v1.pairs import read_pairs
+from tiepoint.formats.hpatches_v1.pairs import read_patch_pairs
 from tiepoint.formats.hpatches_v1.retrieval import check_relevant, retrieval_truth
 from tiepoint.formats.hpatches_v1.retrieval_results import read_retrieval_results
 
@@ -133,7 +133,7 @@ def _read_task_csv(path: Path) -> object:
 
 
 READERS = [
-    Reader("pairs", _pairs, lambda p: read_pairs(p, _COUNTS)),
+    Reader("pairs", _pairs, lambda p: read_patch_pairs(p, _COUNTS)),
     Reader("classification", _classification, lambda p: load_classification(p / "c.benchmark", _COUNTS)),
     Reader("benchmark", _benchmarks, _read_benchmark),
     Reader("matching", _matching, _read_matching),

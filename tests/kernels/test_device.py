@@ -243,15 +243,15 @@ def test_rows_are_copied_from_their_addresses():
 
 
 def test_rows_are_brought_while_there_is_room(tmp_path, monkeypatch):
-    from tiepoint.kernels import bring
+    from tiepoint.kernels import upload_ahead
     from tiepoint.kernels.torch_backend import row_cache as torch_rows
 
     torch_rows.clear_cache()
     np.save(tmp_path / "a.npy", rows()[1])
     mapped = map_npy(tmp_path / "a.npy")
-    assert bring([mapped])
+    assert upload_ahead([mapped])
     assert len(torch_rows._kept) == 1
     monkeypatch.setattr(torch_rows, "HOST_CACHE_BYTES", mapped.nbytes)
-    assert not bring([mapped[1:]])
-    assert not compiled(lambda: bring([mapped]))
+    assert not upload_ahead([mapped[1:]])
+    assert not compiled(lambda: upload_ahead([mapped]))
     torch_rows.clear_cache()

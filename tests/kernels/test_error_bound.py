@@ -10,7 +10,7 @@ import pytest
 
 from tiepoint.kernels.error_bound import FLOAT32_UNIT, FLOAT64_UNIT, ambiguity_band
 from tiepoint.kernels.threads import ThreadTeam
-from tiepoint.kernels.tiles import Frame, Scores
+from tiepoint.kernels.tiles import FilterFrame, TileScores
 
 
 def gaps(scores, reference):
@@ -35,9 +35,9 @@ def gaps(scores, reference):
 def test_every_score_is_inside_its_band(oracle, case, dtype):
     queries, pool = case
     with ThreadTeam() as team:
-        scores = Scores(queries[:8], pool[:40], "l2", team)
+        scores = TileScores(queries[:8], pool[:40], "l2", team)
         if dtype == np.float64 and not scores.exact:
-            scores._enter(Frame(scores.frame.centre, scores.frame.scale, np.float64, exact=False))
+            scores._enter(FilterFrame(scores.frame.centre, scores.frame.scale, np.float64, exact=False))
         found = gaps(scores, oracle.matrix(scores.a, scores.b, "l2"))
     assert found
     assert all(gap <= error for gap, error in found)
@@ -62,10 +62,10 @@ def test_float64_is_far_narrower():
 def test_small_whole_numbers_need_no_reference():
     rng = np.random.default_rng(0)
     whole = rng.integers(0, 256, (30, 128)).astype(np.uint8)
-    assert Scores(whole, whole, "l2", ThreadTeam()).exact
-    assert not Scores(whole + 0.5, whole, "l2", ThreadTeam()).exact
+    assert TileScores(whole, whole, "l2", ThreadTeam()).exact
+    assert not TileScores(whole + 0.5, whole, "l2", ThreadTeam()).exact
     bright, dark = rng.integers(250, 256, (30, 300)).astype(np.uint8), np.zeros((1, 300), np.uint8)
-    assert not Scores(dark, bright, "l2", ThreadTeam()).exact
+    assert not TileScores(dark, bright, "l2", ThreadTeam()).exact
 
 
 def test_centring_takes_a_common_mean_out_of_the_band():
@@ -73,6 +73,6 @@ def test_centring_takes_a_common_mean_out_of_the_band():
     rows = rng.normal(size=(60, 16)).astype(np.float32)
     near, far = [], []
     for shift, out in ((0.0, near), (1000.0, far)):
-        scores = Scores(rows + np.float32(shift), rows + np.float32(shift), "l2", ThreadTeam())
+        scores = TileScores(rows + np.float32(shift), rows + np.float32(shift), "l2", ThreadTeam())
         scores.run(lambda tile, out=out: out.append(tile.error.max()) or 0, free=1e9)
     assert far[0] < 1.1 * near[0]

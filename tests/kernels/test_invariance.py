@@ -96,7 +96,7 @@ def test_hopeless_rows_move_the_filter_to_float64():
     pool = (rng.normal(size=(400, 12)) * 10.0 ** rng.integers(-6, 6, (400, 1))).astype(np.float32)
     from tiepoint.kernels.threads import ThreadTeam
 
-    scores = tiles.Scores(pool, pool, "l2", ThreadTeam())
+    scores = tiles.TileScores(pool, pool, "l2", ThreadTeam())
     assert scores.dtype == np.float32
     scores.run(lambda tile: tile.similarity.size, free=0.0)
     assert scores.dtype == np.float64

@@ -73,7 +73,7 @@ def test_names(folder, family, spec, name):
 
 def test_a_name_inherited_from_a_built_in_is_not_ones_own(folder):
     (folder / "sub.py").write_text(
-        "from tiepoint.methods.canaries import Constant\nclass Better(Constant): pass\n"
+        "from tiepoint.methods.canaries import ConstantPatches\nclass Better(ConstantPatches): pass\n"
     )
     method = resolve("sub.py:Better", family="patches")
     assert method.name == "Better"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from report_world import HOSTILE
 
-from tiepoint.report.html_page import render
+from tiepoint.report.html_page import render_page
 from tiepoint.run.result import Run
 
 TABLE = "#hpatches-v1-matching table.leaderboard"
@@ -23,7 +23,7 @@ FITS = "document.documentElement.scrollWidth <= innerWidth + 1"
 @pytest.fixture(scope="module")
 def report_file(report_runs: list[Run], tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "report.html"
-    path.write_text(render(report_runs, title="tiepoint report"), encoding="utf-8")
+    path.write_text(render_page(report_runs, title="tiepoint report"), encoding="utf-8")
     return path
 
 

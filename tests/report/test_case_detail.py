@@ -17,7 +17,7 @@ import tiepoint as tp
 from tiepoint.core.errors import InputError, UnknownNameError
 from tiepoint.report import case_detail as rooms
 from tiepoint.report.case_detail import detail, picture
-from tiepoint.report.case_order import cases_of, orders, scenes_of
+from tiepoint.report.case_order import cases_of, orders, scored_scenes
 from tiepoint.report.runs.lazy_records import lazy_run
 from tiepoint.run.result import Run
 from tiepoint.store.run_queries import load_runs
@@ -63,12 +63,12 @@ def runs_of(world: Path) -> dict[str, Run]:
 
 def test_scenes_have_the_means_of_the_headline_score(world: Path) -> None:
     run = runs_of(world)["resize"]
-    found = {row.scene: row for row in scenes_of(run)}
+    found = {row.scene: row for row in scored_scenes(run)}
     assert set(found) == {"i_a", "v_b", ODD}
     for name, row in found.items():
         assert row.value == pytest.approx(run.value("ap", f"scene={name}"))
         assert row.kind == name[0]
-    assert scenes_of(run, "no such protocol") == []
+    assert scored_scenes(run, "no such protocol") == []
 
 
 def test_every_case_of_two_methods(world: Path) -> None:

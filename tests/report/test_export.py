@@ -15,15 +15,15 @@ from report_world import HOSTILE
 
 from tiepoint.cli.main import run as command
 from tiepoint.core.errors import UnknownNameError
-from tiepoint.report.export import FORMATS, SUFFIX, frame, text, write
+from tiepoint.report.export import FORMATS, SUFFIX, scores_frame, scores_text, write
 from tiepoint.run.result import Run
 
 
 def test_csv_json_and_parquet_agree(report_runs: list[Run], tmp_path: Path) -> None:
-    whole = frame(report_runs)
+    whole = scores_frame(report_runs)
     assert set(whole["method"]) == {r.method for r in report_runs}
-    from_csv = pd.read_csv(io.StringIO(text(report_runs, "csv")))
-    from_json = json.loads(text(report_runs, "json"))
+    from_csv = pd.read_csv(io.StringIO(scores_text(report_runs, "csv")))
+    from_json = json.loads(scores_text(report_runs, "json"))
     write(report_runs, tmp_path / "scores.parquet", "parquet")
     from_parquet = pd.read_parquet(tmp_path / "scores.parquet")
     assert len(from_csv) == len(from_json["scores"]) == len(from_parquet) == len(whole)
@@ -34,7 +34,7 @@ def test_csv_json_and_parquet_agree(report_runs: list[Run], tmp_path: Path) -> N
 
 
 def test_markdown_has_one_row_a_run_and_no_markup_from_names(report_runs: list[Run]) -> None:
-    lines = text(report_runs, "md", table="scores").splitlines()
+    lines = scores_text(report_runs, "md", table="scores").splitlines()
     table = [line for line in lines if line.startswith("|")]
     columns = table[0].count(" | ")
     rows = table[2:]
@@ -47,7 +47,7 @@ def test_markdown_has_one_row_a_run_and_no_markup_from_names(report_runs: list[R
 
 
 def test_latex_makes_commands_visible(report_runs: list[Run]) -> None:
-    tex = text(report_runs, "latex", table="scores")
+    tex = scores_text(report_runs, "latex", table="scores")
     assert r"\input{x}" not in tex
     assert r"\textbf{" in tex
     assert r"\textit{a" in tex
@@ -59,7 +59,7 @@ def test_latex_makes_commands_visible(report_runs: list[Run]) -> None:
 def test_latex_compiles(report_runs: list[Run], tmp_path: Path, table: str | None) -> None:
     if shutil.which("pdflatex") is None:
         pytest.skip("no pdflatex on this machine")
-    body = text(report_runs, "latex", table=table)
+    body = scores_text(report_runs, "latex", table=table)
     page = (
         "\\documentclass{article}\n\\usepackage{booktabs}\n\\begin{document}\n" + body + "\\end{document}\n"
     )

@@ -14,7 +14,7 @@ from PIL import Image
 from tiepoint.formats.flow.flo import write_flo
 from tiepoint.formats.image.mask import write_mask
 from tiepoint.report.galleries import pair_gallery
-from tiepoint.report.html_page import render
+from tiepoint.report.html_page import render_page
 from tiepoint.report.runs.sections import sections
 from tiepoint.run.engine import RunRequest, evaluate
 from tiepoint.run.result import Run
@@ -82,10 +82,10 @@ def test_a_pair_nobody_misses_is_left_out(tmp_path: Path) -> None:
 
 
 def test_the_page_shows_them(runs: list[Run]) -> None:
-    page = render(runs, title="t")
+    page = render_page(runs, title="t")
     assert 'class="failures"' in page
     assert "S/far: right 0.0 %" in page
-    assert page == render(runs, title="t")
+    assert page == render_page(runs, title="t")
 
 
 def test_no_gallery_without_the_dataset(runs: list[Run], tmp_path: Path) -> None:

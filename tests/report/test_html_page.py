@@ -17,7 +17,7 @@ from tiepoint.core.errors import InputError
 from tiepoint.report.compare.findings import finding_for
 from tiepoint.report.compare.sentences import finding
 from tiepoint.report.convention_tables import by_protocol, by_step
-from tiepoint.report.html_page import render
+from tiepoint.report.html_page import render_page
 from tiepoint.report.runs.lazy_records import LazyRecords, RecordCache
 from tiepoint.report.runs.sections import sections
 from tiepoint.report.runs.selection import runs_of
@@ -43,11 +43,11 @@ class Tags(HTMLParser):
 
 @pytest.fixture(scope="module")
 def page(report_runs: list[Run]) -> str:
-    return render(report_runs, title="t")
+    return render_page(report_runs, title="t")
 
 
 def test_the_page_is_the_same_twice_and_small(report_runs: list[Run], page: str) -> None:
-    assert page == render(list(reversed(report_runs)), title="t")
+    assert page == render_page(list(reversed(report_runs)), title="t")
     assert len(page.encode()) < 2_000_000
 
 
@@ -159,7 +159,7 @@ def test_imported_results_have_a_section_beside_runs_of_another_protocol(tmp_pat
         own, foreign = sections(runs)
         assert {r.method for r in own.runs} == {"pixels", "meanstd"}
         assert {r.method for r in foreign.runs} == {"sift", "orb", "net", "deep", "meanstd"}
-        page = render(runs, title="t")
+        page = render_page(runs, title="t")
     tags = Tags()
     tags.feed(page)
     assert len(tags.ids) == len(set(tags.ids))
@@ -169,7 +169,7 @@ def test_imported_results_have_a_section_beside_runs_of_another_protocol(tmp_pat
 
 def test_a_report_of_nothing_says_what_to_do() -> None:
     with pytest.raises(InputError, match="no finished runs"):
-        render([], title="t")
+        render_page([], title="t")
 
 
 def test_conventions_add_up(report_runs: list[Run]) -> None:

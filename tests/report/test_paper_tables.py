@@ -19,8 +19,8 @@ from tiepoint.cli.main import run as command
 from tiepoint.core.errors import InputError
 from tiepoint.report.compare.latex import latex_text
 from tiepoint.report.compare.runs import compare_runs
-from tiepoint.report.export import NEEDED, text
-from tiepoint.report.paper_tables import Cell, combined_tables, task_tables
+from tiepoint.report.export import NEEDED, scores_text
+from tiepoint.report.paper_tables import PaperCell, combined_tables, task_tables
 from tiepoint.report.runs.names import DisplayNames, parse_names
 from tiepoint.report.runs.sections import is_canary
 from tiepoint.run.result import Run
@@ -99,7 +99,7 @@ def rows_of(tex: str) -> list[list[str]]:
 
 def test_latex_has_known_commands_only_and_rows_of_one_length(two_tasks: list[Run]) -> None:
     for called in (DisplayNames(), CALLED):
-        tex = text(two_tasks, "latex", called=called)
+        tex = scores_text(two_tasks, "latex", called=called)
         assert tex.startswith(NEEDED)
         used = set(re.findall(r"\\([A-Za-z]+)", tex.removeprefix(NEEDED)))
         assert used <= COMMANDS
@@ -115,12 +115,12 @@ def test_latex_has_known_commands_only_and_rows_of_one_length(two_tasks: list[Ru
 
 
 def test_names_are_shown_as_text(two_tasks: list[Run]) -> None:
-    tex = text(two_tasks, "latex", called=CALLED)
+    tex = scores_text(two_tasks, "latex", called=CALLED)
     assert r"Raw \& pixels\_1 & " in tex
     assert r"Find 100\%" in tex
     assert r"\input{x}" not in tex
     assert latex_text("a--b`c 5°") == r"a-{}-b\`{}c 5$^{\circ}$"
-    md = text(two_tasks, "md", called=CALLED)
+    md = scores_text(two_tasks, "md", called=CALLED)
     assert "<script>" not in md
     assert "Raw &amp; pixels\\_1" in md
 
@@ -162,10 +162,10 @@ def test_values_that_print_alike_share_their_mark(report_runs: list[Run]) -> Non
     (table,) = task_tables(made, DisplayNames())
     by = {name: own[0] for name, own in table.rows}
     assert [by[r.method] for r in runs] == [
-        Cell("50.00", best=True),
-        Cell("50.00", best=True),
-        Cell("40.00", second=True),
-        Cell("30.00"),
+        PaperCell("50.00", best=True),
+        PaperCell("50.00", best=True),
+        PaperCell("40.00", second=True),
+        PaperCell("30.00"),
     ]
     assert all(own[2].best for _, own in table.rows)
 
@@ -179,7 +179,7 @@ def test_a_task_is_shown_by_noise_and_then_over_all(report_runs: list[Run]) -> N
         ("AP (%)", "tough"),
         ("AP (%)", "all"),
     ]
-    tex = text(runs, "latex", called=CALLED)
+    tex = scores_text(runs, "latex", called=CALLED)
     assert r"\multicolumn{4}{c}{AP (\%)}" in tex
     assert r"\cmidrule(lr){2-5}" in tex
     assert "chance & " in tex
@@ -188,13 +188,13 @@ def test_a_task_is_shown_by_noise_and_then_over_all(report_runs: list[Run]) -> N
 def test_a_method_without_a_run_of_a_task_has_an_empty_cell(two_tasks: list[Run]) -> None:
     (table,) = combined_tables(two_tasks, CALLED)
     rows = dict(table.rows)
-    assert rows["MStd"][1] == Cell()
+    assert rows["MStd"][1] == PaperCell()
     assert [h.whole for h in table.heads] == ["HPatches 2016 matching AP (%)", "Find 100% AP (%)"]
-    found = list(csv.reader(io.StringIO(text(two_tasks, "csv", table="combined", called=CALLED))))
+    found = list(csv.reader(io.StringIO(scores_text(two_tasks, "csv", table="combined", called=CALLED))))
     assert found[0][:3] == ["method", "HPatches 2016 matching AP (%)", "HPatches 2016 matching AP (%) mark"]
     assert {len(row) for row in found} == {5}
     assert HOSTILE in {row[0] for row in found}
-    long = list(csv.DictReader(io.StringIO(text(two_tasks, "csv", table="tasks"))))
+    long = list(csv.DictReader(io.StringIO(scores_text(two_tasks, "csv", table="tasks"))))
     assert {row["table"] for row in long} == {"hpatches-v1/matching", OTHER}
     assert {"best", "second"} <= {m for row in long for m in row["mark"].split(", ")}
 
@@ -214,8 +214,8 @@ def test_too_few_scenes_are_said_instead_of_marking_everything(
 
 
 def test_csv_of_all_scores_is_what_it_was(report_runs: list[Run]) -> None:
-    plain = text(report_runs, "csv")
-    assert plain == text(report_runs, "csv", table="scores")
+    plain = scores_text(report_runs, "csv")
+    assert plain == scores_text(report_runs, "csv", table="scores")
     assert plain.startswith(
         "method,task,protocol,metric,group,value,n,low,high,interval,chance,note,run,dataset"
     )
@@ -255,4 +255,4 @@ def test_python_and_the_command_write_the_same(
     )
     assert made.read_text() == out.read_text()
     with pytest.raises(InputError, match="only canaries"):
-        text([r for r in report_runs if is_canary(r)], "latex")
+        scores_text([r for r in report_runs if is_canary(r)], "latex")

@@ -24,7 +24,7 @@ from tiepoint.core.errors import ClusterError, InputError, UnitError
 from tiepoint.formats.flow.flo import write_flo
 from tiepoint.formats.image.reader import write_image
 from tiepoint.run import cluster_runs
-from tiepoint.run.context import Recipe
+from tiepoint.run.context import ContextRecipe
 from tiepoint.run.engine import RunRequest, RunSession, evaluate, evaluate_prepared
 from tiepoint.run.executors import dask_executor as executor
 from tiepoint.run.executors import dask_worker
@@ -338,7 +338,7 @@ def test_an_interrupted_command_takes_its_work_back_and_resumes(
 def test_a_stream_of_items_leaves_what_one_by_one_does(patches: Path, tmp_path: Path) -> None:
     found = []
     for name in ("a", "b"):
-        recipe = Recipe("hpatches/matching", str(patches), {}, "pixels", {}, str(tmp_path / name), 1)
+        recipe = ContextRecipe("hpatches/matching", str(patches), {}, "pixels", {}, str(tmp_path / name), 1)
         context = recipe.build()
         extract = context.method.extract
 
@@ -354,7 +354,7 @@ def test_a_stream_of_items_leaves_what_one_by_one_does(patches: Path, tmp_path: 
         else:
             cluster_runs.make_feature(context, arguments["i_aa/ref"])
             own = replace(context, method=replace(context.method, stream=streamed))
-            assert cluster_runs.stream(own, arguments, partial(done.append, 1)) == dict.fromkeys(
+            assert cluster_runs.feature_stream(own, arguments, partial(done.append, 1)) == dict.fromkeys(
                 arguments, 0.0
             )
             assert len(done) == 4
@@ -377,14 +377,14 @@ def test_an_object_of_the_session_runs_here(
 
 def fake(name: str, value: str | None) -> None:
     """Change what a worker says of itself (called in the worker)."""
-    from tiepoint.run.context import Recipe
+    from tiepoint.run.context import ContextRecipe
     from tiepoint.run.executors import dask_worker as own
 
-    kept = own.__dict__.setdefault("_kept", {"opened": Recipe.opened, "version": own.__version__})
+    kept = own.__dict__.setdefault("_kept", {"opened": ContextRecipe.opened, "version": own.__version__})
     own._fit.clear()
     own._contexts.clear()
     own.__version__ = kept["version"]
-    Recipe.opened = kept["opened"]  # type: ignore[method-assign]
+    ContextRecipe.opened = kept["opened"]  # type: ignore[method-assign]
     own.TOKEN = ".cluster-"
     if name == "version":
         own.__version__ = str(value)
@@ -395,7 +395,7 @@ def fake(name: str, value: str | None) -> None:
             found.data_hash = "other"
             return found
 
-        Recipe.opened = another  # type: ignore[method-assign]
+        ContextRecipe.opened = another  # type: ignore[method-assign]
     elif name == "folder":
         own.TOKEN = "elsewhere-"
 

@@ -15,7 +15,7 @@ MISSING = "this estimator needs PoseLib 2.0: pip install 'tiepoint[pose]'"
 
 
 def pose_requests() -> list[demo.RunRequest]:
-    return [r for r in demo.requests(Path("x"), "others") if r.task == "pose/relative"]
+    return [r for r in demo.demo_requests(Path("x"), "others") if r.task == "pose/relative"]
 
 
 def without_poselib(name: str) -> None:
@@ -33,7 +33,7 @@ def test_two_keypoint_methods_and_a_matcher_of_pairs_run_on_the_stereo_pair() ->
 def test_without_poselib_the_extra_is_named_and_the_demo_goes_on(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(demo, "library", without_poselib)
+    monkeypatch.setattr(demo, "import_library", without_poselib)
     assert [r.options for r in pose_requests()] == [{"estimator": "opencv"}] * 3
     gone_on = []
 

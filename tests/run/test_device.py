@@ -35,9 +35,11 @@ def test_the_torch_path_leaves_the_same_store(family, request, tmp_path, monkeyp
     used = []
     from tiepoint.kernels.torch_backend import nearest_scan
 
-    made = nearest_scan.Scores.__init__
+    made = nearest_scan.DeviceScores.__init__
     monkeypatch.setattr(
-        nearest_scan.Scores, "__init__", lambda self, *given: used.append(get_device()) or made(self, *given)
+        nearest_scan.DeviceScores,
+        "__init__",
+        lambda self, *given: used.append(get_device()) or made(self, *given),
     )
     try:
         assert bits(tmp_path / "torch", command) == plain

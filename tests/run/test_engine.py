@@ -17,7 +17,7 @@ from tiepoint.core.units import Features, Item, Unit
 from tiepoint.report.runs.lazy_records import lazy_run
 from tiepoint.run import engine, finish, preparation, update
 from tiepoint.run.engine import RunRequest, evaluate
-from tiepoint.run.merge_parts import merge
+from tiepoint.run.merge_parts import merge_runs
 from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
 from tiepoint.tasks.base import OpenTask, Task
@@ -259,7 +259,7 @@ def test_new_rules_of_comparing_mark_old_runs_and_make_their_records_anew(
         monkeypatch.setattr(FakeTask, "rules", {"old": 2})
         assert any("under old were made by older rules" in w for w in lazy_run(before.stored, store).warnings)
         with pytest.raises(InputError, match="older rules"):
-            merge([before])
+            merge_runs([before])
         ask(store, protocols=("exact",))  # the other protocol is as it was, and the old scores stay
         assert FakeOpened.compared == 4
         monkeypatch.setattr(finish, "SCORING", finish.SCORING + 1)

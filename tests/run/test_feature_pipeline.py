@@ -21,7 +21,7 @@ from tiepoint.formats.hpatches.patch_strip import read_strip
 from tiepoint.methods.base import Finish, Method
 from tiepoint.methods.resolve import resolve
 from tiepoint.run import feature_pipeline
-from tiepoint.run.context import Recipe, RunContext
+from tiepoint.run.context import ContextRecipe, RunContext
 from tiepoint.run.executors.process_pool import ProcessPool
 
 Stream = Callable[[Iterator[tuple[Item, Any]]], Iterator[tuple[Item, Finish]]]
@@ -35,7 +35,9 @@ def patches(patches: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def context(patches: Path, tmp_path: Path) -> RunContext:
-    return Recipe("hpatches/matching", str(patches), {}, "meanstd", {}, str(tmp_path / "store"), 1).build()
+    return ContextRecipe(
+        "hpatches/matching", str(patches), {}, "meanstd", {}, str(tmp_path / "store"), 1
+    ).build()
 
 
 def missing(context: RunContext) -> dict[str, tuple[str, str]]:
@@ -295,7 +297,7 @@ def test_methods_that_threads_serve_start_no_workers(context: RunContext, patche
             self.used = True
             return {}, []
 
-    recipe = Recipe(
+    recipe = ContextRecipe(
         "hpatches/matching", str(patches), {}, "meanstd", {}, str(context.features.root.parent), 1
     )
     for safe, stream, used in ((False, None, True), (False, in_groups, False), (True, None, None)):

@@ -16,7 +16,7 @@ from tiepoint.core.errors import UnitError
 from tiepoint.core.scores import SceneValues
 from tiepoint.run import finish, update
 from tiepoint.run.engine import RunRequest, evaluate, store_failure
-from tiepoint.run.preparation import prepare
+from tiepoint.run.preparation import prepare_run
 from tiepoint.run.update import is_current, update_run
 from tiepoint.store.run_id import run_id
 from tiepoint.store.run_queries import load_runs
@@ -140,7 +140,7 @@ def test_measured_times_survive_new_rules(
 def test_a_failure_never_replaces_scores_and_is_replaced_by_them(patches: Path, tmp_path: Path) -> None:
     request = RunRequest("pixels", MATCHING, patches, name="cell")
     with Store.open(tmp_path / "s") as store:
-        prepared = prepare(request, store.root)
+        prepared = prepare_run(request, store.root)
         store_failure(prepared, UnitError("no memory"), store)
         failed = only(store)
         assert (failed.status, failed.error, failed.scores) == ("failed", "no memory", [])

@@ -24,7 +24,7 @@ from tiepoint.report.case_order import orders
 from tiepoint.run.engine import RunRequest, evaluate
 from tiepoint.serve.app import application
 from tiepoint.serve.orders import order_of
-from tiepoint.serve.pictures import tidy
+from tiepoint.serve.pictures import evict_oldest
 from tiepoint.serve.run_index import RunIndex
 from tiepoint.store.store import Store
 
@@ -136,5 +136,5 @@ def test_what_was_kept_longest_gives_way(tmp_path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"x" * 100)
         os.utime(path, (i, i))
-    tidy(tmp_path, most=150)
+    evict_oldest(tmp_path, most=150)
     assert [p.name for p in (tmp_path / "pictures" / "aa").iterdir()] == ["new"]

@@ -16,7 +16,7 @@ from report_world import HOSTILE
 pytest.importorskip("starlette", reason="the extra [serve] is not installed")
 from tiepoint.report.compare.runs import compare_runs
 from tiepoint.report.compare.sentences import finding
-from tiepoint.report.compare.text_table import cells
+from tiepoint.report.compare.text_table import row_cells
 from tiepoint.serve.cached_results import section_comparison
 from tiepoint.serve.run_index import RunIndex
 from tiepoint.serve.views.run import rerun_command
@@ -46,7 +46,7 @@ def test_a_task_prints_the_numbers_of_compare(client: Any, library: RunIndex) ->
     made = compare_runs(section.runs, metric=section.metric, group=section.group, protocol="exact")
     text = unescape(client.get(TASK).text)
     for row in made.rows:
-        for cell in cells(made, row)[1:]:
+        for cell in row_cells(made, row)[1:]:
             assert f">{cell}</td>" in text
     assert "under each protocol" in text
 
@@ -60,7 +60,7 @@ def test_findings_are_those_of_the_report_also_when_they_were_kept(library: RunI
         assert told.comparison is not None
         first, second = [r.method for r in told.comparison.rows if r.tested][:2]
         assert told.comparison.answer(first, second) == made.answer(first, second)
-        assert [cells(made, r) for r in told.comparison.rows] == [cells(made, r) for r in made.rows]
+        assert [row_cells(made, r) for r in told.comparison.rows] == [row_cells(made, r) for r in made.rows]
 
 
 def test_filters_of_a_task_are_in_its_url(client: Any, library: RunIndex) -> None:

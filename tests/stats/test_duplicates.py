@@ -10,7 +10,7 @@ from tiepoint.core.scores import SceneValues
 from tiepoint.stats.duplicates import duplicate_scenes, identical_methods
 from tiepoint.stats.intervals import scene_interval
 from tiepoint.stats.merged_scenes import merge_duplicates, merge_scenes
-from tiepoint.stats.scene_score import scene_score
+from tiepoint.stats.scene_score import make_scene_score
 
 
 def names(n: int) -> list[str]:
@@ -65,7 +65,7 @@ def test_gaps_shared_by_a_kind_do_not_hide_duplicates() -> None:
 def test_merging_keeps_the_score_or_counts_the_scene_once() -> None:
     x = np.random.default_rng(0).random((4, 40))
     x[:, 7] = x[:, 3]
-    score = scene_score(SceneValues(tuple(names(40)), ("v",) * 40, x))
+    score = make_scene_score(SceneValues(tuple(names(40)), ("v",) * 40, x))
     merged, found = merge_duplicates(score)
     assert found == [("s003", "s007")]
     assert merged.value() == pytest.approx(score.value(), abs=1e-14)

@@ -14,7 +14,7 @@ from tiepoint.core.scores import SceneValues
 from tiepoint.stats.interval_bounds import acceleration, bca_bounds
 from tiepoint.stats.intervals import scene_interval
 from tiepoint.stats.resampling import exact_product, resample, strata_of
-from tiepoint.stats.scene_score import scene_score
+from tiepoint.stats.scene_score import make_scene_score
 from tiepoint.stats.student import standard_error
 
 
@@ -65,7 +65,7 @@ def test_stratified_standard_error_is_that_of_a_mean_of_stratum_means() -> None:
     a, b = rng.random(5), rng.random(9) * 3
     cells = np.full((2, 14), np.nan)
     cells[0, :5], cells[1, 5:] = a, b
-    score = scene_score(table(cells, "i" * 5 + "v" * 9))
+    score = make_scene_score(table(cells, "i" * 5 + "v" * 9))
     se, df = standard_error(score.influence()[:, None], score.strata)
     va, vb = a.var(ddof=1) / 5 / 4, b.var(ddof=1) / 9 / 4
     assert score.value() == pytest.approx((a.mean() + b.mean()) / 2)
@@ -82,7 +82,7 @@ def test_kinds_are_strata_so_a_gap_between_them_does_not_widen_the_interval() ->
 
 
 def test_weights_count_scenes_like_their_repetition_in_the_score() -> None:
-    s = scene_score(table(np.array([0.2, 0.4, 0.9]), weights=np.array([[2.0, 1.0, 1.0]])))
+    s = make_scene_score(table(np.array([0.2, 0.4, 0.9]), weights=np.array([[2.0, 1.0, 1.0]])))
     assert s.value() == pytest.approx(np.mean([0.2, 0.2, 0.4, 0.9]))
     assert s.influence().sum() == pytest.approx(0, abs=1e-15)
     assert s.contributions().sum() == pytest.approx(s.value())
@@ -207,7 +207,7 @@ def test_resampled_scores_by_plain_loops_with_weights_and_gaps() -> None:
     rng = np.random.default_rng(6)
     cells, weights = rng.random((2, 9)), rng.integers(1, 6, (2, 9)).astype(float)
     cells[0, :4] = np.nan
-    score = scene_score(table(cells, "iiiivvvvv", weights))
+    score = make_scene_score(table(cells, "iiiivvvvv", weights))
     draws = resample(score.strata, resamples=40, seed=3)
     got = score.resampled(draws)
     for r in range(40):
@@ -250,13 +250,13 @@ def test_a_scene_alone_in_its_cell_leaves_no_interval() -> None:
 def test_differences_of_such_scores_are_tested_but_have_no_interval() -> None:
     from tiepoint.stats.paired import all_pairs, compare_pairs
     from tiepoint.stats.samples import sample_of_scenes
-    from tiepoint.stats.scene_score import scene_score
+    from tiepoint.stats.scene_score import make_scene_score
 
     kinds = ("i", "v", "v", "v", "v", "v", "v")
     scenes = tuple(f"{k}_{n}" for n, k in enumerate(kinds))
     x = np.linspace(0.3, 0.6, 7)
     cells = [np.array([[y[0]] + 6 * [np.nan], [np.nan, *y[1:]]]) for y in (x, x + 0.1)]
-    sample = sample_of_scenes([scene_score(SceneValues(scenes, kinds, c)) for c in cells])
+    sample = sample_of_scenes([make_scene_score(SceneValues(scenes, kinds, c)) for c in cells])
     found = compare_pairs(sample, all_pairs(2))
     assert np.isnan(found.low).all()
     assert np.isnan(found.resolvable).all()

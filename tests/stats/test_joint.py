@@ -11,7 +11,7 @@ from tiepoint.core.scores import PooledBins, SceneValues
 from tiepoint.stats.joint import family_half_width, intervals_matching_tests, wide_family_half_width
 from tiepoint.stats.paired import PairedResult, against, all_pairs, compare_pairs, compare_pairs_wide
 from tiepoint.stats.samples import MethodSample, sample_of_pooled, sample_of_scenes
-from tiepoint.stats.scene_score import scene_score
+from tiepoint.stats.scene_score import make_scene_score
 from tiepoint.stats.sign_flip import sign_flip_family
 from tiepoint.stats.student import standard_error
 
@@ -20,7 +20,7 @@ def sample_of(x: np.ndarray, kinds: int = 2, resamples: int = 300) -> MethodSamp
     """Methods (columns) on scenes (rows)."""
     n = len(x)
     names, kind = tuple(f"s{k:03d}" for k in range(n)), tuple("iv"[k % kinds] for k in range(n))
-    scores = [scene_score(SceneValues(names, kind, row[None])) for row in x.T]
+    scores = [make_scene_score(SceneValues(names, kind, row[None])) for row in x.T]
     return sample_of_scenes(scores, resamples=resamples)
 
 

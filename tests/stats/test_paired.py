@@ -10,7 +10,7 @@ from tiepoint.core.scores import SceneValues
 from tiepoint.stats.intervals import scene_interval
 from tiepoint.stats.paired import all_pairs, compare_pairs, effect_size, smallest_resolvable, win_tie_loss
 from tiepoint.stats.samples import sample_of_pooled, sample_of_scenes
-from tiepoint.stats.scene_score import scene_score
+from tiepoint.stats.scene_score import make_scene_score
 
 
 def test_effect_is_mean_over_deviation_and_does_not_grow_with_scenes() -> None:
@@ -35,7 +35,7 @@ def test_differences_have_the_interval_of_their_scene_differences() -> None:
     rng = np.random.default_rng(1)
     names = tuple(f"s{k:03d}" for k in range(50))
     a, b = rng.random((1, 50)), rng.random((1, 50))
-    sample = sample_of_scenes([scene_score(SceneValues(names, ("v",) * 50, x)) for x in (a, b)])
+    sample = sample_of_scenes([make_scene_score(SceneValues(names, ("v",) * 50, x)) for x in (a, b)])
     found = compare_pairs(sample, all_pairs(2), flips=500)
     alone = scene_interval(SceneValues(names, ("v",) * 50, a - b))
     low, high = found.single_bounds

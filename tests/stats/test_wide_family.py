@@ -83,11 +83,11 @@ def test_fewer_patterns_are_taken_for_more_pairs() -> None:
 def test_resamples_made_when_wanted_are_those_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     from tiepoint.core.scores import SceneValues
     from tiepoint.stats import samples as samples
-    from tiepoint.stats.scene_score import scene_score
+    from tiepoint.stats.scene_score import make_scene_score
 
     rng = np.random.default_rng(3)
     names, kinds = tuple(f"s{i:02d}" for i in range(44)), ("i", "v") * 22
-    scores = [scene_score(SceneValues(names, kinds, rng.random((2, 44)))) for _ in range(5)]
+    scores = [make_scene_score(SceneValues(names, kinds, rng.random((2, 44)))) for _ in range(5)]
     found: list[MethodSample] = []
     for most in (300, 1):
         monkeypatch.setattr(samples, "MAX_RESAMPLED_METHODS", most)

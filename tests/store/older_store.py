@@ -21,7 +21,7 @@ from tiepoint.core.hashing import hash_json
 from tiepoint.methods.resolve import resolve
 from tiepoint.run.engine import RunRequest, evaluate
 from tiepoint.run.machine import machine
-from tiepoint.run.preparation import prepare
+from tiepoint.run.preparation import prepare_run
 from tiepoint.run.result import Run
 from tiepoint.store import schema
 from tiepoint.store.locking import make_engine
@@ -103,7 +103,7 @@ def old_key(config: Mapping[str, Any]) -> str:
 
 def _aged(request: RunRequest, run: Run, root: Path, files: Path) -> dict[str, Any]:
     """The file of a run as that version wrote it; its features are put where that version kept them."""
-    prepared = prepare(request, root / "fresh")
+    prepared = prepare_run(request, root / "fresh")
     method = resolve(request.method, family="patches")
     config = old_config(method.config)
     for item in prepared.opened.items:

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from PIL import Image
 
 from tiepoint.store import schema
-from tiepoint.store.sql_query import select
+from tiepoint.store.sql_query import select_all
 from tiepoint.store.store import Store
 from tiepoint.store.stored_run import Manifest
 from tiepoint.store.stored_run_part import StoredRun
@@ -86,7 +86,7 @@ def check_results(store: Store) -> None:
         "r.id, r.protocol, true_map_micro, precision_at_1, true_map_macro_with_zeros,"
         " keypoint_verification_ap, mean_precision, legacy_mean_precision, metadata, e.descriptor_type"
     )
-    found = select(
+    found = select_all(
         store.engine,
         f"select {columns} from results r join experiments e on e.id = r.experiment_id"
         " order by r.protocol, r.timestamp desc",

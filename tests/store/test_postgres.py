@@ -16,7 +16,7 @@ from tiepoint.core.errors import InputError, StoreError
 from tiepoint.store import schema
 from tiepoint.store.rebuild import rebuild
 from tiepoint.store.run_queries import load_runs
-from tiepoint.store.sql_query import select
+from tiepoint.store.sql_query import select_all
 from tiepoint.store.store import Store
 from tiepoint.store.writers import save_run
 
@@ -41,7 +41,7 @@ def test_a_run_comes_back(url: str) -> None:
         save_run(store, a_run("abc", 0.75))
         assert [r.scores[0]["value"] for r in load_runs(store)] == [0.75]
         assert rebuild(store) == []
-        assert select(store.engine, "select true_map_micro from results")[1] == []
+        assert select_all(store.engine, "select true_map_micro from results")[1] == []
 
 
 def test_several_processes_write_at_once_into_an_empty_database(url: str) -> None:
@@ -84,8 +84,8 @@ def test_sql_only_reads(url: str) -> None:
             "select 1; commit; drop table scores",
         ):
             with pytest.raises(InputError):
-                select(store.engine, query)
-        assert select(store.engine, "select count(*) from scores") == (["count"], [(1,)])
+                select_all(store.engine, query)
+        assert select_all(store.engine, "select count(*) from scores") == (["count"], [(1,)])
 
 
 def test_a_newer_schema_is_refused(url: str) -> None:

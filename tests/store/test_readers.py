@@ -97,7 +97,7 @@ def test_a_writer_that_waits_says_so_and_hears_signals(
     with Store.open(filled) as store, store.engine.connect() as connection:
         sa.event.listen(connection, "before_cursor_execute", lambda *a: waits.append(a[2]))
         with pytest.raises(KeyboardInterrupt):
-            locking.begin(connection, None)
+            locking.begin_write(connection, None)
     writer.execute("rollback")
     writer.close()
     assert waits == ["PRAGMA busy_timeout = 0", *["BEGIN IMMEDIATE"] * 5]

@@ -25,7 +25,7 @@ from tiepoint.run.engine import RunRequest, evaluate
 from tiepoint.store import schema
 from tiepoint.store.run_heads import load_heads
 from tiepoint.store.run_queries import load_run, load_runs, load_singles
-from tiepoint.store.sql_query import select
+from tiepoint.store.sql_query import select_all
 from tiepoint.store.store import Store
 from tiepoint.store.writers import save_run
 
@@ -135,7 +135,7 @@ def test_an_older_store_is_read_as_it_is(
         found = load_run(store, "aaa")
         assert (found.status, found.scores[0]["value"]) == ("failed", 0.25)
         assert found.scores[0].get("position") is None
-        assert select(store.engine, "select count(*) from runs")[1] == [(1,)]
+        assert select_all(store.engine, "select count(*) from runs")[1] == [(1,)]
         with pytest.raises(StoreError, match="readonly"), store.begin() as c:
             c.execute(sa.text("delete from scores"))
     assert run(["list", "runs", "--store", str(tmp_path / "s")]) == 0

@@ -11,7 +11,7 @@ from store_world import a_run
 
 from tiepoint.cli.main import run
 from tiepoint.core.errors import InputError
-from tiepoint.store.sql_query import run_query, select
+from tiepoint.store.sql_query import run_query, select_all
 from tiepoint.store.store import Store
 from tiepoint.store.writers import save_run
 
@@ -48,7 +48,7 @@ def test_sqlite_only_reads(tmp_path: Path, query: str, mode: str) -> None:
         Store.open(tmp_path / "s", mode="read" if mode == "read" else "write") as store,
         pytest.raises(InputError),
     ):
-        select(store.engine, query.replace("NEW", str(new)))
+        select_all(store.engine, query.replace("NEW", str(new)))
     assert not new.exists()
     assert (tmp_path / "s/tiepoint.sqlite").read_bytes() == before
     assert sorted(p.name for p in (tmp_path / "s").glob("tiepoint*")) == ["tiepoint.sqlite"]
@@ -70,7 +70,7 @@ READS = (
 def test_sqlite_reads(tmp_path: Path, query: str) -> None:
     with Store.open(tmp_path / "s") as store:
         save_run(store, a_run())
-        assert select(store.engine, query)[1]
+        assert select_all(store.engine, query)[1]
 
 
 ENDLESS = "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n"
@@ -139,16 +139,16 @@ def test_postgresql_only_reads(url: str, tmp_path: Path) -> None:
         save_run(store, a_run("abc"))
         for query in PG_WRITES:
             with pytest.raises(InputError):
-                select(store.engine, query.replace("NEW", str(new)))
+                select_all(store.engine, query.replace("NEW", str(new)))
             assert not new.exists()
         for query in ("select count(*) as n from scores", "(table scores)", "values (1)", "show work_mem"):
-            assert len(select(store.engine, query)[1]) == 1
-        assert select(store.engine, "explain analyze select * from scores")[1]
+            assert len(select_all(store.engine, query)[1]) == 1
+        assert select_all(store.engine, "explain analyze select * from scores")[1]
         assert run_query(store.engine, "select generate_series(1, 9)", most_rows=3).more
         with pytest.raises(InputError, match="was stopped"):
             run_query(store.engine, "select pg_sleep(9)", timeout_s=0.2)
         save_run(store, a_run("later"))
-        assert select(store.engine, "select count(*) from runs") == (["count"], [(2,)])
+        assert select_all(store.engine, "select count(*) from runs") == (["count"], [(2,)])
 
 
 def test_long_answers_are_lines_and_columns_of_one_name_are_kept_apart(

@@ -22,7 +22,7 @@ from tiepoint.store import schema, status_files
 from tiepoint.store.atomic_files import atomic_file, atomic_folder, remove_temporaries
 from tiepoint.store.rebuild import rebuild
 from tiepoint.store.run_queries import load_run, load_runs
-from tiepoint.store.sql_query import select
+from tiepoint.store.sql_query import select_all
 from tiepoint.store.store import Store, split_url, store_root
 from tiepoint.store.stored_run_part import StoredRun
 from tiepoint.store.writers import Merge, save_run
@@ -41,7 +41,7 @@ def test_a_run_comes_back_as_it_was_saved(tmp_path: Path) -> None:
 def test_nan_is_stored_as_null(tmp_path: Path) -> None:
     with Store.open(tmp_path / "s") as store:
         save_run(store, a_run(value=float("nan")))
-        assert select(store.engine, "select value from scores") == (["value"], [(None,)])
+        assert select_all(store.engine, "select value from scores") == (["value"], [(None,)])
 
 
 def test_saving_again_replaces_the_scores(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_every_older_schema_is_migrated(tmp_path: Path, version: int) -> None:
             assert schema.version_of(connection) == schema.VERSION
         (run,) = load_runs(store)
         assert (run.id, run.status, run.scores[0]["value"]) == ("aaa", "failed", 0.25)
-        assert select(store.engine, "select true_map_micro, metadata from results")[1] == []
+        assert select_all(store.engine, "select true_map_micro, metadata from results")[1] == []
         check_results(store)
         assert json.loads((store.root / "runs" / "aaa.json").read_text())["scores"][0]["value"] == 0.25
     assert (tmp_path / "s" / f"tiepoint.sqlite.v{version}-backup").is_file()
@@ -196,7 +196,7 @@ def test_sql_only_reads(tmp_path: Path) -> None:
         save_run(store, a_run())
         for query in ("delete from scores", "drop table scores", "update runs set task = 'x'", "selec 1"):
             with pytest.raises(InputError):
-                select(store.engine, query)
+                select_all(store.engine, query)
         assert len(load_runs(store)) == 1
         save_run(store, a_run("later"))
         assert len(load_runs(store)) == 2

@@ -6,7 +6,7 @@ from __future__ import annotations
 import typer
 
 from . import store
-from .app_part import app as data_app
+from .app_part import data_app
 from .commands import (
     compare,
     demo,
@@ -31,18 +31,18 @@ def mount(app: typer.Typer) -> None:
         return
     app.command("demo")(demo.demo)
     app.command("run")(run.run)
-    app.command("score")(score.score)
+    app.command("score")(score.score_command)
     app.command("describe")(describe.describe)
-    app.command("compare")(compare.compare)
+    app.command("compare")(compare.compare_command)
     app.command("report")(report.report)
     app.command("plot")(plot_cmd.plot)
     app.command("serve")(serve.serve)
     app.command("list")(list_names.list_things)
-    app.command("show")(show.show)
+    app.command("show")(show.show_run_command)
     app.command("import")(import_cmd.import_results)
     app.command("sql")(store.sql)
     app.add_typer(data_app, name="data")
     app.add_typer(keypoints.app, name="keypoints")
     app.add_typer(flow.app, name="flow")
     app.add_typer(pairs_cmd.app, name="pairs")
-    app.add_typer(store.app, name="store")
+    app.add_typer(store.store_app, name="store")

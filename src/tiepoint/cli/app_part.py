@@ -5,18 +5,18 @@ from __future__ import annotations
 
 import typer
 
-from .commands.data import check
+from .commands.data import check_data_command
 from .commands.data_get import get
 from .commands.make import cut, make, pack
 from .commands.tasks import tasks
 
-app = typer.Typer(help="Datasets: get, make, cut, task files, pack, check.", no_args_is_help=True)
+data_app = typer.Typer(help="Datasets: get, make, cut, task files, pack, check.", no_args_is_help=True)
 for _name, _command in (
     ("get", get),
     ("make", make),
     ("cut", cut),
     ("tasks", tasks),
     ("pack", pack),
-    ("check", check),
+    ("check", check_data_command),
 ):
-    app.command(_name)(_command)
+    data_app.command(_name)(_command)

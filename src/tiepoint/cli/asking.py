@@ -23,6 +23,6 @@ def confirm(question: str, yes: bool) -> None:
     typer.confirm(question, abort=True, err=True)
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: int = 0) -> None:
+def print_plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: int = 0) -> None:
     """Print rows below columns as plain text, nothing cut; the last `right` columns are numbers."""
     print_columns(columns, rows, right=right, keys=2 if columns[0] == "run" else 1, spare=("dataset", "made"))

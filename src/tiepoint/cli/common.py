@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.amounts import count_text
 from ..core.errors import InputError, TiepointError
-from ..core.formatting import shown
+from ..core.formatting import printable
 from .shell import level
 from .shell.console import PIPED, console, width_of
 from .shell.flag_names import as_flags
@@ -31,18 +31,18 @@ __all__ = [
     "key_values",
     "merge_warnings",
     "notice",
+    "open_store_for_reading",
     "open_store_for_writing",
     "print_columns",
     "print_json",
     "print_plan",
+    "print_status",
     "print_tables",
     "print_verbose",
     "progress_bars",
-    "reading",
     "resumable",
+    "split_values",
     "task_options",
-    "tell",
-    "values",
     "without_effect",
 ]  # fmt: skip
 
@@ -58,7 +58,7 @@ def notice(message: str) -> None:
         print(f"tiepoint: warning: {as_flags(message)}", file=sys.stderr)
 
 
-def tell(message: str) -> None:
+def print_status(message: str) -> None:
     """Something to know while the work goes on, on standard error; not with ``-q``."""
     if not level.quiet():
         print(f"tiepoint: {as_flags(message)}", file=sys.stderr)
@@ -76,7 +76,7 @@ def dump_json(found: Any, **how: Any) -> None:
 
 
 @contextlib.contextmanager
-def reading(where: str | None) -> Iterator[Store]:
+def open_store_for_reading(where: str | None) -> Iterator[Store]:
     """A store opened only to be read, with what there is to say about it as warnings."""
     from ..store.store import Store
 
@@ -153,10 +153,10 @@ def as_text(name: str | None) -> str | None:
         raise InputError(f"the name {name!r} is no text in UTF-8") from e
 
 
-def values(given: Sequence[str] | None) -> list[str]:
+def split_values(given: Sequence[str] | None) -> list[str]:
     """Values of an option that may be repeated or comma-separated.
 
-    >>> values(["a,b", "c"]), values(None)
+    >>> split_values(["a,b", "c"]), split_values(None)
     (['a', 'b', 'c'], [])
     """
     return [part.strip() for text in given or () for part in text.split(",") if part.strip()]
@@ -247,7 +247,7 @@ def print_columns(
     Where the terminal is too narrow, columns to `spare` are left out, those of prose (`wraps`) broken into
     lines, and the others, beside the `keys` of a row, set in several tables or a line each.
     """
-    grid = [list(columns), *([shown(text) for text in row] for row in rows)]
+    grid = [list(columns), *([printable(text) for text in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
     first = len(columns) - right
     out = console() if sys.stdout.isatty() else None
@@ -260,9 +260,9 @@ def print_columns(
             ]
             print("  ".join(cells).rstrip())
         return
-    from ..report.terminal.rich_table import Table
+    from ..report.terminal.rich_table import FittingTable
 
-    table = Table(box=None, header_style="bold", keys=keys, spare=spare, wraps=wraps)
+    table = FittingTable(box=None, header_style="bold", keys=keys, spare=spare, wraps=wraps)
     for k, name in enumerate(columns):
         table.add_column(name, justify="right" if k >= first else "left")
     for cells_of in rows:

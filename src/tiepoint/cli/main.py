@@ -17,7 +17,7 @@ from .._version import __version__
 from ..core.errors import TiepointError, os_error_reason
 from .common import error, print_verbose
 from .shell import level
-from .shell.common_options import add_common_options, in_order, missing
+from .shell.common_options import add_common_options, missing, reorder_arguments
 from .shell.flag_names import set_command_flags
 from .shell.streams import OutputError, discard_pending, reserve_standard_fds, tolerant_streams
 from .stopping import force_exit_after
@@ -88,9 +88,9 @@ def _run(arguments: list[str]) -> int:
         from .shell.completion import complete
 
         return complete(app, command)
-    level.begin()
+    level.start_command()
     root = command()
-    arguments = in_order(root, arguments)
+    arguments = reorder_arguments(root, arguments)
     set_command_flags(root, arguments)
     with tolerant_streams(), _signals() as received:
         code = _code(root, arguments)

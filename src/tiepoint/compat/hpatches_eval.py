@@ -30,7 +30,7 @@ from ..formats.hpatches.descriptor_size import table_shape
 from ..formats.hpatches.descriptor_table import find_descriptor_file
 from ..formats.hpatches.task_lists import Split, read_splits, splits_file
 from ..methods.output_checks import KEEP_ZEROS
-from .hpatches_results import PROTOCOL, TASKS, results_of, tell, write_results
+from .hpatches_results import PROTOCOL, TASKS, print_lines, results_of, write_results
 
 if TYPE_CHECKING:
     from ..run.result import Run
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return evaluate_descriptor(given)
     except TiepointError as e:
-        tell(f"hpatches_eval: {e}", sys.stderr)
+        print_lines(f"hpatches_eval: {e}", sys.stderr)
         return e.exit_code
 
 
@@ -86,17 +86,17 @@ def evaluate_descriptor(given: argparse.Namespace) -> int:
         check_tasks(given.task, data, options)
         for name, method in variants.items():
             for task in given.task:
-                tell(f">> {name}: {task} on split {given.split}")
+                print_lines(f">> {name}: {task} on split {given.split}")
                 run = _run(method, task, data, options, Path(scratch))
                 # That no number exists is an error below.
                 odd = [w for w in run.warnings if not w.startswith(f"{PROTOCOL}: ")]
                 for warning in (w for w in odd if f"{name}: {w}" not in told):
                     told.add(f"{name}: {warning}")
-                    tell(f"hpatches_eval: warning: {name}: {warning}", sys.stderr)
+                    print_lines(f"hpatches_eval: warning: {name}: {warning}", sys.stderr)
                 records = [r for by in run.unit_records.values() for r in by.values()]
                 results = results_of(task, records)
                 path = write_results(Path(given.results_dir), name, task, given.split, results)
-                tell(f">> results written to {path}")
+                print_lines(f">> results written to {path}")
     return 0
 
 

@@ -21,15 +21,15 @@ import numpy as np
 
 from .._version import __version__
 from ..core.errors import FormatError, InputError, StoreError, TiepointError, UnknownNameError
-from ..core.formatting import path_part, shown
+from ..core.formatting import path_part, printable
 from ..core.records import Records
 from ..formats.json_yaml import read_json
 from ..formats.safe_pickle import read_plain_pickle
 from ..store.atomic_files import atomic_file
 from ..tasks.hpatches.matching import score as v2_matching_scores
-from ..tasks.hpatches.protocols import HPatchesRules, rules_of
+from ..tasks.hpatches.protocols import HPatchesRules, hpatches_rules
 from ..tasks.hpatches.retrieval import score as v2_retrieval_scores
-from ..tasks.hpatches.retrieval.compare import Pool
+from ..tasks.hpatches.retrieval.compare import DistractorPool
 from ..tasks.hpatches.verification import score as v2_verification_scores
 
 TASKS = ("verification", "matching", "retrieval")
@@ -69,23 +69,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for name in given.descr_name:
             for task in given.task:
                 results = read_results(Path(given.results_dir), name, task, given.split)
-                tell(f">> {name}: {task}, split {given.split}")
+                print_lines(f">> {name}: {task}, split {given.split}")
                 try:
                     print(text_of(task, results))
                 except _INCOMPLETE as e:
                     raise InputError(f"the {task} results of {name} are incomplete ({e!r})") from e
                 if task == "verification" and same_auc(results):
-                    tell(f"hpatches_results: warning: {name}: {SAME_AUC}", sys.stderr)
+                    print_lines(f"hpatches_results: warning: {name}: {SAME_AUC}", sys.stderr)
     except (TiepointError, FormatError) as e:
-        tell(f"hpatches_results: {e}", sys.stderr)
+        print_lines(f"hpatches_results: {e}", sys.stderr)
         return e.exit_code
     return 0
 
 
-def tell(text: str, stream: TextIO | None = None) -> None:
+def print_lines(text: str, stream: TextIO | None = None) -> None:
     """Print lines with control characters of names spelled out, on standard output or `stream`."""
     for line in text.split("\n"):
-        print(shown(line).encode("utf-8", "backslashreplace").decode(), file=stream, flush=True)
+        print(printable(line).encode("utf-8", "backslashreplace").decode(), file=stream, flush=True)
 
 
 def text_of(task: str, results: Any) -> str:
@@ -173,7 +173,7 @@ def results_of(task: str, records: Sequence[Records]) -> dict[str, Any]:
     Raises:
         InputError: The tool stops at these descriptors, so that no number exists.
     """
-    rules = rules_of(PROTOCOL)
+    rules = hpatches_rules(PROTOCOL)
     if reason := _stopped(task, records, rules):
         raise InputError(f"{task} has no number: {reason}; correct the descriptors")
     if task == "verification":
@@ -189,8 +189,8 @@ def results_of(task: str, records: Sequence[Records]) -> dict[str, Any]:
     (r,) = records
     queries: dict[str, Any] = {str(q): {} for q in range(len(r))}
     for z, noise in enumerate(r.meta["noises"]):
-        for s in v2_retrieval_scores.columns_of(r, rules):
-            label = Pool(*r.meta["pools"][s]).label
+        for s in v2_retrieval_scores.pool_columns(r, rules):
+            label = DistractorPool(*r.meta["pools"][s]).label
             for q, ap in enumerate(v2_retrieval_scores.query_values(r, z, s, rules)):
                 queries[str(q)].setdefault(LETTERS[noise], {})[label] = {"ap": float(ap)}
     return queries

@@ -7,7 +7,7 @@ import math
 import re
 
 from .errors import InputError
-from .formatting import shown
+from .formatting import printable
 
 _SIZES = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 _SIZES |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
@@ -37,7 +37,7 @@ def size_bytes(text: str) -> int:
     unit = None if found is None else _SIZES.get(found[2].lower())
     if found is None or unit is None:
         raise InputError(
-            f"'{shown(text)}' is not a size; write a number and a unit, as 20GB, 500MB or 1.5GiB"
+            f"'{printable(text)}' is not a size; write a number and a unit, as 20GB, 500MB or 1.5GiB"
         )
     return math.floor(float(found[1]) * unit)
 
@@ -54,7 +54,7 @@ def age_s(text: str) -> float:
     found = _AMOUNT.fullmatch(text)
     unit = None if found is None else _AGES.get(found[2].lower())
     if found is None or unit is None:
-        raise InputError(f"'{shown(text)}' is not an age; write a number and a unit, as 30d, 12h or 2w")
+        raise InputError(f"'{printable(text)}' is not an age; write a number and a unit, as 30d, 12h or 2w")
     return float(found[1]) * unit
 
 

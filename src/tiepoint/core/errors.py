@@ -69,9 +69,9 @@ def _sentence(text: str, most: int = MAX_MESSAGE_CHARS) -> str:
     ('a\\nb', 'ab…gh')
     """
     if not text.isprintable():
-        from .formatting import shown
+        from .formatting import printable
 
-        text = shown(text)
+        text = printable(text)
     return text if len(text) <= most else f"{text[: most // 2]}…{text[-(most // 2) :]}"
 
 

@@ -13,13 +13,13 @@ MAX_NAME_BYTES = 200
 _UNSEEN = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
 
 
-def shown(text: str) -> str:
+def printable(text: str) -> str:
     r"""The text with everything that is not seen spelled out.
 
     That is control characters, marks of direction, halves of surrogate pairs and separators of lines. Blanks,
     letters and symbols of all scripts stay.
 
-    >>> shown("a\x1b[31mb\n\u202ec"), shown("żółć 漢字")
+    >>> printable("a\x1b[31mb\n\u202ec"), printable("żółć 漢字")
     ('a\\x1b[31mb\\n\\u202ec', 'żółć 漢字')
     """
     if text.isprintable():
@@ -73,7 +73,7 @@ def path_part(name: str, what: str) -> str:
     if reason is None:
         return name
     cut = name if len(name) <= 60 else name[:57] + "…"
-    raise InputError(f"{what} '{shown(cut)}' cannot be part of a path: {reason}")
+    raise InputError(f"{what} '{printable(cut)}' cannot be part of a path: {reason}")
 
 
 def method_name(name: str) -> str:
@@ -87,10 +87,10 @@ def method_name(name: str) -> str:
     Traceback (most recent call last):
     tiepoint.core.errors.InputError: 'a\nb' cannot be the name of a method; use 1 to 200 bytes, none unseen
     """
-    if name.strip() and shown(name) == name and len(name.encode()) <= MAX_NAME_BYTES:
+    if name.strip() and printable(name) == name and len(name.encode()) <= MAX_NAME_BYTES:
         return name
     raise InputError(
-        f"'{shown(name[:60])}' cannot be the name of a method; use 1 to {MAX_NAME_BYTES} bytes, none unseen"
+        f"'{printable(name[:60])}' cannot be the name of a method; use 1 to {MAX_NAME_BYTES} bytes, none unseen"
     )
 
 
@@ -115,5 +115,7 @@ def path_below(folder: str | Path, *names: str, what: str, ending: str = "") -> 
     while inner != root and not inner.is_symlink():
         inner = inner.parent
     if inner != root and not inner.resolve().is_relative_to(root.resolve()):
-        raise InputError(f"{shown(str(inner))} is a link that leads out of {shown(str(root))}; remove it")
+        raise InputError(
+            f"{printable(str(inner))} is a link that leads out of {printable(str(root))}; remove it"
+        )
     return path

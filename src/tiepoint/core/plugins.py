@@ -16,7 +16,7 @@ PLUGGED = "plug-in"
 
 
 @dataclass(frozen=True)
-class Entry:
+class RegistryEntry:
     """A registered name: where its object is, one line about it, and what it is for (family)."""
 
     name: str
@@ -45,7 +45,7 @@ class Registry:
         self.problems: list[str] = []
         """Plug-ins that were left out, and why."""
         self._group = group
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, RegistryEntry] = {}
         self._plugged = group is None
 
     def add(
@@ -55,7 +55,7 @@ class Registry:
         key = self._key(name, family)
         if key in self._entries:
             raise InputError(f"{self.what} {key!r} is registered twice")
-        self._entries[key] = Entry(name, target, summary, family, needs)
+        self._entries[key] = RegistryEntry(name, target, summary, family, needs)
 
     def _key(self, name: str, family: str) -> str:
         """What an entry is known as."""
@@ -67,7 +67,7 @@ class Registry:
         self._plugged = True
         for point in entry_points(group=self._group):
             package = point.dist.name if point.dist is not None else None
-            plug = Entry(point.name, point.value, f"from {point.value}", PLUGGED, package=package)
+            plug = RegistryEntry(point.name, point.value, f"from {point.value}", PLUGGED, package=package)
             known = self._entries.setdefault(self._key(point.name, PLUGGED), plug)
             if known.target != plug.target:
                 self.problems.append(
@@ -75,7 +75,7 @@ class Registry:
                     f"taken by {known.package or known.target}"
                 )
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[RegistryEntry]:
         self._plug()
         return iter(sorted(self._entries.values(), key=lambda e: (e.family, e.name)))
 
@@ -83,7 +83,7 @@ class Registry:
         self._plug()
         return name in self._entries
 
-    def entry(self, name: str) -> Entry:
+    def entry(self, name: str) -> RegistryEntry:
         """The entry of `name`, or an error that suggests near names."""
         self._plug()
         if name not in self._entries:
@@ -94,7 +94,7 @@ class Registry:
         """Import and return the registered object."""
         return self.imported(self.entry(name))
 
-    def imported(self, entry: Entry) -> Any:
+    def imported(self, entry: RegistryEntry) -> Any:
         """The object of an entry; a plug-in that cannot be imported is an error that names its package."""
         module, _, attribute = entry.target.partition(":")
         try:

@@ -19,10 +19,10 @@ def group_name(**parts: str | int | float) -> str:
     return ",".join(f"{k}={parts[k]}" for k in sorted(parts)) or "all"
 
 
-def kind_of(scene: str, marks: tuple[str, str] = ("i_", "v_")) -> str:
+def scene_kind(scene: str, marks: tuple[str, str] = ("i_", "v_")) -> str:
     """What changes in a scene, told from how its name starts: `i` illumination, `v` viewpoint, or `other`.
 
-    >>> kind_of("v_wall"), kind_of("s_boring"), kind_of("indoor", ("i", "v"))
+    >>> scene_kind("v_wall"), scene_kind("s_boring"), scene_kind("indoor", ("i", "v"))
     ('v', 'other', 'i')
     """
     return scene[0] if scene.startswith(marks) else "other"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import FormatError, InputError, ProblemsError, UnknownNameError
 from ..core.hashing import hash_file, hash_json
-from ..core.scores import kind_of
+from ..core.scores import scene_kind
 from ..formats.image.reader import SUFFIXES, read_image, read_size
 from ..formats.text.matrices import read_homography
 
@@ -29,7 +29,7 @@ class NoSequencesError(InputError):
 
 
 @dataclass(frozen=True)
-class Scene:
+class SequenceFiles:
     """Files of one sequence: images and homographies by number, image 1 is the reference."""
 
     name: str
@@ -79,7 +79,7 @@ class ImageSequences:
 
     def kind(self, scene: str) -> str:
         """``"i"`` (illumination), ``"v"`` (viewpoint), by the prefix of the name, or ``"other"``."""
-        return kind_of(scene)
+        return scene_kind(scene)
 
     def images(self, scene: str) -> tuple[str, ...]:
         """Names of the images of a scene, ``("1", "2", …)``; the first is the reference."""
@@ -131,12 +131,12 @@ class ImageSequences:
                     problems.append(str(e))
         return problems
 
-    def _scene(self, name: str) -> Scene:
+    def _scene(self, name: str) -> SequenceFiles:
         if name not in self._scenes:
             raise UnknownNameError("sequence", name, self._scenes)
         return self._scenes[name]
 
-    def _check(self, scene: Scene, problems: list[str]) -> None:
+    def _check(self, scene: SequenceFiles, problems: list[str]) -> None:
         for k, path in scene.images.items():
             try:
                 self._sizes[scene.name, str(k)] = read_size(path)
@@ -172,7 +172,7 @@ def _find_scenes(root: Path) -> dict[str, Path]:
     return found
 
 
-def _read_scene(name: str, folder: Path, problems: list[str]) -> Scene:
+def _read_scene(name: str, folder: Path, problems: list[str]) -> SequenceFiles:
     """Collect the files of a sequence by number and note gaps, doubles and files without a partner."""
     images: dict[int, Path] = {}
     for path in _image_files(folder):
@@ -215,4 +215,4 @@ def _read_scene(name: str, folder: Path, problems: list[str]) -> Scene:
         for k in sorted(homographies)
         if k != 1 and k not in images
     ]
-    return Scene(name, dict(sorted(images.items())), dict(sorted(homographies.items())))
+    return SequenceFiles(name, dict(sorted(images.items())), dict(sorted(homographies.items())))

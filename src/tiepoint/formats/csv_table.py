@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..core.errors import FormatError
-from ..core.formatting import shown
+from ..core.formatting import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +36,7 @@ def escape_formula(cell: Any) -> Any:
     'a\\x1b[2J'
     """
     if isinstance(cell, str) and not cell.isprintable():
-        cell = _CONTROL.sub(lambda found: shown(found[0]), cell)
+        cell = _CONTROL.sub(lambda found: printable(found[0]), cell)
     if isinstance(cell, str) and cell.lstrip(_MARK).startswith(FORMULA) and not _is_number(cell):
         return _MARK + cell
     return cell

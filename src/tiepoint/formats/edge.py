@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..core.errors import FormatError
-from ..core.formatting import shown
+from ..core.formatting import printable
 from .sniff import explain_wrong_type
 
 DAMAGED: tuple[type[Exception], ...] = (
@@ -60,7 +60,7 @@ def error_reason(error: BaseException) -> str:
     ('a b\\x1b', 'EOFError')
     """
     text = " ".join(str(error).split())
-    return shown(text if len(text) <= 200 else text[:199] + "…") or type(error).__name__
+    return printable(text if len(text) <= 200 else text[:199] + "…") or type(error).__name__
 
 
 @contextlib.contextmanager

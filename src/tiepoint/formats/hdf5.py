@@ -83,7 +83,7 @@ def groups_with(file: Any, names: tuple[str, ...]) -> list[str]:
     return sorted(found)
 
 
-def numbers(group: Any, name: str, path: Path) -> NDArray[Any]:
+def read_numbers(group: Any, name: str, path: Path) -> NDArray[Any]:
     """A dataset as an array of numbers.
 
     Its announced size and that of its chunks are held against the length of the file before anything is read

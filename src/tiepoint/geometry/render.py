@@ -14,10 +14,10 @@ from .corners import corners
 from .covisibility import Size
 from .homography import as_homography, denominator, local_affine
 
-_MAX_SAMPLES = 16
+_MAX_RENDER_SAMPLES = 16
 
 
-def render(image: ArrayLike, to_source: ArrayLike, size: Size) -> NDArray[np.float32]:
+def render_view(image: ArrayLike, to_source: ArrayLike, size: Size) -> NDArray[np.float32]:
     """Each output pixel is the mean of the source over the pixel's cell, seen through a homography.
 
     The cell is sampled bilinearly on k x k points, k = ceil(largest stretch of the homography over the output
@@ -33,7 +33,7 @@ def render(image: ArrayLike, to_source: ArrayLike, size: Size) -> NDArray[np.flo
         float32 (height, width, channels).
 
     >>> ramp = np.arange(12.0).reshape(1, 12, 1)
-    >>> render(ramp, [[3, 0, 1], [0, 1, 0], [0, 0, 1]], (4, 1)).ravel().tolist()
+    >>> render_view(ramp, [[3, 0, 1], [0, 1, 0], [0, 0, 1]], (4, 1)).ravel().tolist()
     [1.0, 4.0, 7.0, 10.0]
     """
     pixels = np.ascontiguousarray(image, dtype=np.float32)
@@ -44,7 +44,7 @@ def render(image: ArrayLike, to_source: ArrayLike, size: Size) -> NDArray[np.flo
     if not (np.all(w > 0) or np.all(w < 0)):
         raise InputError("part of the output lies at or behind infinity")
     stretch = float(np.linalg.norm(local_affine(m, around), ord=2, axis=(1, 2)).max())
-    count = min(max(math.ceil(stretch), 2), _MAX_SAMPLES)
+    count = min(max(math.ceil(stretch), 2), _MAX_RENDER_SAMPLES)
     out = np.empty((size[1], size[0], pixels.shape[2]), dtype=np.float32)
     _render(pixels, m, count, out)
     return out

@@ -11,7 +11,7 @@ from .pair_distances import fit_across, pair_distances, pair_distances_across, p
 from .pooled_counts import PooledCounts, rank_counts_across
 from .rank_counts import RankCounts, rank_counts
 from .threads import ThreadTeam, get_threads, one_blas_thread, set_threads
-from .torch_backend.device import bring, get_device, set_device
+from .torch_backend.device import get_device, set_device, upload_ahead
 
 __all__ = [
     "FirstTwo",
@@ -19,7 +19,6 @@ __all__ = [
     "PooledCounts",
     "RankCounts",
     "ThreadTeam",
-    "bring",
     "first_two",
     "first_two_aligned",
     "fit_across",
@@ -36,5 +35,6 @@ __all__ = [
     "rank_counts_across",
     "set_device",
     "set_threads",
+    "upload_ahead",
     "value_table",
 ]

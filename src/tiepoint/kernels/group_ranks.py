@@ -16,7 +16,7 @@ from . import tiles
 from .duplicate_rows import find_distinct
 from .error_bound import FLOAT32_UNIT, FLOAT64_UNIT
 from .rank_counts import RankCounts, rank_counts
-from .tiles import Scores, make_team
+from .tiles import TileScores, make_team
 from .torch_backend.device import run_on_device
 
 Ints = NDArray[np.int64]
@@ -95,7 +95,7 @@ def _by_tiles(
     bounds = np.searchsorted(np.sort(pool_position), limits[asked], side="left").astype(np.int64)
     counts = np.zeros((2, len(value), limits.shape[1]), np.int64)
     with make_team(rows, pool, distance) as team:
-        scores = Scores(rows, pool[layout.rows], distance, team, collapse=False)
+        scores = TileScores(rows, pool[layout.rows], distance, team, collapse=False)
         repeated = find_distinct(scores.b, team)
         same = np.zeros(0, np.int64) if repeated is None else repeated.row_of
         block: list[Any] = []
@@ -127,7 +127,7 @@ def _by_tiles(
     return back[0], back[1]
 
 
-def _slack(scores: Scores) -> tuple[NDArray[np.float64], bool]:
+def _slack(scores: TileScores) -> tuple[NDArray[np.float64], bool]:
     """What adding its offset may round in a score, query by query; whether that is nothing.
 
     With A and B the norms of both rows and u the unit roundoff, the offset A^2/2 is rounded (u A^2/2), and so

@@ -41,7 +41,7 @@ def check_shapes(a: Matrix, b: Matrix, distance: str, *, names: tuple[str, str])
         raise InputError(f"masked_l1 needs values and mask side by side, found {a.shape[1]} columns")
 
 
-def prepare(values: Matrix, distance: str, *, name: str) -> Matrix:
+def prepare_rows(values: Matrix, distance: str, *, name: str) -> Matrix:
     """Rows ready for the compiled loops: float32 or float64 for l2 and l1, 64-bit words for hamming.
 
     cosine becomes l2 on rows divided by their norm (float64); masked_l1 becomes l1 on value x mask.

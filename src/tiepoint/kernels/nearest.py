@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.errors import InputError
 from .pair_distances import finish, pair_distances
 from .threads import ThreadTeam, one_blas_thread
-from .tiles import Scores, make_team
+from .tiles import TileScores, make_team
 from .torch_backend.device import run_on_device
 
 
@@ -77,7 +77,7 @@ def _torch_nearest(queries: Any, pool: Any, k: int, distance: str, left_out: Any
 
 def _compiled_nearest(queries: Any, pool: Any, k: int, distance: str, left_out: Any) -> tuple[Any, Any]:
     with make_team(queries, pool, distance) as team:
-        scores = Scores(queries, pool, distance, team)
+        scores = TileScores(queries, pool, distance, team)
         keep = min(k + int(left_out is not None), len(scores.b))
         value, row = np.empty((len(queries), keep)), np.empty((len(queries), keep), np.int64)
         filled = np.zeros(len(queries), np.int64)
@@ -164,7 +164,7 @@ def _compiled_first_two(queries: Any, pool: Any, distance: str) -> tuple[Any, ..
     d1, d2 = np.full(n, np.inf), np.full(n, np.inf)
     row, ties = np.zeros(n, np.int64), np.zeros(n, np.int64)
     with make_team(queries, pool, distance) as team:
-        scores = Scores(queries, pool, distance, team)
+        scores = TileScores(queries, pool, distance, team)
         found = scores.distinct
         copies = np.zeros(0, np.int64) if found is None else np.diff(found.start)
 
@@ -190,7 +190,7 @@ def _excluded(exclude: ArrayLike | None, queries: int, rows: int) -> NDArray[np.
 
 
 def _expand(
-    scores: Scores, value: Any, row: Any, left_out: NDArray[np.int64] | None, k: int, rows: int
+    scores: TileScores, value: Any, row: Any, left_out: NDArray[np.int64] | None, k: int, rows: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """From the best distinct rows to the best pool positions, without the excluded one."""
     from .numba_backend.nearest_scan import expand

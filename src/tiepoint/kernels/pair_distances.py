@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.errors import InputError
-from .inputs import BLOCK, check_shapes, first_bad_row, prepare
+from .inputs import BLOCK, check_shapes, first_bad_row, prepare_rows
 from .threads import ThreadTeam
 from .torch_backend.device import run_on_device
 
@@ -126,7 +126,7 @@ def pair_distances_across(
     l2 = distance == "l2"
 
     def on_device() -> None:
-        from .torch_backend.counts import across as torch_across
+        from .torch_backend.counts import write_distances_across as torch_across
 
         torch_across(parts, checked, out, distance, steps)
 
@@ -216,8 +216,8 @@ def _run_gathered(a: Any, b: Any, left: Any, right: Any, distance: str, out: Any
     for i in range(0, len(out), BLOCK):
         part = slice(i, min(i + BLOCK, len(out)))
         rows = np.arange(part.stop - part.start)
-        x = prepare(a[left[part]], distance, name=f"pairs from {i}, rows of a")
-        y = prepare(b[right[part]], distance, name=f"pairs from {i}, rows of b")
+        x = prepare_rows(a[left[part]], distance, name=f"pairs from {i}, rows of a")
+        y = prepare_rows(b[right[part]], distance, name=f"pairs from {i}, rows of b")
         if x.dtype != y.dtype:
             x, y = x.astype(np.float64), y.astype(np.float64)
         loop(x.dtype)(x, y, rows, rows, out[part])
@@ -234,7 +234,7 @@ def tiler(
 
     queries, pool = np.asarray(queries), np.asarray(pool)
     check_shapes(queries, pool, distance, names=("queries", "pool rows"))
-    a, b = prepare(queries, distance, name="queries"), prepare(pool, distance, name="pool")
+    a, b = prepare_rows(queries, distance, name="queries"), prepare_rows(pool, distance, name="pool")
     if a.dtype != b.dtype:
         a, b = a.astype(np.float64), b.astype(np.float64)
     loop = {"hamming": table_hamming, "l2": table_l2, "cosine": table_l2}.get(distance, table_l1)(a.dtype)

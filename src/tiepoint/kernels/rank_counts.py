@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.errors import InputError
 from .duplicate_rows import Members, Slots, number_groups
-from .tiles import Scores, make_team
+from .tiles import TileScores, make_team
 from .torch_backend.device import run_on_device
 
 
@@ -101,7 +101,7 @@ def counts_on_device(
     """
     from .torch_backend.counts import Targets
     from .torch_backend.counts import rank_counts as count
-    from .torch_backend.nearest_scan import Scores as TorchScores
+    from .torch_backend.nearest_scan import DeviceScores as TorchScores
 
     rows = sum(len(p) for p in pool)
     groups = None
@@ -130,7 +130,7 @@ def _compiled(
     start = np.searchsorted(query, np.arange(len(queries) + 1))
     counts = np.zeros((3, len(query), limit.shape[1]), np.int64)
     with make_team(queries, pool, distance) as team:
-        scores = Scores(queries, pool, distance, team)
+        scores = TileScores(queries, pool, distance, team)
         members = Members(scores.distinct, len(pool), query_group, pool_group, len(queries))
         value, root = _values(target, distance, squared, scores.exact)
         fixed = (start.astype(np.int64), value, root, position, own, limit, column)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from .duplicate_rows import WORTH, DistinctRows, find_distinct, fingerprint_keys
 from .error_bound import FLOAT32_UNIT, FLOAT64_UNIT, ambiguity_band
-from .inputs import as_float, check_shapes, prepare
+from .inputs import as_float, check_shapes, prepare_rows
 from .threads import ThreadTeam, equal_parts, get_threads, one_blas_thread, scratch
 
 # Speed depends on these, results never do.
@@ -43,7 +43,7 @@ Visit = Callable[[Tile], int]
 
 
 @dataclass(frozen=True)
-class Frame:
+class FilterFrame:
     """How rows enter the filter: minus `centre`, times `scale` (a power of two), as `dtype`.
 
     `exact` holds for whole numbers small enough that every product, sum and score is exact in float32.
@@ -80,7 +80,7 @@ def make_team(queries: NDArray[Any], pool: NDArray[Any], distance: str) -> Threa
     return ThreadTeam(1 if size < small else None)
 
 
-def make_frame(a: NDArray[Any], b: NDArray[Any], team: ThreadTeam) -> Frame:
+def make_frame(a: NDArray[Any], b: NDArray[Any], team: ThreadTeam) -> FilterFrame:
     """Centre on the mean of a sample of the pool, and scale so that the largest norm is about one."""
     sample = b[:: max(1, len(b) // 256)]
     centre: NDArray[np.float64] = np.mean(sample, axis=0, dtype=np.float64).reshape(1, -1)
@@ -90,10 +90,10 @@ def make_frame(a: NDArray[Any], b: NDArray[Any], team: ThreadTeam) -> Frame:
         largest, _ = _largest(a, b, centre, team)
         # Scores are multiples of 1/2 up to 1.5 x largest; below 2^23 float32 holds each of them.
         if 1.5 * largest <= 2.0**23:
-            return Frame(centre, 1.0, np.float32, exact=True)
+            return FilterFrame(centre, 1.0, np.float32, exact=True)
     # Within these limits the squared scale stays finite; see step 5 of `ambiguity_band`.
     exponent = int(np.clip(np.frexp(np.sqrt(largest))[1], -500, 510))
-    return Frame(centre, float(np.ldexp(1.0, -exponent)), np.float32, exact=False)
+    return FilterFrame(centre, float(np.ldexp(1.0, -exponent)), np.float32, exact=False)
 
 
 def _largest(a: Any, b: Any, centre: Any, team: ThreadTeam) -> tuple[float, bool]:
@@ -111,7 +111,7 @@ def _largest(a: Any, b: Any, centre: Any, team: ThreadTeam) -> tuple[float, bool
     return largest, whole
 
 
-class Scores:
+class TileScores:
     """Scores of `queries` against the distinct rows of `pool`; `run` shows them tile by tile."""
 
     def __init__(
@@ -131,7 +131,7 @@ class Scores:
         small = collapse and distance == "l2" and team.size == 1 and len(pool) <= TILE_COLUMNS
         if small and self._enter_small(queries, pool):
             return
-        a, b = prepare(queries, distance, name="queries"), prepare(pool, distance, name="pool")
+        a, b = prepare_rows(queries, distance, name="queries"), prepare_rows(pool, distance, name="pool")
         if a.dtype != b.dtype:
             a, b = a.astype(np.float64), b.astype(np.float64)
         self.distinct = find_distinct(b, team) if collapse else None
@@ -161,7 +161,7 @@ class Scores:
         )
         if code:
             return False
-        self.a, self.b, self.left, self.frame = a, b, left, Frame(centre, scale, np.float32, exact)
+        self.a, self.b, self.left, self.frame = a, b, left, FilterFrame(centre, scale, np.float32, exact)
         self.exact, self.dtype, self.beta, self.norm = (
             exact,
             np.dtype(np.float32),
@@ -176,7 +176,7 @@ class Scores:
         """Format of the rows the reference is summed from."""
         return self.a.dtype if self.kind == "l2" else np.dtype(np.float32)
 
-    def _enter(self, frame: Frame) -> None:
+    def _enter(self, frame: FilterFrame) -> None:
         self.frame, self.exact, self.dtype, self._part = frame, frame.exact, np.dtype(frame.dtype), None
         self.left, _, square = frame.project(self.a, self.team)
         self.beta, self.norm = 0.5 * square, np.sqrt(square)
@@ -230,7 +230,7 @@ class Scores:
             sums = sum(self.team.each(some, show))
             queries = sum(stop - q for q, stop in some)
             if sums > queries * share and not self.exact and self.dtype == np.float32:
-                self._enter(Frame(self.frame.centre, self.frame.scale, np.float64, exact=False))
+                self._enter(FilterFrame(self.frame.centre, self.frame.scale, np.float64, exact=False))
                 part = self._project(rows)
 
     def _project(self, rows: NDArray[Any]) -> tuple[Any, Any, float]:

@@ -12,27 +12,27 @@ from ..core.hashing import hash_array, hash_json
 from ..core.keypoints import Keypoints
 from ..core.units import Item
 
-DIMENSION = 128
+KEYPOINT_DIMENSION = 128
 Image = NDArray[Any]
 Rows = NDArray[np.float32]
 
 
 def _noise(seed: str, rows: int) -> Rows:
     draw = np.random.Generator(np.random.PCG64(int(seed[:32], 16)))
-    return draw.standard_normal((rows, DIMENSION)).astype(np.float32)
+    return draw.standard_normal((rows, KEYPOINT_DIMENSION)).astype(np.float32)
 
 
-class Constant:
+class ConstantDescriptors:
     """The same vector everywhere: all distances are ties."""
 
     name, distance = "constant", "l2"
 
     def describe(self, image: Image, keypoints: Keypoints) -> Rows:
         """Ones, (n, 128)."""
-        return np.ones((len(keypoints), DIMENSION), np.float32)
+        return np.ones((len(keypoints), KEYPOINT_DIMENSION), np.float32)
 
 
-class Random:
+class RandomDescriptors:
     """Gaussian noise seeded by the name and the pixels of the image, so that images are independent."""
 
     name, distance = "random", "l2"
@@ -44,7 +44,7 @@ class Random:
         )
 
 
-class Oracle:
+class OracleDescriptors:
     """Knows which point a row is: the same code for row i of every image of a scene.
 
     That is the truth for projected keypoint sets (``oracle@set:NAME``), where row i is the same point in all

@@ -27,10 +27,10 @@ def _size(image: Image) -> tuple[int, int]:
     return image.shape[1], image.shape[0]
 
 
-class Constant:
+class ConstantMatches:
     """Everything goes to the centre of image 2, whatever the images show.
 
-    >>> Constant().match_points(np.zeros((3, 5)), np.zeros((3, 5)), np.zeros((1, 2))).tolist()
+    >>> ConstantMatches().match_points(np.zeros((3, 5)), np.zeros((3, 5)), np.zeros((1, 2))).tolist()
     [[2.0, 1.0]]
     """
 
@@ -48,7 +48,7 @@ class Constant:
         return np.tile(np.array(centre(_size(image2))), (len(points), 1))
 
 
-class Random:
+class RandomMatches:
     """Points anywhere in both images, seeded by the pixels of both."""
 
     name = "random"
@@ -69,7 +69,7 @@ def _hashes(*images: Image) -> list[str]:
     return [hash_array(np.ascontiguousarray(i)) for i in images]
 
 
-class Oracle:
+class OracleMatches:
     """Is told true correspondences by the task, and adds noise of `noise_px` to where they lie in image 2.
 
     For poses the points are made up: pixels of image 1 at drawn depths, seen from camera 2.

@@ -37,8 +37,8 @@ _TO_DO = "create it on first use, and keep only the path of its file or its sett
 def revision_of(thing: Any) -> int:
     """The declared revision of a built-in class or object: raised whenever its output changes.
 
-    >>> from tiepoint.methods.canaries import Constant
-    >>> revision_of(Constant)
+    >>> from tiepoint.methods.canaries import ConstantPatches
+    >>> revision_of(ConstantPatches)
     1
     """
     return int(getattr(thing, "revision", 1))

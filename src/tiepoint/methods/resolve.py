@@ -118,7 +118,7 @@ def resolve(
 
 def _resolve_pairs(spec: Any, parsed: Spec | None, **options: Any) -> Method:
     """A method on two images: a pair matcher, a flow, or a keypoint method with a matcher."""
-    from .pairs.factory import choose, family_of, split_matcher
+    from .pairs.factory import choose_family, family_of, split_matcher
     from .pairs.from_keypoints import with_matcher
 
     device, on_bad = options["device"], options["on_bad"]
@@ -126,14 +126,14 @@ def _resolve_pairs(spec: Any, parsed: Spec | None, **options: Any) -> Method:
         if isinstance(spec, tuple):
             return with_matcher(resolve(spec, family="keypoints", **options), {}, None)
         thing, own = _made(spec, "pairs", device)
-        if choose(thing) == "keypoints":
+        if choose_family(thing) == "keypoints":
             return with_matcher(resolve(thing, family="keypoints", **options), {}, None)
         return _bound(thing, own, "pairs", device, on_bad, None)
     plain, given = (spec, {}) if isinstance(spec, FilesSpec) else split_matcher(spec)
     home = family_of(parsed, given)
     if home != "keypoints":
         thing, own = _made_from(parsed, home, device)
-        if choose(thing) == "pairs":
+        if choose_family(thing) == "pairs":
             if parsed.transforms:
                 raise InputError(
                     f"+{parsed.transforms[0].name} is for descriptors, and {own} gives matches; leave it out"

@@ -37,7 +37,7 @@ _DISTRIBUTIONS = {
 
 
 @dataclass(frozen=True)
-class Sources:
+class SourceFiles:
     """Source files with the names they are imported by, names of libraries, and short texts in the code."""
 
     files: tuple[tuple[str, Path], ...]
@@ -77,7 +77,7 @@ def is_installed(path: str | Path) -> bool:
     return any(file.is_relative_to(folder) for folder in _installed_folders())
 
 
-def sources_of(*roots: str | Path) -> Sources:
+def sources_of(*roots: str | Path) -> SourceFiles:
     """The files and all they import, directly or not, as far as it is not installed.
 
     Imports are found wherever they stand, also inside functions and as ``import_module("name")``. A name is
@@ -107,7 +107,7 @@ def sources_of(*roots: str | Path) -> Sources:
                 if level == 0:
                     libraries.add(module.partition(".")[0])
     named = tuple((name, file) for file, name in files.items())
-    return Sources(named, tuple(sorted(libraries)), tuple(sorted(texts)))
+    return SourceFiles(named, tuple(sorted(libraries)), tuple(sorted(texts)))
 
 
 def source_hash(path: Path) -> str:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from .macro_means import Lists, macro, macro_with_zeros, mean_of, union_with_zeros
+from .macro_means import Lists, exact_mean, macro_mean, macro_with_zeros, union_with_zeros
 
 NOT_MEASURED = -1.0
 _HISTOGRAM_RANKS = 10
@@ -171,17 +171,19 @@ class ExperimentMetrics:
 
     def calculate_mean_precision(self) -> None:
         """Compute every aggregate from what was added; resets the verification figures to "not measured"."""
-        self.mean_precision = mean_of(self.precisions_per_image)
-        self.legacy_macro_precision_by_scene = macro(self.per_scene_precisions, empty=self.mean_precision)
-        self.true_map_micro = mean_of(self.ap_per_query)
-        self.true_map_macro_by_scene = macro(self.per_scene_ap, empty=self.true_map_micro)
+        self.mean_precision = exact_mean(self.precisions_per_image)
+        self.legacy_macro_precision_by_scene = macro_mean(
+            self.per_scene_precisions, empty=self.mean_precision
+        )
+        self.true_map_micro = exact_mean(self.ap_per_query)
+        self.true_map_macro_by_scene = macro_mean(self.per_scene_ap, empty=self.true_map_micro)
         queries = self.total_queries_processed + self.total_queries_excluded
         self.true_map_micro_including_zeros = math.fsum(self.ap_per_query) / queries if queries else 0.0
         self.true_map_macro_by_scene_including_zeros = macro_with_zeros(
             self.per_scene_ap, self.per_scene_excluded, empty=self.true_map_micro_including_zeros
         )
-        self.viewpoint_map = macro(self.viewpoint_scene_ap)
-        self.illumination_map = macro(self.illumination_scene_ap)
+        self.viewpoint_map = macro_mean(self.viewpoint_scene_ap)
+        self.illumination_map = macro_mean(self.illumination_scene_ap)
         self.viewpoint_map_including_zeros = union_with_zeros(
             self.viewpoint_scene_ap, self.viewpoint_scene_excluded
         )
@@ -194,7 +196,7 @@ class ExperimentMetrics:
             setattr(self, f"recall_at_{k}", value)
         self.image_retrieval_queries = len(self.image_retrieval_ap_per_query)
         self.image_retrieval_map = (
-            mean_of(self.image_retrieval_ap_per_query) if self.image_retrieval_queries else NOT_MEASURED
+            exact_mean(self.image_retrieval_ap_per_query) if self.image_retrieval_queries else NOT_MEASURED
         )
         self.keypoint_verification_ap = NOT_MEASURED
         self.verification_viewpoint_ap = NOT_MEASURED
@@ -234,7 +236,7 @@ class ExperimentMetrics:
 
     def get_scene_average_precision(self, scene: str) -> float:
         """Mean legacy precision of a scene, 0.0 where it is unknown."""
-        return mean_of(self.per_scene_precisions.get(scene, []))
+        return exact_mean(self.per_scene_precisions.get(scene, []))
 
     def get_scene_names(self) -> list[str]:
         """Scenes with a legacy precision, sorted."""
@@ -335,7 +337,7 @@ def metadata_pairs(metrics: ExperimentMetrics) -> dict[str, object]:
         if values:
             excluded = metrics.per_scene_excluded.get(scene, 0)
             zeros = math.fsum(values) / (len(values) + excluded)
-            pairs |= scene_pairs(scene, mean_of(values), len(values), zeros, excluded)
+            pairs |= scene_pairs(scene, exact_mean(values), len(values), zeros, excluded)
     return pairs
 
 

@@ -15,7 +15,7 @@ def homography_accuracy(errors_px: ArrayLike, tau_px: float) -> float:
     >>> homography_accuracy([0.5, 3.0, float("inf")], 3)
     0.6666666666666666
     """
-    errors = _errors(errors_px, tau_px)
+    errors = _corner_errors(errors_px, tau_px)
     return float((errors <= tau_px).mean()) if errors.size else float("nan")
 
 
@@ -32,11 +32,11 @@ def homography_auc(errors_px: ArrayLike, tau_px: float) -> float:
     >>> homography_auc([0.0, 1.5, 9.0], 3)
     0.5
     """
-    errors = _errors(errors_px, tau_px)
+    errors = _corner_errors(errors_px, tau_px)
     return float(np.clip(1.0 - errors / tau_px, 0.0, None).mean()) if errors.size else float("nan")
 
 
-def _errors(errors_px: ArrayLike, tau_px: float) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _corner_errors(errors_px: ArrayLike, tau_px: float) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     errors = np.asarray(errors_px, np.float64)
     if not tau_px > 0:
         raise InputError(f"tau_px must be positive, found {tau_px}")

@@ -9,22 +9,22 @@ from collections.abc import Mapping, Sequence
 Lists = dict[str, list[float]]
 
 
-def mean_of(values: Sequence[float], *, empty: float = 0.0) -> float:
+def exact_mean(values: Sequence[float], *, empty: float = 0.0) -> float:
     """Mean, exactly rounded whatever the order; `empty` where there is nothing.
 
-    >>> mean_of([0.8, 0.6, 0.9])
+    >>> exact_mean([0.8, 0.6, 0.9])
     0.7666666666666666
     """
     return math.fsum(values) / len(values) if values else empty
 
 
-def macro(lists: Mapping[str, Sequence[float]], *, empty: float = 0.0) -> float:
+def macro_mean(lists: Mapping[str, Sequence[float]], *, empty: float = 0.0) -> float:
     """Mean over scenes with at least one value of the scene's mean.
 
-    >>> round(macro({"a": [0.8, 0.6], "b": [0.9], "c": []}), 12)
+    >>> round(macro_mean({"a": [0.8, 0.6], "b": [0.9], "c": []}), 12)
     0.8
     """
-    return mean_of([mean_of(values) for values in lists.values() if values], empty=empty)
+    return exact_mean([exact_mean(values) for values in lists.values() if values], empty=empty)
 
 
 def macro_with_zeros(
@@ -39,7 +39,7 @@ def macro_with_zeros(
     0.5
     """
     rows = [math.fsum(v) / (len(v) + excluded.get(s, 0)) for s, v in lists.items() if v]
-    return mean_of(rows, empty=empty)
+    return exact_mean(rows, empty=empty)
 
 
 def union_with_zeros(lists: Mapping[str, Sequence[float]], excluded: Mapping[str, int]) -> float:
@@ -54,4 +54,4 @@ def union_with_zeros(lists: Mapping[str, Sequence[float]], excluded: Mapping[str
         total = len(values) + excluded.get(scene, 0)
         if total:
             rows.append(math.fsum(values) / total)
-    return mean_of(rows)
+    return exact_mean(rows)

@@ -14,7 +14,7 @@ from ..core.scores import SceneValues
 from ..run.result import Run
 from ..tasks import stored_task
 from ..tasks.cases import WRONG_BELOW, Cases, Floats, Keys, row_of
-from .runs.lazy_records import tables_of
+from .runs.lazy_records import scene_tables
 
 By = Literal["disagreement", "wrong", "confident"]
 BY: dict[By, str] = {
@@ -91,12 +91,12 @@ def _numbers(values: Floats) -> tuple[float | None, ...]:
     return tuple(None if np.isnan(v) else float(v) for v in values)
 
 
-def scenes_of(run: Run, protocol: str = "exact") -> list[SceneRow]:
+def scored_scenes(run: Run, protocol: str = "exact") -> list[SceneRow]:
     """The scenes that a run is scored by, with the mean of its headline score in each.
 
     Scenes of pooled scores have no value of their own. A run without stored scene values has no scenes.
     """
-    tables, task = tables_of(run, protocol), stored_task(run.task)
+    tables, task = scene_tables(run, protocol), stored_task(run.task)
     if not tables:
         return []
     column = task.headline(list(tables))

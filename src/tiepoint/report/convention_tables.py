@@ -13,8 +13,8 @@ from ..core.errors import InputError
 from ..run.result import Run
 from ..tasks.base import MetricInfo
 from .leaderboard import value_text
-from .runs.lazy_records import records_of
-from .runs.sections import Section
+from .runs.lazy_records import scored_records
+from .runs.sections import TaskSection
 
 MAX_RECORDS = 200_000
 MAX_CONVENTION_METHODS = 6
@@ -34,13 +34,13 @@ class ConventionTable:
     note: str = ""
 
 
-def conventions(section: Section) -> list[ConventionTable]:
+def conventions(section: TaskSection) -> list[ConventionTable]:
     """The headline score under every stored protocol, then step by step where the task can tell."""
     first = by_protocol(section)
     return [*([] if first is None else [first]), *by_step(section)]
 
 
-def by_protocol(section: Section) -> ConventionTable | None:
+def by_protocol(section: TaskSection) -> ConventionTable | None:
     """The headline score of each run under the protocols it was scored by; None where there is only one."""
     scores = {
         (r.id, str(s["protocol"])): s["value"]
@@ -60,7 +60,7 @@ def by_protocol(section: Section) -> ConventionTable | None:
     )
 
 
-def by_step(section: Section) -> list[ConventionTable]:
+def by_step(section: TaskSection) -> list[ConventionTable]:
     """One table a metric: the value under the first convention, then the change of each step."""
     tables: dict[tuple[str, str], list[tuple[str, list[tuple[str, float]]]]] = {}
     for run, records in _affordable(section):
@@ -86,11 +86,11 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _affordable(section: Section) -> list[tuple[Run, list[Any]]]:
+def _affordable(section: TaskSection) -> list[tuple[Run, list[Any]]]:
     found: list[tuple[Run, list[Any]]] = []
     total = 0
     for run in section.methods or section.runs:
-        records = records_of(run, section.definition, "exact")
+        records = scored_records(run, section.definition, "exact")
         total += sum(len(r) for r in records)
         if len(found) == MAX_CONVENTION_METHODS or (found and total > MAX_RECORDS):
             break

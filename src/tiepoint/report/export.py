@@ -16,9 +16,9 @@ from . import paper_tables
 from .compare.latex import latex_text
 from .compare.text_table import distinct_short_names, markdown_text
 from .figures.figure import anchor
-from .leaderboard import Cell, leaderboard
+from .leaderboard import ScoreCell, leaderboard
 from .runs.names import DisplayNames, distinct_names
-from .runs.sections import Section, sections
+from .runs.sections import TaskSection, sections
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,7 +55,7 @@ def write(
     check_table(form, table, called)
     with atomic_path(path) as temporary:
         if form == "parquet":
-            frame(runs).to_parquet(temporary, index=False)
+            scores_frame(runs).to_parquet(temporary, index=False)
         elif form == "html":
             from .html_page import iter_page
 
@@ -63,7 +63,7 @@ def write(
             with temporary.open("w", encoding="utf-8", newline="\n") as f:
                 f.writelines(pieces)
         else:
-            made = text(runs, form, title=title, progress=progress, table=table, called=called)
+            made = scores_text(runs, form, title=title, progress=progress, table=table, called=called)
             temporary.write_text(made, encoding="utf-8", newline="\n")
 
 
@@ -79,7 +79,7 @@ def check_table(form: str, table: str | None, called: DisplayNames | None) -> No
         raise InputError("`names` are for the tables `combined` and `tasks` of md, latex and csv")
 
 
-def text(
+def scores_text(
     runs: Sequence[Run],
     form: str,
     *,
@@ -90,15 +90,15 @@ def text(
 ) -> str:
     """The scores as text in one of the text formats; the page has a `title`. See `write` for tables."""
     if form == "csv" and table in (None, "scores"):
-        return frame_csv(frame(runs))
+        return frame_csv(scores_frame(runs))
     if form == "json":
         rows = [row | {"name": name} for r, name in _named(runs) for row in r.rows()]
         warnings = sorted({str(w) for r in runs for w in r.manifest.warnings})
         return json.dumps({"scores": rows, "warnings": warnings}, indent=1) + "\n"
     if form == "html":
-        from .html_page import render
+        from .html_page import render_page
 
-        return render(runs, title=title, progress=progress)
+        return render_page(runs, title=title, progress=progress)
     if table == "scores":
         make = _markdown if form == "md" else _latex
         return "\n".join(make(s) for s in sections(runs))
@@ -204,14 +204,14 @@ def _latex_heads(heads: Sequence[paper_tables.ColumnHeading]) -> list[str]:
     return lines
 
 
-def _paper_cell(cell: paper_tables.Cell) -> str:
+def _paper_cell(cell: paper_tables.PaperCell) -> str:
     text = latex_text(cell.text)
     text = rf"\textbf{{{text}}}" if cell.best else rf"\underline{{{text}}}" if cell.second else text
     # The mark takes no room, so that digits stand below digits.
     return text + (rf"\rlap{{{latex_text(paper_tables.TIED)}}}" if cell.tied else "")
 
 
-def frame(runs: Sequence[Run]) -> pd.DataFrame:
+def scores_frame(runs: Sequence[Run]) -> pd.DataFrame:
     """Tidy scores of all runs, in a fixed order; `name` tells runs of one method apart."""
     import pandas as pd
 
@@ -224,7 +224,7 @@ def _named(runs: Sequence[Run]) -> list[tuple[Run, str]]:
     return list(zip(ordered, distinct_names(ordered), strict=True))
 
 
-def _markdown(section: Section) -> str:
+def _markdown(section: TaskSection) -> str:
     table = leaderboard(section)
     heads = ["method", "group", *table.headings]
     where = f", on {section.dataset}" if section.dataset else ""
@@ -244,7 +244,7 @@ def _markdown(section: Section) -> str:
     return "\n".join([*lines, *(f"\n{markdown_text(n)}" for n in notes if n)]) + "\n"
 
 
-def _latex(section: Section) -> str:
+def _latex(section: TaskSection) -> str:
     """A table that needs no package, in pieces of a few columns: best in bold, groups, intervals."""
     table = leaderboard(section)
     step = LATEX_COLUMNS
@@ -276,7 +276,7 @@ def _latex(section: Section) -> str:
     return "\n".join([*lines, r"\end{table}", ""])
 
 
-def _latex_cell(cell: Cell) -> str:
+def _latex_cell(cell: ScoreCell) -> str:
     value = rf"\textbf{{{cell.value}}}" if cell.best else cell.value
     text = rf"{value} {{\scriptsize [{cell.interval}]}}" if cell.interval else value
     return text.replace(" – ", ", ").replace("–", "--")

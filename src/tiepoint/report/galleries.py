@@ -17,8 +17,8 @@ from ..tasks.base import OpenTask
 from .album import data_uri
 from .figures.figure import only_best
 from .gallery import EASY, PAIRS_SHOWN, PHOTO_SIDE
-from .runs.lazy_records import records_of, reopen_task
-from .runs.sections import Section
+from .runs.lazy_records import reopen_task, scored_records
+from .runs.sections import TaskSection
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class WorstPair:
         return words + (", …" if len(order) > 8 else "")
 
 
-def worst_pairs(section: Section, most: int) -> WorstPair | None:
+def worst_pairs(section: TaskSection, most: int) -> WorstPair | None:
     """At most `most` of them, by the mean over methods; None for tasks without pairs.
 
     A task names its pairs through ``rights(records)``: tuples (item, share right) under the headline rule,
@@ -48,7 +48,7 @@ def worst_pairs(section: Section, most: int) -> WorstPair | None:
     task, runs = stored_task(section.task), section.inspected
     found: dict[str, dict[str, list[float]]] = {}
     for run in runs:
-        for item, share in task.pair_accuracy(records_of(run, task, "exact")):
+        for item, share in task.pair_accuracy(scored_records(run, task, "exact")):
             found.setdefault(item, {}).setdefault(section.names[run.id], []).append(share)
     means = {item: {m: float(np.mean(v)) for m, v in by.items()} for item, by in found.items()}
     # A pair that one method lacks would stand above or below others for that alone.
@@ -66,7 +66,7 @@ def worst_pairs(section: Section, most: int) -> WorstPair | None:
     return WorstPair(tuple(worst), full, note)
 
 
-def pair_gallery(section: Section) -> dict[str, Any] | None:
+def pair_gallery(section: TaskSection) -> dict[str, Any] | None:
     """The pairs that the methods get right least: both images and the true flow, if there is one.
 
     None for tasks without pairs, and where no dataset is there any more.

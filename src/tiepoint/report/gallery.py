@@ -13,13 +13,13 @@ from ..run.result import Run
 from ..tasks import stored_task
 from .album import EmbeddedImages
 from .figures.figure import only_best
-from .runs.lazy_records import records_of
-from .runs.sections import Section
+from .runs.lazy_records import scored_records
+from .runs.sections import TaskSection
 
 MAX_GALLERY_QUERIES = 12
 
 
-def gallery(section: Section) -> dict[str, Any] | None:
+def gallery(section: TaskSection) -> dict[str, Any] | None:
     """Pictures of the queries missed by most methods; None for tasks that do not name their misses.
 
     A task names them through ``misses(records)``: tuples (query, right, wrong) of picture references,
@@ -34,7 +34,7 @@ def gallery(section: Section) -> dict[str, Any] | None:
     owner: dict[tuple[str, str], Run] = {}
     for run in runs:
         # A method counts once, however many of its keypoints lie in the same place.
-        own = {(q, right): answer for q, right, answer in task.misses(records_of(run, task, "exact"))}
+        own = {(q, right): answer for q, right, answer in task.misses(scored_records(run, task, "exact"))}
         for key, answer in own.items():
             missed[key] += 1
             owner.setdefault(key, run)

@@ -19,12 +19,12 @@ from .figures.intervals import intervals_figure
 from .figures.plot import figures_of
 from .galleries import pair_gallery
 from .gallery import gallery
-from .leaderboard import Leaderboard, cell, column_title, leaderboard
+from .leaderboard import Leaderboard, column_title, leaderboard, score_cell
 from .match_gallery import match_gallery
 from .runs.card import card_rows
 from .runs.names import distinct_names
-from .runs.sections import Section, sections
-from .summary import Part, answer, families, family_table, headline
+from .runs.sections import TaskSection, sections
+from .summary import Part, families, family_table, headline, summary_line
 
 Progress = Callable[[str, int, int], None]
 MAX_SHOWN_FIGURES = 6
@@ -41,7 +41,7 @@ MAX_MANIFESTS = 500
 """Runs up to which a page has their whole manifests; of more, the keys of records are left out."""
 
 
-class Made(Sequence[Any]):
+class LazySequence(Sequence[Any]):
     """A sequence whose members are made when they are looked at, so that no two are in memory at once."""
 
     def __init__(self, given: Sequence[Any], make: Callable[[Any], Any]) -> None:
@@ -57,7 +57,7 @@ class Made(Sequence[Any]):
         return map(self._make, self._given)
 
 
-def render(runs: Sequence[Run], *, title: str, progress: Progress | None = None) -> str:
+def render_page(runs: Sequence[Run], *, title: str, progress: Progress | None = None) -> str:
     """The page. Names are escaped wherever they come from; figures are SVG in the page."""
     return "".join(iter_page(runs, title=title, progress=progress))
 
@@ -86,7 +86,7 @@ def iter_page(runs: Sequence[Run], *, title: str, progress: Progress | None = No
     names = distinct_names(ordered)
     whole = len(ordered) <= MAX_MANIFESTS
     by_family = families(parts)
-    answers = [a for _, members in by_family for part in members if (a := answer(*part)) is not None]
+    answers = [a for _, members in by_family for part in members if (a := summary_line(*part)) is not None]
     stream = template.stream(
         title=title,
         css=(templates / "report.css").read_text("utf-8"),
@@ -95,7 +95,7 @@ def iter_page(runs: Sequence[Run], *, title: str, progress: Progress | None = No
         headline=headline(answers),
         families=[_family(name, members, tasks) for name, members in by_family],
         short=short,
-        runs=Made(list(zip(ordered, names, strict=True)), lambda given: _run(*given, whole=whole)),
+        runs=LazySequence(list(zip(ordered, names, strict=True)), lambda given: _run(*given, whole=whole)),
         method_count=len({r.method for r in runs}),
         task_count=len({s.task for s in found}),
         bibtex="\n\n".join(dict.fromkeys(c for s in found for c in s.definition.info.cite)),
@@ -110,13 +110,13 @@ def _family(name: str, parts: Sequence[Part], tasks: Mapping[str, Any]) -> dict[
     return {
         "title": FAMILIES.get(name, name),
         "anchor": anchor(f"family {name}"),
-        "headline": headline([a for part in parts if (a := answer(*part)) is not None]),
+        "headline": headline([a for part in parts if (a := summary_line(*part)) is not None]),
         "table": family_table(parts) if len(parts) > 1 else None,
         "tasks": [tasks[s.title] for s, _ in parts],
     }
 
 
-def _section(section: Section, table: Leaderboard) -> dict[str, Any]:
+def _section(section: TaskSection, table: Leaderboard) -> dict[str, Any]:
     drawn = figures_of(section)
     if len(section.methods) <= MAX_SUMMARY_METHODS:
         drawn = [f for f in drawn if f.kind != "scores"]
@@ -157,7 +157,7 @@ def _section(section: Section, table: Leaderboard) -> dict[str, Any]:
     }
 
 
-def _metrics(section: Section, table: Leaderboard) -> list[tuple[str, str]]:
+def _metrics(section: TaskSection, table: Leaderboard) -> list[tuple[str, str]]:
     """What every metric of a section is, once each; the score it is sorted by stands above its table."""
     shown = [*table.columns[1:], *(c for c in section.columns if c[1] == "all"), *section.columns]
     task, first = section.definition, table.columns[0][0]
@@ -168,16 +168,16 @@ def _metrics(section: Section, table: Leaderboard) -> list[tuple[str, str]]:
     return list(found.values())
 
 
-def _every(section: Section) -> dict[str, Any]:
+def _every(section: TaskSection) -> dict[str, Any]:
     """All scores that are not of one scene: a row a score, a column a method."""
     runs, task = section.runs, section.definition
 
     def row(column: tuple[str, str]) -> dict[str, Any]:
         info = task.metric(column[0])
-        cells = [cell(info, section.score(run, *column)) for run in runs]
+        cells = [score_cell(info, section.score(run, *column)) for run in runs]
         return {"words": column_title(task, *column), "name": " ".join(column), "cells": cells}
 
-    rows = Made(section.columns, row)
+    rows = LazySequence(section.columns, row)
     return {"methods": [(r.method, short(section.names[r.id], 24)) for r in runs], "rows": rows}
 
 

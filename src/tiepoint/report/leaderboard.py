@@ -16,11 +16,11 @@ from .compare.comparison import Comparison
 from .compare.findings import ComparisonFinding, compare_section, finding_for
 from .compare.sentences import these_scenes
 from .compare.text_table import rank_range
-from .runs.sections import Section, is_canary
+from .runs.sections import TaskSection, is_canary
 
 
 @dataclass(frozen=True)
-class Cell:
+class ScoreCell:
     """A score as text: `value` and `interval` (empty without one) in the unit of its column."""
 
     value: str
@@ -30,7 +30,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Row:
+class LeaderboardRow:
     """One run; a `canary` only shows chance or the ceiling."""
 
     name: str
@@ -38,7 +38,7 @@ class Row:
     run_id: str
     letters: str
     rank: str
-    cells: tuple[Cell, ...]
+    cells: tuple[ScoreCell, ...]
     canary: bool = False
 
 
@@ -52,7 +52,7 @@ class Leaderboard:
 
     columns: tuple[Column, ...]
     headings: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[LeaderboardRow, ...]
     chance: tuple[str, ...]
     wording: str
     notes: tuple[str, ...]
@@ -67,7 +67,7 @@ class Leaderboard:
     def once(self) -> Leaderboard:
         """The table without columns that are a longer name of a score before them: the default threshold.
 
-        >>> row = Row("a", "a", "1", "", "", (Cell("1", "", 1.0, True),) * 2)
+        >>> row = LeaderboardRow("a", "a", "1", "", "", (ScoreCell("1", "", 1.0, True),) * 2)
         >>> twice = Leaderboard((("auc", "all"),) * 2, ("auc",) * 2, (row,), ("", ""), "", (), ("area",) * 2)
         >>> once = twice.once(); once.titles, len(once.columns), len(once.rows[0].cells), once.chance
         (('area',), 1, 1, ('',))
@@ -98,7 +98,7 @@ def heading(task: Task, metric: str, group: str, *, between: str = " ") -> str:
 
 
 def leaderboard(
-    section: Section, found_before: tuple[Comparison | None, list[str]] | None = None
+    section: TaskSection, found_before: tuple[Comparison | None, list[str]] | None = None
 ) -> Leaderboard:
     """The table of a section; the headline score comes first. `found_before` saves its comparison."""
     head = (section.metric, section.group)
@@ -117,14 +117,14 @@ def leaderboard(
         name = section.names[run.id]
         row = found.get(name)
         rows.append(
-            Row(
+            LeaderboardRow(
                 name,
                 run.method,
                 run.id,
                 "" if row is None else join_letters(row.letters),
                 "" if row is None else rank_range(row),
                 tuple(
-                    cell(task.metric(c[0]), section.score(run, *c), None if is_canary(run) else b)
+                    score_cell(task.metric(c[0]), section.score(run, *c), None if is_canary(run) else b)
                     for c, b in zip(columns, best, strict=True)
                 ),
                 is_canary(run),
@@ -195,16 +195,16 @@ def _wording(comparison: Comparison | None) -> str:
     return text
 
 
-def cell(info: MetricInfo, score: Any, best: float | None = None) -> Cell:
+def score_cell(info: MetricInfo, score: Any, best: float | None = None) -> ScoreCell:
     """A stored score as text; marked where it is the best of its column."""
     if score is None or score["value"] is None:
-        return Cell("" if score is None else "–", "", None, False)
+        return ScoreCell("" if score is None else "–", "", None, False)
     interval = ""
     if score["low"] is not None and score["high"] is not None:
         interval = f"{value_text(info, score['low'])} – {value_text(info, score['high'])}"
     value = float(score["value"])
     mark = " *" if caution_note(score.get("note")) else ""
-    return Cell(value_text(info, value) + mark, interval, value, value == best)
+    return ScoreCell(value_text(info, value) + mark, interval, value, value == best)
 
 
 def value_text(info: MetricInfo, value: float | None, *, change: bool = False) -> str:
@@ -220,7 +220,7 @@ def value_text(info: MetricInfo, value: float | None, *, change: bool = False) -
     return "0" if change and not text.strip("+-0.") else text
 
 
-def best_value(section: Section, metric: str, group: str) -> float | None:
+def best_value(section: TaskSection, metric: str, group: str) -> float | None:
     """The best value of a column among methods that are no canaries; None for counts and without any."""
     info = section.definition.metric(metric)
     if info.better is None or not info.scale[1]:
@@ -232,7 +232,7 @@ def best_value(section: Section, metric: str, group: str) -> float | None:
     return min(values) if info.lower else max(values)
 
 
-def chance_of(section: Section, metric: str, group: str) -> float | None:
+def chance_of(section: TaskSection, metric: str, group: str) -> float | None:
     """Chance level of a score, from the first run that knows it."""
     levels: Sequence[Any] = [section.score(r, metric, group) for r in section.runs]
     return next((float(s["chance"]) for s in levels if s is not None and s["chance"] is not None), None)

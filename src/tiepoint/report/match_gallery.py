@@ -13,14 +13,14 @@ from .galleries import worst_pairs
 from .pictures.error_colours import GRADES, count_grades
 from .pictures.matches import pair_panels
 from .pictures.stored import RunPairs
-from .runs.lazy_records import records_of
-from .runs.sections import Section
+from .runs.lazy_records import scored_records
+from .runs.sections import TaskSection
 
 PAIRS_SHOWN, METHODS_SHOWN = 4, 3
 SIDE_PX, MATCHES = 440, 150
 
 
-def match_gallery(section: Section) -> dict[str, Any] | None:
+def match_gallery(section: TaskSection) -> dict[str, Any] | None:
     """The worst pairs, each as the best methods match it, coloured by the true error.
 
     None where the task has no matches to draw, or none of them is at hand any more: runs of session objects,
@@ -54,7 +54,7 @@ def match_gallery(section: Section) -> dict[str, Any] | None:
     return {"task": section.title, "note": note, "misses": shown, "pairs": True, "legend": legend}
 
 
-def _picture(section: Section, pairs: RunPairs, name: str) -> dict[str, str] | None:
+def _picture(section: TaskSection, pairs: RunPairs, name: str) -> dict[str, str] | None:
     """The matches of one method; None where its features or an image are gone."""
     run = pairs.run
     try:
@@ -65,7 +65,7 @@ def _picture(section: Section, pairs: RunPairs, name: str) -> dict[str, str] | N
     found = count_grades(matched)
     near = sum(n for grade, n in found if grade.high_px <= GRADES[1].high_px)
     known = f"{near:,} of {count_text(len(matched), 'match', 'matches')} within {GRADES[1].high_px:g} px"
-    about = task.pair_caption(records_of(run, task, "exact"), name)
+    about = task.pair_caption(scored_records(run, task, "exact"), name)
     words = "; ".join(w for w in (known if matched.errors_px is not None else "", about) if w)
     panels = pair_panels(matched, most=MATCHES, side_px=SIDE_PX)
     source = data_uri(panels, photo_side=max(panels.shape))

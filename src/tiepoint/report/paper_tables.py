@@ -16,7 +16,7 @@ from ..tasks.titles import FAMILIES
 from .compare.runs import compare_runs
 from .leaderboard import cautions_of, chance_of, expand_columns, value_text, with_better
 from .runs.names import DisplayNames, distinct_names
-from .runs.sections import Section, sections
+from .runs.sections import TaskSection, sections
 
 BY = (
     ("noise",),
@@ -52,7 +52,7 @@ class ColumnHeading:
 
 
 @dataclass(frozen=True)
-class Cell:
+class PaperCell:
     """A score as printed; `tied` is one that is not separated from the best of its column."""
 
     text: str = ""
@@ -79,7 +79,7 @@ class PaperTable:
     name: str
     caption: str
     heads: tuple[ColumnHeading, ...]
-    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
+    rows: tuple[tuple[str, tuple[PaperCell, ...]], ...]
     chance: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
@@ -105,7 +105,7 @@ def task_tables(runs: Sequence[Run], called: DisplayNames) -> list[PaperTable]:
     return [_of_task(s, called) for s in sections(runs) if s.methods]
 
 
-def _combined(found: Sequence[Section], called: DisplayNames, *, alone: bool) -> PaperTable | None:
+def _combined(found: Sequence[TaskSection], called: DisplayNames, *, alone: bool) -> PaperTable | None:
     found = [s for s in found if s.methods]
     if not found:
         return None
@@ -116,7 +116,7 @@ def _combined(found: Sequence[Section], called: DisplayNames, *, alone: bool) ->
     order = dict.fromkeys(names[r.id] for s in found for r in s.methods)
     shown = {names[r.id]: called.method(names[r.id], r.method) for s in found for r in s.methods}
     by = [{names[r.id]: cells[r.id] for r in s.methods} for s, (cells, _) in zip(found, columns, strict=True)]
-    rows = tuple((shown[name], tuple(cells.get(name, Cell()) for cells in by)) for name in order)
+    rows = tuple((shown[name], tuple(cells.get(name, PaperCell()) for cells in by)) for name in order)
     families = {FAMILIES.get(s.definition.family, s.definition.family) for s in found}
     label = "combined" if alone else f"combined-{found[0].definition.family}"
     what = f"{families.pop()}: headline score of each task" if len(families) == 1 else "Headline scores"
@@ -130,7 +130,7 @@ def _combined(found: Sequence[Section], called: DisplayNames, *, alone: bool) ->
     )
 
 
-def _names(found: Sequence[Section]) -> dict[str, str]:
+def _names(found: Sequence[TaskSection]) -> dict[str, str]:
     """Names of runs of several tasks and datasets; those that differ on one of these differ everywhere.
 
     A method that ran on several datasets has one row: the heads of the columns name the data.
@@ -145,13 +145,13 @@ def _names(found: Sequence[Section]) -> dict[str, str]:
     }
 
 
-def _head(section: Section) -> list[Column]:
+def _head(section: TaskSection) -> list[Column]:
     """The headline score as the options of the runs spell it out; runs may differ in these."""
     return expand_columns(section.definition, [(section.metric, section.group)], section.runs)
 
 
 def _task_heads(
-    found: Sequence[Section], columns: Sequence[Column], called: DisplayNames
+    found: Sequence[TaskSection], columns: Sequence[Column], called: DisplayNames
 ) -> Iterator[ColumnHeading]:
     """Names of tasks; the words that neighbours begin with stand above both, and protocols that differ.
 
@@ -169,7 +169,7 @@ def _task_heads(
         yield ColumnHeading(shared, _bare(own) if shared else own, unit, section.info.lower)
 
 
-def _start(section: Section, title: str, called: DisplayNames) -> str:
+def _start(section: TaskSection, title: str, called: DisplayNames) -> str:
     """What the title of a section may share with that of its neighbour."""
     if section.dataset and section.title not in called.tasks:
         return called.tasks.get(section.task, section.definition.title)
@@ -186,7 +186,7 @@ def _bare(words: str) -> str:
     return inside if words == f"({inside})" and not set("()") & set(inside) else words
 
 
-def _title(section: Section, called: DisplayNames) -> str:
+def _title(section: TaskSection, called: DisplayNames) -> str:
     """A section by its display name, or by the name of its task in words with what tells it apart."""
     rest = section.title.removeprefix(section.task)
     if section.title in called.tasks:
@@ -194,7 +194,7 @@ def _title(section: Section, called: DisplayNames) -> str:
     return called.tasks.get(section.task, section.definition.title) + rest
 
 
-def _metric(section: Section, column: Column, called: DisplayNames) -> str:
+def _metric(section: TaskSection, column: Column, called: DisplayNames) -> str:
     """Display name and unit of a metric."""
     metric, group = column
     info = section.definition.metric(metric)
@@ -204,13 +204,13 @@ def _metric(section: Section, column: Column, called: DisplayNames) -> str:
     return f"{name} ({unit})" if unit else name
 
 
-def _score(section: Section, column: Column, called: DisplayNames) -> str:
+def _score(section: TaskSection, column: Column, called: DisplayNames) -> str:
     """Display name and unit of a metric, and its group where that is not all there is."""
     name = _metric(section, column, called)
     return name if column[1] == "all" else f"{name} {called.group(column[1])}"
 
 
-def _of_task(section: Section, called: DisplayNames) -> PaperTable:
+def _of_task(section: TaskSection, called: DisplayNames) -> PaperTable:
     columns = task_columns(section)
     made = [_column(section, c) for c in columns]
     names = {
@@ -233,7 +233,7 @@ def _of_task(section: Section, called: DisplayNames) -> PaperTable:
 
 
 def _group_heads(
-    section: Section, columns: Sequence[Column], called: DisplayNames
+    section: TaskSection, columns: Sequence[Column], called: DisplayNames
 ) -> Iterator[ColumnHeading]:
     """Names of groups below their metric; of two keys the second stands above the first: easy, inter."""
     same = len({m for m, _ in columns}) == 1 and len(columns) > 1
@@ -252,7 +252,7 @@ def _group_heads(
             yield ColumnHeading("", _score(section, (metric, group), called), lower=lower)
 
 
-def task_columns(section: Section) -> list[Column]:
+def task_columns(section: TaskSection) -> list[Column]:
     """Columns of a task's table: the headline metric by the first keys of `BY`, then over all."""
     head = (section.metric, section.group)
     over_all = _head(section)
@@ -267,7 +267,7 @@ def task_columns(section: Section) -> list[Column]:
     return with_better(task, expand_columns(task, asked, runs), scores)[:MAX_PAPER_COLUMNS]
 
 
-def _column(section: Section, column: Column) -> tuple[dict[str, Cell], list[str]]:
+def _column(section: TaskSection, column: Column) -> tuple[dict[str, PaperCell], list[str]]:
     """The cells of a column by the id of the run, and why nothing could be tested where that is so.
 
     Values that print alike share their rank: no reader could see why one of them is the best.
@@ -276,7 +276,7 @@ def _column(section: Section, column: Column) -> tuple[dict[str, Cell], list[str
     scores = {r.id: section.score(r, *column) for r in section.methods}
     values = {i: float(s["value"]) for i, s in scores.items() if s is not None and s["value"] is not None}
     texts = {i: value_text(info, v) for i, v in values.items()}
-    cells = {r.id: Cell(texts.get(r.id, "\N{EN DASH}")) for r in section.methods}
+    cells = {r.id: PaperCell(texts.get(r.id, "\N{EN DASH}")) for r in section.methods}
     notes: list[str] = []
     if info.better is not None and info.scale[1] and len(values) > 1:
         order = sorted(values, key=lambda i: values[i] if info.lower else -values[i])
@@ -284,14 +284,14 @@ def _column(section: Section, column: Column) -> tuple[dict[str, Cell], list[str
         tied, notes = _not_separated(section, column, order[0])
         for i in order:
             best, second = texts[i] == places[0], texts[i] in places[1:2]
-            cells[i] = Cell(texts[i], best, second, i in tied and not best)
+            cells[i] = PaperCell(texts[i], best, second, i in tied and not best)
     for i, s in scores.items():
         if s is not None and caution_note(s.get("note")):
             cells[i] = replace(cells[i], text=f"{cells[i].text} *")
     return cells, notes
 
 
-def _not_separated(section: Section, column: Column, best: str) -> tuple[set[str], list[str]]:
+def _not_separated(section: TaskSection, column: Column, best: str) -> tuple[set[str], list[str]]:
     """Ids of the runs that are not separated from the best, by the comparison of this score."""
     metric, group = column
     runs = [
@@ -321,12 +321,12 @@ def _not_separated(section: Section, column: Column, best: str) -> tuple[set[str
     return {i for i in rows if i is not None and i not in apart} - {best}, []
 
 
-def _chance(section: Section, column: Column) -> str:
+def _chance(section: TaskSection, column: Column) -> str:
     level = chance_of(section, *column)
     return "" if level is None else value_text(section.definition.metric(column[0]), level)
 
 
-def _caption(what: str, protocols: set[str], rows: Sequence[tuple[str, Sequence[Cell]]]) -> str:
+def _caption(what: str, protocols: set[str], rows: Sequence[tuple[str, Sequence[PaperCell]]]) -> str:
     cells = [c for _, own in rows for c in own]
     under = f", protocol {protocols.pop()}" if len(protocols) == 1 else ""
     text = f"{what}{under}."

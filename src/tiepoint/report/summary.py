@@ -14,18 +14,18 @@ from ..tasks.titles import FAMILIES
 from .figures.figure import anchor, short
 from .leaderboard import Leaderboard, value_text
 from .runs.card import agrees, duration, times_differ
-from .runs.sections import Section
+from .runs.sections import TaskSection
 
 NAME_MOST = 40
 MAX_SUMMARY_ROWS = 25
 """Rows of a family's table before it scrolls by itself."""
 
 SURE = {True: "yes", False: "no", None: "not tested"}
-Part = tuple[Section, Leaderboard]
+Part = tuple[TaskSection, Leaderboard]
 
 
 @dataclass(frozen=True)
-class Answer:
+class SummaryLine:
     """A line of the first screen: the best method of a task, its lead, whether that is sure, its cost."""
 
     task: str
@@ -46,7 +46,7 @@ class Answer:
         return SURE[self.sure]
 
 
-def answer(section: Section, board: Leaderboard) -> Answer | None:
+def summary_line(section: TaskSection, board: Leaderboard) -> SummaryLine | None:
     """The line of a section; None where no method has a value."""
     found = board.finding
     if found is None:
@@ -56,8 +56,8 @@ def answer(section: Section, board: Leaderboard) -> Answer | None:
     score = None if first is None else section.score(first)
     unit = section.info.scale[1]
     value = found.value if score is None else value_text(section.info, score["value"])
-    cost, note = costs(first, second, short(found.second, NAME_MOST))
-    return Answer(
+    cost, note = cost_text(first, second, short(found.second, NAME_MOST))
+    return SummaryLine(
         section.words,
         anchor(section.title),
         section.score_words,
@@ -72,7 +72,7 @@ def answer(section: Section, board: Leaderboard) -> Answer | None:
     )
 
 
-def costs(first: Run | None, second: Run | None, other: str) -> tuple[str, str]:
+def cost_text(first: Run | None, second: Run | None, other: str) -> tuple[str, str]:
     """Time and bytes of a method in words, and how its time compares with that of another."""
     if first is None:
         return "", ""
@@ -109,7 +109,7 @@ def _time(cost: Mapping[str, Any]) -> str:
     return f"{low} to {high} {unit}" if unit == other else f"{low} {unit} to {high} {other}"
 
 
-def headline(answers: Sequence[Answer]) -> str:
+def headline(answers: Sequence[SummaryLine]) -> str:
     """Who leads most often, and in how many of these tasks it is sure; empty for a single task."""
     if len(answers) < 2:
         return ""

@@ -16,11 +16,11 @@ from ..core.errors import ClusterError, UnitError
 from ..methods.base import Method
 from ..store.older import take_over_features
 from ..store.store import Store
-from .context import MAX_LISTED_PROBLEMS, Recipe, RunContext
+from .context import MAX_LISTED_PROBLEMS, ContextRecipe, RunContext
 from .costs import costs
-from .executors import Done, JobFailure, names_of
+from .executors import Done, JobFailure, summarise_failures
 from .executors.dask_executor import DaskExecutor, JobBatch, Say
-from .executors.dask_worker import ALWAYS, RemoteRecipe, seen
+from .executors.dask_worker import ALWAYS, RemoteRecipe, wait_for_file
 from .feature_pipeline import FeaturePipeline, raise_input
 from .preparation import PreparedRun, Progress, RunRequest
 
@@ -28,7 +28,7 @@ COSTS = "costs of the method"
 
 
 @dataclass(frozen=True)
-class Cell:
+class ClusterRun:
     """One run under way: what was sent out for it."""
 
     label: str
@@ -40,7 +40,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Made:
+class ClusterResult:
     """What workers made for a run: record keys by unit and comparison, seconds, costs of the method."""
 
     keys: dict[str, dict[str, str]]
@@ -48,13 +48,13 @@ class Made:
     costs: dict[str, Any]
 
 
-class Matrix:
+class ClusterRuns:
     """The runs of a command that a cluster works on."""
 
     def __init__(self, executor: DaskExecutor, store: Store) -> None:
         self.executor = executor
         self.store = store
-        self._cells: dict[int, Cell] = {}
+        self._cells: dict[int, ClusterRun] = {}
         self._features: dict[str, JobBatch] = {}
 
     def submit(
@@ -99,7 +99,7 @@ class Matrix:
         context: RunContext,
         remote: RemoteRecipe,
         progress: Progress,
-    ) -> Cell:
+    ) -> ClusterRun:
         name, task, keys = context.method.name, prepared.task, context.feature_keys
         take_over_features(context.features, context.method, {keys[n]: i for n, i in context.items.items()})
         missing = {
@@ -109,7 +109,9 @@ class Matrix:
         }
         send = partial(self.executor.submit, remote=remote, priority=priority)
         step = _stepper(f"{name}: features", len(missing), progress)
-        how = {"job": make_feature} if context.method.stream is None else {"job": stream, "whole": True}
+        how = (
+            {"job": make_feature} if context.method.stream is None else {"job": feature_stream, "whole": True}
+        )
         for piece in send(arguments=missing, label=f"{name} features", done=step, **how):
             self._features.update({key: piece for _, key in piece.arguments.values()})
 
@@ -123,9 +125,9 @@ class Matrix:
         made = send(compare_unit, todo, label=label, done=_stepper(label, len(todo), progress), needs=after)
         costs = send(costs_of, {COSTS: remote.recipe.root}, label=f"{name} costs")
         own = dict.fromkeys(self._features[key] for key in keys.values() if key in self._features)
-        return Cell(label, context, comparisons, tuple(own), tuple(made), tuple(costs))
+        return ClusterRun(label, context, comparisons, tuple(own), tuple(made), tuple(costs))
 
-    def collect(self, number: int) -> Made | None:
+    def collect(self, number: int) -> ClusterResult | None:
         """Wait for a run; None where it is not one that the cluster works on."""
         cell = self._cells.pop(number, None)
         if cell is None:
@@ -136,7 +138,7 @@ class Matrix:
             self.executor.cancel((*cell.units, *cell.costs))
             raise
 
-    def _made(self, cell: Cell) -> Made:
+    def _made(self, cell: ClusterRun) -> ClusterResult:
         patience = MAX_LISTED_PROBLEMS if cell.context.method.reads_payload else None
         _, failures = self.executor.collect(cell.features, patience)
         total = sum(len(p.arguments) for p in cell.features)
@@ -149,10 +151,10 @@ class Matrix:
         paths = [cache.folder(key) / "meta.json" for key in cell.context.feature_keys.values()]
         paths += [records.path(key) for key, _ in found.values()]
         for path in paths:
-            if not seen(path):
+            if not wait_for_file(path):
                 raise ClusterError(f"{path}, which a worker wrote, does not arrive here; rerun the command")
         units = cell.context.opened.units
-        return Made(
+        return ClusterResult(
             {u.key: {c: found[f"{u.key} ({c})"][0] for c in cell.comparisons} for u in units},
             sum(seconds for _, seconds in found.values()),
             dict(measured[COSTS]),
@@ -161,11 +163,11 @@ class Matrix:
 
 def open_matrix(
     stack: ExitStack, spec: Any, store: Store, methods: Sequence[Method], device: str, say: Say
-) -> Matrix:
+) -> ClusterRuns:
     """The matrix on the cluster that `spec` names; it closes with `stack`."""
     libraries = {*ALWAYS, *(name for m in methods for name in libraries_of(m.config))}
     opened = DaskExecutor.open(spec, store.root, libraries, device=device, say=say)
-    return Matrix(stack.enter_context(opened), store)
+    return ClusterRuns(stack.enter_context(opened), store)
 
 
 def libraries_of(config: Any) -> set[str]:
@@ -183,9 +185,9 @@ def libraries_of(config: Any) -> set[str]:
     return found | {name for part in config.values() for name in libraries_of(part)}
 
 
-def remote_recipe(request: RunRequest, method: Method, root: Path) -> Recipe:
+def remote_recipe(request: RunRequest, method: Method, root: Path) -> ContextRecipe:
     """The recipe of a request with paths that do not depend on where a worker was started."""
-    return Recipe(
+    return ContextRecipe(
         request.task,
         str(request.data.absolute()),
         dict(request.options),
@@ -207,7 +209,9 @@ def make_feature(context: RunContext, argument: tuple[str, str]) -> float:
     return 0.0 if context.features.meta(key) is not None else context.extract(item, key)
 
 
-def stream(context: RunContext, arguments: Mapping[str, tuple[str, str]], done: Done) -> dict[str, Any]:
+def feature_stream(
+    context: RunContext, arguments: Mapping[str, tuple[str, str]], done: Done
+) -> dict[str, Any]:
     """Features of items in one stream, as far as they are not there."""
     missing = {n: a for n, a in arguments.items() if context.features.meta(a[1]) is None}
     failures = FeaturePipeline(context).run(missing, done, None)
@@ -218,7 +222,7 @@ def compare_unit(context: RunContext, argument: tuple[str, str, Mapping[str, str
     """Records of a unit, unless they are there: their key, and the seconds it took."""
     unit, comparison, keys = argument
     for key in keys.values():
-        seen(context.features.folder(key) / "meta.json")
+        wait_for_file(context.features.folder(key) / "meta.json")
     started = time.perf_counter()
     made = context.compare(context.units[unit], comparison, keys)
     return made, time.perf_counter() - started
@@ -240,4 +244,4 @@ def _refuse(context: RunContext, label: str, failures: Sequence[JobFailure], tot
     """Raise what failed as a run in one process would."""
     raise_input(context, failures)
     if failures:
-        raise UnitError(f"{label}: {len(failures)} of {total} failed: {names_of(failures)}")
+        raise UnitError(f"{label}: {len(failures)} of {total} failed: {summarise_failures(failures)}")

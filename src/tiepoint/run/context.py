@@ -251,7 +251,7 @@ class RunContext:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class ContextRecipe:
     """How to make a `RunContext` again in another process: plain values only.
 
     `root` is the folder of the store, where features and records lie; workers need no database.

@@ -14,7 +14,7 @@ from ..datasets.hpatches.dataset import HPatchesDataset
 from ..datasets.hpatches.task_files_2016 import V1Sizes, write_v1_tasks
 from ..datasets.patch_cutting.dataset import cut_patches
 from ..datasets.patch_cutting.sequence import CutOptions
-from ..geometry.two_view.libraries import library
+from ..geometry.two_view.libraries import import_library
 from ..store.store import Store
 from .context import limit_threads
 from .engine import evaluate
@@ -46,7 +46,7 @@ def run_demo(out: Path, *, jobs: int = 1, progress: Progress = no_progress) -> t
     if jobs > 1:
         _run_streams(out, progress)
     with Store.open(out / "store") as store:
-        asked = [r for stream in STREAMS for r in requests(out, stream)]
+        asked = [r for stream in STREAMS for r in demo_requests(out, stream)]
         runs = []
         for i, request in enumerate(asked):
             progress("demo", i, len(asked))
@@ -55,7 +55,7 @@ def run_demo(out: Path, *, jobs: int = 1, progress: Progress = no_progress) -> t
     return runs, out / "store"
 
 
-def requests(out: Path, stream: str) -> list[RunRequest]:
+def demo_requests(out: Path, stream: str) -> list[RunRequest]:
     """What the demo runs: `patches`, or keypoints, dense pairs and poses (`others`)."""
     if stream == "others":
         sequences, dense = out / "sequences", out / "dense"
@@ -83,7 +83,7 @@ def _pose_requests(pairs: Path) -> list[RunRequest]:
 def lacking() -> str | None:
     """What the demo does without, and how to get it; None where everything is there."""
     try:
-        library("poselib")
+        import_library("poselib")
     except InputError as e:
         return f"{e}; the demo estimates poses by OpenCV instead"
     return None
@@ -92,7 +92,7 @@ def lacking() -> str | None:
 def _run_streams(out: Path, progress: Progress) -> None:
     """Both streams at the same time; the store takes writers in turn."""
     context = multiprocessing.get_context("spawn")
-    total = sum(len(requests(out, stream)) for stream in STREAMS)
+    total = sum(len(demo_requests(out, stream)) for stream in STREAMS)
     Store.open(out / "store").close()
     me = os.getpid()
     workers = [context.Process(target=_run_stream, args=(str(out), stream, me)) for stream in STREAMS]
@@ -114,7 +114,7 @@ def _run_stream(out: str, stream: str, parent: int) -> None:
     exit_with_parent(parent)
     limit_threads(cores() // len(STREAMS))
     with Store.open(Path(out) / "store") as store:
-        for request in requests(Path(out), stream):
+        for request in demo_requests(Path(out), stream):
             evaluate(request, store)
 
 

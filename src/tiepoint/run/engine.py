@@ -17,7 +17,7 @@ from ..core.hashing import hash_json
 from ..core.scores import Score
 from ..core.scratch import remove_orphans
 from ..core.units import Unit
-from ..kernels import bring, get_device
+from ..kernels import get_device, upload_ahead
 from ..methods.base import Method
 from ..store.atomic_files import remove_temporaries, temporary_folder
 from ..store.feature_cache import FeatureCache
@@ -32,21 +32,28 @@ from ..store.store import Store
 from ..store.stored_run import Manifest, MethodFacts
 from ..store.stored_run_part import StoredRun
 from . import machine
-from .context import MAX_LISTED_PROBLEMS, FeatureSummary, Recipe, RecordWriters, RunContext, set_kernel_device
+from .context import (
+    MAX_LISTED_PROBLEMS,
+    ContextRecipe,
+    FeatureSummary,
+    RecordWriters,
+    RunContext,
+    set_kernel_device,
+)
 from .costs import efficiency, sizes
-from .executors import Executor, InProcess, Job, names_of
+from .executors import Executor, InProcess, Job, summarise_failures
 from .executors.process_pool import ProcessPool
 from .feature_pipeline import make_features, raise_input
 from .finish import dataset_facts, finish_run
 from .fit_transforms import TransformFitter
 from .healing import discard_damaged, read_intact_records, recompute_notices
-from .preparation import PreparedRun, Progress, RunRequest, load_task, method_key, no_progress, prepare
+from .preparation import PreparedRun, Progress, RunRequest, load_task, no_progress, prepare_run, request_key
 from .result import Run, StoredRecords
 from .scoring import missing_value_notes, scores_under
 from .update import outdated_protocols, protocols_of, update_run
 
 if TYPE_CHECKING:
-    from .cluster_runs import Made, Matrix
+    from .cluster_runs import ClusterResult, ClusterRuns
 
 __all__ = ["RunRequest", "RunSession", "evaluate", "evaluate_prepared", "load_task"]
 
@@ -76,7 +83,7 @@ class RunSession(ExitStack):
         self.cluster = cluster
         self._say = say
         self._pool: ProcessPool | None = None
-        self._matrix: Matrix | None = None
+        self._matrix: ClusterRuns | None = None
         if root not in _tidied:
             _tidied.add(root)
             remove_temporaries(root)
@@ -117,7 +124,7 @@ class RunSession(ExitStack):
                 self._say(told)
         return context
 
-    def collect(self, prepared: PreparedRun) -> Made | None:
+    def collect(self, prepared: PreparedRun) -> ClusterResult | None:
         """What the cluster made for a run; None where it is not among those handed to it."""
         return None if self._matrix is None else self._matrix.collect(id(prepared))
 
@@ -145,7 +152,7 @@ def evaluate(
         track_progress(store.root, what, progress) as progress,
         RunSession(store.root, cluster, say) as shared,
     ):
-        prepared = prepare(request, store.root)
+        prepared = prepare_run(request, store.root)
         shared.submit([prepared], store, progress)
         return evaluate_prepared(prepared, store, shared, progress)
 
@@ -234,7 +241,7 @@ def make_context(
     context = RunContext(prepared.task, prepared.opened, method, store.features, store.records)
     if is_cacheable(prepared):
         return context
-    unkept = hash_json([method_key(prepared.request), method.family, dict(method.config)])
+    unkept = hash_json([request_key(prepared.request), method.family, dict(method.config)])
     return replace(context, features=shared.unkept, unkept=unkept)
 
 
@@ -295,7 +302,11 @@ def _misses(found: FeatureSummary) -> list[str]:
 
 
 def compute_missing(
-    context: RunContext, recipe: Recipe | None, protocols: Sequence[str], pool: Executor, progress: Progress
+    context: RunContext,
+    recipe: ContextRecipe | None,
+    protocols: Sequence[str],
+    pool: Executor,
+    progress: Progress,
 ) -> tuple[dict[str, dict[str, str]], float]:
     """Features and records that are missing; the record keys by unit and comparison, and the seconds."""
     keys = context.feature_keys
@@ -324,7 +335,7 @@ def _bring(context: RunContext) -> None:
     names = list(context.feature_keys) if get_device().startswith("cuda") else []
     for i in range(0, len(names), UPLOAD_BATCH_SIZE):
         found = (context.arrays(name).get("values") for name in names[i : i + UPLOAD_BATCH_SIZE])
-        if not bring([values for values in found if values is not None and values.ndim == 2]):
+        if not upload_ahead([values for values in found if values is not None and values.ndim == 2]):
             break
 
 
@@ -337,7 +348,7 @@ def _adaptive(
     job: Job,
     arguments: Mapping[str, Any],
     context: RunContext,
-    recipe: Recipe | None,
+    recipe: ContextRecipe | None,
     pool: Executor,
     progress: Progress,
     patience: int | None = 1,
@@ -368,16 +379,16 @@ def _adaptive(
     failures += failed
     raise_input(context, failures)
     if failures:
-        raise UnitError(f"{label}: {len(failures)} of {total} failed: {names_of(failures)}")
+        raise UnitError(f"{label}: {len(failures)} of {total} failed: {summarise_failures(failures)}")
     return results | more
 
 
-def _recipe(request: RunRequest, method: Method, store: Store) -> Recipe | None:
+def _recipe(request: RunRequest, method: Method, store: Store) -> ContextRecipe | None:
     """How a worker makes the context; None where it cannot, or none is wanted."""
     if method.spec is None or request.jobs <= 1:
         return None
     store.remember_hashes()  # for workers, which open the dataset as well
-    return Recipe(
+    return ContextRecipe(
         request.task,
         str(request.data),
         dict(request.options),

@@ -17,8 +17,8 @@ from ..core.errors import InputError, ProblemsError, StoreError, UnitError, join
 from ..methods.base import Finish
 from ..methods.user_code import is_builtin_class
 from . import machine
-from .context import MAX_LISTED_PROBLEMS, Recipe, RunContext
-from .executors import Done, Executor, InProcess, JobFailure, names_of, too_many_failures
+from .context import MAX_LISTED_PROBLEMS, ContextRecipe, RunContext
+from .executors import Done, Executor, InProcess, JobFailure, summarise_failures, too_many_failures
 from .preparation import Progress
 
 PAYLOAD_BYTES = 512 << 20
@@ -37,7 +37,7 @@ Described = tuple[str, "tuple[Finish, float] | Exception"]
 def make_features(
     context: RunContext,
     missing: Mapping[str, tuple[str, str]],
-    recipe: Recipe | None,
+    recipe: ContextRecipe | None,
     pool: Executor,
     progress: Progress,
     patience: int | None,
@@ -82,7 +82,7 @@ def make_features(
         failures += FeaturePipeline(context).run(rest, step, patience)
     raise_input(context, failures)
     if failures:
-        raise UnitError(f"{label}: {len(failures)} of {total} failed: {names_of(failures)}")
+        raise UnitError(f"{label}: {len(failures)} of {total} failed: {summarise_failures(failures)}")
 
 
 def extract_one(context: RunContext, argument: tuple[str, str]) -> float:
@@ -90,7 +90,7 @@ def extract_one(context: RunContext, argument: tuple[str, str]) -> float:
     return context.extract(*argument)
 
 
-def _saved_by_workers(context: RunContext, recipe: Recipe, work_s: float) -> float:
+def _saved_by_workers(context: RunContext, recipe: ContextRecipe, work_s: float) -> float:
     """Seconds that worker processes save; nothing for streams, and what threads cannot do for others."""
     method, cores = context.method, machine.cores()
     if method.stream is not None:

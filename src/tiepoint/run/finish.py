@@ -17,7 +17,7 @@ from ..store.writers import save_run
 from ..tasks.base import OpenTask
 from . import machine
 from .preparation import load_task, plain_options
-from .scoring import SCORING, rows_of
+from .scoring import SCORING, score_rows_with_intervals
 from .update import merge_with_stored
 
 
@@ -50,7 +50,7 @@ def finish_run(
     not written. `error` makes it a failed run.
     """
     task = load_task(manifest.task)
-    rows = [row for own in scores.values() for row in rows_of(task, own)]
+    rows = [row for own in scores.values() for row in score_rows_with_intervals(task, own)]
     values = {} if store is None else {p: store.values.put(own) for p, own in scores.items()}
     whole = manifest.model_copy(
         update={

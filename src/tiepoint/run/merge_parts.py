@@ -11,12 +11,12 @@ from ..core.records import Records
 from ..store.stored_run import MergedFacts
 from .finish import finish_run
 from .preparation import load_task
-from .result import Run, tables_of
+from .result import Run, stored_tables
 from .scoring import scores_under
 from .update import outdated_protocols, protocols_of
 
 
-def merge(runs: Sequence[Run]) -> Run:
+def merge_runs(runs: Sequence[Run]) -> Run:
     """One run from several of the same method and task on different scenes or lists.
 
     The units are put together and scored as if they had been run at once, so merging is associative and
@@ -71,7 +71,7 @@ def merge(runs: Sequence[Run]) -> Run:
     )
     newest = max(r.stored.created_at for r in runs)
     stored = finish_run(manifest, scores, error="; ".join(errors) or None, created_at=newest)
-    return Run(stored, ordered, manifest.warnings, {p: tables_of(own) for p, own in scores.items()})
+    return Run(stored, ordered, manifest.warnings, {p: stored_tables(own) for p, own in scores.items()})
 
 
 def _parts(run: Run, what: str) -> list[str]:

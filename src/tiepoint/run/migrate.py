@@ -17,7 +17,7 @@ from .update import is_current, update_run
 
 
 @dataclass(frozen=True)
-class Again:
+class StaleRun:
     """A run whose features have to be made again when it is run the next time, and why."""
 
     run: str
@@ -42,7 +42,7 @@ class MigrationReport:
     renamed: int
     updated: int
     kept: tuple[str, ...]
-    again: tuple[Again, ...]
+    again: tuple[StaleRun, ...]
     dry_run: bool = False
 
     def to_dict(self) -> dict[str, Any]:
@@ -89,6 +89,6 @@ def migrate_store(
     return replace(told, copy=copy, runs=len(found), renamed=renamed, updated=updated, kept=tuple(kept))
 
 
-def _again(runs: list[StoredRun]) -> tuple[Again, ...]:
+def _again(runs: list[StoredRun]) -> tuple[StaleRun, ...]:
     told = ((r, made_again(r)) for r in runs if not r.manifest.imported)
-    return tuple(Again(r.id, r.method, r.task, why) for r, why in told if why)
+    return tuple(StaleRun(r.id, r.method, r.task, why) for r, why in told if why)

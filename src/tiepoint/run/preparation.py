@@ -88,7 +88,7 @@ def checked_protocols(task: Task, wanted: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(wanted)) or (task.protocols[0],)
 
 
-def prepare(request: RunRequest, root: Path) -> PreparedRun:
+def prepare_run(request: RunRequest, root: Path) -> PreparedRun:
     """One request made ready; `root` is the folder of the store."""
     return prepare_all([request], root)[0]
 
@@ -174,7 +174,7 @@ class _Preparation:
     def resolve(self, request: RunRequest) -> None:
         """Resolve the method of a request, unless an earlier one has, and note the items it is wanted on."""
         key = _task_key(request)
-        task, opened, own = self.tasks[key], self.opened.get(key), method_key(request)
+        task, opened, own = self.tasks[key], self.opened.get(key), request_key(request)
         if task is None:
             return
         with self.checks.collect():
@@ -186,7 +186,7 @@ class _Preparation:
             ready.items.update({i.key: i for i in self._items(request, task, opened, ready.method)})
 
     def _ready(self, request: RunRequest, task: Task, opened: OpenTask | None) -> _ResolvedMethod:
-        called, made = method_key(request), self.fits
+        called, made = request_key(request), self.fits
         fit = TransformFitter(opened, self.root, request.fit_on, fit_now=False, called=called, made=made)
         method = _resolve(request, task, self.root, fit)
         if task.family == "keypoints":
@@ -201,7 +201,7 @@ class _Preparation:
             self.checks.errors.append(InputError("`jobs` must be at least 1"))
         if self.checks.errors:
             return
-        ready = [self.ready[_task_key(r), method_key(r)] for r in requests]
+        ready = [self.ready[_task_key(r), request_key(r)] for r in requests]
         names = list(dict.fromkeys(r.method.name for r in ready))
         has = "has" if len(names) == 1 else "have"
         if any(r.fit_on is not None for r in requests) and not any(r.fit.log for r in ready):
@@ -253,7 +253,7 @@ class _Preparation:
     def prepared(self, request: RunRequest) -> PreparedRun:
         """The request made ready; there were no errors."""
         key = _task_key(request)
-        task, ready = self.tasks[key], self.ready[key, method_key(request)]
+        task, ready = self.tasks[key], self.ready[key, request_key(request)]
         if task is None:
             raise RuntimeError(f"{request.method} on {request.task} was not made ready")
         protocols = checked_protocols(task, request.protocols)
@@ -285,7 +285,7 @@ def _task_key(request: RunRequest) -> str:
     )
 
 
-def method_key(request: RunRequest) -> str:
+def request_key(request: RunRequest) -> str:
     """Requests of one key and family share their method, unless it has a transform that is fitted."""
     kind = type(request.method).__name__
     named = [kind, request.method if isinstance(request.method, str) else id(request.method)]

@@ -17,7 +17,7 @@ from ..store.record_files import RecordStore
 from ..store.store import Store
 from ..store.stored_run_part import StoredRun
 from .context import RunContext
-from .preparation import Progress, RunRequest, no_progress, prepare
+from .preparation import Progress, RunRequest, no_progress, prepare_run
 
 
 def extra_records(
@@ -94,7 +94,7 @@ def reopen(run: StoredRun, root: Path) -> ReopenedRun:
     request = RunRequest(
         known.method.spec, known.task, data, protocols, known.options, requested_options(known.method.config)
     )
-    prepared = prepare(request, root)
+    prepared = prepare_run(request, root)
     if prepared.opened.data_hash != known.dataset.hash:
         images = [i.name for item in prepared.opened.items for i in item.images]
         gone = next((n for n in images if Path(n).is_absolute() and not is_file(n)), None)

@@ -30,7 +30,7 @@ Tables = Mapping[tuple[str, str], Table]
 """Scene values, or bins of a pooled score, by metric and group."""
 
 
-def tables_of(scores: Sequence[Score]) -> Tables:
+def stored_tables(scores: Sequence[Score]) -> Tables:
     """The scene values behind scores that have any."""
     found = {(s.metric, s.group): s.scenes if s.scenes is not None else s.pooled for s in scores}
     return {place: table for place, table in found.items() if table is not None}

@@ -39,7 +39,7 @@ def missing_value_notes(protocol: str, scores: Sequence[Score]) -> list[str]:
     return [f"{protocol}: {note}" for note in dict.fromkeys(s.note for s in scores) if note]
 
 
-def rows_of(task: Task, scores: Sequence[Score]) -> list[dict[str, Any]]:
+def score_rows_with_intervals(task: Task, scores: Sequence[Score]) -> list[dict[str, Any]]:
     """Rows of the scores table: value and, where scenes allow it, its interval and how it was made.
 
     Scores that share their bins share their interval, and different bins what they have in common.

@@ -14,7 +14,7 @@ from ..store.stored_run_part import StoredRun
 from ..store.writers import save_run
 from ..tasks.base import Task
 from .preparation import load_task
-from .scoring import SCORING, UnitRecords, rows_of, scores_under
+from .scoring import SCORING, UnitRecords, score_rows_with_intervals, scores_under
 
 
 def protocols_of(run: StoredRun) -> list[str]:
@@ -88,7 +88,7 @@ def rescore(store: Store, run: StoredRun) -> StoredRun:
             rows += stored
         else:
             timed = {s.metric for s in task.time_scores(protocol, 0.0, 0.0)}
-            rows += [*rows_of(task, scores), *(s for s in stored if s["metric"] in timed)]
+            rows += [*score_rows_with_intervals(task, scores), *(s for s in stored if s["metric"] in timed)]
         values[protocol] = store.values.put(scores)
         if not run.manifest.imported:
             told = task.warnings([record for by in records.values() for record in by.values()])

@@ -40,7 +40,7 @@ def application(library: RunIndex, door: AccessPolicy | None = None) -> Starlett
         return lambda request: view(library, request)
 
     async def events_(request: Request) -> Response:
-        return events.stream(library, request)
+        return events.event_stream(library, request)
 
     async def login(request: Request) -> Response:
         return await _login(door, request)
@@ -49,12 +49,12 @@ def application(library: RunIndex, door: AccessPolicy | None = None) -> Starlett
         Route("/", bound(home.home)),
         Route("/runs", bound(run_list.runs)),
         Route("/task/{name:path}", bound(task.task)),
-        Route("/figure/{kind}/{name:path}", bound(task.figure)),
+        Route("/figure/{kind}/{name:path}", bound(task.figure_page)),
         Route("/two/{first}/{second}", bound(method_pair.method_pair_page)),
         Route("/scene/{runs}/{scene:path}", bound(scene.scene)),
         Route("/case/{runs}/{scene:path}", bound(case.case)),
         Route("/picture/{runs}/{scene:path}", bound(pictures.picture_answer)),
-        Route("/run/{id}", bound(run.card)),
+        Route("/run/{id}", bound(run.run_page)),
         Route("/run/{id}/{file}", bound(run.download)),
         Route("/events", events_),
         Route("/save", saved.endpoint),

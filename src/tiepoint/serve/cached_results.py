@@ -16,14 +16,14 @@ from ..core.hashing import hash_json
 from ..report.compare.comparison import Comparison, MethodRow, PairRow
 from ..report.compare.runs import compare_runs
 from ..report.compare.sentences import finding
-from ..report.runs.sections import Section
+from ..report.runs.sections import TaskSection
 from ..store.atomic_files import atomic_file
 from .memo import source_version
 from .run_index import RunIndex
 
 
 @dataclass(frozen=True)
-class Found:
+class CachedComparison:
     """What `compare` finds in a section; without a comparison, `why`. `pending`: it is still being made."""
 
     comparison: Comparison | None
@@ -32,7 +32,9 @@ class Found:
     pending: bool = False
 
 
-def section_comparison(library: RunIndex, section: Section, until: float | None = None) -> Found:
+def section_comparison(
+    library: RunIndex, section: TaskSection, until: float | None = None
+) -> CachedComparison:
     """The comparison of a section; one that is not there after a moment is pending, and goes on.
 
     Args:
@@ -42,22 +44,22 @@ def section_comparison(library: RunIndex, section: Section, until: float | None 
     """
     wait = library.wait_s if until is None else max(0.0, until - time.monotonic())
     made = library.compute_in_background(
-        "comparison", section_key(section), lambda: _made(library, section), wait
+        "comparison", section_key(section), lambda: _make_comparison(library, section), wait
     )
     return (
-        Found(None, "the methods are being compared", "Methods are being compared …", True)
+        CachedComparison(None, "the methods are being compared", "Methods are being compared …", True)
         if made is None
         else made
     )
 
 
-def section_key(section: Section) -> Hashable:
+def section_key(section: TaskSection) -> Hashable:
     """What tables and figures of a section depend on, in one state of the store."""
     ids = tuple(r.id for r in section.runs)
     return (section.task, section.dataset, section.protocol, section.metric, section.group, ids)
 
 
-def _made(library: RunIndex, section: Section) -> Found:
+def _make_comparison(library: RunIndex, section: TaskSection) -> CachedComparison:
     facts = [
         [
             r.id,
@@ -71,7 +73,7 @@ def _made(library: RunIndex, section: Section) -> Found:
     score = [section.task, section.protocol, section.metric, section.group]
     name = hash_json(["comparison", source_version(), score, facts])
     path = None if library.cache is None else library.cache / "comparisons" / name[:2] / f"{name}.json"
-    kept = None if path is None else _read(path)
+    kept = None if path is None else _read_comparison(path)
     if kept is None:
         words: dict[str, Any] = {
             "metric": section.metric,
@@ -82,17 +84,17 @@ def _made(library: RunIndex, section: Section) -> Found:
             with library.turn:
                 comparison = compare_runs(section.runs, **words)
         except InputError as e:
-            return Found(None, e.brief, finding(section))
+            return CachedComparison(None, e.brief, finding(section))
         # The sentence is made before the pairs are plain rows: it asks them for one interval only.
         sentence = finding(comparison)
-        kept = Found(replace(comparison, pairs=tuple(comparison.pairs)), "", sentence)
+        kept = CachedComparison(replace(comparison, pairs=tuple(comparison.pairs)), "", sentence)
         if path is not None:
             with contextlib.suppress(TiepointError, OSError), atomic_file(path) as temporary:
                 temporary.write_text(json.dumps(asdict(kept)), encoding="utf-8", newline="\n")
     return kept
 
 
-def _read(path: Path) -> Found | None:
+def _read_comparison(path: Path) -> CachedComparison | None:
     """What was kept of a comparison; None where there is nothing, or it is damaged or of another form."""
     try:
         whole = _tuples(json.loads(path.read_text(encoding="utf-8")))
@@ -102,7 +104,7 @@ def _read(path: Path) -> Found | None:
         ]
         pairs = tuple(PairRow(**p) for p in plain["pairs"])
         made = Comparison(**plain | {"rows": tuple(MethodRow(**r) for r in rows), "pairs": pairs})
-        return Found(made, "", str(whole["sentence"]))
+        return CachedComparison(made, "", str(whole["sentence"]))
     except (OSError, ValueError, TypeError, KeyError):
         return None
 

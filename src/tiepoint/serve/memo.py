@@ -25,7 +25,7 @@ def source_version() -> str:
     )
 
 
-class Memo:
+class LruCache:
     """The last values that were asked for, each made once, however many ask at the same time."""
 
     def __init__(self, most: int) -> None:

@@ -14,8 +14,8 @@ import numpy as np
 
 from ..core.errors import StoreError, TiepointError
 from ..core.hashing import hash_json
-from ..report.case_order import BY, By, CaseRow, cases_of, order_cases, scenes_of
-from ..report.runs.sections import Section
+from ..report.case_order import BY, By, CaseRow, cases_of, order_cases, scored_scenes
+from ..report.runs.sections import TaskSection
 from ..run.result import Run
 from ..store.atomic_files import atomic_file
 from ..tasks.cases import Cases, Floats, Keys
@@ -57,23 +57,23 @@ def order_of(library: RunIndex, runs: Sequence[Run], scene: str, by: By) -> Case
     """The cases that all runs have in a scene, in an order; None where one of them has none."""
     facts = [[r.id, hash_json(dict(r.manifest.units.items()))] for r in runs]
     name = hash_json(["order", source_version(), scene, facts])
-    return library.orders.get((name, by), lambda: _made(library, runs, scene, by, name))
+    return library.orders.get((name, by), lambda: _make_order(library, runs, scene, by, name))
 
 
-def scene_names(library: RunIndex, section: Section, run: Run) -> list[str]:
+def scene_names(library: RunIndex, section: TaskSection, run: Run) -> list[str]:
     """Scenes of a run by name; a run without scene values has its units."""
 
     def make() -> list[str]:
-        found = {s.scene for s in scenes_of(run, section.protocol)}
+        found = {s.scene for s in scored_scenes(run, section.protocol)}
         return sorted(found or {str(u) for u in run.unit_records})
 
     return library.made("scenes", (run.id, section.protocol), make)
 
 
-def _made(library: RunIndex, runs: Sequence[Run], scene: str, by: By, name: str) -> CaseOrder | None:
+def _make_order(library: RunIndex, runs: Sequence[Run], scene: str, by: By, name: str) -> CaseOrder | None:
     """An order from the cache folder, or from the records: then the others are kept as well."""
     folder = None if library.cache is None else library.cache / "orders" / name[:2]
-    kept = None if folder is None else _read(folder / f"{name}-{by}.npz")
+    kept = None if folder is None else _read_order(folder / f"{name}-{by}.npz")
     if kept is not None:
         return kept
     found = _cases(runs, scene)
@@ -139,7 +139,7 @@ def _write(path: Path, order: CaseOrder) -> None:
         )
 
 
-def _read(path: Path) -> CaseOrder | None:
+def _read_order(path: Path) -> CaseOrder | None:
     try:
         with np.load(path, allow_pickle=False) as found:
             keys, scores, sure = found["keys"], found["scores"], found["sure"]

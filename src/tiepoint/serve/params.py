@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from ..report.runs.sections import Section
+from ..report.runs.sections import TaskSection
 from ..run.result import Run
 from .run_index import IndexSnapshot, RunIndex
 
@@ -21,7 +21,7 @@ MAX_URL_METHODS = 8
 _ID = re.compile(r"[0-9A-Za-z_-]{1,80}")
 
 
-def text(request: Request, name: str, default: str = "") -> str:
+def text_param(request: Request, name: str, default: str = "") -> str:
     """A parameter as text; one that is too long or has control characters is a 400."""
     value = request.query_params.get(name, default)
     if len(value) > MAX_PARAM_CHARS or not value.isprintable():
@@ -29,17 +29,17 @@ def text(request: Request, name: str, default: str = "") -> str:
     return value
 
 
-def whole(request: Request, name: str, default: int, *, low: int = 0, high: int = 10**9) -> int:
+def int_param(request: Request, name: str, default: int, *, low: int = 0, high: int = 10**9) -> int:
     """A parameter as a whole number within bounds; anything else is a 400."""
-    value = text(request, name, str(default))
+    value = text_param(request, name, str(default))
     if not re.fullmatch(r"-?[0-9]{1,10}", value) or not low <= int(value) <= high:
         raise HTTPException(400, f"the parameter {name} is a whole number from {low} to {high}")
     return int(value)
 
 
-def one_of(request: Request, name: str, known: Sequence[str], default: str) -> str:
+def choice_param(request: Request, name: str, known: Sequence[str], default: str) -> str:
     """A parameter that names one of the known values; anything else is a 400."""
-    value = text(request, name, default)
+    value = text_param(request, name, default)
     if value not in known:
         raise HTTPException(400, f"the parameter {name} is one of {', '.join(known) or 'none'}")
     return value
@@ -67,7 +67,7 @@ def runs_param(library: RunIndex, request: Request, given: str) -> list[Run]:
     return found
 
 
-def section_of(shelf: IndexSnapshot, runs: Sequence[Run], protocol: str = "") -> Section:
+def section_of(shelf: IndexSnapshot, runs: Sequence[Run], protocol: str = "") -> TaskSection:
     """The section that has all of the runs, under a protocol where one is named; 404 without one."""
     ids = {r.id for r in runs}
     for section in shelf.sections:

@@ -31,14 +31,14 @@ MAX_PICTURE_CACHE_BYTES = 512 << 20
 """Kept pictures; older ones give way when the server starts."""
 
 
-def case_of(library: RunIndex, runs: Sequence[Run], scene: str, key: str) -> CaseDetail | None:
+def replayed_case(library: RunIndex, runs: Sequence[Run], scene: str, key: str) -> CaseDetail | None:
     """A case made again; the last few stay in memory, for their pictures are asked for next."""
     place = library.place(runs[0])
     ids = tuple(r.id for r in runs)
     return library.details.get((ids, scene, key), lambda: detail(runs, scene, key, data=place))
 
 
-def parts(case: CaseDetail) -> dict[str, Callable[[], Image | None]]:
+def picture_names(case: CaseDetail) -> dict[str, Callable[[], Image | None]]:
     """The pictures that a page of a case may show, by name; nothing else is ever read."""
     found: dict[str, Callable[[], Image | None]] = {}
 
@@ -71,14 +71,18 @@ def parts(case: CaseDetail) -> dict[str, Callable[[], Image | None]]:
 def picture_answer(library: RunIndex, request: Request) -> Response:
     """One picture of a case: ``key`` names the case, ``part`` the picture."""
     runs = params.runs_param(library, request, request.path_params["runs"])
-    scene, key, part = request.path_params["scene"], params.text(request, "key"), params.text(request, "part")
+    scene, key, part = (
+        request.path_params["scene"],
+        params.text_param(request, "key"),
+        params.text_param(request, "part"),
+    )
     facts = [[r.id, r.manifest.dataset.hash] for r in runs]
     name = hash_json(["picture", source_version(), facts, scene, key, part])
     path = None if library.cache is None else library.cache / "pictures" / name[:2] / name
     body = path.read_bytes() if path is not None and path.is_file() else None
     if body is None:
-        case = case_of(library, runs, scene, key)
-        make = None if case is None else parts(case).get(part)
+        case = replayed_case(library, runs, scene, key)
+        make = None if case is None else picture_names(case).get(part)
         image = None if make is None else make()
         if image is None:
             raise HTTPException(404, "there is no such picture, or its dataset is not at hand")
@@ -101,7 +105,7 @@ def encode_picture(image: Image) -> bytes:
     return buffer.getvalue()
 
 
-def tidy(cache: Path, most: int = MAX_PICTURE_CACHE_BYTES) -> None:
+def evict_oldest(cache: Path, most: int = MAX_PICTURE_CACHE_BYTES) -> None:
     """Remove what was kept longest ago until all of it takes no more than `most` bytes."""
     found = []
     for folder in ("pictures", "orders", "comparisons"):

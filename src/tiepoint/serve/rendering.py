@@ -83,7 +83,7 @@ def with_etag(
     return Response(body, media_type=kind, headers=extra)
 
 
-def figure(request: Request, svg: str) -> Response:
+def figure_response(request: Request, svg: str) -> Response:
     """A figure as a picture of its own; its ink is dark, and the page puts it on white."""
     if "xmlns=" not in svg[:400]:
         svg = svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)

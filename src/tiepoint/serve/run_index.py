@@ -17,14 +17,14 @@ import sqlalchemy as sa
 from ..core.errors import TiepointError
 from ..core.regular_files import exists
 from ..report.runs.lazy_records import RecordCache, lazy_run
-from ..report.runs.sections import Section, sections
+from ..report.runs.sections import TaskSection, sections
 from ..run.result import Run
 from ..store.locking import DATABASE
 from ..store.run_queries import load_runs
 from ..store.schema import runs as run_table
 from ..store.store import Store
 from ..tasks import stored_task
-from .memo import Memo
+from .memo import LruCache
 
 T = TypeVar("T")
 FRESH_S = 1.0
@@ -49,11 +49,11 @@ class IndexSnapshot:
         return {r.id: r for r in self.runs}
 
     @cached_property
-    def sections(self) -> list[Section]:
+    def sections(self) -> list[TaskSection]:
         """One section a task and dataset, as in the report."""
         return sections(self.runs)
 
-    def section_of(self, run: Run) -> Section | None:
+    def section_of(self, run: Run) -> TaskSection | None:
         """The first section that a run is in."""
         return next((s for s in self.sections if any(r.id == run.id for r in s.runs)), None)
 
@@ -67,8 +67,8 @@ class RunIndex:
         self.store, self.data, self.wait_s = store, tuple(data), wait_s
         self._under_way: dict[Hashable, tuple[Future[Any], float]] = {}
         self.cache = cache
-        self.tables, self.places = Memo(256), Memo(64)
-        self.orders, self.cases, self.details = Memo(12), Memo(4), Memo(3)
+        self.tables, self.places = LruCache(256), LruCache(64)
+        self.orders, self.cases, self.details = LruCache(12), LruCache(4), LruCache(3)
         self._lock, self.turn, self._asked = threading.RLock(), threading.Lock(), 0.0
         self._shelf: IndexSnapshot | None = None
 

@@ -17,7 +17,7 @@ from ..store.store import Store
 from .app import application
 from .auth import AccessPolicy
 from .cached_results import section_comparison
-from .pictures import tidy
+from .pictures import evict_oldest
 from .run_index import RunIndex
 
 PORT = 8765
@@ -53,7 +53,7 @@ def serve(
         if not folder.exists():
             raise InputError(f"there is no {folder}; `data` names folders to look for datasets in")
     library = RunIndex(store, data=data, cache=cache_folder())
-    tidy(cache_folder())
+    evict_oldest(cache_folder())
     library.snapshot()
     listening = _listen(host, port)
     threading.Thread(target=_prepare, args=(library,), daemon=True).start()

@@ -13,7 +13,7 @@ from .merged_scenes import merge_duplicates
 from .pooled import PooledMemo, pooled_influence, pooled_resampled, pooled_statistic
 from .resampling import RESAMPLES, resample, strata_of
 from .samples import BOOTSTRAP_FROM, STUDENT_FROM, MethodSample, sample_of_scenes, seed_for
-from .scene_score import scene_score
+from .scene_score import make_scene_score
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def scene_interval(
     ('t', 6, 0.4258, 0.5742)
     """
     _check_level(level)
-    score, merged = merge_duplicates(scene_score(values))
+    score, merged = merge_duplicates(make_scene_score(values))
     n = len(score.scenes)
     note = "; ".join("merged duplicates " + " = ".join(group) for group in merged) or None
     if n < STUDENT_FROM:

@@ -84,13 +84,13 @@ class SceneScore:
         return np.asarray(cells.mean(axis=1))
 
 
-def scene_score(given: SceneValues) -> SceneScore:
+def make_scene_score(given: SceneValues) -> SceneScore:
     """Check scene values, order scenes by name, leave out scenes and cells without any value.
 
     Raises:
         InputError: shapes that do not fit, infinite values, weights that are negative or not finite.
 
-    >>> s = scene_score(SceneValues(("a", "b"), ("i", "i"), np.array([[0.2, 0.4], [np.nan, 0.8]])))
+    >>> s = make_scene_score(SceneValues(("a", "b"), ("i", "i"), np.array([[0.2, 0.4], [np.nan, 0.8]])))
     >>> round(s.value(), 12)
     0.55
     """

@@ -20,8 +20,8 @@ __all__ = [
     "BUSY_S",
     "DATABASE",
     "WRITE_S",
-    "begin",
     "begin_reading",
+    "begin_write",
     "commit",
     "make_engine",
     "make_sqlite_engine",
@@ -88,7 +88,7 @@ def make_sqlite_engine(path: Path, mode: str) -> sa.Engine:
     uri = f"{path.absolute().as_uri()}?mode={'ro' if mode == 'read' else 'rwc'}"
 
     def connect() -> sqlite3.Connection:
-        # No isolation level: the driver would begin transactions, and too late for DDL. `begin` does.
+        # No isolation level: the driver would begin transactions, and too late for DDL. `begin_write` does.
         made = sqlite3.connect(uri, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
         if mode == "read":
             made.execute("PRAGMA query_only = ON")
@@ -99,7 +99,7 @@ def make_sqlite_engine(path: Path, mode: str) -> sa.Engine:
     return sa.create_engine("sqlite://", creator=connect, poolclass=sa.pool.NullPool)
 
 
-def begin(connection: sa.Connection, lock: str | None) -> None:
+def begin_write(connection: sa.Connection, lock: str | None) -> None:
     """Begin to write as soon as those that must not write at the same time have finished.
 
     Without the name of a `lock` these are all; with it, on PostgreSQL, those that give the same name.

@@ -27,7 +27,7 @@ class Migration:
     renamed: int
 
 
-def migrate(store: Store) -> Migration | None:
+def migrate_database(store: Store) -> Migration | None:
     """Bring the database to the present schema, and runs to their present names; None if it is up to date.
 
     No other process writes meanwhile. A migration that is killed leaves the database as it was.

@@ -59,7 +59,7 @@ _PROTOCOLS = """with recursive p(run, protocol) as (
 """Protocols of every run, from one to the next in the index, past the many scores of each."""
 
 
-def names_of(store: Store, *, task: str | None = None) -> list[tuple[str, str, str]]:
+def run_names(store: Store, *, task: str | None = None) -> list[tuple[str, str, str]]:
     """Id, method and status of all runs, or those of a task, newest last."""
     query = (
         sa.select(runs.c.id, methods.c.name, runs.c.status)

@@ -26,7 +26,7 @@ Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class Answer:
+class QueryResult:
     """Columns and rows of a query; `more` says that there are rows beyond the limit."""
 
     columns: list[str]
@@ -36,7 +36,7 @@ class Answer:
 
 def run_query(
     engine: sa.Engine, query: str, *, timeout_s: float = TIMEOUT_S, most_rows: int | None = MAX_QUERY_ROWS
-) -> Answer:
+) -> QueryResult:
     """The answer to one statement that reads: select, with, values, explain, and what else the database has.
 
     The database itself refuses everything else. SQLite: a connection that cannot write, and an authorizer
@@ -58,7 +58,7 @@ def run_query(
     return asking(engine, query, timeout_s, most_rows)
 
 
-def select(engine: sa.Engine, query: str) -> tuple[list[str], list[Row]]:
+def select_all(engine: sa.Engine, query: str) -> tuple[list[str], list[Row]]:
     """Columns and all rows of a user's own SQL; see `run_query`."""
     found = run_query(engine, query, most_rows=None)
     return found.columns, found.rows
@@ -110,7 +110,7 @@ def _allowed(action: int, one: str | None, two: str | None, *_: str | None) -> i
     return sqlite3.SQLITE_OK if harmless else sqlite3.SQLITE_DENY
 
 
-def _ask_sqlite(engine: sa.Engine, query: str, timeout_s: float, most_rows: int | None) -> Answer:
+def _ask_sqlite(engine: sa.Engine, query: str, timeout_s: float, most_rows: int | None) -> QueryResult:
     _, query = _checked(query, _SQLITE_WORDS)
     with engine.connect() as known:
         place = known.exec_driver_sql("PRAGMA database_list").first()
@@ -151,11 +151,11 @@ def _answer(
     some: Callable[[int], list[Any]],
     every: Callable[[], list[Any]],
     most_rows: int | None,
-) -> Answer:
+) -> QueryResult:
     rows = [tuple(row) for row in (every() if most_rows is None else some(most_rows + 1))]
     if most_rows is None:
-        return Answer(columns, rows)
-    return Answer(columns, rows[:most_rows], len(rows) > most_rows)
+        return QueryResult(columns, rows)
+    return QueryResult(columns, rows[:most_rows], len(rows) > most_rows)
 
 
 def _too_long(timeout_s: float) -> str:
@@ -171,7 +171,7 @@ _EFFECTS = re.compile(
 """Functions that do more than read, and names spelled so that they cannot be seen."""
 
 
-def _ask_postgresql(engine: sa.Engine, query: str, timeout_s: float, most_rows: int | None) -> Answer:
+def _ask_postgresql(engine: sa.Engine, query: str, timeout_s: float, most_rows: int | None) -> QueryResult:
     word, query = _checked(query, _POSTGRESQL_WORDS)
     found = _EFFECTS.search(query)
     if found is not None:

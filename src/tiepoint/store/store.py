@@ -23,8 +23,8 @@ from . import schema, status_files
 from .atomic_files import atomic_file, write_errors
 from .feature_cache import FeatureCache
 from .locking import (
-    begin,
     begin_reading,
+    begin_write,
     commit,
     copy_database,
     is_busy,
@@ -169,7 +169,7 @@ class Store:
         return self._later is None or bool(self._done)
 
     def _opened_to_write(self) -> Store:
-        from .migrate import migrate
+        from .migrate import migrate_database
 
         version = self._checked_version()
         told: tuple[str, ...] = ()
@@ -182,7 +182,7 @@ class Store:
                         *self._follow(connection),
                     )
         self._remember()
-        done = migrate(self) if 0 < version < schema.VERSION else None
+        done = migrate_database(self) if 0 < version < schema.VERSION else None
         if done is None:
             return replace(self, notices=told, remade=bool(told)) if told else self
         brought = (
@@ -284,7 +284,7 @@ class Store:
         the database can do that (PostgreSQL; SQLite has one writer at a time).
         """
         with self._transaction() as connection:
-            begin(connection, lock)
+            begin_write(connection, lock)
             yield connection
             commit(connection)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
 
 from ..core.errors import StoreError
-from ..core.formatting import shown
+from ..core.formatting import printable
 
 DATABASE = "tiepoint.sqlite"
 """The database in the folder of a store."""
@@ -72,7 +72,7 @@ def read_url(where: str) -> StoreUrl:
     if kind not in FORMS:
         known = " and ".join(f"{name} ({form})" for name, form in FORMS.items())
         raise StoreError(
-            f"a store URL cannot begin with {shown(scheme[:40])}://; known are {known}. "
+            f"a store URL cannot begin with {printable(scheme[:40])}://; known are {known}. "
             "A folder is given by its path"
         )
     if found is None or len(found[2]) < 2:
@@ -95,10 +95,10 @@ def _sqlite(scheme: str, rest: str, files: str, query: dict[str, str]) -> StoreU
     if slash != "/" or path in ("", ":memory:"):
         raise StoreError(
             "a sqlite URL names a file after three slashes, an absolute one after four: "
-            f"{FORMS['sqlite']}, not sqlite://{shown(rest)}"
+            f"{FORMS['sqlite']}, not sqlite://{printable(rest)}"
         )
     if query:
-        raise StoreError(f"a sqlite URL takes the setting files only, not {', '.join(map(shown, query))}")
+        raise StoreError(f"a sqlite URL takes the setting files only, not {', '.join(map(printable, query))}")
     database = Path(path)
     beside = database.parent if database.name == DATABASE else database.with_suffix(".files")
     return StoreUrl(f"{scheme}:///{path}", Path(files) if files else beside, f"sqlite:///{path}", database)
@@ -116,8 +116,10 @@ def _server(scheme: str, rest: str, files: str, query: dict[str, str], stray: bo
         raise StoreError(
             f"the postgresql URL has a port that is no number from 1 to 65535; expected {form}; {_ESCAPED}"
         )
-    said = f"{scheme}://{user.partition(':')[0] + ':***@' if ':' in user else user + at}{host}/{shown(name)}"
-    bare = f"{scheme}://{host}/{shown(name)}"
+    said = (
+        f"{scheme}://{user.partition(':')[0] + ':***@' if ':' in user else user + at}{host}/{printable(name)}"
+    )
+    bare = f"{scheme}://{host}/{printable(name)}"
     if not name and not query.get("dbname"):
         raise StoreError(f"the store {bare} names no database; expected {form}")
     if not files:
@@ -148,7 +150,7 @@ def without_secret(message: str, url: str) -> str:
         text = text.replace(f'"{value}"', "***").replace(f"'{value}'", "***")
     for secret in {form for s in secrets for form in (s, unquote(s)) if form}:
         text = text.replace(secret, "***")
-    return shown(text)
+    return printable(text)
 
 
 def split_url(where: str) -> tuple[str, Path]:

@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from ..core.errors import InputError, StoreError
-from ..core.formatting import shown
+from ..core.formatting import printable
 from .run_files import finite_or_null, read_run, run_file, write_run_file
 from .run_id import method_id
 from .run_rows import load_rows
@@ -118,7 +118,7 @@ def database_errors(run: StoredRun) -> Iterator[None]:
         if isinstance(e, sa.exc.OperationalError):  # of the database, not of the run
             raise
         why = str(getattr(e, "orig", None) or e).partition("\n")[0]
-        raise InputError(f"run {run.id} ({shown(run.method)}) cannot be stored: {shown(why)}") from e
+        raise InputError(f"run {run.id} ({printable(run.method)}) cannot be stored: {printable(why)}") from e
 
 
 def _stored(store: Store, connection: sa.Connection, run_id: str) -> StoredRun | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import InputError
-from ..core.plugins import Entry, Registry
+from ..core.plugins import Registry, RegistryEntry
 
 if TYPE_CHECKING:
     from .base import Task
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class TaskRegistry(Registry):
     """Names of tasks; what they load is an object of a class derived from `Task`."""
 
-    def imported(self, entry: Entry) -> Any:
+    def imported(self, entry: RegistryEntry) -> Any:
         """The task of an entry; a plug-in may register its class or an object of it."""
         from .base import Task
 

@@ -74,7 +74,7 @@ def row_of(keys: Keys, key: str) -> int | None:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Candidate:
     """One candidate of a query: its picture, its distance, its rank, and whether it is right.
 
     `picture` is ``SEQUENCE/IMAGE#INDEX`` for a patch, ``SCENE/IMAGE@x,y`` for a place of an image. Rank 1 is
@@ -97,8 +97,8 @@ class QueryCase:
     """
 
     query: str
-    chosen: Sequence[Answer]
-    right: Sequence[Answer]
+    chosen: Sequence[Candidate]
+    right: Sequence[Candidate]
     score: float | None = None
     note: str = ""
 
@@ -173,7 +173,7 @@ def nearest_candidates(
     *,
     squared: bool,
     most: int = 5,
-) -> tuple[tuple[Answer, ...], tuple[Answer, ...]]:
+) -> tuple[tuple[Candidate, ...], tuple[Candidate, ...]]:
     """The nearest candidates of a query, at most `most`, and the right ones, each with rank and distance.
 
     `values` (m,) decide the order (squared l2, else the distance itself) and are infinite where a descriptor
@@ -190,13 +190,13 @@ def nearest_candidates(
     first = np.flatnonzero(table <= at)
     first = first[np.argsort(table[first], kind="stable")][:most]
 
-    def answer(row: int) -> Answer:
+    def answer(row: int) -> Candidate:
         value = table[row]
         if not np.isfinite(value):
-            return Answer(picture(row), None, None, row in wanted)
+            return Candidate(picture(row), None, None, row in wanted)
         rank = np.count_nonzero(table < value) + (np.count_nonzero(table == value) + 1) / 2
         distance = float(np.sqrt(value) if squared else value)
-        return Answer(picture(row), float(rank), distance, row in wanted)
+        return Candidate(picture(row), float(rank), distance, row in wanted)
 
     chosen = tuple(answer(int(row)) for row in first if np.isfinite(table[row]))
     return chosen, tuple(answer(int(row)) for row in right)

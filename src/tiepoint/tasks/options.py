@@ -114,10 +114,10 @@ def flag(value: Any, info: ValidationInfo) -> bool:
     return word in _ON
 
 
-def ascending(value: Any) -> tuple[float, ...]:
+def parse_ascending(value: Any) -> tuple[float, ...]:
     """Positive numbers given as a list or as text with commas, in order, each once.
 
-    >>> ascending("5,1,5"), ascending([0.1]), ascending(3)
+    >>> parse_ascending("5,1,5"), parse_ascending([0.1]), parse_ascending(3)
     ((1.0, 5.0), (0.1,), (3.0,))
     """
     parts = value.split(",") if isinstance(value, str) else list(value) if np.iterable(value) else [value]
@@ -132,15 +132,15 @@ def ascending(value: Any) -> tuple[float, ...]:
 
 def _numbers(value: Any, info: ValidationInfo) -> tuple[float, ...]:
     try:
-        return ascending(value)
+        return parse_ascending(value)
     except ValueError as e:
         raise ValueError(f"{info.field_name}: {e}") from None
 
 
-def several(value: Any) -> Any:
+def parse_list(value: Any) -> Any:
     """One value, text with commas or a list, as a tuple.
 
-    >>> several("JODS, PASCAL"), several(()), several(3)
+    >>> parse_list("JODS, PASCAL"), parse_list(()), parse_list(3)
     (('JODS', 'PASCAL'), (), (3,))
     """
     if isinstance(value, str):
@@ -155,7 +155,7 @@ def _folder(value: Any) -> Path:
 
 
 Flag = Annotated[bool, BeforeValidator(flag)]
-Names = Annotated[tuple[str, ...], BeforeValidator(several)]
-Sizes = Annotated[tuple[Annotated[int, Field(ge=2)], ...], BeforeValidator(several)]
+Names = Annotated[tuple[str, ...], BeforeValidator(parse_list)]
+Sizes = Annotated[tuple[Annotated[int, Field(ge=2)], ...], BeforeValidator(parse_list)]
 Numbers = Annotated[tuple[float, ...], BeforeValidator(_numbers)]
 Folder = Annotated[Path, BeforeValidator(_folder)]

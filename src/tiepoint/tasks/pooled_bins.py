@@ -84,13 +84,13 @@ def _table(index: NDArray[Any], scene: NDArray[Any], count: int, width: int) -> 
     return np.bincount(code, minlength=count * width).reshape(count, width).astype(np.float64)
 
 
-def cells(distances: NDArray[np.float64]) -> NDArray[np.int32]:
+def distance_cells(distances: NDArray[np.float64]) -> NDArray[np.int32]:
     """Numbers that never fall when the distance rises, and are equal for equal ones; relative width 1/4096.
 
     They are the leading bits of the distance in single precision: millions of distances go into a few dozen
     bins without sorting or searching.
 
-    >>> cells(np.array([-np.inf, 0.0, 1.0, 1.0001, 1.01, np.inf])).tolist()
+    >>> distance_cells(np.array([-np.inf, 0.0, 1.0, 1.0001, 1.01, np.inf])).tolist()
     [0, 0, 520192, 520192, 520232, 1044480]
     """
     with np.errstate(over="ignore"):

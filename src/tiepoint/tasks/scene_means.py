@@ -21,7 +21,7 @@ RECALL = (np.arange(100) + 0.5) / 100
 """Where mean curves are read: the mean over these recalls is the average precision, up to the grid."""
 
 
-def scene_score(metric: str, group: str, n: int, scenes: SceneValues, **more: Any) -> Score:
+def score_from_scenes(metric: str, group: str, n: int, scenes: SceneValues, **more: Any) -> Score:
     """The score of a table of scene values: the mean over its cells of the mean over the scenes of each.
 
     Args:
@@ -34,7 +34,7 @@ def scene_score(metric: str, group: str, n: int, scenes: SceneValues, **more: An
     A cell without any value makes the score NaN.
 
     >>> table = SceneValues(("a", "b"), ("v", "v"), np.array([[0.0, 1.0]]), np.array([[3.0, 1.0]]))
-    >>> scene_score("map", "all", 4, table).value
+    >>> score_from_scenes("map", "all", 4, table).value
     0.25
     """
     if "value" not in more:
@@ -100,16 +100,16 @@ def micro_score(metric: str, sums: SceneSums, *, group: str = "all", **more: Any
     n = float(some.count.sum())
     chance = None if some.chance is None or not n else float(some.chance.sum() / n)
     table = SceneValues(some.scenes, some.kinds, (some.total / some.count)[None], some.count[None])
-    return scene_score(metric, group, int(n), table, chance=chance, **more)
+    return score_from_scenes(metric, group, int(n), table, chance=chance, **more)
 
 
-def macro(metric: str, sums: SceneSums, *, group: str = "all", **more: Any) -> Score:
+def macro_score(metric: str, sums: SceneSums, *, group: str = "all", **more: Any) -> Score:
     """Mean over scenes of the scene's mean; scenes without a value are left out. `n` counts values."""
     some = sums.only(sums.count > 0)
     n = int(some.count.sum())
     chance = None if some.chance is None or not n else float((some.chance / some.count).mean())
     table = SceneValues(some.scenes, some.kinds, (some.total / some.count)[None])
-    return scene_score(metric, group, n, table, chance=chance, **more)
+    return score_from_scenes(metric, group, n, table, chance=chance, **more)
 
 
 def by_scene(metric: str, sums: SceneSums, **parts: Any) -> list[Score]:
@@ -165,7 +165,7 @@ def ratio_score(
     cells = np.bincount(of, weights=(values * weights)[used], minlength=len(names)) / weight
     table = SceneValues(tuple(names), tuple(kind[s] for s in names), cells[None], weight[None])
     value = float((weights * values).sum() / total)
-    return scene_score(metric, group, n, table, value=value, note=note)
+    return score_from_scenes(metric, group, n, table, value=value, note=note)
 
 
 def grouped_scores(

@@ -7,7 +7,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from tiepoint.cli.commands.progress import EVERY_S, Lines
+from tiepoint.cli.commands.progress import EVERY_S, TransferLines
 from tiepoint.cli.main import run
 from tiepoint.datasets.download.sources import read_sources
 from tiepoint.formats.image.reader import write_image
@@ -105,7 +105,7 @@ def test_wrong_names_and_options(get):
 
 def test_progress_is_a_line_now_and_then(capsys):
     now = [0.0]
-    lines = Lines(clock=lambda: now[0])
+    lines = TransferLines(clock=lambda: now[0])
     for done in range(101):
         lines("fetch", done * 1_000_000, 100_000_000)
         now[0] += EVERY_S / 20

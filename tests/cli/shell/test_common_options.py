@@ -13,7 +13,7 @@ import pytest
 from tiepoint.cli.main import _mount
 from tiepoint.cli.main import command as all_of
 from tiepoint.cli.main import run as command
-from tiepoint.cli.shell.common_options import in_order
+from tiepoint.cli.shell.common_options import reorder_arguments
 from tiepoint.cli.shell.helptext import help_of
 
 
@@ -30,13 +30,20 @@ def every_command() -> dict[str, Any]:
 def test_options_before_the_command_are_those_of_the_command() -> None:
     _mount()
     root = all_of()
-    assert in_order(root, ["-q", "run", "sift"]) == ["run", "-q", "sift"]
-    assert in_order(root, ["-j", "2", "data", "-v", "cut", "x"]) == ["data", "cut", "-j", "2", "-v", "x"]
-    assert in_order(root, ["-j2", "--debug", "demo"]) == ["demo", "-j2", "--debug"]
-    assert in_order(root, ["run", "-q", "sift"]) == ["run", "-q", "sift"]
-    assert in_order(root, []) == ["--help"]
-    assert in_order(root, ["data"]) == ["data", "--help"]
-    assert in_order(root, ["--version"]) == ["--version"]
+    assert reorder_arguments(root, ["-q", "run", "sift"]) == ["run", "-q", "sift"]
+    assert reorder_arguments(root, ["-j", "2", "data", "-v", "cut", "x"]) == [
+        "data",
+        "cut",
+        "-j",
+        "2",
+        "-v",
+        "x",
+    ]
+    assert reorder_arguments(root, ["-j2", "--debug", "demo"]) == ["demo", "-j2", "--debug"]
+    assert reorder_arguments(root, ["run", "-q", "sift"]) == ["run", "-q", "sift"]
+    assert reorder_arguments(root, []) == ["--help"]
+    assert reorder_arguments(root, ["data"]) == ["data", "--help"]
+    assert reorder_arguments(root, ["--version"]) == ["--version"]
 
 
 def test_every_command_has_them() -> None:

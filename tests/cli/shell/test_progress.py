@@ -7,10 +7,9 @@ import sys
 
 import pytest
 
-from tiepoint.cli.commands.progress import Lines as TransferLines
-from tiepoint.cli.commands.progress import transfers
+from tiepoint.cli.commands.progress import TransferLines, transfers
 from tiepoint.cli.shell import level
-from tiepoint.cli.shell.progress import Lines, bars_on_a_terminal, progress_bars
+from tiepoint.cli.shell.progress import ProgressLines, bars_on_a_terminal, progress_bars
 
 
 class Clock:
@@ -24,7 +23,7 @@ class Clock:
 def test_lines_come_now_and_then() -> None:
     told: list[str] = []
     clock = Clock()
-    lines = Lines(told.append, now=clock)
+    lines = ProgressLines(told.append, now=clock)
     for k in range(100):
         clock.at = 0.25 * k
         lines("sift: features", k + 1, 100)
@@ -39,7 +38,7 @@ def test_lines_come_now_and_then() -> None:
 def test_a_short_command_says_nothing_and_more_is_said_when_asked() -> None:
     for more, wanted in ((False, 0), (True, 2)):
         told: list[str] = []
-        lines = Lines(told.append, more=more, now=lambda: 0.0)
+        lines = ProgressLines(told.append, more=more, now=lambda: 0.0)
         for stage in ("a", "b"):
             for k in range(4):
                 lines(stage, k, 3)
@@ -52,13 +51,13 @@ def test_no_carriage_return_and_nothing_with_q(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(sys, "stderr", out)
     monkeypatch.setattr("tiepoint.cli.shell.progress.FIRST_S", 0.0)
     monkeypatch.setattr("tiepoint.cli.shell.progress.EVERY_S", 0.0)
-    level.begin()
+    level.start_command()
     if quiet:
-        level.choose(-1)
+        level.set_verbosity(-1)
     with progress_bars() as progress:
         for k in range(3):
             progress("work", k, 2)
-    level.begin()
+    level.start_command()
     lines = out.getvalue().splitlines()
     assert len(lines) == (0 if quiet else 3)
     assert "\r" not in out.getvalue()
@@ -71,7 +70,7 @@ def test_a_dumb_terminal_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     for term in ("dumb", "unknown"):
         monkeypatch.setenv("TERM", term)
         with progress_bars() as progress, transfers() as transfer:
-            assert isinstance(progress, Lines)
+            assert isinstance(progress, ProgressLines)
             assert isinstance(transfer, TransferLines)
 
 

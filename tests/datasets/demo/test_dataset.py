@@ -11,7 +11,7 @@ from tiepoint.datasets.demo.dense import PAIRS
 from tiepoint.datasets.image_sequences import ImageSequences
 from tiepoint.formats.flow.flo import read_flo
 from tiepoint.formats.image.reader import read_image, to_grey
-from tiepoint.geometry.render import render
+from tiepoint.geometry.render import render_view
 
 pytest.importorskip("skimage", reason="the photographs lie in scikit-image")
 
@@ -41,7 +41,7 @@ def correlation_after_alignment(data, scene, k, error_px=0.0):
     first = to_grey(data.image(scene, 1)).astype(float)
     other = to_grey(data.image(scene, k)).astype(float)
     alpha = np.pad(np.ones((236, 316)), 2)
-    back = render(np.dstack([other, alpha]), h, (320, 240))
+    back = render_view(np.dstack([other, alpha]), h, (320, 240))
     seen = back[:, :, 1] > 0.99
     assert seen.mean() > 0.25
     return np.corrcoef(first[seen], back[:, :, 0][seen])[0, 1]

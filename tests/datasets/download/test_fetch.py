@@ -8,7 +8,7 @@ import pytest
 
 from tiepoint.datasets.download.allowed_hosts import AddressError
 from tiepoint.datasets.download.fetch import FetchOptions, MirrorError, fetch
-from tiepoint.datasets.download.partial_file import Part, VersionStamp
+from tiepoint.datasets.download.partial_file import PartialFile, VersionStamp
 from tiepoint.datasets.download.sources import Mirror
 
 DATA = random.Random(0).randbytes(300_000)
@@ -20,7 +20,7 @@ class Patient:
     """Fetches without real pauses, and keeps what was told and waited for."""
 
     def __init__(self, tmp_path):
-        self.part = Part(tmp_path / "a.part")
+        self.part = PartialFile(tmp_path / "a.part")
         self.told, self.waits, self.seen = [], [], []
 
     def __call__(self, url, *, most=1_000_000, hosts=HOSTS, timeout_s=5.0, **known):

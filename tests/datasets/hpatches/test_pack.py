@@ -19,7 +19,7 @@ from tiepoint.datasets.hpatches.pack import CACHE, PACK, pack_dataset
 from tiepoint.datasets.validation.dataset import check_dataset
 from tiepoint.formats.hpatches.patch_pack import open_pack
 from tiepoint.formats.hpatches.patch_strip import read_strip, write_strip
-from tiepoint.run.context import Recipe
+from tiepoint.run.context import ContextRecipe
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_a_pack_without_strips(data: Path, tmp_path: Path, alone: str) -> None:
     assert HPatchesDataset(data).pack is None
     given = place if alone == "file" else place.parent
     keys = {
-        root: Recipe("hpatches/matching", str(root), {}, "meanstd", {}, str(tmp_path / "s"), 1).build()
+        root: ContextRecipe("hpatches/matching", str(root), {}, "meanstd", {}, str(tmp_path / "s"), 1).build()
         for root in (data, given)
     }
     assert keys[data].feature_keys == keys[given].feature_keys

@@ -15,7 +15,7 @@ from tiepoint.formats.hpatches_v1 import definitions as benchmarks
 from tiepoint.formats.hpatches_v1.classification import load_classification
 from tiepoint.formats.hpatches_v1.definitions import find_benchmarks
 from tiepoint.formats.hpatches_v1.matching import matching_truth
-from tiepoint.formats.hpatches_v1.pairs import read_pairs, same_patch
+from tiepoint.formats.hpatches_v1.pairs import read_patch_pairs, same_patch
 from tiepoint.formats.hpatches_v1.retrieval import retrieval_truth
 
 V1_IMAGES = ["ref", *(f"{z}{k}" for z in "eh" for k in range(1, 6))]
@@ -82,7 +82,9 @@ def test_all_files_are_there_and_valid(tmp_path):
         truth = retrieval_truth(benchmark, path.with_suffix(".labels"))
         assert (np.diff(truth.offsets) == 5).all()
     assert any("not filtered by contrast" in note for note in report.notes)
-    easy, hard = (read_pairs(tmp_path / "classification" / f"all_{z}_pos.pairs") for z in ("easy", "hard"))
+    easy, hard = (
+        read_patch_pairs(tmp_path / "classification" / f"all_{z}_pos.pairs") for z in ("easy", "hard")
+    )
     assert [i.replace(".e", ".h") for i in easy.a.ids()] == hard.a.ids()
 
 

@@ -19,7 +19,7 @@ from tiepoint.formats.hpatches.patch_strip import read_strip
 from tiepoint.formats.image.reader import read_image, read_size, to_grey, write_image
 from tiepoint.formats.text.matrices import read_homography, write_homography
 from tiepoint.geometry.patch_sampling import magnify, square_in_view
-from tiepoint.geometry.render import render
+from tiepoint.geometry.render import render_view
 from tiepoint.geometry.sampling import sample_patches
 
 REAL = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[4] / "shared" / "data")) / "sequences"
@@ -56,7 +56,7 @@ def root(tmp_path_factory):
         folder.mkdir()
         for k, to_photo in enumerate(views, start=1):
             size = (160, 130) if k < 3 else (150, 125)
-            grey = np.rint(render(texture(seed), to_photo, size))[:, :, 0].astype(np.uint8)
+            grey = np.rint(render_view(texture(seed), to_photo, size))[:, :, 0].astype(np.uint8)
             write_image(folder / f"{k}.png", grey)
             if k > 1:
                 write_homography(folder / f"H_1_{k}", np.linalg.inv(to_photo))

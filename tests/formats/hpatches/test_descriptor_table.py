@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from tiepoint.core.errors import FormatError, InputError
-from tiepoint.formats.hpatches.descriptor_size import count_rows
+from tiepoint.formats.hpatches.descriptor_size import count_descriptor_rows
 from tiepoint.formats.hpatches.descriptor_table import (
     find_descriptor_file,
     parsed_copy,
@@ -130,7 +130,11 @@ def test_find_file_and_ambiguity(tmp_path):
     write_descriptors(tmp_path / "s" / "ref.csv", VALUES)
     with pytest.raises(InputError, match="same image"):
         find_descriptor_file(tmp_path, "s", "ref")
-    assert count_rows(tmp_path / "s" / "ref.npy") == count_rows(tmp_path / "s" / "ref.csv") == 20
+    assert (
+        count_descriptor_rows(tmp_path / "s" / "ref.npy")
+        == count_descriptor_rows(tmp_path / "s" / "ref.csv")
+        == 20
+    )
 
 
 def test_bad_rows_are_named():

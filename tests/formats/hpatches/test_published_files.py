@@ -21,7 +21,7 @@ from tiepoint.formats.hpatches_v1.classification import (
 )
 from tiepoint.formats.hpatches_v1.definitions import find_benchmarks
 from tiepoint.formats.hpatches_v1.matching import matching_truth, write_matching_labels
-from tiepoint.formats.hpatches_v1.pairs import read_pairs, same_patch, write_pairs
+from tiepoint.formats.hpatches_v1.pairs import read_patch_pairs, same_patch, write_patch_pairs
 from tiepoint.formats.hpatches_v1.retrieval import retrieval_truth, write_retrieval_labels
 
 DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[4] / "shared" / "data"))
@@ -39,9 +39,9 @@ def same(a: Path, b: Path) -> bool:
 @pytest.mark.parametrize("name", ["test_easy_pos", "test_hard_pos", "train_example_pos", "train_example_neg"])
 def test_pairs(tmp_path, name):
     source = V1 / "classification" / f"{name}.pairs"
-    pairs = read_pairs(source)
+    pairs = read_patch_pairs(source)
     assert same_patch(pairs).all() == name.endswith("pos")
-    write_pairs(tmp_path / "x", pairs)
+    write_patch_pairs(tmp_path / "x", pairs)
     assert same(tmp_path / "x", source)
 
 

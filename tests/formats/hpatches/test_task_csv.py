@@ -7,8 +7,8 @@ import pytest
 from tiepoint.core.errors import FormatError
 from tiepoint.formats.file_io import write_bytes
 from tiepoint.formats.hpatches.task_csv import (
-    PairTable,
     RefPatches,
+    VerificationPairs,
     pairs_csv_chunks,
     patches_csv_chunks,
     read_pairs_csv,
@@ -18,10 +18,10 @@ from tiepoint.formats.hpatches.task_csv import (
 SEQUENCES = ("i_a", "v_long_name", "v_b")
 
 
-def random_pairs(n: int) -> PairTable:
+def random_pairs(n: int) -> VerificationPairs:
     rng = np.random.default_rng(0)
     column = [rng.integers(0, top, n).astype(np.int32) for top in (3, 6, 2000, 3, 6, 2000)]
-    return PairTable(SEQUENCES, *column)
+    return VerificationPairs(SEQUENCES, *column)
 
 
 def test_pairs_are_written_as_a_plain_loop_would(tmp_path):

@@ -9,7 +9,7 @@ from tiepoint.formats.hpatches_v1 import definitions
 from tiepoint.formats.hpatches_v1.classification import load_classification, read_classification_labels
 from tiepoint.formats.hpatches_v1.definitions import find_benchmarks, result_folders
 from tiepoint.formats.hpatches_v1.matching import matching_truth, write_matching_labels
-from tiepoint.formats.hpatches_v1.pairs import concatenate, read_pairs, same_patch, write_pairs
+from tiepoint.formats.hpatches_v1.pairs import concatenate, read_patch_pairs, same_patch, write_patch_pairs
 from tiepoint.formats.hpatches_v1.patch_ids import split_image
 from tiepoint.formats.hpatches_v1.retrieval import check_relevant, retrieval_truth, write_retrieval_labels
 
@@ -38,7 +38,10 @@ def test_identifiers():
 
 def test_pairs_of_both_eras(tmp_path):
     put(tmp_path, a__pairs=POS, b__pairs=labelled(NEG, 0))
-    plain, old = read_pairs(tmp_path / "a.pairs", COUNTS), read_pairs(tmp_path / "b.pairs", COUNTS)
+    plain, old = (
+        read_patch_pairs(tmp_path / "a.pairs", COUNTS),
+        read_patch_pairs(tmp_path / "b.pairs", COUNTS),
+    )
     assert plain.labels is None
     assert old.labels.tolist() == [False] * 3
     assert same_patch(plain).all()
@@ -47,7 +50,7 @@ def test_pairs_of_both_eras(tmp_path):
     assert both.a.ids() == plain.a.ids() + old.a.ids()
     assert both.b.ids() == plain.b.ids() + old.b.ids()
     assert both.labels is None
-    write_pairs(tmp_path / "c.pairs", old)
+    write_patch_pairs(tmp_path / "c.pairs", old)
     assert (tmp_path / "c.pairs").read_text() == NEG
 
 
@@ -66,7 +69,7 @@ def test_pairs_of_both_eras(tmp_path):
 def test_bad_pairs(tmp_path, text, line, words):
     (tmp_path / "x.pairs").write_text(text)
     with pytest.raises(FormatError) as e:
-        read_pairs(tmp_path / "x.pairs", COUNTS)
+        read_patch_pairs(tmp_path / "x.pairs", COUNTS)
     assert e.value.line == line
     assert words in str(e.value)
 
@@ -265,7 +268,7 @@ def test_comments_leave_the_numbers_of_lines(tmp_path):
         definitions.read_classification(tmp_path / "x.benchmark")
     put(tmp_path, p__pairs="# head\ni_a.ref.0,i_a.e1.0\ni_a.ref.0,i_a.e1.x\n")
     with pytest.raises(FormatError, match=r"p\.pairs, line 3"):
-        read_pairs(tmp_path / "p.pairs")
+        read_patch_pairs(tmp_path / "p.pairs")
     put(tmp_path, x__labels="1 # right\n# wrong:\n0\n")
     assert read_classification_labels(tmp_path / "x.labels", 2).tolist() == [True, False]
 

@@ -13,7 +13,7 @@ from tiepoint.formats.hpatches_v1.classification_results import (
 )
 from tiepoint.formats.hpatches_v1.definitions import MatchingBenchmark, read_retrieval
 from tiepoint.formats.hpatches_v1.matching_results import (
-    Neighbours,
+    NeighbourList,
     iter_matching_results,
     read_matching_results,
     write_matching_results,
@@ -151,7 +151,9 @@ def test_matching_results_with_a_missing_pair(tmp_path):
 def test_matching_writer_is_the_final_form(tmp_path):
     index = np.array([[1, 0], [0, 1]])
     distance = np.array([[7.174843, 3.0], [13.10076, np.inf]])
-    write_matching_results(tmp_path / "x.results", [Neighbours("s_boring.a", "s_boring.b", index, distance)])
+    write_matching_results(
+        tmp_path / "x.results", [NeighbourList("s_boring.a", "s_boring.b", index, distance)]
+    )
     lines = (tmp_path / "x.results").read_text().splitlines()
     assert lines == ["s_boring.a,s_boring.b", "1,0", "7.174843e+00,3", "0,1", "1.310076e+01,Inf"]
     (again,) = iter_matching_results(tmp_path / "x.results", TWO)

@@ -17,7 +17,7 @@ from tiepoint.formats.keypoints.features import read_hdf5_features
 from tiepoint.formats.keypoints.set_folder import KeypointSet, read_keypoint_set, write_keypoint_set
 from tiepoint.formats.matches.glue_factory import GlueFactoryFiles
 from tiepoint.formats.matches.hloc import feature_groups
-from tiepoint.formats.matches.table import MatchTables, columns_of, read_table
+from tiepoint.formats.matches.table import MatchTables, header_columns, read_table
 from tiepoint.methods.networks.onnx_file import weight_hashes
 
 POINTS = np.arange(8.0).reshape(4, 2)
@@ -146,7 +146,7 @@ def test_pipes_are_refused(h5py, tmp_path: Path) -> None:
         with hdf5.open_hdf5(path):
             pass
 
-    cases = (("a.h5", opened), ("a.parquet", read_table), ("a.csv", read_table), ("a.csv", columns_of))
+    cases = (("a.h5", opened), ("a.parquet", read_table), ("a.csv", read_table), ("a.csv", header_columns))
     for name, read in (*cases, ("a.onnx", weight_hashes), ("a.onnx", hash_file)):
         with pytest.raises(InputError, match="is a pipe"):
             read(tmp_path / name)

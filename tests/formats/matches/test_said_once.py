@@ -16,7 +16,7 @@ from tiepoint.formats.matches.answers import AnswerFiles
 from tiepoint.formats.matches.glue_factory import GlueFactoryFiles
 from tiepoint.formats.matches.hloc import HlocFiles, feature_groups
 from tiepoint.formats.matches.source import IndexedSource
-from tiepoint.formats.matches.table import MatchTables, columns_of, read_table
+from tiepoint.formats.matches.table import MatchTables, header_columns, read_table
 
 HEAD = "pair,x0,y0,x1,y1\n"
 
@@ -74,7 +74,7 @@ def test_a_table_that_can_be_read_two_ways_is_refused(tmp_path: Path, text: str,
 
 def test_a_mark_of_utf_8_hides_no_column(tmp_path: Path) -> None:
     (tmp_path / "m.csv").write_bytes(b"\xef\xbb\xbfx0,y0,x1,y1\n1,2,3,4\n")
-    assert columns_of(tmp_path / "m.csv")[0] == "x0"
+    assert header_columns(tmp_path / "m.csv")[0] == "x0"
 
 
 def test_names_and_numbers_of_a_parquet_file_have_their_types(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from tiepoint.core.errors import InputError
 from tiepoint.geometry.two_view.epipolar_part import symmetric_distances
 from tiepoint.geometry.two_view.estimator import Estimator
 from tiepoint.geometry.two_view.fundamentals import estimate_fundamental
-from tiepoint.geometry.two_view.libraries import library_versions
+from tiepoint.geometry.two_view.libraries import estimator_library_versions
 from tiepoint.geometry.two_view.pose_errors import pose_errors
 from tiepoint.geometry.two_view.pose_estimation import estimate
 
@@ -23,7 +23,7 @@ POSELIB = Estimator("poselib-f", 1.0, 0.9999, 10_000)
 @needs_golden
 @pytest.mark.parametrize("split", ["test", "val"])
 def test_recorded_fundamental_matrices(split):
-    if not same_versions(library_versions("cv2")):
+    if not same_versions(estimator_library_versions("cv2")):
         pytest.skip("OpenCV differs from that of the record")
     missing = 0
     for name, record in golden()["wide"][f"wxbs.evaluate_Fs {split}"]["pairs"].items():

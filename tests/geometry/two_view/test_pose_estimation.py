@@ -172,22 +172,22 @@ def test_versions_are_those_of_the_libraries_used():
 
 
 def test_another_poselib_and_a_missing_one_are_refused(monkeypatch):
-    libraries.library.cache_clear()
+    libraries.import_library.cache_clear()
     monkeypatch.setattr(libraries, "import_module", lambda name: SimpleNamespace(__version__="2.1.0"))
     with pytest.raises(InputError, match=r"PoseLib 2\.1\.0 names its options differently"):
-        libraries.library("poselib")
+        libraries.import_library("poselib")
 
     def missing(name):
         raise ImportError(name)
 
     monkeypatch.setattr(libraries, "import_module", missing)
     with pytest.raises(InputError, match=r"tiepoint\[pose\]"):
-        libraries.library("poselib")
+        libraries.import_library("poselib")
     with pytest.raises(InputError, match=r"tiepoint\[opencv\]"):
-        libraries.library("cv2")
+        libraries.import_library("cv2")
     monkeypatch.setattr(libraries, "import_module", importlib.import_module)
-    libraries.library.cache_clear()
-    assert libraries.library("poselib").__version__.startswith("2.0.")
+    libraries.import_library.cache_clear()
+    assert libraries.import_library("poselib").__version__.startswith("2.0.")
 
 
 def test_poselib_knows_every_option_we_set():

@@ -8,7 +8,7 @@ from tiepoint.core.errors import InputError
 from tiepoint.core.keypoints import Keypoints
 from tiepoint.methods.keypoints.detectors import select_keypoints, strongest_first
 from tiepoint.methods.keypoints.factory import DETECTORS, plan_part
-from tiepoint.methods.keypoints.plain import GridKeypoints, Random
+from tiepoint.methods.keypoints.plain import GridKeypoints, RandomKeypoints
 
 NAMES = ("sift", "orb", "akaze", "kaze", "brisk", "fast", "agast", "gftt", "mser", "harris", "surf", "random")
 
@@ -127,10 +127,10 @@ def test_a_grid_is_regular_and_centred():
 
 
 def test_random_places_are_seeded_by_the_pixels(colour):
-    one, same = Random(50).detect(colour), Random(50).detect(colour.copy())
+    one, same = RandomKeypoints(50).detect(colour), RandomKeypoints(50).detect(colour.copy())
     assert np.array_equal(one.xy, same.xy)
     other = colour.copy()
     other[0, 0] ^= 1
-    assert not np.array_equal(one.xy, Random(50).detect(other).xy)
+    assert not np.array_equal(one.xy, RandomKeypoints(50).detect(other).xy)
     assert one.size_px.min() >= 4
     assert one.size_px.max() <= 32

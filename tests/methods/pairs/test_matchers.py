@@ -13,7 +13,7 @@ import pytest
 
 from tiepoint.core.errors import InputError, ProblemsError
 from tiepoint.core.units import ImageFacts, Item
-from tiepoint.methods.pairs.from_keypoints import MEMO, Memo
+from tiepoint.methods.pairs.from_keypoints import MEMO, FeatureMemo
 from tiepoint.methods.resolve import resolve
 
 RNG = np.random.default_rng(4)
@@ -121,7 +121,7 @@ def test_what_takes_the_time_of_a_method_finds_nothing_kept():
 
 
 def test_the_memo_is_bounded():
-    memo, made = Memo(1000), []
+    memo, made = FeatureMemo(1000), []
     for key in "abcabc":
         memo.get(key, lambda k=key: made.append(k) or {"x": np.zeros(60)})
     assert memo.size <= 1000

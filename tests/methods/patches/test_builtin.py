@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tiepoint.core.errors import InputError
-from tiepoint.methods.patches.builtin import MeanStd, Pixels, Resize
+from tiepoint.methods.patches.builtin import MeanStd, Pixels, ResizedPixels
 
 
 def moments(patch):
@@ -64,12 +64,12 @@ def test_pixels_are_z_scored(patches):
 
 
 def test_resize_of_2016_is_6_by_6_without_norm(patches):
-    found = Resize(6).describe(patches)
+    found = ResizedPixels(6).describe(patches)
     np.testing.assert_allclose(found[:4], [resize_slowly(p, 6) for p in patches[:4]], atol=1e-5)
 
 
 def test_resize_of_2017_is_4_by_4_of_length_1(patches):
-    found = Resize().describe(patches)
+    found = ResizedPixels().describe(patches)
     expected = np.array([resize_slowly(p, 4) for p in patches[:4]])
     expected /= np.linalg.norm(expected, axis=1, keepdims=True)
     np.testing.assert_allclose(found[:4], expected, atol=1e-6)
@@ -77,16 +77,18 @@ def test_resize_of_2017_is_4_by_4_of_length_1(patches):
 
 def test_flat_patches_are_zero_not_nan():
     flat = np.full((2, 65, 65), 9, np.uint8)
-    for method in (Pixels(), Resize(4), Resize(6)):
+    for method in (Pixels(), ResizedPixels(4), ResizedPixels(6)):
         assert not method.describe(flat).any()
     np.testing.assert_array_equal(MeanStd().describe(flat), [[9, 0], [9, 0]])
 
 
 def test_long_strips_are_described_in_chunks_without_a_seam(patches):
     many = np.concatenate([patches] * 60)
-    np.testing.assert_array_equal(Resize().describe(many), np.concatenate([Resize().describe(patches)] * 60))
+    np.testing.assert_array_equal(
+        ResizedPixels().describe(many), np.concatenate([ResizedPixels().describe(patches)] * 60)
+    )
 
 
 def test_other_sizes_are_refused():
     with pytest.raises(InputError, match=r"size=4 .* size=6"):
-        Resize(5)
+        ResizedPixels(5)

@@ -6,7 +6,7 @@ import pytest
 
 from tiepoint.core.errors import InputError, ProblemsError
 from tiepoint.core.units import Item
-from tiepoint.methods.patches.files import write_descriptors
+from tiepoint.methods.patches.files import describe_to_csv
 from tiepoint.methods.resolve import resolve
 
 ITEMS = [Item(f"v_x/{im}", f"c{im}", 6) for im in ("ref", "e1")]
@@ -134,15 +134,15 @@ def test_dimensions_must_agree(tmp_path, table):
 def test_written_descriptors_come_back(tmp_path, patches, name):
     method = resolve(name, family="patches")
     item = Item("v_x/ref", "c", len(patches))
-    written = write_descriptors(method, [(item, patches)], tmp_path / "out")
+    written = describe_to_csv(method, [(item, patches)], tmp_path / "out")
     assert written == [tmp_path / "out" / "v_x" / "ref.csv"]
     back = resolve(f"files:{tmp_path / 'out'}?distance={method.distance}", family="patches")
     np.testing.assert_array_equal(
         back.extract(item, None)["values"], method.extract(item, patches)["values"].astype(np.float64)
     )
     with pytest.raises(InputError, match="exists already"):
-        write_descriptors(method, [(item, patches)], tmp_path / "out")
-    write_descriptors(method, [(item, patches)], tmp_path / "out", overwrite=True)
+        describe_to_csv(method, [(item, patches)], tmp_path / "out")
+    describe_to_csv(method, [(item, patches)], tmp_path / "out", overwrite=True)
 
 
 def test_failed_rows_are_written_as_nan(tmp_path, patches):
@@ -150,6 +150,6 @@ def test_failed_rows_are_written_as_nan(tmp_path, patches):
     few[1] = 50
     method = resolve("vlfeat-sift", family="patches", on_bad="miss")
     item = Item("v_x/ref", "c", 3)
-    write_descriptors(method, [(item, few)], tmp_path)
+    describe_to_csv(method, [(item, few)], tmp_path)
     back = resolve(f"files:{tmp_path}", family="patches", on_bad="miss").extract(item, None)
     assert back["valid"].tolist() == [True, False, True]

@@ -8,7 +8,7 @@ cv2 = pytest.importorskip("cv2")
 
 from tiepoint.core.errors import InputError  # noqa: E402
 from tiepoint.core.units import Item  # noqa: E402
-from tiepoint.methods.patches.opencv import OneKeypoint, RootSift, Sift, opencv  # noqa: E402
+from tiepoint.methods.patches.opencv import OneKeypoint, PatchRootSift, PatchSift, opencv  # noqa: E402
 from tiepoint.methods.resolve import resolve  # noqa: E402
 
 METHODS = {
@@ -147,9 +147,9 @@ def test_sift_is_the_reference_script(patches):
 def test_rootsift_by_name_and_by_transform(patches):
     direct = extract("rootsift", patches)[1]["values"]
     np.testing.assert_array_equal(direct, extract("sift+rootsift", patches)[1]["values"])
-    sift = Sift().describe(patches)[0].astype(float)
+    sift = PatchSift().describe(patches)[0].astype(float)
     np.testing.assert_allclose(direct, np.sqrt(sift / sift.sum(axis=1, keepdims=True)), atol=1e-7)
-    np.testing.assert_allclose(np.linalg.norm(RootSift().describe(patches)[0], axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(PatchRootSift().describe(patches)[0], axis=1), 1, atol=1e-6)
 
 
 def test_a_dropped_keypoint_is_a_miss_in_its_own_row(patches):

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tiepoint.metrics.ranking import sorting
-from tiepoint.metrics.ranking.sorting import ascending, count_nearer
+from tiepoint.metrics.ranking.sorting import count_nearer, sort_ascending
 
 NUMBERS = st.floats(allow_nan=False) | st.sampled_from([0.0, -0.0, 1.0, np.inf, -np.inf, 5e-324, -5e-324])
 
@@ -25,7 +25,7 @@ def radix(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_ascending_is_a_sort(numbers: list[float]) -> None:
     values = np.array(numbers, np.float64)
     before = values.copy()
-    assert np.array_equal(ascending(values), np.sort(values))
+    assert np.array_equal(sort_ascending(values), np.sort(values))
     assert values.tobytes() == before.tobytes()
 
 
@@ -38,13 +38,13 @@ def test_ascending_on_long_lists(kind: str) -> None:
         "constant": np.full(50_000, 2.5),
         "wide": np.exp(rng.uniform(-700, 700, 50_000)) * rng.choice([-1, 1], 50_000),
     }[kind]
-    assert np.array_equal(ascending(values), np.sort(values))
-    assert np.array_equal(ascending(values[::2]), np.sort(values[::2]))
+    assert np.array_equal(sort_ascending(values), np.sort(values))
+    assert np.array_equal(sort_ascending(values[::2]), np.sort(values[::2]))
 
 
 def test_ascending_refuses_a_matrix() -> None:
     with pytest.raises(ValueError, match="shape"):
-        ascending(np.zeros((2, 2)))
+        sort_ascending(np.zeros((2, 2)))
 
 
 @settings(deadline=None)  # the first example may compile

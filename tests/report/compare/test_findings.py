@@ -10,9 +10,9 @@ import pytest
 
 from tiepoint.core.scores import PooledBins, SceneValues
 from tiepoint.report.compare.comparison import Comparison, MethodRow
-from tiepoint.report.compare.findings import find
+from tiepoint.report.compare.findings import find_in_comparison
 from tiepoint.report.compare.kinds import pooled_kinds
-from tiepoint.report.compare.methods import compare
+from tiepoint.report.compare.methods import compare_methods
 from tiepoint.report.compare.runs import compare_runs
 from tiepoint.report.compare.sentences import finding, p_value, sentences
 from tiepoint.report.leaderboard import leaderboard
@@ -32,8 +32,8 @@ def base() -> np.ndarray:
 
 
 def test_a_clear_winner_is_said_to_be_better(base: np.ndarray) -> None:
-    c = compare({"a": values(base + 0.2), "b": values(base), "c": values(base * 0.5)})
-    found = find(c)
+    c = compare_methods({"a": values(base + 0.2), "b": values(base), "c": values(base * 0.5)})
+    found = find_in_comparison(c)
     assert found is not None
     assert (found.first, found.second, found.lead, found.sure) == ("a", "b", "20.00 points", True)
     p = p_value(c.between("a", "b").p_adjusted)
@@ -42,7 +42,7 @@ def test_a_clear_winner_is_said_to_be_better(base: np.ndarray) -> None:
 
 
 def test_lower_values_lead_where_lower_is_better(base: np.ndarray) -> None:
-    c = compare({"a": values(base + 0.2), "b": values(base)}, higher_is_better=False)
+    c = compare_methods({"a": values(base + 0.2), "b": values(base)}, higher_is_better=False)
     assert finding(c).startswith(
         "b is better than a by 20.00 points (95 % confidence interval 20.00 to 20.00"
     )
@@ -50,19 +50,21 @@ def test_lower_values_lead_where_lower_is_better(base: np.ndarray) -> None:
 
 def test_what_is_not_separated_is_not_called_better(base: np.ndarray) -> None:
     noise = 0.02 * np.random.default_rng(2).standard_normal(10)
-    said = finding(compare({"a": values(base + 0.001), "b": values(base + noise), "c": values(base - 0.3)}))
+    said = finding(
+        compare_methods({"a": values(base + 0.001), "b": values(base + noise), "c": values(base - 0.3)})
+    )
     assert "but these 10 scenes do not separate them (p = " in said
     assert "; it is better than the other method." in said
 
 
 def test_kinds_that_turn_the_order_around_are_told_with_their_numbers(base: np.ndarray) -> None:
     tilt = np.where(np.array(KINDS) == "i", 0.06, -0.04)
-    c = compare({"a": values(base + tilt), "b": values(base)})
+    c = compare_methods({"a": values(base + tilt), "b": values(base)})
     words = "Not everywhere: on 5 illumination scenes a is ahead by 6.00 points, "
     assert finding(c).endswith(f"{words}on 5 viewpoint scenes b is ahead by 4.00 points.")
     assert dict(c.kind_differences("b", "a")) == pytest.approx({"i": -0.06, "v": 0.04})
     assert sentences(c)[-1].startswith(words)
-    assert "everywhere" not in finding(compare({"a": values(base + 0.06), "b": values(base)}))
+    assert "everywhere" not in finding(compare_methods({"a": values(base + 0.06), "b": values(base)}))
 
 
 def test_pooled_scores_by_kind_count_pairs_of_that_kind_alone() -> None:
@@ -73,7 +75,7 @@ def test_pooled_scores_by_kind_count_pairs_of_that_kind_alone() -> None:
 
 
 def test_methods_that_are_the_same_everywhere_are_not_told_as_one_alone(base: np.ndarray) -> None:
-    c = compare({"a": values(base), "b": values(base)})
+    c = compare_methods({"a": values(base), "b": values(base)})
     assert re.fullmatch(r"a and b have [0-9.]+ %, the same in every scene\.", finding(c))
 
 
@@ -100,7 +102,7 @@ def test_values_shifted_by_duplicate_scenes_are_explained(base: np.ndarray) -> N
     twice = base.copy()
     twice[1] = twice[0]
     tables = {n: values(twice * f) for n, f in (("a", 1.0), ("b", 0.9), ("c", 0.81))}
-    c = compare(tables)
+    c = compare_methods(tables)
     stored = {n: float(t.cells.mean()) for n, t in tables.items()}
     (note,) = _shift(c, stored)
     assert "from the stored scores" in note

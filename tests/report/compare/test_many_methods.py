@@ -9,7 +9,7 @@ import pytest
 from tiepoint.core.errors import InputError
 from tiepoint.core.scores import PooledBins, SceneValues
 from tiepoint.report.compare import methods as comparing
-from tiepoint.report.compare.methods import compare
+from tiepoint.report.compare.methods import compare_methods
 
 SCENES = tuple(f"s{i:02d}" for i in range(20))
 
@@ -26,9 +26,9 @@ def tables(count: int) -> dict[str, SceneValues]:
 
 def test_many_methods_have_the_ranks_that_all_their_pairs_give(monkeypatch: pytest.MonkeyPatch) -> None:
     given = tables(12)
-    few = compare(given, flips=4000)
+    few = compare_methods(given, flips=4000)
     monkeypatch.setattr(comparing, "MAX_STEP_DOWN_METHODS", 5)
-    many = compare(given, flips=4000)
+    many = compare_methods(given, flips=4000)
     assert many.wide
     assert not few.wide
     assert [(r.method, r.value, r.low, r.high) for r in many.rows] == [
@@ -59,7 +59,7 @@ def test_many_methods_have_the_ranks_that_all_their_pairs_give(monkeypatch: pyte
 
 def test_only_differences_to_the_baseline_of_many_methods_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comparing, "MAX_STEP_DOWN_METHODS", 5)
-    found = compare(tables(8), baseline="m002", flips=2000)
+    found = compare_methods(tables(8), baseline="m002", flips=2000)
     assert found.between("m001", "m002").second == "m002"
     assert found.between("m002", "m001").first == "m002"
     with pytest.raises(
@@ -67,12 +67,12 @@ def test_only_differences_to_the_baseline_of_many_methods_are_kept(monkeypatch: 
     ):
         found.between("m000", "m001")
     assert found.to_dict()["wide"] is True
-    assert "wide" not in compare(tables(3), flips=2000).to_dict()
+    assert "wide" not in compare_methods(tables(3), flips=2000).to_dict()
 
 
 def test_many_equal_methods_are_one() -> None:
     one = tables(1)["m000"]
-    found = compare({f"m{i:03d}": one for i in range(400)}, flips=2000)
+    found = compare_methods({f"m{i:03d}": one for i in range(400)}, flips=2000)
     assert found.n_methods == 1
     assert sum(r.identical_to == "m000" for r in found.rows) == 399
     assert not found.wide
@@ -87,7 +87,7 @@ def test_many_pooled_scores_have_ranks_too(monkeypatch: pytest.MonkeyPatch) -> N
         rows = np.array([[s, (s + 1) % 10, b, 5] for s in range(10) for b in range(2, 12)])
         return PooledBins(tuple("abcdefghij"), ("v",) * 10, pos, rows, "ap")
 
-    found = compare({f"m{i}": bins(scale) for i, scale in enumerate((1.0, 1.1, 4.0, 9.0, 9.5))})
+    found = compare_methods({f"m{i}": bins(scale) for i, scale in enumerate((1.0, 1.1, 4.0, 9.0, 9.5))})
     assert found.wide
     assert found.pooled
     assert found.rows[0].rank_worst is not None

@@ -12,7 +12,7 @@ import pytest
 
 from tiepoint.core.errors import InputError, ProblemsError, UnknownNameError
 from tiepoint.core.scores import PooledBins, SceneValues
-from tiepoint.report.compare.methods import compare
+from tiepoint.report.compare.methods import compare_methods
 from tiepoint.stats.intervals import scene_interval
 
 
@@ -34,7 +34,7 @@ def three(n: int = 20, seed: int = 0) -> dict[str, SceneValues]:
 
 
 def test_best_first_with_letters_ranks_and_differences() -> None:
-    c = compare(three())
+    c = compare_methods(three())
     assert [r.method for r in c.rows] == ["high", "middle", "low"]
     assert [r.letters for r in c.rows] == [("a",), ("b",), ("c",)]
     assert [(r.rank_best, r.rank_worst) for r in c.rows] == [(1, 1), (2, 2), (3, 3)]
@@ -50,17 +50,17 @@ def test_best_first_with_letters_ranks_and_differences() -> None:
 
 
 def test_a_baseline_has_its_own_smaller_family() -> None:
-    c = compare(three(seed=3), baseline="middle")
+    c = compare_methods(three(seed=3), baseline="middle")
     assert (c.baseline, c.family_size, c.pairs_size) == ("middle", 2, 3)
     by = {r.method: r for r in c.rows}
     assert by["middle"].versus is None
     assert by["high"].versus.difference > 0 > by["low"].versus.difference  # type: ignore[union-attr]
     with pytest.raises(UnknownNameError, match="middle"):
-        compare(three(), baseline="midle")
+        compare_methods(three(), baseline="midle")
 
 
 def test_lower_is_better_turns_order_and_words() -> None:
-    c = compare(three(), higher_is_better=False)
+    c = compare_methods(three(), higher_is_better=False)
     assert [r.method for r in c.rows] == ["low", "middle", "high"]
     assert c.answer("high", "low").startswith("low is better than high by 20")
     assert c.between("low", "high").wins == (20, 0, 0)
@@ -70,7 +70,7 @@ def test_lower_is_better_turns_order_and_words() -> None:
 def test_noise_is_not_separated_and_never_called_equal() -> None:
     rng = np.random.default_rng(1)
     level = rng.uniform(0.3, 0.6, 30)
-    c = compare({name: table(level + rng.normal(0, 0.02, 30)) for name in "abc"})
+    c = compare_methods({name: table(level + rng.normal(0, 0.02, 30)) for name in "abc"})
     assert {r.letters for r in c.rows} == {("a",)}
     said = c.answer("a", "b")
     assert "not separated by these 30 scenes (95 %, family-wise)" in said
@@ -82,7 +82,7 @@ def test_noise_is_not_separated_and_never_called_equal() -> None:
 
 def test_values_and_intervals_are_those_of_the_score() -> None:
     tables = three(50)
-    c = compare(tables)
+    c = compare_methods(tables)
     for row in c.rows:
         i = scene_interval(tables[row.method])
         assert row.value == pytest.approx(tables[row.method].cells.mean())
@@ -93,7 +93,7 @@ def test_values_and_intervals_are_those_of_the_score() -> None:
 def test_identical_methods_are_one_and_said() -> None:
     tables = three()
     tables["twin"] = table(tables["low"].cells + 1e-11)
-    c = compare(tables)
+    c = compare_methods(tables)
     assert (c.n_methods, len(c.rows), c.pairs_size) == (3, 4, 3)
     twin = next(r for r in c.rows if r.method == "twin")
     assert twin.identical_to == "low"
@@ -101,7 +101,7 @@ def test_identical_methods_are_one_and_said() -> None:
     with pytest.raises(InputError, match="one method"):
         c.between("low", "twin")
     assert c.between("twin", "high").first == "twin"
-    led = compare(tables, baseline="twin")
+    led = compare_methods(tables, baseline="twin")
     assert next(r for r in led.rows if r.method == "low").identical_to == "twin"
 
 
@@ -109,14 +109,14 @@ def test_duplicate_scenes_count_once_and_are_named() -> None:
     tables = {n: table(np.hstack([t.cells, t.cells[:, :1]])) for n, t in three(40).items()}
     names = [f"s{k:03d}" for k in range(41)]
     tables = {n: SceneValues(tuple(names), (*t.kinds[:40], t.kinds[0]), t.cells) for n, t in tables.items()}
-    c = compare(tables)
+    c = compare_methods(tables)
     assert c.n_scenes == 40
     assert any("s000 = s040" in n for n in c.notes)
     assert c.rows[0].value == pytest.approx(tables["high"].cells[:, :40].mean())
 
 
 def test_few_scenes_show_what_they_can_and_cannot_do() -> None:
-    c = compare(three(5))
+    c = compare_methods(three(5))
     assert c.interval_kind == "none"
     assert c.rows[0].low is None
     assert c.smallest_p == 0.0625
@@ -126,7 +126,7 @@ def test_few_scenes_show_what_they_can_and_cannot_do() -> None:
 
 
 def test_one_method_alone_has_a_table_without_tests() -> None:
-    c = compare({"only": three()["low"]})
+    c = compare_methods({"only": three()["low"]})
     assert c.pairs == ()
     assert "only" in str(c)
     assert "p:" not in str(c)
@@ -139,38 +139,38 @@ def test_runs_that_differ_are_refused_with_what_and_who() -> None:
         "middle": {"dataset": "aaa", "protocol": "workbench", "lists": 1},
     }
     with pytest.raises(ProblemsError) as e:
-        compare(three(), meta=meta)
+        compare_methods(three(), meta=meta)
     message = str(e.value)
     assert "dataset differs: aaa (low, middle), bbb (high)" in message
     assert "protocol differs: exact (low, high), workbench (middle)" in message
     assert "lists" not in message
     assert '`allow="dataset,protocol"`' in message
     with pytest.raises(ProblemsError, match="protocol"):
-        compare(three(), meta=meta, allow=["dataset"])
-    c = compare(three(), meta=meta, allow=["dataset", "protocol"])
+        compare_methods(three(), meta=meta, allow=["dataset"])
+    c = compare_methods(three(), meta=meta, allow=["dataset", "protocol"])
     assert "Note: compared although dataset differs" in str(c)
-    assert len(compare(three(), meta=meta, allow=["all"]).notes) == 2
+    assert len(compare_methods(three(), meta=meta, allow=["all"]).notes) == 2
 
 
 def test_missing_scenes_and_values_are_refused_or_noted() -> None:
     tables = three()
     short = table(tables["low"].cells[:, :19])
     with pytest.raises(ProblemsError, match="s019"):
-        compare(tables | {"low": short})
-    c = compare(tables | {"low": short}, allow=["scenes"])
+        compare_methods(tables | {"low": short})
+    c = compare_methods(tables | {"low": short}, allow=["scenes"])
     assert c.n_scenes == 19
     assert any("s019" in n for n in c.notes)
     holes = tables["low"].cells.copy()
     holes[0, 3] = np.nan
     with pytest.raises(ProblemsError, match="1 of 20 scene values are missing in low"):
-        compare(tables | {"low": table(holes)})
-    assert compare(tables | {"low": table(holes)}, allow=["values"]).n_scenes == 19
+        compare_methods(tables | {"low": table(holes)})
+    assert compare_methods(tables | {"low": table(holes)}, allow=["values"]).n_scenes == 19
     with pytest.raises(InputError, match="no scene in common"):
-        compare({"a": table(np.ones(3), ["x", "y", "z"]), "b": tables["low"]}, allow=["all"])
+        compare_methods({"a": table(np.ones(3), ["x", "y", "z"]), "b": tables["low"]}, allow=["all"])
     with pytest.raises(InputError, match="cells"):
-        compare({"a": table(np.ones((2, 20))), "b": tables["low"]})
+        compare_methods({"a": table(np.ones((2, 20))), "b": tables["low"]})
     with pytest.raises(InputError, match="nothing to compare"):
-        compare({})
+        compare_methods({})
 
 
 def test_scene_weights_that_differ_are_refused() -> None:
@@ -178,7 +178,7 @@ def test_scene_weights_that_differ_are_refused() -> None:
     odd = tables["low"]
     heavy = SceneValues(odd.scenes, odd.kinds, odd.cells, np.arange(1.0, 21)[None])
     with pytest.raises(ProblemsError, match=r"every scene counts the same(.|\n)*weigh differently in low"):
-        compare({"high": tables["high"], "low": heavy})
+        compare_methods({"high": tables["high"], "low": heavy})
 
 
 def test_order_of_methods_and_scenes_does_not_change_a_bit() -> None:
@@ -188,14 +188,14 @@ def test_order_of_methods_and_scenes_does_not_change_a_bit() -> None:
         n: SceneValues(tuple(t.scenes[k] for k in order), tuple(t.kinds[k] for k in order), t.cells[:, order])
         for n, t in reversed(tables.items())
     }
-    assert compare(tables).to_dict() == compare(mixed).to_dict()
+    assert compare_methods(tables).to_dict() == compare_methods(mixed).to_dict()
 
 
 def test_threads_do_not_change_a_bit() -> None:
     code = (
         "import numpy as np\n"
         "from tiepoint.core.scores import SceneValues\n"
-        "from tiepoint.report.compare.methods import compare\n"
+        "from tiepoint.report.compare.methods import compare_methods\n"
         "x = np.random.default_rng(0).random((8, 6, 60))\n"
         "w = np.random.default_rng(1).integers(1, 9, (6, 60)).astype(float)\n"
         "s = tuple(f's{k}' for k in range(60))\n"
@@ -223,7 +223,7 @@ def test_pooled_scores_compare_without_scene_values(n: int) -> None:
         return PooledBins(tuple(f"s{k}" for k in range(n)), ("v",) * n, pos, rows, "ap")
 
     tables = {"good": bins(2), "bad": bins(6)}
-    c = compare(tables, metric="ap", resamples=800, values={"good": 0.9, "bad": 0.7})
+    c = compare_methods(tables, metric="ap", resamples=800, values={"good": 0.9, "bad": 0.7})
     assert [r.value for r in c.rows] == [0.9, 0.7]
     assert c.pooled
     assert c.pairs[0].wins is None
@@ -234,7 +234,9 @@ def test_pooled_scores_compare_without_scene_values(n: int) -> None:
         assert "sign-flip test of what scenes contribute to the pooled score" in str(c)
     assert c.smallest_p == {4: 1 / 8, 12: 1 / 2048, 45: 1 / 100_001}[n]
     with pytest.raises(ProblemsError, match="cannot be compared"):
-        compare({"good": bins(2), "bad": PooledBins(tuple("ab"), ("v",) * 2, np.ones((2, 3)), rows2(), "ap")})
+        compare_methods(
+            {"good": bins(2), "bad": PooledBins(tuple("ab"), ("v",) * 2, np.ones((2, 3)), rows2(), "ap")}
+        )
 
 
 def rows2() -> np.ndarray:
@@ -244,7 +246,7 @@ def rows2() -> np.ndarray:
 def test_few_scenes_near_one_have_the_interval_of_their_score() -> None:
     rng = np.random.default_rng(0)
     tables = {n: table(1 - rng.exponential(scale, 8).clip(0, 1)) for n, scale in (("a", 0.03), ("b", 0.05))}
-    for row in compare(tables).rows:
+    for row in compare_methods(tables).rows:
         i = scene_interval(tables[row.method])
         assert (row.low, row.high) == pytest.approx((i.low, i.high), abs=1e-12)
         assert row.high < 1  # type: ignore[operator]

@@ -12,7 +12,7 @@ import pytest
 
 from tiepoint.core.scores import SceneValues
 from tiepoint.report.compare.comparison import Comparison
-from tiepoint.report.compare.methods import compare
+from tiepoint.report.compare.methods import compare_methods
 
 DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[4] / "shared" / "data"))
 FILE = DATA / "hpatches_reference_results" / "matching_ap.json"
@@ -36,7 +36,7 @@ def six_cells(published: dict[str, dict[str, dict[str, float]]]) -> SceneValues:
 def published() -> Comparison:
     full = json.loads(FILE.read_text())["full"]
     assert (len(full), len(full["orb"])) == (23, 116)
-    return compare({m: six_cells(full[m]) for m in full}, task="hpatches/matching", metric="map")
+    return compare_methods({m: six_cells(full[m]) for m in full}, task="hpatches/matching", metric="map")
 
 
 def test_distinct_methods_and_scenes_are_found(published: Comparison) -> None:
@@ -80,8 +80,8 @@ def test_groups(published: Comparison) -> None:
 
 
 def test_scores_with_all_116_sequences_are_the_published_ones() -> None:
-    from tiepoint.stats.scene_score import scene_score
+    from tiepoint.stats.scene_score import make_scene_score
 
     full = json.loads(FILE.read_text())["full"]
     for method, value in (("sift", 25.44), ("rootsift", 27.20), ("hardnet+", 52.74), ("SOSNet", 53.70)):
-        assert round(100 * scene_score(six_cells(full[method])).value(), 2) == value
+        assert round(100 * make_scene_score(six_cells(full[method])).value(), 2) == value

@@ -13,7 +13,7 @@ from published_world import make_patches, make_results
 import tiepoint as tp
 from tiepoint.cli.main import run as command
 from tiepoint.core.errors import InputError, UnknownNameError
-from tiepoint.report.export import text
+from tiepoint.report.export import scores_text
 from tiepoint.report.runs.names import distinct_names
 from tiepoint.report.runs.selection import runs_of
 from tiepoint.run.engine import RunRequest, evaluate
@@ -173,7 +173,7 @@ def test_reports_take_a_split_and_say_what_differs_in_one_line(store: Path, tmp_
         runs = runs_of(opened, ["sift"])
         tp.write_report(runs, out, form="md", split="full")
     assert "split a" not in out.read_text()
-    assert "split a" in text(runs, "md")
+    assert "split a" in scores_text(runs, "md")
 
 
 def test_a_split_of_runs_without_splits_is_refused(report_store: Path) -> None:

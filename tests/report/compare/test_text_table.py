@@ -15,8 +15,8 @@ from tiepoint.core.errors import InputError
 from tiepoint.core.scores import SceneValues
 from tiepoint.formats.csv_table import escape_formula
 from tiepoint.report.compare.comparison import Comparison
-from tiepoint.report.compare.methods import compare
-from tiepoint.report.compare.text_table import text
+from tiepoint.report.compare.methods import compare_methods
+from tiepoint.report.compare.text_table import comparison_text
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -37,7 +37,7 @@ def comparison() -> Comparison:
         name: SceneValues(scenes, ("i",) * 6 + ("v",) * 6, (level - 0.05 * k + rng.normal(0, 0.01, 12))[None])
         for k, name in enumerate(HOSTILE)
     }
-    return compare(tables, task="hpatches/matching", metric="map", protocol="exact")
+    return compare_methods(tables, task="hpatches/matching", metric="map", protocol="exact")
 
 
 def test_text_is_one_line_a_method_and_aligned(comparison: Comparison) -> None:
@@ -62,17 +62,20 @@ def test_long_names_are_told_apart() -> None:
         name: SceneValues(scenes, ("i",) * 8, (0.5 - 0.05 * k + rng.normal(0, 0.01, 8))[None])
         for k, name in enumerate(names)
     }
-    found = compare(tables, task="hpatches/matching", metric="map", protocol="exact")
+    found = compare_methods(tables, task="hpatches/matching", metric="map", protocol="exact")
     for width in (None, 80):
-        shown = text(found, width)
+        shown = comparison_text(found, width)
         lines = [line.split()[0] for line in shown.splitlines() if line.startswith(("net?", "lll"))]
         assert [n for n in names if n in lines] == names
         assert f"baseline: {names[0]}" in shown
         assert "minus baseline" in shown
-    found = compare(
+    found = compare_methods(
         {n: tables[n] for n in names[:3]}, task="hpatches/matching", metric="map", protocol="exact"
     )
-    assert names[2] not in text(found)[text(found).index("minus baseline") :].partition("\n\n")[0]
+    assert (
+        names[2]
+        not in comparison_text(found)[comparison_text(found).index("minus baseline") :].partition("\n\n")[0]
+    )
 
 
 def test_markdown_shows_names_as_text(comparison: Comparison) -> None:
@@ -134,7 +137,7 @@ def test_errors_in_pixels_are_not_percent() -> None:
     rng = np.random.default_rng(0)
     scenes = tuple(f"s{k:02d}" for k in range(12))
     tables = {n: SceneValues(scenes, ("v",) * 12, rng.uniform(1, 9, (1, 12))) for n in "ab"}
-    c = compare(tables, metric="aepe", higher_is_better=False)
+    c = compare_methods(tables, metric="aepe", higher_is_better=False)
     assert "percent" not in str(c)
     assert "lower is better" in str(c)
     assert f"{c.rows[0].value:.4g}" in str(c)

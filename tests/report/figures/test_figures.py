@@ -21,12 +21,12 @@ from tiepoint.report.figures.intervals import intervals_figure
 from tiepoint.report.figures.lines import MAX_SERIES, Line, lines_figure
 from tiepoint.report.figures.pareto import frontier, pareto_figure, place_labels
 from tiepoint.report.figures.svg import look, svg
-from tiepoint.report.runs.sections import Section, sections
+from tiepoint.report.runs.sections import TaskSection, sections
 from tiepoint.run.result import Run
 
 
 @pytest.fixture(scope="module")
-def section(report_runs: list[Run]) -> Section:
+def section(report_runs: list[Run]) -> TaskSection:
     (found,) = sections(report_runs)
     return found
 
@@ -78,7 +78,7 @@ def test_labels_never_cover_each_other(points: list[tuple[float, float]]) -> Non
         assert placed[0] is not None
 
 
-def test_every_figure_is_well_formed_with_hostile_names(section: Section) -> None:
+def test_every_figure_is_well_formed_with_hostile_names(section: TaskSection) -> None:
     figures = [intervals_figure(section), heat_map(section), pareto_figure(section, "time_s")]
     for figure in [*figures, *curve_figures(section)]:
         assert figure is not None
@@ -87,7 +87,7 @@ def test_every_figure_is_well_formed_with_hostile_names(section: Section) -> Non
         assert HOSTILE in {row[0] for row in rows(figure.csv)}
 
 
-def test_the_map_has_every_scene_and_method_but_canaries(section: Section) -> None:
+def test_the_map_has_every_scene_and_method_but_canaries(section: TaskSection) -> None:
     figure = heat_map(section)
     assert figure is not None
     head, *body = rows(figure.csv)
@@ -100,7 +100,7 @@ def test_the_map_has_every_scene_and_method_but_canaries(section: Section) -> No
         assert float(value) == pytest.approx(stored["value"])
 
 
-def test_mean_curves_have_bands_around_them_and_the_score_below(section: Section) -> None:
+def test_mean_curves_have_bands_around_them_and_the_score_below(section: TaskSection) -> None:
     (figure,) = curve_figures(section)
     assert "95 %" in figure.caption
     table = [row for row in rows(figure.csv)[1:] if row[0] == "meanstd"]
@@ -112,7 +112,7 @@ def test_mean_curves_have_bands_around_them_and_the_score_below(section: Section
     assert y.mean() == pytest.approx(run.value("ap"), abs=0.01)
 
 
-def test_many_methods_are_drawn_in_part_and_written_in_full(section: Section) -> None:
+def test_many_methods_are_drawn_in_part_and_written_in_full(section: TaskSection) -> None:
     x = np.linspace(0, 1, 5)
     lines = [Line(f"m{i}", x, x, x - 0.1, x + 0.1) for i in range(25)]
     looks = replace(section, looks={f"m{i}": i for i in range(25)})

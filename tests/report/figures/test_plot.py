@@ -18,7 +18,7 @@ from tiepoint.core.errors import InputError, UnknownNameError
 from tiepoint.report.compare.runs import compare_runs
 from tiepoint.report.figures.figure import Figure
 from tiepoint.report.figures.plot import KINDS, OF_COMPARISONS, figures_of, plot
-from tiepoint.report.figures.svg import COLUMN_INCHES, Drawing, save
+from tiepoint.report.figures.svg import COLUMN_INCHES, Drawing, save_drawing
 from tiepoint.report.runs.sections import sections
 from tiepoint.run.result import Run
 
@@ -135,7 +135,7 @@ def test_what_is_not_there_is_said(report_runs: list[Run], tmp_path: Path) -> No
         ("a.pdf", {"width": 0.1}, "from 1.5 to 20"),
     ):
         with pytest.raises(InputError, match=words):
-            save(drawing, tmp_path / path, **more)
+            save_drawing(drawing, tmp_path / path, **more)
     assert not list(tmp_path.iterdir())
 
 

@@ -15,7 +15,7 @@ from PIL import Image
 from tiepoint.cli.main import run as command
 from tiepoint.core.errors import InputError
 from tiepoint.report.galleries import pair_gallery
-from tiepoint.report.html_page import render
+from tiepoint.report.html_page import render_page
 from tiepoint.report.match_gallery import match_gallery
 from tiepoint.report.pictures.stored import RunPairs
 from tiepoint.report.runs.sections import sections
@@ -153,9 +153,9 @@ def test_the_gallery_draws_the_matches_of_the_worst_pairs(runs: list[Run], tmp_p
     assert {m["caption"].split(":")[0] for m in found["misses"]} == {"room/a--b", "room/a--c"}
     assert [p["label"] for p in found["misses"][0]["pictures"]] == ["sift?max_features=50&matcher=mnn"]
     assert "matches within 3 px" in found["misses"][0]["pictures"][0]["what"]
-    page = render(runs, title="t")
+    page = render_page(runs, title="t")
     assert 'class="gallery pairs matches"' in page
-    assert page == render(runs, title="t")
+    assert page == render_page(runs, title="t")
     shutil.rmtree(tmp_path / "s" / "features")
     assert match_gallery(section) is None
     plain = pair_gallery(section)

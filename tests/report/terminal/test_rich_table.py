@@ -9,20 +9,20 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from tiepoint.report.terminal.rich_table import Table
+from tiepoint.report.terminal.rich_table import FittingTable
 
 NAMES = [f"descriptor-{k}?ratio=0.{k}" for k in range(3)]
 METRICS = [f"a_long_metric_{k}" for k in range(7)]
 
 
-def printed(table: Table, width: int) -> list[str]:
+def printed(table: FittingTable, width: int) -> list[str]:
     out = io.StringIO()
     Console(file=out, width=width, color_system=None).print(table)
     return out.getvalue().splitlines()
 
 
-def scores(**how: object) -> Table:
-    table = Table(title="scores " * 20, **how)  # type: ignore[arg-type]
+def scores(**how: object) -> FittingTable:
+    table = FittingTable(title="scores " * 20, **how)  # type: ignore[arg-type]
     for name in ("method", "run", *METRICS):
         table.add_column(name, justify="right")
     for k, name in enumerate(NAMES):
@@ -47,7 +47,7 @@ def test_several_tables_repeat_what_a_row_is() -> None:
 
 
 def test_columns_to_spare_go_first() -> None:
-    table = Table(box=None, spare=("made",))
+    table = FittingTable(box=None, spare=("made",))
     for name in ("run", "made", "task"):
         table.add_column(name)
     table.add_row("a" * 12, "b" * 20, "c" * 20)
@@ -56,7 +56,7 @@ def test_columns_to_spare_go_first() -> None:
 
 
 def test_prose_takes_what_is_left() -> None:
-    table = Table(box=None, wraps=("about",))
+    table = FittingTable(box=None, wraps=("about",))
     table.add_column("name")
     table.add_column("about")
     table.add_row("x" * 10, "words that go on " * 10)

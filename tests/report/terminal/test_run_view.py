@@ -21,7 +21,7 @@ from tiepoint.report.runs.card import card_rows
 from tiepoint.report.runs.selection import runs_of
 from tiepoint.report.terminal.conventions import conventions_of
 from tiepoint.report.terminal.ranks import histogram_table, rank_histogram, rank_shares
-from tiepoint.report.terminal.run_view import card, notes, scene_table, scores_table
+from tiepoint.report.terminal.run_view import card_table, notes, scene_table, scores_table
 from tiepoint.report.terminal.scores import score_tables
 from tiepoint.run.engine import RunRequest, evaluate
 from tiepoint.run.result import Run
@@ -41,7 +41,7 @@ def odd(report_runs: list[Run]) -> Run:
 
 
 def test_the_card_shows_names_as_they_are(odd: Run) -> None:
-    text = printed(card(odd))
+    text = printed(card_table(odd))
     assert HOSTILE in text
     assert "hpatches-v1/matching" in text
     assert "exact, hbench-2016" in text
@@ -184,7 +184,7 @@ def test_the_card_names_every_fitted_transform(tmp_path: Path) -> None:
     rows = dict(card_rows(run))
     assert fit["hash"][:12] in rows["fitted"]
     assert rows["distance"] == "l2"
-    assert fit["hash"][:12] in printed(card(run))
+    assert fit["hash"][:12] in printed(card_table(run))
 
 
 def test_lists_comparisons_and_queries_survive_hostile_names(

@@ -15,7 +15,7 @@ import pytest
 from tiepoint.core.errors import InputError
 from tiepoint.kernels import get_threads, set_threads
 from tiepoint.run import engine
-from tiepoint.run.context import Recipe, RunContext
+from tiepoint.run.context import ContextRecipe, RunContext
 from tiepoint.run.engine import RunRequest, RunSession, evaluate
 from tiepoint.run.executors import Done, Executor, InProcess, Job, Outcome
 from tiepoint.run.executors.process_pool import ProcessPool
@@ -43,8 +43,8 @@ def all_threads() -> Iterator[None]:
 
 
 @pytest.fixture
-def recipe(patches: Path, tmp_path: Path) -> Recipe:
-    return Recipe("hpatches/matching", str(patches), {}, "pixels", {}, str(tmp_path / "s"), 1)
+def recipe(patches: Path, tmp_path: Path) -> ContextRecipe:
+    return ContextRecipe("hpatches/matching", str(patches), {}, "pixels", {}, str(tmp_path / "s"), 1)
 
 
 @pytest.fixture
@@ -64,12 +64,12 @@ def _about(context: RunContext, argument: int) -> tuple[int, int, int, int]:
 ARGUMENTS = {str(i): i for i in range(6)}
 
 
-def test_a_context_takes_its_share_of_the_threads(recipe: Recipe) -> None:
+def test_a_context_takes_its_share_of_the_threads(recipe: ContextRecipe) -> None:
     replace(recipe, threads=1).build()
     assert get_threads() == 1
 
 
-def test_workers_keep_their_context_and_their_share_of_the_threads(recipe: Recipe) -> None:
+def test_workers_keep_their_context_and_their_share_of_the_threads(recipe: ContextRecipe) -> None:
     pool = ProcessPool(2)
     try:
         found = [pool.run(_about, ARGUMENTS, recipe, lambda: None, None) for _ in range(2)]
@@ -81,7 +81,7 @@ def test_workers_keep_their_context_and_their_share_of_the_threads(recipe: Recip
     assert {threads for results, _ in found for _, _, threads, _ in results.values()} == {1}
 
 
-def test_executors_agree(recipe: Recipe) -> None:
+def test_executors_agree(recipe: ContextRecipe) -> None:
     pool = ProcessPool(2)
     context = recipe.build()
     executors: list[Executor] = [InProcess(context), InProcess(context, threads=3), pool]
@@ -96,7 +96,7 @@ def test_executors_agree(recipe: Recipe) -> None:
         assert [(f.name, f.error) for f in failures] == [("3", "three is wrong")]
 
 
-def test_threads_stop_when_enough_is_wrong(recipe: Recipe) -> None:
+def test_threads_stop_when_enough_is_wrong(recipe: ContextRecipe) -> None:
     started: list[int] = []
 
     def job(_: RunContext, argument: int) -> int:
@@ -121,7 +121,12 @@ class Recording:
         self.jobs: list[str] = []
 
     def run(
-        self, job: Job, arguments: Mapping[str, Any], recipe: Recipe | None, done: Done, patience: int | None
+        self,
+        job: Job,
+        arguments: Mapping[str, Any],
+        recipe: ContextRecipe | None,
+        done: Done,
+        patience: int | None,
     ) -> Outcome:
         assert recipe is not None
         self.jobs += arguments

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tiepoint.core.errors import InputError, ProblemsError, UnitError
-from tiepoint.run.context import Recipe
+from tiepoint.run.context import ContextRecipe
 from tiepoint.run.engine import RunRequest, evaluate
 from tiepoint.run.executors import process_pool
 from tiepoint.run.executors.process_pool import ProcessPool, block_interrupts_in_workers
@@ -192,7 +192,7 @@ def test_a_pool_whose_worker_died_before_all_jobs_were_handed_over_says_so(
         raise BrokenProcessPool("A child process terminated abruptly")
 
     monkeypatch.setattr("concurrent.futures.ProcessPoolExecutor.submit", refuse)
-    recipe = Recipe("t", "d", {}, "m", {}, "nowhere", 1, None)
+    recipe = ContextRecipe("t", "d", {}, "m", {}, "nowhere", 1, None)
     with pytest.raises(UnitError, match="a worker process died"):
         ProcessPool(2).run(print, {"a": 1}, recipe, lambda: None, None)  # type: ignore[arg-type]
 

@@ -15,7 +15,7 @@ from tiepoint.core.errors import FormatError, InputError, UnknownNameError
 from tiepoint.methods.resolve import resolve
 from tiepoint.run.experiment.config import Experiment, _inner, parse_experiment, read_experiment
 from tiepoint.run.experiment.grid import plan
-from tiepoint.run.experiment.runner import requests, run_experiment, store_of
+from tiepoint.run.experiment.runner import grid_requests, run_experiment, store_of
 from tiepoint.store.store import Store
 
 BASE = {
@@ -136,7 +136,7 @@ def effects(found):
     words = e.experiment.model_dump()
     border = e.keypoints.border_px if e.keypoints.source == "homography_projection" else None
     cells = plan(e)
-    return repr((cells, requests(cells, e), store_of(e, Path("e.yaml"), None), words, border,
+    return repr((cells, grid_requests(cells, e), store_of(e, Path("e.yaml"), None), words, border,
                  e.dataset.path, e.performance.num_threads))  # fmt: skip
 
 

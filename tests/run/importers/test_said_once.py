@@ -12,7 +12,7 @@ import pytest
 from tiepoint.core.errors import FormatError
 from tiepoint.run.importers import import_files
 from tiepoint.run.importers.hpatches_matlab import read_score_table
-from tiepoint.run.importers.hpatches_python import read_json
+from tiepoint.run.importers.hpatches_python import read_json_results
 from tiepoint.run.importers.workbench.importer import read_workbench
 from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
@@ -103,7 +103,7 @@ def test_a_query_and_a_pool_are_there_once(tmp_path: Path) -> None:
     def refused(results: object, words: str) -> None:
         table = {"descriptor": "d", "task": "retrieval", "split": "a", "results": results}
         with pytest.raises(FormatError, match=words):
-            read_json(written(tmp_path, "r.json", json.dumps(table)), split=None, tasks=None)
+            read_json_results(written(tmp_path, "r.json", json.dumps(table)), split=None, tasks=None)
 
     one = {z: {"100": 0.1} for z in "eht"}
     refused({"1": one, "01": one}, "query: a number is there twice")

@@ -14,7 +14,7 @@ from store_world import look
 
 from tiepoint.core.errors import InputError
 from tiepoint.store.maintenance.edit_runs import remove_runs
-from tiepoint.store.maintenance.journal import FOLDER, tidy
+from tiepoint.store.maintenance.journal import FOLDER, remove_leftovers
 from tiepoint.store.maintenance.space import list_runs, store_size
 from tiepoint.store.maintenance.verify import check_store
 from tiepoint.store.run_heads import load_heads
@@ -110,7 +110,7 @@ def test_a_failure_at_any_step_leaves_a_whole_store(
             remove_runs(store, [own], step=_until(step))
     with Store.open(where) as store:
         if next_one == "tidy":
-            tidy(store)
+            remove_leftovers(store)
         elif next_one == "run":
             again(store, "meanstd", name="third")
             remove_runs(store, [_id(store, "third")])
@@ -142,7 +142,7 @@ def test_a_process_killed_in_the_middle(where: Path) -> None:
         done = subprocess.run([sys.executable, "-c", code, str(where), own, step], check=False)
         assert done.returncode == 9
     with Store.open(where) as store:
-        tidy(store)
+        remove_leftovers(store)
         assert check_store(store, rebuild=True).ok
         assert {h.method for h in load_heads(store)} == {"meanstd", "also meanstd"}
         assert store_size(store).unused_bytes == 0

@@ -10,7 +10,7 @@ import pytest
 from store_world import a_run
 
 from tiepoint.core.errors import InputError
-from tiepoint.store.maintenance.journal import FOLDER, tidy
+from tiepoint.store.maintenance.journal import FOLDER, remove_leftovers
 from tiepoint.store.maintenance.rename import rename_method
 from tiepoint.store.maintenance.space import store_size
 from tiepoint.store.maintenance.verify import check_store
@@ -97,7 +97,7 @@ def test_a_failure_at_any_step_leaves_one_name(where: Path, step: str, usual: bo
         with pytest.raises(Killed):
             rename_method(store, old, "new", step=stop)
     with Store.open(where) as store:
-        tidy(store)
+        remove_leftovers(store)
         names = {h.method for h in load_heads(store)}
         assert names == {"pixels", "meanstd", "also meanstd", "odd"} - (
             {old} if STEPS.index(step) >= 3 else set()

@@ -13,7 +13,7 @@ import pytest
 
 from tiepoint.core.processes import this_host
 from tiepoint.store.atomic_files import remove_temporaries
-from tiepoint.store.maintenance.journal import FOLDER, tidy
+from tiepoint.store.maintenance.journal import FOLDER, remove_leftovers
 from tiepoint.store.store import Store
 
 DAY = 86400.0
@@ -78,7 +78,7 @@ def test_tidying_removes_files_of_dead_processes_and_damaged_notes(tmp_path: Pat
         for n, text in enumerate(odd):
             (store.root / FOLDER / f"{n}.json").write_bytes(text)
         assert list((store.root / "running").iterdir())
-        tidy(store)
+        remove_leftovers(store)
         assert outside.exists()
         left = {p.name for p in store.root.iterdir()}
         assert left <= {"tiepoint.sqlite", "running", "hashes.json"}

@@ -18,7 +18,7 @@ from tiepoint.formats.flow.flo import write_flo
 from tiepoint.formats.flow.tss import PairResult, read_pair_result
 from tiepoint.tasks.dense.options import TssOptions
 from tiepoint.tasks.tss.data import compare_result
-from tiepoint.tasks.tss.results import score_rows, write_scores_csv
+from tiepoint.tasks.tss.results import tss_score_rows, write_scores_csv
 
 REPO = Path(__file__).parents[3]
 DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", REPO.parent / "shared" / "data"))
@@ -186,7 +186,7 @@ def test_every_recorded_case(name: str, protocol: str, tmp_path: Path) -> None:
             else:
                 result = PairResult(make(case["case"], pair.key))
             records.append(compare_result(pair, result, protocol, options))
-    found = score_rows(records, protocol, use_prec=case["usePrec"])
+    found = tss_score_rows(records, protocol, use_prec=case["usePrec"])
     for subset, cells in recorded.items():
         assert_rows(found[subset], cells)
 
@@ -220,14 +220,14 @@ def test_synthetic_set_under_all_options(name: str, protocol: str) -> None:
         pytest.skip("the MATLAB tool has no usePrec")
     options = {"missing": "zero", **OPTION_SETS[name]}
     records, _ = score_results(SYNTHETIC / "Results", SYNTHETIC / "Dataset", protocol, options)
-    rows = score_rows(records, protocol, use_prec="usePrec" in name)
+    rows = tss_score_rows(records, protocol, use_prec="usePrec" in name)
     assert_rows(rows["SYN"], recorded)
 
 
 def test_synthetic_averages_as_published() -> None:
     options = {"missing": "zero"}
     records, warnings = score_results(SYNTHETIC / "Results", SYNTHETIC / "Dataset", "tss-cpp", options)
-    average, plain = score_rows(records, "tss-cpp")["SYN"][-2:]
+    average, plain = tss_score_rows(records, "tss-cpp")["SYN"][-2:]
     found = [average.seg, *(average.accuracy[t - 1] for t in (1, 5, 10, 50)), plain.seg, plain.accuracy[4]]
     expected = [0.695562, 0.203501, 0.607407, 0.700752, 0.878646, 0.724638, 0.586420]
     assert np.abs(np.array(found) - expected).max() < 5.1e-7

@@ -17,7 +17,7 @@ from tiepoint.core.units import Features, Item, Unit
 from tiepoint.kernels import first_two
 from tiepoint.tasks.base import MetricInfo, OpenTask, Task, TaskInfo
 from tiepoint.tasks.options import Names, TaskOptions
-from tiepoint.tasks.scene_means import SceneSums, by_scene, macro
+from tiepoint.tasks.scene_means import SceneSums, by_scene, macro_score
 
 
 class TwinOptions(TaskOptions):
@@ -81,4 +81,4 @@ class Twins(Task):
         total = np.array([r["right"].sum() for r in records], float)
         count = np.array([len(r) for r in records], float)
         found = SceneSums(scenes, ("other",) * len(scenes), total, count)
-        return [macro("found", found), *by_scene("found", found)]
+        return [macro_score("found", found), *by_scene("found", found)]

@@ -10,7 +10,7 @@ from hpatches_world import features_of, make_descriptors, make_world, run_task, 
 from tiepoint.core.errors import UnknownNameError
 from tiepoint.tasks.hpatches.matching import score as v2_matching_scores
 from tiepoint.tasks.hpatches.matching.task import TASK as MATCHING
-from tiepoint.tasks.hpatches.protocols import HPatchesRules, convention_steps, rules_of
+from tiepoint.tasks.hpatches.protocols import HPatchesRules, convention_steps, hpatches_rules
 from tiepoint.tasks.hpatches.retrieval import compare as v2_pools
 from tiepoint.tasks.hpatches.retrieval import score as v2_retrieval_scores
 from tiepoint.tasks.hpatches.retrieval.task import TASK as RETRIEVAL
@@ -173,7 +173,7 @@ def test_conventions_start_at_a_tool_and_end_at_exact(world, task):
     for data in kinds:
         records = records_for(world, task, data)
         steps = convention_steps(task.name.split("/")[-1])
-        assert steps[0][1] == rules_of("hpatches-python")
+        assert steps[0][1] == hpatches_rules("hpatches-python")
         tables = {table.title: table.steps for table in task.conventions(records)}
         chain = tables[HEADLINE[task]]
         assert len(chain) == len(steps)
@@ -188,7 +188,7 @@ def test_conventions_start_at_a_tool_and_end_at_exact(world, task):
 def test_matlab_rules_appear_among_the_steps():
     for task in ("verification", "matching", "retrieval"):
         own = [f.name for f in fields(HPatchesRules) if task in f.metadata["tasks"]]
-        wanted = {n: getattr(rules_of("hpatches-matlab"), n) for n in own}
+        wanted = {n: getattr(hpatches_rules("hpatches-matlab"), n) for n in own}
         assert any({n: getattr(r, n) for n in own} == wanted for _, r in convention_steps(task))
         last = convention_steps(task)[-1][1]
         assert not any(getattr(last, n) for n in own)

@@ -17,7 +17,7 @@ from hpatches_world import (
 
 import tiepoint as tp
 from tiepoint.tasks.hpatches.matching.task import TASK as MATCHING
-from tiepoint.tasks.hpatches.protocols import HPatchesRules, rules_of
+from tiepoint.tasks.hpatches.protocols import HPatchesRules, hpatches_rules
 from tiepoint.tasks.hpatches.retrieval import compare as v2_pools
 from tiepoint.tasks.hpatches.retrieval.task import TASK as RETRIEVAL
 from tiepoint.tasks.hpatches.verification.score import as_ranked
@@ -164,7 +164,7 @@ def test_the_python_tool_subtracts_in_single_precision(world, kind):
     for r, z in zip(records, "eht", strict=True):
         rows = [*lists["pos"], *lists["neg_intra"], *lists["neg_inter"]]
         expected = [tool.pair_distance(descriptors, row, z, "python", "l2") for row in rows]
-        own = as_ranked(r, rules_of("hpatches-python"))
+        own = as_ranked(r, hpatches_rules("hpatches-python"))
         assert own.tolist() == expected
         moved += int((own != as_ranked(r, HPatchesRules(rooted=True, single_precision=True))).sum())
     assert moved > 10

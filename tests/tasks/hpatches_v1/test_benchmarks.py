@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hpatches_v1_world import features_of, make_descriptors, make_world, run_task, value
 
-from tiepoint.stats.scene_score import scene_score
+from tiepoint.stats.scene_score import make_scene_score
 from tiepoint.tasks.hpatches_v1.classification.task import TASK as CLASSIFICATION
 from tiepoint.tasks.hpatches_v1.matching.task import TASK as MATCHING
 
@@ -29,7 +29,7 @@ def test_matching_means(world):
             parts = [value(scores, metric, f"benchmark={b}") for b in ("bench", "second")]
             assert value(scores, metric) == pytest.approx(np.mean(parts))
             whole = next(s for s in scores if s.metric == metric and s.group == "all")
-            assert scene_score(whole.scenes).value() == pytest.approx(whole.value)
+            assert make_scene_score(whole.scenes).value() == pytest.approx(whole.value)
             assert whole.scenes.cells.shape == (2, 3)
             assert {s.group for s in scores if s.metric == metric and "scene" in s.group} == {
                 "scene=i_one",

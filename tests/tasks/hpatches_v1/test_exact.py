@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score
 from tiepoint.metrics import average_precision, chance_average_precision
 from tiepoint.metrics.ranking.matching import chance_matching_average_precision
 from tiepoint.stats.pooled import pooled_statistic
-from tiepoint.stats.scene_score import scene_score
+from tiepoint.stats.scene_score import make_scene_score
 from tiepoint.tasks import TASKS
 from tiepoint.tasks.hpatches_v1.classification.task import TASK as CLASSIFICATION
 from tiepoint.tasks.hpatches_v1.matching.task import TASK as MATCHING
@@ -155,7 +155,7 @@ def test_scores_are_the_means_of_their_scenes(world, protocol):
         _, records = run_task(task, world, features)
         for s in task.score(records, protocol):
             if s.scenes is not None:
-                assert scene_score(s.scenes).value() == pytest.approx(s.value, abs=1e-12)
+                assert make_scene_score(s.scenes).value() == pytest.approx(s.value, abs=1e-12)
                 assert s.scenes.kinds == ("i", "v", "v")
             else:
                 assert s.group.startswith("scene=")
@@ -190,10 +190,10 @@ def test_failed_descriptors_are_misses(world):
     opened, records = run_task(RETRIEVAL, world, features)
     pool = opened.definitions["bench"].content
     failed = np.isin(pool.query, pool.starts[:-1])
-    from tiepoint.tasks.hpatches_v1.protocols import rules_of
+    from tiepoint.tasks.hpatches_v1.protocols import hpatches_v1_rules
     from tiepoint.tasks.hpatches_v1.retrieval.score import query_values
 
-    got = query_values(records[0], "map_patch", rules_of("exact"))
+    got = query_values(records[0], "map_patch", hpatches_v1_rules("exact"))
     assert got == pytest.approx(np.where(failed, 0.0, 1.0))
     for protocol in ("exact", "hbench-2016"):
         assert all(

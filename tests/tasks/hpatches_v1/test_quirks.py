@@ -16,7 +16,7 @@ from tiepoint.tasks.hpatches_v1.protocols import (
     HPatchesV1Rules,
     convention_steps,
     exact_rules,
-    rules_of,
+    hpatches_v1_rules,
     six_decimals,
     six_digits,
 )
@@ -129,9 +129,9 @@ def test_conventions_lead_from_one_protocol_to_the_other(world):
 
 
 def test_rules():
-    assert rules_of("exact") == exact_rules()
+    assert hpatches_v1_rules("exact") == exact_rules()
     with pytest.raises(UnknownNameError, match="did you mean 'hbench-2016'"):
-        rules_of("hbench-2017")
+        hpatches_v1_rules("hbench-2017")
 
 
 def test_text_round_trips_are_those_of_the_formats():

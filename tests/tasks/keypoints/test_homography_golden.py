@@ -13,11 +13,11 @@ from pose_golden import DATA, assert_close, golden, matches, needs_golden, same_
 from tiepoint.cli.main import run as tiepoint
 from tiepoint.core.units import Features
 from tiepoint.formats.matches.native import write_matches
-from tiepoint.geometry.two_view.libraries import library_versions
+from tiepoint.geometry.two_view.libraries import estimator_library_versions
 from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
 from tiepoint.tasks.keypoints.geometry.protocols import PROTOCOLS
-from tiepoint.tasks.keypoints.geometry.scores import row_errors
+from tiepoint.tasks.keypoints.geometry.scores import corner_row_errors
 from tiepoint.tasks.keypoints.geometry.task import TASK
 
 pytest.importorskip("cv2")
@@ -34,7 +34,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory) -> Any:
     """One run of stored matches under every protocol, and its store."""
-    if not same_versions(library_versions("cv2", "poselib")):
+    if not same_versions(estimator_library_versions("cv2", "poselib")):
         pytest.skip("OpenCV or PoseLib differ from those of the record")
     folder = tmp_path_factory.mktemp("matches")
     for part in ("i", "ox", "v"):
@@ -67,7 +67,7 @@ def errors_of(records, protocol, number=0) -> dict[str, list[float]]:
     setting, scoring = PROTOCOLS[protocol].settings[number], PROTOCOLS[protocol].scoring
     found = {}
     for r in records[TASK.comparison(protocol)]:
-        errors = row_errors(r, number, setting, scoring).reshape(len(r.meta["images"]), -1)
+        errors = corner_row_errors(r, number, setting, scoring).reshape(len(r.meta["images"]), -1)
         found |= {
             f"{r.meta['scene']}_{k}": row.tolist() for k, row in zip(r.meta["images"], errors, strict=True)
         }

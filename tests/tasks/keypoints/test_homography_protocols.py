@@ -17,9 +17,9 @@ from tiepoint.core.units import Features
 from tiepoint.formats.matches.native import write_matches
 from tiepoint.geometry.homography import project
 from tiepoint.methods.pairs.factory import family_of_geometry
-from tiepoint.tasks.keypoints.geometry.frames import ThresholdFrame, parse_frame
-from tiepoint.tasks.keypoints.geometry.protocols import PROTOCOLS, Scoring, protocol_under
-from tiepoint.tasks.keypoints.geometry.scores import row_errors
+from tiepoint.tasks.keypoints.geometry.frames import ThresholdFrame, parse_threshold_frame
+from tiepoint.tasks.keypoints.geometry.protocols import PROTOCOLS, HomographyScoring, protocol_under
+from tiepoint.tasks.keypoints.geometry.scores import corner_row_errors
 from tiepoint.tasks.keypoints.geometry.task import TASK
 
 pytest.importorskip("cv2")
@@ -91,7 +91,7 @@ def test_without_a_homography_an_error_is_finite_where_the_tool_makes_it_so(root
         scores, records = scores_of(root, protocol, few=few, options={"tau_px": "1000"})
         (record,) = [r for r in records if r.meta["scene"] == "x_two"]
         bound = PROTOCOLS[protocol]
-        errors = row_errors(record, 0, bound.settings[0], bound.scoring)
+        errors = corner_row_errors(record, 0, bound.settings[0], bound.scoring)
         finite = protocol in ("dkm", "roma")
         assert np.isfinite(errors).tolist() == [finite] * bound.settings[0].repeats + [True] * (
             len(errors) - bound.settings[0].repeats
@@ -116,7 +116,7 @@ def test_corners_of_the_edge_and_of_the_last_pixel(root):
     plain = PROTOCOLS["toolbox"].settings[0]
 
     def error(frame=plain.frame, **rules):
-        return row_errors(record, 0, replace(plain, frame=frame), Scoring(**rules))[0]
+        return corner_row_errors(record, 0, replace(plain, frame=frame), HomographyScoring(**rules))[0]
 
     corners = [(0, 0), (100, 0), (0, 50), (100, 50)]
     assert error() == pytest.approx(np.mean([0.1 * np.hypot(*c) for c in corners]))
@@ -222,7 +222,7 @@ def test_frames_override_those_of_a_protocol(root):
     )
     for bad in ("square:9", "short:0", "unit:480:round"):
         with pytest.raises(InputError, match="frame"):
-            parse_frame(bad)
+            parse_threshold_frame(bad)
         with pytest.raises(InputError, match="frame"):
             TASK.open(root, {"frame": bad})
 

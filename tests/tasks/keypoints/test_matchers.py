@@ -9,10 +9,10 @@ import pytest
 from tiepoint.cli.main import run as tiepoint
 from tiepoint.core.errors import InputError
 from tiepoint.formats.image.reader import write_image
-from tiepoint.tasks.keypoints.data import ImageFeatures
+from tiepoint.tasks.keypoints.data import ComparedFeatures
 from tiepoint.tasks.keypoints.geometry.task import GeometryOptions
 from tiepoint.tasks.keypoints.images.task import ImagesOptions
-from tiepoint.tasks.keypoints.matchers import user_matches
+from tiepoint.tasks.keypoints.matchers import user_class_matches
 
 CODE = """import numpy as np
 class Nearest:
@@ -41,15 +41,15 @@ def file(tmp_path):
 
 def features(n):
     rng = np.random.default_rng(n)
-    return ImageFeatures("s/1", rng.random((n, 2)), rng.random((n, 4)), np.ones(n, bool))
+    return ComparedFeatures("s/1", rng.random((n, 2)), rng.random((n, 4)), np.ones(n, bool))
 
 
 def test_pairs_and_distances(file):
     a, b = features(5), features(6)
-    found = user_matches(f"{file}:Nearest", a, b, distance="l2")
+    found = user_class_matches(f"{file}:Nearest", a, b, distance="l2")
     for i, j, d in zip(found.first, found.second, found.distance, strict=True):
         assert d == pytest.approx(np.linalg.norm(a.values[i] - b.values[j]))
-    assert user_matches(f"{file}:Timed", a, b, distance="l2").distance.tolist() == [4.5]
+    assert user_class_matches(f"{file}:Timed", a, b, distance="l2").distance.tolist() == [4.5]
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_pairs_and_distances(file):
 )
 def test_wrong_matchers_are_explained(file, name, words):
     with pytest.raises(InputError, match=words):
-        user_matches(f"{file}:{name}", features(5), features(6), distance="l2")
+        user_class_matches(f"{file}:{name}", features(5), features(6), distance="l2")
 
 
 def test_the_source_is_part_of_the_options(file):

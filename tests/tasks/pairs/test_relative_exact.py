@@ -270,7 +270,7 @@ def test_missing_poselib_is_an_error_that_names_the_extra(
         return real(name)
 
     monkeypatch.setattr(libraries, "import_module", without)
-    libraries.library.cache_clear()
+    libraries.import_library.cache_clear()
     try:
         for options in ({}, {"protocol": ["superglue", "dad"]}):
             with pytest.raises(InputError, match=r"needs PoseLib 2.0: pip install 'tiepoint\[pose\]'"):
@@ -284,7 +284,7 @@ def test_missing_poselib_is_an_error_that_names_the_extra(
                 )
             found.append(run)
     finally:
-        libraries.library.cache_clear()
+        libraries.import_library.cache_clear()
     assert len(found) == 2
 
 
@@ -295,12 +295,12 @@ def test_another_poselib_is_refused_before_any_work(tmp_path: Path, monkeypatch:
     one = pair(size0=LARGE, size1=LARGE)
     data, folder = write_world(tmp_path / "w", {one.name: (one, seen(one))})
     monkeypatch.setattr(poselib, "__version__", "3.0.0")
-    libraries.library.cache_clear()
+    libraries.import_library.cache_clear()
     try:
         with pytest.raises(InputError, match=r"PoseLib 3.0.0 names its options differently"):
             tp.evaluate(f"files:{folder}", task="pose/relative", data=data, store=tmp_path / "s")
     finally:
-        libraries.library.cache_clear()
+        libraries.import_library.cache_clear()
 
 
 def test_options_without_effect_are_refused(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from relative_world import motion, pair, records, seen, value
 from tiepoint.core.records import Records
 from tiepoint.geometry.two_view.pose_errors import ACOS, ACOS_FLOAT32, ACOS_TRUTH_FLOAT32
 from tiepoint.tasks.pose.compare import pose_records
-from tiepoint.tasks.pose.protocols import PROTOCOLS, PoseProtocol, Scoring
-from tiepoint.tasks.pose.relative_errors import AREAS, Poses, counted_rows, row_errors
+from tiepoint.tasks.pose.protocols import PROTOCOLS, PoseProtocol, PoseScoring
+from tiepoint.tasks.pose.relative_errors import AREAS, Poses, counted_rows, pose_row_errors
 from tiepoint.tasks.pose.score import headline_rows
 from tiepoint.tasks.pose.task import TASK
 
@@ -54,7 +54,7 @@ def turned(degrees: float, repeats=(0,), *, ok=True, dataset="", names=("a", "b"
 def area(given, protocol: PoseProtocol, t=10.0) -> float:
     poses = Poses(given)
     order = counted_rows(poses, protocol.scoring, headline_rows(poses, protocol))
-    return float(AREAS[protocol.scoring.area](row_errors(poses, protocol)[2][order], t))
+    return float(AREAS[protocol.scoring.area](pose_row_errors(poses, protocol)[2][order], t))
 
 
 def switched(name: str, **changes) -> PoseProtocol:
@@ -134,8 +134,8 @@ def test_the_last_of_equal_pairs_counts_alone(name: str) -> None:
 )
 def test_the_value_of_a_failure(name: str, error: float) -> None:
     poses = Poses([turned(2, ok=False)])
-    assert row_errors(poses, PROTOCOLS[name])[2].tolist() == [error]
-    assert row_errors(poses, switched(name, failure=33.0))[2].tolist() == [33.0]
+    assert pose_row_errors(poses, PROTOCOLS[name])[2].tolist() == [error]
+    assert pose_row_errors(poses, switched(name, failure=33.0))[2].tolist() == [33.0]
 
 
 def test_failures_of_poselib_by_estimator() -> None:
@@ -145,14 +145,14 @@ def test_failures_of_poselib_by_estimator() -> None:
     columns["R"], columns["t"] = np.eye(3).reshape(1, 9), np.zeros((1, 3))
     columns["setting"][:] = 1
     row = Poses([Records("pair", columns, none.meta)])
-    assert row_errors(row, PROTOCOLS["eloftr"])[2].tolist() == [90.0]
+    assert pose_row_errors(row, PROTOCOLS["eloftr"])[2].tolist() == [90.0]
     columns["setting"][:] = 0
     row = Poses([Records("pair", columns, none.meta)])
-    assert np.isnan(row_errors(row, PROTOCOLS["dad"])[2]).all()
-    assert row_errors(row, PROTOCOLS["exact"])[2].tolist() == [180.0]
+    assert np.isnan(pose_row_errors(row, PROTOCOLS["dad"])[2]).all()
+    assert pose_row_errors(row, PROTOCOLS["exact"])[2].tolist() == [180.0]
     columns["setting"][:] = 2
     row = Poses([Records("pair", columns, none.meta)])
-    assert row_errors(row, PROTOCOLS["glue-factory"])[0].tolist() == [90.0]
+    assert pose_row_errors(row, PROTOCOLS["glue-factory"])[0].tolist() == [90.0]
 
 
 def test_pythons_sort_is_disturbed_by_an_error_that_is_no_number() -> None:
@@ -160,7 +160,7 @@ def test_pythons_sort_is_disturbed_by_an_error_that_is_no_number() -> None:
     lists = [[1, 3, 8, math.nan], [8, math.nan, 1, 3]]
     by_rule = {}
     for area_rule in ("as-sorted", "trapezoid", "exact"):
-        protocol = PoseProtocol(PROTOCOLS["dad"].settings[:1], Scoring(area=area_rule))
+        protocol = PoseProtocol(PROTOCOLS["dad"].settings[:1], PoseScoring(area=area_rule))
         found = []
         for errors in lists:
             given = []
@@ -179,7 +179,7 @@ def test_pythons_sort_is_disturbed_by_an_error_that_is_no_number() -> None:
 
 def test_angles_in_single_precision_do_not_resolve_hundredths_of_a_degree() -> None:
     given = several([0.003, 0.004])
-    by = {rule: row_errors(Poses(given), PoseProtocol(PROTOCOLS["superglue"].settings, Scoring(rule)))[2]
+    by = {rule: pose_row_errors(Poses(given), PoseProtocol(PROTOCOLS["superglue"].settings, PoseScoring(rule)))[2]
           for rule in (ACOS, ACOS_TRUTH_FLOAT32, ACOS_FLOAT32)}  # fmt: skip
     assert by[ACOS] == pytest.approx([0.003, 0.004], abs=1e-6)
     assert np.abs(by[ACOS_FLOAT32] - by[ACOS]).max() > 1e-3
@@ -189,7 +189,7 @@ def test_angles_in_single_precision_do_not_resolve_hundredths_of_a_degree() -> N
 def test_an_error_equal_to_the_threshold_is_outside() -> None:
     """Trap 6, but for the accuracy of xfeat."""
     given = several([90.0, 1.0])
-    e = row_errors(Poses(given), PROTOCOLS["exact"])[2]
+    e = pose_row_errors(Poses(given), PROTOCOLS["exact"])[2]
     assert area(given, switched("superglue"), t=float(e[0])) == pytest.approx(
         trapezoid([e[0], e[1]], e[0]), abs=1e-6
     )

@@ -16,7 +16,7 @@ from tiepoint.datasets.image_pairs.pair import ImagePair
 from tiepoint.tasks.pairs.data import PairMatches
 from tiepoint.tasks.pose.compare import pose_records
 from tiepoint.tasks.pose.protocols import PROTOCOLS
-from tiepoint.tasks.pose.score import scores_of
+from tiepoint.tasks.pose.score import pose_scores
 
 cv2 = pytest.importorskip("cv2")
 poselib = pytest.importorskip("poselib")
@@ -151,7 +151,7 @@ def test_eloftr_pools_five_permutations(pose_of, failure, group):
     errors = shuffled_errors(pose_of, failure)
     assert len(errors) == 20
     assert errors.count(failure) >= 5
-    scores = scores_of(records("eloftr"), "eloftr")
+    scores = pose_scores(records("eloftr"), "eloftr")
     for t in THRESHOLDS:
         found = score(scores, "auc", with_threshold(scores, group, t))
         assert found == pytest.approx(area(errors, t), abs=1e-6)
@@ -174,7 +174,7 @@ def test_zeb_calls_once_in_original_pixels_and_counts_failures_as_180_degrees():
         found = ransac_pose(x0, x1, np.array(case["K0"]), np.array(case["K1"]))
         errors.append(180.0 if found is None else angle(*found, case["T_0to1"]))
     assert errors[-1] == 180
-    scores = scores_of(records("zeb"), "zeb")
+    scores = pose_scores(records("zeb"), "zeb")
     for t in THRESHOLDS:
         name = with_threshold(scores, "", t)
         assert score(scores, "auc", name) == pytest.approx(area(errors, t), abs=1e-6)

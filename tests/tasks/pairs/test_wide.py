@@ -18,7 +18,7 @@ from pose_golden import DATA, assert_close, golden, matches, needs_golden, same_
 from tiepoint.core.errors import InputError
 from tiepoint.formats.matches.native import write_matches
 from tiepoint.geometry.two_view.fundamentals import estimate_fundamental
-from tiepoint.geometry.two_view.libraries import library_versions
+from tiepoint.geometry.two_view.libraries import estimator_library_versions
 from tiepoint.geometry.two_view.linear_estimation import estimate_homography
 from tiepoint.geometry.two_view.plane_errors import visible_error, visible_error_float32
 from tiepoint.tasks import TASKS
@@ -115,7 +115,7 @@ def test_recorded_recall_of_given_homographies(tmp_path: Path) -> None:
 
 @needs_golden
 def test_the_estimators_of_the_tool_give_the_recorded_matrices() -> None:
-    if not same_versions(library_versions("cv2")):
+    if not same_versions(estimator_library_versions("cv2")):
         pytest.skip("another OpenCV draws other samples")
     found = matches("wide")
     wide = golden()["wide"]

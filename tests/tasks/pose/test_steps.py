@@ -12,7 +12,7 @@ import tiepoint as tp
 from tiepoint.report.terminal.conventions import conventions_of
 from tiepoint.store.store import Store
 from tiepoint.tasks.pose.protocols import exact_protocol
-from tiepoint.tasks.pose.steps import chain, step_settings, steps_comparison_name
+from tiepoint.tasks.pose.steps import pose_step_chain, step_settings, steps_comparison_name
 from tiepoint.tasks.pose.task import TASK
 
 pytest.importorskip("cv2")
@@ -56,8 +56,10 @@ def test_a_walk_is_that_of_the_dataset_of_each_pair() -> None:
     exact = exact_protocol()
     assert step_settings("glue-factory", "megadepth", exact).own.estimator.threshold_px == 0.5
     assert step_settings("glue-factory", "scannet", exact).own.estimator.threshold_px == 1.0
-    assert len(chain("glue-factory", "scannet", exact).settings) == 1  # the threshold is that of exact
-    assert len(chain("glue-factory", "megadepth", exact).settings) == 2
+    assert (
+        len(pose_step_chain("glue-factory", "scannet", exact).settings) == 1
+    )  # the threshold is that of exact
+    assert len(pose_step_chain("glue-factory", "megadepth", exact).settings) == 2
     assert step_settings("xfeat", "megadepth", exact).own.estimator.threshold_px == 2.5
     assert step_settings("xfeat", "scannet", exact).own.parts["iterations"] == 10000
     assert (
@@ -72,8 +74,8 @@ def test_protocols_that_share_a_comparison_share_a_walk() -> None:
     assert TASK.between(("superglue", "loftr")) == ()
     for dataset in ("", "scannet", "megadepth"):
         assert (
-            chain("zeb", dataset, exact_protocol()).settings
-            == chain("loftr", dataset, exact_protocol()).settings
+            pose_step_chain("zeb", dataset, exact_protocol()).settings
+            == pose_step_chain("loftr", dataset, exact_protocol()).settings
         )
 
 

@@ -18,7 +18,7 @@ from tiepoint.formats.flow.tss import PairResult, read_pair_result, write_pair_r
 from tiepoint.formats.flow.tss_text import format_scores
 from tiepoint.formats.image.mask import write_mask
 from tiepoint.tasks.dense.options import write_results
-from tiepoint.tasks.tss.results import score_rows, subsets_without_results, write_subset_scores
+from tiepoint.tasks.tss.results import subsets_without_results, tss_score_rows, write_subset_scores
 from tiepoint.tasks.tss.task import TASK
 
 PROTOCOLS = ("exact", "tss-cpp", "tss-matlab")
@@ -183,8 +183,8 @@ def test_a_pair_without_folder(results: Path, data: Path) -> None:
     records, warnings = score_results(results, data, "tss-cpp", {"missing": "zero"})
     assert warnings == ["no results folder: 1 of 4 pairs (A/p1)"]
     assert TASK.warnings(records)[0] == warnings[0]  # said once, not twice
-    assert [r.row for r in score_rows(records, "tss-cpp")["A"]][:2] == ["p2_1to2", "p2_1to2"]
-    assert score_rows(records, "tss-matlab")["A"][1].row == "p2_2to1"
+    assert [r.row for r in tss_score_rows(records, "tss-cpp")["A"]][:2] == ["p2_1to2", "p2_1to2"]
+    assert tss_score_rows(records, "tss-matlab")["A"][1].row == "p2_2to1"
 
 
 def test_masks_are_estimated_where_one_is_missing(results: Path, data: Path) -> None:
@@ -206,7 +206,7 @@ def test_auto_flip_and_use_prec_have_an_effect(results: Path, data: Path) -> Non
     assert plain["iou", "subset=B"] < 0.3 < flipped["iou", "subset=B"]
     assert plain["iou", "subset=A"] == flipped["iou", "subset=A"]
     records, _ = score_results(results, data, "tss-cpp", {"use_prec": True})
-    rows = score_rows(records, "tss-cpp", use_prec=True)["B"]
+    rows = tss_score_rows(records, "tss-cpp", use_prec=True)["B"]
     assert rows[0].seg == pytest.approx(1 - records[-1]["differing"][0] / records[-1]["pixels"][0])
     assert ("pixel_accuracy", "all") not in scored(results, data, "tss-matlab")
 
@@ -318,12 +318,12 @@ def test_nan_of_the_kit_is_printed_as_such(results: Path, data: Path) -> None:
     """A subset of mirrored pairs only has no row without flip."""
     (data / "B" / "q1" / "flip_gt.txt").write_text("1")
     records, _ = score_results(results, data, "tss-cpp")
-    rows = score_rows(records, "tss-cpp")["B"]
+    rows = tss_score_rows(records, "tss-cpp")["B"]
     assert format_scores(rows).splitlines()[-1].startswith("w/o flip,-,-,-nan,0,-nan,")
     for k in (1, 2):
         (results / "B" / "q1" / f"flow{k}.flo").unlink()
     records, _ = score_results(results, data, "tss-cpp")
-    rows = score_rows(records, "tss-cpp")["B"]
+    rows = tss_score_rows(records, "tss-cpp")["B"]
     assert format_scores(rows).splitlines()[-1] == "w/o flip,-,-,-nan,0" + "," * 50
 
 
@@ -408,7 +408,7 @@ def test_missing_rows_are_out_of_the_summary(results: Path, data: Path, protocol
     for name in ("flow2.flo", "flow1.flo"):
         (results / "A" / "p1" / name).unlink()
         records, _ = score_results(results, data, protocol, {"missing": "skip"})
-        rows = score_rows(records, protocol)["A"]
+        rows = tss_score_rows(records, protocol)["A"]
         average, plain = rows[-2:]
         found = table(TASK.score(records, protocol))
         assert average.accuracy[4] == pytest.approx(found["flow_accuracy", "subset=A"])
@@ -417,7 +417,7 @@ def test_missing_rows_are_out_of_the_summary(results: Path, data: Path, protocol
         assert rows[1].accuracy == (None,) * 50
         assert format_scores(rows).splitlines()[2].endswith("," * 50)
     zero, _ = score_results(results, data, protocol, {"missing": "zero"})
-    assert score_rows(zero, protocol)["A"][-2].accuracy[4] == pytest.approx(average.accuracy[4] * 2 / 3)
+    assert tss_score_rows(zero, protocol)["A"][-2].accuracy[4] == pytest.approx(average.accuracy[4] * 2 / 3)
 
 
 @pytest.mark.parametrize("name", ["auto_flip", "use_prec"])
@@ -450,7 +450,7 @@ def test_ground_truth_that_breaks_past_its_header(results: Path, data: Path, pro
         rest = [found["iou", f"direction={d},pair=A/{p}"] for p in ("p2", "p3") for d in ("1to2", "2to1")]
         assert found["iou", "subset=A"] == pytest.approx(np.mean(rest))
         assert ("iou", "direction=1to2,pair=A/p1") not in found
-        assert len(score_rows(records, protocol)["A"]) == 6
+        assert len(tss_score_rows(records, protocol)["A"]) == 6
         assert "ground truth cannot be used, pair left out: 1 of 4 pairs" in TASK.warnings(records)
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import typer
 
-from ..common import console, dump_json, values
+from ..common import console, dump_json, split_values
 from ..shell.console import width_of
 from ..shell.flag_names import as_flags
 
 
-def compare(
+def compare_command(
     methods: list[str] = typer.Argument(None, metavar="[METHOD...]", help="Methods or run ids; default all."),
     task: str = typer.Option(..., "--task", help="Task whose runs are compared."),
     metric: str = typer.Option(
@@ -44,7 +44,7 @@ def compare(
     Example: `tiepoint compare sift rootsift --task hpatches-v1/matching --baseline sift`
     """
     from ...api import compare as compare_named
-    from ...report.compare.text_table import text
+    from ...report.compare.text_table import comparison_text
 
     comparison = compare_named(
         methods or (),
@@ -55,7 +55,7 @@ def compare(
         split=split,
         dataset=dataset,
         baseline=baseline,
-        allow=values(allow),
+        allow=split_values(allow),
         store=store,
     )
     written = {} if out is None else {"file": str(comparison.save(out))}
@@ -64,4 +64,4 @@ def compare(
     elif written:
         print(f"wrote {written['file']}")
     else:
-        print(as_flags(text(comparison, width_of(sys.stdout) or console().width)))
+        print(as_flags(comparison_text(comparison, width_of(sys.stdout) or console().width)))

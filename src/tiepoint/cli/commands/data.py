@@ -8,12 +8,12 @@ from pathlib import Path
 import typer
 
 from ...core.errors import InputError
-from ...core.formatting import shown
+from ...core.formatting import printable
 from ..common import progress_bars, without_effect
 from ..shell.flag_names import as_flags
 
 
-def check(
+def check_data_command(
     context: typer.Context,
     folder: Path = typer.Argument(None, metavar="[DATASET]", help="Dataset to check, of any known layout."),
     data: Path = typer.Option(None, "--data", help="The same as DATASET."),
@@ -61,7 +61,7 @@ def _origin(data: Path) -> None:
     for entry in read_record(data).get("files") or ():
         if isinstance(entry, dict):
             place = str(entry.get("url") or "a file fetched by hand")
-            print(shown(f"got from {place}, SHA-256 {entry.get('sha256')} ({record_path(data)})"))
+            print(printable(f"got from {place}, SHA-256 {entry.get('sha256')} ({record_path(data)})"))
 
 
 def _protocols(task: str) -> list[str]:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import typer
 
 from ...core.errors import InputError
-from ..common import RunInterrupted, notice, print_columns, tell, without_effect
+from ..common import RunInterrupted, notice, print_columns, print_status, without_effect
 from ..shell.flag_names import as_flags
 from ..shell.streams import can_ask
 
 if TYPE_CHECKING:
-    from ...datasets.download.sources import Source
+    from ...datasets.download.sources import DatasetSource
 
 
 def get(
@@ -80,7 +80,7 @@ def get(
                 sources=sources,
                 keep_archive=keep_archive,
                 manner=FetchOptions(
-                    lambda done, total: update("fetch", done, total), tell, allow_http=allow_http
+                    lambda done, total: update("fetch", done, total), print_status, allow_http=allow_http
                 ),
                 unpacking=lambda done, total: update("unpack", done, total),
             )
@@ -97,7 +97,7 @@ def get(
     return 0 if got.report.ok else 2
 
 
-def _accepted(source: Source) -> bool:
+def _accepted(source: DatasetSource) -> bool:
     """Show the licence and ask; without a terminal that is an error."""
     from ...datasets.download.plan import format_licence
 
@@ -109,7 +109,7 @@ def _accepted(source: Source) -> bool:
     return True
 
 
-def _print_list(known: dict[str, Source]) -> None:
+def _print_list(known: dict[str, DatasetSource]) -> None:
     from ...datasets.download.plan import format_size
 
     rows = []

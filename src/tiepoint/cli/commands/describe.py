@@ -30,7 +30,7 @@ def describe(
     Example: `tiepoint describe rootsift --data hpatches-release --out descriptors/rootsift`
     """
     from ...datasets.hpatches.dataset import HPatchesDataset
-    from ...methods.patches.files import write_descriptors
+    from ...methods.patches.files import describe_to_csv
     from ...methods.resolve import resolve
 
     dataset = HPatchesDataset(data)
@@ -62,7 +62,7 @@ def describe(
                 progress(f"{made.name}: descriptors", n, len(keys))
                 yield dataset.item(sequence, image), dataset.patches(sequence, image)
 
-        written = write_descriptors(replace(made, extract=counted), items(), out, overwrite=overwrite)
+        written = describe_to_csv(replace(made, extract=counted), items(), out, overwrite=overwrite)
     if failed:
         notice(f"{failed} of {count_text(total, 'descriptor')} failed; their rows are written as NaN")
     print(f"wrote {count_text(len(written), 'file')} to {out}")

@@ -12,7 +12,7 @@ import typer
 
 from ...core.amounts import count_text
 from ...core.errors import FormatError, InputError
-from ...core.formatting import shown
+from ...core.formatting import printable
 from ..common import notice, progress_bars, without_effect
 
 app = typer.Typer(help="Flow files: pictures, conversion, warping.", no_args_is_help=True)
@@ -35,7 +35,7 @@ def _writing(path: Path) -> Iterator[None]:
 
 
 @app.command("show")
-def show(
+def show_flow_command(
     context: typer.Context,
     flow: Path = typer.Argument(None, help="Flow file: .flo, KITTI .png, .npy or .npz."),
     out: Path = typer.Option(
@@ -136,13 +136,13 @@ def _show_one(
         )
     target = out or _in_pictures(flow)
     write_image(target, picture)
-    typer.echo(f"{shown(str(flow))}: {words} -> {shown(str(target))}")
+    typer.echo(f"{printable(str(flow))}: {words} -> {printable(str(target))}")
 
 
 def _title(flow: Path, truth: Path | None) -> list[str]:
     """What the sheet shows: names with their folders, which are the pair in most layouts."""
     names = ["/".join(p.absolute().parts[-4:]) for p in (flow, truth) if p is not None]
-    return [shown(" against ".join(names))]
+    return [printable(" against ".join(names))]
 
 
 def _in_pictures(flow: Path) -> Path:
@@ -162,7 +162,7 @@ def _partner(path: Path | None, image: Any, flow: Any) -> Any:
     other = path.with_name(f"{path.stem[:-1]}{'2' if path.stem[-1] == '1' else '1'}{path.suffix}")
     if not other.is_file():
         return None
-    notice(f"{shown(str(other))} is taken as image 1, whose size tells in which scale the flow counts")
+    notice(f"{printable(str(other))} is taken as image 1, whose size tells in which scale the flow counts")
     return read_image(other)
 
 
@@ -172,7 +172,9 @@ def _size(text: str | None) -> tuple[int, int] | None:
     parts = text.lower().split("x")
     if len(parts) == 2 and all(p.isascii() and p.isdigit() and 0 < int(p) <= 65536 for p in parts):
         return int(parts[1]), int(parts[0])
-    raise InputError(f"cannot read the size {shown(text)!r}; write width and height in pixels, as 512x361")
+    raise InputError(
+        f"cannot read the size {printable(text)!r}; write width and height in pixels, as 512x361"
+    )
 
 
 def _wh(array: Any) -> str:
@@ -235,7 +237,7 @@ def _draw(pair: Any, folder: Path, target: Path, colours: tuple[Any, Any], probl
         problems.append(f"{pair.key}: one of the two flows is not there or not readable, so none is drawn")
     elif "flow1" in result.arrays:
         title = f"{pair.key}: {folder.parent.parent.name or folder} against its truth"
-        made["sheet"] = pair_sheet(images, result.arrays, truth, shown(title), colours)
+        made["sheet"] = pair_sheet(images, result.arrays, truth, printable(title), colours)
     with _writing(target):
         return len(save_pictures(target, made))
 
@@ -303,4 +305,4 @@ def warp(
         picture = foreground(picture, resize_mask(shape, values.shape[:2]), background=background)
     write_image(out, picture)
     scale = "" if read is two else f" (read at {_wh(read)})"
-    typer.echo(f"{shown(str(image))}{scale} warped by {shown(str(flow))} -> {shown(str(out))}")
+    typer.echo(f"{printable(str(image))}{scale} warped by {printable(str(flow))} -> {printable(str(out))}")

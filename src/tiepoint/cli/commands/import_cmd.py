@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from ..common import as_text, notice, open_store_for_writing, print_json, print_tables, tell
+from ..common import as_text, notice, open_store_for_writing, print_json, print_status, print_tables
 
 
 def import_results(
@@ -38,4 +38,4 @@ def import_results(
         for note in notes:
             notice(note)
     for run in runs:
-        tell(f"imported {run.method} on {run.task} (run {run.id})")
+        print_status(f"imported {run.method} on {run.task} (run {run.id})")

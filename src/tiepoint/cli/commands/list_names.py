@@ -13,7 +13,7 @@ import typer
 
 from ...core.amounts import count_text
 from ...core.errors import InputError, UnknownNameError
-from ..common import console, dump_json, notice, reading
+from ..common import console, dump_json, notice, open_store_for_reading
 from ..shell.helptext import columns as terminal_columns
 from ..shell.names import PROTOCOLS, counts, datasets
 
@@ -60,9 +60,9 @@ def list_things(
         return
     from rich.text import Text
 
-    from ...report.terminal.rich_table import Table
+    from ...report.terminal.rich_table import FittingTable
 
-    table = Table(box=None, header_style="bold", keys=_KEYS.get(what, 2), spare=_SPARE, wraps=_PROSE)
+    table = FittingTable(box=None, header_style="bold", keys=_KEYS.get(what, 2), spare=_SPARE, wraps=_PROSE)
     for column in columns:
         table.add_column(column)
     for line in texts:
@@ -137,7 +137,7 @@ def _datasets(store: str | None) -> list[dict[str, str | None]]:
 
     from ...store.schema import datasets
 
-    with reading(store) as opened, opened.reading() as connection:
+    with open_store_for_reading(store) as opened, opened.reading() as connection:
         rows = connection.execute(sa.select(datasets).order_by(datasets.c.name, datasets.c.id)).mappings()
         return [
             {"name": r["name"], "family": r["family"], "path": r["path"], "hash": r["id"][:12]} for r in rows
@@ -148,7 +148,7 @@ def _runs(store: str | None) -> list[dict[str, str | None]]:
     from ...report.runs.names import distinct_names
     from ...store.run_heads import load_heads
 
-    with reading(store) as opened:
+    with open_store_for_reading(store) as opened:
         found = load_heads(opened)
         names = distinct_names(found)
         return [
@@ -207,7 +207,7 @@ def _store(store: str | None) -> dict[str, Any] | None:
         return None
     from ...store.run_heads import load_heads
 
-    with reading(where) as opened:
+    with open_store_for_reading(where) as opened:
         heads = load_heads(opened)
         several = {k: len({getattr(h, k) for h in heads}) for k in ("method", "task", "dataset")}
         return {"path": str(opened.root), "runs": len(heads), **several}

@@ -9,7 +9,7 @@ import typer
 
 from ...core.amounts import count_text
 from ...core.errors import InputError
-from ..common import reading, values
+from ..common import open_store_for_reading, split_values
 
 app = typer.Typer(help="Image pairs: matches coloured by their true error.", no_args_is_help=True)
 
@@ -20,7 +20,7 @@ def _pairs() -> None:
 
 
 @app.command("show")
-def show(
+def show_pair_command(
     run: str = typer.Argument(
         ..., metavar="RUN", help="Id of a run, may be abbreviated; `tiepoint list runs`."
     ),
@@ -49,7 +49,7 @@ def show(
     from ...store.run_queries import load_run
 
     rows = _rows(points)
-    with reading(store) as opened:
+    with open_store_for_reading(store) as opened:
         found = RunPairs(lazy_run(load_run(opened, run), opened))
         name = found.named(pair)
         matched = found.matched(name)
@@ -64,6 +64,6 @@ def show(
 
 def _rows(text: str | None) -> tuple[int, ...]:
     try:
-        return tuple(int(part) for part in values([text] if text else []))
+        return tuple(int(part) for part in split_values([text] if text else []))
     except ValueError as e:
         raise InputError(f"cannot read --points {text!r}; write rows of matches such as 0,17") from e

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from ..common import console, dump_json, notice, reading, tell
+from ..common import console, dump_json, notice, open_store_for_reading, print_status
 
 
 def plot(
@@ -56,7 +56,7 @@ def plot(
         about = {"task": task, "protocol": protocol, "group": group}
         if baseline is not None:
             raise InputError("`baseline` has no effect on this figure; it is for differences")
-        with reading(store) as opened:
+        with open_store_for_reading(store) as opened:
             of = runs_of(opened, methods, singles=False)
             of = of if split is None else of_split(of, split, methods or ())
             of = of if dataset is None else of_dataset(of, dataset)
@@ -81,7 +81,7 @@ def plot(
         dump_json({"file": str(path), "title": figure.title, "caption": figure.caption})
         return
     print(f"wrote {path}")
-    tell(figure.caption)
+    print_status(figure.caption)
 
 
 def _listed(found: list[dict[str, str]], as_json: bool) -> None:
@@ -90,12 +90,12 @@ def _listed(found: list[dict[str, str]], as_json: bool) -> None:
         return
     from rich.text import Text
 
-    from ...report.terminal.rich_table import Table
+    from ...report.terminal.rich_table import FittingTable
 
     groups: dict[tuple[str, str], list[str]] = {}
     for row in found:
         groups.setdefault((row["task"], row["kind"]), []).append(row["group"])
-    table = Table(box=None, header_style="bold", keys=2, wraps=("groups",))
+    table = FittingTable(box=None, header_style="bold", keys=2, wraps=("groups",))
     for column in ("task", "kind", "groups"):
         table.add_column(column, overflow="fold")
     for (task, kind), own in groups.items():

@@ -17,7 +17,7 @@ EVERY_S = 10.0
 """Seconds between two lines where standard error is no terminal."""
 
 
-class Lines:
+class TransferLines:
     """A line of done, total, rate and time left at most every ten seconds, and one at the end."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -38,7 +38,7 @@ class Lines:
     def words(self, done: int, total: int | None, now: float) -> str:
         """How far it is.
 
-        >>> lines = Lines(clock=lambda: 0.0)
+        >>> lines = TransferLines(clock=lambda: 0.0)
         >>> lines("fetch", 0, 100)
         >>> lines.words(50_000_000, 100_000_000, 10.0)
         '50 MB of 100 MB, 5 MB/s, 10 s left'
@@ -65,7 +65,7 @@ def transfers() -> Iterator[Update]:
         yield lambda _stage, _done, _total: None
         return
     if not redraws(sys.stderr):
-        yield Lines()
+        yield TransferLines()
         return
     from rich.progress import (
         BarColumn,

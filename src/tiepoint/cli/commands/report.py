@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from ...core.amounts import count_text
-from ..common import notice, progress_bars, reading, values
+from ..common import notice, open_store_for_reading, progress_bars, split_values
 
 
 def report(
@@ -40,10 +40,10 @@ def report(
     from ...report.runs.selection import of_dataset, of_protocol, of_split, runs_of
 
     path = out or Path(f"report.{SUFFIX.get(form, form)}")
-    wanted = values(task)
+    wanted = split_values(task)
     called = None if names is None else read_names(names)
     check_table(form, table, called)
-    with reading(store) as opened, progress_bars() as progress:
+    with open_store_for_reading(store) as opened, progress_bars() as progress:
         runs = runs_of(opened, methods, singles=form not in ("html", "md", "latex"))
         for name in wanted:
             if name not in {r.task for r in runs}:

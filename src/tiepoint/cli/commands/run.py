@@ -21,13 +21,13 @@ from ..common import (
     open_store_for_writing,
     print_json,
     print_plan,
+    print_status,
     print_tables,
     print_verbose,
     progress_bars,
     resumable,
+    split_values,
     task_options,
-    tell,
-    values,
     without_effect,
 )
 from .run_config import run_config
@@ -110,7 +110,7 @@ def run(
         without_effect(context, SAID_BY_THE_FILE, "with --config: the experiment file says what to run")
         asked = {"num_threads": jobs, "device": device, "on_bad": on_bad}
         return run_config(config, store, asked, dry_run=dry_run, as_json=json_, cluster=cluster)
-    names = values(task)
+    names = split_values(task)
     given = {"METHOD": methods, "--task TASK": names, "--data DIR": data is not None}
     if lacking := [name for name, there in given.items() if not there]:
         raise InputError(f"run needs {join_words(lacking)}, or --config FILE; see tiepoint run --help")
@@ -120,7 +120,7 @@ def run(
         raise UnknownNameError("form of result files", results_form, FORMS)
     if write_results is None:
         without_effect(context, ("results_form",), "without --write-results")
-    options = task_options(option, tasks=tasks, split=split, benchmark=values(benchmark) or None)
+    options = task_options(option, tasks=tasks, split=split, benchmark=split_values(benchmark) or None)
     chosen = {"on_bad": on_bad or "error", "device": device or "cpu"}
     called = as_text(name)
     requests = [
@@ -128,7 +128,7 @@ def run(
             method,
             one,
             data,
-            tuple(values(protocol)),
+            tuple(split_values(protocol)),
             options,
             chosen,
             jobs or cores(),
@@ -159,7 +159,7 @@ def run(
         work = RunMonitor(progress)
         with _explained(opened):
             prepared = prepare_all(requests, opened.root, work, check=check)
-        with RunSession(opened.root, cluster, tell) as shared:
+        with RunSession(opened.root, cluster, print_status) as shared:
             shared.submit(prepared, opened, work)
             runs, code = _evaluate(prepared, opened, shared, work, write_results, results_form)
     warnings = merge_warnings(runs)

@@ -17,9 +17,9 @@ from ..common import (
     open_store_for_writing,
     print_json,
     print_plan,
+    print_status,
     progress_bars,
     resumable,
-    tell,
 )
 from ..shell import level
 from ..shell.console import redraws
@@ -62,7 +62,9 @@ def run_config(
         if live:
             _live(experiment, opened, outcomes, progress, cluster)
         else:
-            outcomes += run_experiment(experiment, opened, progress=progress, cluster=cluster, say=tell)
+            outcomes += run_experiment(
+                experiment, opened, progress=progress, cluster=cluster, say=print_status
+            )
     failed = [o for o in outcomes if o.error is not None]
     for outcome in failed:
         error(outcome.error)
@@ -90,7 +92,7 @@ def _live(experiment: Any, store: Any, outcomes: list[Any], progress: Progress, 
             progress(stage, done, total)
             screen.update(table(outcomes, f"{stage}, {done} of {total}"))
 
-        for outcome in run_experiment(experiment, store, progress=step, cluster=cluster, say=tell):
+        for outcome in run_experiment(experiment, store, progress=step, cluster=cluster, say=print_status):
             outcomes.append(outcome)
             screen.update(table(outcomes))
 
@@ -99,10 +101,10 @@ def table(outcomes: list[Any], now: str = "") -> Any:
     """Headline metrics of what is done, in percent where they are fractions; failures with their reason."""
     from rich.text import Text
 
-    from ...report.terminal.rich_table import Table
+    from ...report.terminal.rich_table import FittingTable
     from ...run.engine import load_task
 
-    shown = Table(
+    shown = FittingTable(
         title="experiment (percent, 95 % interval)",
         caption=Text(now) if now else None,
         keys=2,

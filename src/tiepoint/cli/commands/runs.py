@@ -8,9 +8,9 @@ import json
 import typer
 
 from ...core.amounts import count_text, format_bytes
-from ...core.formatting import shown
-from ..asking import STORE, confirm, table
-from ..common import notice, open_store_for_writing, reading
+from ...core.formatting import printable
+from ..asking import STORE, confirm, print_plain_table
+from ..common import notice, open_store_for_reading, open_store_for_writing
 
 
 def ls(
@@ -26,7 +26,7 @@ def ls(
     """
     from ...store.maintenance.space import list_runs
 
-    with reading(store) as opened:
+    with open_store_for_reading(store) as opened:
         found = list_runs(opened, method=method, task=task, dataset=dataset)
     if json_:
         print(json.dumps([run.to_dict() for run in found], indent=1))
@@ -39,7 +39,7 @@ def ls(
         [r.run, r.method, r.task, r.dataset, r.made, format_bytes(r.size_bytes), format_bytes(r.only_bytes)]
         for r in found
     ]
-    table(columns, rows, right=2)
+    print_plain_table(columns, rows, right=2)
 
 
 def rm(
@@ -57,11 +57,11 @@ def rm(
     """
     from ...store.maintenance.edit_runs import remove_runs
 
-    with reading(store) as opened:
+    with open_store_for_reading(store) as opened:
         told = remove_runs(opened, runs, dry_run=True)
     if not json_:
         for run, method, task in told.runs:
-            print(f"{run}  {shown(method)} on {shown(task)}")
+            print(f"{run}  {printable(method)} on {printable(task)}")
         parts = [
             f"{count_text(a.files, kind.removesuffix('s'))} ({format_bytes(a.size_bytes)})"
             for kind, a in told.files.items()
@@ -93,7 +93,7 @@ def rename(
     from ...store.maintenance.rename import rename_method
 
     if dry_run:
-        with reading(store) as opened:
+        with open_store_for_reading(store) as opened:
             found = rename_method(opened, old, new, dry_run=True)
     else:
         with open_store_for_writing(store, create=False) as opened:
@@ -104,6 +104,6 @@ def rename(
     for before, after in found.ids.items():
         print(before if before == after else f"{before} -> {after}")
     would = "would be" if dry_run else "is now"
-    print(f"{shown(old)} {would} called {shown(new)} in {count_text(len(found.ids), 'run')}")
+    print(f"{printable(old)} {would} called {printable(new)} in {count_text(len(found.ids), 'run')}")
     if any(a != b for a, b in found.ids.items()):
-        notice(f"the ids are those of runs made with --name '{shown(new)}'")
+        notice(f"the ids are those of runs made with --name '{printable(new)}'")

@@ -15,12 +15,12 @@ from ..common import (
     notice,
     open_store_for_writing,
     print_json,
+    print_status,
     print_tables,
     progress_bars,
     resumable,
+    split_values,
     task_options,
-    tell,
-    values,
     without_effect,
 )
 
@@ -28,7 +28,7 @@ FEW_PAIRS = 20
 """With at most so many pairs their rows are printed without being asked for."""
 
 
-def score(
+def score_command(
     context: typer.Context,
     task: str = typer.Argument(..., metavar="TASK", help="Task, e.g. hpatches-v1/matching or tss."),
     results: Path = typer.Option(..., "--results", help="Folder with result files."),
@@ -74,7 +74,7 @@ def score(
     options = task_options(
         option,
         tasks=tasks,
-        benchmark=values(benchmark) or None,
+        benchmark=split_values(benchmark) or None,
         on_bad=on_bad,
         auto_flip=auto_flip or None,
         use_prec=use_prec or None,
@@ -86,14 +86,14 @@ def score(
             results,
             data,
             opened,
-            protocols=values(protocol),
+            protocols=split_values(protocol),
             options=options,
             jobs=jobs or cores(),
             name=as_text(name),
             progress=progress,
         )
     if scores_csv:
-        _write_scores_csv(runs, results, values(protocol))
+        _write_scores_csv(runs, results, split_values(protocol))
     warnings = list(dict.fromkeys(w for r in runs for w in r.warnings))
     if json_:
         print_json([row for r in runs for row in r.rows()], warnings)
@@ -108,7 +108,7 @@ def _write_scores_csv(runs: Sequence[Any], results: Path, protocols: Sequence[st
 
     for run in runs:
         for path in write_subset_scores(run.unit_records, results, protocols):
-            tell(f"wrote {path}")
+            print_status(f"wrote {path}")
         for subset in subsets_without_results(run.unit_records):
             notice(f"{results} has no results of {subset}: no scores.csv for it")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 
 from ...core.errors import InputError
-from ..common import reading, tell
+from ..common import open_store_for_reading, print_status
 
 
 def serve(
@@ -34,5 +34,5 @@ def serve(
     except ModuleNotFoundError as e:
         raise InputError(f"serving pages needs the package {e.name!r}: pip install 'tiepoint[serve]'") from e
 
-    with contextlib.suppress(KeyboardInterrupt), reading(store) as opened:
-        serve_store(opened, host=host, port=port, token=token, data=data or (), said=tell)
+    with contextlib.suppress(KeyboardInterrupt), open_store_for_reading(store) as opened:
+        serve_store(opened, host=host, port=port, token=token, data=data or (), said=print_status)

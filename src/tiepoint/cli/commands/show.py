@@ -9,11 +9,11 @@ from pathlib import Path
 import typer
 
 from ...core.amounts import count_text
-from ..common import console, dump_json, progress_bars, reading, tell
+from ..common import console, dump_json, open_store_for_reading, print_status, progress_bars
 from ..shell.flag_names import as_flags
 
 
-def show(
+def show_run_command(
     run: str = typer.Argument(
         ...,
         metavar="RUN",
@@ -33,22 +33,22 @@ def show(
     """
     from ...report.runs.lazy_records import lazy_run
     from ...report.runs.selection import one_run
-    from ...report.terminal.conventions import convention_tables, conventions_json, conventions_of
+    from ...report.terminal.conventions import conventions_json, conventions_of, terminal_convention_tables
     from ...report.terminal.ranks import histogram_table
     from ...report.terminal.run_view import (
-        card,
+        card_table,
         json_of,
         notes,
-        protocols_of,
         scene_table,
+        scored_protocols,
         scores_table,
         write_curves,
     )
 
-    with reading(store) as opened:
+    with open_store_for_reading(store) as opened:
         stored, remarks = one_run(opened, run, task=task)
         for line in remarks:
-            tell(line)
+            print_status(line)
         found = lazy_run(stored, opened)
         told = None
         if conventions:
@@ -72,14 +72,14 @@ def show(
     if points is not None:
         print(f"wrote {count_text(points, 'point')} to {curves}")
     if told is not None:
-        for table in convention_tables(told):
+        for table in terminal_convention_tables(told):
             out.print(table)
         say("note", told.notes)
         say("missing", list(told.missing.values()))
     if told is not None or points is not None:
         return
-    first = next(iter(protocols_of(found)), "")
-    for part in (card(found), scores_table(found), scene_table(found), histogram_table(found, first)):
+    first = next(iter(scored_protocols(found)), "")
+    for part in (card_table(found), scores_table(found), scene_table(found), histogram_table(found, first)):
         if part is not None:
             out.print(part)
     say("note", notes(found))

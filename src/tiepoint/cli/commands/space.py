@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import typer
 
 from ...core.amounts import age_s, count_text, format_bytes, format_seconds, size_bytes
-from ...core.formatting import shown
-from ..asking import STORE, confirm, table
-from ..common import open_store_for_writing, reading
+from ...core.formatting import printable
+from ..asking import STORE, confirm, print_plain_table
+from ..common import open_store_for_reading, open_store_for_writing
 
 if TYPE_CHECKING:
     from ...store.maintenance.prune import PruneReport
@@ -26,20 +26,22 @@ def size(
     """
     from ...store.maintenance.space import store_size
 
-    with reading(store) as opened:
+    with open_store_for_reading(store) as opened:
         found = store_size(opened)
     if json_:
         print(json.dumps(found.to_dict(), indent=1))
         return
     kinds = [[k, f"{a.files:,}", format_bytes(a.size_bytes)] for k, a in found.kinds.items()]
-    table(["kind", "files", "size"], [*kinds, ["all", "", format_bytes(found.total_bytes)]], right=2)
+    print_plain_table(
+        ["kind", "files", "size"], [*kinds, ["all", "", format_bytes(found.total_bytes)]], right=2
+    )
     if found.methods:
         print()
         rows = [
             [name, f"{m.runs:,}", format_bytes(m.only_bytes), format_bytes(m.shared_bytes)]
             for name, m in found.methods.items()
         ]
-        table(["method", "runs", "only this method", "shared"], rows, right=3)
+        print_plain_table(["method", "runs", "only this method", "shared"], rows, right=3)
     if found.unused_bytes:
         print(f"\nno run needs {format_bytes(found.unused_bytes)}; `tiepoint store prune` removes it")
 
@@ -64,7 +66,7 @@ def prune(
 
     age = None if older_than is None else age_s(older_than)
     most = None if larger_than_total is None else size_bytes(larger_than_total)
-    with reading(store) as opened:
+    with open_store_for_reading(store) as opened:
         told = prune_store(opened, older_than_s=age, larger_than_bytes=most, dry_run=True)
     if not json_:
         _tell(told)
@@ -95,4 +97,4 @@ def _tell(told: PruneReport) -> None:
         for one in told.again:
             took = f", {format_seconds(one.time_s)} of work" if one.time_s else ""
             made = f"{count_text(one.features, 'feature')} of {count_text(one.runs, 'run')}"
-            print(f"  {shown(one.method)}: {made}{took}")
+            print(f"  {printable(one.method)}: {made}{took}")

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import typer
 
 from ...core.amounts import count_text
-from ...core.formatting import shown
+from ...core.formatting import printable
 from ..asking import STORE
-from ..common import console, notice, reading
+from ..common import console, notice, open_store_for_reading
 
 MAX_CELLS = 5_000
 """Cells of an answer that are fitted to the width of the terminal."""
@@ -30,7 +30,7 @@ def sql(
     """
     from ...store.sql_query import run_query
 
-    with reading(store) as opened:
+    with open_store_for_reading(store) as opened:
         found = run_query(opened.engine, query, timeout_s=timeout, most_rows=limit or None)
     if found.more:
         notice(f"these are the first {count_text(limit, 'row')}; `limit` asks for more, 0 for all")
@@ -39,17 +39,17 @@ def sql(
         rows = [dict(zip(names, row, strict=True)) for row in found.rows]
         print(json.dumps(rows, indent=1, default=str))
         return
-    cells = [["" if v is None else shown(str(v)) for v in row] for row in found.rows]
+    cells = [["" if v is None else printable(str(v)) for v in row] for row in found.rows]
     if len(cells) * len(found.columns) > MAX_CELLS:
-        _print_lines([[shown(column) for column in found.columns], *cells])
+        _print_lines([[printable(column) for column in found.columns], *cells])
         return
     from rich.text import Text
 
-    from ...report.terminal.rich_table import Table
+    from ...report.terminal.rich_table import FittingTable
 
-    table = Table(box=None, header_style="bold")
+    table = FittingTable(box=None, header_style="bold")
     for column in found.columns:
-        table.add_column(Text(shown(column)))
+        table.add_column(Text(printable(column)))
     for texts in cells:
         table.add_row(*map(Text, texts))
     console().print(table)

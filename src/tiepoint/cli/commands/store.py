@@ -7,13 +7,13 @@ import json
 
 import typer
 
-from ...core.formatting import shown
+from ...core.formatting import printable
 from ..asking import STORE
 from ..common import notice, progress_bars
 from ..shell.flag_names import as_flags
 
 
-def check(
+def check_store_command(
     store: str = STORE, json_: bool = typer.Option(False, "--json", help="Print one JSON object.")
 ) -> int:
     """Verify a store: every file is read and hashed anew, the database rebuilt from the files of the runs.
@@ -42,11 +42,11 @@ def check_and_report(store: str | None, json_: bool = False) -> int:
         plain = {"runs": found.runs, "files": dict(found.files), "bytes": dict(found.sizes)}
         print(json.dumps({**plain, "problems": problems}, indent=1))
     else:
-        print("\n".join(shown(line) for line in as_flags(str(found)).splitlines()))
+        print("\n".join(printable(line) for line in as_flags(str(found)).splitlines()))
     return 0 if found.ok else 2
 
 
-def migrate(
+def migrate_command(
     store: str = STORE,
     dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would be done."),
     json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
@@ -80,4 +80,4 @@ def migrate(
     if found.again:
         print("features that have to be made again when these are run the next time:")
         for one in found.again:
-            print(f"  {one.run} {shown(one.method)} on {shown(one.task)}: {shown(one.reason)}")
+            print(f"  {one.run} {printable(one.method)} on {printable(one.task)}: {printable(one.reason)}")

@@ -10,7 +10,7 @@ from pathlib import Path
 import typer
 
 from ...core.errors import InputError, UnknownNameError
-from ..common import values, without_effect
+from ..common import split_values, without_effect
 from ..shell.flag_names import as_flags
 
 SUITES = ("hpatches-v1", "hpatches")
@@ -38,7 +38,7 @@ def tasks(
         return
     if lists != "clean":
         without_effect(context, ("seed",), "on the official lists, whose recipe has its own")
-    print(as_flags(write_v2(data, out, lists=lists, names=values(split), given=given, seed=seed)))
+    print(as_flags(write_v2(data, out, lists=lists, names=split_values(split), given=given, seed=seed)))
 
 
 def write_v1(data: Path, out: Path, *, seed: int) -> str:

@@ -17,12 +17,12 @@ _SWITCHES = ("-q", "--quiet", "-v", "--verbose", "--debug")
 
 def _quiet(value: bool) -> None:
     if value:
-        level.choose(-1)
+        level.set_verbosity(-1)
 
 
 def _verbose(value: bool) -> None:
     if value:
-        level.choose(1)
+        level.set_verbosity(1)
 
 
 def _common_options() -> list[Any]:
@@ -71,7 +71,7 @@ def _all(command: Any) -> Iterator[Any]:
         yield from _all(inner)
 
 
-def in_order(command: Any, arguments: Sequence[str]) -> list[str]:
+def reorder_arguments(command: Any, arguments: Sequence[str]) -> list[str]:
     """The arguments with options of every command behind its name; a group alone asks for its help.
 
     ``-q run sift`` and ``-j 2 data cut`` mean ``run -q sift`` and ``data cut -j 2``.

@@ -11,13 +11,13 @@ _state = {"level": 0}
 _since = {"start": 0.0}
 
 
-def begin() -> None:
+def start_command() -> None:
     """A command begins: the usual level, and its time."""
     _state["level"] = 0
     _since["start"] = time.monotonic()
 
 
-def choose(level: int) -> None:
+def set_verbosity(level: int) -> None:
     """Say less (-1) or more (1) from now on."""
     if level * _state["level"] < 0:
         raise InputError("-q and -v contradict each other; leave one of them out")

@@ -20,12 +20,12 @@ EVERY_S = 5.0
 Progress = Callable[[str, int, int], None]
 
 
-class Lines:
+class ProgressLines:
     """Progress as lines: after two seconds, then every five; where `more` is said, also when a stage ends.
 
     >>> told = []
     >>> times = iter([0.0, 1.0, 2.0, 3.0, 7.0])
-    >>> lines = Lines(told.append, now=lambda: next(times))
+    >>> lines = ProgressLines(told.append, now=lambda: next(times))
     >>> for done in (1, 2, 3, 10): lines("sift: descriptors", done, 10)
     >>> told
     ['sift: descriptors: 2 of 10 (20 %)', 'sift: descriptors: 10 of 10 (100 %)']
@@ -53,7 +53,7 @@ def progress_bars(enabled: bool = True) -> Iterator[Progress]:
     if not enabled or level.quiet():
         yield lambda _stage, _done, _total: None
     elif not redraws(sys.stderr):
-        yield Lines(
+        yield ProgressLines(
             lambda text: print(f"tiepoint: {text}", file=sys.stderr, flush=True), more=level.verbose()
         )
     else:

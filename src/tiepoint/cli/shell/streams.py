@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any, TextIO, cast
 
 from ...core.errors import TiepointError
-from ...core.formatting import shown
+from ...core.formatting import printable
 
 _PLAIN = {
     "–": "-", "—": "-", "−": "-", "…": "...", "×": "x", "±": "+-", "·": ".", "→": "->", "≤": "<=", "≥": ">=",
@@ -46,7 +46,7 @@ def clean(text: str) -> str:
     >>> clean("a\tb\x1b[2J\n")
     'a\tb\\x1b[2J\n'
     """
-    return "".join(p if p in "\n\t" else shown(p) for p in _BREAKS.split(text))
+    return "".join(p if p in "\n\t" else printable(p) for p in _BREAKS.split(text))
 
 
 class OutputError(TiepointError):

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from ...core.errors import InputError, UnknownNameError
 from ...core.hashing import seeded_generator
-from ...core.scores import kind_of
+from ...core.scores import scene_kind
 from ...formats.image.reader import write_image
 from ...formats.text.matrices import write_homography
 from ...geometry.covisibility import Size
 from ...geometry.homography import compose, inverse
-from ...geometry.render import render
+from ...geometry.render import render_view
 from .dense import make_dense
 from .photos import linear_photo, to_srgb
 from .stereo import make_stereo
@@ -71,7 +71,7 @@ def make_demo(
         raise InputError(f"demo images need at least 64 x 64 pixels, found {size[0]} x {size[1]}")
     root = Path(out)
     for scene in scenes:
-        if kind_of(scene) == "other":
+        if scene_kind(scene) == "other":
             raise UnknownNameError("demo scene", scene, SCENES)
         _make_scene(root / "sequences" / scene, scene, size, seed)
     return DemoSet(root / "sequences", make_dense(root / "dense", seed=seed), make_stereo(root / "pose"))
@@ -92,7 +92,7 @@ def _make_scene(folder: Path, scene: str, size: Size, seed: int) -> None:
             camera, light, noise = moved_view(base, whole, size, strength, rng), 0.1, 0.06
         else:
             camera, light, noise = shaken_view(base, rng), strength, 0.06 + 0.12 * strength
-        view = render(photo, camera.to_photo(size), size)
+        view = render_view(photo, camera.to_photo(size), size)
         write_image(folder / f"{k}.png", to_srgb(expose(relight(view, light, rng), noise, rng)))
         if k > 1:
             h = compose(inverse(camera.to_photo(size)), base.to_photo(size))

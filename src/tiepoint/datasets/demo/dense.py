@@ -17,7 +17,7 @@ from ...formats.flow.flo import write_flo
 from ...formats.image.reader import write_image
 from ...geometry.covisibility import Size, centre
 from ...geometry.homography import compose, inverse, project
-from ...geometry.render import render
+from ...geometry.render import render_view
 from .photos import linear_photo, to_srgb
 from .views import Camera, expose, front_view, moved_view, relight
 
@@ -122,10 +122,10 @@ def _picture(
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """The object over a background, with its own light and noise, and the mask of the object."""
-    layer = render(blob, to_photo, size)
+    layer = render_view(blob, to_photo, size)
     photo = (backdrop.shape[1], backdrop.shape[0])
     behind: Camera = moved_view(front_view(photo, size, share=0.9), photo, size, 0.2, rng)
-    ground = render(backdrop, behind.to_photo(size), size)
+    ground = render_view(backdrop, behind.to_photo(size), size)
     picture = layer[:, :, :3] + (1 - layer[:, :, 3:]) * ground
     picture = expose(relight(picture, 0.15, rng), 0.06, rng)
     return to_srgb(picture), np.where(layer[:, :, 3] > 0.5, 255, 0).astype(np.uint8)

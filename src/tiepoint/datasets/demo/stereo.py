@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ...formats.image.reader import write_image
 from ...geometry.covisibility import Size, centre
-from ...geometry.render import render
+from ...geometry.render import render_view
 from ..image_pairs.pair import ImagePair
 from ..image_pairs.write import write_pairs
 from .photos import linear_photo, to_srgb
@@ -76,7 +76,7 @@ def make_stereo(out: str | Path) -> Path:
     pairs = [_pair(root, "right", (K0, K1), (photo, photo), np.eye(3))]
     for name, turn in TURNS.items():
         K, R = camera(ZOOM * FOCAL_PX, centre(VIEW)), turn.rotation()
-        view = render(right, K1 @ R.T @ np.linalg.inv(K), VIEW)
+        view = render_view(right, K1 @ R.T @ np.linalg.inv(K), VIEW)
         write_image(root / f"{name}.png", to_srgb(view))
         pairs.append(_pair(root, name, (K0, K), (photo, VIEW), R))
     write_pairs(root / "pairs.json", pairs)

@@ -12,7 +12,7 @@ from urllib.parse import urljoin, urlsplit
 
 from ..._version import __version__
 from ...core.errors import InputError
-from ...core.formatting import shown
+from ...core.formatting import printable
 
 MAX_REDIRECTS = 8
 TIMEOUT_S = 30.0
@@ -33,11 +33,11 @@ def checked_url(url: str) -> str:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError as e:
-        raise AddressError(f"{shown(url)} is not an address ({e})") from e
+        raise AddressError(f"{printable(url)} is not an address ({e})") from e
     if parts.scheme not in ("http", "https"):
-        raise AddressError(f"{shown(url)} is not opened: only http and https are")
+        raise AddressError(f"{printable(url)} is not opened: only http and https are")
     if not host or parts.username is not None or any(c.isspace() or not c.isprintable() for c in url):
-        raise AddressError(f"{shown(url)} is not opened: it needs a host, no user and no blanks")
+        raise AddressError(f"{printable(url)} is not opened: it needs a host, no user and no blanks")
     return url
 
 
@@ -60,12 +60,16 @@ def next_url(url: str, location: str, hosts: Sequence[str]) -> str:
     try:
         target = checked_url(urljoin(url, location))
     except ValueError as e:
-        raise AddressError(f"{shown(url)} redirects to what is not an address ({e})") from e
+        raise AddressError(f"{printable(url)} redirects to what is not an address ({e})") from e
     if urlsplit(url).scheme == "https" and urlsplit(target).scheme != "https":
-        raise AddressError(f"{shown(url)} redirects to http, which is not encrypted; that is not followed")
+        raise AddressError(
+            f"{printable(url)} redirects to http, which is not encrypted; that is not followed"
+        )
     if not is_listed(target, hosts):
         host = urlsplit(target).hostname
-        raise AddressError(f"{shown(url)} redirects to the host {host}, which is not listed for this dataset")
+        raise AddressError(
+            f"{printable(url)} redirects to the host {host}, which is not listed for this dataset"
+        )
     return target
 
 
@@ -102,7 +106,7 @@ def open_url(
         OSError: No answer.
     """
     if not is_listed(checked_url(url), hosts):
-        raise AddressError(f"{shown(url)} is not opened: its host is not listed for this dataset")
+        raise AddressError(f"{printable(url)} is not opened: its host is not listed for this dataset")
     opener = _opener()
     sent = {"User-Agent": f"tiepoint/{__version__}", "Accept-Encoding": "identity", **headers}
     for _ in range(MAX_REDIRECTS):
@@ -112,4 +116,4 @@ def open_url(
         location = answer.headers.get("Location", "")
         answer.close()
         url = next_url(url, location, hosts)
-    raise AddressError(f"{shown(url)} redirects more than {MAX_REDIRECTS} times")
+    raise AddressError(f"{printable(url)} redirects more than {MAX_REDIRECTS} times")

@@ -14,11 +14,11 @@ from .archives import unpack
 from .members import MemberPaths
 from .mirrors import FetchedFile
 from .partial_file import hashes, refusal
-from .sources import Source
+from .sources import DatasetSource
 
 
 def install_local(
-    paths: Sequence[Path], source: Source, new: Path, unpacking: Callable[[int, int], None] | None
+    paths: Sequence[Path], source: DatasetSource, new: Path, unpacking: Callable[[int, int], None] | None
 ) -> list[tuple[str, FetchedFile]]:
     """Unpack archives into `new`, copy folders and single files there; returns what each file was.
 
@@ -46,7 +46,7 @@ def install_local(
     return found
 
 
-def _published(path: Path, size: int, sha256: str, md5: str, source: Source) -> bool:
+def _published(path: Path, size: int, sha256: str, md5: str, source: DatasetSource) -> bool:
     mirrors = [m for f in source.files for m in f.mirrors if path.name in (f.name, m.url.rpartition("/")[2])]
     known = [m for m in mirrors if m.sha256 or m.md5]
     if any((m.sha256 or sha256, m.md5 or md5) == (sha256, md5) for m in known):
@@ -59,7 +59,7 @@ def _published(path: Path, size: int, sha256: str, md5: str, source: Source) -> 
     return False
 
 
-def base_of(new: Path, source: Source) -> Path:
+def base_of(new: Path, source: DatasetSource) -> Path:
     """The folder of the dataset: that of its name, or the one below which there is more than one thing."""
     base = new
     while base.name != source.folder:

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...core.errors import InputError
-from ...core.formatting import shown
+from ...core.formatting import printable
 from ...formats.sniff import HEAD_BYTES, sniff
 from .allowed_hosts import TIMEOUT_S, open_url
-from .partial_file import Part, VersionStamp, refusal
+from .partial_file import PartialFile, VersionStamp, refusal
 from .sources import Mirror
 
 _CHUNK = 1 << 18
@@ -57,7 +57,7 @@ class FetchOptions:
 
 
 def fetch(
-    mirror: Mirror, part: Part, hosts: Sequence[str], *, most: int, manner: FetchOptions
+    mirror: Mirror, part: PartialFile, hosts: Sequence[str], *, most: int, manner: FetchOptions
 ) -> VersionStamp:
     """Fetch a file into its part, which is then whole.
 
@@ -97,7 +97,9 @@ def fetch(
     raise AssertionError
 
 
-def _once(mirror: Mirror, part: Part, hosts: Sequence[str], most: int, manner: FetchOptions) -> VersionStamp:
+def _once(
+    mirror: Mirror, part: PartialFile, hosts: Sequence[str], most: int, manner: FetchOptions
+) -> VersionStamp:
     """One request; returns when the part is whole."""
     have, before = part.length, part.stamp()
     known = before is not None and before.url == mirror.url
@@ -132,7 +134,7 @@ def _once(mirror: Mirror, part: Part, hosts: Sequence[str], most: int, manner: F
 
 
 def _refused(url: str, answer: http.client.HTTPResponse) -> None:
-    reason = f"{url} answered {answer.status} {shown(answer.reason[:80])}".rstrip()
+    reason = f"{url} answered {answer.status} {printable(answer.reason[:80])}".rstrip()
     if answer.status in _AGAIN:
         stated = answer.headers.get("Retry-After", "")
         raise _AgainError(reason, float(stated) if re.fullmatch(r"\d{1,6}", stated) else None)
@@ -161,7 +163,7 @@ def _check_total(url: str, mirror: Mirror, total: int | None, most: int) -> None
 def _receive(
     url: str,
     answer: http.client.HTTPResponse,
-    part: Part,
+    part: PartialFile,
     total: int | None,
     most: int,
     manner: FetchOptions,
@@ -197,7 +199,7 @@ def _receive(
         raise MirrorError(f"{url} gives an empty file")
 
 
-def _named(part: Part, have: int, chunk: bytes) -> str | None:
+def _named(part: PartialFile, have: int, chunk: bytes) -> str | None:
     with part.path.open("rb") as file:
         return sniff(file.read(have) + chunk[:HEAD_BYTES])
 
@@ -205,4 +207,4 @@ def _named(part: Part, have: int, chunk: bytes) -> str | None:
 def _words(error: Exception) -> str:
     reason = getattr(error, "reason", None) or error
     said = getattr(reason, "strerror", None) or str(reason) or type(error).__name__
-    return f"no connection, or it broke: {shown(' '.join(str(said).split())[:200])}"
+    return f"no connection, or it broke: {printable(' '.join(str(said).split())[:200])}"

@@ -16,9 +16,9 @@ from .by_hand import base_of, install_local
 from .fetch import FetchOptions
 from .mirrors import FetchedFile, fetch_file
 from .partial_file import lock_file, refusal
-from .plan import Plan, plan_for
+from .plan import DownloadPlan, plan_for
 from .record import check_unchanged, record_path, write_record
-from .sources import Source, SourceFile, named_source, read_sources
+from .sources import DatasetSource, SourceFile, named_source, read_sources
 
 WORK = ".tiepoint-get"
 """Folder for parts, locks and what is being unpacked, beside the datasets."""
@@ -95,7 +95,7 @@ def get_dataset(
     return got
 
 
-def _there(folder: Path, source: Source) -> InstalledDataset:
+def _there(folder: Path, source: DatasetSource) -> InstalledDataset:
     """The dataset that is there already, if it is that one."""
     report = check_dataset(folder, deep=False)
     if report.release is None or report.release.key != source.release:
@@ -104,7 +104,7 @@ def _there(folder: Path, source: Source) -> InstalledDataset:
 
 
 def _made(
-    plan: Plan,
+    plan: DownloadPlan,
     work: Path,
     by_hand: Sequence[str | Path],
     manner: FetchOptions,
@@ -130,7 +130,11 @@ def _made(
 
 
 def _fetched(
-    plan: Plan, work: Path, new: Path, manner: FetchOptions, unpacking: Callable[[int, int], None] | None
+    plan: DownloadPlan,
+    work: Path,
+    new: Path,
+    manner: FetchOptions,
+    unpacking: Callable[[int, int], None] | None,
 ) -> tuple[list[tuple[str, FetchedFile]], Path]:
     """Fetch and unpack all files; where they are, and the folder of the dataset among what was unpacked."""
     plan.check_room(fetched=sum(p.stat().st_size for p in work.glob("*.part")))
@@ -158,7 +162,7 @@ def _fetched(
     return [(file.name, fetched) for file, fetched in files], base
 
 
-def _recognised(base: Path, new: Path, source: Source) -> tuple[Path, CheckReport]:
+def _recognised(base: Path, new: Path, source: DatasetSource) -> tuple[Path, CheckReport]:
     """The folder and the look at it; where the dataset is not in it, the folders above it are tried."""
     first = None
     for folder in [base, *(p for p in base.parents if p == new or new in p.parents)]:

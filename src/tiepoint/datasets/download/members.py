@@ -7,7 +7,7 @@ import unicodedata
 from pathlib import PurePosixPath
 
 from ...core.errors import InputError
-from ...core.formatting import path_part, shown
+from ...core.formatting import path_part, printable
 
 MAX_PATH_DEPTH = 16
 _LEAVINGS = frozenset({"__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini", "Icon\r"})
@@ -36,7 +36,7 @@ class MemberPaths:
         key = _key(place)
         if key in self._files or key in self._folders:
             other = self._files.get(key) or self._folders[key]
-            raise self._refused(name, f"another member has the place {shown(other)}")
+            raise self._refused(name, f"another member has the place {printable(other)}")
         self._files[key] = place
         for end in range(1, len(parts)):
             self._folder("/".join(parts[:end]), name)
@@ -52,7 +52,7 @@ class MemberPaths:
         key = _key(place)
         if key in self._files or self._folders.setdefault(key, place) != place:
             other = self._files.get(key) or self._folders[key]
-            raise self._refused(name, f"another member has the place {shown(other)}")
+            raise self._refused(name, f"another member has the place {printable(other)}")
 
     def _parts(self, name: str) -> list[str]:
         if name.startswith("/"):
@@ -71,7 +71,7 @@ class MemberPaths:
 
     def _refused(self, name: str, why: str) -> InputError:
         short = name if len(name) <= 120 else name[:117] + "…"
-        return InputError(f"{self.archive}: the member '{shown(short)}' is refused: {why}")
+        return InputError(f"{self.archive}: the member '{printable(short)}' is refused: {why}")
 
 
 def _key(place: str) -> str:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from ...core.errors import InputError, ProblemsError
 from .allowed_hosts import AddressError
 from .fetch import FetchOptions, MirrorError, fetch
-from .partial_file import Part, hashes
+from .partial_file import PartialFile, hashes
 from .sources import Mirror, SourceFile
 
 _SLACK = 64 << 20
@@ -47,7 +47,7 @@ def fetch_file(file: SourceFile, folder: Path, hosts: Sequence[str], manner: Fet
     """
     reasons = []
     for i, mirror in enumerate(file.mirrors):
-        part = Part(folder / f"{file.name}.{i}.part")
+        part = PartialFile(folder / f"{file.name}.{i}.part")
         if not (manner.allow_http or is_guarded(mirror)):
             reasons.append(
                 f"{mirror.url}: is not encrypted and has no published hash, so anybody on the way could "
@@ -65,7 +65,7 @@ def fetch_file(file: SourceFile, folder: Path, hosts: Sequence[str], manner: Fet
     raise ProblemsError(f"no mirror gave {file.name}", [*reasons, by_hand])
 
 
-def verify_file(mirror: Mirror, part: Part) -> FetchedFile:
+def verify_file(mirror: Mirror, part: PartialFile) -> FetchedFile:
     """The whole file, if its size and hashes are the published ones; else the part goes.
 
     Raises:

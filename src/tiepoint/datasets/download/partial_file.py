@@ -50,7 +50,7 @@ class VersionStamp:
         return all(a == b for a, b in pairs if a and b)
 
 
-class Part:
+class PartialFile:
     """``NAME.part`` with ``NAME.part.json`` beside it; both outlive a kill and go when the file is whole."""
 
     def __init__(self, path: Path) -> None:

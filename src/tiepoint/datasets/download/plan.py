@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ...core.amounts import format_bytes
 from ...core.errors import InputError
-from .sources import Mirror, Source
+from .sources import DatasetSource, Mirror
 
 
 def format_size(size: float) -> str:
@@ -22,11 +22,11 @@ def format_size(size: float) -> str:
 
 
 @dataclass(frozen=True)
-class Plan:
+class DownloadPlan:
     """A dataset, where it would go, and how much room is there."""
 
     name: str
-    source: Source
+    source: DatasetSource
     folder: Path
     free: int
 
@@ -63,7 +63,7 @@ class Plan:
         return "\n".join(lines)
 
 
-def format_licence(source: Source) -> str:
+def format_licence(source: DatasetSource) -> str:
     """The licence of a dataset in one line."""
     licence = source.licence
     return f"{licence.name}: {licence.terms} ({licence.page}; verified: {licence.verified})"
@@ -76,7 +76,7 @@ def _mirror(mirror: Mirror) -> str:
     return f"{mirror.url} ({guard}{plain}; verified: {mirror.verified})"
 
 
-def plan_for(name: str, source: Source, to: str | Path) -> Plan:
+def plan_for(name: str, source: DatasetSource, to: str | Path) -> DownloadPlan:
     """The plan to get a dataset into a folder, which need not be there yet."""
     parent = Path(to).expanduser()
     there = parent.absolute()
@@ -86,4 +86,4 @@ def plan_for(name: str, source: Source, to: str | Path) -> Plan:
         free = shutil.disk_usage(there).free
     except OSError as e:
         raise InputError(f"cannot look at {there}: {e.strerror or e}; choose another `to`") from e
-    return Plan(name, source, parent / source.folder, free)
+    return DownloadPlan(name, source, parent / source.folder, free)

@@ -15,7 +15,7 @@ from ...formats.file_io import write_bytes
 from ...formats.json_yaml import read_json
 from ..validation.release import Release
 from .mirrors import FetchedFile
-from .sources import Source
+from .sources import DatasetSource
 
 ENDING = ".source.json"
 _MAX_RECORD_BYTES = 1 << 20
@@ -43,7 +43,11 @@ def read_record(folder: Path) -> dict[str, Any]:
 
 
 def write_record(
-    folder: Path, name: str, source: Source, release: Release | None, files: Sequence[tuple[str, FetchedFile]]
+    folder: Path,
+    name: str,
+    source: DatasetSource,
+    release: Release | None,
+    files: Sequence[tuple[str, FetchedFile]],
 ) -> Path:
     """Write the record of a dataset that was got; returns its place."""
     value = {

@@ -77,7 +77,7 @@ class Licence(_Strict):
     """What to ask for and where, if it may not be downloaded directly."""
 
 
-class Source(_Strict):
+class DatasetSource(_Strict):
     """A dataset: its files and mirrors, hosts that redirects may lead to, licence, citation, expectations."""
 
     title: Text
@@ -97,7 +97,7 @@ class Source(_Strict):
         return _value(lambda n: path_part(n, "the folder"), name)
 
     @model_validator(mode="after")
-    def _fits(self) -> Source:
+    def _fits(self) -> DatasetSource:
         if not self.files and self.licence.ask is None:
             raise ValueError("a source has files, or says whom to ask")
         for file in self.files:
@@ -117,14 +117,14 @@ class Source(_Strict):
         return sum(f.unpacked_bytes or f.size * (3 if f.archive else 1) for f in self.files)
 
 
-class Sources(_Strict):
+class SourceList(_Strict):
     """A whole file of sources."""
 
     format: Literal[1]
-    sources: Annotated[dict[str, Source], Field(min_length=1)]
+    sources: Annotated[dict[str, DatasetSource], Field(min_length=1)]
 
 
-def read_sources(path: str | Path | None = None) -> dict[str, Source]:
+def read_sources(path: str | Path | None = None) -> dict[str, DatasetSource]:
     """Sources by name: of a file, else of the one `TIEPOINT_SOURCES` names, else of the package.
 
     A file is JSON, or YAML where its name ends so. Unknown keys, addresses that are neither http nor https,
@@ -142,7 +142,7 @@ def read_sources(path: str | Path | None = None) -> dict[str, Source]:
     else:
         value = read_json(where, most=_MAX_SOURCES_BYTES)
     try:
-        return Sources.model_validate(value).sources
+        return SourceList.model_validate(value).sources
     except ValidationError as e:
         first = e.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
@@ -150,7 +150,7 @@ def read_sources(path: str | Path | None = None) -> dict[str, Source]:
         raise FormatError(where, f"{place or 'the file'}: {first['msg']}{more}") from e
 
 
-def named_source(sources: dict[str, Source], name: str) -> Source:
+def named_source(sources: dict[str, DatasetSource], name: str) -> DatasetSource:
     """The source of a name; an unknown one is an error with the near ones."""
     if name not in sources:
         raise UnknownNameError("dataset", name, sources)

@@ -68,7 +68,9 @@ def bounded_integers(state: Any, out: Any, pos: int, tops: Any, values: Any) -> 
 
 
 @cached_njit(nogil=True)
-def first_two(state: Any, out: Any, pos: int, sizes: Any, first: Any, second: Any, swaps: Any) -> int:
+def first_two_of_permutation(
+    state: Any, out: Any, pos: int, sizes: Any, first: Any, second: Any, swaps: Any
+) -> int:
     """First two entries of `RandomState.permutation(sizes[r])` for every r; sizes of at least 2.
 
     The shuffle swaps entry i with entry j_i <= i, for i = n - 1 down to 1. All j_i are drawn, without a

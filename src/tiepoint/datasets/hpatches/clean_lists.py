@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.hashing import hash_json, seeded_generator
-from ...formats.hpatches.task_csv import PairTable
-from ...formats.hpatches_v1.pairs import PairList
+from ...formats.hpatches.task_csv import VerificationPairs
+from ...formats.hpatches_v1.pairs import PatchPairs
 from .sampling_2016 import PatchSpace, draw_pairs, scene_numbers
-from .sampling_2017 import OFFICIAL_ROWS, Verification
+from .sampling_2017 import OFFICIAL_ROWS, VerificationDraw
 
 
 def draw_clean(
@@ -23,7 +23,7 @@ def draw_clean(
     images: int = 6,
     seed: int = 0,
     same_scene: Sequence[Sequence[str]] = (),
-) -> Verification:
+) -> VerificationDraw:
     """Pairs without the traps: every row once (in either order), all images, `inter` of different scenes.
 
     A sequence is drawn uniformly, as in the published lists. Each list has `rows` rows, or half of the
@@ -44,18 +44,18 @@ def draw_clean(
         )
         for name, kind in names.items()
     }
-    return Verification(drawn["pos"], drawn["intra"], drawn["inter"])
+    return VerificationDraw(drawn["pos"], drawn["intra"], drawn["inter"])
 
 
-def _pair_table(pairs: PairList, test: tuple[str, ...], images: int) -> PairTable:
+def _pair_table(pairs: PatchPairs, test: tuple[str, ...], images: int) -> VerificationPairs:
     columns = (
         pairs.image_a // images, pairs.image_a % images, pairs.index_a,
         pairs.image_b // images, pairs.image_b % images, pairs.index_b,
     )  # fmt: skip
-    return PairTable(test, *(c.astype(np.int32) for c in columns))
+    return VerificationPairs(test, *(c.astype(np.int32) for c in columns))
 
 
-def list_facts(lists: Verification, same_scene: Sequence[Sequence[str]] = ()) -> dict[str, int]:
+def list_facts(lists: VerificationDraw, same_scene: Sequence[Sequence[str]] = ()) -> dict[str, int]:
     """What can be said against a set of lists.
 
     Repeated rows of each list, distinct positive pairs (in either order), inter rows of one sequence, inter
@@ -79,7 +79,7 @@ def list_facts(lists: Verification, same_scene: Sequence[Sequence[str]] = ()) ->
     return facts
 
 
-def _codes(table: PairTable) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _codes(table: VerificationPairs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     top = int(max(table.index1.max(), table.index2.max())) + 1
     code = [
         (seq.astype(np.int64) * 6 + image) * top + index

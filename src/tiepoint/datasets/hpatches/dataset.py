@@ -16,7 +16,7 @@ from ...core.cores import cores
 from ...core.errors import FormatError, InputError, ProblemsError, UnknownNameError
 from ...core.formatting import path_part
 from ...core.hashing import cached_file_hash, hash_file, hash_files, hash_json
-from ...core.scores import kind_of
+from ...core.scores import scene_kind
 from ...core.units import Item
 from ...formats.hpatches.patch_pack import SUFFIX, PatchPack, open_pack
 from ...formats.hpatches.patch_strip import read_strip
@@ -131,7 +131,7 @@ class HPatchesDataset:
 
     def kind(self, sequence: str) -> str:
         """What changes in a sequence: `i` illumination, `v` viewpoint, or `other`."""
-        return kind_of(sequence)
+        return scene_kind(sequence)
 
     @cached_property
     def counts(self) -> dict[str, int]:

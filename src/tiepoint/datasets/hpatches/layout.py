@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ...core.errors import FormatError
-from ...core.scores import kind_of
+from ...core.scores import scene_kind
 from ...formats.hpatches.patch_strip import StripHeader, read_strip_header
 
 NOISES = {"easy": "e", "hard": "h", "tough": "t"}
@@ -22,7 +22,7 @@ STANDARD_IMAGES = ("ref", *(f"{z}{k}" for z in NOISES.values() for k in range(1,
 
 
 @dataclass
-class Layout:
+class StripLayout:
     """Strips by sequence and image, and what is wrong with them."""
 
     side: int | None = None
@@ -45,19 +45,19 @@ def image_order(name: str) -> tuple[int, int, str]:
     return (9, 0, name)
 
 
-def scan_folder(root: Path) -> Layout:
+def scan_folder(root: Path) -> StripLayout:
     """Read the headers of all strips below a folder and list everything that does not fit.
 
     A sequence is a folder with PNG files. All images of a sequence must have the same number of patches,
     all strips the same width, and every sequence the images that others have.
     """
-    layout = Layout()
+    layout = StripLayout()
     if not root.is_dir():
         layout.problems.append("the folder does not exist")
         return layout
     folders = sorted(p for p in root.iterdir() if p.is_dir() and not p.name.startswith("."))
     found = {p.name: sorted(_pngs(p), key=lambda f: image_order(f.stem)) for p in folders}
-    named = {name for name in found if kind_of(name) != "other"}
+    named = {name for name in found if scene_kind(name) != "other"}
     sequences = {name: files for name, files in found.items() if files}
     misplaced = _misplaced(root, folders, sequences)
     if misplaced:
@@ -118,7 +118,7 @@ def _misplaced(root: Path, folders: list[Path], sequences: dict[str, list[Path]]
     )
 
 
-def _compare(layout: Layout, present: dict[str, set[str]]) -> None:
+def _compare(layout: StripLayout, present: dict[str, set[str]]) -> None:
     """Problems between strips: widths, counts, missing images."""
     widths = Counter(h.side for strips in layout.strips.values() for h in strips.values())
     if not widths:

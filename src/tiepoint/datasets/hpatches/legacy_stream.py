@@ -46,5 +46,7 @@ class LegacyStream:
             raise InputError("a sequence has only one patch; two different ones cannot be drawn from it")
         first, second = np.empty(len(sizes), np.int64), np.empty(len(sizes), np.int64)
         swaps = np.empty(int(sizes.max(initial=2)), np.uint32)
-        self._pos = kernel.first_two(self._state, self._words, self._pos, sizes, first, second, swaps)
+        self._pos = kernel.first_two_of_permutation(
+            self._state, self._words, self._pos, sizes, first, second, swaps
+        )
         return first, second

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import InputError
-from ...formats.hpatches_v1.pairs import PairList
+from ...formats.hpatches_v1.pairs import PatchPairs
 from ...formats.hpatches_v1.patch_ids import PatchList
 
 
@@ -65,7 +65,7 @@ def scene_numbers(sequences: Sequence[str], same_scene: Sequence[Sequence[str]])
 
 def draw_pairs(
     space: PatchSpace, kind: str, size: int, images: Sequence[str], rng: np.random.Generator
-) -> PairList:
+) -> PatchPairs:
     """Draw `size` distinct pairs.
 
     A sequence uniformly, a patch of it uniformly, two different images uniformly; the second patch is the
@@ -90,7 +90,7 @@ def draw_pairs(
     kept = kept[:size]
     table = tuple(f"{s}.{m}" for s in space.sequences for m in images)
     image = [(kept[:, c] * space.n_images + kept[:, c + 2]).astype(np.int32) for c in (0, 3)]
-    return PairList(table, image[0], kept[:, 1], image[1], kept[:, 4])
+    return PatchPairs(table, image[0], kept[:, 1], image[1], kept[:, 4])
 
 
 def _draw(space: PatchSpace, kind: str, size: int, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formats.hpatches.task_csv import PairTable, RefPatches
+from ...formats.hpatches.task_csv import RefPatches, VerificationPairs
 from .legacy_stream import LegacyStream
 
 OFFICIAL_SEED = 42
@@ -19,12 +19,12 @@ OFFICIAL_IMAGES = 5
 
 
 @dataclass(frozen=True)
-class Verification:
+class VerificationDraw:
     """Positive pairs, negatives within and between sequences; row r of all three shares its first patch."""
 
-    pos: PairTable
-    intra: PairTable
-    inter: PairTable
+    pos: VerificationPairs
+    intra: VerificationPairs
+    inter: VerificationPairs
 
 
 def draw_verification(
@@ -34,7 +34,7 @@ def draw_verification(
     rows: int = OFFICIAL_ROWS,
     images: int = OFFICIAL_IMAGES,
     seed: int = OFFICIAL_SEED,
-) -> Verification:
+) -> VerificationDraw:
     """Draw the pairs by the published recipe, from NumPy's legacy stream.
 
     In this order, each for all rows: a sequence s of the test list; the first two entries (i, i') of a random
@@ -53,10 +53,10 @@ def draw_verification(
     i3 = stream.integers(n[other])
     s, a, b, x, y, z, o = (v.astype(np.int32) for v in (seq, t1, t2, i1, i2, i3, other))
     names = tuple(test)
-    return Verification(
-        PairTable(names, s, a, x, s, b, x),
-        PairTable(names, s, a, x, s, b, y),
-        PairTable(names, s, a, x, o, b, z),
+    return VerificationDraw(
+        VerificationPairs(names, s, a, x, s, b, x),
+        VerificationPairs(names, s, a, x, s, b, y),
+        VerificationPairs(names, s, a, x, o, b, z),
     )
 
 

@@ -109,7 +109,7 @@ def scene_groups(data: HPatchesDataset, split: Split) -> list[tuple[str, ...]]:
     return [tuple(group) for group in groups.values() if len(group) > 1]
 
 
-def left_out(data: HPatchesDataset) -> list[str]:
+def excluded_note(data: HPatchesDataset) -> list[str]:
     """A note about sequences that a dataset of lengths names without an exact number of patches."""
     if not data.open_lengths:
         return []

@@ -22,7 +22,7 @@ from ...formats.file_io import read_lines
 from ...formats.hpatches_v1 import definitions as benchmarks
 from ...formats.hpatches_v1.classification import write_classification_labels
 from ...formats.hpatches_v1.matching import matching_truth, write_matching_labels
-from ...formats.hpatches_v1.pairs import write_pairs
+from ...formats.hpatches_v1.pairs import write_patch_pairs
 from ...formats.hpatches_v1.retrieval import retrieval_truth, write_retrieval_labels
 from .dataset import HPatchesDataset
 from .layout import NOISES
@@ -149,7 +149,7 @@ class _Drawn:
         for noise in self.noises:
             table = tuple(f"{s}.{m}" for s in self.sequences for m in images[noise][: space.n_images])
             pairs = lists["pos"]
-            write_pairs(
+            write_patch_pairs(
                 folder / f"{self.name}_{noise}_pos.pairs",
                 type(pairs)(table, pairs.image_a, pairs.index_a, pairs.image_b, pairs.index_b),
             )
@@ -163,7 +163,7 @@ class _Drawn:
                 continue
             file = f"{self.name}_{kind}_neg"
             pairs = draw_pairs(space, kind, n_neg, images[self.noises[0]], self._rng(file))
-            write_pairs(folder / f"{file}.pairs", pairs)
+            write_patch_pairs(folder / f"{file}.pairs", pairs)
             self.report.rows[f"classification/{file}.pairs"] = n_neg
             for noise in self.noises:
                 path = folder / f"{self.name}_{kind}_{noise}.benchmark"

@@ -28,11 +28,19 @@ from .release_2017 import git_blob_sha1, official_sha1, official_splits
 from .sampling_2017 import (
     OFFICIAL_IMAGES,
     OFFICIAL_ROWS,
-    Verification,
+    VerificationDraw,
     draw_retrieval_lists,
     draw_verification,
 )
-from .splits import WHOLE, known_splits, left_out, named_split, scene_groups, shares_release, split_problems
+from .splits import (
+    WHOLE,
+    excluded_note,
+    known_splits,
+    named_split,
+    scene_groups,
+    shares_release,
+    split_problems,
+)
 from .task_files_2016 import high_contrast_indices
 
 LISTS = ("official", "clean")
@@ -141,7 +149,7 @@ def _splits(
     if problems:
         raise ProblemsError("these splits cannot be made for the dataset", problems)
     if WHOLE in found:
-        report.notes += left_out(data)
+        report.notes += excluded_note(data)
     return found
 
 
@@ -218,7 +226,7 @@ def _write_verification(
 
 
 def _write_lists(
-    drawn: Verification, split: Split, root: Path, lists: str, is_published: bool, report: V2Report
+    drawn: VerificationDraw, split: Split, root: Path, lists: str, is_published: bool, report: V2Report
 ) -> None:
     differ = []
     for kind, start in VERIFICATION_FILES.items():
@@ -238,7 +246,7 @@ def _write_lists(
         )
 
 
-def _why(drawn: Verification) -> str:
+def _why(drawn: VerificationDraw) -> str:
     return (
         "the row count was changed"
         if len(drawn.pos) != OFFICIAL_ROWS

@@ -16,7 +16,7 @@ from ...formats.file_io import read_lines
 from .builder import PairDraft
 from .cameras import camera_matrix, rotation
 from .pair import Matrix, Size
-from .posed import PAIRS, View, pair_views, posed_matrix, read_pair_list
+from .posed import PAIRS, PosedImage, pair_views, posed_matrix, read_pair_list
 from .problems import PairProblems
 from .text_lists import floats
 
@@ -92,7 +92,7 @@ def _cameras(path: Path, findings: PairProblems) -> dict[str, tuple[Matrix | Non
 
 def _views(
     path: Path, cameras: Mapping[str, tuple[Matrix | None, Size | None]], findings: PairProblems
-) -> Iterator[View]:
+) -> Iterator[PosedImage]:
     """Images: a line with number, quaternion, t, camera, name; then a line of x, y, point (may be empty)."""
     lines = [(n, line) for n, line in enumerate(read_lines(path), start=1) if not line.startswith("#")]
     while lines and not lines[0][1]:
@@ -118,10 +118,10 @@ def _views(
         K, size = cameras[fields[8]]
         points = frozenset(int(word) for word in tail.split()[2::3] if _POINT.fullmatch(word))
         pose = None if R is None else posed_matrix(R.ravel().tolist(), values[4:7])
-        yield View(name, K, size, pose, points - {-1})
+        yield PosedImage(name, K, size, pose, points - {-1})
 
 
-def _shared(views: Mapping[str, View]) -> dict[tuple[str, str], dict[str, float]]:
+def _shared(views: Mapping[str, PosedImage]) -> dict[tuple[str, str], dict[str, float]]:
     """Pairs of names in order, with the number and share of their common points."""
     seen: dict[int, list[str]] = {}
     for name in sorted(views):

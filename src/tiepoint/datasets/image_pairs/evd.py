@@ -24,7 +24,7 @@ def plane_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
     names |= {p.stem for side in "12" for p in (base / side).iterdir() if p.suffix.lower() in SUFFIXES}
     drafts = []
     for name in sorted(names):
-        images = [_image(base / side, name) for side in "12"]
+        images = [_evd_image(base / side, name) for side in "12"]
         lost = [f"{side}/{name}" for side, path in zip("12", images, strict=True) if path is None]
         try:
             H = read_homography(base / "h" / f"{name}.txt")
@@ -41,5 +41,5 @@ def plane_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
     return drafts
 
 
-def _image(folder: Path, name: str) -> Path | None:
+def _evd_image(folder: Path, name: str) -> Path | None:
     return next((p.absolute() for s in SUFFIXES if (p := folder / f"{name}{s}").is_file()), None)

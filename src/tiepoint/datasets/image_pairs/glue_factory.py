@@ -15,7 +15,7 @@ from .problems import PairProblems
 from .scenes import dataset_of, known_sizes
 from .text_lists import floats, rows
 
-FIELDS = {32: "names, K0, K1, R, t", 36: "names, K0, K1, T_0to1", 11: "names, H"}
+PLAIN_FIELDS = {32: "names, K0, K1, R, t", 36: "names, K0, K1, T_0to1", 11: "names, H"}
 
 
 def plain_drafts(lines: Sequence[str], findings: PairProblems) -> list[PairDraft]:
@@ -25,7 +25,7 @@ def plain_drafts(lines: Sequence[str], findings: PairProblems) -> list[PairDraft
     has integer centres.
     """
     drafts = []
-    for where, fields, values in rows(lines, FIELDS, findings):
+    for where, fields, values in rows(lines, PLAIN_FIELDS, findings):
         names = (fields[0], fields[1])
         if len(values) == 9:
             drafts.append(PairDraft(where, names, truth={"H": np.reshape(values, (3, 3))}))

@@ -23,7 +23,7 @@ PAIRS = "pairs.txt"
 
 
 @dataclass
-class View:
+class PosedImage:
     """An image with its camera and its pose, world to camera."""
 
     name: str
@@ -42,7 +42,7 @@ def view_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
     file = root if root.name == "views.txt" else root / "views.txt"
     if not file.is_file():
         return None
-    views: dict[str, View] = {}
+    views: dict[str, PosedImage] = {}
     for number, line in enumerate(read_lines(file), start=1):
         fields, where = line.split(), f"{file.name}, line {number}"
         if not fields or line.startswith("#"):
@@ -61,7 +61,7 @@ def view_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
         K = camera_matrix(fields[13], values[14:], where, findings)
         size = findings.integer_size(values[12:14], where)
         pose = findings.pose(posed_matrix(values[:9], values[9:12]), where, moved=False)
-        views[fields[0]] = View(fields[0], K, size, pose)
+        views[fields[0]] = PosedImage(fields[0], K, size, pose)
     listed = file.with_name(PAIRS)
     if not listed.is_file():
         raise FormatError(listed, f"is not there; it names the pairs of {file.name}, two names a line")
@@ -96,7 +96,7 @@ def read_pair_list(file: Path, findings: PairProblems) -> list[tuple[str, str, s
 
 def pair_views(
     pairs: Sequence[tuple[str, str, str]],
-    views: Mapping[str, View],
+    views: Mapping[str, PosedImage],
     findings: PairProblems,
     *,
     scene: str,

@@ -58,7 +58,7 @@ def read_pairs(path: str | Path, *, needs: str = "pose", images: str | Path | No
     return build(drafts, findings, needs=needs, what=f"{root}: {layout.name}")
 
 
-def detect_layout(root: Path, findings: PairProblems) -> tuple[Layout | None, list[PairDraft]]:
+def detect_layout(root: Path, findings: PairProblems) -> tuple[PairLayout | None, list[PairDraft]]:
     """The first layout that a path has, and what it says about each pair; None where no layout fits."""
     for layout in LAYOUTS:
         drafts = layout.read(root, findings)
@@ -67,7 +67,7 @@ def detect_layout(root: Path, findings: PairProblems) -> tuple[Layout | None, li
     return None, []
 
 
-class Layout(NamedTuple):
+class PairLayout(NamedTuple):
     """A layout: what it is called, how it is recognised by people, and its reader."""
 
     name: str
@@ -97,13 +97,13 @@ def _listed(root: Path, findings: PairProblems) -> list[PairDraft] | None:
 def _text(root: Path, findings: PairProblems) -> list[PairDraft] | None:
     file = _file(root, ".txt", "pairs_with_gt.txt")
     lines = [] if file is None else read_lines(file)
-    return turned_drafts(lines, findings) if _fields(lines) in text_lists.FIELDS else None
+    return turned_drafts(lines, findings) if _fields(lines) in text_lists.TURNED_FIELDS else None
 
 
 def _plain(root: Path, findings: PairProblems) -> list[PairDraft] | None:
     file = _file(root, ".txt", "pairs_with_gt.txt", "pairs_calibrated.txt", "pairs.txt")
     lines = [] if file is None else read_lines(file)
-    return plain_drafts(lines, findings) if _fields(lines) in glue_factory.FIELDS else None
+    return plain_drafts(lines, findings) if _fields(lines) in glue_factory.PLAIN_FIELDS else None
 
 
 def _csv(root: Path, findings: PairProblems) -> list[PairDraft] | None:
@@ -120,24 +120,26 @@ def _of_folder(reader: Reader) -> Reader:
 
 
 LAYOUTS = (
-    Layout("pairs as JSON", "a JSON list of pairs with image0 and image1 (pairs.json)", _json),
-    Layout("pairs as text", "text with 38 fields a line (pairs_with_gt.txt)", _text),
-    Layout("pairs as text without turns", "text with 32, 36 or 11 fields a line (K, R, t or T; H)", _plain),
-    Layout("index of ScanNet pairs", "test.npz with intrinsics.npz", scannet_drafts),
-    Layout("index of MegaDepth pairs", "pickled .npz with pair_infos", megadepth_drafts),
-    Layout("images with poses", "views.txt with pairs.txt", view_drafts),
-    Layout("COLMAP model", "a COLMAP text model (cameras.txt, images.txt)", _of_folder(model_drafts)),
-    Layout("SPair-71k", "SPair-71k (PairAnnotation/test/*.json)", _of_folder(spair_drafts)),
-    Layout("keypoint pairs as JSON", "a JSON list of pairs with source_points", _listed),
-    Layout(
+    PairLayout("pairs as JSON", "a JSON list of pairs with image0 and image1 (pairs.json)", _json),
+    PairLayout("pairs as text", "text with 38 fields a line (pairs_with_gt.txt)", _text),
+    PairLayout(
+        "pairs as text without turns", "text with 32, 36 or 11 fields a line (K, R, t or T; H)", _plain
+    ),
+    PairLayout("index of ScanNet pairs", "test.npz with intrinsics.npz", scannet_drafts),
+    PairLayout("index of MegaDepth pairs", "pickled .npz with pair_infos", megadepth_drafts),
+    PairLayout("images with poses", "views.txt with pairs.txt", view_drafts),
+    PairLayout("COLMAP model", "a COLMAP text model (cameras.txt, images.txt)", _of_folder(model_drafts)),
+    PairLayout("SPair-71k", "SPair-71k (PairAnnotation/test/*.json)", _of_folder(spair_drafts)),
+    PairLayout("keypoint pairs as JSON", "a JSON list of pairs with source_points", _listed),
+    PairLayout(
         "clicked correspondences",
         "WxBS (CATEGORY/PAIR/corrs.txt with 01.*, 02.*)",
         _of_folder(clicked_drafts),
     ),
-    Layout("planes with homographies", "EVD (folders 1, 2, h)", _of_folder(plane_drafts)),
-    Layout("zero-shot pairs", "files of one line with 38 fields each (ZEB)", _of_folder(one_line_drafts)),
-    Layout("PF pairs", "PF-PASCAL or PF-WILLOW as CSV (test_pairs.csv)", _csv),
-    Layout("PF-WILLOW", "PF-WILLOW (CLASS/*.mat beside images)", _of_folder(willow_drafts)),
+    PairLayout("planes with homographies", "EVD (folders 1, 2, h)", _of_folder(plane_drafts)),
+    PairLayout("zero-shot pairs", "files of one line with 38 fields each (ZEB)", _of_folder(one_line_drafts)),
+    PairLayout("PF pairs", "PF-PASCAL or PF-WILLOW as CSV (test_pairs.csv)", _csv),
+    PairLayout("PF-WILLOW", "PF-WILLOW (CLASS/*.mat beside images)", _of_folder(willow_drafts)),
 )
 
 

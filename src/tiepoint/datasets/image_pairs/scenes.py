@@ -67,10 +67,10 @@ def scenes_of(pairs: Sequence[tuple[Names, str | None]]) -> list[str]:
         elif found := _SCANNET.search(name) or _MEGADEPTH.search(name):
             scenes.append(found[1])
         else:
-            scenes.append(first.setdefault(root(name), _stem(name)))
+            scenes.append(first.setdefault(root(name), _image_stem(name)))
     return scenes
 
 
-def _stem(name: str) -> str:
+def _image_stem(name: str) -> str:
     head, dot, tail = name.rpartition(".")
     return head if dot and head and "/" not in tail else name

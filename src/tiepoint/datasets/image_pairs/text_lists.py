@@ -10,7 +10,7 @@ from .builder import PairDraft
 from .problems import PairProblems
 from .scenes import dataset_of, known_sizes
 
-FIELDS = {38: "names, turns, K0, K1, T_0to1", 4: "names and turns", 2: "names"}
+TURNED_FIELDS = {38: "names, turns, K0, K1, T_0to1", 4: "names and turns", 2: "names"}
 
 
 def turned_drafts(lines: Sequence[str], findings: PairProblems) -> list[PairDraft]:
@@ -20,7 +20,7 @@ def turned_drafts(lines: Sequence[str], findings: PairProblems) -> list[PairDraf
     reads these files turns each image by `np.rot90` and takes K and T along.
     """
     drafts = []
-    for where, fields, values in rows(lines, FIELDS, findings):
+    for where, fields, values in rows(lines, TURNED_FIELDS, findings):
         turns = tuple(int(v) if v in (0, 1, 2, 3) else -1 for v in values[:2]) or (0, 0)
         if -1 in turns:
             findings.problems.append(f"{where}: fields 3 and 4 are 0 to 3 quarter turns, found {fields[2:4]}")

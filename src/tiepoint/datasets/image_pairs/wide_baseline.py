@@ -38,7 +38,7 @@ def clicked_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None
     for folder in folders:
         category = folder.parent.name if folder.parent != root else ""
         name = f"{category}/{folder.name}" if category else folder.name
-        images = [_image(folder, number) for number in ("01", "02")]
+        images = [_wxbs_image(folder, number) for number in ("01", "02")]
         lost = [number for number, path in zip(("01", "02"), images, strict=True) if path is None]
         if lost:
             missing.append(f"{name} ({' and '.join(lost)})")
@@ -61,7 +61,7 @@ def clicked_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None
     return drafts
 
 
-def _image(folder: Path, number: str) -> Path | None:
+def _wxbs_image(folder: Path, number: str) -> Path | None:
     return next((p.absolute() for s in _ENDINGS if (p := folder / f"{number}{s}").is_file()), None)
 
 

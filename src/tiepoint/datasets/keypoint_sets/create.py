@@ -16,7 +16,7 @@ from ...geometry.covisibility import centre, in_view
 from ...geometry.homography import local_affine, project
 from ...methods.keypoints.adapter import as_keypoints, check_keypoints
 from ...methods.keypoints.detectors import strongest_first
-from ...methods.keypoints.factory import DETECTORS, Plan, check_roles, plan_part
+from ...methods.keypoints.factory import DETECTORS, FactoryPlan, check_roles, plan_part
 from ...methods.user_code import user_failure
 from ..image_sequences import ImageSequences
 from .filters import filter_by_size, intersect, subset, thin_by_distance
@@ -75,9 +75,9 @@ def make_keypoint_set(
             raise InputError(f"set `{key}` for the whole set, not as a parameter of the detector")
     if plan.factory.__name__ == "Random":
         uncapped["max_features"] = max_features
-    thing = Plan(plan.text, plan.factory, plan.argument, {**plan.params, **uncapped}, plan.parts).build(
-        device
-    )
+    thing = FactoryPlan(
+        plan.text, plan.factory, plan.argument, {**plan.params, **uncapped}, plan.parts
+    ).build(device)
     check_roles(thing, detector, "detect")
     images: dict[str, Keypoints] = {}
     pairs: dict[str, Any] = {}
@@ -152,7 +152,7 @@ def _moved(keypoints: Keypoints, xy: Any, affine: Any) -> Keypoints:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class KeypointRecipe:
     """Two detectors, their cap, how many of the largest keypoints stay, and the tolerance of partners."""
 
     first: str
@@ -163,8 +163,8 @@ class Recipe:
 
 
 RECIPES = {
-    "sift_surf_intersection": Recipe("sift", "surf", largest_per_image=PER_IMAGE, tolerance_px=6.0),
-    "sift_surf_8k": Recipe("sift", "surf"),
+    "sift_surf_intersection": KeypointRecipe("sift", "surf", largest_per_image=PER_IMAGE, tolerance_px=6.0),
+    "sift_surf_8k": KeypointRecipe("sift", "surf"),
 }
 
 

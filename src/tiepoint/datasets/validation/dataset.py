@@ -15,7 +15,7 @@ import numpy as np
 
 from ...core.amounts import count_text
 from ...core.errors import FormatError, InputError, ProblemsError
-from ...core.formatting import shown
+from ...core.formatting import printable
 from ...core.hashing import hash_array, hash_bytes
 from ...core.regular_files import regular_file_size
 from ...formats.flow.reader import SUFFIXES
@@ -34,7 +34,7 @@ from .image_pairs import check_pairs, span
 from .pair_sets import pairs_release
 from .release import MAX_MISSING_LISTED, Release, content_note
 from .releases import patches_release, sequences_release, tss_release
-from .usable_tasks import Protocols, Use, flow_uses, pair_uses, patch_uses, sequence_uses
+from .usable_tasks import Protocols, UsableTask, flow_uses, pair_uses, patch_uses, sequence_uses
 
 _NAMED = 12
 """Names of what is in a folder that are told."""
@@ -52,7 +52,7 @@ class CheckReport:
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = field(default=())
     release: Release | None = None
-    uses: tuple[Use, ...] = ()
+    uses: tuple[UsableTask, ...] = ()
     hints: tuple[str, ...] = ()
 
     @property
@@ -65,7 +65,7 @@ class CheckReport:
         return self.told()
 
     def told(self, *, shown: int = MAX_MISSING_LISTED, protocols: Protocols = lambda _task: ()) -> str:
-        """The same with at most `shown` names of what is missing, and with the protocols of the tasks."""
+        """The same with at most `printable` names of what is missing, and with the protocols of the tasks."""
         lines = [self.what, *(f"  {fact}" for fact in self.facts)]
         if self.release is not None:
             lines += [f"  {line}" for line in self.release.lines(shown=shown)]
@@ -134,7 +134,7 @@ def _unknown(root: Path) -> CheckReport:
     known += ["flow.* beside image1 and image2", *known_layouts()]
     if root.is_dir():
         try:
-            names = sorted(shown(p.name) + "/" * p.is_dir() for p in root.iterdir())
+            names = sorted(printable(p.name) + "/" * p.is_dir() for p in root.iterdir())
         except OSError as e:
             return CheckReport(f"{root}", problems=(f"the folder cannot be read: {e.strerror or e}",))
         some = [*names[:_NAMED], *([f"and {len(names) - _NAMED} more"] if len(names) > _NAMED else [])]
@@ -171,9 +171,9 @@ def _several(root: Path) -> CheckReport | None:
         if report.release is not None:
             what = report.release.lines()[0].removeprefix("release: ")
         wrong = f"; {count_text(len(report.problems), 'problem')}" if report.problems else ""
-        facts += _wrapped(f"{shown(folder.relative_to(root).as_posix())}: {what}{wrong}", width=78)
+        facts += _wrapped(f"{printable(folder.relative_to(root).as_posix())}: {what}{wrong}", width=78)
     parts = {folder.relative_to(root).parts[0] for folder in inside}
-    rest = [shown(p.name) for p in _folders(root) if p.name not in parts]
+    rest = [printable(p.name) for p in _folders(root) if p.name not in parts]
     return CheckReport(
         f"{root}: {count_text(len(inside), 'dataset')} in its folders",
         tuple(facts),

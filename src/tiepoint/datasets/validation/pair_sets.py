@@ -14,7 +14,7 @@ from ..image_pairs.pair import ImagePair
 from .release import Release, by_names, releases
 
 _SCENE = re.compile(r"scene(\d{4}_\d{2})")
-_DIGITS = 6
+_DIGEST_DIGITS = 6
 
 
 def pairs_release(pairs: Sequence[ImagePair]) -> Release | None:
@@ -43,7 +43,7 @@ def scannet_image(name: str) -> str:
 def _by_digests(key: str, named: Callable[[str], str]) -> Callable[[Sequence[ImagePair]], Release | None]:
     def release(pairs: Sequence[ImagePair]) -> Release | None:
         text = releases()[key]["digests"]
-        known = {text[i : i + _DIGITS] for i in range(0, len(text), _DIGITS)}
+        known = {text[i : i + _DIGEST_DIGITS] for i in range(0, len(text), _DIGEST_DIGITS)}
         found = [digest(*(named(str(image)) for image in (p.image0, p.image1))) for p in pairs]
         have = len(set(found) & known)
         if not have:
@@ -63,7 +63,7 @@ def digest(a: str, b: str) -> str:
     >>> digest("0707_00/15", "0707_00/585")
     '08b0db'
     """
-    return hashlib.sha256(f"{a} {b}".encode()).hexdigest()[:_DIGITS]
+    return hashlib.sha256(f"{a} {b}".encode()).hexdigest()[:_DIGEST_DIGITS]
 
 
 def _wxbs(pairs: Sequence[ImagePair]) -> Release:

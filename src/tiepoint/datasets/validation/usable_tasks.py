@@ -20,7 +20,7 @@ Protocols = Callable[[str], Sequence[str]]
 """Protocols of a task."""
 
 
-class Use(NamedTuple):
+class UsableTask(NamedTuple):
     """Tasks that can run, the command, and what to know before it."""
 
     tasks: tuple[str, ...]
@@ -30,7 +30,7 @@ class Use(NamedTuple):
     def lines(self, protocols: Protocols = lambda _task: ()) -> list[str]:
         """The tasks with their protocols, what to know, and the command, a line each.
 
-        >>> Use(("tss",), "tiepoint run dis --task tss --data D").lines(lambda _: ["exact", "kit"])
+        >>> UsableTask(("tss",), "tiepoint run dis --task tss --data D").lines(lambda _: ["exact", "kit"])
         ['tss (exact, kit)', '  tiepoint run dis --task tss --data D']
         """
         named = [f"{task} ({', '.join(p)})" if (p := protocols(task)) else task for task in self.tasks]
@@ -42,7 +42,7 @@ def _run(method: str, tasks: Sequence[str], root: Path, more: str = "") -> str:
     return f"tiepoint run {method} --task {tasks[0]} --data {shlex.quote(str(root))}{more}"
 
 
-def patch_uses(root: Path, data: HPatchesDataset) -> list[Use]:
+def patch_uses(root: Path, data: HPatchesDataset) -> list[UsableTask]:
     """Tasks of a dataset of patches, by the images its sequences have and the splits that are whole."""
     method = "sift" if data.has_patches else "files:DESCRIPTORS"
     everywhere = set.intersection(*(set(data.images(s)) for s in data.sequences))
@@ -56,15 +56,15 @@ def patch_uses(root: Path, data: HPatchesDataset) -> list[Use]:
         tasks = ("hpatches/matching", "hpatches/verification", "hpatches/retrieval")
         note = f"splits {', '.join(whole)}" if whole else "no published split is whole"
         chosen = "a" if "a" in whole else (whole or [WHOLE])[0]
-        found.append(Use(tasks, _run(method, tasks, root, f" --split {chosen}"), note))
+        found.append(UsableTask(tasks, _run(method, tasks, root, f" --split {chosen}"), note))
     if {"easy", "hard"} <= set(levels):
         old = ("hpatches-v1/matching", "hpatches-v1/classification", "hpatches-v1/retrieval")
         note = "after: tiepoint data tasks --suite hpatches-v1 --data … --out TASKS"
-        found.append(Use(old, _run(method, old, root, " --tasks TASKS"), note))
+        found.append(UsableTask(old, _run(method, old, root, " --tasks TASKS"), note))
     return found
 
 
-def sequence_uses(root: Path) -> list[Use]:
+def sequence_uses(root: Path) -> list[UsableTask]:
     """Tasks of image sequences with homographies."""
     keypoints = tuple(
         f"keypoints/{name}"
@@ -72,24 +72,28 @@ def sequence_uses(root: Path) -> list[Use]:
     )
     where = shlex.quote(str(root))
     return [
-        Use(keypoints, _run("sift", keypoints, root)),
-        Use(("dense/flow",), _run("dis", ["dense/flow"], root)),
-        Use(("patches of one's own",), f"tiepoint data cut --data {where} --out PATCHES"),
+        UsableTask(keypoints, _run("sift", keypoints, root)),
+        UsableTask(("dense/flow",), _run("dis", ["dense/flow"], root)),
+        UsableTask(("patches of one's own",), f"tiepoint data cut --data {where} --out PATCHES"),
     ]
 
 
-def flow_uses(root: Path, *, images: bool = True) -> list[Use]:
+def flow_uses(root: Path, *, images: bool = True) -> list[UsableTask]:
     """Tasks of pairs with dense flow; without images results of methods can be scored."""
     if not images:
         note = "images are not there: flows come from files"
-        return [Use(("tss",), f"tiepoint score tss --results RESULTS --data {shlex.quote(str(root))}", note)]
+        return [
+            UsableTask(
+                ("tss",), f"tiepoint score tss --results RESULTS --data {shlex.quote(str(root))}", note
+            )
+        ]
     return [
-        Use(("tss",), _run("dis", ["tss"], root)),
-        Use(("dense/flow",), _run("dis", ["dense/flow"], root)),
+        UsableTask(("tss",), _run("dis", ["tss"], root)),
+        UsableTask(("dense/flow",), _run("dis", ["dense/flow"], root)),
     ]
 
 
-def pair_uses(root: Path, pairs: Sequence[ImagePair]) -> list[Use]:
+def pair_uses(root: Path, pairs: Sequence[ImagePair]) -> list[UsableTask]:
     """Tasks of pairs of images, by the truth that all of them have."""
     if not pairs:
         return []
@@ -98,14 +102,14 @@ def pair_uses(root: Path, pairs: Sequence[ImagePair]) -> list[Use]:
     note = "" if there else "images are not there: matches come from files"
     found = []
     if all(p.T_0to1 is not None and p.K0 is not None and p.K1 is not None for p in pairs):
-        found.append(Use(("pose/relative",), _run(matcher, ["pose/relative"], root), note))
+        found.append(UsableTask(("pose/relative",), _run(matcher, ["pose/relative"], root), note))
     for key, method, tasks in (
         ("corrs", matcher, ("wxbs/fundamental", "wxbs/points")),
         ("H", matcher, ("evd/homography",)),
         ("points0", dense, ("semantic/pck",)),
     ):
         if all(key in pair.truth for pair in pairs):
-            found.append(Use(tasks, _run(method, tasks, root), note))
+            found.append(UsableTask(tasks, _run(method, tasks, root), note))
     if there and pairs[0].dataset == "pf-willow" and any(root.glob("*/*.mat")):
-        found.append(Use(("dense/pck",), _run(dense, ["dense/pck"], root, " -o scale=keypoints")))
+        found.append(UsableTask(("dense/pck",), _run(dense, ["dense/pck"], root, " -o scale=keypoints")))
     return found

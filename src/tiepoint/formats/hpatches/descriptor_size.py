@@ -11,7 +11,7 @@ from ..text.numbers import find_delimiter
 from .descriptors import read_array
 
 
-def count_rows(path: str | Path) -> int:
+def count_descriptor_rows(path: str | Path) -> int:
     """Rows of a descriptor file without parsing its numbers, for early checks."""
     p = Path(path)
     if p.suffix in (".npy", ".npz"):
@@ -31,7 +31,7 @@ def table_shape(path: str | Path, *, delimiter: str | None = None) -> tuple[int,
     if p.suffix in (".npy", ".npz"):
         rows, columns = read_array(p).values.shape
         return rows, columns
-    rows = count_rows(p)
+    rows = count_descriptor_rows(p)
     if not rows:
         raise FormatError(p, "the file is empty; expected one row of numbers per line")
     with p.open("rb") as f:

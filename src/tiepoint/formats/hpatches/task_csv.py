@@ -26,7 +26,7 @@ _CHUNK = 1 << 16
 
 
 @dataclass(frozen=True)
-class PairTable:
+class VerificationPairs:
     """Verification pairs: codes into `sequences`, image numbers 0 to 5 and patch indices, each (n,)."""
 
     sequences: tuple[str, ...]
@@ -53,10 +53,10 @@ class RefPatches:
         return len(self.seq)
 
 
-def read_pairs_csv(path: str | Path, lengths: Mapping[str, int] | None = None) -> PairTable:
+def read_pairs_csv(path: str | Path, lengths: Mapping[str, int] | None = None) -> VerificationPairs:
     """Read verification pairs; with `lengths` (sequence to number of patches) every row must exist."""
     table, names, numbers = _read(path, PAIRS_HEADER, "wnnwnn")
-    pairs = PairTable(
+    pairs = VerificationPairs(
         table, names[:, 0].copy(), numbers[:, 1].copy(), numbers[:, 2].copy(), names[:, 3].copy(),
         numbers[:, 4].copy(), numbers[:, 5].copy(),
     )  # fmt: skip
@@ -118,7 +118,7 @@ def _check(
     raise FormatError(path, reason, line=i + 2)
 
 
-def pairs_csv_chunks(pairs: PairTable) -> Iterator[bytes]:
+def pairs_csv_chunks(pairs: VerificationPairs) -> Iterator[bytes]:
     """The bytes of a verification file, in pieces (for hashing without writing)."""
     columns = [pairs.seq1, pairs.image1, pairs.index1, pairs.seq2, pairs.image2, pairs.index2]
     return _chunks(PAIRS_HEADER, "wnnwnn", pairs.sequences, columns)

@@ -17,7 +17,7 @@ from ...core.errors import FormatError
 from ..file_io import write_bytes
 from ..text.identifiers import scan_fields
 from .definitions import read_classification, without_comments
-from .pairs import PairList, concatenate, read_pairs, same_patch
+from .pairs import PatchPairs, concatenate, read_patch_pairs, same_patch
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class LabelledPairs:
     """A classification benchmark ready to score: pairs in file order, truth, names and sizes of the lists."""
 
     name: str
-    pairs: PairList
+    pairs: PatchPairs
     labels: NDArray[np.bool_]
     parts: tuple[str, ...]
     sizes: tuple[int, ...]
@@ -58,7 +58,7 @@ def load_classification(path: str | Path, counts: Mapping[str, int] | None = Non
     """
     p = Path(path)
     benchmark = read_classification(p)
-    lists = [read_pairs(part, counts) for part in benchmark.pairs]
+    lists = [read_patch_pairs(part, counts) for part in benchmark.pairs]
     pairs = concatenate(lists)
     labels_path = p.with_suffix(".labels")
     labels = read_classification_labels(labels_path, len(pairs)) if labels_path.is_file() else None

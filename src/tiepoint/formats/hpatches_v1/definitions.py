@@ -20,7 +20,7 @@ import numpy as np
 from ...core.errors import FormatError, InputError, UnknownNameError
 from ..file_io import lines_of, read_bytes, write_lines
 from ..text.identifiers import scan_fields, split_first_line
-from .patch_ids import PatchList, check_images, check_patches, recode, split_image
+from .patch_ids import PatchList, check_images, check_patch_ids, recode, split_image
 
 TASKS = ("classification", "matching", "retrieval")
 
@@ -150,7 +150,7 @@ def _retrieval(path: str | Path, data: bytes, counts: Mapping[str, int] | None) 
         raise FormatError(path, f"query {queries.id(i)!r} is of an image outside the pool", line=i + 2)
     queries = recode(queries, pool)
     if counts is not None:
-        check_patches(queries, counts, path=path, line_of=lambda i: i + 2)
+        check_patch_ids(queries, counts, path=path, line_of=lambda i: i + 2)
     key = np.stack([queries.image, queries.index], axis=1)
     _, first, inverse = np.unique(key, axis=0, return_index=True, return_inverse=True)
     again = np.flatnonzero(first[inverse.ravel()] != np.arange(len(queries)))

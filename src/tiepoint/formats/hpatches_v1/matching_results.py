@@ -23,7 +23,7 @@ from .patch_ids import split_image
 
 
 @dataclass(frozen=True)
-class Neighbours:
+class NeighbourList:
     """Neighbours of the patches of image `a` in image `b`; ``index[k, i]`` is number k + 1 of patch i."""
 
     a: str
@@ -34,7 +34,7 @@ class Neighbours:
 
 def iter_matching_results(
     path: str | Path, counts: Mapping[str, int] | None = None, *, on_nan: str = "error"
-) -> Iterator[Neighbours]:
+) -> Iterator[NeighbourList]:
     """Read block by block, so that a large file never is in memory as a whole.
 
     Checked: an even number of equally long lines a block, whole indices inside the target image (with
@@ -89,7 +89,7 @@ def _header(line: bytes) -> tuple[str, str] | None:
 def _block(
     path: str | Path, head: tuple[str, str], start: int, lines: list[bytes], counts: Mapping[str, int] | None,
     on_nan: str,
-) -> Neighbours:  # fmt: skip
+) -> NeighbourList:  # fmt: skip
     a, b = head
     name = f"{a},{b}"
     if counts is not None:
@@ -127,7 +127,7 @@ def _block(
         )
         raise FormatError(path, reason, line=start + 4 + 2 * k)
     _refuse_repeats(path, index, distance, start)
-    return Neighbours(a, b, index, distance)
+    return NeighbourList(a, b, index, distance)
 
 
 def _refuse_repeats(
@@ -141,9 +141,9 @@ def _refuse_repeats(
 
 def read_matching_results(
     path: str | Path, benchmark: MatchingBenchmark, counts: Mapping[str, int], *, on_nan: str = "error"
-) -> list[Neighbours]:
+) -> list[NeighbourList]:
     """All blocks in the order of the benchmark; one missing, unknown or there twice is a `FormatError`."""
-    found: dict[tuple[str, str], Neighbours] = {}
+    found: dict[tuple[str, str], NeighbourList] = {}
     wanted = set(benchmark.pairs)
     for block in iter_matching_results(path, counts, on_nan=on_nan):
         pair = (block.a, block.b)
@@ -161,7 +161,7 @@ def read_matching_results(
     return [found[pair] for pair in benchmark.pairs]
 
 
-def write_matching_results(path: str | Path, blocks: Iterable[Neighbours]) -> None:
+def write_matching_results(path: str | Path, blocks: Iterable[NeighbourList]) -> None:
     """Write 2 K + 1 lines a block; distances as the 2016 tool prints them (see `matlab_numbers`)."""
 
     def chunks() -> Iterator[bytes]:

@@ -18,13 +18,13 @@ from ...core.errors import FormatError
 from ..file_io import write_bytes
 from ..text.identifiers import scan_fields
 from .definitions import without_comments
-from .patch_ids import PatchList, check_patches, recode, sequence_codes
+from .patch_ids import PatchList, check_patch_ids, recode, sequence_codes
 
-_CHUNK = 1 << 16
+_PAIR_CHUNK = 1 << 16
 
 
 @dataclass(frozen=True)
-class PairList:
+class PatchPairs:
     """Pairs of patches with one table of image names ``SEQ.IM``; `labels` where the file had them."""
 
     images: tuple[str, ...]
@@ -48,11 +48,11 @@ class PairList:
         return PatchList(self.images, self.image_b, self.index_b)
 
 
-def same_patch(pairs: PairList) -> NDArray[np.bool_]:
+def same_patch(pairs: PatchPairs) -> NDArray[np.bool_]:
     """Truth by identifiers: a pair corresponds if sequence and index are equal.
 
     >>> zero, five = np.zeros(2, np.int32), np.array([5, 5])
-    >>> p = PairList(("a.ref", "a.e1"), zero, five, zero + 1, np.array([5, 6]))
+    >>> p = PatchPairs(("a.ref", "a.e1"), zero, five, zero + 1, np.array([5, 6]))
     >>> same_patch(p).tolist()
     [True, False]
     """
@@ -61,7 +61,7 @@ def same_patch(pairs: PairList) -> NDArray[np.bool_]:
     return same & (pairs.index_a == pairs.index_b)
 
 
-def read_pairs(path: str | Path, counts: Mapping[str, int] | None = None) -> PairList:
+def read_patch_pairs(path: str | Path, counts: Mapping[str, int] | None = None) -> PatchPairs:
     """Read a `.pairs` file of either era.
 
     Args:
@@ -75,14 +75,14 @@ def read_pairs(path: str | Path, counts: Mapping[str, int] | None = None) -> Pai
         return _pairs(path, data, counts)
 
 
-def _pairs(path: str | Path, data: bytes, counts: Mapping[str, int] | None) -> PairList:
+def _pairs(path: str | Path, data: bytes, counts: Mapping[str, int] | None) -> PatchPairs:
     first = data[: data.find(b"\n") if b"\n" in data else len(data)]
     if not first.strip():
         raise FormatError(path, "the file is empty; expected lines 'patch_a,patch_b'")
     width = 3 if first.count(b",") == 2 else 2
     fields = scan_fields(data, "ppl"[:width], path=path)
     names, numbers = fields.names.reshape(-1, width), fields.numbers.reshape(-1, width)
-    pairs = PairList(
+    pairs = PatchPairs(
         fields.table,
         names[:, 0].copy(),
         numbers[:, 0].copy(),
@@ -91,17 +91,17 @@ def _pairs(path: str | Path, data: bytes, counts: Mapping[str, int] | None) -> P
         numbers[:, 2] == 1 if width == 3 else None,
     )
     if counts is not None:
-        check_patches(pairs.a, counts, path=path, line_of=lambda i: i + 1)
-        check_patches(pairs.b, counts, path=path, line_of=lambda i: i + 1)
+        check_patch_ids(pairs.a, counts, path=path, line_of=lambda i: i + 1)
+        check_patch_ids(pairs.b, counts, path=path, line_of=lambda i: i + 1)
     return pairs
 
 
-def write_pairs(path: str | Path, pairs: PairList) -> None:
+def write_patch_pairs(path: str | Path, pairs: PatchPairs) -> None:
     """Write the final form, ``patch_a,patch_b`` a line, LF, ended by a line feed."""
 
     def chunks() -> Iterator[bytes]:
-        for lo in range(0, len(pairs), _CHUNK):
-            part = slice(lo, lo + _CHUNK)
+        for lo in range(0, len(pairs), _PAIR_CHUNK):
+            part = slice(lo, lo + _PAIR_CHUNK)
             a = PatchList(pairs.images, pairs.image_a[part], pairs.index_a[part]).ids()
             b = PatchList(pairs.images, pairs.image_b[part], pairs.index_b[part]).ids()
             yield "".join([f"{x},{y}\n" for x, y in zip(a, b, strict=True)]).encode()
@@ -109,13 +109,13 @@ def write_pairs(path: str | Path, pairs: PairList) -> None:
     write_bytes(path, chunks())
 
 
-def concatenate(parts: Sequence[PairList]) -> PairList:
+def concatenate(parts: Sequence[PatchPairs]) -> PatchPairs:
     """One list of pairs after another, with one image table; labels are kept if every part has them."""
     images = tuple(dict.fromkeys(name for part in parts for name in part.images))
     a = [recode(part.a, images) for part in parts]
     b = [recode(part.b, images) for part in parts]
     labels = [part.labels for part in parts if part.labels is not None]
-    return PairList(
+    return PatchPairs(
         images,
         np.concatenate([x.image for x in a]),
         np.concatenate([x.index for x in a]),

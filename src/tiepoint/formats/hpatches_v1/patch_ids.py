@@ -83,7 +83,7 @@ def check_images(
             raise FormatError(path, unknown_image(name, counts), line=line_of(i))
 
 
-def check_patches(
+def check_patch_ids(
     patches: PatchList, counts: Mapping[str, int], *, path: str | Path, line_of: Callable[[int], int]
 ) -> None:
     """Raise a `FormatError` for the first patch outside the dataset.

@@ -18,7 +18,7 @@ from ...core.errors import FormatError
 from ..file_io import write_lines
 from ..text.identifiers import scan_fields, split_first_line
 from .definitions import RetrievalBenchmark, read_pool, without_comments
-from .patch_ids import PatchList, check_patches, recode, sequence_codes
+from .patch_ids import PatchList, check_patch_ids, recode, sequence_codes
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def write_retrieval_labels(path: str | Path, benchmark: RetrievalBenchmark, rele
 def check_relevant(path: str | Path, relevant: Relevant, counts: Mapping[str, int]) -> None:
     """Raise a `FormatError` when a relevant patch does not exist in the dataset."""
     offsets = relevant.offsets
-    check_patches(
+    check_patch_ids(
         relevant.patches,
         counts,
         path=path,

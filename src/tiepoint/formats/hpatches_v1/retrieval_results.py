@@ -14,7 +14,7 @@ from ...core.errors import FormatError
 from ..file_io import read_bytes, write_bytes
 from ..text.identifiers import FieldTable, scan_fields, split_first_line
 from .definitions import RetrievalBenchmark, read_pool
-from .patch_ids import PatchList, check_patches, recode
+from .patch_ids import PatchList, check_patch_ids, recode
 
 NEIGHBOURS = 51
 """Patches a row, the query itself included."""
@@ -59,7 +59,7 @@ def read_retrieval_results(
         raise FormatError(path, reason, line=i + 2)
     _check_pool(path, fields, benchmark.pool, width)
     patches = recode(PatchList(fields.table, fields.names, fields.numbers), benchmark.pool)
-    check_patches(patches, counts, path=path, line_of=lambda i: i // width + 2)
+    check_patch_ids(patches, counts, path=path, line_of=lambda i: i // width + 2)
     image, index = patches.image.reshape(-1, width), patches.index.reshape(-1, width)
     order = _rows_of_queries(path, benchmark, image[:, 0], index[:, 0])
     _check_repeats(path, benchmark.pool, image, index)

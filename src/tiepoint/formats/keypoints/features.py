@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ...core.errors import FormatError, InputError
 from ...core.keypoints import COLUMNS, Keypoints
 from .. import hdf5
-from ..matches.table import columns_of, read_table
+from ..matches.table import header_columns, read_table
 from ..npz import read_npz
 
 Array = NDArray[Any]
@@ -28,7 +28,7 @@ _ARRAYS = ("keypoints", "descriptors", "scores", "valid")
 _PLACES = (*COLUMNS, "score", "scores")
 
 
-class ImageFeatures(NamedTuple):
+class StoredFeatures(NamedTuple):
     """Keypoints, descriptors (n, d), validity if stated, and the type that positions were written in."""
 
     keypoints: Keypoints
@@ -37,7 +37,7 @@ class ImageFeatures(NamedTuple):
     written: np.dtype[Any]
 
 
-def read_features(path: Path) -> ImageFeatures:
+def read_features(path: Path) -> StoredFeatures:
     """The features in a file of one image.
 
     Raises:
@@ -52,11 +52,11 @@ def read_features(path: Path) -> ImageFeatures:
     return _made(arrays, path)
 
 
-def read_hdf5_features(path: Path, group: str) -> ImageFeatures:
+def read_hdf5_features(path: Path, group: str) -> StoredFeatures:
     """The features of an image in an HDF5 file; descriptors that fit both ways are (d, n), as in hloc."""
     with hdf5.open_hdf5(path) as file:
         names = [n for n in ("keypoints", "descriptors", "scores") if n in file[group]]
-        arrays = {name: hdf5.numbers(file[group], name, path) for name in names}
+        arrays = {name: hdf5.read_numbers(file[group], name, path) for name in names}
     if "descriptors" not in arrays:
         raise FormatError(path, f"{group} has no descriptors; match it elsewhere and bring the matches")
     if arrays["descriptors"].ndim == 2 and arrays["descriptors"].shape[1] == len(arrays["keypoints"]):
@@ -64,7 +64,7 @@ def read_hdf5_features(path: Path, group: str) -> ImageFeatures:
     return _made(arrays, path)
 
 
-def _made(arrays: Mapping[str, Array], path: Path) -> ImageFeatures:
+def _made(arrays: Mapping[str, Array], path: Path) -> StoredFeatures:
     for name, array in arrays.items():
         if name in _ARRAYS and array.dtype.kind not in "biuf":
             raise FormatError(path, f"{name} is {array.dtype}, expected numbers")
@@ -83,7 +83,7 @@ def _made(arrays: Mapping[str, Array], path: Path) -> ImageFeatures:
     else:
         size = table[:, 2] if table.shape[1] == 3 else 1.0
         keypoints = Keypoints.at(table[:, :2], size_px=size, response=0.0 if scores is None else scores)
-    return ImageFeatures(keypoints, upright(arrays["descriptors"], len(table)), arrays.get("valid"), written)
+    return StoredFeatures(keypoints, upright(arrays["descriptors"], len(table)), arrays.get("valid"), written)
 
 
 def upright(descriptors: Array, rows: int) -> Array:
@@ -99,11 +99,11 @@ def upright(descriptors: Array, rows: int) -> Array:
 
 def is_feature_csv(path: Path) -> bool:
     """Whether a CSV has positions and descriptors."""
-    names = columns_of(path)
+    names = header_columns(path)
     return {"x", "y"} <= set(names) and bool(set(names) - {*_PLACES, "pair", "index"})
 
 
-def _from_csv(path: Path) -> ImageFeatures:
+def _from_csv(path: Path) -> StoredFeatures:
     frame = read_table(path)
     frame.columns = [str(name).strip() for name in frame.columns]
     for name in ("x", "y"):
@@ -127,4 +127,4 @@ def _from_csv(path: Path) -> ImageFeatures:
         angle_deg=np.where(angle < 0, np.nan, angle),
         response=response,
     )
-    return ImageFeatures(keypoints, descriptors.astype(np.float32), None, np.dtype(np.float64))
+    return StoredFeatures(keypoints, descriptors.astype(np.float32), None, np.dtype(np.float64))

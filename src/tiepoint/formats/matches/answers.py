@@ -13,10 +13,10 @@ import numpy as np
 from ...core.errors import FormatError
 from ...core.units import Arrays
 from ..json_yaml import read_json
-from .naming import flat, index_unique
+from .naming import flat_name, index_unique
 
 
-class Entry(NamedTuple):
+class AnswerEntry(NamedTuple):
     """A file, and the name of a pair in it."""
 
     file: Path
@@ -40,16 +40,20 @@ class AnswerFiles:
         return {file: read_answers(file) for file in self.all}
 
     @cached_property
-    def pairs(self) -> dict[str, Entry]:
+    def pairs(self) -> dict[str, AnswerEntry]:
         """Entries by name of the pair."""
-        places = [(flat(name), Entry(f, name)) for f, content in self._content.items() for name in content]
+        places = [
+            (flat_name(name), AnswerEntry(f, name))
+            for f, content in self._content.items()
+            for name in content
+        ]
         return index_unique(places, self.all[-1])
 
-    def files(self, place: Entry) -> Sequence[Path]:
+    def files(self, place: AnswerEntry) -> Sequence[Path]:
         """The file of a pair."""
         return [place.file]
 
-    def read(self, place: Entry) -> Arrays:
+    def read(self, place: AnswerEntry) -> Arrays:
         """Answers (q, 2), NaN where there is none."""
         rows = self._content[place.file][place.name]
         for i, row in enumerate(rows):
@@ -59,7 +63,7 @@ class AnswerFiles:
         points = [(np.nan, np.nan) if row is None else row for row in rows]
         return {"answers": np.array(points, np.float64).reshape(-1, 2)}
 
-    def remarks(self, place: Entry) -> list[str]:
+    def remarks(self, place: AnswerEntry) -> list[str]:
         """Nothing: text has all digits."""
         return []
 

@@ -14,7 +14,7 @@ from .benchmark_dumps import NAME, LoftrFiles
 from .glue_factory import GlueFactoryFiles
 from .hloc import HlocFiles
 from .native import ALONE, OwnFiles
-from .source import Source
+from .source import MatchSource
 from .superglue import ENDING, SuperGlueFiles
 from .table import MatchTables, is_match_table
 
@@ -26,14 +26,14 @@ KNOWN = (
 )
 
 
-def detect_match_layout(root: Path) -> Source | None:
+def detect_match_layout(root: Path) -> MatchSource | None:
     """The match files of a folder; None where it has none, and perhaps features of images instead.
 
     Raises:
         InputError: if it has several kinds that could both be meant, or a file that cannot be opened.
     """
     names = sorted(p for p in root.iterdir() if p.is_file() and not p.name.startswith("."))
-    found: list[Source] = []
+    found: list[MatchSource] = []
     dumps = [p for p in names if p.name.endswith(ENDING)]
     arrays = [p for p in names if p.suffix == ".npz" and p not in dumps]
     if dumps:
@@ -60,7 +60,7 @@ def _is_own(path: Path) -> bool:
     return {"points0", "points1"} <= names or bool(ALONE & names)
 
 
-def _hdf5(paths: list[Path]) -> list[Source]:
+def _hdf5(paths: list[Path]) -> list[MatchSource]:
     features, matches, found = [], [], []
     for path in paths:
         with hdf5.open_hdf5(path) as file:
@@ -70,7 +70,7 @@ def _hdf5(paths: list[Path]) -> list[Source]:
                 matches.append(path)
             elif hdf5.groups_with(file, ("keypoints",)):
                 features.append(path)
-    sources: list[Source] = [GlueFactoryFiles(path) for path in found]
+    sources: list[MatchSource] = [GlueFactoryFiles(path) for path in found]
     if matches and not features:
         raise InputError(f"{matches[0]} has matches of hloc; put the file of features beside it")
     if matches and (len(matches) > 1 or len(features) > 1):

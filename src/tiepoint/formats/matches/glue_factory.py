@@ -17,7 +17,7 @@ from typing import Any
 
 from ...core.units import Arrays
 from .. import hdf5
-from .naming import flat, index_unique, pair_text
+from .naming import flat_name, index_unique, pair_text
 from .source import IndexedSource, float16_remarks
 
 _ROW = re.compile(r"(?P<sequence>[iv]_\w+)/(?P<row>\d+)\.ppm")
@@ -40,7 +40,7 @@ class GlueFactoryFiles:
         rows = _hpatches(groups)
         if len(rows) == len(groups):
             return rows
-        places = ((pair_text(*_halves(g)) if "/" in g else flat(g), g) for g in groups)
+        places = ((pair_text(*_halves(g)) if "/" in g else flat_name(g), g) for g in groups)
         return index_unique(places, self.path)
 
     def files(self, place: str) -> Sequence[Path]:
@@ -51,7 +51,7 @@ class GlueFactoryFiles:
         with hdf5.open_hdf5(self.path) as file:
             group = file[place]
             names = ("keypoints0", "keypoints1", "matches0", "matching_scores0")
-            found: dict[str, Any] = {n: hdf5.numbers(group, n, self.path) for n in names if n in group}
+            found: dict[str, Any] = {n: hdf5.read_numbers(group, n, self.path) for n in names if n in group}
         keypoints = found["keypoints0"], found["keypoints1"]
         return IndexedSource(keypoints, found["matches0"], found.get("matching_scores0"), place, self.path)
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from ...core.errors import FormatError
 from ...core.units import Arrays
 from .. import hdf5
-from .naming import find_image, flat, index_unique, pair_text, without_ending
+from .naming import find_image, flat_name, index_unique, pair_text, without_ending
 from .source import IndexedSource, float16_remarks
 
 
@@ -73,15 +73,15 @@ class HlocFiles:
         keypoints = self._keypoints(place)
         with hdf5.open_hdf5(self.matches) as file:
             group = file[place.group]
-            partner = hdf5.numbers(group, "matches0", self.matches)
+            partner = hdf5.read_numbers(group, "matches0", self.matches)
             scores = None
             if "matching_scores0" in group:
-                scores = hdf5.numbers(group, "matching_scores0", self.matches)
+                scores = hdf5.read_numbers(group, "matching_scores0", self.matches)
         return IndexedSource(keypoints, partner, scores, place.group, self.matches).arrays()
 
     def _keypoints(self, place: MatchedGroup) -> tuple[Any, Any]:
         with hdf5.open_hdf5(self.features) as file:
-            first, second = (hdf5.numbers(file[g], "keypoints", self.features) for g in place.images)
+            first, second = (hdf5.read_numbers(file[g], "keypoints", self.features) for g in place.images)
         return first, second
 
     def remarks(self, place: MatchedGroup) -> list[str]:
@@ -98,6 +98,8 @@ def feature_groups(path: Path) -> dict[str, str]:
         groups = hdf5.groups_with(file, ("keypoints",))
     if not groups:
         raise FormatError(path, "has no group with keypoints")
-    known = index_unique(((flat(g), g) for g in groups), path)
-    bare = Counter(flat(without_ending(g)) for g in groups)
-    return {flat(without_ending(g)): g for g in groups if bare[flat(without_ending(g))] == 1} | known
+    known = index_unique(((flat_name(g), g) for g in groups), path)
+    bare = Counter(flat_name(without_ending(g)) for g in groups)
+    return {
+        flat_name(without_ending(g)): g for g in groups if bare[flat_name(without_ending(g))] == 1
+    } | known

@@ -30,10 +30,10 @@ class PairQuery(NamedTuple):
     images: tuple[str, str] = ("", "")
 
 
-def flat(name: str) -> str:
+def flat_name(name: str) -> str:
     r"""A name as part of a file name: slashes of either direction become ``-``.
 
-    >>> flat("WGABS/kremlin"), flat("a\\b")
+    >>> flat_name("WGABS/kremlin"), flat_name("a\\b")
     ('WGABS-kremlin', 'a-b')
     """
     return name.replace("\\", "/").strip("/").replace("/", "-")
@@ -41,7 +41,7 @@ def flat(name: str) -> str:
 
 def pair_text(name0: str, name1: str) -> str:
     """Two names that a file keeps apart, as one text to look up."""
-    return f"{flat(name0)}{TWO}{flat(name1)}"
+    return f"{flat_name(name0)}{TWO}{flat_name(name1)}"
 
 
 def index_unique(
@@ -84,21 +84,21 @@ def name_variants(name: str) -> Iterator[str]:
     parts = [part for part in name.replace("\\", "/").split("/") if part]
     for start in range(len(parts)):
         whole = "/".join(parts[start:])
-        yield flat(whole)
+        yield flat_name(whole)
         if (bare := without_ending(whole)) != whole:
-            yield flat(bare)
+            yield flat_name(bare)
 
 
-def find(known: Mapping[str, T], wanted: PairQuery) -> tuple[T, bool] | None:
+def find_pair(known: Mapping[str, T], wanted: PairQuery) -> tuple[T, bool] | None:
     """What is known for a pair, and whether that is the reversed pair; None where there is nothing.
 
-    `known` has texts as `flat` and `pair_text` make them. The name of the pair is tried first, then those of
+    `known` has texts as `flat_name` and `pair_text` make them. The name of the pair is tried first, then those of
     its images.
 
-    >>> find({"b_a": 1}, PairQuery("x", ("s/a.png", "s/b.png"))), find({"s-x": 2}, PairQuery("s/x-back"))
+    >>> find_pair({"b_a": 1}, PairQuery("x", ("s/a.png", "s/b.png"))), find_pair({"s-x": 2}, PairQuery("s/x-back"))
     ((1, True), (2, True))
     """
-    for text in (flat(wanted.name), flat(wanted.name).replace("--", TWO)):
+    for text in (flat_name(wanted.name), flat_name(wanted.name).replace("--", TWO)):
         if text in known:
             return known[text], False
     sides = [list(name_variants(name)) for name in wanted.images]
@@ -107,10 +107,10 @@ def find(known: Mapping[str, T], wanted: PairQuery) -> tuple[T, bool] | None:
             for text, flipped in _joined(sides[0][i], sides[1][j]):
                 if text in known:
                     return known[text], flipped
-    forward = flat(wanted.name).removesuffix(BACK)
-    if forward != flat(wanted.name) and forward in known:
+    forward = flat_name(wanted.name).removesuffix(BACK)
+    if forward != flat_name(wanted.name) and forward in known:
         return known[forward], True
-    turned = "--".join(reversed(flat(wanted.name).split("--")))
+    turned = "--".join(reversed(flat_name(wanted.name).split("--")))
     return (known[turned], True) if "--" in wanted.name and turned in known else None
 
 

@@ -14,7 +14,7 @@ from ...core.errors import FormatError
 from ...core.units import Arrays
 from ..npz import read_npz
 from ..whole_file import atomic_path
-from .naming import flat
+from .naming import flat_name
 from .source import float16_remarks
 
 NAMES = (
@@ -48,7 +48,7 @@ def write_matches(folder: str | Path, pair: str, **arrays: Any) -> Path:
     >>> write_matches(folder, "WGABS/kremlin", points0=[[1.5, 2]], points1=[[3, 4]]).name
     'WGABS-kremlin.npz'
     """
-    path = Path(folder) / f"{flat(pair)}.npz"
+    path = Path(folder) / f"{flat_name(pair)}.npz"
     kept: dict[str, Any] = {name: np.asarray(arrays[name]) for name in NAMES if name in arrays}
     with atomic_path(path) as temporary, temporary.open("wb") as f:
         np.savez(f, **kept)

@@ -18,7 +18,7 @@ FLOAT16_EXACT_PX = 1024
 """From here on a float16 holds whole pixels only."""
 
 
-class Source(Protocol):
+class MatchSource(Protocol):
     """Match files of one layout below a folder.
 
     `pairs` has the places of all pairs by names as `naming` makes them. `resized` says that points are in

@@ -20,7 +20,7 @@ from ...core.units import Arrays
 from ..csv_table import csv_rows, named_columns
 from ..edge import check_unpacked_size, error_reason
 from ..file_io import check_lines
-from .naming import flat, index_unique, pair_text
+from .naming import flat_name, index_unique, pair_text
 
 SUFFIXES = (".csv", ".parquet")
 NAMES = ("pair", "image0", "image1")
@@ -44,7 +44,7 @@ _NOTHING = [
 MATCH, ANSWER = ("x0", "y0", "x1", "y1"), ("x", "y")
 
 
-class Rows(NamedTuple):
+class TableRows(NamedTuple):
     """A table, the rows of it that a pair has (None for all), and what it calls the pair."""
 
     file: Path
@@ -65,20 +65,22 @@ class MatchTables:
         self.all = list(files)
 
     @cached_property
-    def pairs(self) -> dict[str, Rows]:
+    def pairs(self) -> dict[str, TableRows]:
         """Rows of pairs by name."""
-        found: dict[str, Rows] = {}
+        found: dict[str, TableRows] = {}
         for file in self.all:
             table = self._table(file)
             if "pair" in table.columns:
-                groups = [(flat(str(k)), v) for k, v in table.groupby("pair", sort=False).indices.items()]
+                groups = [
+                    (flat_name(str(k)), v) for k, v in table.groupby("pair", sort=False).indices.items()
+                ]
             elif {"image0", "image1"} <= set(table.columns):
                 both = table.groupby(["image0", "image1"], sort=False).indices
                 groups = [(pair_text(str(a), str(b)), v) for (a, b), v in both.items()]
             else:
-                groups = [(flat(file.stem), None)]
+                groups = [(flat_name(file.stem), None)]
             found = index_unique(
-                [*found.items(), *((n, Rows(file, rows, n)) for n, rows in groups)], file, _line
+                [*found.items(), *((n, TableRows(file, rows, n)) for n, rows in groups)], file, _line
             )
         return found
 
@@ -91,11 +93,11 @@ class MatchTables:
     def _read(self) -> dict[Path, Any]:
         return {}
 
-    def files(self, place: Rows) -> Sequence[Path]:
+    def files(self, place: TableRows) -> Sequence[Path]:
         """The table that a pair is in."""
         return [place.file]
 
-    def read(self, place: Rows) -> Arrays:
+    def read(self, place: TableRows) -> Arrays:
         """Matched points of a pair, or answers."""
         table = self._table(place.file)
         own = table if place.rows is None else table.iloc[place.rows]
@@ -114,17 +116,17 @@ class MatchTables:
         except KeyError as e:
             raise FormatError(place.file, f"has neither {', '.join(MATCH)} nor {', '.join(ANSWER)}") from e
 
-    def remarks(self, place: Rows) -> list[str]:
+    def remarks(self, place: TableRows) -> list[str]:
         """Nothing: text has all digits."""
         return []
 
 
-def _line(place: Rows) -> str:
+def _line(place: TableRows) -> str:
     """Where the rows of a pair begin."""
     return place.file.name if place.rows is None else f"{place.file.name}, row {place.rows[0] + 1}"
 
 
-def columns_of(file: Path) -> list[str]:
+def header_columns(file: Path) -> list[str]:
     """Names of the columns of a table, from its first line or its footer."""
     regular_file_size(file)
     try:
@@ -168,7 +170,7 @@ def is_match_table(file: Path) -> bool:
     """Whether a table has the columns of matches or of predicted points."""
     if file.suffix not in SUFFIXES:
         return False
-    names = set(columns_of(file))
+    names = set(header_columns(file))
     return set(MATCH) <= names or (set(ANSWER) <= names and not names & {"size", "d0", "class_id"})
 
 
@@ -181,7 +183,7 @@ def read_table(file: Path) -> Any:
     import pandas as pd
 
     regular_file_size(file)
-    columns = named_columns(columns_of(file), file)
+    columns = named_columns(header_columns(file), file)
     if file.suffix == ".parquet":
         table = _parquet(file)
     else:

@@ -21,7 +21,7 @@ def normalise_points(
     >>> normalise_points([[420.0, 240.0]], [[500, 0, 320], [0, 500, 240], [0, 0, 1]]).tolist()
     [[0.2, 0.0]]
     """
-    p, k = as_points(x).astype(dtype), intrinsics(K).astype(dtype)
+    p, k = as_points_keep_dtype(x).astype(dtype), intrinsics(K).astype(dtype)
     shifted = p - k[:2, 2]
     if skew:
         return np.asarray(shifted @ np.linalg.inv(k[:2, :2]).T)
@@ -63,7 +63,7 @@ def fundamental(K0: ArrayLike, K1: ArrayLike, T: ArrayLike) -> NDArray[np.float6
     return np.asarray(np.linalg.inv(intrinsics(K1)).T @ essential(T) @ np.linalg.inv(intrinsics(K0)))
 
 
-def as_points(x: ArrayLike) -> Floats:
+def as_points_keep_dtype(x: ArrayLike) -> Floats:
     """Points (n, 2) in single precision where they are, else in double; anything else is an `InputError`."""
     p = np.asarray(x)
     p = p if p.dtype == np.float32 else p.astype(np.float64)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...core.errors import InputError
-from .epipolar import Floats, as_points, fundamental
+from .epipolar import Floats, as_points_keep_dtype, fundamental
 
 
 def squared_distances(u0: ArrayLike, u1: ArrayLike, E: ArrayLike) -> Floats:
@@ -83,7 +83,7 @@ def symmetric_distances(x0: ArrayLike, x1: ArrayLike, F: ArrayLike) -> Floats:
 
 def _lines(x0: ArrayLike, x1: ArrayLike, F: ArrayLike) -> tuple[Floats, Floats, Floats]:
     """r, l1^2 + l2^2 and m1^2 + m2^2 of every match, in the precision of the points."""
-    a, b = as_points(x0), as_points(x1)
+    a, b = as_points_keep_dtype(x0), as_points_keep_dtype(x1)
     if len(a) != len(b):
         raise InputError(f"matches are pairs of points, found {len(a)} and {len(b)}")
     f = np.asarray(F).astype(a.dtype)

@@ -9,12 +9,12 @@ import numpy as np
 
 from .epipolar import normalise_points
 from .estimator import Estimate, Estimator, Floats, none, pose, recover
-from .libraries import library
+from .libraries import import_library
 
 
 def opencv_e(est: Estimator, x0: Floats, x1: Floats, K0: Floats, K1: Floats, seed: int) -> Estimate:
     """`findEssentialMat` with a flag, then the best of its poses. It has no seed."""
-    cv2 = library("cv2")
+    cv2 = import_library("cv2")
     u0, u1 = (normalise_points(x, K, est.dtype, skew=est.skew) for x, K in ((x0, K0), (x1, K1)))
     E, mask = cv2.findEssentialMat(
         u0,
@@ -30,7 +30,7 @@ def opencv_e(est: Estimator, x0: Floats, x1: Floats, K0: Floats, K1: Floats, see
 
 def usac_e(est: Estimator, x0: Floats, x1: Floats, K0: Floats, K1: Floats, seed: int) -> Estimate:
     """MAGSAC scores, uniform samples, local optimisation with 10 samples of 50, one thread, a seed."""
-    cv2 = library("cv2")
+    cv2 = import_library("cv2")
     u0, u1 = (normalise_points(x, K, est.dtype, skew=est.skew) for x, K in ((x0, K0), (x1, K1)))
     params = cv2.UsacParams()
     params.threshold = est.threshold_px / focal_px(est, K0, K1)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.errors import InputError
-from .libraries import library
+from .libraries import import_library
 
 Floats = NDArray[np.float64]
 
@@ -64,10 +64,10 @@ class Estimator:
     fewest: int = 5
 
     def __post_init__(self) -> None:
-        one_of("kind", self.kind, tuple(LIBRARIES))
-        one_of("method", self.method, METHODS)
-        one_of("focal", self.focal, ("mean4", "slip"))
-        one_of("dtype", self.dtype, ("float64", "float32"))
+        check_choice("kind", self.kind, tuple(LIBRARIES))
+        check_choice("method", self.method, METHODS)
+        check_choice("focal", self.focal, ("mean4", "slip"))
+        check_choice("dtype", self.dtype, ("float64", "float32"))
         if not self.threshold_px > 0:
             raise InputError(f"`threshold_px` must be positive, found {self.threshold_px}")
 
@@ -87,7 +87,7 @@ class Estimate:
     reason: str = ""
 
 
-def one_of(name: str, value: str, known: tuple[str, ...]) -> None:
+def check_choice(name: str, value: str, known: tuple[str, ...]) -> None:
     """An `InputError` that lists what is known, unless `value` is among it."""
     if value not in known:
         raise InputError(f"`{name}` of an estimator must be one of {', '.join(known)}, found {value!r}")
@@ -124,4 +124,4 @@ def round_arrays(est: Estimator, *arrays: Floats) -> list[Floats]:
 
 def recover(est: Estimator, E: Any, u0: Any, u1: Any, mask: Any = None) -> Any:
     """OpenCV's `recoverPose`: votes, R, t, mask, points. A distance without its name would be taken for R."""
-    return library("cv2").recoverPose(E, u0, u1, np.eye(3), distanceThresh=est.distance, mask=mask)
+    return import_library("cv2").recoverPose(E, u0, u1, np.eye(3), distanceThresh=est.distance, mask=mask)

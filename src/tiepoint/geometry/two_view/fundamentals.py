@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...core.errors import InputError
 from .epipolar import normalise_points
 from .estimator import SEEDED, Estimate, Estimator, Floats, as_matches, none, pose, recover
-from .libraries import library
+from .libraries import import_library
 from .poselib_options import ransac_options
 
 MIN_MATCHES_FUNDAMENTAL = 8
@@ -41,16 +41,16 @@ def estimate_fundamental(
 
     Fewer than 8 matches give none. Only `poselib-f` has a seed, 0 by default.
     """
-    if est.kind not in _KINDS:
+    if est.kind not in _FUNDAMENTAL_KINDS:
         raise InputError(
-            f"`kind` of an estimator of F must be one of {', '.join(_KINDS)}, found {est.kind!r}"
+            f"`kind` of an estimator of F must be one of {', '.join(_FUNDAMENTAL_KINDS)}, found {est.kind!r}"
         )
     if seed is not None and est.kind not in SEEDED:
         raise InputError(f"estimator {est.kind} has no seed; permute the matches instead")
     a, b = as_matches(x0, x1)
     if len(a) < MIN_MATCHES_FUNDAMENTAL:
         return _nothing(len(a), f"{len(a)} matches, {MIN_MATCHES_FUNDAMENTAL} are needed")
-    F, mask = _KINDS[est.kind](est, a, b, seed or 0)
+    F, mask = _FUNDAMENTAL_KINDS[est.kind](est, a, b, seed or 0)
     kept = np.zeros(len(a), bool) if mask is None else np.asarray(mask, bool).ravel()
     if F is None or np.shape(F) != (3, 3) or not np.isfinite(F).all() or not np.any(F):
         return _nothing(len(a), "no fundamental matrix was found")
@@ -82,25 +82,25 @@ def _nothing(n: int, reason: str) -> FundamentalEstimate:
 
 
 def _opencv(est: Estimator, x0: Floats, x1: Floats, seed: int) -> tuple[Any, Any]:
-    cv2 = library("cv2")
+    cv2 = import_library("cv2")
     method = cv2.FM_RANSAC if est.method == "RANSAC" else getattr(cv2, est.method)
     F, mask = cv2.findFundamentalMat(x0, x1, method, est.threshold_px, est.confidence, est.max_iterations)
     return F, mask
 
 
 def _poselib(est: Estimator, x0: Floats, x1: Floats, seed: int) -> tuple[Any, Any]:
-    F, info = library("poselib").estimate_fundamental(x0, x1, ransac_options(est, seed), {})
+    F, info = import_library("poselib").estimate_fundamental(x0, x1, ransac_options(est, seed), {})
     return F, info["inliers"]
 
 
 def _degensac(est: Estimator, x0: Floats, x1: Floats, seed: int) -> tuple[Any, Any]:
-    F, mask = library("pydegensac").findFundamentalMatrix(
+    F, mask = import_library("pydegensac").findFundamentalMatrix(
         x0, x1, est.threshold_px, est.confidence, est.max_iterations, 0, "sampson", True, True
     )
     return F, mask
 
 
-_KINDS: dict[str, Callable[[Estimator, Floats, Floats, int], tuple[Any, Any]]] = {
+_FUNDAMENTAL_KINDS: dict[str, Callable[[Estimator, Floats, Floats, int], tuple[Any, Any]]] = {
     "opencv-f": _opencv,
     "poselib-f": _poselib,
     "degensac-f": _degensac,

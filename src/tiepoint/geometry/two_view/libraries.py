@@ -19,7 +19,7 @@ _MISSING = {
 
 
 @cache
-def library(name: str) -> Any:
+def import_library(name: str) -> Any:
     """The module `cv2`, `poselib` or `pydegensac`; an `InputError` says how to get a missing one.
 
     PoseLib must be of series 2.0: later ones renamed their options, and all ignore names they do not know.
@@ -45,6 +45,6 @@ def check_poselib(found: str) -> None:
         )
 
 
-def library_versions(*names: str) -> dict[str, str]:
+def estimator_library_versions(*names: str) -> dict[str, str]:
     """Versions of libraries by name, in the order given: part of what a result depends on."""
-    return {name: str(getattr(library(name), "__version__", None) or version(name)) for name in names}
+    return {name: str(getattr(import_library(name), "__version__", None) or version(name)) for name in names}

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...core.errors import InputError
 from .dlt import dlt
 from .estimator import METHODS, Estimator, as_matches
-from .libraries import library, library_versions
+from .libraries import estimator_library_versions, import_library
 from .poselib_options import ransac_options
 
 Floats = NDArray[np.float64]
@@ -56,7 +56,7 @@ class HomographyEstimator:
 
 
 @dataclass(frozen=True)
-class Homography:
+class HomographyEstimate:
     """H with x1 ~ H x0 and the number of matches that agree; where `ok` is false H is NaN."""
 
     H: Floats
@@ -72,7 +72,7 @@ def estimate_homography(
     *,
     weights: ArrayLike | None = None,
     seed: int | None = None,
-) -> Homography:
+) -> HomographyEstimate:
     """The homography of matches (n, 2), (n, 2). Fewer than 4 give none.
 
     `weights` (n,) are for `dlt`; `seed` is for `poselib`, 0 by default, and other kinds refuse it.
@@ -93,20 +93,20 @@ def estimate_homography(
         H, inliers = _KINDS[est.kind](est, a, b, seed or 0)
     if H is None or not np.isfinite(H).all() or not np.any(H):
         return _nothing("no homography was found")
-    return Homography(np.array(H, np.float64), int(inliers), True)
+    return HomographyEstimate(np.array(H, np.float64), int(inliers), True)
 
 
 def homography_versions(est: HomographyEstimator) -> dict[str, str]:
     """Versions of the libraries an estimator uses; they belong to the key of its results."""
-    return library_versions(*_LIBRARIES[est.kind])
+    return estimator_library_versions(*_LIBRARIES[est.kind])
 
 
-def _nothing(reason: str) -> Homography:
-    return Homography(np.full((3, 3), np.nan), 0, False, reason)
+def _nothing(reason: str) -> HomographyEstimate:
+    return HomographyEstimate(np.full((3, 3), np.nan), 0, False, reason)
 
 
 def _opencv(est: HomographyEstimator, x0: Any, x1: Any, seed: int) -> tuple[Any, int]:
-    cv2 = library("cv2")
+    cv2 = import_library("cv2")
     H, mask = cv2.findHomography(
         x0,
         x1,
@@ -120,14 +120,14 @@ def _opencv(est: HomographyEstimator, x0: Any, x1: Any, seed: int) -> tuple[Any,
 
 def _poselib(est: HomographyEstimator, x0: Any, x1: Any, seed: int) -> tuple[Any, int]:
     like = Estimator("poselib-f", est.threshold_px, est.confidence, est.max_iterations, est.min_iterations)
-    H, info = library("poselib").estimate_homography(
+    H, info = import_library("poselib").estimate_homography(
         x0.astype(np.float64), x1.astype(np.float64), ransac_options(like, seed, "max_reproj_error"), {}
     )
     return H, int(info["num_inliers"])
 
 
 def _degensac(est: HomographyEstimator, x0: Any, x1: Any, seed: int) -> tuple[Any, int]:
-    H, mask = library("pydegensac").findHomography(
+    H, mask = import_library("pydegensac").findHomography(
         x0, x1, est.threshold_px, est.confidence, est.max_iterations
     )
     return H, int(np.sum(mask))

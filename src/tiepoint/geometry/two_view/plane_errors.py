@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .homography_errors import map_points
-from .libraries import library
+from .libraries import import_library
 
 Floats = NDArray[np.float64]
 Size = tuple[int, int]
@@ -45,7 +45,7 @@ def visible_error_float32(H: ArrayLike, H_gt: ArrayLike, size0: Size, size1: Siz
     An image of ones is warped to image 1 and back, bilinear with a border of 0; pixels above 0 count. A point
     whose third coordinate is at most FLT_EPSILON in size is taken to be (0, 0).
     """
-    cv2 = library("cv2")
+    cv2 = import_library("cv2")
     truth = np.asarray(H_gt, np.float64)
     ones = np.ones(size0[::-1])
     back = cv2.warpPerspective(cv2.warpPerspective(ones, truth, size1), np.linalg.inv(truth), size0)

@@ -17,7 +17,7 @@ from .epipolar import intrinsics
 from .essential_pose import opencv_e, usac_e
 from .estimator import LIBRARIES, SEEDED, Estimate, Estimator, Floats, as_matches, none, pose, round_arrays
 from .fundamentals import pose_by_fundamental
-from .libraries import library, library_versions
+from .libraries import estimator_library_versions, import_library
 from .poselib_options import camera, ransac_options
 
 __all__ = [
@@ -69,12 +69,14 @@ def shuffles(n: int, repeats: int, seed: int | np.random.RandomState = 0) -> Ite
 
 def estimator_versions(est: Estimator) -> dict[str, str]:
     """Versions of the libraries an estimator uses; they belong to the key of its results."""
-    return library_versions(*LIBRARIES[est.kind])
+    return estimator_library_versions(*LIBRARIES[est.kind])
 
 
 def _poselib_e(est: Estimator, x0: Floats, x1: Floats, K0: Floats, K1: Floats, seed: int) -> Estimate:
     points, cameras = round_arrays(est, x0, x1), [camera(K) for K in round_arrays(est, K0, K1)]
-    found, info = library("poselib").estimate_relative_pose(*points, *cameras, ransac_options(est, seed), {})
+    found, info = import_library("poselib").estimate_relative_pose(
+        *points, *cameras, ransac_options(est, seed), {}
+    )
     return pose(found.R, found.t, info["num_inliers"])
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from . import nearest_scan
 from .device import FallBackToCpu, block_bytes, get_device
-from .nearest_scan import MAX_CANDIDATES, Scores, Tile, above, below
+from .nearest_scan import MAX_CANDIDATES, DeviceScores, DeviceTile, above, below
 from .row_cache import Tensor, difference, download, in_chunks, pairs, reference, root, to_device, upload
 
 SPARSE = 24
@@ -44,7 +44,7 @@ class Targets(NamedTuple):
 class _Counter:
     """Counts (targets, limits) while tiles pass by; targets of a query side by side, as many for each."""
 
-    def __init__(self, scores: Scores, targets: Targets, groups: tuple[Any, Any] | None) -> None:
+    def __init__(self, scores: DeviceScores, targets: Targets, groups: tuple[Any, Any] | None) -> None:
         import torch
 
         self.scores, self.targets = scores, targets
@@ -70,7 +70,7 @@ class _Counter:
         self.steps = torch.zeros(shape, dtype=torch.int64, device=device)
         self.whole = torch.zeros((scores.q, self.slots, self.columns), dtype=torch.int64, device=device)
 
-    def add(self, tile: Tile) -> None:
+    def add(self, tile: DeviceTile) -> None:
         """Add a tile to the counts."""
         import torch
 
@@ -95,7 +95,7 @@ class _Counter:
             del mask
             self._all(tile, low, high)
 
-    def _one_by_one(self, tile: Tile, low: Tensor, high: Tensor, row: Tensor, column: Tensor) -> None:
+    def _one_by_one(self, tile: DeviceTile, low: Tensor, high: Tensor, row: Tensor, column: Tensor) -> None:
         if self.groups is not None:
             other = self.groups[1][tile.u + column] != self.groups[0][tile.i + row]
             row, column = row[other], column[other]
@@ -109,7 +109,7 @@ class _Counter:
             some = inside.any(dim=1).nonzero()[:, 0]
             self._decide(tile, r[some], c[some], score[some], inside[some], None)
 
-    def _all(self, tile: Tile, low: Tensor, high: Tensor) -> None:
+    def _all(self, tile: DeviceTile, low: Tensor, high: Tensor) -> None:
         import torch
 
         i, j, width = tile.i, tile.i + len(tile.scores), min(tile.scores.shape[1], self.scores.n - tile.u)
@@ -135,7 +135,13 @@ class _Counter:
             self._decide(tile, r, c, scores[r, c], None, slot)
 
     def _decide(
-        self, tile: Tile, row: Tensor, column: Tensor, score: Tensor, inside: Tensor | None, slot: int | None
+        self,
+        tile: DeviceTile,
+        row: Tensor,
+        column: Tensor,
+        score: Tensor,
+        inside: Tensor | None,
+        slot: int | None,
     ) -> None:
         """Count rows inside the band of targets by their reference value."""
         if not len(row):
@@ -152,7 +158,7 @@ class _Counter:
             self._count(kind, tile, row, column, mask, slot or 0)
 
     def _count(
-        self, kind: int, tile: Tile, row: Tensor, column: Tensor, mask: Tensor, first_slot: int = 0
+        self, kind: int, tile: DeviceTile, row: Tensor, column: Tensor, mask: Tensor, first_slot: int = 0
     ) -> None:
         """Add entries to the targets that the mask (entries, slots) names, from the first limit past them."""
         import torch
@@ -195,7 +201,7 @@ class _Counter:
         return download(counts)
 
 
-def rank_counts(scores: Scores, targets: Targets, groups: tuple[Any, Any] | None) -> NDArray[np.int64]:
+def rank_counts(scores: DeviceScores, targets: Targets, groups: tuple[Any, Any] | None) -> NDArray[np.int64]:
     """`lt`, `eq` and `eq_before` (3, t, s) of sorted targets, limits in ascending order.
 
     `groups`: whole numbers of the queries and of the pool rows; equal ones leave each other out.
@@ -212,7 +218,7 @@ def pooled_step_counts(
     """Steps (3, n + 1) of the sums that `_group_loops.count_below` makes, for all pairs of rows."""
     import torch
 
-    scores = Scores(queries, [[pool]], distance)
+    scores = DeviceScores(queries, [[pool]], distance)
     n = len(value)
     run = np.concatenate([[0], np.cumsum(value[1:] != value[:-1])])
     wide = 2 + max(int(at.max()), int(position.max()) + abs(stride) * scores.n)
@@ -240,7 +246,7 @@ def pooled_step_counts(
 
 def value_table(queries: Array, pool: Array, distance: str) -> Array:
     """Reference values of all pairs, (q, n)."""
-    scores = Scores(queries, [[pool]], distance)
+    scores = DeviceScores(queries, [[pool]], distance)
     return download(scores.block(0, scores.q, 0, scores.n))
 
 
@@ -264,7 +270,7 @@ def listed_pair_values(a: Array, b: Array, left: Ints, right: Ints, distance: st
     return download(found)
 
 
-def across(
+def write_distances_across(
     parts: Sequence[Array], lists: Sequence[Array], out: Array, distance: str, steps: NDArray[np.int8] | None
 ) -> None:
     """Write what `pairs.pair_distances_across` does."""

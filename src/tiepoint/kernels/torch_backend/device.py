@@ -128,17 +128,17 @@ def run_on_device(work: Callable[[], T], instead: Callable[[], T]) -> T:
             return instead()
 
 
-def bring(arrays: Sequence[NDArray[Any]]) -> bool:
+def upload_ahead(arrays: Sequence[NDArray[Any]]) -> bool:
     """Bring mapped matrices to the device before they are asked for; False where that brings nothing.
 
-    >>> bring([])
+    >>> upload_ahead([])
     False
     """
 
     def ahead() -> bool:
-        from .row_cache import bring
+        from .row_cache import upload_matrices
 
-        return bring(arrays)
+        return upload_matrices(arrays)
 
     return len(arrays) > 0 and run_on_device(ahead, lambda: False)
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..error_bound import FLOAT32_UNIT, score_bound
-from ..inputs import check_shapes, prepare
+from ..inputs import check_shapes, prepare_rows
 from .device import FallBackToCpu, block_bytes, get_device
 from .row_cache import Tensor, check_finite, download, in_chunks, pairs, table, upload
 
@@ -30,7 +30,7 @@ _TOP = float(np.finfo(np.float32).max)
 Array = NDArray[Any]
 
 
-class Tile(NamedTuple):
+class DeviceTile(NamedTuple):
     """Scores (queries x pools, columns) of queries i:j and rows u:v of every pool, and their error.
 
     |score - (alpha R - beta)| <= error for the reference value R; columns past the last row are infinite.
@@ -43,7 +43,7 @@ class Tile(NamedTuple):
     u: int
 
 
-class Scores:
+class DeviceScores:
     """Scores of queries against one or more pools of equally many rows."""
 
     def __init__(self, queries: Array, pools: Sequence[Sequence[Array]], distance: str) -> None:
@@ -58,8 +58,8 @@ class Scores:
             raise FallBackToCpu
         self.kind = {"l2": "l2", "cosine": "l2", "hamming": "hamming"}.get(distance, "l1")
         if distance in ("cosine", "masked_l1"):
-            queries = prepare(queries, distance, name="queries")
-            pools = [[prepare(p, distance, name="pool") for p in pool] for pool in pools]
+            queries = prepare_rows(queries, distance, name="queries")
+            pools = [[prepare_rows(p, distance, name="pool") for p in pool] for pool in pools]
         a, *parts = upload([queries, *(p for pool in pools for p in pool)])
         whole = all(p.whole for p in (a, *parts))
         peak = max(check_finite(p).peak for p in (a, *parts))
@@ -114,7 +114,7 @@ class Scores:
         outs, squares = zip(*made, strict=True)
         return torch.cat(outs), torch.cat(squares)
 
-    def tiles(self) -> Iterator[Tile]:
+    def tiles(self) -> Iterator[DeviceTile]:
         """All scores, block by block of rows, then of queries."""
         size = 8 if self.kind == "l1" else 4
         room = max(GROUPS, min(1 << 30, block_bytes() // size) // self.pools)
@@ -149,7 +149,7 @@ class Scores:
             right = padded.view(-1, right.shape[1])
         return right, half, square.max().sqrt()
 
-    def _tile(self, part: tuple[Tensor, Tensor, Tensor], i: int, j: int, u: int, v: int) -> Tile:
+    def _tile(self, part: tuple[Tensor, Tensor, Tensor], i: int, j: int, u: int, v: int) -> DeviceTile:
         import torch
 
         right, half, top = part
@@ -160,25 +160,25 @@ class Scores:
             scores = torch.full(shape, torch.inf, dtype=torch.float64, device=self.a.device)
             for p in range(self.pools):
                 scores[:, p, : v - u] = table(self.a[i:j], right[p], "l1")
-            return Tile(scores.view(-1, wide), zero, zero, i, u)
+            return DeviceTile(scores.view(-1, wide), zero, zero, i, u)
         product = torch.matmul(self.left[i:j], right.T).view(j - i, self.pools, -1)
         if self.kind == "hamming":
             # Bits that differ = (bits - product of signs) / 2, and exactly so.
             product.sub_(self.left.shape[1]).mul_(0.5)
         scores = torch.sub(half, product, out=product).view(-1, product.shape[2])
         if self.kind == "hamming":
-            return Tile(scores, zero, zero, i, u)
+            return DeviceTile(scores, zero, zero, i, u)
         beta, error = self.beta[i:j], zero
         if not self.exact:
             error = score_bound(self.a.shape[1], FLOAT32_UNIT, self.norm[i:j], top, self.scale)
         if self.pools > 1:
             beta = beta.repeat_interleave(self.pools)
             error = error if self.exact else error.repeat_interleave(self.pools)
-        return Tile(scores, beta, error, i, u)
+        return DeviceTile(scores, beta, error, i, u)
 
     def values(
         self,
-        tile: Tile,
+        tile: DeviceTile,
         row: Tensor,
         column: Tensor,
         score: Tensor,
@@ -217,7 +217,7 @@ class Scores:
 
         return (self.left[query] != _signs(self.b[place])).sum(dim=1).to(torch.float64)
 
-    def within(self, tile: Tile, most: Tensor) -> tuple[Tensor, Tensor]:
+    def within(self, tile: DeviceTile, most: Tensor) -> tuple[Tensor, Tensor]:
         """Rows and columns, ascending, of the scores that do not exceed their row's `most`."""
         mask = tile.scores <= most[:, None]
         found = mask.nonzero()
@@ -260,7 +260,7 @@ def first_two(
     """
     import torch
 
-    scores = Scores(queries, [[p] for p in pools], distance)
+    scores = DeviceScores(queries, [[p] for p in pools], distance)
     count, device = scores.q * scores.pools, scores.a.device
     state = own = more = None
     if aligned:
@@ -322,7 +322,7 @@ def nearest(
     """Pool rows (q, k) and reference values (q, k), sorted by (value, row), without the excluded row."""
     import torch
 
-    scores = Scores(queries, [[pool]], distance)
+    scores = DeviceScores(queries, [[pool]], distance)
     device = scores.a.device
     keep = min(k + int(exclude is not None), scores.n)
     skip = None if exclude is None else torch.from_numpy(exclude).to(device)

@@ -37,7 +37,7 @@ BYTES_A_PAIR = 34
 """Memory a pair takes for each of its columns while its reference value is summed, with room to spare."""
 
 
-class Rows(NamedTuple):
+class DeviceRows(NamedTuple):
     """A matrix on the device: (n, d) float32, float64 or uint8; no value is larger than `peak` (NaN if bad).
 
     `whole` says that all values are known to be whole numbers.
@@ -49,7 +49,7 @@ class Rows(NamedTuple):
 
 
 _lock = threading.RLock()
-_kept: dict[Any, Rows] = {}
+_kept: dict[Any, DeviceRows] = {}
 _batches: list[tuple[int, list[Any]]] = []
 
 
@@ -64,7 +64,7 @@ def clear_cache() -> None:
         torch.cuda.empty_cache()
 
 
-def upload(arrays: Sequence[Array]) -> list[Rows]:
+def upload(arrays: Sequence[Array]) -> list[DeviceRows]:
     """Matrices on the device, with exactly the given values; those of mapped files stay there for later.
 
     Kept is what does not change: maps of files, known by file, time of change and place. The oldest goes when
@@ -74,7 +74,7 @@ def upload(arrays: Sequence[Array]) -> list[Rows]:
     keys = [_key(device, x) for x in arrays]
     with _lock:
         missing = {k or i: i for i, k in enumerate(keys) if k is None or k not in _kept}
-        fresh: dict[Any, Rows] = {}
+        fresh: dict[Any, DeviceRows] = {}
         groups: dict[tuple[Any, ...], list[int]] = {}
         for i in missing.values():
             groups.setdefault((arrays[i].dtype, arrays[i].shape[1:]), []).append(i)
@@ -85,7 +85,7 @@ def upload(arrays: Sequence[Array]) -> list[Rows]:
         return [fresh.get(key or i) or _kept[key] for i, key in enumerate(keys)]
 
 
-def bring(arrays: Sequence[Array]) -> bool:
+def upload_matrices(arrays: Sequence[Array]) -> bool:
     """Bring mapped matrices to the device before they are asked for; False where no more are kept there."""
     held = sum(size for size, _ in _batches) + sum(x.nbytes for x in arrays)
     if held > _most_kept():
@@ -109,7 +109,7 @@ def _plain(x: Array) -> Array:
     return as_float(x)
 
 
-def _keep(entries: list[tuple[Any, Rows]]) -> None:
+def _keep(entries: list[tuple[Any, DeviceRows]]) -> None:
     size, most = sum(r.values.numel() * r.values.element_size() for _, r in entries), _most_kept()
     if not entries or size > most:
         return
@@ -128,7 +128,7 @@ def _most_kept() -> int:
     return int(torch.cuda.get_device_properties(torch_device()).total_memory * CACHE_FRACTION)
 
 
-def _bring(arrays: list[Array]) -> list[Rows]:
+def _bring(arrays: list[Array]) -> list[DeviceRows]:
     """Matrices of one format and width, one below the other on the device, cut apart again."""
     import torch
 
@@ -153,7 +153,7 @@ def _bring(arrays: list[Array]) -> list[Rows]:
             whole = bool(np.array_equal(np.rint(sample), sample)) and bool(
                 (flat.round() == flat).all().item()
             )
-    return [Rows(flat[i:j], float(p), whole) for i, j, p in zip(edges, edges[1:], peaks, strict=False)]
+    return [DeviceRows(flat[i:j], float(p), whole) for i, j, p in zip(edges, edges[1:], peaks, strict=False)]
 
 
 def to_device(values: Array) -> Tensor:
@@ -238,7 +238,7 @@ def _stages() -> list[tuple[Tensor, Array, Any]]:
     return [(pinned, pinned.numpy(), torch.cuda.Event()) for pinned in whole]
 
 
-def check_finite(rows: Rows) -> Rows:
+def check_finite(rows: DeviceRows) -> DeviceRows:
     """The rows, if all their squares are finite; else the compiled code says which one is not."""
     if not rows.peak <= MAX_ABS_VALUE:
         raise FallBackToCpu

@@ -165,7 +165,7 @@ _MIN_MATCHES = 4
 
 
 @dataclass(eq=False)
-class Homography:
+class HomographyFlow:
     """SIFT, mutual ratio matches, MAGSAC with a fixed seed; without a homography the flow is unknown.
 
     The mask of an image is where the homography lands inside the other image.

@@ -19,7 +19,7 @@ DETECTORS = "detectors"
 
 
 @dataclass(frozen=True)
-class Plan:
+class FactoryPlan:
     """How to make an object: a factory, what it is given first, and parts made by plans of their own.
 
     Parameters written behind a name go to the factory if it knows them, else to the parts that do.
@@ -29,7 +29,7 @@ class Plan:
     factory: Callable[..., Any]
     argument: str | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
-    parts: tuple[Plan, ...] = ()
+    parts: tuple[FactoryPlan, ...] = ()
 
     def known(self) -> set[str]:
         """Parameters that the factory or a part understands."""
@@ -71,7 +71,7 @@ class Plan:
         return str(stage.without_defaults(*self.factories(), *others).without_paths())
 
 
-def plan_part(text: str, family: str) -> Plan:
+def plan_part(text: str, family: str) -> FactoryPlan:
     """The plan of one descriptor or detector."""
     text = canonical_name(text)
     if family != DETECTORS and text.startswith(FUSE):
@@ -79,11 +79,11 @@ def plan_part(text: str, family: str) -> Plan:
 
         components, query = fused_parts(text)
         params = parse_stage(f"fuse?{query}").params if query else {}
-        return Plan(text, Fusion, None, params, tuple(plan_part(c, family) for c in components))
+        return FactoryPlan(text, Fusion, None, params, tuple(plan_part(c, family) for c in components))
     stage = parse_stage(text)
     if stage.name.endswith(".py"):
         found = load_from_file(stage.name, str(stage.argument))
-        return Plan(str(stage.argument), found, None, stage.params)
+        return FactoryPlan(str(stage.argument), found, None, stage.params)
     if family != DETECTORS and stage.name in ALIASES:
         stage = parse_stage(ALIASES[stage.name] + (f"?{stage.query}" if stage.params else ""))
     if family != DETECTORS and stage.name == "dsp":
@@ -91,8 +91,8 @@ def plan_part(text: str, family: str) -> Plan:
 
         if not stage.argument:
             raise InputError("dsp needs a descriptor to pool, as in dsp:sift?scales=1,1.5,2")
-        return Plan(text, DomainSizePooling, None, stage.params, (plan_part(stage.argument, family),))
-    return Plan(text, load_part(stage.name, family), stage.argument, stage.params)
+        return FactoryPlan(text, DomainSizePooling, None, stage.params, (plan_part(stage.argument, family),))
+    return FactoryPlan(text, load_part(stage.name, family), stage.argument, stage.params)
 
 
 def load_part(name: str, family: str) -> Any:
@@ -148,13 +148,13 @@ def make_keypoint_method(text: str, device: str) -> tuple[Any, str]:
         return _lone(plan, text, device)
     native = getattr(plan.factory, "native", None)
     if native is not None:  # detects and describes in one go, which is not the same as one after the other
-        plan = Plan(text, native, None, plan.params)
+        plan = FactoryPlan(text, native, None, plan.params)
         thing = plan.build(device)
         return thing, plan.name(thing)
     return _at_home(plan, plan_part(home, DETECTORS), text, device)
 
 
-def _at_home(descriptor: Plan, detector: Plan, text: str, device: str) -> tuple[Any, str]:
+def _at_home(descriptor: FactoryPlan, detector: FactoryPlan, text: str, device: str) -> tuple[Any, str]:
     """A descriptor named alone, with its own detector; parameters go to whoever knows them, or to both."""
     from .adapter import DetectThenDescribe
 
@@ -171,7 +171,7 @@ def _at_home(descriptor: Plan, detector: Plan, text: str, device: str) -> tuple[
     return DetectThenDescribe(places, made, name=name), name
 
 
-def _lone(plan: Plan, text: str, device: str) -> tuple[Any, str]:
+def _lone(plan: FactoryPlan, text: str, device: str) -> tuple[Any, str]:
     thing = plan.build(device)
     whole = ("extract", "lookup_item", "lookup")
     if not any(hasattr(thing, method) for method in whole):
@@ -208,7 +208,7 @@ def make_pair(pair: tuple[Any, ...], device: str) -> tuple[Any, str]:
     made, names = [], []
     for part, family, needed in zip(pair, ("keypoints", DETECTORS), ("describe", "detect"), strict=True):
         called = getattr(part, "__name__", type(part).__name__)
-        plan = plan_part(part, family) if isinstance(part, str) else Plan(called, part)
+        plan = plan_part(part, family) if isinstance(part, str) else FactoryPlan(called, part)
         made.append(as_network(plan.build(device), "keypoints", device))
         check_roles(made[-1], plan.text, needed)
         names.append(plan.name(made[-1]) if isinstance(part, str) else display_name(made[-1], called))

@@ -16,7 +16,7 @@ from ...core.hashing import hash_file, hash_json
 from ...core.keypoints import Keypoints
 from ...core.units import Item
 from ...formats import hdf5
-from ...formats.keypoints.features import ImageFeatures, is_feature_csv, read_features, read_hdf5_features
+from ...formats.keypoints.features import StoredFeatures, is_feature_csv, read_features, read_hdf5_features
 from ...formats.matches.hloc import feature_groups
 from ...formats.matches.naming import find_image
 from ...formats.matches.source import float16_remarks
@@ -106,7 +106,7 @@ class FeatureFiles(FolderOfImages):
         found = [remark for remarks in coarse for remark in remarks]
         self.warnings[:] = [f"{self.root}, {len(found)} of {len(items)} images: {found[0]}"] if found else []
 
-    def _features(self, item: Item) -> ImageFeatures:
+    def _features(self, item: Item) -> StoredFeatures:
         file, group = self._place(item)
         return read_features(file) if group is None else read_hdf5_features(file, group)
 

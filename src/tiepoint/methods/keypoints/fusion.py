@@ -15,7 +15,7 @@ from ...core.keypoints import Keypoints
 from ...core.units import Item
 from ..transforms import l2_normalise
 from .adapter import detect_keypoints
-from .pooling import AGGREGATIONS, aggregate, load_user_descriptor, numbers
+from .pooling import AGGREGATIONS, aggregate, load_user_descriptor, parse_numbers
 
 Image = NDArray[np.uint8]
 Array = NDArray[Any]
@@ -49,7 +49,7 @@ class Fusion:
             raise InputError("aggregation=weighted needs weights, as in fuse:sift,rootsift?weights=2,1")
         self.components = list(components)
         self.aggregation = aggregation
-        self.weights = None if weights is None else np.array(numbers(weights, "weights"))
+        self.weights = None if weights is None else np.array(parse_numbers(weights, "weights"))
         if self.weights is not None:
             if len(self.weights) != len(self.components):
                 raise InputError(

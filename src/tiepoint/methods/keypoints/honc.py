@@ -14,7 +14,7 @@ from ..transforms import l2_normalise
 Image = NDArray[np.uint8]
 SIDE, CELLS, CLIP = 32, 4, 0.2
 MEAN, DEVIATION = 127.5, 50.0
-_BLOCK = 512
+_HONC_BLOCK = 512
 
 
 class Honc:
@@ -40,8 +40,8 @@ class Honc:
         values = np.zeros((len(keypoints), CELLS * CELLS * 8), np.float32)
         valid = np.zeros(len(keypoints), bool)
         places = _places()
-        for start in range(0, len(keypoints), _BLOCK):
-            rows = slice(start, start + _BLOCK)
+        for start in range(0, len(keypoints), _HONC_BLOCK):
+            rows = slice(start, start + _HONC_BLOCK)
             patches = np.stack(
                 [
                     sample_patches(colour[:, :, c], frames[rows], SIDE).reshape(-1, SIDE * SIDE)

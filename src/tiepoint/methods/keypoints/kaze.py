@@ -16,14 +16,14 @@ from ...formats.image.reader import to_grey
 from ..patches.opencv import opencv
 from .detectors import MAX_FEATURES, select_keypoints
 from .opencv_descriptors import Described, Image
-from .opencv_detectors import Kaze as KazeDetector
+from .opencv_detectors import KazeDetector
 
 _MIN_SIZE = (80, 40)
 """AKAZE builds no octave narrower or lower than this, in pixels."""
 
 
 @dataclass(eq=False)
-class Akaze:
+class AkazeDescriptor:
     """M-LDB, 486 bits, at the level of AKAZE's scale space whose keypoints have the nearest size.
 
     Level l has keypoints of size 4.8 · 2^(l/4). At its own keypoints it equals what AKAZE itself computes.
@@ -86,7 +86,7 @@ class KazeFeatures:
 
 
 @dataclass(eq=False)
-class Kaze:
+class KazeDescriptor:
     """M-SURF in KAZE's scale space, 64 numbers, at the level whose keypoints have the nearest size.
 
     Level l has keypoints of size 3.2 · 2^(l/4), and level 0 has no derivatives. KAZE finds the orientation

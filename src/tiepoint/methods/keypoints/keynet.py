@@ -16,7 +16,7 @@ from ...core.keypoints import Keypoints
 from ...formats.image.reader import to_grey
 from ..networks.batches import checked_file
 from ..networks.torch_module import load_weights, state_dict
-from ..networks.torch_runner import torch_device
+from ..networks.torch_runner import check_torch_device
 from .detectors import MAX_FEATURES, select_keypoints
 
 Image = NDArray[np.uint8]
@@ -46,7 +46,7 @@ class KeyNet:
         file = checked_file(weights, "weight file")
         if threshold < 0:
             raise InputError(f"keynet: threshold must not be negative, but is {threshold:g}")
-        self.device = torch_device(device, "keynet")
+        self.device = check_torch_device(device, "keynet")
         self.network: Any = kornia.feature.KeyNetDetector(
             pretrained=False, num_features=CANDIDATES, score_threshold=float(threshold)
         )

@@ -73,7 +73,7 @@ class OpenCVDescriptor:
 
 
 @dataclass(eq=False)
-class Orb(OpenCVDescriptor):
+class OrbDescriptor(OpenCVDescriptor):
     """Rotated BRIEF, 256 bits, at the pyramid level whose 31-px patch is nearest to the keypoint's size."""
 
     scale_factor: float = 1.2
@@ -91,7 +91,7 @@ class Orb(OpenCVDescriptor):
 
 
 @dataclass(eq=False)
-class Brief(OpenCVDescriptor):
+class BriefDescriptor(OpenCVDescriptor):
     """256 intensity comparisons in 48 px at one scale, rotated with the keypoint if `rotate`."""
 
     rotate: bool = False
@@ -101,7 +101,7 @@ class Brief(OpenCVDescriptor):
         return opencv("BriefDescriptorExtractor_create")(32, self.rotate)
 
 
-class Brisk(OpenCVDescriptor):
+class BriskDescriptor(OpenCVDescriptor):
     """512 comparisons on rings, at the keypoint's size; the orientation is its own."""
 
     dimension = 64
@@ -112,7 +112,7 @@ class Brisk(OpenCVDescriptor):
 
 
 @dataclass(eq=False)
-class Freak(OpenCVDescriptor):
+class FreakDescriptor(OpenCVDescriptor):
     """512 comparisons on a retina; `pattern_scale` 22 px at the smallest scale, its own orientation."""
 
     dimension = 64
@@ -126,7 +126,7 @@ class Freak(OpenCVDescriptor):
 
 
 @dataclass(eq=False)
-class Latch(OpenCVDescriptor):
+class LatchDescriptor(OpenCVDescriptor):
     """256 comparisons of patch triplets in 48 px at one scale, rotated with the keypoint if `rotate`."""
 
     rotate: bool = True
@@ -139,7 +139,7 @@ class Latch(OpenCVDescriptor):
 
 
 @dataclass(eq=False)
-class Daisy(OpenCVDescriptor):
+class DaisyDescriptor(OpenCVDescriptor):
     """25 histograms of 8 directions on three rings within `radius_px`, each normalised, at one scale."""
 
     distance, dimension, dtype = "l2", 200, np.float32
@@ -164,7 +164,7 @@ class MagnifiedDescriptor(OpenCVDescriptor):
         self.magnification = float(self.magnification)
 
 
-class Vgg(MagnifiedDescriptor):
+class VggDescriptor(MagnifiedDescriptor):
     """Learned pooling and projection, 120 numbers."""
 
     distance, dimension, dtype = "l2", 120, np.float32
@@ -174,7 +174,7 @@ class Vgg(MagnifiedDescriptor):
         return opencv("VGG_create")(scale_factor=self.magnification)
 
 
-class BoostDesc(MagnifiedDescriptor):
+class BoostDescDescriptor(MagnifiedDescriptor):
     """BinBoost, 256 bits."""
 
     def extractor(self) -> Any:
@@ -183,7 +183,7 @@ class BoostDesc(MagnifiedDescriptor):
 
 
 @dataclass(eq=False)
-class Beblid(MagnifiedDescriptor):
+class BeblidDescriptor(MagnifiedDescriptor):
     """512 boosted box comparisons; `magnification` 6.75 suits SIFT, 6.25 SURF and KAZE, 5 FAST, 1 ORB."""
 
     dimension = 64
@@ -194,7 +194,7 @@ class Beblid(MagnifiedDescriptor):
         return opencv("BEBLID_create")(self.magnification, opencv("BEBLID_SIZE_512_BITS"))
 
 
-class Teblid(Beblid):
+class TeblidDescriptor(BeblidDescriptor):
     """256 triplet-trained box comparisons; magnification as for `beblid`."""
 
     dimension = 32

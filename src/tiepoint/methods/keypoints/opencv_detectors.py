@@ -47,7 +47,7 @@ class OpenCVDetector(CappedDetector):
 
 
 @dataclass(eq=False)
-class Sift(OpenCVDetector):
+class SiftDetector(OpenCVDetector):
     """Extrema of differences of Gaussians; one keypoint for every strong orientation."""
 
     contrast_threshold: float = 0.04
@@ -63,7 +63,7 @@ class Sift(OpenCVDetector):
 
 
 @dataclass(eq=False)
-class Orb(OpenCVDetector):
+class OrbDetector(OpenCVDetector):
     """FAST corners in a pyramid, ranked by Harris, with the direction of the intensity centroid."""
 
     scale_factor: float = 1.2
@@ -78,7 +78,7 @@ class Orb(OpenCVDetector):
 
 
 @dataclass(eq=False)
-class Akaze(OpenCVDetector):
+class AkazeDetector(OpenCVDetector):
     """Hessian extrema in a nonlinear scale space, fast."""
 
     threshold: float = 0.001
@@ -92,7 +92,7 @@ class Akaze(OpenCVDetector):
         )
 
 
-class Kaze(Akaze):
+class KazeDetector(AkazeDetector):
     """Hessian extrema in a nonlinear scale space, by additive operator splitting.
 
     The descriptor finds the orientation, so detections have none.
@@ -108,7 +108,7 @@ class Kaze(Akaze):
 
 
 @dataclass(eq=False)
-class Brisk(OpenCVDetector):
+class BriskDetector(OpenCVDetector):
     """AGAST corners in a scale space; the descriptor finds the orientation, so detections have none."""
 
     oriented = False

@@ -51,7 +51,7 @@ def _line(length: int, step: float, border: float) -> NDArray[np.float64]:
 
 
 @dataclass(eq=False)
-class Random(CappedDetector):
+class RandomKeypoints(CappedDetector):
     """Uniform points with sizes spread evenly on the log axis; the same image gives the same points.
 
     The seed is the hash of the pixels and `seed`, so images of a scene get unrelated points.

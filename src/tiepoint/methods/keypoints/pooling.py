@@ -19,10 +19,10 @@ Mask = NDArray[np.bool_]
 AGGREGATIONS = ("average", "max", "min", "concatenate", "weighted")
 
 
-def numbers(given: Any, what: str) -> list[float]:
+def parse_numbers(given: Any, what: str) -> list[float]:
     """Numbers from ``1,1.5,2``, a list or one number.
 
-    >>> numbers("1,1.5", "scales")
+    >>> parse_numbers("1,1.5", "scales")
     [1.0, 1.5]
     """
     parts = given.split(",") if isinstance(given, str) else given
@@ -160,7 +160,7 @@ class DomainSizePooling:
             raise InputError(
                 f"bits cannot be pooled: {type(base).__name__} is compared by {distance_of(base)}"
             )
-        self.scales = np.array(numbers(scales, "scales"))
+        self.scales = np.array(parse_numbers(scales, "scales"))
         if not (self.scales > 0).all():
             raise InputError(f"scales must be positive factors, but are {self.scales.tolist()}")
         self.pool = load_user_descriptor(aggregation)
@@ -196,7 +196,7 @@ class DomainSizePooling:
         if weights is not None:
             if weighting is not None or sigma is not None:
                 raise InputError("explicit weights replace weighting and weight_sigma; give one or the other")
-            given_weights = np.array(numbers(weights, "weights"))
+            given_weights = np.array(parse_numbers(weights, "weights"))
             if len(given_weights) != len(self.scales):
                 raise InputError(
                     f"there are {len(given_weights)} weights for {len(self.scales)} scales; give one for each"

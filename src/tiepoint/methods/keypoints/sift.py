@@ -38,7 +38,7 @@ def packed_octaves(
     return (octave.astype(np.int64) & 255) | (layer.astype(np.int64) << 8)
 
 
-class Sift:
+class SiftDescriptor:
     """SIFT of OpenCV, 128 numbers from 0 to 255; the 4 x 4 grid spans 6 times the keypoint's size.
 
     Equal to what OpenCV's SIFT computes at its own keypoints, and independent of which other keypoints are
@@ -63,7 +63,7 @@ class Sift:
         return values[:-1], valid[:-1]
 
 
-class RootSift(Sift):
+class RootSiftDescriptor(SiftDescriptor):
     """`sift` over the sum of its entries, then the square root: l2 becomes the Hellinger distance."""
 
     name, rooted = "rootsift", True
@@ -74,7 +74,7 @@ class RootSift(Sift):
         return rootsift(values), valid
 
 
-class RgbSift(Sift):
+class RgbSift(SiftDescriptor):
     """SIFT of the red, green and blue channel side by side, 384 numbers.
 
     Each channel is normalised as SIFT normalises it, so a channel counts the same however much it varies;

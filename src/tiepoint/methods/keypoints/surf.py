@@ -48,7 +48,7 @@ FILTERS = 4
 
 
 @dataclass(eq=False)
-class Detector(CappedDetector):
+class SurfDetector(CappedDetector):
     """Maxima of the box-filter Hessian determinant over 3 x 3 x 3 neighbours, refined by a quadratic.
 
     Filter sizes are 9, 15, 21, 27 in the first octave and 3 (2^(o+1) (l+1) + 1) in general, evaluated at
@@ -135,7 +135,7 @@ def _refined(
 
 
 @dataclass(eq=False)
-class Descriptor:
+class SurfDescriptor:
     """Rows of length 1 from a window of 20 scales, a scale being 1.2/9 of the keypoint's size.
 
     Each of 4 x 4 regions gives the sums of du, |du|, dv, |dv| in the keypoint's frame; `extended` splits each

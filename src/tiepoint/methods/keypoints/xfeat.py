@@ -94,7 +94,7 @@ def _varint(value: int) -> bytes:
     return out + bytes([value])
 
 
-class Detector:
+class XFeatDetector:
     """The most reliable cells of both zooms; size is the cell's side in image pixels, no orientation.
 
     As in XFeat, a fifth of `max_features` comes from the coarse zoom and the rest from the fine one.
@@ -125,7 +125,7 @@ class Detector:
         )
 
 
-class Descriptor:
+class XFeatDescriptor:
     """The map of the zoom whose cells are nearest in size to the keypoint, sampled linearly, 64 numbers."""
 
     name, distance, libraries = "xfeat", "l2", ("numpy", "onnxruntime")

@@ -62,7 +62,7 @@ def batches(patches: Array, size: int, intensity: str, batch: int = BATCH) -> It
         yield np.ascontiguousarray(block, np.float32)
 
 
-def flat(output: Array, rows: int, where: str) -> Array:
+def flatten_output(output: Array, rows: int, where: str) -> Array:
     """The output as (rows, d); a trailing (d, 1, 1) is flattened."""
     values = np.asarray(output)
     if values.ndim < 1 or len(values) != rows:

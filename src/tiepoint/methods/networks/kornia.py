@@ -15,7 +15,7 @@ from ...core.errors import UnknownNameError
 from ...core.hashing import hash_file
 from .batches import checked_file
 from .torch_module import load_weights, state_dict
-from .torch_runner import NetworkRunner, torch_device
+from .torch_runner import NetworkRunner, check_torch_device
 
 Array = NDArray[Any]
 NETWORKS = ("HardNet", "HardNet8", "HyNet", "SOSNet", "TFeat")
@@ -43,7 +43,7 @@ class Kornia:
             raise UnknownNameError("kornia network", name, NETWORKS)
         network_name = known[name.lower()]
         file = checked_file(weights, "weight file")
-        self.device = torch_device(device, f"kornia:{name}")
+        self.device = check_torch_device(device, f"kornia:{name}")
         self.network = getattr(kornia.feature, network_name)(pretrained=False)
         state = state_dict(file)
         self.is_hard_tfeat = network_name == "TFeat" and "classifier.1.weight" in state

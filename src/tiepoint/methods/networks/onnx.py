@@ -10,7 +10,7 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 
 from ...core.errors import InputError, UnknownNameError
-from .batches import BATCH, batches, checked_distance, checked_file, checked_intensity, flat
+from .batches import BATCH, batches, checked_distance, checked_file, checked_intensity, flatten_output
 from .onnx_file import weight_hashes
 
 Array = NDArray[Any]
@@ -60,7 +60,7 @@ class Onnx:
             fed = _fill(block, self.batch)
             ready = _arranged(fed, self.layout).astype(_TYPES[self.input.type])
             (found,) = self.session.run([self.output], {self.input.name: ready})
-            parts.append(flat(found, len(fed), self.name)[: len(block)])
+            parts.append(flatten_output(found, len(fed), self.name)[: len(block)])
         return np.concatenate(parts)
 
 

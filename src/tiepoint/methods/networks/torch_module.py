@@ -20,7 +20,7 @@ from ..identity import config_of
 from ..spec import Stage, instantiate, own_name, parameters_of
 from ..user_code import UserFactory, load_from_file
 from .batches import checked_distance, checked_file
-from .torch_runner import NetworkRunner, plain_float32, torch_device
+from .torch_runner import NetworkRunner, check_torch_device, plain_float32
 
 Array = NDArray[Any]
 _CLASS_IN_FILE = re.compile(r"^(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)$")
@@ -50,7 +50,7 @@ class TorchScript:
     ) -> None:
         file = checked_file(path, "TorchScript file")
         self.distance = checked_distance(distance, path)
-        self.device = torch_device(device, path)
+        self.device = check_torch_device(device, path)
         try:
             self.network = torch.jit.load(str(file), map_location=self.device).eval()
         except (RuntimeError, ValueError) as e:
@@ -94,7 +94,7 @@ class LoadedModule:
                     f"torch:{given} is {type(self.module).__name__} and no torch.nn.Module; leave out torch: "
                     "if it is a class with methods of its own"
                 )
-        self.device = torch_device(device, self.name)
+        self.device = check_torch_device(device, self.name)
         if weights is not None:
             file = checked_file(str(weights), "weight file")
             load_weights(self.module, state_dict(file), f"{weights} does not fit {self.name}")

@@ -34,7 +34,7 @@ UPLOADS = 4
 _SHORT = ("out of memory", "can't allocate memory", "not enough memory")
 
 
-def torch_device(device: str, where: str) -> Any:
+def check_torch_device(device: str, where: str) -> Any:
     """The device, or an error if this machine has none such."""
     try:
         found = torch.device(device)

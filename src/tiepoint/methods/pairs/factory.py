@@ -71,7 +71,7 @@ def family_of(parsed: Spec, given: Mapping[str, str]) -> str:
     raise unknown_method("method", name, "pairs", known)
 
 
-def choose(thing: Any) -> str:
+def choose_family(thing: Any) -> str:
     """``pairs`` for an object that sees two images, ``keypoints`` for one that finds keypoints in one."""
     if any(hasattr(thing, edge) for edge in EDGES):
         return "pairs"

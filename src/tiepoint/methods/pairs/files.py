@@ -17,8 +17,8 @@ from ...core.hashing import hash_file, hash_json
 from ...core.regular_files import is_folder
 from ...core.units import Arrays, Item
 from ...formats.matches.detect_layout import KNOWN, describe_folder, detect_match_layout
-from ...formats.matches.naming import PairQuery, find
-from ...formats.matches.source import Source
+from ...formats.matches.naming import PairQuery, find_pair
+from ...formats.matches.source import MatchSource
 from ...geometry.two_view.resizes import superglue_size
 from ..keypoints.files import holds_features
 
@@ -45,7 +45,7 @@ class MatchFiles:
             raise InputError(
                 f"files:{path} holds {describe_folder(self.root)}, and nothing of two images; known are {KNOWN}"
             )
-        self.source: Source = found
+        self.source: MatchSource = found
         self.offset, self.top, self.resize = float(offset), top, parsed_resize(resize)
         if top is not None and (not isinstance(top, int) or top < 1):
             raise InputError(f"files:{path}: `top` is {top!r}; expected a whole number of matches above 0")
@@ -71,7 +71,7 @@ class MatchFiles:
     def _find(self, item: Item) -> tuple[Any, bool] | None:
         wanted = pair_query(item)
         if wanted not in self._places:
-            self._places[wanted] = find(self.source.pairs, wanted)
+            self._places[wanted] = find_pair(self.source.pairs, wanted)
         found: tuple[Any, bool] | None = self._places[wanted]
         return found
 

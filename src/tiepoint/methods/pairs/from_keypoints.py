@@ -26,10 +26,10 @@ MEMO_BYTES = 512 << 20
 """Keypoints and descriptors that a process keeps for images which are in several pairs."""
 
 
-class Memo:
+class FeatureMemo:
     """Features of images by what identifies them; the least recently used go first beyond `most` bytes.
 
-    >>> memo = Memo(100)
+    >>> memo = FeatureMemo(100)
     >>> made = [memo.get(k, lambda: {"a": np.zeros(8)}) for k in "abab"]
     >>> made[0] is made[2], memo.made
     (False, 4)
@@ -74,7 +74,7 @@ def _bytes(arrays: Arrays) -> int:
     return sum(np.asarray(a).nbytes for a in arrays.values())
 
 
-MEMO = Memo()
+MEMO = FeatureMemo()
 _NUMBERS = count()
 """For methods whose output is not decided by what is known about them: each has features of its own."""
 

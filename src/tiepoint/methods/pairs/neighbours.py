@@ -22,7 +22,7 @@ class Matches(NamedTuple):
     distance: Floats
 
 
-class Neighbours(NamedTuple):
+class FirstNeighbours(NamedTuple):
     """First neighbours of the valid rows `first` (a,): row `second`, distances d1 and d2, and `mutual`."""
 
     first: Ints
@@ -34,7 +34,7 @@ class Neighbours(NamedTuple):
 
 def nearest_both_ways(
     a: NDArray[Any], b: NDArray[Any], rows_a: Ints, rows_b: Ints, *, distance: str
-) -> Neighbours:
+) -> FirstNeighbours:
     """First neighbours of rows of a among rows of b, and whether each is mutual.
 
     Among equals the first in the order of `rows_b` is taken (and of `rows_a` on the way back). Trap: with
@@ -47,21 +47,21 @@ def nearest_both_ways(
     """
     if len(rows_a) == 0 or len(rows_b) == 0:
         none = np.empty(0, np.int64)
-        return Neighbours(none, none, np.empty(0), np.empty(0), np.empty(0, bool))
+        return FirstNeighbours(none, none, np.empty(0), np.empty(0), np.empty(0, bool))
     x, y = np.ascontiguousarray(a[rows_a]), np.ascontiguousarray(b[rows_b])
     there = first_two(x, y, distance=distance)
     hit, where = np.unique(there.index, return_inverse=True)
     back = first_two(y[hit], x, distance=distance).index[where.reshape(-1)]
     mutual = back == np.arange(len(x))
-    return Neighbours(rows_a, rows_b[there.index], there.d1, there.d2, mutual)
+    return FirstNeighbours(rows_a, rows_b[there.index], there.d1, there.d2, mutual)
 
 
-def within_ratio(found: Neighbours, ratio: float) -> NDArray[np.bool_]:
+def within_ratio(found: FirstNeighbours, ratio: float) -> NDArray[np.bool_]:
     """Where d1/d2 is strictly below the ratio; a lone candidate has no second distance, two zeros are a tie.
 
     >>> none = np.arange(3)
     >>> two = np.array([2.0, 0.0, np.inf])
-    >>> within_ratio(Neighbours(none, none, np.array([1.0, 0, 1]), two, none > 0), 0.8).tolist()
+    >>> within_ratio(FirstNeighbours(none, none, np.array([1.0, 0, 1]), two, none > 0), 0.8).tolist()
     [True, False, False]
     """
     return np.asarray(np.isfinite(found.d2) & (found.d1 < ratio * found.d2))

@@ -120,7 +120,7 @@ class Pixels:
         return _in_chunks(patches, lambda block: z_score(block).reshape(len(block), -1))
 
 
-class Resize:
+class ResizedPixels:
     """The z-scored patch, bicubic to `size` x `size` without antialiasing, columns first.
 
     Size 4 is the baseline of 2017, normalised to length 1; size 6 that of 2016, not normalised. A flat

@@ -193,7 +193,7 @@ def as_table(arrays: Arrays, distance: str) -> NDArray[Any]:
     return values
 
 
-def write_descriptors(
+def describe_to_csv(
     method: Method, items: Iterable[tuple[Item, Any]], out: str | Path, *, overwrite: bool = False
 ) -> list[Path]:
     """Describe patch-images and write one CSV for each; returns the files in order.

@@ -68,7 +68,7 @@ class OneKeypoint:
         return values, valid
 
 
-class Sift(OneKeypoint):
+class PatchSift(OneKeypoint):
     """SIFT with the keypoint of the reference script: centre (s/2, s/2), size s/5.303, angle unset (-1).
 
     OpenCV's SIFT reads out to 3/2 size · sqrt(2) · 5/2 = 5.303 size around the keypoint, so s is the radius
@@ -83,7 +83,7 @@ class Sift(OneKeypoint):
         return opencv("SIFT_create")(), cv2.KeyPoint(side / 2, side / 2, side / 5.303)
 
 
-class RootSift(Sift):
+class PatchRootSift(PatchSift):
     """`sift` over the sum of its entries, then the square root: l2 becomes the Hellinger distance."""
 
     name = "rootsift"
@@ -94,7 +94,7 @@ class RootSift(Sift):
         return rootsift(values), valid
 
 
-class Orb(OneKeypoint):
+class PatchOrb(OneKeypoint):
     """ORB's 256 learned comparisons on the patch resized to 31 x 31, the pattern's own size, upright.
 
     The pattern reaches 13 px from the centre and reads an image blurred by 7 x 7, hence 16 px: the whole
@@ -109,7 +109,7 @@ class Orb(OneKeypoint):
         return made, cv2.KeyPoint(15, 15, 31, 0)
 
 
-class Brief(OneKeypoint):
+class PatchBrief(OneKeypoint):
     """BRIEF's 256 comparisons on the patch resized to 57 x 57, upright.
 
     The pattern reaches 24 px and compares sums over 9 x 9 boxes (4 px more): 2 · 28 + 1 = 57.
@@ -122,7 +122,7 @@ class Brief(OneKeypoint):
         return opencv("BriefDescriptorExtractor_create")(32, False), cv2.KeyPoint(28, 28, 57, 0)
 
 
-class Brisk(OneKeypoint):
+class PatchBrisk(OneKeypoint):
     """BRISK's 512 comparisons, upright, on the patch at 65 x 65 with a keypoint of size 20.
 
     Size 20 is the largest that OpenCV does not drop there: its rings and their smoothing read 61 of the 65
@@ -141,7 +141,7 @@ class Brisk(OneKeypoint):
         return made, cv2.KeyPoint(32, 32, 20, 0)
 
 
-class Freak(OneKeypoint):
+class PatchFreak(OneKeypoint):
     """FREAK's 512 comparisons, upright, on the patch at 65 x 65 with a keypoint of size 9.6.
 
     The largest that OpenCV does not drop: the outer receptive fields read 61 x 55 of the 65 x 65 pixels.
@@ -155,7 +155,7 @@ class Freak(OneKeypoint):
         return opencv("FREAK_create")(False), cv2.KeyPoint(32, 32, 9.6, 0)
 
 
-class Latch(OneKeypoint):
+class PatchLatch(OneKeypoint):
     """LATCH's 256 triplet comparisons on the patch resized to 55 x 55, upright.
 
     The pattern reaches 24 px and compares 7 x 7 windows (3 px more): 2 · 27 + 1 = 55.
@@ -168,7 +168,7 @@ class Latch(OneKeypoint):
         return opencv("LATCH_create")(32, False, 3, 2.0), cv2.KeyPoint(27, 27, 55, 0)
 
 
-class Akaze(OneKeypoint):
+class PatchAkaze(OneKeypoint):
     """AKAZE's 486 bits (M-LDB), upright, on the patch at 65 x 65, as a keypoint of the scale space's level 1.
 
     M-LDB samples 10 steps to each side, a step being half the keypoint's size in whole pixels: 3 px reach 30
@@ -184,7 +184,7 @@ class Akaze(OneKeypoint):
         return made, cv2.KeyPoint(32, 32, 2 * 1.5 * 1.6 * 2**0.25, 0, 0, 0, 1)
 
 
-class Daisy(OneKeypoint):
+class PatchDaisy(OneKeypoint):
     """DAISY: 25 histograms of 8 directions on three rings, each normalised; radius s/3.
 
     The outer ring has a blur of half the radius, so radius s/3 reaches s/2 at one standard deviation.
@@ -199,7 +199,7 @@ class Daisy(OneKeypoint):
         return made, cv2.KeyPoint((side - 1) / 2, (side - 1) / 2, side, 0)
 
 
-class Vgg(OneKeypoint):
+class PatchVgg(OneKeypoint):
     """VGG's learned pooling regions and projection, 120 numbers; support 6.25 · size = s."""
 
     name, distance, dimension, dtype = "vgg", "l2", 120, np.float32
@@ -209,7 +209,7 @@ class Vgg(OneKeypoint):
         return opencv("VGG_create")(), cv2.KeyPoint((side - 1) / 2, (side - 1) / 2, side / 6.25, 0)
 
 
-class BoostDesc(OneKeypoint):
+class PatchBoostDesc(OneKeypoint):
     """BinBoost, 256 bits; support 6.25 · size = s."""
 
     name = "boostdesc"
@@ -219,7 +219,7 @@ class BoostDesc(OneKeypoint):
         return opencv("BoostDesc_create")(), cv2.KeyPoint((side - 1) / 2, (side - 1) / 2, side / 6.25, 0)
 
 
-class Beblid(OneKeypoint):
+class PatchBeblid(OneKeypoint):
     """BEBLID, 512 bits; scale factor 1, so the support is the keypoint's size, s."""
 
     name, dimension = "beblid", 64
@@ -230,7 +230,7 @@ class Beblid(OneKeypoint):
         return made, cv2.KeyPoint(side / 2, side / 2, side, 0)
 
 
-class Teblid(OneKeypoint):
+class PatchTeblid(OneKeypoint):
     """TEBLID, 256 bits; scale factor 1, so the support is the keypoint's size, s."""
 
     name = "teblid"

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 BINS, DIRECTIONS = 4, 8
-_CHUNK = 64
+_VLFEAT_CHUNK = 64
 _EPSILON = float(np.finfo(np.float32).eps)
 
 
@@ -88,7 +88,7 @@ class VLFeatSift:
     def describe(self, patches: Array) -> NDArray[np.uint8]:
         """(n, s, s) -> (n, 128)."""
         out = np.zeros((len(patches), BINS * BINS * DIRECTIONS), np.uint8)
-        for i in range(0, len(patches), _CHUNK):
-            values = clamp_and_normalise(histograms(patches[i : i + _CHUNK]))
-            out[i : i + _CHUNK] = np.minimum(512 * values, 255).astype(np.uint8)
+        for i in range(0, len(patches), _VLFEAT_CHUNK):
+            values = clamp_and_normalise(histograms(patches[i : i + _VLFEAT_CHUNK]))
+            out[i : i + _VLFEAT_CHUNK] = np.minimum(512 * values, 255).astype(np.uint8)
         return out

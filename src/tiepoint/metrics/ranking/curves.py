@@ -15,7 +15,7 @@ from .ties import Floats, blocks_of_lists, check_list, check_ties
 
 
 @dataclass(frozen=True)
-class Curve:
+class RankingCurve:
     """Points of a curve and the area under it.
 
     `line`: straight lines join the points. `step`: from x[i] to x[i+1] the curve is level at y[i+1]; y[0]
@@ -30,7 +30,7 @@ class Curve:
     def area(self) -> float:
         """Area under the curve.
 
-        >>> Curve(np.array([0., 1.]), np.array([0., 1.]), "line").area
+        >>> RankingCurve(np.array([0., 1.]), np.array([0., 1.]), "line").area
         0.5
         """
         width = np.diff(self.x)
@@ -46,7 +46,7 @@ def precision_recall_curve(
     flavour: str = "trec",
     ties: str = "expected",
     max_points: int = 1000,
-) -> Curve:
+) -> RankingCurve:
     """Precision against recall as a step curve whose area is the average precision (normaliser `all`).
 
     Each relevant item adds a step of width 1/P as high as the precision collected at it; a tie adds one step
@@ -61,7 +61,7 @@ def precision_recall_curve(
     d, v = check_list(distances, relevant)
     check_ties(ties)
     if not v.any():
-        return Curve(np.zeros(1), np.full(1, np.nan), "step")
+        return RankingCurve(np.zeros(1), np.full(1, np.nan), "step")
     blocks = blocks_of_lists(d, v, None, ties=ties)
     rule = group_precision_sums if ties == "group" else expected_precision_sums
     sums = rule(blocks, flavour=flavour)
@@ -75,12 +75,12 @@ def precision_recall_curve(
         width, area = width[width > 0], area[width > 0]
     x = np.concatenate([[0.0], np.cumsum(width)])
     y = area / width
-    return Curve(x, np.concatenate([y[:1], y]) if len(y) else np.full(1, np.nan), "step")
+    return RankingCurve(x, np.concatenate([y[:1], y]) if len(y) else np.full(1, np.nan), "step")
 
 
 def roc_curve(
     distances: ArrayLike, relevant: ArrayLike, *, ties: str = "expected", max_points: int = 1000
-) -> Curve:
+) -> RankingCurve:
     """True against false positive rate, joined by straight lines; its area is `roc_auc`.
 
     Points on a straight run are dropped. If more than `max_points` remain, stretches between kept points
@@ -98,14 +98,14 @@ def roc_curve(
     positives = float(v.sum())
     negatives = len(v) - positives
     if not positives or not negatives:
-        return Curve(np.zeros(1), np.full(1, np.nan), "line")
+        return RankingCurve(np.zeros(1), np.full(1, np.nan), "line")
     pos, neg = class_counts(d, v, ties=ties)
     x = np.concatenate([[0.0], np.cumsum(neg), [negatives]]) / negatives
     y = np.concatenate([[0.0], np.cumsum(pos), [pos.sum()]]) / positives
     steps_x = np.concatenate([[0.0], neg, [negatives - neg.sum()]])
     corner = _corners(steps_x, np.concatenate([[0.0], pos, [0.0]]))
     x, y = x[corner], y[corner]
-    return Curve(*_thin(x, y, max_points), "line")
+    return RankingCurve(*_thin(x, y, max_points), "line")
 
 
 def _corners(dx: Floats, dy: Floats) -> NDArray[np.int64]:

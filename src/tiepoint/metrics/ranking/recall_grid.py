@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .curves import Curve
+from .curves import RankingCurve
 from .expected_ties import expected_precision_sums, group_precision_sums
 from .ties import Floats, blocks_of_lists, check_list, check_ties
 
@@ -58,12 +58,12 @@ def precision_at_recall(
     height = rule(blocks, flavour=flavour) / blocks.relevant
     with np.errstate(divide="ignore", invalid="ignore"):
         end = (blocks.relevant_before + blocks.relevant) / by[blocks.owner]
-    table = Steps(blocks.owner, end, height).at(at, lists)
+    table = StepCurves(blocks.owner, end, height).at(at, lists)
     return np.where(by[:, None] > 0, table, np.nan)
 
 
 @dataclass(frozen=True)
-class Steps:
+class StepCurves:
     """Step curves of many lists: `height` up to recall `end`, in order of list (`owner`) and place."""
 
     owner: NDArray[np.int64]
@@ -80,15 +80,15 @@ class Steps:
         mine = np.append(self.owner, lists)[place] == np.repeat(np.arange(lists), len(recall))
         return np.where(mine, found, 0.0).reshape(lists, len(recall))
 
-    def of(self, number: int) -> Curve:
+    def of(self, number: int) -> RankingCurve:
         """The curve of one list; without points where nothing was found."""
         lo, hi = np.searchsorted(self.owner, [number, number + 1])
         return _from_zero(self.end[lo:hi], self.height[lo:hi])
 
-    def mean(self, lists: int) -> Curve:
+    def mean(self, lists: int) -> RankingCurve:
         """The mean of the curves over `lists` lists, 0 where one has ended; its area is their mean area.
 
-        >>> steps = Steps(np.array([0, 0, 1]), np.array([0.5, 1.0, 0.5]), np.array([1.0, 0.6, 0.4]))
+        >>> steps = StepCurves(np.array([0, 0, 1]), np.array([0.5, 1.0, 0.5]), np.array([1.0, 0.6, 0.4]))
         >>> steps.mean(2).x, steps.mean(2).y.round(6)
         (array([0. , 0.5, 1. ]), array([0.7, 0.7, 0.3]))
         """
@@ -101,6 +101,6 @@ class Steps:
         return _from_zero(points, np.maximum(np.cumsum(change)[:-1], 0.0) / max(lists, 1))
 
 
-def _from_zero(x: Floats, y: Floats) -> Curve:
+def _from_zero(x: Floats, y: Floats) -> RankingCurve:
     """A step curve that begins at 0."""
-    return Curve(np.append(np.zeros(min(len(x), 1)), x), np.append(y[:1], y), "step")
+    return RankingCurve(np.append(np.zeros(min(len(x), 1)), x), np.append(y[:1], y), "step")

@@ -146,9 +146,9 @@ class Comparison:
 
     def answer(self, first: str, second: str) -> str:
         """Say in one sentence whether the first method is better than the second."""
-        from .sentences import answer
+        from .sentences import comparison_answer
 
-        return answer(self, self.between(first, second))
+        return comparison_answer(self, self.between(first, second))
 
     def kind_differences(self, first: str, second: str) -> tuple[tuple[str, float], ...]:
         """(kind, first - second in its scenes) by kind of scene; empty where there is one kind only."""
@@ -170,9 +170,9 @@ class Comparison:
 
     def to_frame(self) -> Any:
         """One row a method, as a pandas DataFrame; values as they are, not in percent."""
-        from .export import frame
+        from .export import comparison_frame
 
-        return frame(self)
+        return comparison_frame(self)
 
     def pairs_frame(self) -> Any:
         """One row a pair of distinct methods, as a pandas DataFrame."""
@@ -199,12 +199,12 @@ class Comparison:
         return latex(self)
 
     def __str__(self) -> str:
-        from .text_table import text
+        from .text_table import comparison_text
 
-        return text(self)
+        return comparison_text(self)
 
     def save(self, path: str | Path) -> Path:
         """Write the table; the suffix says how: .txt .md .tex .csv .json .parquet."""
-        from .export import save
+        from .export import save_comparison
 
-        return save(self, Path(path))
+        return save_comparison(self, Path(path))

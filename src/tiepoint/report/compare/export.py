@@ -16,10 +16,10 @@ from ...stats.groups import join_letters
 from .comparison import Comparison, MethodRow
 from .latex import latex
 from .sentences import legend, sentences
-from .text_table import markdown, text
+from .text_table import comparison_text, markdown
 
 
-def frame(c: Comparison) -> Any:
+def comparison_frame(c: Comparison) -> Any:
     """One row a method, as a pandas DataFrame."""
     import pandas as pd
 
@@ -85,15 +85,15 @@ def as_dict(c: Comparison) -> dict[str, Any]:
     }
 
 
-def save(c: Comparison, path: Path) -> Path:
+def save_comparison(c: Comparison, path: Path) -> Path:
     """Write the table in the form its suffix names."""
     writers: dict[str, Callable[[Path], object]] = {
-        ".txt": lambda file: _write(file, text(c) + "\n"),
+        ".txt": lambda file: _write(file, comparison_text(c) + "\n"),
         ".md": lambda file: _write(file, markdown(c)),
         ".tex": lambda file: _write(file, latex(c)),
-        ".csv": lambda file: _write(file, frame_csv(frame(c))),
+        ".csv": lambda file: _write(file, frame_csv(comparison_frame(c))),
         ".json": lambda file: _write(file, json.dumps(as_dict(c), indent=1, sort_keys=True) + "\n"),
-        ".parquet": lambda file: frame(c).to_parquet(file, index=False),
+        ".parquet": lambda file: comparison_frame(c).to_parquet(file, index=False),
     }
     if path.suffix not in writers:
         raise InputError(f"cannot write {path}: the suffix must be one of {', '.join(writers)}")

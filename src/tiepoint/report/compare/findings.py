@@ -11,7 +11,7 @@ from typing import Any
 from ...core.amounts import count_text
 from ...core.errors import InputError
 from ..runs.names import first_few
-from ..runs.sections import CANARIES, Section, is_canary
+from ..runs.sections import CANARIES, TaskSection, is_canary
 from .comparison import Comparison, MethodRow, PairRow
 from .rows import PairRows
 from .runs import compare_runs
@@ -37,7 +37,7 @@ class ComparisonFinding:
     sentence: str = ""
 
 
-def compare_section(section: Section) -> tuple[Comparison | None, list[str]]:
+def compare_section(section: TaskSection) -> tuple[Comparison | None, list[str]]:
     """The runs of a section compared by its headline score; without a comparison, why."""
     if len(section.methods) < 2:
         return None, []
@@ -50,22 +50,22 @@ def compare_section(section: Section) -> tuple[Comparison | None, list[str]]:
 
 
 def finding_for(
-    of: Section | Comparison, made: tuple[Comparison | None, Sequence[str]] | None = None
+    of: TaskSection | Comparison, made: tuple[Comparison | None, Sequence[str]] | None = None
 ) -> ComparisonFinding | None:
     """The finding of a section, by its headline score, or of a comparison.
 
     `made` is what `compare_section` gave for the section, where it is known already.
     """
     if isinstance(of, Comparison):
-        return find(of)
+        return find_in_comparison(of)
     comparison, why = compare_section(of) if made is None else made
     canaries = [of.names[r.id] for r in of.runs if is_canary(r)]
     if comparison is not None:
-        return find(comparison, canaries)
+        return find_in_comparison(comparison, canaries)
     return _stored(of, "; ".join(why))
 
 
-def _stored(section: Section, why: str) -> ComparisonFinding | None:
+def _stored(section: TaskSection, why: str) -> ComparisonFinding | None:
     """The first method by the stored scores alone."""
     scored = [
         (r, s) for r in section.methods if (s := section.score(r)) is not None and s["value"] is not None
@@ -82,7 +82,7 @@ def _stored(section: Section, why: str) -> ComparisonFinding | None:
     return ComparisonFinding(names[0], shown[0], names[1], why=why or "not compared", sentence=said)
 
 
-def find(c: Comparison, canaries: Sequence[str] | None = None) -> ComparisonFinding | None:
+def find_in_comparison(c: Comparison, canaries: Sequence[str] | None = None) -> ComparisonFinding | None:
     """The finding of a comparison; canaries do not lead. None where no method has a value.
 
     Only methods with scene values are tested. Where one without them is ahead, it leads and nothing is sure.

@@ -8,7 +8,7 @@ import unicodedata
 
 from .comparison import Comparison
 from .sentences import legend, title
-from .text_table import cells, header, visible_name
+from .text_table import header, row_cells, visible_name
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -37,7 +37,7 @@ def latex(c: Comparison) -> str:
     lines = [r"\begin{tabular}{l" + "r" * (len(names) - 2) + "l}", r"\hline"]
     lines += [" & ".join(latex_text(x) for x in names) + r" \\", r"\hline"]
     for row in c.rows:
-        line = [latex_text(x) for x in cells(c, row)]
+        line = [latex_text(x) for x in row_cells(c, row)]
         if best & set(row.letters):
             line[1] = r"\textbf{" + line[1] + "}"
         lines.append(" & ".join(line) + r" \\")

@@ -16,7 +16,7 @@ from ...stats.merged_scenes import merge_scenes
 from ...stats.paired import MAX_STEP_DOWN_METHODS, against, all_pairs, compare_pairs, compare_pairs_wide
 from ...stats.resampling import RESAMPLES, seed_of
 from ...stats.samples import MethodSample, sample_of_pooled, sample_of_scenes
-from ...stats.scene_score import scene_score
+from ...stats.scene_score import make_scene_score
 from ...stats.sign_flip import FLIPS
 from .comparability import REMEDY, align_pooled, align_scenes, check_metadata
 from .comparison import Comparison
@@ -24,7 +24,7 @@ from .kinds import ByKind, pooled_kinds, scene_kinds
 from .rows import PairRows, counted_ranks, letters_and_ranks, method_rows
 
 
-def compare(
+def compare_methods(
     tables: Mapping[str, SceneValues] | Mapping[str, PooledBins],
     *,
     baseline: str | None = None,
@@ -80,7 +80,7 @@ def compare(
 
     >>> x = np.array([[0.9, 0.8, 0.7, 0.8, 0.6, 0.7]])
     >>> table = lambda cells: SceneValues(tuple("pqrstu"), ("v",) * 6, cells)
-    >>> c = compare({"a": table(x), "b": table(x / 2)}); c.rows[0].method, c.between("a", "b").separated
+    >>> c = compare_methods({"a": table(x), "b": table(x / 2)}); c.rows[0].method, c.between("a", "b").separated
     ('a', True)
     """
     if not tables:
@@ -173,7 +173,7 @@ def _scenes(
     tables: Mapping[str, SceneValues], allow: Collection[str], remedy: str, seed: int | None, resamples: int
 ) -> _Given:
     aligned, notes = align_scenes(tables, allow, remedy)
-    scores = [scene_score(t) for t in aligned.values()]
+    scores = [make_scene_score(t) for t in aligned.values()]
     first = scores[0]
     if not first.scenes:
         raise InputError("no scene has a value for all methods; compare the same score of complete runs")

@@ -12,13 +12,13 @@ from ...core.hashing import hash_json
 from ...run.result import Run
 from ...tasks import stored_task
 from ...tasks.base import Task
-from ..runs.lazy_records import tables_of
+from ..runs.lazy_records import scene_tables
 from ..runs.names import data_names, distinct_names, first_few, options_of
 from ..runs.sections import Row, is_canary, is_single
 from ..runs.selection import split_summary
 from .comparability import REMEDY, SCENES, VALUES, WEIGHTS, check_differences, check_metadata
 from .comparison import Comparison, MethodRow
-from .methods import compare
+from .methods import compare_methods
 
 ALLOWED = ("dataset", "lists", "split", SCENES, VALUES, WEIGHTS, "all")
 """What may differ between runs that are compared."""
@@ -84,7 +84,7 @@ def compare_runs(
     foreign = [name for name in sorted_.numbers if named[name].manifest.imported]
     notes += _unchecked(named, foreign, allow, remedy) if foreign else []
     if sorted_.tables:
-        made = compare(
+        made = compare_methods(
             sorted_.tables,
             baseline=baseline,
             values=sorted_.values,
@@ -172,7 +172,7 @@ def _sorted(named: Mapping[str, Run], scores: Mapping[str, Row], baseline: str |
             found.empty.append(name)
             continue
         canary = is_canary(run) and name != baseline
-        tables = {} if canary else tables_of(run, protocol)
+        tables = {} if canary else scene_tables(run, protocol)
         if tables is not None and column in tables:
             found.tables[name], found.values[name] = tables[column], float(score["value"])
             continue

@@ -13,7 +13,7 @@ from .comparison import Comparison, PairRow
 from .kinds import turns_around
 
 if TYPE_CHECKING:
-    from ..runs.sections import Section
+    from ..runs.sections import TaskSection
 
 
 def number(c: Comparison, value: float | None, *, signed: bool = False) -> str:
@@ -56,7 +56,7 @@ def joint(pairs: int, wide: bool = False) -> str:
     return "joint " if pairs > 1 or wide else ""
 
 
-def answer(c: Comparison, pair: PairRow, *, with_baseline: bool = False) -> str:
+def comparison_answer(c: Comparison, pair: PairRow, *, with_baseline: bool = False) -> str:
     """Whether the first of a pair is better than the second, in one sentence.
 
     `with_baseline` says that the pair is of the family of comparisons with the baseline, not of all pairs.
@@ -106,12 +106,12 @@ def sentences(c: Comparison) -> list[str]:
     """
     others = [r.versus for r in c.rows if r.versus is not None and r.identical_to is None]
     if c.baseline_given:
-        return [answer(c, pair, with_baseline=True) for pair in others[:MAX_SENTENCES]]
+        return [comparison_answer(c, pair, with_baseline=True) for pair in others[:MAX_SENTENCES]]
     flipped = [pair.flipped() for pair in others]
     apart = next((pair for pair in flipped if pair.separated), None)
     found = [*flipped[:1], *([apart] if apart is not None and apart != flipped[0] else [])]
     turned = [order_reversal_sentence(c, pair.first, pair.second) for pair in flipped[:1]]
-    return [answer(c, pair) for pair in found] + [x for x in turned if x]
+    return [comparison_answer(c, pair) for pair in found] + [x for x in turned if x]
 
 
 def order_reversal_sentence(c: Comparison, first: str, second: str) -> str:
@@ -130,7 +130,7 @@ def order_reversal_sentence(c: Comparison, first: str, second: str) -> str:
     return f"Not everywhere: {', '.join(parts)}."
 
 
-def finding(of: Section | Comparison) -> str:
+def finding(of: TaskSection | Comparison) -> str:
     """Who leads, by how much, and whether that is sure: one or two sentences on a section or a comparison.
 
     A second sentence says where the first two turn around between kinds of scenes. Empty where no method has

@@ -28,7 +28,7 @@ def header(c: Comparison) -> list[str]:
     return names
 
 
-def cells(c: Comparison, row: MethodRow) -> list[str]:
+def row_cells(c: Comparison, row: MethodRow) -> list[str]:
     """One row as printed."""
     out = [row.method, number(c, row.value), _interval(c, row.low, row.high)]
     if not c.pairs:
@@ -80,7 +80,7 @@ def distinct_short_names(names: Sequence[str], most: int = MAX_TABLE_CHARS) -> l
     return [short if len(owners[short]) == 1 else name for name, short in zip(whole, cut, strict=True)]
 
 
-def text(c: Comparison, width: int | None = None) -> str:
+def comparison_text(c: Comparison, width: int | None = None) -> str:
     """The table for a terminal; in several parts, or a line a cell, where `width` columns are too few."""
     from rich.cells import cell_len
 
@@ -89,7 +89,7 @@ def text(c: Comparison, width: int | None = None) -> str:
     if long:
         heads[3] = "minus baseline"
     names = distinct_short_names([r.method for r in c.rows])
-    rows = [[name, *map(visible_name, cells(c, r)[1:])] for name, r in zip(names, c.rows, strict=True)]
+    rows = [[name, *map(visible_name, row_cells(c, r)[1:])] for name, r in zip(names, c.rows, strict=True)]
     grid = [heads, *rows]
     widths = [max(cell_len(line[k]) for line in grid) for k in range(len(grid[0]))]
     parts = [list(range(len(widths)))] if width is None else blocks(widths, width)
@@ -137,7 +137,7 @@ def _filled(lines: Iterable[str], width: int | None) -> list[str]:
 def markdown(c: Comparison) -> str:
     """The table in Markdown; names are shown as text whatever is in them."""
     lines = [_markdown_row(header(c)), "|" + "---|" + "---:|" * (len(header(c)) - 2) + "---|"]
-    lines += [_markdown_row(cells(c, r)) for r in c.rows]
+    lines += [_markdown_row(row_cells(c, r)) for r in c.rows]
     notes = [f"- {markdown_text(x)}" for x in legend(c)]
     said = [line for x in sentences(c) for line in (markdown_text(x), "")]
     return "\n".join([f"**{markdown_text(title(c))}**", "", *said, *lines, "", *notes]) + "\n"

@@ -12,7 +12,7 @@ from ...core.scores import PooledBins
 from ...run.result import Run
 from ...stats.curve_bands import pooled_band, scene_band
 from ...tasks.titles import group_title
-from ..runs.sections import Section
+from ..runs.sections import TaskSection
 from .figure import Figure
 from .group_curves import group_curve, numeric_groups
 from .lines import MAX_SERIES, Array, Line, lines_figure
@@ -38,7 +38,7 @@ _FPR = np.concatenate([np.linspace(0, 0.1, 41), np.linspace(0.1, 1, 46)[1:]])
 Found = dict[tuple[str, str], list[Line]]
 
 
-def curve_figures(section: Section) -> list[Figure]:
+def curve_figures(section: TaskSection) -> list[Figure]:
     """All curves of a section, at most twelve."""
     found = _scene_lines(section)
     mean = bool(found)
@@ -68,7 +68,7 @@ def _different(found: Found) -> Found:
     return kept
 
 
-def _scene_lines(section: Section) -> Found:
+def _scene_lines(section: TaskSection) -> Found:
     found: Found = {}
     if section.protocol != "exact":
         return found
@@ -80,7 +80,7 @@ def _scene_lines(section: Section) -> Found:
     return found
 
 
-def _pooled_lines(section: Section) -> Found:
+def _pooled_lines(section: TaskSection) -> Found:
     found: Found = {}
     if section.protocol != "exact":
         return found
@@ -103,7 +103,7 @@ def _pooled_lines(section: Section) -> Found:
     return found
 
 
-def _bins(section: Section, run: Run) -> dict[tuple[str, str], PooledBins]:
+def _bins(section: TaskSection, run: Run) -> dict[tuple[str, str], PooledBins]:
     tables = section.tables(run).items()
     return {name: t for name, t in tables if isinstance(t, PooledBins) and not t.also}
 
@@ -119,7 +119,7 @@ def _on_grid(curve: str, x: Array, y: Array) -> tuple[Array, Array]:
     return x, y
 
 
-def _figure(section: Section, group: str, curve: str, lines: Sequence[Line], mean: bool) -> Figure:
+def _figure(section: TaskSection, group: str, curve: str, lines: Sequence[Line], mean: bool) -> Figure:
     title, x_label, y_label = NAMES[curve]
     order = {section.names[r.id]: i for i, r in enumerate(section.runs)}
     square = curve in ("roc", "pr", "precision_recall")

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from ...formats.whole_file import write_text
 from ...tasks.base import MetricInfo
-from .svg import Drawing, save
+from .svg import Drawing, save_drawing
 
 
 @dataclass(frozen=True)
 class Figure:
-    """`svg` is the picture in a page, `csv` its data, both downloadable; `save` writes it for a paper.
+    """`svg` is the picture in a page, `csv` its data, both downloadable; `save_drawing` writes it for a paper.
 
     `name` is unique in the report, and `kind` and `group` tell the figures of a section apart. `wide` figures
     take the whole width; `extra` are attributes for the page's script.
@@ -51,7 +51,7 @@ class Figure:
         if path.suffix == ".csv":
             write_text(path, self.csv)
             return path
-        if lacking := save(self.drawing, path, columns=columns, width=width):
+        if lacking := save_drawing(self.drawing, path, columns=columns, width=width):
             text = f"the font of figures lacks {' '.join(lacking)}; give the method a display name without"
             warnings.warn(text, UserWarning, stacklevel=2)
         return path
@@ -87,7 +87,7 @@ def short(name: str, most: int = 32) -> str:
     return flat if len(flat) <= most else flat[:half] + "…" + flat[len(flat) - (most - 1 - half) :]
 
 
-def shown(text: str) -> str:
+def escape_mathtext(text: str) -> str:
     """Text for Matplotlib, whose mathematics mode starts at a dollar sign."""
     return text.replace("$", r"\$")
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...run.result import Run
 from ...tasks.titles import metric_title
-from ..runs.sections import Row, Section
+from ..runs.sections import Row, TaskSection
 from .figure import Figure, axis_label
 from .lines import Array, Line, lines_figure
 
@@ -24,7 +24,7 @@ AXES = {
 """Group keys whose values are numbers: axis label, and whether the axis is logarithmic."""
 
 
-def numeric_groups(section: Section) -> list[tuple[str, str]]:
+def numeric_groups(section: TaskSection) -> list[tuple[str, str]]:
     """(metric, key) of the scores along a numeric group key and no other key, headline metric first."""
     seen: dict[tuple[str, str], int] = {}
     for metric, group in section.columns:
@@ -35,7 +35,7 @@ def numeric_groups(section: Section) -> list[tuple[str, str]]:
     return sorted(found, key=lambda name: name[0] != section.metric)
 
 
-def group_curve(section: Section, metric: str, key: str) -> Figure:
+def group_curve(section: TaskSection, metric: str, key: str) -> Figure:
     """A metric along a numeric group, a line a method, with chance and oracle beside them."""
     label, logarithmic = AXES[key]
     info = section.definition.metric(metric)
@@ -64,7 +64,7 @@ def group_curve(section: Section, metric: str, key: str) -> Figure:
     )
 
 
-def _points(section: Section, run: Run, metric: str, key: str) -> list[tuple[float, Row]]:
+def _points(section: TaskSection, run: Run, metric: str, key: str) -> list[tuple[float, Row]]:
     found = []
     for (name, group), s in section.rows(run).items():
         k, _, value = group.partition("=")
@@ -74,7 +74,7 @@ def _points(section: Section, run: Run, metric: str, key: str) -> list[tuple[flo
     return sorted(found, key=lambda p: p[0])
 
 
-def _line(section: Section, run: Run, metric: str, key: str) -> Line:
+def _line(section: TaskSection, run: Run, metric: str, key: str) -> Line:
     points = _points(section, run, metric, key)
     x = np.array([p[0] for p in points])
     y = np.array([p[1]["value"] for p in points])
@@ -89,7 +89,7 @@ def _numbers(score: Mapping[str, object]) -> Array:
     return np.array([np.nan if score[k] is None else score[k] for k in ("low", "high")], np.float64)
 
 
-def _chance(section: Section, metric: str, key: str) -> Array:
+def _chance(section: TaskSection, metric: str, key: str) -> Array:
     levels: dict[float, float] = {}
     for run in section.runs:
         for x, s in _points(section, run, metric, key):

@@ -12,8 +12,8 @@ from ...core.amounts import count_text
 from ...core.scores import SceneValues
 from ...formats.csv_table import to_csv
 from ...run.result import Run
-from ..runs.sections import Section
-from .figure import Figure, axis_label, only_best, short, shown
+from ..runs.sections import TaskSection
+from .figure import Figure, axis_label, escape_mathtext, only_best, short
 from .svg import Drawing, text_width
 
 WIDTH = 13.0
@@ -21,7 +21,7 @@ LABEL_PT = 5.8
 """Width that the upright name of a scene takes; where there is less, some are left out."""
 
 
-def scene_values(section: Section, run: Run) -> dict[str, float]:
+def headline_by_scene(section: TaskSection, run: Run) -> dict[str, float]:
     """The headline metric in every scene: stored scores, else the scene values behind the headline score."""
     found = {
         scene: math.nan if s["value"] is None else float(s["value"])
@@ -37,10 +37,10 @@ def scene_values(section: Section, run: Run) -> dict[str, float]:
     return {table.scenes[i]: float(sums[i] / count[i]) for i in np.flatnonzero(count)}
 
 
-def heat_map(section: Section) -> Figure | None:
+def heat_map(section: TaskSection) -> Figure | None:
     """A row a method, a column a scene, scenes by kind and then from easy to hard; None without scenes."""
     methods = section.methods
-    table = [(section.names[r.id], scene_values(section, r)) for r in section.inspected]
+    table = [(section.names[r.id], headline_by_scene(section, r)) for r in section.inspected]
     table = [(name, row) for name, row in table if row]
     scenes = sorted({scene for _, row in table for scene in row})
     if not scenes:
@@ -64,12 +64,12 @@ def heat_map(section: Section) -> Figure | None:
         picture = axes.pcolormesh(
             factor * values, cmap="cividis_r" if lower else "cividis", rasterized=True, shading="flat"
         )
-        axes.set_yticks(np.arange(len(names)) + 0.5, [shown(n) for n in labels])
+        axes.set_yticks(np.arange(len(names)) + 0.5, [escape_mathtext(n) for n in labels])
         axes.invert_yaxis()
         room = axes.get_window_extent().width
         step = max(1, math.ceil(len(scenes) * LABEL_PT / room))
         ticks = np.arange(0, len(scenes), step)
-        axes.set_xticks(ticks + 0.5, [shown(marks[i]) for i in ticks], rotation=90, fontsize=7)
+        axes.set_xticks(ticks + 0.5, [escape_mathtext(marks[i]) for i in ticks], rotation=90, fontsize=7)
         axes.tick_params(length=2)
         side = axes.inset_axes((1.01, 0.0, 0.12 * 72 / room, 1.0))
         said = axis_label(section.score_words, section.info)

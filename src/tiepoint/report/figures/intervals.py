@@ -14,15 +14,15 @@ from ..compare.comparison import Comparison
 from ..compare.sentences import scene_count_text, title
 from ..leaderboard import chance_of
 from ..runs.names import DisplayNames
-from ..runs.sections import Section, drawable
-from .figure import Figure, axis_label, only_best, short, shown
+from ..runs.sections import TaskSection, drawable
+from .figure import Figure, axis_label, escape_mathtext, only_best, short
 from .svg import INK, PALETTE, Drawing, text_width
 
 NAME_MOST = 28
 WIDTH, RIGHT = 5.2, 0.2
 
 
-def intervals_figure(section: Section, *, most: int | None = None) -> Figure | None:
+def intervals_figure(section: TaskSection, *, most: int | None = None) -> Figure | None:
     """Headline score of each method, or of the best `most`, with its interval; None without any value."""
     factor, unit = section.info.scale
     rows = []
@@ -46,7 +46,7 @@ def intervals_figure(section: Section, *, most: int | None = None) -> Figure | N
             if low is not None and high is not None:
                 axes.plot([factor * low, factor * high], [y, y], color=PALETTE[0], linewidth=1.8)
             axes.plot([factor * value], [y], "o", color=PALETTE[0], markersize=5)
-        axes.set_yticks(range(len(drawn)), [shown(n) for n in names])
+        axes.set_yticks(range(len(drawn)), [escape_mathtext(n) for n in names])
         axes.set_ylim(len(drawn) - 0.5, -0.6)
         axes.grid(axis="x")
         if unit == "%":
@@ -194,10 +194,10 @@ def _bars(
                 axes.plot([factor * low, factor * high], [y, y], color=PALETTE[0], linewidth=1.8)
             inside = PALETTE[0] if filled else "white"
             axes.plot([factor * value], [y], "o", color=PALETTE[0], markerfacecolor=inside, markersize=5)
-        axes.set_yticks(range(len(names)), [shown(n) for n in names])
+        axes.set_yticks(range(len(names)), [escape_mathtext(n) for n in names])
         axes.set_ylim(len(names) - 0.5, -0.6)
         axes.grid(axis="x")
-        axes.set_xlabel(shown(axis))
+        axes.set_xlabel(escape_mathtext(axis))
 
     rows = max(3, len(names))
     left = 0.2 + max(text_width(n) for n in names)

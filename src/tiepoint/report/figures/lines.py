@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...formats.csv_table import to_csv
-from ..runs.sections import Section
-from .figure import Figure, only_best, short, shown
+from ..runs.sections import TaskSection
+from .figure import Figure, escape_mathtext, only_best, short
 from .svg import INK, Drawing, look, text_width
 
 MAX_SERIES = 12
@@ -36,7 +36,7 @@ class Line:
 
 
 def lines_figure(
-    section: Section,
+    section: TaskSection,
     lines: Sequence[Line],
     *,
     name: str,
@@ -68,7 +68,9 @@ def lines_figure(
             style = look(section.looks.get(line.name, 0))
             if not few:
                 style.pop("marker")
-            axes.plot(line.x, factor * line.y, label=shown(label), markersize=3.5, linewidth=1.4, **style)
+            axes.plot(
+                line.x, factor * line.y, label=escape_mathtext(label), markersize=3.5, linewidth=1.4, **style
+            )
         for line in [d for d in drawn if d.low is not None][:MAX_BANDS]:
             tint = look(section.looks.get(line.name, 0))["color"]
             low, high = (factor * np.asarray(v) for v in (line.low, line.high))

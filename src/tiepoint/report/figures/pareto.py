@@ -11,8 +11,8 @@ from typing import Any
 from ...formats.csv_table import to_csv
 from ..runs.card import agrees, times_differ
 from ..runs.names import first_few
-from ..runs.sections import Section, drawable
-from .figure import Figure, axis_label, only_best, short, shown
+from ..runs.sections import TaskSection, drawable
+from .figure import Figure, axis_label, escape_mathtext, only_best, short
 from .svg import INK, PALETTE, Drawing, text_width
 
 COSTS = ("time_s", "bytes_per_descriptor")
@@ -35,7 +35,7 @@ def frontier(costs: Sequence[float], values: Sequence[float]) -> list[int]:
     return kept
 
 
-def pareto_figure(section: Section, cost: str) -> Figure | None:
+def pareto_figure(section: TaskSection, cost: str) -> Figure | None:
     """Headline score against time or bytes, frontier drawn; None where fewer than three methods have both.
 
     Times are drawn where repeats agree; the caption names the other methods, and neighbours on the frontier
@@ -154,7 +154,7 @@ def _name(axes: Any, points: Sequence[tuple[str, float, float]], best: int) -> N
         far = abs(corner[1] + 4.75 - y) > 9
         stroke = {"arrowstyle": "-", "linewidth": 0.5, "color": INK, "alpha": 0.5} if far else None
         axes.annotate(
-            shown(text),
+            escape_mathtext(text),
             (x, y),
             xycoords="figure points",
             xytext=(corner[0] + 1, corner[1] + 2),

@@ -11,14 +11,14 @@ from ...core.errors import InputError, UnknownNameError, close_names
 from ...run.result import Run
 from ..compare.comparison import Comparison
 from ..runs.names import DisplayNames, first_few, parse_names, read_names
-from ..runs.sections import Section, sections
+from ..runs.sections import TaskSection, sections
 from .curves import curve_figures
 from .figure import Figure
 from .heat_map import heat_map
 from .intervals import comparison_scores, differences_figure, intervals_figure
 from .pareto import COSTS, pareto_figure
 
-KINDS: dict[str, Callable[[Section], Figure | None]] = {
+KINDS: dict[str, Callable[[TaskSection], Figure | None]] = {
     "scores": intervals_figure,
     "scenes": heat_map,
     "time": lambda section: pareto_figure(section, COSTS[0]),
@@ -32,7 +32,7 @@ OF_COMPARISONS: dict[str, Callable[[Comparison, DisplayNames], Figure]] = {
 }
 
 
-def figures_of(section: Section) -> list[Figure]:
+def figures_of(section: TaskSection) -> list[Figure]:
     """All figures of a section, in the order of the report."""
     made = [make(section) for make in KINDS.values()]
     return [f for f in [*made, *curve_figures(section)] if f is not None]
@@ -90,7 +90,7 @@ def display_names(names: DisplayNames | Mapping[str, Any] | str | Path | None) -
 
 def chosen_sections(
     runs: Sequence[Run], task: str | None, protocol: str | None, called: DisplayNames
-) -> list[Section]:
+) -> list[TaskSection]:
     """The sections of a report of these runs, of one task and protocol where they are named."""
     if not runs:
         raise InputError("there are no finished runs to draw; run a method on a task first")
@@ -106,7 +106,7 @@ def chosen_sections(
     return found
 
 
-def _chosen(kind: str, found: Sequence[Section], group: str | None) -> Figure:
+def _chosen(kind: str, found: Sequence[TaskSection], group: str | None) -> Figure:
     by_section = [(s, own) for s in found if (own := _of_kind(s, kind))]
     if not by_section:
         known = {f.kind for s in found for f in figures_of(s)}
@@ -136,7 +136,7 @@ def _chosen(kind: str, found: Sequence[Section], group: str | None) -> Figure:
     return by_group[wanted]
 
 
-def _of_kind(section: Section, kind: str) -> list[Figure]:
+def _of_kind(section: TaskSection, kind: str) -> list[Figure]:
     made = [KINDS[kind](section)] if kind in KINDS else curve_figures(section)
     return [f for f in made if f is not None and f.kind == kind]
 

@@ -187,7 +187,7 @@ def _tag(tag: str, prefix: str) -> str:
     return re.sub(r"'DejaVu Sans'[^;\"]*", _FONT, tag)
 
 
-def save(drawing: Drawing, path: Path, *, columns: int = 1, width: float | None = None) -> list[str]:
+def save_drawing(drawing: Drawing, path: Path, *, columns: int = 1, width: float | None = None) -> list[str]:
     """Write a drawing as a file of a paper; the suffix says how: .pdf .svg .png (300 dpi).
 
     Margins are what ticks, labels and legend need, so that nothing is cut off and the width is exact. Over

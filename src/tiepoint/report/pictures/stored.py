@@ -12,7 +12,7 @@ from ...run.result import Run
 from ...tasks import stored_task
 from ...tasks.matched import MatchedPair
 from ..leaderboard import value_text
-from ..runs.lazy_records import records_of
+from ..runs.lazy_records import scored_records
 
 
 class RunPairs:
@@ -51,7 +51,7 @@ class RunPairs:
         """What stands above the picture of a pair: pair, method, and the scores of both."""
         run, pair = self.run, self.named(name)
         task = stored_task(run.task)
-        records = records_of(run, task, "exact")
+        records = scored_records(run, task, "exact")
         shares = [value for item, value in task.pair_accuracy(records) if item == pair]
         parts = [task.pair_caption(records, pair)] if records else []
         if shares:

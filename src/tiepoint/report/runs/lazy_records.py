@@ -144,7 +144,7 @@ def lazy_run(
     return Run(stored, LazyUnits(stored, kept), m.warnings, tables, root=store.root, load_single_scores=more)
 
 
-def tables_of(run: Run, protocol: str) -> Tables | None:
+def scene_tables(run: Run, protocol: str) -> Tables | None:
     """The scene values behind the scores of a run under a protocol.
 
     None where there are none to rely on: they were never stored, were made by rules of the past, or their
@@ -163,7 +163,7 @@ def tables_of(run: Run, protocol: str) -> Tables | None:
         return None
 
 
-def records_of(run: Run, task: Task, protocol: str) -> list[Records]:
+def scored_records(run: Run, task: Task, protocol: str) -> list[Records]:
     """The records of a run that a protocol scores; empty where it was not run under it."""
     if protocol not in task.protocols:
         return []

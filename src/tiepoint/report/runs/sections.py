@@ -14,7 +14,7 @@ from ...core.records import Records
 from ...run.result import Run, Tables
 from ...tasks import stored_task
 from ...tasks.base import MetricInfo, Task
-from .lazy_records import records_of, tables_of
+from .lazy_records import scene_tables, scored_records
 from .names import DisplayNames, data_names, distinct_names
 
 CANARIES = frozenset({"constant", "random", "oracle"})
@@ -56,7 +56,7 @@ def drawable(methods: int) -> int:
 
 
 @dataclass(frozen=True)
-class Section:
+class TaskSection:
     """The runs of one task under one protocol, best first by the headline score.
 
     `dataset` names the data where the report has runs of the task on several. `looks` numbers the methods of
@@ -131,11 +131,11 @@ class Section:
 
     def records(self, run: Run) -> list[Records]:
         """Records of a run for this section's protocol."""
-        return records_of(run, self.definition, self.protocol)
+        return scored_records(run, self.definition, self.protocol)
 
     def tables(self, run: Run) -> Tables:
         """The scene values behind the scores of a run under this section's protocol."""
-        return tables_of(run, self.protocol) or {}
+        return scene_tables(run, self.protocol) or {}
 
     def score(self, run: Run, metric: str | None = None, group: str | None = None) -> Row | None:
         """A score of a run in this section, None where there is none."""
@@ -174,13 +174,13 @@ class Section:
 
 def sections(
     runs: Sequence[Run], protocol: str = "exact", called: DisplayNames | None = None
-) -> list[Section]:
+) -> list[TaskSection]:
     """One section a task and dataset, in alphabetical order, and another for runs without its protocol.
 
     Runs without the wanted protocol (imported results) take the one most of them have; all runs of the task
     on the dataset that were scored under it stand in that section. Every run with scores is in a section.
     """
-    found: list[Section] = []
+    found: list[TaskSection] = []
     for task in sorted({r.task for r in runs}):
         for dataset, members in _by_dataset([r for r in runs if r.task == task and r.stored.scores]).items():
             found += _of_dataset(task, dataset, members, protocol)
@@ -206,8 +206,8 @@ def _by_dataset(runs: Sequence[Run]) -> dict[str, list[Run]]:
     return dict(sorted(found.items()))
 
 
-def _of_dataset(task: str, dataset: str, runs: Sequence[Run], protocol: str) -> list[Section]:
-    found: list[Section] = []
+def _of_dataset(task: str, dataset: str, runs: Sequence[Run], protocol: str) -> list[TaskSection]:
+    found: list[TaskSection] = []
     left = list(runs)
     while left:
         have = [p for r in left for p in {str(s["protocol"]) for s in r.stored.scores}]
@@ -217,14 +217,14 @@ def _of_dataset(task: str, dataset: str, runs: Sequence[Run], protocol: str) -> 
         taken = {m.id for m in members}
         left = [r for r in left if r.id not in taken]
         ordered = tuple(sorted(members, key=lambda r: (r.method, r.id)))
-        draft = Section(task, chosen, "", "all", ordered, more=bool(found), dataset=dataset)
+        draft = TaskSection(task, chosen, "", "all", ordered, more=bool(found), dataset=dataset)
         best = draft.definition.headline(draft.columns)
         if best is not None:
             found.append(_in_order(replace(draft, metric=best[0], group=best[1])))
     return found
 
 
-def _in_order(section: Section) -> Section:
+def _in_order(section: TaskSection) -> TaskSection:
     sign = 1.0 if section.info.lower else -1.0
 
     def order(run: Run) -> tuple[bool, float, str, str]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ...core.errors import InputError, UnknownNameError
 from ...run.result import Run
-from ...store.run_heads import RunHead, load_heads, names_of
+from ...store.run_heads import RunHead, load_heads, run_names
 from ...store.run_queries import load_run, load_runs
 from ...store.store import Store
 from ...store.stored_run_part import StoredRun
@@ -27,7 +27,7 @@ def runs_of(
     """
     ids: dict[str, None] | None = None
     if wanted:
-        known = [(i, method) for i, method, status in names_of(store, task=task) if status == "done"]
+        known = [(i, method) for i, method, status in run_names(store, task=task) if status == "done"]
         ids = {}
         for name in wanted:
             match = [i for i, method in known if method == name] or [
@@ -47,7 +47,7 @@ def runs_of(
 
 def has_runs(store: Store, task: str) -> None:
     """Refuse a task that has no runs where others have some; near names come first."""
-    if not names_of(store, task=task) and (known := {h.task for h in load_heads(store)}):
+    if not run_names(store, task=task) and (known := {h.task for h in load_heads(store)}):
         raise UnknownNameError("task with runs in the store", task, known)
 
 

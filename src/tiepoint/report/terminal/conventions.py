@@ -16,7 +16,7 @@ from ...store.store import Store
 from ...tasks import stored_task
 from ...tasks.base import StepTable, Task
 from ..leaderboard import heading, value_text
-from ..runs.lazy_records import no_records, records_of
+from ..runs.lazy_records import no_records, scored_records
 
 Row = dict[str, Any]
 
@@ -77,7 +77,7 @@ def _overall(run: Run, task: Task, protocol: str) -> list[Row]:
     wanted = ("protocol", "metric", "group", "value", "n", "low", "high", "note")
     stored = [s for s in run.stored.scores if s["protocol"] == protocol and s["group"] == "all"]
     if not stored:
-        records = records_of(run, task, protocol)
+        records = scored_records(run, task, protocol)
         made = task.score(records, protocol) if records else []
         stored = [
             {k: getattr(s, k) for k in wanted} | {"value": None if math.isnan(s.value) else s.value}
@@ -101,15 +101,15 @@ def _steps(
     run: Run, task: Task, store: Store | None, progress: Progress
 ) -> tuple[list[StepTable], str | None]:
     """The tables of steps, and why there are none where the task has them."""
-    records = records_of(run, task, "exact")
-    there = [p for p in task.protocols if records_of(run, task, p)]
+    records = scored_records(run, task, "exact")
+    there = [p for p in task.protocols if scored_records(run, task, p)]
     wanted = task.between(there)
     if wanted and store is not None:
         try:
             made = extra_records(store, run.stored, wanted, progress)
         except InputError as e:
             return [], str(e)
-        own = {task.comparison(p): records_of(run, task, p) for p in there}
+        own = {task.comparison(p): scored_records(run, task, p) for p in there}
         return task.convention_steps_between({**own, **made}), None
     try:
         found = task.conventions(records)
@@ -157,16 +157,16 @@ def _finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def convention_tables(found: RunConventions) -> list[Any]:
+def terminal_convention_tables(found: RunConventions) -> list[Any]:
     """Tables for the terminal: the scores a column a protocol, then the steps of each metric."""
     from rich.text import Text
 
-    from .rich_table import Table
+    from .rich_table import FittingTable
 
     name, task = found.task, stored_task(found.task)
     tables = []
     if found.scores:
-        first = Table(title=f"{name} under each protocol")
+        first = FittingTable(title=f"{name} under each protocol")
         first.add_column("score")
         for protocol in found.protocols:
             first.add_column(protocol, justify="right")
@@ -176,7 +176,7 @@ def convention_tables(found: RunConventions) -> list[Any]:
             first.add_row(Text(heading(task, metric, "all")), *row)
         tables.append(first)
     for explained in found.steps:
-        table = Table(title=f"{name} {explained.title}", wraps=("step",))
+        table = FittingTable(title=f"{name} {explained.title}", wraps=("step",))
         table.add_column("step")
         table.add_column("value", justify="right")
         table.add_column("change", justify="right")

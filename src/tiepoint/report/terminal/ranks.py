@@ -11,7 +11,7 @@ import numpy as np
 from ...core.records import Records
 from ...run.result import Run
 from ...tasks import stored_task
-from ..runs.lazy_records import records_of
+from ..runs.lazy_records import scored_records
 
 BAR = 40
 EDGES = (1, 2, 3, 4, 5, 10, 20, 50, 100, 1000)
@@ -29,19 +29,19 @@ def rank_histogram(run: Run, protocol: str) -> list[tuple[str, float]]:
     }
     if stored:
         return sorted(stored.items(), key=lambda item: _order(item[0]))
-    return rank_shares(records_of(run, stored_task(run.task), protocol))
+    return rank_shares(scored_records(run, stored_task(run.task), protocol))
 
 
 def histogram_table(run: Run, protocol: str) -> Any:
     """Rank histogram of a ranking run, as bars; None without ranks."""
     from rich.text import Text
 
-    from .rich_table import Table
+    from .rich_table import FittingTable
 
     rows = rank_histogram(run, protocol)
     if not rows:
         return None
-    table = Table(title=f"rank of the right answers under {protocol}", keys=2)
+    table = FittingTable(title=f"rank of the right answers under {protocol}", keys=2)
     table.add_column("rank", justify="right")
     table.add_column("share", justify="right")
     table.add_column("")

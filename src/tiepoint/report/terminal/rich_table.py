@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from ...core.formatting import shown
+from ...core.formatting import printable
 from ..compare.side_by_side import blocks
 
 MAX_TABLES = 3
@@ -21,11 +21,11 @@ MAX_TABLES = 3
 def _plain(cell: Any) -> Text:
     """A cell as text that takes the room it seems to take."""
     if isinstance(cell, Text):
-        return cell if cell.plain.isprintable() else Text(shown(cell.plain), style=cell.style)
-    return Text(shown(str(cell)))
+        return cell if cell.plain.isprintable() else Text(printable(cell.plain), style=cell.style)
+    return Text(printable(str(cell)))
 
 
-class Table(RichTable):
+class FittingTable(RichTable):
     """A table with its title above it, over the whole width.
 
     Args:

@@ -17,32 +17,32 @@ from ...run.result import Run
 from ...tasks import stored_task
 from ...tasks.base import MetricInfo
 from ..figures.group_curves import AXES
-from ..figures.heat_map import scene_values
+from ..figures.heat_map import headline_by_scene
 from ..leaderboard import heading, value_text
 from ..runs.card import card_rows
-from ..runs.lazy_records import no_records, records_of
+from ..runs.lazy_records import no_records, scored_records
 from ..runs.sections import sections
 from .ranks import rank_histogram
-from .scores import cell
+from .scores import score_text
 
 MAX_SCENE_COLUMNS = 6
 MAX_VALUES = 10
 
 
-def card(run: Run) -> Any:
+def card_table(run: Run) -> Any:
     """The card as a table, with when it was made."""
     from rich.text import Text
 
-    from .rich_table import Table
+    from .rich_table import FittingTable
 
-    table = Table(box=None, show_header=False, title=f"run {run.id}", wraps=("",))
+    table = FittingTable(box=None, show_header=False, title=f"run {run.id}", wraps=("",))
     made = ("made", f"{run.stored.created_at}, {run.stored.time_s or 0:.1f} s")
     for key, value in [*card_rows(run), made]:
         table.add_row(Text(key, style="yellow" if key == "warning" else "dim"), Text(value))
     return table
 
 
-def protocols_of(run: Run) -> list[str]:
+def scored_protocols(run: Run) -> list[str]:
     """Protocols the run was scored under, `exact` first."""
     found = dict.fromkeys(str(s["protocol"]) for s in run.stored.scores)
     return sorted(found, key=lambda p: (p != "exact", p))
@@ -52,11 +52,11 @@ def scores_table(run: Run) -> Any:
     """Every score that is not of one scene or pair, a column a protocol, numeric groups in one row."""
     from rich.text import Text
 
-    from .rich_table import Table
+    from .rich_table import FittingTable
 
-    task, protocols = stored_task(run.task), protocols_of(run)
+    task, protocols = stored_task(run.task), scored_protocols(run)
     by = {(s["protocol"], s["metric"], s["group"]): s for s in run.stored.scores}
-    table = Table(title="scores (percent unless a unit is given; 95 % confidence interval)", keys=2)
+    table = FittingTable(title="scores (percent unless a unit is given; 95 % confidence interval)", keys=2)
     for name in ("score", "group", *protocols, "n", "chance"):
         table.add_column(name, justify="left" if name in ("score", "group") else "right")
     for metric, name, groups in _rows(run):
@@ -83,7 +83,7 @@ def notes(run: Run) -> list[str]:
 
 def json_of(run: Run) -> dict[str, Any]:
     """What `show` prints as plain values: scores (scenes are groups of them), warnings, card, notes."""
-    protocol = next(iter(protocols_of(run)), "")
+    protocol = next(iter(scored_protocols(run)), "")
     return {
         "scores": run.rows(),
         "warnings": list(run.warnings),
@@ -145,7 +145,7 @@ def _numeric(group: str) -> tuple[str, str, float]:
 
 def _joined(scores: Sequence[Any], info: MetricInfo) -> str:
     if len(scores) == 1:
-        return cell(scores[0], info)
+        return score_text(scores[0], info)
     if not any(scores):
         return ""
     return "  ".join(
@@ -157,20 +157,20 @@ def scene_table(run: Run) -> Any:
     """The scores by scene under the first protocol; where none are stored, the values behind the headline."""
     from rich.text import Text
 
-    from .rich_table import Table
+    from .rich_table import FittingTable
 
-    protocol = next(iter(protocols_of(run)), "")
+    protocol = next(iter(scored_protocols(run)), "")
     found = sections([run], protocol)
     if not found:
         return None
     task, rows = found[0].definition, found[0].rows(run)
     cells = {
-        (metric, group.removeprefix("scene=")): cell(s, task.metric(metric))
+        (metric, group.removeprefix("scene=")): score_text(s, task.metric(metric))
         for (metric, group), s in rows.items()
         if group.startswith("scene=") and "," not in group
     }
     if not cells:
-        behind = scene_values(found[0], run).items()
+        behind = headline_by_scene(found[0], run).items()
         cells = {(found[0].metric, scene): value_text(found[0].info, value) for scene, value in behind}
     if not cells:
         return None
@@ -178,7 +178,7 @@ def scene_table(run: Run) -> Any:
     best = task.headline(have)
     columns = [c for c in task.table_columns(have) if c != best]
     metrics = [c[0] for c in ([best] if best else []) + columns][:MAX_SCENE_COLUMNS]
-    table = Table(title=f"scores by scene under {protocol}")
+    table = FittingTable(title=f"scores by scene under {protocol}")
     table.add_column("scene")
     for metric in metrics:
         table.add_column(heading(task, metric, "all"), justify="right")
@@ -190,7 +190,7 @@ def scene_table(run: Run) -> Any:
 def write_curves(run: Run, path: Path) -> int:
     """Points of the run's curves as CSV: group, curve, x, y; returns how many."""
     task = stored_task(run.task)
-    records = records_of(run, task, "exact")
+    records = scored_records(run, task, "exact")
     if not records:
         raise InputError(no_records(run))
     curves = task.curves(records)

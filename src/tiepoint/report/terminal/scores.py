@@ -23,7 +23,7 @@ def shown_columns(runs: Sequence[Run], task: Task, protocol: str) -> list[tuple[
     return with_better(task, expand_columns(task, task.table_columns(list(seen)), runs), scores)
 
 
-def cell(score: Any, info: MetricInfo) -> str:
+def score_text(score: Any, info: MetricInfo) -> str:
     """Value with its interval, fractions in percent: ``81.20 [79.0, 83.1]``; a caution is marked ``*``."""
     if score is None:
         return ""
@@ -45,7 +45,7 @@ def score_tables(runs: Sequence[Run]) -> list[Any]:
     """
     from rich.text import Text
 
-    from .rich_table import Table
+    from .rich_table import FittingTable
 
     tables: list[Any] = []
     for name in dict.fromkeys(r.task for r in runs):
@@ -63,14 +63,14 @@ def score_tables(runs: Sequence[Run]) -> list[Any]:
             shown = [by.get((r.id, m, g)) for r in mine for m, g in columns]
             title = f"{name}, protocol {protocol} (percent unless a unit is given; {intervals_words(shown)})"
             title += f"; {task.info.table_note}" if task.info.table_note else ""
-            table = Table(title=title)
+            table = FittingTable(title=title)
             table.add_column("method")
             table.add_column("run")
             for metric, group in columns:
                 head = heading(task, metric, group, between="\n")
                 table.add_column(head, justify="right", overflow="fold")
             for r in mine:
-                cells = (Text(cell(by.get((r.id, m, g)), task.metric(m))) for m, g in columns)
+                cells = (Text(score_text(by.get((r.id, m, g)), task.metric(m))) for m, g in columns)
                 table.add_row(Text(names[r.id]), r.id, *cells)
             chance = [_chance([by.get((r.id, m, g)) for r in mine], task.metric(m)) for m, g in columns]
             if any(chance):

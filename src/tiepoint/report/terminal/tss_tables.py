@@ -24,13 +24,13 @@ def subset_table(runs: Sequence[Run], names: Mapping[str, str], protocol: str) -
     """
     from rich.text import Text
 
-    from .rich_table import Table
+    from .rich_table import FittingTable
 
     title = (
         f"tss, protocol {protocol}, percent: T5 and T10 are flow accuracy within 5 and 10 % of the target's "
         "larger side; Average takes all pairs, w/o flip those that are not mirrored"
     )
-    table = Table(title=title, keys=2 if len(runs) > 1 else 1)
+    table = FittingTable(title=title, keys=2 if len(runs) > 1 else 1)
     if len(runs) > 1:
         table.add_column("method")
     table.add_column("subset")
@@ -61,7 +61,7 @@ def pair_tables(runs: Sequence[Run]) -> list[Any]:
     """One table a run and protocol: T5 and IoU of both directions of every pair."""
     from rich.text import Text
 
-    from .rich_table import Table
+    from .rich_table import FittingTable
 
     tables = []
     for run, name in zip(runs, distinct_names(runs), strict=True):
@@ -70,7 +70,7 @@ def pair_tables(runs: Sequence[Run]) -> list[Any]:
             scores = _scores(run, protocol)
             groups = [g for m, g in scores if m == "iou" and g.startswith("direction=")]
             title = Text(f"tss, protocol {protocol}, {name}: the pairs, percent")
-            table = Table(title=title, keys=2)
+            table = FittingTable(title=title, keys=2)
             for column in ("pair", "direction", "flip"):
                 table.add_column(column)
             for column in ("T5", "IoU"):

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from ...core.errors import InputError, TiepointError, UserCodeError
 from ...methods.user_code import last_lines
-from ..context import Recipe, RunContext
+from ..context import ContextRecipe, RunContext
 
 MAX_LISTED_FAILURES = 5
 """Reasons of failures that are told, and names of what failed for each."""
@@ -52,7 +52,12 @@ class Executor(Protocol):
     """Runs jobs that do not depend on one another."""
 
     def run(
-        self, job: Job, arguments: Mapping[str, Any], recipe: Recipe | None, done: Done, patience: int | None
+        self,
+        job: Job,
+        arguments: Mapping[str, Any],
+        recipe: ContextRecipe | None,
+        done: Done,
+        patience: int | None,
     ) -> Outcome:
         """Apply `job` to every argument.
 
@@ -80,7 +85,12 @@ class InProcess:
     threads: int = 1
 
     def run(
-        self, job: Job, arguments: Mapping[str, Any], recipe: Recipe | None, done: Done, patience: int | None
+        self,
+        job: Job,
+        arguments: Mapping[str, Any],
+        recipe: ContextRecipe | None,
+        done: Done,
+        patience: int | None,
     ) -> Outcome:
         """Apply `job` to every argument; the recipe is not needed."""
         results: dict[str, Any] = {}
@@ -115,12 +125,12 @@ def too_many_failures(failures: Sequence[JobFailure], patience: int | None) -> b
     return patience is not None and sum(f.cause is not None for f in failures) >= patience
 
 
-def names_of(failures: Sequence[JobFailure]) -> str:
+def summarise_failures(failures: Sequence[JobFailure]) -> str:
     """The first reasons of failures, each once with the names of what failed for it.
 
     Failures are of one reason where a user's code failed at the same place, or the errors are the same.
 
-    >>> names_of([JobFailure("a", "ValueError: no"), JobFailure("b", "ValueError: no"), JobFailure("c", "KeyError")])
+    >>> summarise_failures([JobFailure("a", "ValueError: no"), JobFailure("b", "ValueError: no"), JobFailure("c", "KeyError")])
     'a, b: ValueError: no; c: KeyError'
     """
     groups: dict[str, list[JobFailure]] = {}

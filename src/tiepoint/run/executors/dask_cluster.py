@@ -55,7 +55,7 @@ def connect(spec: Any, device: str = "cpu") -> Iterator[ClusterConnection]:
     `spec` is ``tcp://host:8786``, ``local:4``, the path of a YAML file, what such a file says as a mapping,
     or a `distributed.Client`, which stays open. Workers here get GPUs where `device` is ``cuda``.
     """
-    distributed = library()
+    distributed = import_distributed()
     if isinstance(spec, distributed.Client):
         yield ClusterConnection(spec)
         return
@@ -64,7 +64,7 @@ def connect(spec: Any, device: str = "cpu") -> Iterator[ClusterConnection]:
         yield _opened(wanted, where, device, stack, distributed)
 
 
-def library() -> Any:
+def import_distributed() -> Any:
     """The module `distributed`, or an error that says how it is had."""
     try:
         import distributed

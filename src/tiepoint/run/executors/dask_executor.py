@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import ClusterError, ErrorCollector, InputError
-from ..context import Recipe
+from ..context import ContextRecipe
 from ..machine import has_dashboard
 from . import Done, Job, JobFailure, Outcome, too_many_failures
 from .dask_cluster import ClusterConnection, connect
@@ -37,9 +37,9 @@ from .dask_worker import (  # fmt: skip
     preflight,
     remove_tokens,
     run_batch,
-    seen,
     token_file,
-    versions,
+    wait_for_file,
+    worker_versions,
     write_token,
 )
 
@@ -130,7 +130,7 @@ class DaskExecutor:
         with ExitStack() as stack:
             cluster = stack.enter_context(connect(spec, device))
             expected = WorkerRequirements(
-                uuid.uuid4().hex, str(root.absolute()), os.getcwd(), versions(sorted({*libraries}))
+                uuid.uuid4().hex, str(root.absolute()), os.getcwd(), worker_versions(sorted({*libraries}))
             )
             stack.callback(remove_tokens, expected)
             executor = cls(cluster, expected, say, device.startswith("cuda"))
@@ -199,7 +199,7 @@ class DaskExecutor:
         name, answer, problem = future.result()
         if problem is not None:
             raise InputError(f"the worker {name} {problem}")
-        if not seen(token_file(self.expected.root, self.expected.token, answer), SHARED_S):
+        if not wait_for_file(token_file(self.expected.root, self.expected.token, answer), SHARED_S):
             raise InputError(
                 f"what the worker {name} writes into {self.expected.root} does not arrive here; choose a "
                 "`store` in a folder that all machines share"
@@ -288,14 +288,19 @@ class DaskExecutor:
         return results, _failures(pieces)
 
     def run(
-        self, job: Job, arguments: Mapping[str, Any], recipe: Recipe | None, done: Done, patience: int | None
+        self,
+        job: Job,
+        arguments: Mapping[str, Any],
+        recipe: ContextRecipe | None,
+        done: Done,
+        patience: int | None,
     ) -> Outcome:
         """Apply `job` to every argument in the workers; see `Executor`."""
         if recipe is None:
             raise ValueError("a cluster needs a recipe")
         return self.collect(self.submit(job, arguments, self.remote(recipe), done=done), patience)
 
-    def remote(self, recipe: Recipe, family: str = "", content: str = "") -> RemoteRecipe:
+    def remote(self, recipe: ContextRecipe, family: str = "", content: str = "") -> RemoteRecipe:
         """A recipe as workers take it."""
         return RemoteRecipe(recipe, family, content, self.expected, self.cluster.threads)
 

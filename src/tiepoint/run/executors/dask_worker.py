@@ -22,7 +22,7 @@ from ...core import hashing
 from ...core.errors import InputError
 from ...methods.source_files import library_versions
 from ...store.atomic_files import atomic_file, remove_temporaries
-from ..context import Recipe, RunContext
+from ..context import ContextRecipe, RunContext
 from . import Done, Job, JobFailure
 
 CONTEXTS = 4
@@ -49,7 +49,7 @@ WholeJob = Callable[[RunContext, Mapping[str, Any], Done], dict[str, Any]]
 class WorkerRequirements:
     """What a worker must have in common with the process that submits: plain values.
 
-    `versions` are those of tiepoint, of its source and of libraries; `folder` is the current folder, which
+    `worker_versions` are those of tiepoint, of its source and of libraries; `folder` is the current folder, which
     relative paths start from; `token` names a file in the folder of the store.
     """
 
@@ -67,7 +67,7 @@ class RemoteRecipe:
     the worker was started with.
     """
 
-    recipe: Recipe
+    recipe: ContextRecipe
     family: str
     content: str
     expected: WorkerRequirements
@@ -110,7 +110,7 @@ def remove_tokens(expected: WorkerRequirements) -> None:
 
 
 @lru_cache(maxsize=1)
-def source_hash() -> str:
+def package_source_hash() -> str:
     """Hash of the source files of this package, which tells two states of one version apart."""
     package = Path(__file__).parents[2]
     files = sorted(package.rglob("*.py"))
@@ -118,13 +118,13 @@ def source_hash() -> str:
     return hashing.hash_json(parts)[:16]
 
 
-def versions(libraries: Sequence[str]) -> dict[str, str]:
+def worker_versions(libraries: Sequence[str]) -> dict[str, str]:
     """Versions of tiepoint, of its source, and of libraries by the names they are imported by.
 
-    >>> sorted(versions(["numpy"]))
+    >>> sorted(worker_versions(["numpy"]))
     ['numpy', 'tiepoint', 'tiepoint source']
     """
-    own = {"tiepoint": __version__, "tiepoint source": source_hash()}
+    own = {"tiepoint": __version__, "tiepoint source": package_source_hash()}
     return own | library_versions(libraries)
 
 
@@ -139,7 +139,7 @@ def _worker() -> Any:
     return get_worker()
 
 
-def seen(path: Path, patience_s: float = SHARED_S, stop: Callable[[], bool] = bool) -> bool:
+def wait_for_file(path: Path, patience_s: float = SHARED_S, stop: Callable[[], bool] = bool) -> bool:
     """Whether a file that another machine has written is here, or comes within `stall_timeout_s` seconds.
 
     It is looked for no longer once `stop()` is true.
@@ -168,9 +168,9 @@ _fit: set[str] = set()
 _contexts: dict[str, RunContext] = {}
 
 
-def check(expected: WorkerRequirements, patience_s: float = SHARED_S) -> UnfitWorker | None:
+def check_worker(expected: WorkerRequirements, patience_s: float = SHARED_S) -> UnfitWorker | None:
     """Compare this worker with what the submitting process has; the store's folder is tried both ways."""
-    found = versions([name for name in expected.versions if not name.startswith("tiepoint")])
+    found = worker_versions([name for name in expected.versions if not name.startswith("tiepoint")])
     for name, wanted in expected.versions.items():
         if found.get(name) != wanted:
             return UnfitWorker(
@@ -182,7 +182,10 @@ def check(expected: WorkerRequirements, patience_s: float = SHARED_S) -> UnfitWo
             f"does not see the current folder {expected.folder}; run the command in a shared folder"
         )
     token = token_file(expected.root, expected.token)
-    if not seen(token, patience_s, _cancelled) or token.read_text(encoding="utf-8") != expected.token:
+    if (
+        not wait_for_file(token, patience_s, _cancelled)
+        or token.read_text(encoding="utf-8") != expected.token
+    ):
         return UnfitWorker(
             f"does not see the folder of the store, {expected.root}, as the submitting process does; choose "
             "a `store` in a folder that all machines share"
@@ -205,7 +208,7 @@ def preflight(
 ) -> tuple[str, str, str | None]:
     """Called once in every worker: its name, the file it wrote, and why it cannot take part, if so."""
     with _alone:
-        unfit = check(expected, patience_s)
+        unfit = check_worker(expected, patience_s)
         if unfit is None:
             _fit.add(expected.token)
         for remote in remotes if unfit is None else ():
@@ -255,7 +258,7 @@ def _context(remote: RemoteRecipe) -> RunContext | JobFailure | UnfitWorker:
 
 def _made(remote: RemoteRecipe) -> RunContext | JobFailure | UnfitWorker:
     if remote.expected.token not in _fit:
-        if (unfit := check(remote.expected)) is not None:
+        if (unfit := check_worker(remote.expected)) is not None:
             return unfit
         _fit.add(remote.expected.token)
     threads = remote.threads or int(_worker().state.nthreads)

@@ -21,7 +21,7 @@ from typing import Any
 from ...core.errors import UnitError
 from ...core.scratch import name_semaphores
 from ...store.atomic_files import remove_temporaries
-from ..context import Recipe, RunContext
+from ..context import ContextRecipe, RunContext
 from . import Done, Job, JobFailure, Outcome, too_many_failures
 
 WATCH_S = 0.5
@@ -57,7 +57,12 @@ class ProcessPool:
         self._workers: dict[int, BaseProcess] = {}
 
     def run(
-        self, job: Job, arguments: Mapping[str, Any], recipe: Recipe | None, done: Done, patience: int | None
+        self,
+        job: Job,
+        arguments: Mapping[str, Any],
+        recipe: ContextRecipe | None,
+        done: Done,
+        patience: int | None,
     ) -> Outcome:
         """Apply `job` to every argument in the workers; see `Executor`."""
         if recipe is None:
@@ -159,7 +164,7 @@ def _died() -> UnitError:
 _contexts: dict[str, RunContext | JobFailure] = {}
 
 
-def _call(job: Job, name: str, argument: Any, recipe: Recipe) -> Any:
+def _call(job: Job, name: str, argument: Any, recipe: ContextRecipe) -> Any:
     """The result of a job, or its failure: not every error of a library can travel (called in the worker)."""
     context = _context(name, recipe)
     if isinstance(context, JobFailure):
@@ -170,7 +175,7 @@ def _call(job: Job, name: str, argument: Any, recipe: Recipe) -> Any:
         return JobFailure.of(name, e)
 
 
-def _context(name: str, recipe: Recipe) -> RunContext | JobFailure:
+def _context(name: str, recipe: ContextRecipe) -> RunContext | JobFailure:
     """The context of a recipe, made once and kept among the latest."""
     key = recipe.key
     found = _contexts.pop(key, None)

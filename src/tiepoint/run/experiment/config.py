@@ -76,13 +76,13 @@ Count = Annotated[int, number, Field(ge=1)]
 Matcher = Annotated[str, Field(pattern=r"^(brute_force|ratio_test|.+\.py:\w+)$")]
 
 
-class Section(BaseModel):
+class ConfigSection(BaseModel):
     """One part of the file; keys it does not know are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class ExperimentInfo(Section):
+class ExperimentInfo(ConfigSection):
     """``experiment:`` what this is; kept in the manifest of every run."""
 
     name: str
@@ -91,20 +91,20 @@ class ExperimentInfo(Section):
     author: str = ""
 
 
-class DatasetConfig(Section):
+class DatasetConfig(ConfigSection):
     """``dataset:`` a folder of image sequences."""
 
     path: Path
     scenes: tuple[str, ...] = ()
 
 
-class Alternative(Section):
+class Alternative(ConfigSection):
     """One more keypoint set the grid goes over."""
 
     keypoint_set_name: str
 
 
-class KeypointPlaces(Section):
+class KeypointPlaces(ConfigSection):
     """``keypoints:`` where descriptors are computed; several generators or sets are a grid."""
 
     generator: Several = ("sift",)
@@ -120,7 +120,7 @@ class KeypointPlaces(Section):
     alternative_keypoints: tuple[Alternative, ...] = ()
 
 
-class Component(Section):
+class Component(ConfigSection):
     """One descriptor of a composite."""
 
     descriptor: str
@@ -129,7 +129,7 @@ class Component(Section):
     extended: bool = False
 
 
-class DescriptorPlan(Section):
+class DescriptorPlan(ConfigSection):
     """``descriptors:`` one entry; lists in `pooling`, `pooling_aggregation`, `rooting_stage` are a grid."""
 
     name: str
@@ -156,7 +156,7 @@ class DescriptorPlan(Section):
     aggregation: str | None = None
 
 
-class Matching(Section):
+class MatchingConfig(ConfigSection):
     """``matching:`` how image pairs are matched; used by `keypoints/images` and `keypoints/geometry`.
 
     A method is `brute_force`, `ratio_test` or a class of yours, ``my.py:Class``.
@@ -166,14 +166,14 @@ class Matching(Section):
     ratio_threshold: Fraction = 0.8
 
 
-class ImageRetrieval(Section):
+class ImageRetrieval(ConfigSection):
     """``image_retrieval:`` the task `keypoints/images`."""
 
     enabled: bool = False
     scorer: Literal["total_matches", "ratio_sum", "correct_matches"] = "total_matches"
 
 
-class Distractors(Section):
+class Distractors(ConfigSection):
     """``keypoint_verification:`` and ``keypoint_retrieval:``."""
 
     enabled: bool = False
@@ -182,7 +182,7 @@ class Distractors(Section):
     seed: Annotated[int, number] = 42
 
 
-class Evaluation(Section):
+class Evaluation(ConfigSection):
     """``evaluation:`` tasks, protocols and their options."""
 
     protocols: Annotated[tuple[str, ...], several] = ("exact", "workbench")
@@ -193,19 +193,19 @@ class Evaluation(Section):
     policy: Literal["all_within_tau", "nearest", "mutual"] = "all_within_tau"
     gallery: tuple[Annotated[int, number, Field(ge=2)], ...] = (250, 500, 1000, 2000)
     seed: Annotated[int, number] = 0
-    matching: Matching = Matching()
+    matching: MatchingConfig = MatchingConfig()
     image_retrieval: ImageRetrieval = ImageRetrieval()
     keypoint_verification: Distractors = Distractors()
     keypoint_retrieval: Distractors = Distractors()
 
 
-class DatabaseConfig(Section):
+class DatabaseConfig(ConfigSection):
     """``database:`` where results go; ``sqlite:///experiments.db`` becomes a store beside the file."""
 
     connection: str | None = None
 
 
-class Performance(Section):
+class Performance(ConfigSection):
     """``performance:`` processes and device."""
 
     num_threads: Annotated[int, number, Field(ge=0)] = 0
@@ -213,7 +213,7 @@ class Performance(Section):
     on_bad: Literal["error", "miss", "keep-zeros"] = "error"
 
 
-class Experiment(Section):
+class Experiment(ConfigSection):
     """A whole file."""
 
     experiment: ExperimentInfo

@@ -24,7 +24,7 @@ OF_ONE = (
 
 
 @dataclass(frozen=True)
-class Place:
+class KeypointSource:
     """Where descriptors are computed: the text behind ``@``; `make` is the detector of a set to be made."""
 
     text: str
@@ -33,7 +33,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Cell:
+class GridCell:
     """One run of the grid."""
 
     name: str
@@ -44,7 +44,7 @@ class Cell:
     make: str | None = None
 
 
-def plan(experiment: Experiment) -> list[Cell]:
+def plan(experiment: Experiment) -> list[GridCell]:
     """Every run: places x descriptors x poolings x tasks x matchings, in the order of the file.
 
     Names are ``NAME``, with what varies behind it: ``NAME/pooling=dsp@surf``.
@@ -60,10 +60,12 @@ def plan(experiment: Experiment) -> list[Cell]:
             for place in own:
                 label = f"{descriptor.name}{varied}" + (f"@{place.label}" if len(own) > 1 else "")
                 spec = text if place.text == "" else _at(text, place.text)
-                for task, protocols, options, suffix in tasks(experiment.evaluation, experiment.keypoints):
+                for task, protocols, options, suffix in enabled_tasks(
+                    experiment.evaluation, experiment.keypoints
+                ):
                     if experiment.dataset.scenes:
                         options = {**options, "scenes": list(experiment.dataset.scenes)}
-                    found.append(Cell(label + suffix, spec, task, protocols, options, place.make))
+                    found.append(GridCell(label + suffix, spec, task, protocols, options, place.make))
     if not found:
         raise InputError("this experiment has no task; switch on ranking, geometry or another evaluation")
     return found
@@ -75,14 +77,14 @@ def _at(text: str, place: str) -> str:
     return f"{head}@{place}{plus}{rest}"
 
 
-def places(keypoints: KeypointPlaces, descriptor: DescriptorPlan, experiment: str) -> list[Place]:
+def places(keypoints: KeypointPlaces, descriptor: DescriptorPlan, experiment: str) -> list[KeypointSource]:
     """Places of a descriptor: its own set, the sets of the file, or the detectors."""
     if any(c.keypoint_set_name for c in descriptor.components):
         if not all(c.keypoint_set_name for c in descriptor.components):
             raise InputError(f"{descriptor.name}: give a keypoint_set_name to all components or to none")
-        return [Place("", "own sets")]
+        return [KeypointSource("", "own sets")]
     if descriptor.keypoint_set_name:
-        return [Place(f"set:{descriptor.keypoint_set_name}", descriptor.keypoint_set_name)]
+        return [KeypointSource(f"set:{descriptor.keypoint_set_name}", descriptor.keypoint_set_name)]
     tuned = keypoints.model_dump(include={"contrast_threshold", "edge_threshold", "sigma"}, exclude_none=True)
     if keypoints.source == "database":
         if tuned or "generator" in keypoints.model_fields_set or "max_features" in keypoints.model_fields_set:
@@ -93,7 +95,7 @@ def places(keypoints: KeypointPlaces, descriptor: DescriptorPlan, experiment: st
         named += [a.keypoint_set_name for a in keypoints.alternative_keypoints]
         if not named:
             raise InputError("keypoints: the source database needs a keypoint_set_name")
-        return [Place(f"set:{name}", name) for name in named]
+        return [KeypointSource(f"set:{name}", name) for name in named]
     if keypoints.keypoint_set_name or keypoints.alternative_keypoints:
         raise InputError(f"keypoints: keypoint sets need the source database, found {keypoints.source}")
     out = []
@@ -105,9 +107,9 @@ def places(keypoints: KeypointPlaces, descriptor: DescriptorPlan, experiment: st
             )
         text = _joined(detector, [f"{k}={v}" for k, v in tuned.items()])
         if keypoints.source == "homography_projection":
-            out.append(Place(f"set:{experiment}_{name}_projected", name, make=text))
+            out.append(KeypointSource(f"set:{experiment}_{name}_projected", name, make=text))
         else:
-            out.append(Place(_joined(text, _limits(keypoints, text)), name))
+            out.append(KeypointSource(_joined(text, _limits(keypoints, text)), name))
     return out
 
 
@@ -248,7 +250,7 @@ def composite(d: DescriptorPlan, root: str) -> str:
     return text if root == "none" else f"{text}+rootsift"
 
 
-def tasks(
+def enabled_tasks(
     e: Evaluation, keypoints: KeypointPlaces
 ) -> Iterator[tuple[str, tuple[str, ...], dict[str, Any], str]]:
     """Tasks that are switched on, with the protocols each knows, its options, and what to add to the name."""

@@ -15,14 +15,14 @@ from ..machine import cores
 from ..preparation import PreparedRun, Progress, RunRequest, no_progress, prepare_all
 from ..result import Run
 from .config import Experiment
-from .grid import PROJECTED_BORDER_PX, Cell, plan
+from .grid import PROJECTED_BORDER_PX, GridCell, plan
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CellOutcome:
     """What became of a cell: a run, or why there is none."""
 
-    cell: Cell
+    cell: GridCell
     run: Run | None = None
     error: str | None = None
 
@@ -34,7 +34,7 @@ def run_experiment(
     progress: Progress = no_progress,
     cluster: Any = None,
     say: Callable[[str], None] = print,
-) -> Iterator[Outcome]:
+) -> Iterator[CellOutcome]:
     """Work through the grid; what the store has already is not computed again.
 
     `cluster` is what `executors.clusters.connected` takes; `report` is told what the user should know of it.
@@ -49,24 +49,24 @@ def run_experiment(
         for cell in cells:
             prepared = ready.pop(id(cell))
             try:
-                yield Outcome(cell, evaluate_prepared(prepared, store, shared, progress))
+                yield CellOutcome(cell, evaluate_prepared(prepared, store, shared, progress))
             except InputError:
                 raise
             except TiepointError as e:
                 store_failure(prepared, e, store)
-                yield Outcome(cell, error=str(e))
+                yield CellOutcome(cell, error=str(e))
 
 
 def _prepared(
-    cells: list[Cell], experiment: Experiment, store: Store, progress: Progress, far: bool
+    cells: list[GridCell], experiment: Experiment, store: Store, progress: Progress, far: bool
 ) -> dict[int, PreparedRun]:
     """Cells made ready, by their identity; all that is wrong with any of them is raised as one error."""
-    wanted = [replace(request, on_cluster=far) for request in requests(cells, experiment)]
+    wanted = [replace(request, on_cluster=far) for request in grid_requests(cells, experiment)]
     ready = prepare_all(wanted, store.root, progress)
     return dict(zip(map(id, cells), ready, strict=True))
 
 
-def requests(cells: list[Cell], experiment: Experiment) -> list[RunRequest]:
+def grid_requests(cells: list[GridCell], experiment: Experiment) -> list[RunRequest]:
     """What the cells ask for."""
     words = {k: v for k, v in experiment.experiment.model_dump().items() if v}
     performance = experiment.performance
@@ -87,7 +87,7 @@ def requests(cells: list[Cell], experiment: Experiment) -> list[RunRequest]:
 
 
 def make_sets(
-    experiment: Experiment, cells: list[Cell], store: Store, progress: Progress = no_progress
+    experiment: Experiment, cells: list[GridCell], store: Store, progress: Progress = no_progress
 ) -> None:
     """Projected keypoint sets that cells need and the store has not."""
     from ...datasets.image_sequences import ImageSequences

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Results of older tools as runs in the store. Each importer gives `ImportedResult` results; `save` stores them."""
+"""Results of older tools as runs in the store. Each importer gives `ImportedResult` results; `save_imported` stores them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ...core.hashing import hash_file
 from ...core.regular_files import exists, regular_file_size
 from ...formats.sniff import explain_wrong_type
 from ...store.maintenance.edit_runs import remove_runs
-from ...store.run_heads import load_heads, names_of
+from ...store.run_heads import load_heads, run_names
 from ...store.store import Store
 from ..result import Run
-from .imported_result import ImportedResult, save
+from .imported_result import ImportedResult, save_imported
 from .workbench.importer import DATABASE_SUFFIXES, is_workbench, read_workbench, save_workbench
 
 __all__ = ["ImportedResult", "import_files"]
@@ -25,7 +25,7 @@ SUFFIXES = {
     ".p": "tiepoint.run.importers.hpatches_python:read_pickle",
     ".pkl": "tiepoint.run.importers.hpatches_python:read_pickle",
     ".pickle": "tiepoint.run.importers.hpatches_python:read_pickle",
-    ".json": "tiepoint.run.importers.hpatches_python:read_json",
+    ".json": "tiepoint.run.importers.hpatches_python:read_json_results",
     ".csv": "tiepoint.run.importers.hpatches_matlab:read_score_table",
 }
 """By ending, what reads a file: called with (path, split=, tasks=)."""
@@ -85,14 +85,14 @@ def import_files(
             more, noted = save_workbench(path, rows, store, name=name)
             runs += more
             told += [*notes, *noted]
-        runs += [save(i, store, name=name) for i in kept]
+        runs += [save_imported(i, store, name=name) for i in kept]
     return runs, list(dict.fromkeys([*told, *(n for i in kept for n in i.notes)]))
 
 
 @contextlib.contextmanager
 def _all_or_none(store: Store, files: Sequence[Path]) -> Iterator[None]:
     """Take back the runs of these files where a later one is refused; those that were there before stay."""
-    before = {run for run, _, _ in names_of(store)}
+    before = {run for run, _, _ in run_names(store)}
     try:
         yield
     except TiepointError:

@@ -17,7 +17,14 @@ from ...core.errors import FormatError, InputError
 from ...core.records import Records
 from ...formats.csv_table import csv_rows, named_columns, unescape_formula
 from ...formats.file_io import read_lines
-from .imported_result import NEGATIVES, NOISES, OFFICIAL_PAIRS, ImportedResult, not_a_fraction, records_of
+from .imported_result import (
+    NEGATIVES,
+    NOISES,
+    OFFICIAL_PAIRS,
+    ImportedResult,
+    not_a_fraction,
+    records_from_scores,
+)
 
 PROTOCOL = "hpatches-matlab"
 _DIGITS = 9
@@ -29,7 +36,7 @@ COLUMNS = {
 
 
 @dataclass(frozen=True)
-class Row:
+class MatlabRow:
     """One line of a table."""
 
     fields: Mapping[str, str]
@@ -88,7 +95,7 @@ def read_score_table(path: Path, *, split: str | None, tasks: Path | None) -> li
     """The results of one file, one for each descriptor (and split) in it."""
     task, rows = _rows(path)
     make = {"verification": _verification, "matching": _matching, "retrieval": _retrieval}[task]
-    groups: dict[tuple[str, str | None], list[Row]] = {}
+    groups: dict[tuple[str, str | None], list[MatlabRow]] = {}
     for row in rows:
         groups.setdefault((row.fields["descriptor"], row.fields.get("split", split)), []).append(row)
     return [
@@ -99,7 +106,7 @@ def read_score_table(path: Path, *, split: str | None, tasks: Path | None) -> li
     ]
 
 
-def _rows(path: Path) -> tuple[str, list[Row]]:
+def _rows(path: Path) -> tuple[str, list[MatlabRow]]:
     lines = read_lines(path)
     if not lines:
         raise FormatError(path, "is empty; expected a line of column names")
@@ -116,13 +123,13 @@ def _rows(path: Path) -> tuple[str, list[Row]]:
         if len(fields) != len(head):
             raise FormatError(path, f"expected {len(head)} fields, found {len(fields)}", line=number)
         cells = {k: unescape_formula(v.strip()) for k, v in zip(head, fields, strict=True)}
-        rows.append(Row(cells, path, number))
+        rows.append(MatlabRow(cells, path, number))
     if not rows:
         raise FormatError(path, "has no rows after the column names")
     return task, rows
 
 
-def _verification(rows: Sequence[Row]) -> Records:
+def _verification(rows: Sequence[MatlabRow]) -> Records:
     """AP of the imbalanced and AUC of the balanced list; `negs` names the negatives."""
     cells: dict[tuple[int, int], dict[str, float]] = {}
     for row in rows:
@@ -136,12 +143,12 @@ def _verification(rows: Sequence[Row]) -> Records:
         raise FormatError(rows[0].path, "the method must be balanced or imbalanced in every cell")
     columns: dict[str, list[Any]] = {m: [c[m] for c in cells.values()] for m in metrics}
     columns = {"noise": [z for z, _ in cells], "negatives": [k for _, k in cells], **columns}
-    return records_of(
+    return records_from_scores(
         PROTOCOL, columns, negatives=list(NEGATIVES), pairs=OFFICIAL_PAIRS, task="hpatches/verification"
     )
 
 
-def _matching(rows: Sequence[Row]) -> Records:
+def _matching(rows: Sequence[MatlabRow]) -> Records:
     scenes = sorted({r.fields["sequence"] for r in rows})
     columns: dict[str, list[Any]] = {
         "scene": [scenes.index(r.fields["sequence"]) for r in rows],
@@ -153,13 +160,13 @@ def _matching(rows: Sequence[Row]) -> Records:
     seen = set(zip(columns["scene"], columns["noise"], columns["image"], strict=True))
     if len(seen) != len(rows):
         raise InputError(f"{rows[0].path}: an image pair is listed twice; expected one run of the tool")
-    return records_of(PROTOCOL, columns, scenes=scenes, task="hpatches/matching")
+    return records_from_scores(PROTOCOL, columns, scenes=scenes, task="hpatches/matching")
 
 
-def _retrieval(rows: Sequence[Row]) -> Records:
+def _retrieval(rows: Sequence[MatlabRow]) -> Records:
     """One number a noise level; how many distractors were used is not in the file."""
     noises = [r.noise() for r in rows]
     if len(set(noises)) != len(rows):
         raise InputError(f"{rows[0].path}: a noise level is listed twice; expected one run of the tool")
     columns = {"noise": noises, "pool": [0] * len(rows), "map": [r.fraction("map") for r in rows]}
-    return records_of(PROTOCOL, columns, pools=["as-run"], task="hpatches/retrieval")
+    return records_from_scores(PROTOCOL, columns, pools=["as-run"], task="hpatches/retrieval")

@@ -24,7 +24,14 @@ from ...core.records import Records
 from ...formats import json_yaml
 from ...formats.hpatches.task_csv import read_patches_csv
 from ...formats.safe_pickle import read_plain_pickle
-from .imported_result import NEGATIVES, NOISES, OFFICIAL_PAIRS, ImportedResult, not_a_fraction, records_of
+from .imported_result import (
+    NEGATIVES,
+    NOISES,
+    OFFICIAL_PAIRS,
+    ImportedResult,
+    not_a_fraction,
+    records_from_scores,
+)
 
 PROTOCOL = "hpatches-python"
 TASKS = ("matching", "verification", "retrieval")
@@ -59,7 +66,7 @@ def name_parts(path: Path) -> tuple[str, str, str]:
     return parts[0], parts[1], parts[2]
 
 
-def read_json(path: Path, *, split: str | None, tasks: Path | None) -> list[ImportedResult]:
+def read_json_results(path: Path, *, split: str | None, tasks: Path | None) -> list[ImportedResult]:
     """All results of one file; of a collection, those of `split` where one is named."""
     raw = json_yaml.read_json(path)
     if not isinstance(raw, Mapping) or not raw:
@@ -163,7 +170,7 @@ def matching_records(table: Any, path: Path) -> Records:
     columns = _columns(("scene", "noise", "image", "map", "success_rate"), rows)
     if np.isnan(columns["success_rate"]).any():
         del columns["success_rate"]
-    return records_of(PROTOCOL, columns, scenes=scenes, task="hpatches/matching")
+    return records_from_scores(PROTOCOL, columns, scenes=scenes, task="hpatches/matching")
 
 
 def verification_records(table: Any, path: Path) -> tuple[Records, list[str]]:
@@ -186,7 +193,7 @@ def verification_records(table: Any, path: Path) -> tuple[Records, list[str]]:
     if copied or np.isnan(columns["auc"]).any():
         del columns["auc"]
     notes = [SAME_AUC] if copied else []
-    return records_of(
+    return records_from_scores(
         PROTOCOL, columns, negatives=list(NEGATIVES), pairs=OFFICIAL_PAIRS, task="hpatches/verification"
     ), notes
 
@@ -239,11 +246,11 @@ def retrieval_records(table: Any, path: Path, queries: Path | None) -> tuple[Rec
     meta: dict[str, Any] = {"pools": pools, "task": "hpatches/retrieval"}
     if queries is None:
         note = "retrieval results name queries by number; give the task files (`tasks`) to get intervals"
-        return records_of(PROTOCOL, columns, **meta), [note]
+        return records_from_scores(PROTOCOL, columns, **meta), [note]
     listed = read_patches_csv(queries)
     if len(listed) <= numbers[-1]:
         raise FormatError(
             queries, f"lists {len(listed)} queries, and {path} has results of query {numbers[-1]}"
         )
     columns["scene"] = listed.seq[np.array(columns["query"])].tolist()
-    return records_of(PROTOCOL, columns, scenes=list(listed.sequences), **meta), []
+    return records_from_scores(PROTOCOL, columns, scenes=list(listed.sequences), **meta), []

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...core.hashing import hash_array, hash_file, hash_json
 from ...core.records import Records
-from ...core.scores import kind_of
+from ...core.scores import scene_kind
 from ...store.store import Store
 from ...store.stored_run import DatasetFacts, Manifest, MethodFacts
 from ..finish import finish_run
@@ -54,11 +54,11 @@ def not_a_fraction(value: float) -> str | None:
     return f"expected a fraction between 0 and 1, found {value:g}"
 
 
-def records_of(protocol: str, columns: dict[str, Any], **meta: Any) -> Records:
+def records_from_scores(protocol: str, columns: dict[str, Any], **meta: Any) -> Records:
     """Records of finished numbers (`form` ap) with their noise levels and scenes."""
     scenes = meta.get("scenes")
     if scenes is not None:
-        meta["kinds"] = [kind_of(s) for s in scenes]
+        meta["kinds"] = [scene_kind(s) for s in scenes]
     plain = {"form": "ap", "protocol": protocol, "noises": list(NOISES.values()), **meta}
     return Records("rank", {k: np.asarray(v) for k, v in columns.items()}, plain)
 
@@ -67,7 +67,7 @@ OFFICIAL_PAIRS = {"ap": 1_200_000, "auc": 2_000_000}
 """Lengths of the imbalanced and balanced verification lists of the published splits."""
 
 
-def save(imported: ImportedResult, store: Store, *, name: str | None = None) -> Run:
+def save_imported(imported: ImportedResult, store: Store, *, name: str | None = None) -> Run:
     """Store an imported result as a run, called `name` if that is given.
 
     The same numbers, from whatever file, are one run.

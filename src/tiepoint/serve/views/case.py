@@ -16,7 +16,7 @@ from ...run.result import Run
 from ...tasks.matched import MatchedPair
 from .. import params
 from ..orders import order_of, row, scene_names
-from ..pictures import RIGHT, SHOWN, case_of, parts
+from ..pictures import RIGHT, SHOWN, picture_names, replayed_case
 from ..rendering import page
 from ..run_index import RunIndex
 from .scene import TITLES, order_asked, others
@@ -30,7 +30,7 @@ WIDE, GAP = 1000.0, 8.0
 def case(library: RunIndex, request: Request) -> Response:
     """One case; ``key`` names it, ``by`` is the order in which j and k walk."""
     runs = params.runs_param(library, request, request.path_params["runs"])
-    name, key = request.path_params["scene"], params.text(request, "key")
+    name, key = request.path_params["scene"], params.text_param(request, "key")
     section = params.section_of(library.snapshot(), runs)
     if name not in scene_names(library, section, runs[0]):
         raise HTTPException(404, "these runs have no such scene")
@@ -39,12 +39,12 @@ def case(library: RunIndex, request: Request) -> Response:
     at = None if order is None else order.place(key)
     if order is None or at is None:
         raise HTTPException(404, "these runs have no such case in this scene")
-    found = case_of(library, runs, name, key)
+    found = replayed_case(library, runs, name, key)
     if found is None:
         raise HTTPException(404, "these runs have no such case in this scene")
     line = row(library, runs, name, order, at)
     ids = ",".join(r.id for r in runs)
-    have = parts(found)
+    have = picture_names(found)
 
     def source(part: str) -> str:
         return params.url("picture", ids, name, key=key, part=part) if part in have else ""

@@ -32,7 +32,7 @@ def state(library: RunIndex) -> dict[str, Any]:
     return {"working": work, "runs": len(library.snapshot().runs)}
 
 
-def stream(library: RunIndex, request: Request) -> Response:
+def event_stream(library: RunIndex, request: Request) -> Response:
     """The stream of events; with ``?once=1`` only the state of now."""
     once = request.query_params.get("once") == "1"
 

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...report.leaderboard import value_text
-from ...report.runs.sections import Section, is_canary
+from ...report.runs.sections import TaskSection, is_canary
 from ...tasks.titles import FAMILIES
 from .. import params
 from ..cached_results import section_comparison
@@ -49,7 +49,7 @@ def home(library: RunIndex, request: Request) -> Response:
     )
 
 
-def _card(library: RunIndex, section: Section, until: float) -> dict[str, Any]:
+def _card(library: RunIndex, section: TaskSection, until: float) -> dict[str, Any]:
     """One task on the first page: a sentence, and its first methods with bars."""
     told = section_comparison(library, section, until)
     return {
@@ -65,14 +65,14 @@ def _card(library: RunIndex, section: Section, until: float) -> dict[str, Any]:
     }
 
 
-def task_link(section: Section) -> str:
+def task_link(section: TaskSection) -> str:
     """The URL of a section's page."""
     return params.url(
         "task", section.task, dataset=section.dataset, protocol=section.protocol if section.more else ""
     )
 
 
-def _first_rows(section: Section) -> list[dict[str, Any]]:
+def _first_rows(section: TaskSection) -> list[dict[str, Any]]:
     """The first methods of a section with their score, and how much of 100 % it is."""
     rows = [(r, s) for r in section.runs if not is_canary(r) and (s := section.score(r)) is not None]
     rows = [(r, s) for r, s in rows if s["value"] is not None][:FIRST]

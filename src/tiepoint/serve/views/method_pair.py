@@ -13,14 +13,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...core.errors import InputError
-from ...core.scores import SceneValues, kind_of
+from ...core.scores import SceneValues, scene_kind
 from ...report.compare.comparison import Comparison
 from ...report.compare.kinds import turns_around
 from ...report.compare.sentences import number, order_reversal_sentence, p_value
 from ...report.leaderboard import value_text
-from ...report.runs.sections import Section
+from ...report.runs.sections import TaskSection
 from ...run.result import Run
-from ...stats.scene_score import scene_score
+from ...stats.scene_score import make_scene_score
 from ...tasks.titles import kind_title
 from .. import params
 from ..cached_results import section_comparison
@@ -32,7 +32,7 @@ SIDE, MARGIN = 460, 46
 
 
 @dataclass(frozen=True)
-class Scene:
+class ScenePoint:
     """One scene: its values by both methods (shown units), and where it lies in the scatter."""
 
     name: str
@@ -56,7 +56,7 @@ def method_pair_page(library: RunIndex, request: Request) -> Response:
     first, second = (params.run_param(shelf, n) for n in names)
     if first.id == second.id or first.task != second.task:
         raise HTTPException(400, "name two different runs of one task")
-    section = params.section_of(shelf, [first, second], params.text(request, "protocol"))
+    section = params.section_of(shelf, [first, second], params.text_param(request, "protocol"))
     told = section_comparison(library, section)
     made, why = told.comparison, told.why
     pair, answer, turned = None, None, ""
@@ -68,7 +68,7 @@ def method_pair_page(library: RunIndex, request: Request) -> Response:
         except InputError as e:
             why = e.brief
     key = (first.id, second.id, section.protocol, section.metric, section.group)
-    scenes = library.made("two", key, lambda: scenes_of(section, first, second))
+    scenes = library.made("two", key, lambda: shared_scenes(section, first, second))
     placed, ticks = _placed(scenes)
     lower = section.info.lower
     listed = [] if scenes else scene_names(library, section, first)
@@ -104,31 +104,31 @@ def method_pair_page(library: RunIndex, request: Request) -> Response:
     )
 
 
-def scenes_of(section: Section, first: Run, second: Run) -> list[Scene]:
+def shared_scenes(section: TaskSection, first: Run, second: Run) -> list[ScenePoint]:
     """The scenes that both runs have a value of the headline score in, by name."""
-    a, b = (scene_values(section, r) for r in (first, second))
+    a, b = (paired_scene_values(section, r) for r in (first, second))
     factor, sign = section.info.scale[0], -1 if section.info.lower else 1
     made = []
     for name in sorted(a.keys() & b.keys()):
         (kind, x), (_, y) = a[name], b[name]
-        made.append(Scene(name, kind, factor * x, factor * y, sign * ((x > y) - (x < y))))
+        made.append(ScenePoint(name, kind, factor * x, factor * y, sign * ((x > y) - (x < y))))
     return made
 
 
-def scene_values(section: Section, run: Run) -> dict[str, tuple[str, float]]:
+def paired_scene_values(section: TaskSection, run: Run) -> dict[str, tuple[str, float]]:
     """Kind and value of each scene of a run; pooled scores have none but those that are stored one by one."""
     table = section.tables(run).get((section.metric, section.group))
     if isinstance(table, SceneValues):
-        s = scene_score(table)
+        s = make_scene_score(table)
         total = s.weights.sum(axis=0)
         values = (s.weights * s.values).sum(axis=0) / np.where(total > 0, total, 1)
         return {n: (k, float(v)) for n, k, v in zip(s.scenes, s.kinds, values, strict=True)}
     rows = section.scene_rows(run)
-    return {n: (kind_of(n), float(s["value"])) for n, s in rows.items() if s["value"] is not None}
+    return {n: (scene_kind(n), float(s["value"])) for n, s in rows.items() if s["value"] is not None}
 
 
 def _kinds(
-    made: Comparison | None, section: Section, first: Run, second: Run, scenes: Sequence[Scene]
+    made: Comparison | None, section: TaskSection, first: Run, second: Run, scenes: Sequence[ScenePoint]
 ) -> list[dict[str, Any]]:
     """The difference by kind of scene, as `compare` has it, with scenes won and lost; `turned` as it says."""
     if made is None:
@@ -145,7 +145,7 @@ def _kinds(
     return rows
 
 
-def _placed(scenes: Sequence[Scene]) -> tuple[list[Scene], list[tuple[float, str]]]:
+def _placed(scenes: Sequence[ScenePoint]) -> tuple[list[ScenePoint], list[tuple[float, str]]]:
     """Scenes with their places in the picture, and the ticks of both axes, which are the same."""
     if not scenes:
         return [], []
@@ -161,7 +161,7 @@ def _placed(scenes: Sequence[Scene]) -> tuple[list[Scene], list[tuple[float, str
 
     marks = np.arange(low, high + step / 2, step)
     places = [
-        Scene(s.name, s.kind, s.first, s.second, s.won, at(s.second), SIDE - at(s.first)) for s in scenes
+        ScenePoint(s.name, s.kind, s.first, s.second, s.won, at(s.second), SIDE - at(s.first)) for s in scenes
     ]
     return places, [(at(float(m)), f"{m:.4g}") for m in marks]
 
@@ -174,7 +174,7 @@ def _step(span: float) -> float:
     return float(next(ten * k for k in (0.1, 0.2, 0.5, 1, 2) if span / (ten * k) <= 8))
 
 
-def _shown(section: Section, score: Any) -> str:
+def _shown(section: TaskSection, score: Any) -> str:
     return (
         "–"
         if score is None
@@ -182,7 +182,7 @@ def _shown(section: Section, score: Any) -> str:
     )
 
 
-def _interval(section: Section, score: Any) -> str:
+def _interval(section: TaskSection, score: Any) -> str:
     if score is None or score["low"] is None or score["high"] is None:
         return ""
     return " to ".join(value_text(section.info, score[k]) for k in ("low", "high"))

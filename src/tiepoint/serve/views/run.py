@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...core.amounts import count_text
-from ...report.export import frame, text
+from ...report.export import scores_frame, scores_text
 from ...report.leaderboard import value_text
 from ...report.runs.card import card_rows
 from ...run.recompare import requested_options
@@ -34,7 +34,7 @@ FILES = {
 MAX_SCORES = 400
 
 
-def card(library: RunIndex, request: Request) -> Response:
+def run_page(library: RunIndex, request: Request) -> Response:
     """The page of a run."""
     shelf = library.snapshot()
     run = params.run_param(shelf, request.path_params["id"])
@@ -115,6 +115,6 @@ def _file(library: RunIndex, run: Run, name: str) -> bytes:
     whole: Any = Run(load_run(library.store, run.id))
     if name == "scores.parquet":
         buffer = io.BytesIO()
-        frame([whole]).to_parquet(buffer, index=False)
+        scores_frame([whole]).to_parquet(buffer, index=False)
         return buffer.getvalue()
-    return text([whole], name.rpartition(".")[2]).encode()
+    return scores_text([whole], name.rpartition(".")[2]).encode()

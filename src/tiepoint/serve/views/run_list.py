@@ -21,10 +21,10 @@ A_PAGE = 50
 def runs(library: RunIndex, request: Request) -> Response:
     """All finished runs, newest first, a page at a time; ``?method=`` keeps names that have the text."""
     shelf = library.snapshot()
-    wanted = params.text(request, "method").casefold()
+    wanted = params.text_param(request, "method").casefold()
     kept = [r for r in reversed(shelf.runs) if wanted in r.method.casefold()]
     pages = max(1, -(-len(kept) // A_PAGE))
-    number = params.whole(request, "page", 1, low=1, high=pages)
+    number = params.int_param(request, "page", 1, low=1, high=pages)
     shown = kept[(number - 1) * A_PAGE : number * A_PAGE]
     return page(
         request,

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...report.case_order import BY, By
-from ...report.runs.sections import Section, is_canary
+from ...report.runs.sections import TaskSection, is_canary
 from ...run.result import Run
 from ...tasks.cases import WRONG_BELOW
 from .. import params
@@ -34,7 +34,7 @@ def scene(library: RunIndex, request: Request) -> Response:
     by = order_asked(request, len(runs))
     order = order_of(library, runs, name, by)
     pages = 1 if order is None else max(1, -(-len(order) // A_PAGE))
-    number = params.whole(request, "page", 1, low=1, high=pages)
+    number = params.int_param(request, "page", 1, low=1, high=pages)
     rows = [] if order is None else page_of(library, runs, name, order, (number - 1) * A_PAGE, A_PAGE)
     at = known.index(name)
     ids = ",".join(r.id for r in runs)
@@ -67,10 +67,10 @@ def scene(library: RunIndex, request: Request) -> Response:
 def order_asked(request: Request, runs: int) -> By:
     """The order that a URL asks for: by default disagreement of several methods, failure of one."""
     names: dict[str, By] = {str(k): k for k in BY}
-    return names[params.one_of(request, "by", list(names), "disagreement" if runs > 1 else "wrong")]
+    return names[params.choice_param(request, "by", list(names), "disagreement" if runs > 1 else "wrong")]
 
 
-def others(section: Section, runs: list[Run]) -> list[dict[str, Any]]:
+def others(section: TaskSection, runs: list[Run]) -> list[dict[str, Any]]:
     """Every method of the section, whether it is on the page, and the runs of the page with or without it."""
     ids = [r.id for r in runs]
     found = []

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...report.compare.sentences import legend
-from ...report.compare.text_table import cells, header
+from ...report.compare.text_table import header, row_cells
 from ...report.convention_tables import by_protocol, by_step
 from ...report.figures.curves import curve_figures
 from ...report.figures.figure import Figure
@@ -20,11 +20,11 @@ from ...report.figures.heat_map import heat_map
 from ...report.figures.intervals import intervals_figure
 from ...report.figures.pareto import COSTS, pareto_figure
 from ...report.leaderboard import leaderboard
-from ...report.runs.sections import Section, is_canary, sections
+from ...report.runs.sections import TaskSection, is_canary, sections
 from ...run.result import Run
 from .. import params
 from ..cached_results import section_comparison, section_key
-from ..rendering import figure as figure_answer
+from ..rendering import figure_response as figure_answer
 from ..rendering import page
 from ..run_index import RunIndex
 
@@ -33,10 +33,10 @@ KINDS = ("intervals", "heat", *COSTS)
 
 
 @dataclass(frozen=True)
-class View:
+class RequestedSection:
     """A section as its URL asks for it, with what can be asked for instead."""
 
-    section: Section
+    section: TaskSection
     asked: dict[str, str]
     protocols: tuple[str, ...]
     scores: tuple[tuple[str, str], ...]
@@ -46,7 +46,7 @@ class View:
 
 def task(library: RunIndex, request: Request) -> Response:
     """The page; ``method``, ``protocol``, ``score``, ``split``, ``dataset`` filter, ``steps=1`` says more."""
-    view = seen(library, request)
+    view = requested_section(library, request)
     section = view.section
     key = _key(view)
     until = time.monotonic() + library.wait_s
@@ -56,11 +56,11 @@ def task(library: RunIndex, request: Request) -> Response:
     if len(section.methods) < 2:
         beside = (None, [])
     board = leaderboard(section, beside).once()
-    steps = params.one_of(request, "steps", ("", "1"), "") == "1"
+    steps = params.choice_param(request, "steps", ("", "1"), "") == "1"
     conventions = [t for t in [library.made("protocols", key, lambda: by_protocol(section))] if t is not None]
     if steps:
         conventions += library.made("steps", key, lambda: by_step(section))
-    curves = params.one_of(request, "curves", ("", "1"), "") == "1"
+    curves = params.choice_param(request, "curves", ("", "1"), "") == "1"
     drawn = [(k, _soon(library, view, k, until)) for k in KINDS]
     figures = [(k, f[0]) for k, f in drawn if f is not None and f[0] is not None]
     if curves:
@@ -80,7 +80,7 @@ def task(library: RunIndex, request: Request) -> Response:
         why=told.why,
         pending=told.pending or any(f is None for _, f in drawn),
         head=[] if made is None else header(made),
-        rows=[] if made is None else [(r.run, cells(made, r)) for r in made.rows],
+        rows=[] if made is None else [(r.run, row_cells(made, r)) for r in made.rows],
         legend=[] if made is None else legend(made),
         conventions=conventions,
         steps=steps,
@@ -91,17 +91,17 @@ def task(library: RunIndex, request: Request) -> Response:
     )
 
 
-def figure(library: RunIndex, request: Request) -> Response:
+def figure_page(library: RunIndex, request: Request) -> Response:
     """One figure of the page as a picture."""
     kind = request.path_params["kind"]
-    view = seen(library, request)
+    view = requested_section(library, request)
     made = _figure(library, view, kind)
     if made is None:
         raise HTTPException(404, "there is no such figure")
     return figure_answer(request, made.svg)
 
 
-def _figure(library: RunIndex, view: View, kind: str) -> Figure | None:
+def _figure(library: RunIndex, view: RequestedSection, kind: str) -> Figure | None:
     section = view.section
     if kind.startswith("curve"):
         every = library.made("curves", _key(view), lambda: curve_figures(section))
@@ -115,7 +115,7 @@ def _figure(library: RunIndex, view: View, kind: str) -> Figure | None:
     return library.made(f"figure {kind}", _key(view), make[kind]) if kind in make else None
 
 
-def _soon(library: RunIndex, view: View, kind: str, until: float) -> tuple[Figure | None] | None:
+def _soon(library: RunIndex, view: RequestedSection, kind: str, until: float) -> tuple[Figure | None] | None:
     """A figure that needs no records, where there is one; None where it is not there in time."""
 
     def make() -> tuple[Figure | None]:
@@ -124,14 +124,14 @@ def _soon(library: RunIndex, view: View, kind: str, until: float) -> tuple[Figur
     return library.compute_in_background(f"soon {kind}", _key(view), make, max(0.0, until - time.monotonic()))
 
 
-def _key(view: View) -> Hashable:
+def _key(view: RequestedSection) -> Hashable:
     return section_key(view.section)
 
 
-def seen(library: RunIndex, request: Request) -> View:
+def requested_section(library: RunIndex, request: Request) -> RequestedSection:
     """The section that a URL asks for; 404 for a task without runs, 400 for filters that leave none."""
     name = request.path_params["name"]
-    given = {k: params.text(request, k) for k in ("method", "protocol", "score", "split", "dataset")}
+    given = {k: params.text_param(request, k) for k in ("method", "protocol", "score", "split", "dataset")}
     shelf = library.snapshot()
     of_task = [s for s in shelf.sections if s.task == name]
     if not of_task:
@@ -155,7 +155,7 @@ def seen(library: RunIndex, request: Request) -> View:
     section = replace(made[0], looks=looks, dataset=dataset)
     scores = tuple(c for c in section.columns if section.definition.metric(c[0]).better is not None)
     section = _by(section, given["score"], scores)
-    return View(section, given, protocols, scores, splits, datasets)
+    return RequestedSection(section, given, protocols, scores, splits, datasets)
 
 
 def _wanted(run: Run, given: dict[str, str]) -> bool:
@@ -168,7 +168,7 @@ def _wanted(run: Run, given: dict[str, str]) -> bool:
     return not protocol or any(s["protocol"] == protocol for s in run.stored.scores)
 
 
-def _by(section: Section, wanted: str, scores: tuple[tuple[str, str], ...]) -> Section:
+def _by(section: TaskSection, wanted: str, scores: tuple[tuple[str, str], ...]) -> TaskSection:
     """The section sorted by a score that is written ``METRIC GROUP``."""
     if not wanted:
         return section

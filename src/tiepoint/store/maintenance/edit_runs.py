@@ -11,7 +11,7 @@ from ...core.errors import InputError
 from ..run_files import run_file
 from ..run_heads import RunHead
 from ..store import Store
-from .inventory import Entry, FileReferences, entries
+from .inventory import FileReferences, StoreEntry, entries
 from .journal import Step, after_step_hook, delete_rows, finish_changes, journal_change
 from .space import OF_RUNS, SizeTotal, amounts
 from .usage import InUse
@@ -97,7 +97,7 @@ def remove_runs(
     return told
 
 
-def _planned(store: Store, wanted: Sequence[str]) -> tuple[list[RunHead], list[tuple[Entry, str]]]:
+def _planned(store: Store, wanted: Sequence[str]) -> tuple[list[RunHead], list[tuple[StoreEntry, str]]]:
     """The runs, and the entries that only they need with the task of one that does."""
     links = FileReferences.read(store)
     heads = select_runs(links.heads, wanted)
@@ -112,7 +112,7 @@ def _planned(store: Store, wanted: Sequence[str]) -> tuple[list[RunHead], list[t
 
 
 def _told(
-    heads: Sequence[RunHead], own: Sequence[tuple[Entry, str]], busy: InUse, *, dry_run: bool = False
+    heads: Sequence[RunHead], own: Sequence[tuple[StoreEntry, str]], busy: InUse, *, dry_run: bool = False
 ) -> RemovalReport:
     gone = [entry for entry, task in own if not busy.has(entry, task)]
     files = amounts(gone, OF_RUNS)

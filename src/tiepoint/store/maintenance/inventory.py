@@ -40,7 +40,7 @@ ORDER = tuple(dict.fromkeys((*KINDS.values(), "database", "other")))
 
 
 @dataclass(frozen=True)
-class Entry:
+class StoreEntry:
     """A file, or the folder of features of one item: when it was written, and what its header says."""
 
     kind: str
@@ -52,7 +52,7 @@ class Entry:
     time_s: float = 0.0
 
 
-def entries(store: Store, *, headers: bool = True) -> Iterator[Entry]:
+def entries(store: Store, *, headers: bool = True) -> Iterator[StoreEntry]:
     """Everything in the folder of a store, and the database wherever it is.
 
     Args:
@@ -77,12 +77,12 @@ def entries(store: Store, *, headers: bool = True) -> Iterator[Entry]:
     yield from _elsewhere(store)
 
 
-def _elsewhere(store: Store) -> list[Entry]:
+def _elsewhere(store: Store) -> list[StoreEntry]:
     """The database, where it is not in the folder."""
     with store.reading() as connection:
         if connection.dialect.name != "sqlite":
             size = connection.exec_driver_sql("select pg_database_size(current_database())").scalar()
-            return [Entry("database", store.where, Path(store.where), int(size or 0), 0.0)]
+            return [StoreEntry("database", store.where, Path(store.where), int(size or 0), 0.0)]
         row = connection.exec_driver_sql("PRAGMA database_list").first()
     path = Path(str(row[2] if row else ""))
     apart = store.in_place and path.is_file() and path.parent.resolve() != store.root.resolve()
@@ -105,7 +105,7 @@ def _below(folder: str) -> Iterator[str]:
             yield found.path
 
 
-def _entry(kind: str, path: str) -> Entry:
+def _entry(kind: str, path: str) -> StoreEntry:
     name = os.path.basename(path)
     temporary = name.startswith(".tmp-") or "/.tmp-" in path.replace(os.sep, "/")
     try:
@@ -113,17 +113,17 @@ def _entry(kind: str, path: str) -> Entry:
         size, written = found.st_size, found.st_mtime
     except OSError:
         size, written = 0, 0.0
-    return Entry("temporaries" if temporary else kind, name.partition(".")[0], Path(path), size, written)
+    return StoreEntry("temporaries" if temporary else kind, name.partition(".")[0], Path(path), size, written)
 
 
-def _whole(kind: str, path: str) -> Entry:
+def _whole(kind: str, path: str) -> StoreEntry:
     """A folder with all below it, or a file, as one."""
     parts = [_entry(kind, p) for p in _below(path)] if os.path.isdir(path) else [_entry(kind, path)]
     newest = max((p.written for p in parts), default=0.0)
-    return Entry(kind, os.path.basename(path), Path(path), sum(p.size_bytes for p in parts), newest)
+    return StoreEntry(kind, os.path.basename(path), Path(path), sum(p.size_bytes for p in parts), newest)
 
 
-def _features(store: Store, folder: str, headers: bool) -> Iterator[Entry]:
+def _features(store: Store, folder: str, headers: bool) -> Iterator[StoreEntry]:
     for shelf in _sorted(folder):
         for found in _sorted(shelf.path):
             if not is_feature_key(found.name) or not found.is_dir(follow_symlinks=False):
@@ -137,7 +137,9 @@ def _features(store: Store, folder: str, headers: bool) -> Iterator[Entry]:
                     method, time_s = meta.get("method"), float(meta.get("time_s") or 0.0)
                 except (TiepointError, TypeError, ValueError):  # damaged: `check` tells
                     pass
-            yield Entry("features", whole.key, whole.path, whole.size_bytes, whole.written, method, time_s)
+            yield StoreEntry(
+                "features", whole.key, whole.path, whole.size_bytes, whole.written, method, time_s
+            )
 
 
 @dataclass(frozen=True)
@@ -210,7 +212,7 @@ class FileReferences:
                 found.setdefault(name, []).append(head)
         return found
 
-    def of(self, entry: Entry) -> list[RunHead]:
+    def of(self, entry: StoreEntry) -> list[RunHead]:
         """The runs that need an entry, or may."""
         if entry.kind != "features":
             return self.users.get((entry.kind, entry.key), [])

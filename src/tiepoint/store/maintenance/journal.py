@@ -25,7 +25,7 @@ from ..run_files import run_file, write_run_file
 from ..run_rows import load_rows
 from ..schema import VERSION, datasets, keypoint_sets, methods, runs, scores
 from ..store import Store
-from .inventory import Entry, FileReferences, entries
+from .inventory import FileReferences, StoreEntry, entries
 from .usage import InUse, uses_file, uses_of
 
 FOLDER = "changing"
@@ -152,7 +152,7 @@ def _forget(store: Store, name: str, busy: InUse | None = None) -> None:
         uses_file(store.root, name).unlink(missing_ok=True)
 
 
-def tidy(store: Store) -> None:
+def remove_leftovers(store: Store) -> None:
     """Remove what killed processes left in a store, and end the changes they had begun."""
     remove_temporaries(store.root)
     status_files.remove_dead(store.root)
@@ -178,7 +178,7 @@ def discard(store: Store, candidates: Mapping[tuple[str, str], str], busy: InUse
     return sum(e.size_bytes for e in gone)
 
 
-def delete_entries(root: Path, gone: Iterable[Entry]) -> None:
+def delete_entries(root: Path, gone: Iterable[StoreEntry]) -> None:
     """Remove entries: each vanishes at once, and what a kill leaves half-removed goes at the next start."""
     with temporary_folder(root) as folder:
         for number, entry in enumerate(gone):

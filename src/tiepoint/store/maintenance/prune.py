@@ -12,7 +12,7 @@ from typing import Any
 from ...core.errors import InputError
 from ..run_heads import RunHead
 from ..store import Store
-from .inventory import ORDER, Entry, FileReferences, entries
+from .inventory import ORDER, FileReferences, StoreEntry, entries
 from .journal import delete_entries, finish_changes
 from .space import OF_RUNS, SizeTotal, amounts
 from .usage import FOLDER as USES
@@ -20,7 +20,7 @@ from .usage import InUse
 
 
 @dataclass(frozen=True)
-class Again:
+class Recomputation:
     """What has to be made again of a method when its runs are run again, and the seconds it took before."""
 
     method: str
@@ -40,7 +40,7 @@ class PruneReport:
 
     before_bytes: int
     files: dict[str, SizeTotal] = field(default_factory=dict)
-    again: tuple[Again, ...] = ()
+    again: tuple[Recomputation, ...] = ()
     in_use: int = 0
     wanted_bytes: int | None = None
     dry_run: bool = False
@@ -93,10 +93,10 @@ def prune_store(
 
 def _chosen(
     store: Store, before: float, most: int | None, *, dry_run: bool = False
-) -> tuple[PruneReport, list[Entry]]:
+) -> tuple[PruneReport, list[StoreEntry]]:
     links, busy = FileReferences.read(store), InUse.read(store.root)
     total, protected = 0, 0
-    old: list[tuple[float, Entry]] = []
+    old: list[tuple[float, StoreEntry]] = []
     for entry in entries(store):
         total += entry.size_bytes
         users = links.of(entry)
@@ -131,9 +131,9 @@ def _last_use(links: FileReferences, head: RunHead) -> float:
         return 0.0
 
 
-def _again(links: FileReferences, gone: Sequence[Entry]) -> tuple[Again, ...]:
+def _again(links: FileReferences, gone: Sequence[StoreEntry]) -> tuple[Recomputation, ...]:
     """By method, what its runs would have to compute again; features that no run uses cost nothing."""
-    own: dict[str, list[Entry]] = {}
+    own: dict[str, list[StoreEntry]] = {}
     runs: dict[str, set[str]] = {}
     for entry in gone:
         users = links.of(entry) if entry.kind == "features" else []
@@ -142,6 +142,6 @@ def _again(links: FileReferences, gone: Sequence[Entry]) -> tuple[Again, ...]:
         for name in dict.fromkeys(h.method for h in users):
             own.setdefault(name, []).append(entry)
     return tuple(
-        Again(n, len(e), sum(x.size_bytes for x in e), sum(x.time_s for x in e), len(runs[n]))
+        Recomputation(n, len(e), sum(x.size_bytes for x in e), sum(x.time_s for x in e), len(runs[n]))
         for n, e in sorted(own.items())
     )

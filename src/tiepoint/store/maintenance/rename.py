@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from ...core.errors import InputError, UnknownNameError
-from ...core.formatting import method_name, shown
+from ...core.formatting import method_name, printable
 from ..run_files import write_run_file
 from ..run_id import run_id
 from ..run_rows import load_rows
@@ -89,7 +89,7 @@ def _pairs(store: Store, connection: sa.Connection, old: str, new: str) -> list[
     if old not in names:
         raise UnknownNameError("method in the store", old, names)
     if new in names:
-        raise InputError(f"there are runs of a method {shown(new)!r} already; choose another name")
+        raise InputError(f"there are runs of a method {printable(new)!r} already; choose another name")
     pairs = []
     for run in load_rows(connection, store.version, methods.c.name == old):
         method = run.manifest.method.model_copy(update={"name": new, "name_given": True})

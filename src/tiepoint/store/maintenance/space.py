@@ -9,7 +9,7 @@ from typing import Any
 
 from ..run_heads import RunHead
 from ..store import Store
-from .inventory import ORDER, Entry, FileReferences, entries
+from .inventory import ORDER, FileReferences, StoreEntry, entries
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class SizeTotal:
     size_bytes: int
 
 
-def amounts(found: Iterable[Entry], order: Sequence[str]) -> dict[str, SizeTotal]:
+def amounts(found: Iterable[StoreEntry], order: Sequence[str]) -> dict[str, SizeTotal]:
     """Files and bytes of entries by kind, in the order of the kinds."""
     sizes: dict[str, list[int]] = {}
     for entry in found:
@@ -85,7 +85,7 @@ def store_size(store: Store) -> StoreSize:
     return StoreSize(store.where, amounts(found, ORDER), {n: methods[n] for n in largest}, unused)
 
 
-def _users(links: FileReferences, entry: Entry) -> Iterable[RunHead]:
+def _users(links: FileReferences, entry: StoreEntry) -> Iterable[RunHead]:
     if entry.kind == "runs":
         return links.named.get(entry.key, ())
     return links.of(entry) if entry.kind in OF_RUNS else ()

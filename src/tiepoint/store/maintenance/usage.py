@@ -22,7 +22,7 @@ from ..atomic_files import atomic_file
 from ..store import Store
 
 if TYPE_CHECKING:
-    from .inventory import Entry
+    from .inventory import StoreEntry
 
 FOLDER = "uses"
 _SHORT = 16
@@ -129,7 +129,7 @@ class InUse:
         tasks = frozenset(uses.task for uses in under_way)
         return cls(since, np.unique(np.concatenate(keys)), tasks, len(others))
 
-    def has(self, entry: Entry, task: str | None = None) -> bool:
+    def has(self, entry: StoreEntry, task: str | None = None) -> bool:
         """Whether an entry may be in use; `task` is the one whose runs needed it, where that is known."""
         if not self.processes:
             return False

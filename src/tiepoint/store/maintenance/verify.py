@@ -20,7 +20,7 @@ from ..run_queries import load_runs
 from ..store import REMADE, Store, store_root
 from ..stored_run_part import StoredRun
 from .file_checks import SETS, FileCheck, files_of, leftovers_of
-from .journal import finish_changes, tidy
+from .journal import finish_changes, remove_leftovers
 
 Progress = Callable[[str, int, int], None]
 
@@ -166,7 +166,7 @@ def _in_place(where: str | Path | None, progress: Progress | None, rebuild: bool
         if store.remade:
             first.append(StoreProblem("the database was missing", root / DATABASE, again=REMADE))
             notices = ()
-        tidy(store)
+        remove_leftovers(store)
         if first:
             follow(store)  # what was ended now is no difference
         found = check_store(store, progress=progress, rebuild=True)

@@ -23,7 +23,7 @@ from ...geometry.flow.warp import transfer
 from ...methods.dense.files import check_folders, extra_folders, missing_pairs_message
 from ..base import OpenTask
 from ..cases import Cases, DenseCase, pair_cases
-from .options import ALLOW, DenseTask, PairOptions, left_out
+from .options import ALLOW, DenseTask, PairOptions, excluded_pairs_notes
 
 Flow = NDArray[Any]
 Compare = Callable[[DensePair, Flow | None, Any], Records]
@@ -59,7 +59,7 @@ class OpenDense(OpenTask):
         self._items = {p.item: p for p in self.pairs}
         self._units = {p.key: p for p in self.pairs}
         self.known = sorted({*self._items, *(b.item for b in broken)})
-        self.warnings = left_out([b.reason for b in broken])
+        self.warnings = excluded_pairs_notes([b.reason for b in broken])
 
     @cached_property
     def items(self) -> Sequence[Item]:

@@ -102,10 +102,10 @@ class TssOptions(DenseOptions):
         return self.model_dump(exclude={"subsets", *self.only_under}) | self.of_the_readme()
 
 
-def left_out(problems: Sequence[str], *, shown: int = 5) -> list[str]:
+def excluded_pairs_notes(problems: Sequence[str], *, shown: int = 5) -> list[str]:
     """Warnings about pairs left out because of their ground truth; many become few and a count.
 
-    >>> left_out(["a: x is missing", "b: x is missing"], shown=1)
+    >>> excluded_pairs_notes(["a: x is missing", "b: x is missing"], shown=1)
     ['pair left out: a: x is missing', 'and 1 more problem of ground truth']
     """
     rest = len(problems) - shown

@@ -13,13 +13,17 @@ from ...core.records import Records
 from ...core.scores import Score
 from ...core.units import Arrays
 from ...datasets.image_pairs.pair import ImagePair
-from ...geometry.two_view.linear_estimation import Homography, HomographyEstimator, estimate_homography
+from ...geometry.two_view.linear_estimation import (
+    HomographyEstimate,
+    HomographyEstimator,
+    estimate_homography,
+)
 from ...geometry.two_view.plane_errors import visible_error, visible_error_float32
 from ...methods.source_files import library_versions
 from ..base import MetricInfo, TaskInfo
 from ..info import EVD, count
 from ..pairs.data import PairsTask, SeededOptions, matches_in_frame, matches_of
-from ..pairs.score import SEED_SPREAD, Curve, count_scores, curve_scores
+from ..pairs.score import SEED_SPREAD, RecallCurve, count_scores, curve_scores
 from ..scene_means import with_protocol
 from ..wxbs.task import TOOL, facts_of, model_facts, without_model
 
@@ -98,7 +102,7 @@ class EvdHomography(PairsTask):
         exact = protocol == "exact"
         repeats = min(len(r) for r in records)
         errors = np.array([np.asarray(r["error_px"])[:repeats] for r in records]).T
-        curve = Curve(LABELS, recall_of(errors), log_area(errors))
+        curve = RecallCurve(LABELS, recall_of(errors), log_area(errors))
         made = curve_scores(records, curve, exact=exact)
         middle = float(np.median(np.median(errors, axis=0)))
         made.append(Score("median_error_px", "all", middle, len(records)))
@@ -114,12 +118,12 @@ class EvdHomography(PairsTask):
             yield str(r.meta["pair"]), float(recall_of(np.asarray(r["error_px"])).mean())
 
 
-def homographies(pair: ImagePair, arrays: Arrays, options: Any, comparison: str) -> list[Homography]:
+def homographies(pair: ImagePair, arrays: Arrays, options: Any, comparison: str) -> list[HomographyEstimate]:
     """H of a pair as given, or by a protocol's estimator: one under the tool's, one a seed under exact."""
     if "H" in arrays:
         H = np.asarray(arrays["H"], np.float64)
         ok = bool(np.isfinite(H).all() and H.any())
-        return [Homography(H, 0, ok, "" if ok else "no H was given")]
+        return [HomographyEstimate(H, 0, ok, "" if ok else "no H was given")]
     matches = matches_of(arrays, pair.name)
     if comparison == TOOL:
         return [estimate_homography(EXAMPLE, matches.points0, matches.points1)]
@@ -128,7 +132,7 @@ def homographies(pair: ImagePair, arrays: Arrays, options: Any, comparison: str)
     found = []
     for seed in range(options.seeds):
         made = estimate_homography(estimator, x0, x1, seed=seed)
-        found.append(Homography(np.linalg.inv(s1) @ made.H @ s0, made.inliers, made.ok, made.reason))
+        found.append(HomographyEstimate(np.linalg.inv(s1) @ made.H @ s0, made.inliers, made.ok, made.reason))
     return found
 
 

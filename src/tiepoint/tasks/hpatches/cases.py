@@ -14,14 +14,14 @@ from ...core.units import Features
 from ...datasets.hpatches.layout import NOISES
 from ...kernels import pair_distances, value_table
 from ...metrics.ranking.average_precision import average_precision
-from ..cases import Answer, Cases, Floats, QueryCase, nearest_candidates, ratio_of, side_shares
-from .data import Setting, rows_of
+from ..cases import Candidate, Cases, Floats, QueryCase, nearest_candidates, ratio_of, side_shares
+from .data import DatasetSplit, descriptor_rows
 from .imported import is_imported
-from .matching.score import neighbours
+from .matching.score import neighbour_distances_and_validity
 from .protocols import HPatchesRules
 from .retrieval.score import query_values
 from .verification.compare import PairPlan
-from .verification.score import parts
+from .verification.score import list_slices
 
 FAILED = "the descriptor of the query failed"
 LISTS = {"pos": "same patch", "intra": "other patch of the sequence", "inter": "patch of another sequence"}
@@ -34,7 +34,7 @@ def matching_cases(records: Sequence[Records], scene: str) -> Cases | None:
         return None
     (r,) = own
     images, n = r.meta["images"], int(r.meta["patches"])
-    _, _, valid = neighbours(r, HPatchesRules())
+    _, _, valid = neighbour_distances_and_validity(r, HPatchesRules())
     sure = ratio_of(r["d1"], r["d2"], squared=r.meta["squared"])
 
     def words(key: str) -> str:
@@ -44,7 +44,9 @@ def matching_cases(records: Sequence[Records], scene: str) -> Cases | None:
     return Cases(np.arange(valid.size), valid.ravel(), sure, words)
 
 
-def matching_answer(setting: Setting, scene: str, key: str, features: Features | None) -> QueryCase | None:
+def matching_answer(
+    setting: DatasetSplit, scene: str, key: str, features: Features | None
+) -> QueryCase | None:
     """A reference patch among the patches of another image of its sequence."""
     image, patch = divmod(int(key), setting.data.count(scene))
     there, query = f"{scene}/{setting.images[image]}", f"{scene}/ref#{patch}"
@@ -80,7 +82,7 @@ def retrieval_cases(records: Sequence[Records], scene: str) -> Cases | None:
 
 
 def retrieval_answer(
-    setting: Setting, lists: Any, every: bool, scene: str, key: str, features: Features | None
+    setting: DatasetSplit, lists: Any, every: bool, scene: str, key: str, features: Features | None
 ) -> QueryCase | None:
     """A query among its views at a noise level and the distractors of other sequences."""
     number, noise = divmod(int(key), len(setting.noises))
@@ -127,12 +129,12 @@ def verification_cases(records: Sequence[Records], scene: str) -> Cases | None:
         return None
     keys: list[NDArray[np.int64]] = []
     scores: list[Floats] = []
-    names, edges, total = list(NOISES), list(parts(records[0]).items()), len(records[0])
+    names, edges, total = list(NOISES), list(list_slices(records[0]).items()), len(records[0])
     for r in records:
         own = np.flatnonzero(r["scene_a"] == r.meta["scenes"].index(scene))
-        lists = {name: np.sort(r["distance"][at]) for name, at in parts(r).items()}
+        lists = {name: np.sort(r["distance"][at]) for name, at in list_slices(r).items()}
         value = np.empty(len(own))
-        for name, at in parts(r).items():
+        for name, at in list_slices(r).items():
             here = (own >= at.start) & (own < at.stop)
             distance = r["distance"][own[here]]
             if name == "pos":
@@ -180,10 +182,10 @@ def pair_answer(
     """A pair of patches, with its distance where there are features and none of the two failed."""
     distance: float | None = None
     if features is not None:
-        (a, good_a), (b, good_b) = (rows_of(features, item) for item in items)
+        (a, good_a), (b, good_b) = (descriptor_rows(features, item) for item in items)
         if good_a[rows[0]] and good_b[rows[1]]:
             distance = float(pair_distances(a, b, rows[:1], rows[1:], distance=features.distance)[0])
-    other = Answer(pictures[1], None, distance, same)
+    other = Candidate(pictures[1], None, distance, same)
     note = "a pair of the same patch" if same else "a pair of different patches"
     return QueryCase(pictures[0], (other,), (other,) if same else (), None, note)
 
@@ -195,11 +197,11 @@ def distances_to(
 
     Infinite where a descriptor failed.
     """
-    values, valid = rows_of(features, item)
+    values, valid = descriptor_rows(features, item)
     query = np.ascontiguousarray(values[row : row + 1])
     found = []
     for place, chosen in places:
-        pool, usable = rows_of(features, place)
+        pool, usable = descriptor_rows(features, place)
         pool, usable = (pool, usable) if chosen is None else (pool[chosen], usable[chosen])
         own = np.full(len(pool), np.inf)
         if valid[row] and usable.any():
@@ -215,8 +217,8 @@ def first_share(values: Floats, right: Sequence[int]) -> float:
     return float(np.isin(at, list(right)).mean()) if len(at) else 0.0
 
 
-def _unknown(picture: str) -> Answer:
-    return Answer(picture, None, None, True)
+def _unknown(picture: str) -> Candidate:
+    return Candidate(picture, None, None, True)
 
 
 def _note(values: Floats) -> str:

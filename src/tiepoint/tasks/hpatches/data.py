@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 from ...core.amounts import count_text
 from ...core.errors import ErrorCollector, InputError, ProblemsError, UnknownNameError
 from ...core.records import Records
-from ...core.scores import kind_of
+from ...core.scores import scene_kind
 from ...core.units import Features, Item, Unit
 from ...datasets.hpatches.dataset import HPatchesDataset
 from ...datasets.hpatches.layout import LEVEL_IMAGES, NOISES
-from ...datasets.hpatches.splits import WHOLE, known_splits, left_out, named_split, split_problems
+from ...datasets.hpatches.splits import WHOLE, excluded_note, known_splits, named_split, split_problems
 from ...formats.hpatches.task_lists import Split, splits_file
 from ..base import OpenTask, Task
 from ..cases import QueryCase
 from ..options import Folder, TaskOptions
-from .protocols import PROTOCOLS, rules_of
+from .protocols import PROTOCOLS, hpatches_rules
 
 COMPARISON = "reference"
 LICENCE = "patches of HPatches: MIT; task files of hpatches-benchmark: BSD-style"
@@ -50,7 +50,7 @@ def chosen_split(data: HPatchesDataset, options: HPatchesOptions) -> tuple[Split
     known = known_splits(data, None if options.tasks is None else splits_file(options.tasks))
     if options.split is not None:
         split = named_split(known, options.split)
-        return split, left_out(data) if split.name == WHOLE else []
+        return split, excluded_note(data) if split.name == WHOLE else []
     full = known.get("full")
     if full is not None and not data.missing(full.test):
         return full, []
@@ -59,14 +59,14 @@ def chosen_split(data: HPatchesDataset, options: HPatchesOptions) -> tuple[Split
         f"this is not the full release of HPatches; all of it is used, {count_text(n, 'sequence')}. "
         "Choose a subset with `split`"
     ]
-    return known[WHOLE], notes + left_out(data)
+    return known[WHOLE], notes + excluded_note(data)
 
 
 Chosen = TypeVar("Chosen", bound=HPatchesOptions)
 
 
 @dataclass(frozen=True)
-class Setting:
+class DatasetSplit:
     """A dataset with the split and images in use."""
 
     data: HPatchesDataset
@@ -89,7 +89,7 @@ class Setting:
 
 def open_setting(
     task: str, data: Path, model: type[Chosen], options: Mapping[str, Any], problems: list[str]
-) -> tuple[Setting, Chosen]:
+) -> tuple[DatasetSplit, Chosen]:
     """`setting_of` under options given by a user; what is wrong with either is told together."""
     checks = ErrorCollector()
     chosen = model.read(task, options, checks)
@@ -98,7 +98,7 @@ def open_setting(
     return setting, chosen
 
 
-def setting_of(data: Path, options: HPatchesOptions, problems: list[str]) -> Setting:
+def setting_of(data: Path, options: HPatchesOptions, problems: list[str]) -> DatasetSplit:
     """Open a dataset under options; problems of the split are added to the list, not raised.
 
     Sequences that are missing are left out of the returned split, so that other checks can go on.
@@ -119,7 +119,7 @@ def setting_of(data: Path, options: HPatchesOptions, problems: list[str]) -> Set
             f"the dataset has {count} images for each noise level ({', '.join(noises)}); the release has "
             "5 for each of three levels"
         )
-    return Setting(
+    return DatasetSplit(
         opened, Split(split.name, there, split.train), noises, count, options, (*opened.warnings, *notes)
     )
 
@@ -138,7 +138,7 @@ def raise_problems(data: Path, problems: Sequence[str]) -> None:
         raise ProblemsError(f"dataset {data}", problems)
 
 
-def rows_of(features: Features, key: str) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+def descriptor_rows(features: Features, key: str) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Descriptors (n, d) of an image and which of them are valid."""
     arrays = features.arrays(key)
     values = np.asarray(arrays["values"])
@@ -173,10 +173,10 @@ def infinite_rows(values: NDArray[Any], valid: NDArray[np.bool_]) -> NDArray[np.
     return far
 
 
-def smallest(values: NDArray[Any]) -> NDArray[Any]:
+def smallest_unsigned(values: NDArray[Any]) -> NDArray[Any]:
     """Whole numbers >= 0 in the smallest unsigned type that holds them.
 
-    >>> smallest(np.array([0, 300])).dtype
+    >>> smallest_unsigned(np.array([0, 300])).dtype
     dtype('uint16')
     """
     return values.astype(np.min_scalar_type(int(values.max(initial=0))))
@@ -198,7 +198,7 @@ def base_meta(task: str, scenes: Sequence[str], features: Features) -> dict[str,
     return {
         "task": task,
         "scenes": list(scenes),
-        "kinds": [kind_of(s) for s in scenes],
+        "kinds": [scene_kind(s) for s in scenes],
         "distance": features.distance,
         "squared": features.distance == "l2",
     }
@@ -212,7 +212,7 @@ class HPatchesTask(Task):
 
     def comparison(self, protocol: str) -> str:
         """There is one."""
-        rules_of(protocol)
+        hpatches_rules(protocol)
         return COMPARISON
 
 
@@ -229,7 +229,7 @@ class OpenHPatches(OpenTask):
 
     def __init__(
         self,
-        setting: Setting,
+        setting: DatasetSplit,
         units: Sequence[Unit],
         compare_one: Callable[[Unit, Features], Records],
         content: Any = None,

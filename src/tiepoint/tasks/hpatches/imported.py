@@ -16,7 +16,7 @@ from ...core.records import Records
 from ...core.scores import SceneValues, Score, group_name
 from ..scene_means import scene_means
 from .matching.score import ImagePairs, scores_of_pairs
-from .protocols import pool_groups, rules_of
+from .protocols import hpatches_rules, pool_groups
 
 FORM = "ap"
 
@@ -90,7 +90,7 @@ def imported_matching(records: Sequence[Records], protocol: str) -> list[Score] 
         if metric in r.columns
     }
     pairs = ImagePairs(scenes, tuple(r.meta["kinds"]), noises, count.reshape(shape), values, {})
-    return scores_of_pairs(pairs, rules_of(protocol), protocol)
+    return scores_of_pairs(pairs, hpatches_rules(protocol), protocol)
 
 
 def imported_retrieval(records: Sequence[Records], protocol: str) -> list[Score] | None:
@@ -119,7 +119,7 @@ def imported_retrieval(records: Sequence[Records], protocol: str) -> list[Score]
         Score("map", group_name(noise=noises[z], pool=pools[p]), v, n, protocol, scenes=s)
         for (z, p), (v, n, s) in table.items()
     ]
-    for group, parts in pool_groups(noises, dict(enumerate(pools)), rules_of(protocol)).items():
+    for group, parts in pool_groups(noises, dict(enumerate(pools)), hpatches_rules(protocol)).items():
         if all(c in table for c in parts):
             found.append(_mean([table[c] for c in parts], group, protocol))
     return found

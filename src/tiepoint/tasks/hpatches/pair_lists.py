@@ -16,15 +16,15 @@ from ...core.array_cache import cached_arrays
 from ...core.errors import FormatError
 from ...core.hashing import hash_file, hash_json
 from ...datasets.hpatches.clean_lists import draw_clean
-from ...datasets.hpatches.sampling_2017 import OFFICIAL_IMAGES, Verification, draw_verification
+from ...datasets.hpatches.sampling_2017 import OFFICIAL_IMAGES, VerificationDraw, draw_verification
 from ...datasets.hpatches.splits import scene_groups
 from ...datasets.hpatches.task_files_2017 import VERIFICATION_FILES, retrieval_lists, verification_rows
-from ...formats.hpatches.task_csv import PairTable, RefPatches, read_pairs_csv, read_patches_csv
+from ...formats.hpatches.task_csv import RefPatches, VerificationPairs, read_pairs_csv, read_patches_csv
 from ...formats.json_yaml import read_json
-from .data import Setting, smallest
+from .data import DatasetSplit, smallest_unsigned
 
 RETRIEVAL_FILES = ("retr_queries", "retr_distractors")
-T = TypeVar("T", PairTable, RefPatches)
+T = TypeVar("T", VerificationPairs, RefPatches)
 LIST_CACHE_VERSION = 1
 """Raised when lists are drawn, checked or kept in another way: those that stores hold are then made anew."""
 
@@ -33,9 +33,9 @@ LIST_CACHE_VERSION = 1
 class VerificationSource:
     """Pairs of a split: `given` by files, or drawn, and then only when a comparison needs them."""
 
-    setting: Setting
+    setting: DatasetSplit
     files: tuple[Path, ...]
-    given: Verification | None
+    given: VerificationDraw | None
     kind: str | None = None
     """The kind of list asked for, ``official`` or ``clean``."""
 
@@ -68,16 +68,16 @@ class VerificationSource:
         return scene_groups(self.setting.data, self.setting.split)
 
     @cached_property
-    def lists(self) -> Verification:
+    def lists(self) -> VerificationDraw:
         """The three lists."""
         if self.given is not None:
             return self.given
         made = cached_arrays(
             "pairs", [LIST_CACHE_VERSION, self.definition], lambda: _packed(_tables_of(self._drawn()))
         )
-        return Verification(*_unpacked(PairTable, made))
+        return VerificationDraw(*_unpacked(VerificationPairs, made))
 
-    def _drawn(self) -> Verification:
+    def _drawn(self) -> VerificationDraw:
         s = self.setting
         if self.kind == "clean":
             return draw_clean(
@@ -86,10 +86,10 @@ class VerificationSource:
         return draw_verification(s.split.test, s.lengths, rows=self.rows, images=self.images)
 
 
-def verification_source(setting: Setting, kind: str | None, problems: list[str]) -> VerificationSource:
+def verification_source(setting: DatasetSplit, kind: str | None, problems: list[str]) -> VerificationSource:
     """Lists of a split: ``verif_*_split-X.csv`` of the folder of tasks, or drawn; problems are collected."""
     files = _files(setting, tuple(VERIFICATION_FILES.values()), problems)
-    tables = _tables(PairTable, read_pairs_csv, files, setting, problems)
+    tables = _tables(VerificationPairs, read_pairs_csv, files, setting, problems)
     known = [t for t in tables if t is not None]
     _check_kind(setting, kind, files, problems)
     for path, t in zip(files, tables, strict=True):
@@ -104,11 +104,13 @@ def verification_source(setting: Setting, kind: str | None, problems: list[str])
     wants_clean = not files and kind == "clean"
     if wants_clean and any(len(group) == len(setting.lengths) for group in source.same_scene):
         problems.append("the split has only one scene, so there are no pairs of different scenes")
-    given = Verification(*known) if files and len(known) == len(files) else None
+    given = VerificationDraw(*known) if files and len(known) == len(files) else None
     return VerificationSource(setting, files, given, kind)
 
 
-def _check_kind(setting: Setting, wanted: str | None, files: tuple[Path, ...], problems: list[str]) -> None:
+def _check_kind(
+    setting: DatasetSplit, wanted: str | None, files: tuple[Path, ...], problems: list[str]
+) -> None:
     """Files are as they were written; asking for another kind of list than theirs is a contradiction."""
     folder = setting.options.tasks
     if not files or wanted is None or folder is None:
@@ -130,7 +132,7 @@ def _check_kind(setting: Setting, wanted: str | None, files: tuple[Path, ...], p
 class RetrievalSource:
     """Queries and distractors of a split: `given` by files, or drawn when needed."""
 
-    setting: Setting
+    setting: DatasetSplit
     files: tuple[Path, ...]
     given: tuple[RefPatches, RefPatches] | None
 
@@ -155,7 +157,7 @@ class RetrievalSource:
         return queries, distractors
 
 
-def retrieval_source(setting: Setting, problems: list[str]) -> RetrievalSource:
+def retrieval_source(setting: DatasetSplit, problems: list[str]) -> RetrievalSource:
     """Lists of a split: ``retr_*_split-X.csv`` of the folder of tasks, or drawn; problems are collected."""
     files = _files(setting, RETRIEVAL_FILES, problems)
     tables = _tables(RefPatches, read_patches_csv, files, setting, problems)
@@ -170,7 +172,7 @@ def retrieval_source(setting: Setting, problems: list[str]) -> RetrievalSource:
     return RetrievalSource(setting, files, given)
 
 
-def _files(setting: Setting, names: tuple[str, ...], problems: list[str]) -> tuple[Path, ...]:
+def _files(setting: DatasetSplit, names: tuple[str, ...], problems: list[str]) -> tuple[Path, ...]:
     """Files of the folder of tasks: all of them or none; some alone are a problem."""
     folder = setting.options.tasks
     if folder is None:
@@ -188,7 +190,7 @@ def _tables(
     kind: type[T],
     read: Callable[[Path, Mapping[str, int]], T],
     files: Sequence[Path],
-    setting: Setting,
+    setting: DatasetSplit,
     problems: list[str],
 ) -> list[T | None]:
     """Tables of files, None for those that are wrong; those that are all right are kept as they were read."""
@@ -218,7 +220,7 @@ def _tables(
     return found or list(_unpacked(kind, made))
 
 
-def _tables_of(lists: Verification) -> tuple[PairTable, PairTable, PairTable]:
+def _tables_of(lists: VerificationDraw) -> tuple[VerificationPairs, VerificationPairs, VerificationPairs]:
     return lists.pos, lists.intra, lists.inter
 
 
@@ -231,7 +233,7 @@ def _packed(tables: Sequence[T]) -> dict[str, np.ndarray[Any, Any]]:
         columns |= {id(c): c for c in own}
         about.append([list(t.sequences), [list(columns).index(id(c)) for c in own]])
     text = np.frombuffer(json.dumps(about).encode(), np.uint8)
-    return {"about": text} | {str(i): smallest(c) for i, c in enumerate(columns.values())}
+    return {"about": text} | {str(i): smallest_unsigned(c) for i, c in enumerate(columns.values())}
 
 
 def _unpacked(kind: type[T], made: Mapping[str, np.ndarray[Any, Any]]) -> list[T]:

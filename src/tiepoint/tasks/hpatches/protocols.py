@@ -27,7 +27,7 @@ class HPatchesRules:
     (Python). Ties that only this rounding makes are missing: records keep counts, not distances. Random
     descriptors lose less than 1e-6 of average precision by it; some made for it lose more.
 
-    >>> HPatchesRules().trapezoid, rules_of("hpatches-python").trapezoid, rules_of("hpatches-matlab").trapezoid
+    >>> HPatchesRules().trapezoid, hpatches_rules("hpatches-python").trapezoid, hpatches_rules("hpatches-matlab").trapezoid
     (False, True, False)
     """
 
@@ -84,10 +84,10 @@ class HPatchesRules:
     )
 
 
-def rules_of(protocol: str) -> HPatchesRules:
+def hpatches_rules(protocol: str) -> HPatchesRules:
     """The switches of a protocol.
 
-    >>> rules_of("exact") == HPatchesRules()
+    >>> hpatches_rules("exact") == HPatchesRules()
     True
     """
     if protocol not in PROTOCOLS:
@@ -175,10 +175,10 @@ _START = {
 def convention_steps(task: str) -> list[tuple[str, HPatchesRules]]:
     """From `hpatches-python` over `hpatches-matlab` to `exact`, one kind of rule after another.
 
-    >>> steps = convention_steps("matching"); steps[0][1] == rules_of("hpatches-python"), len(steps)
+    >>> steps = convention_steps("matching"); steps[0][1] == hpatches_rules("hpatches-python"), len(steps)
     (True, 7)
     """
-    rules = rules_of(PROTOCOLS[1])
+    rules = hpatches_rules(PROTOCOLS[1])
     found = [(_START[task], rules)]
     for name, change in _STEPS[task]:
         rules = replace(rules, **change)

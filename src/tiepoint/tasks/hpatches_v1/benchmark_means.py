@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ...core.records import Records
 from ...core.scores import SceneValues, Score, group_name
-from ..scene_means import scene_means, scene_score
+from ..scene_means import scene_means, score_from_scenes
 
 
 def benchmark_score(
@@ -31,7 +31,7 @@ def benchmark_score(
     meta = records.meta
     means, weights = scene_means(values, scene, len(meta["scenes"]), scale=scale)
     table = SceneValues(tuple(meta["scenes"]), tuple(meta["kinds"]), means[None], weights[None])
-    return scene_score(metric, group_name(benchmark=meta["benchmark"]), len(values), table, **more)
+    return score_from_scenes(metric, group_name(benchmark=meta["benchmark"]), len(values), table, **more)
 
 
 def with_mean(scores: Sequence[Score]) -> list[Score]:

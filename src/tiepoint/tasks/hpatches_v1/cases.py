@@ -13,16 +13,16 @@ from ...core.records import Records
 from ...core.units import Features
 from ...formats.hpatches_v1.classification import LabelledPairs
 from ...metrics.ranking.average_precision import average_precision
-from ..cases import Answer, Cases, Floats, QueryCase, nearest_candidates, ratio_of, side_shares
+from ..cases import Candidate, Cases, Floats, QueryCase, nearest_candidates, ratio_of, side_shares
 from ..hpatches.cases import distances_to, first_share, pair_answer
-from .data import SHIFT, case_of, item_key
+from .data import SHIFT, item_key, parse_case_key
 from .matching.score import neighbour_distances, validity
-from .protocols import rules_of
-from .retrieval.compare import TOP_K, Pool
+from .protocols import hpatches_v1_rules
+from .retrieval.compare import TOP_K, PatchPool
 from .retrieval.score import query_values
 
 Ints = NDArray[np.int64]
-EXACT = rules_of("exact")
+EXACT = hpatches_v1_rules("exact")
 Part = tuple[Ints, Floats, Floats | None]
 """Rows of a benchmark, their scores and their confidence."""
 
@@ -46,7 +46,7 @@ def _cases(
     sure = [c for _, (_, _, c) in found if c is not None]
 
     def label(key: str) -> str:
-        number, row = case_of(key)
+        number, row = parse_case_key(key)
         return f"{words(named[number], row)}, {named[number].meta['benchmark']}"
 
     return Cases(keys, score, np.concatenate(sure) if len(sure) == len(found) else None, label)
@@ -101,7 +101,7 @@ def retrieval_cases(records: Sequence[Records], scene: str) -> Cases | None:
     return _cases(records, scene, part, words)
 
 
-def matched_again(content: Any, row: int, features: Features | None) -> QueryCase:
+def replay_match(content: Any, row: int, features: Features | None) -> QueryCase:
     """A reference patch among the patches of the other image."""
     benchmark, truth = content
     ends = np.cumsum([len(t.target) for t in truth])
@@ -111,7 +111,7 @@ def matched_again(content: Any, row: int, features: Features | None) -> QueryCas
     right = int(truth[pair].target[patch])
     query = f"{a}#{patch}"
     if features is None:
-        return QueryCase(query, (), (Answer(f"{b}#{right}", None, None, True),))
+        return QueryCase(query, (), (Candidate(f"{b}#{right}", None, None, True),))
     values = distances_to(features, a, patch, [(b, None)])
     chosen, rights = nearest_candidates(
         values, [right], f"{b}#{{}}".format, squared=features.distance == "l2"
@@ -129,7 +129,7 @@ def replay_pair(pairs: LabelledPairs, row: int, features: Features | None) -> Qu
     return pair_answer(items, rows, pictures, bool(pairs.labels[row]), features)
 
 
-def replay_retrieval(pool: Pool, row: int, features: Features | None) -> QueryCase:
+def replay_retrieval(pool: PatchPool, row: int, features: Features | None) -> QueryCase:
     """A query among all other patches of its pool."""
     names = [item_key(name) for name in pool.benchmark.pool]
 
@@ -140,7 +140,7 @@ def replay_retrieval(pool: Pool, row: int, features: Features | None) -> QueryCa
     own = int(pool.query[row])
     truth = [int(t) for t in pool.truth[pool.offsets[row] : pool.offsets[row + 1]]]
     if features is None:
-        return QueryCase(picture(own), (), tuple(Answer(picture(t), None, None, True) for t in truth))
+        return QueryCase(picture(own), (), tuple(Candidate(picture(t), None, None, True) for t in truth))
     image = int(np.searchsorted(pool.starts, own, side="right")) - 1
     values = distances_to(features, names[image], own - int(pool.starts[image]), [(n, None) for n in names])
     values[own] = np.inf  # the query is in the pool, and no answer

@@ -16,7 +16,7 @@ from pydantic import BeforeValidator
 from ...core.errors import InputError, UnknownNameError
 from ...core.hashing import hash_file, hash_json
 from ...core.records import Records
-from ...core.scores import Score, kind_of
+from ...core.scores import Score, scene_kind
 from ...core.units import Arrays, Features, Unit
 from ...datasets.hpatches.dataset import HPatchesDataset
 from ...formats.hpatches_v1.definitions import find_benchmarks
@@ -24,7 +24,7 @@ from ...formats.hpatches_v1.patch_ids import split_image
 from ..base import OpenTask, StepTable, Task, convention_tables
 from ..cases import QueryCase
 from ..options import Folder, Names, TaskOptions
-from .protocols import PROTOCOLS, convention_steps, rules_of
+from .protocols import PROTOCOLS, convention_steps, hpatches_v1_rules
 
 COMPARISON = "reference"
 WRITTEN = 2
@@ -51,7 +51,7 @@ def _neighbours(value: Any) -> Any:
     raise ValueError(f"neighbours is a whole number from 1 on, or all; found {value!r}")
 
 
-class MatchingOptions(BenchmarkOptions):
+class HPatchesV1MatchingOptions(BenchmarkOptions):
     """Options of the 2016 matching task."""
 
     mean_over: Literal["image_pairs", "reference_patches"] = "image_pairs"
@@ -94,7 +94,7 @@ def item_key(image: str) -> str:
     return "/".join(split_image(image))
 
 
-def rows_of(
+def concatenated_rows(
     features: Features, images: Sequence[str]
 ) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[Any]]:
     """Descriptors of images one after another: values (n, d), valid (n,), first row of each (k + 1,)."""
@@ -128,10 +128,10 @@ class Definition:
 SHIFT = 1 << 32
 
 
-def case_of(key: str) -> tuple[int, int]:
+def parse_case_key(key: str) -> tuple[int, int]:
     """Number of the benchmark, in order of names, and row of its records, that a key of a case names.
 
-    >>> case_of(str(SHIFT + 5))
+    >>> parse_case_key(str(SHIFT + 5))
     (1, 5)
     """
     return divmod(int(key), SHIFT)
@@ -166,7 +166,7 @@ class OpenHPatchesV1(OpenTask):
 
     def answered(self, scene: str, key: str, features: Features | None) -> QueryCase | None:
         """A case of a sequence made again."""
-        number, row = case_of(key)
+        number, row = parse_case_key(key)
         name = sorted(self.definitions)[number]
         return None if self._answer is None else self._answer(self.definitions[name], row, features)
 
@@ -194,7 +194,7 @@ def base_meta(task: str, benchmark: str, scenes: Sequence[str], features: Featur
         "task": task,
         "benchmark": benchmark,
         "scenes": list(scenes),
-        "kinds": [kind_of(s) for s in scenes],
+        "kinds": [scene_kind(s) for s in scenes],
         "distance": distance,
         "squared": distance == "l2",
         "source": "direct" if direct else "results",
@@ -235,7 +235,7 @@ class V1Task(Task):
 
     def comparison(self, protocol: str) -> str:
         """Both protocols score the same distances, neighbours or lists."""
-        rules_of(protocol)
+        hpatches_v1_rules(protocol)
         return COMPARISON
 
     def missing_results(self, definition: Definition, folder: Path) -> list[str]:
@@ -302,7 +302,7 @@ class V1Task(Task):
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
         """Scores under a protocol."""
-        found: list[Score] = self.scoring.score(records, rules_of(protocol), protocol)
+        found: list[Score] = self.scoring.score(records, hpatches_v1_rules(protocol), protocol)
         return found
 
     def conventions(self, records: Sequence[Records]) -> list[StepTable]:

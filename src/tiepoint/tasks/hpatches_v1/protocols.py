@@ -78,10 +78,10 @@ def exact_rules() -> HPatchesV1Rules:
     return HPatchesV1Rules(**off | {"nan_is_infinite": True, "balanced_first_negatives": True})
 
 
-def rules_of(protocol: str) -> HPatchesV1Rules:
+def hpatches_v1_rules(protocol: str) -> HPatchesV1Rules:
     """The switches of a protocol.
 
-    >>> rules_of("hbench-2016") == HPatchesV1Rules()
+    >>> hpatches_v1_rules("hbench-2016") == HPatchesV1Rules()
     True
     """
     if protocol not in PROTOCOLS:

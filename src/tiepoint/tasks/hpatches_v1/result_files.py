@@ -15,15 +15,15 @@ from ...core.records import Records
 from ...core.units import Features
 from ...formats.hpatches_v1.classification import LabelledPairs
 from ...formats.hpatches_v1.classification_results import write_classification_results
-from ...formats.hpatches_v1.matching_results import Neighbours, write_matching_results
+from ...formats.hpatches_v1.matching_results import NeighbourList, write_matching_results
 from .data import WRITTEN, GetArrays
 from .matching.matching_compare import listed_neighbours
-from .protocols import PROTOCOLS, as_distance, printed_classification, printed_matching, rules_of
+from .protocols import PROTOCOLS, as_distance, hpatches_v1_rules, printed_classification, printed_matching
 
 
 def printed_distances(records: Records) -> NDArray[np.float64]:
     """Distances of a classification benchmark as the 2016 tool would print them."""
-    return printed_classification(records, records["distance"], rules_of(PROTOCOLS[1]))
+    return printed_classification(records, records["distance"], hpatches_v1_rules(PROTOCOLS[1]))
 
 
 def write_lists(folder: Path, made: Iterable[tuple[LabelledPairs, Records]]) -> Iterator[Path]:
@@ -55,22 +55,22 @@ def write_neighbours(path: Path, records: Records, arrays: GetArrays | None, wan
     write_matching_results(path, _found_again(records, arrays, None if wanted == "all" else int(wanted)))
 
 
-def _recorded(records: Records, wanted: int) -> Iterator[Neighbours]:
+def _recorded(records: Records, wanted: int) -> Iterator[NeighbourList]:
     """The first one or two neighbours, from the records."""
-    rules = rules_of("hbench-2016")
+    rules = hpatches_v1_rules("hbench-2016")
     d1, d2 = (printed_matching(records, records[c], rules) for c in ("d1", "d2"))
     bounds = np.searchsorted(records["pair"], np.arange(len(records.meta["pairs"]) + 1))
     for i, (a, b) in enumerate(records.meta["pairs"]):
         own = slice(bounds[i], bounds[i + 1])
         index = np.stack([records["index"][own], records["index2"][own]]).astype(np.int64)
         k = min(wanted, int(bounds[i + 1] - bounds[i]))
-        yield Neighbours(a, b, index[:k], np.stack([d1[own], d2[own]])[:k])
+        yield NeighbourList(a, b, index[:k], np.stack([d1[own], d2[own]])[:k])
 
 
-def _found_again(records: Records, arrays: GetArrays, wanted: int | None) -> Iterator[Neighbours]:
+def _found_again(records: Records, arrays: GetArrays, wanted: int | None) -> Iterator[NeighbourList]:
     """As many neighbours as wanted or as there are, from the features; writing rounds them to six digits."""
-    rules = rules_of("hbench-2016")
+    rules = hpatches_v1_rules("hbench-2016")
     features = Features(arrays, str(records.meta["distance"]))
     for a, b in records.meta["pairs"]:
         index, distance = listed_neighbours(features, a, b, wanted)
-        yield Neighbours(a, b, index, as_distance(records, distance, rules))
+        yield NeighbourList(a, b, index, as_distance(records, distance, rules))

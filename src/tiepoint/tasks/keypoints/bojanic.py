@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Rows:
+class BojanicRows:
     """Keypoints and descriptors as the protocol compares them; failed rows are left in as they are."""
 
     xy: Floats
@@ -33,7 +33,7 @@ class Rows:
     usable: Ints
 
 
-def kind_of(scene: str) -> str:
+def bojanic_kind(scene: str) -> str:
     """The split of this protocol: illumination if the name has ``i_`` anywhere in it, else viewpoint."""
     return "i" if "i_" in scene else "v"
 
@@ -52,7 +52,7 @@ def two_bit_code(values: NDArray[Any]) -> NDArray[np.uint8]:
     return np.ascontiguousarray(code[values]).view(np.uint8).reshape(len(values), 2 * values.shape[1])
 
 
-def rows_of(features: Features, key: str) -> Rows:
+def bojanic_rows(features: Features, key: str) -> BojanicRows:
     """Features of an image in the protocol's terms."""
     image = image_features(features, key)
     values = image.values
@@ -61,10 +61,10 @@ def rows_of(features: Features, key: str) -> Rows:
     finite = image.valid.copy()
     if values.dtype.kind == "f" and len(values):
         finite &= np.isfinite(values).all(axis=1)
-    return Rows(image.xy, np.ascontiguousarray(values), np.flatnonzero(finite))
+    return BojanicRows(image.xy, np.ascontiguousarray(values), np.flatnonzero(finite))
 
 
-def nearest_rows(queries: NDArray[Any], pool: Rows, distance: str) -> tuple[Ints, Floats]:
+def nearest_rows(queries: NDArray[Any], pool: BojanicRows, distance: str) -> tuple[Ints, Floats]:
     """Nearest usable row of the pool for each query (first of equals) and its distance."""
     if len(pool.usable) == 0:
         return np.full(len(queries), -1, np.int64), np.full(len(queries), np.inf)
@@ -72,7 +72,7 @@ def nearest_rows(queries: NDArray[Any], pool: Rows, distance: str) -> tuple[Ints
     return pool.usable[found.index], _scaled(found.d1, distance)
 
 
-def smallest(queries: NDArray[Any], pool: NDArray[Any], distance: str) -> Floats:
+def nearest_distance_of_few(queries: NDArray[Any], pool: NDArray[Any], distance: str) -> Floats:
     """Distance of each query to the nearest of a few rows, without a search structure."""
     value = value_table(queries, pool, distance=distance).min(axis=1)
     return np.sqrt(value) if distance == "l2" else _scaled(value, distance)
@@ -86,7 +86,7 @@ def _scaled(distances: Floats, distance: str) -> Floats:
 class BojanicReference:
     """The reference image of a scene: rows that stay in view everywhere, and their images in each target."""
 
-    rows: Rows
+    rows: BojanicRows
     kept: Ints
     projected: dict[str, Floats]
 
@@ -95,7 +95,7 @@ def reference_of(opened: OpenKeypoints, scene: str, features: Features) -> Bojan
     """Reference keypoints whose image lies in 0 … width and 0 … height of every target."""
     s = opened.sequences
     first, *others = s.images(scene)
-    rows = rows_of(features, f"{scene}/{first}")
+    rows = bojanic_rows(features, f"{scene}/{first}")
     inside = np.zeros(len(rows.xy), bool)
     inside[rows.usable] = True
     projected = {}
@@ -105,13 +105,13 @@ def reference_of(opened: OpenKeypoints, scene: str, features: Features) -> Bojan
     return BojanicReference(rows, np.flatnonzero(inside), projected)
 
 
-def searched_rows(opened: OpenKeypoints, features: Features, key: str) -> Rows:
+def searched_rows(opened: OpenKeypoints, features: Features, key: str) -> BojanicRows:
     """Rows of a distractor image; of a reference image only those kept, as the original stores no others."""
     scene, _, image = key.rpartition("/")
     if image != opened.sequences.images(scene)[0]:
-        return rows_of(features, key)
+        return bojanic_rows(features, key)
     reference = reference_of(opened, scene, features)
-    return Rows(reference.rows.xy, reference.rows.values, reference.kept)
+    return BojanicRows(reference.rows.xy, reference.rows.values, reference.kept)
 
 
 def drawn_queries(opened: OpenKeypoints, scene: str, reference: BojanicReference, iteration: int) -> Ints:

@@ -20,8 +20,8 @@ from ..matched import MatchedPair
 from ..pairs.matched import match_errors
 from .data import OpenKeypoints
 from .distractors import other_images, query_sample, uses_all_distractors
-from .geometry.score import GIVEN, HEADLINE_PX, limits_under
-from .matchers import is_matcher, neighbours, user_matches
+from .geometry.score import GIVEN, HEADLINE_PX, geometry_thresholds
+from .matchers import first_neighbours_mutual, is_matcher, user_class_matches
 from .neighbours import answered_targets, location_table, right_table
 from .ranking.score import query_values
 from .retrieval.task import drawn_rows, query_aps
@@ -59,7 +59,7 @@ def geometry_cases(records: Sequence[Records], scene: str) -> Cases | None:
     if (r := scene_of(records, scene)) is None:
         return None
     matcher = GIVEN if f"accuracy_{GIVEN}" in r.columns else "mutual"
-    at = int(np.flatnonzero(limits_under(r.meta.get("options", {})) == HEADLINE_PX)[0])
+    at = int(np.flatnonzero(geometry_thresholds(r.meta.get("options", {})) == HEADLINE_PX)[0])
     return _images(r.meta["images"], np.asarray(r[f"accuracy_{matcher}"][:, at], np.float64))
 
 
@@ -96,7 +96,7 @@ def _means(total: Any, count: Any) -> Floats:
     return np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0)
 
 
-def matched_again(opened: OpenKeypoints, scene: str, image: str, features: Features) -> MatchedPair:
+def replay_matches(opened: OpenKeypoints, scene: str, image: str, features: Features) -> MatchedPair:
     """First neighbours of the locations of the reference that another image shows, with their errors.
 
     Of a location's keypoints the one with the nearest neighbour speaks for it. `keypoints/images` has the
@@ -107,9 +107,11 @@ def matched_again(opened: OpenKeypoints, scene: str, image: str, features: Featu
     source, target = (opened.features_of(features, scene, k) for k in (first, image))
     pair, matching = opened.image_pair(scene, image), getattr(opened.options, "matching", None)
     if matching is not None and is_matcher(matching):
-        made = user_matches(matching, source, target, distance=features.distance)
+        made = user_class_matches(matching, source, target, distance=features.distance)
         return match_errors(pair, source.xy[made.first], target.xy[made.second])
-    found = neighbours(source, target, distance=features.distance, seed=getattr(opened.options, "seed", 0))
+    found = first_neighbours_mutual(
+        source, target, distance=features.distance, seed=getattr(opened.options, "seed", 0)
+    )
     if matching is not None:
         rows = np.flatnonzero(found.mutual)
     else:

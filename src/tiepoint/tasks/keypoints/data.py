@@ -38,7 +38,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class ImageFeatures:
+class ComparedFeatures:
     """Keypoints of one image with their descriptors: `xy` (n, 2), `values` (n, d), `valid` (n,)."""
 
     key: str
@@ -50,7 +50,7 @@ class ImageFeatures:
         return len(self.xy)
 
 
-def image_features(features: Features, key: str) -> ImageFeatures:
+def image_features(features: Features, key: str) -> ComparedFeatures:
     """Features of an image from the cache; rows that do not fit together are an `InputError`."""
     arrays = features.arrays(key)
     for name in ("keypoints", "values"):
@@ -71,7 +71,7 @@ def image_features(features: Features, key: str) -> ImageFeatures:
         )
     if len(xy) and not np.isfinite(xy).all():
         raise InputError(f"{key}: keypoint {int(np.argmin(np.isfinite(xy).all(axis=1)))} is not finite")
-    return ImageFeatures(key, xy, values, valid)
+    return ComparedFeatures(key, xy, values, valid)
 
 
 class ColumnBuilder:
@@ -201,11 +201,11 @@ class OpenKeypoints(OpenTask):
 
     def matched(self, name: str, features: Features) -> MatchedPair:
         """The matches of such a pair."""
-        from .cases import matched_again
+        from .cases import replay_matches
 
         scene, _, numbers = name.rpartition("/")
         image = numbers.removeprefix(f"{self.sequences.images(scene)[0]}-")
-        return matched_again(self, scene, image, self._inner(features))
+        return replay_matches(self, scene, image, self._inner(features))
 
     def answered(self, scene: str, key: str, features: Features | None) -> QueryCase | None:
         """The worst query of a draw; None for other cases, and without features, which name the queries."""
@@ -220,7 +220,7 @@ class OpenKeypoints(OpenTask):
         border_px = self.facts_of(features.meta, "exact").get("border_px")
         return features if border_px is None else self.within(features, border_px, {})
 
-    def features_of(self, features: Features, scene: str, image: str) -> ImageFeatures:
+    def features_of(self, features: Features, scene: str, image: str) -> ComparedFeatures:
         """Features of an image; a keypoint outside it is an `InputError`."""
         found = image_features(features, f"{scene}/{image}")
         inside = in_view(found.xy, self.sequences.size(scene, image))

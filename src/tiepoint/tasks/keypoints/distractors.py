@@ -21,14 +21,14 @@ from ...core.units import Features
 from ...geometry.correspondence import Locations, locations
 from ...kernels import group_rank_counts, group_rows
 from ..scene_means import KIND_NAMES
-from .data import WORKBENCH_RULES, ImageFeatures, KeypointTask, OpenKeypoints
+from .data import WORKBENCH_RULES, ComparedFeatures, KeypointTask, OpenKeypoints
 from .options import DistractorOptions
 
 Ints = NDArray[np.int64]
 _BLOCK_ROWS = 1 << 16
 
 
-def below(n: int, count: int, *names: str | int) -> Ints:
+def draw_below(n: int, count: int, *names: str | int) -> Ints:
     """`count` independent numbers in 0 … n-1, n >= 1."""
     return (raw_stream(count, *names) % np.uint64(n)).astype(np.int64)
 
@@ -80,7 +80,7 @@ def workbench_rows(
     with fewer gives all it has.
     """
     names = list(sizes)
-    image = below(len(names), queries, seed, "distractor-image", role, scene, other)
+    image = draw_below(len(names), queries, seed, "distractor-image", role, scene, other)
     drawn = []
     for i, name in enumerate(names):
         asked = np.flatnonzero(image == i)
@@ -129,7 +129,7 @@ def count_every(
     opened: OpenKeypoints,
     scene: str,
     features: Features,
-    source: ImageFeatures,
+    source: ComparedFeatures,
     places: Locations,
     place: Ints,
     value: NDArray[np.float64],

@@ -18,17 +18,19 @@ from ...core.errors import InputError
 from ...core.hashing import hash_json
 from ...methods.identity import config_of
 from ...methods.pairs.matchers import user_matches as matched_by
-from ...methods.pairs.neighbours import Matches, Neighbours, nearest_both_ways
+from ...methods.pairs.neighbours import FirstNeighbours, Matches, nearest_both_ways
 from ...methods.source_files import source_hash
 from ...methods.user_code import UserFactory, load_from_file
-from .data import ImageFeatures
+from .data import ComparedFeatures
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 MATCHERS = ("mutual", "nn", "ratio")
 
 
-def neighbours(a: ImageFeatures, b: ImageFeatures, *, distance: str, seed: int | None = None) -> Neighbours:
+def first_neighbours_mutual(
+    a: ComparedFeatures, b: ComparedFeatures, *, distance: str, seed: int | None = None
+) -> FirstNeighbours:
     """First neighbours from a to b, and whether each is mutual.
 
     Args:
@@ -46,7 +48,9 @@ def neighbours(a: ImageFeatures, b: ImageFeatures, *, distance: str, seed: int |
     return nearest_both_ways(a.values, b.values, rows_a, rows_b, distance=distance)
 
 
-def select(found: Neighbours, matcher: str, *, ratio: float = 0.8, single: bool = False) -> Matches:
+def select_matches(
+    found: FirstNeighbours, matcher: str, *, ratio: float = 0.8, single: bool = False
+) -> Matches:
     """The matches a matcher keeps.
 
     `nn` keeps all first neighbours, `mutual` those that choose each other, `ratio` those with d1/d2 strictly
@@ -90,7 +94,7 @@ def _factory(file: str, name: str, source: str) -> UserFactory:
     return load_from_file(file, name)
 
 
-def user_matches(text: str, a: ImageFeatures, b: ImageFeatures, *, distance: str) -> Matches:
+def user_class_matches(text: str, a: ComparedFeatures, b: ComparedFeatures, *, distance: str) -> Matches:
     """Matches by the class ``FILE.py:CLASS`` of the user; what it is given and returns, see there."""
     file, _, name = text.rpartition(":")
     matcher = _factory(file, name, source_hash(Path(file)))()

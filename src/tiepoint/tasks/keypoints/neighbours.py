@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 from ...core.units import Features
 from ...geometry.correspondence import Answers, Locations, answers, locations
 from ...kernels import first_two, group_rows, value_table
-from .data import ImageFeatures, OpenKeypoints
+from .data import ComparedFeatures, OpenKeypoints
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
 def location_table(
-    source: ImageFeatures,
+    source: ComparedFeatures,
     places: Locations,
-    target: ImageFeatures,
+    target: ComparedFeatures,
     spots: Locations,
     queries: Ints,
     distance: str,
@@ -45,7 +45,7 @@ def location_table(
     return out
 
 
-def query_rows(source: ImageFeatures, places: Locations, queries: Ints) -> tuple[Ints, Ints, Ints]:
+def query_rows(source: ComparedFeatures, places: Locations, queries: Ints) -> tuple[Ints, Ints, Ints]:
     """Valid rows of query locations, one after another.
 
     Returns the rows (r,), which of the queries have any (a,), and where the rows of each of those start (a,).
@@ -63,7 +63,7 @@ def query_rows(source: ImageFeatures, places: Locations, queries: Ints) -> tuple
 
 
 def nearest_distance(
-    source: ImageFeatures, places: Locations, target: ImageFeatures, queries: Ints, distance: str
+    source: ComparedFeatures, places: Locations, target: ComparedFeatures, queries: Ints, distance: str
 ) -> Floats:
     """Distance of each query location to the nearest keypoint of an image, (q,); infinite without one."""
     out = np.full(len(queries), np.inf)
@@ -96,7 +96,7 @@ def least(table: Floats, keep: NDArray[np.bool_]) -> Floats:
 
 def answered_targets(
     opened: OpenKeypoints, scene: str, features: Features
-) -> tuple[ImageFeatures, Locations, list[tuple[ImageFeatures, Locations, Answers]]]:
+) -> tuple[ComparedFeatures, Locations, list[tuple[ComparedFeatures, Locations, Answers]]]:
     """Features and locations of the reference image; of each other image, also the right answers."""
     first, *others = opened.sequences.images(scene)
     source = opened.features_of(features, scene, first)
@@ -111,7 +111,7 @@ def answered_target(
     features: Features,
     places: Locations,
     policy: str = "all_within_tau",
-) -> tuple[ImageFeatures, Locations, Answers]:
+) -> tuple[ComparedFeatures, Locations, Answers]:
     """Features and locations of an image, and which of them are right answers to those of the reference."""
     s = opened.sequences
     target = opened.features_of(features, scene, image)

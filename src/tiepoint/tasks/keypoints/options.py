@@ -90,7 +90,7 @@ class DistractorOptions(DrawOptions):
     """Keypoints of each such scene, drawn per query (`workbench`)."""
 
 
-class RetrievalOptions(DistractorOptions):
+class KeypointRetrievalOptions(DistractorOptions):
     """Options of `keypoints/retrieval`."""
 
     exact_alone: ClassVar[Mapping[str, Any]] = {"distractors": "every"}

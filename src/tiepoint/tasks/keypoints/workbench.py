@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.records import Records
-from ...core.scores import Score, group_name, kind_of
+from ...core.scores import Score, group_name, scene_kind
 from ...core.units import Features
 from ...geometry.nearest_truth import nearest_pairs
 from ...kernels import PooledCounts, pair_distances_sq
 from ...metrics import average_precision_from_counts, chance_average_precision
-from ..scene_means import KIND_NAMES, SceneSums, by_scene, count_score, macro, with_protocol
-from .data import ImageFeatures, OpenKeypoints, image_features
+from ..scene_means import KIND_NAMES, SceneSums, by_scene, count_score, macro_score, with_protocol
+from .data import ComparedFeatures, OpenKeypoints, image_features
 from .distractors import workbench_rows, workbench_scenes
 from .ranking.workbench import raw_values
 
@@ -30,7 +30,7 @@ _COLOCATED_PX = 1e-6
 """No target may be nearer by more than this for a pair to be correct: co-located twins all are."""
 
 
-def _rows(image: ImageFeatures) -> NDArray[Any]:
+def _rows(image: ComparedFeatures) -> NDArray[Any]:
     """Raw rows, with NaN and inf taken as zero rows: sorting them is undefined in the tool."""
     values = raw_values(image)
     good = np.isfinite(values).all(axis=1)
@@ -119,7 +119,7 @@ def compare_retrieval(opened: OpenKeypoints, scene: str, features: Features) -> 
 def score_pooled(records: Sequence[Records], role: str) -> list[Score]:
     """Mean over scenes with a candidate of the AP (0 without a correct pair), and the label counts."""
     scenes = tuple(str(r.meta["scene"]) for r in records)
-    kinds = tuple(kind_of(s, ("i", "v")) for s in scenes)
+    kinds = tuple(scene_kind(s, ("i", "v")) for s in scenes)
     value, count, random = (np.zeros(len(records)) for _ in range(3))
     for i, r in enumerate(records):
         positives = int(r.meta["true_positives"])
@@ -130,10 +130,10 @@ def score_pooled(records: Sequence[Records], role: str) -> list[Score]:
             value[i] = average_precision_from_counts(*counted, eq_before=r["eq_before"], ties="file")[0]
             random[i] = chance_average_precision(items, positives)
     sums = SceneSums(scenes, kinds, value, count, random)
-    scores = [macro("ap", sums), macro(f"keypoint_{role}_ap", sums)]
+    scores = [macro_score("ap", sums), macro_score(f"keypoint_{role}_ap", sums)]
     for kind, name in KIND_NAMES.items():
-        scores.append(macro(f"{role}_{name}_ap", sums.of_kind(kind)))
-        scores.append(macro("ap", sums.of_kind(kind), group=group_name(kind=kind)))
+        scores.append(macro_score(f"{role}_{name}_ap", sums.of_kind(kind)))
+        scores.append(macro_score("ap", sums.of_kind(kind), group=group_name(kind=kind)))
     scores += by_scene("ap", sums)
     for label in ("true_positives", "hard_negatives", "distractors"):
         total = sum(int(r.meta[label]) for r in records)

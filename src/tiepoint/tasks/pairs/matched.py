@@ -38,7 +38,9 @@ def match_errors(
         there = project(H, points0, reference=((width - 1) / 2, (height - 1) / 2))
         errors = np.nan_to_num(np.linalg.norm(there - points1, axis=1), nan=np.inf)
     sizes = pair.sizes()
-    return MatchedPair(pair.name, _images(pair), sizes, points0, points1, errors, measure, F, H, confidence)
+    return MatchedPair(
+        pair.name, _image_paths(pair), sizes, points0, points1, errors, measure, F, H, confidence
+    )
 
 
 def transfer_errors(pair: ImagePair, asked: Floats, answers: Floats, true: Floats) -> MatchedPair:
@@ -50,7 +52,7 @@ def transfer_errors(pair: ImagePair, asked: Floats, answers: Floats, true: Float
     missing = int((~known).sum())
     some = f"; {missing} of {len(known)} points have no answer" if missing else ""
     errors = np.linalg.norm(answers[known] - true[known], axis=1)
-    images, sizes = _images(pair), pair.sizes()
+    images, sizes = _image_paths(pair), pair.sizes()
     return MatchedPair(pair.name, images, sizes, asked[known], answers[known], errors, f"{PLACES}{some}")
 
 
@@ -72,7 +74,7 @@ def _truth(pair: ImagePair) -> tuple[Floats | None, Floats | None, str]:
     return eight_point(clicked[:, :2], clicked[:, 2:]), None, fitted
 
 
-def _images(pair: ImagePair) -> tuple[NDArray[np.uint8] | None, NDArray[np.uint8] | None]:
+def _image_paths(pair: ImagePair) -> tuple[NDArray[np.uint8] | None, NDArray[np.uint8] | None]:
     found = [
         np.ascontiguousarray(np.rot90(read_image(path), turns))
         if path is not None and path.is_file()

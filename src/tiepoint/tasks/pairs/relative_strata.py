@@ -25,10 +25,10 @@ QUARTILES_FROM = 8
 def strata(records: Sequence[Records]) -> Iterator[tuple[dict[str, str], NDArray[np.bool_]]]:
     """Groups of pairs with more than one pair in all: their parts, and which records they hold."""
     for name, edges in EDGES.items():
-        values = np.array([_number(r, name) for r in records])
+        values = np.array([_stratum_number(r, name) for r in records])
         if np.isfinite(values).any():
             yield from _bins(name, values, edges)
-    lengths = np.array([_number(r, "baseline") for r in records])
+    lengths = np.array([_stratum_number(r, "baseline") for r in records])
     if len(records) >= QUARTILES_FROM and np.isfinite(lengths).all():
         limits = np.quantile(lengths, [0.25, 0.5, 0.75])
         for i, label in enumerate(("shortest", "short", "long", "longest")):
@@ -49,7 +49,7 @@ def _bins(
             yield {name: f"{low:g}+" if np.isinf(high) else f"{low:g}-{high:g}"}, chosen
 
 
-def _number(record: Records, name: str) -> float:
+def _stratum_number(record: Records, name: str) -> float:
     """The value of a pair, NaN where it is not known."""
     found = record.meta["matches"] if name == "matches" else record.meta["strata"].get(name)
     return float("nan") if found is None else float(found)

@@ -26,7 +26,7 @@ SEED_SPREAD = {
 
 
 @dataclass(frozen=True)
-class Curve:
+class RecallCurve:
     """Recall of every pair: `recall` (repeats, pairs, thresholds) and `area` (repeats, pairs).
 
     `chance` (pairs, thresholds) is what a blind guess would reach, where that can be told.
@@ -51,7 +51,7 @@ def sums_of(records: Sequence[Records], values: Floats, chance: Floats | None = 
     return SceneSums(tuple(names), ("other",) * len(names), added(values), added(np.ones(len(values))), blind)
 
 
-def curve_scores(records: Sequence[Records], curve: Curve, *, exact: bool) -> list[Score]:
+def curve_scores(records: Sequence[Records], curve: RecallCurve, *, exact: bool) -> list[Score]:
     """`maa` (mean recall over the thresholds), `recall` at each, and under `exact` the `area` and groups."""
     recall = curve.recall.mean(axis=0)
     blind = curve.chance

@@ -19,7 +19,7 @@ from ...geometry.two_view.pose_errors import STABLE, has_baseline, pose_errors
 from ...geometry.two_view.pose_estimation import Estimate, estimate, shuffles
 from ...geometry.two_view.scaling import in_frame
 from ..pairs.data import PairMatches
-from .protocols import PoseProtocol, Setting
+from .protocols import PoseProtocol, PoseSetting
 
 Floats = NDArray[np.float64]
 SEEDED = ("poselib-e", "poselib-f", "usac-e")
@@ -65,7 +65,7 @@ def _truth(pair: ImagePair) -> tuple[Floats, Floats, Floats]:
     return pair.K0, pair.K1, np.asarray(pair.T_0to1, np.float64)
 
 
-def _poses(pair: ImagePair, matches: PairMatches, setting: Setting, seed: int) -> Iterator[Estimate]:
+def _poses(pair: ImagePair, matches: PairMatches, setting: PoseSetting, seed: int) -> Iterator[Estimate]:
     """The estimates of all repeats of a setting."""
     frame = setting.frame(pair.dataset)
     shift = pair.centre if setting.centre else 0.0
@@ -76,7 +76,9 @@ def _poses(pair: ImagePair, matches: PairMatches, setting: Setting, seed: int) -
         yield estimate(setting.estimator, x0[order], x1[order], K0, K1, own_seed)
 
 
-def _orders(matches: PairMatches, setting: Setting, seed: int) -> Iterator[tuple[NDArray[Any], int | None]]:
+def _orders(
+    matches: PairMatches, setting: PoseSetting, seed: int
+) -> Iterator[tuple[NDArray[Any], int | None]]:
     """The order of the matches and the seed of every repeat."""
     if setting.order == "sorted":
         order = canonical_order(matches.points0, matches.points1)

@@ -15,13 +15,13 @@ _TEXT = re.compile(r"original|(?P<rule>long|short):(?P<side>\d+(\.\d+)?)|(?P<wid
 
 
 @dataclass(frozen=True)
-class Frame:
+class ImageFrame:
     """A size that both images are brought to, without rounding: points and intrinsics are scaled by it.
 
     `rule` is `original`, `long` (longer side `side`), `short` (shorter side `side`) or `size` (width `side`,
     height `height`, whatever the shape of the image was).
 
-    >>> Frame("long", 1000).scales((500, 250)), Frame("size", 640, 480).scales((1280, 1440))
+    >>> ImageFrame("long", 1000).scales((500, 250)), ImageFrame("size", 640, 480).scales((1280, 1440))
     ((2.0, 2.0), (0.5, 0.3333333333333333))
     """
 
@@ -49,14 +49,14 @@ class Frame:
         return f"{self.rule}:{self.side:g}"
 
 
-ORIGINAL = Frame()
+ORIGINAL = ImageFrame()
 
 
-def parse_frame(text: str) -> Frame:
+def parse_image_frame(text: str) -> ImageFrame:
     """The frame of a text: ``original``, ``640x480``, ``long:1200`` or ``short:480``.
 
-    >>> parse_frame("640x480"), str(parse_frame("long:1200"))
-    (Frame(rule='size', side=640.0, height=480.0), 'long:1200')
+    >>> parse_image_frame("640x480"), str(parse_image_frame("long:1200"))
+    (ImageFrame(rule='size', side=640.0, height=480.0), 'long:1200')
     """
     found = _TEXT.fullmatch(text.strip())
     numbers = [] if found is None else [float(v) for k, v in found.groupdict().items() if v and k != "rule"]
@@ -65,7 +65,7 @@ def parse_frame(text: str) -> Frame:
             f"unknown frame {text!r}; it is original, WIDTHxHEIGHT, long:SIDE or short:SIDE, such as 640x480"
         )
     if found["rule"]:
-        return Frame(found["rule"], float(found["side"]))
+        return ImageFrame(found["rule"], float(found["side"]))
     if found["width"]:
-        return Frame("size", float(found["width"]), float(found["height"]))
+        return ImageFrame("size", float(found["width"]), float(found["height"]))
     return ORIGINAL

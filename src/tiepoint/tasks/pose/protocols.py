@@ -15,7 +15,7 @@ from typing import Any
 
 from ...geometry.two_view.pose_errors import ACOS, ACOS_FLOAT32, ACOS_TRUTH_FLOAT32, IMC, STABLE, AngleRule
 from ...geometry.two_view.pose_estimation import Estimator
-from .frames import ORIGINAL, Frame
+from .frames import ORIGINAL, ImageFrame
 
 SCANNET, MEGADEPTH = "scannet", "megadepth"
 THRESHOLDS_DEG = (5, 10, 20)
@@ -29,7 +29,7 @@ Parts = Mapping[str, str | int | float]
 
 
 @dataclass(frozen=True)
-class Setting:
+class PoseSetting:
     """Estimator calls of one kind for every pair.
 
     Attributes:
@@ -48,7 +48,7 @@ class Setting:
     """
 
     estimator: Estimator
-    frames: Mapping[str, Frame] = field(default_factory=dict)
+    frames: Mapping[str, ImageFrame] = field(default_factory=dict)
     repeats: int = 1
     order: str = "given"
     centre: bool = False
@@ -57,13 +57,13 @@ class Setting:
     success: str = ""
     parts: Parts = field(default_factory=dict)
 
-    def frame(self, dataset: str) -> Frame:
+    def frame(self, dataset: str) -> ImageFrame:
         """The frame of a pair of a dataset."""
         return self.frames.get(dataset, self.frames.get("", ORIGINAL))
 
 
 @dataclass(frozen=True)
-class Scoring:
+class PoseScoring:
     """What is made of estimated poses.
 
     Attributes:
@@ -97,8 +97,8 @@ class PoseProtocol:
     `precision` names the rule and thresholds of match precision.
     """
 
-    settings: tuple[Setting, ...]
-    scoring: Scoring
+    settings: tuple[PoseSetting, ...]
+    scoring: PoseScoring
     headline: Mapping[str, Parts] = field(default_factory=lambda: {"": _NONE})
     precision: tuple[str, tuple[float, ...]] | None = None
     comparison: str = ""
@@ -115,8 +115,8 @@ class PoseProtocol:
 
 _OPENCV = Estimator("opencv-e", threshold_px=0.5, confidence=0.99999, max_iterations=1000)
 _POSELIB = Estimator("poselib-e", threshold_px=1.0, confidence=0.9999, max_iterations=100000, fewest=0)
-_SCANNET_FRAME = {SCANNET: Frame("size", 640, 480), MEGADEPTH: ORIGINAL}
-_ROMA_FRAME = {SCANNET: Frame("short", 480), MEGADEPTH: Frame("long", 1200)}
+_SCANNET_FRAME = {SCANNET: ImageFrame("size", 640, 480), MEGADEPTH: ORIGINAL}
+_ROMA_FRAME = {SCANNET: ImageFrame("short", 480), MEGADEPTH: ImageFrame("long", 1200)}
 
 
 def _parts(estimator: str, px: float) -> Parts:
@@ -125,21 +125,21 @@ def _parts(estimator: str, px: float) -> Parts:
 
 def _superglue() -> PoseProtocol:
     estimator = replace(_OPENCV, threshold_px=1.0, focal="slip")
-    setting = Setting(estimator, {SCANNET: Frame("size", 640, 480)}, parts=_parts("opencv", 1.0))
-    return PoseProtocol((setting,), Scoring(), {"": setting.parts}, precision=("squared", (5e-4,)))
+    setting = PoseSetting(estimator, {SCANNET: ImageFrame("size", 640, 480)}, parts=_parts("opencv", 1.0))
+    return PoseProtocol((setting,), PoseScoring(), {"": setting.parts}, precision=("squared", (5e-4,)))
 
 
 def _loftr() -> PoseProtocol:
     estimator = replace(_OPENCV, focal="slip", dtype="float32")
-    resized = Setting(estimator, _SCANNET_FRAME, parts=_parts("opencv", 0.5))
+    resized = PoseSetting(estimator, _SCANNET_FRAME, parts=_parts("opencv", 0.5))
     original = replace(resized, frames={}, only=(SCANNET,), parts={**resized.parts, "frame": "original"})
-    scoring = Scoring(ACOS_TRUTH_FLOAT32, area="as-sorted", last_duplicate=True)
+    scoring = PoseScoring(ACOS_TRUTH_FLOAT32, area="as-sorted", last_duplicate=True)
     return PoseProtocol((resized, original), scoring, {"": resized.parts}, precision=("squared", (5e-4,)))
 
 
 def _eloftr() -> PoseProtocol:
     ransac = replace(_loftr().settings[0], repeats=5, order="shuffled")
-    lo = Setting(
+    lo = PoseSetting(
         replace(_POSELIB, threshold_px=2.0, dtype="float32"),
         _SCANNET_FRAME,
         repeats=5,
@@ -153,51 +153,51 @@ def _eloftr() -> PoseProtocol:
 
 def _roma() -> PoseProtocol:
     estimator = replace(_OPENCV, skew=True)
-    setting = Setting(
+    setting = PoseSetting(
         estimator, _ROMA_FRAME, repeats=5, order="shuffled", failure=90.0, parts=_parts("opencv", 0.5)
     )
-    return PoseProtocol((setting,), Scoring(again=(SCANNET,)), {"": setting.parts})
+    return PoseProtocol((setting,), PoseScoring(again=(SCANNET,)), {"": setting.parts})
 
 
 def _roma_poselib() -> PoseProtocol:
     estimator = replace(_POSELIB, max_iterations=10000)
-    setting = Setting(estimator, repeats=5, order="shuffled", failure=None, parts=_parts("poselib", 1.0))
-    return PoseProtocol((setting,), Scoring(), {"": setting.parts})
+    setting = PoseSetting(estimator, repeats=5, order="shuffled", failure=None, parts=_parts("poselib", 1.0))
+    return PoseProtocol((setting,), PoseScoring(), {"": setting.parts})
 
 
 def _dad() -> PoseProtocol:
-    e = Setting(
+    e = PoseSetting(
         replace(_POSELIB, threshold_px=2.0),
         repeats=5,
         order="shuffled",
         failure=None,
         parts=_parts("poselib-essential", 2.0),
     )
-    f = Setting(
+    f = PoseSetting(
         replace(_POSELIB, kind="poselib-f", threshold_px=2.0, dtype="float32"),
         repeats=5,
         order="shuffled",
         failure=None,
         parts=_parts("poselib-fundamental", 2.0),
     )
-    return PoseProtocol((e, f), Scoring(), {"": e.parts})
+    return PoseProtocol((e, f), PoseScoring(), {"": e.parts})
 
 
 def _xfeat() -> PoseProtocol:
-    mega = Setting(
+    mega = PoseSetting(
         replace(_POSELIB, threshold_px=2.5, confidence=0.99999, min_iterations=20, max_iterations=1000),
         failure=None,
         parts=_parts("poselib", 2.5),
     )
     scannet = tuple(
-        Setting(
+        PoseSetting(
             replace(_POSELIB, threshold_px=px, confidence=0.99999, max_iterations=10000),
             only=(SCANNET,),
             parts={**_parts("poselib", px), "iterations": 10000},
         )
         for px in XFEAT_SCANNET_PX
     )
-    scoring = Scoring(area="as-sorted", best_px=(SCANNET,))
+    scoring = PoseScoring(area="as-sorted", best_px=(SCANNET,))
     return PoseProtocol(
         (mega, *scannet), scoring, {"": mega.parts, MEGADEPTH: mega.parts, SCANNET: {"iterations": 10000}}
     )
@@ -205,18 +205,18 @@ def _xfeat() -> PoseProtocol:
 
 def _glue_factory() -> PoseProtocol:
     opencv = [
-        Setting(replace(_OPENCV, threshold_px=px, dtype="float32"), parts=_parts("opencv", px))
+        PoseSetting(replace(_OPENCV, threshold_px=px, dtype="float32"), parts=_parts("opencv", px))
         for px in (0.5, 1.0)
     ]
     poselib = [
-        Setting(
+        PoseSetting(
             replace(_POSELIB, threshold_px=px, dtype="float32"), failure=None, parts=_parts("poselib", px)
         )
         for px in (1.0, 2.0)
     ]
     return PoseProtocol(
         (*opencv, *poselib),
-        Scoring(ACOS_FLOAT32, area="rounded"),
+        PoseScoring(ACOS_FLOAT32, area="rounded"),
         {"": opencv[0].parts, MEGADEPTH: opencv[0].parts, SCANNET: opencv[1].parts},
         ("mean", (1e-4, 5e-4, 1e-3)),
     )
@@ -226,7 +226,7 @@ def _zeb() -> PoseProtocol:
     """The calls of `loftr`, in original pixels for every dataset."""
     loftr = _loftr()
     headline = {"": loftr.settings[0].parts, SCANNET: loftr.settings[1].parts}
-    scoring = Scoring(ACOS_TRUTH_FLOAT32, last_duplicate=True, limit=180.0)
+    scoring = PoseScoring(ACOS_TRUTH_FLOAT32, last_duplicate=True, limit=180.0)
     return PoseProtocol(loftr.settings, scoring, headline, loftr.precision, comparison="loftr")
 
 
@@ -234,8 +234,8 @@ def _imc() -> PoseProtocol:
     estimator = Estimator(
         "degensac-f", threshold_px=0.5, confidence=0.999999, max_iterations=100000, fewest=8
     )
-    setting = Setting(estimator, repeats=3, failure=180.0, parts=_parts("degensac", 0.5))
-    return PoseProtocol((setting,), Scoring(IMC, area="degrees"), {"": setting.parts})
+    setting = PoseSetting(estimator, repeats=3, failure=180.0, parts=_parts("degensac", 0.5))
+    return PoseProtocol((setting,), PoseScoring(IMC, area="degrees"), {"": setting.parts})
 
 
 def exact_protocol(
@@ -254,9 +254,9 @@ def exact_protocol(
         )
     )
     settings = tuple(
-        Setting(
+        PoseSetting(
             replace(base, threshold_px=px),
-            {"": Frame("long", side_px)},
+            {"": ImageFrame("long", side_px)},
             repeats=seeds,
             order="sorted",
             centre=True,
@@ -264,7 +264,7 @@ def exact_protocol(
         )
         for px in sorted({*EXACT_PX, threshold_px})
     )
-    scoring = Scoring(STABLE, failure=180.0, area="exact", both_directions_once=True)
+    scoring = PoseScoring(STABLE, failure=180.0, area="exact", both_directions_once=True)
     return PoseProtocol(settings, scoring, {"": _parts(estimator, threshold_px)}, ("squared", (5e-4,)))
 
 

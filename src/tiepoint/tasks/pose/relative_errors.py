@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ...core.records import Records
 from ...geometry.two_view.pose_errors import STABLE, has_baseline, pose_errors
 from ...metrics.error_curves import auc_exact, auc_python_sorted, auc_rounded, auc_trapezoid
-from .protocols import PoseProtocol, Scoring
+from .protocols import PoseProtocol, PoseScoring
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.bool_]
@@ -61,7 +61,7 @@ class Poses:
         R = np.asarray(self["R"], np.float64).reshape(-1, 3, 3)
         return R, np.asarray(self["t"], np.float64).reshape(-1, 3)
 
-    def angles(self, scoring: Scoring) -> tuple[Floats, Floats]:
+    def angles(self, scoring: PoseScoring) -> tuple[Floats, Floats]:
         """(e_t, e_R) in degrees of every row by the angle rule.
 
         Under `exact` a pair whose cameras share their centre is judged by its rotation alone.
@@ -109,7 +109,7 @@ AREAS: Mapping[str, Callable[[Floats, float], float]] = {
 """Area under the recall curve of errors up to a threshold, by name of the rule."""
 
 
-def counted_pairs(records: Sequence[Records], scoring: Scoring) -> Rows:
+def counted_pairs(records: Sequence[Records], scoring: PoseScoring) -> Rows:
     """Which pairs count: where the scoring says so, of those with the same two images the last alone."""
     keep = np.ones(len(records), bool)
     if scoring.last_duplicate:
@@ -129,7 +129,7 @@ def both_directions(records: Sequence[Records]) -> list[tuple[int, int]]:
     return found
 
 
-def row_errors(poses: Poses, protocol: PoseProtocol) -> tuple[Floats, Floats, Floats]:
+def pose_row_errors(poses: Poses, protocol: PoseProtocol) -> tuple[Floats, Floats, Floats]:
     """(e_t, e_R, e) in degrees of every row, failures as the protocol counts them; e is the larger angle.
 
     Where a setting leaves a failure to the angle rule, a zero translation gives what the rule makes of it.
@@ -154,7 +154,7 @@ def row_errors(poses: Poses, protocol: PoseProtocol) -> tuple[Floats, Floats, Fl
     return made[0], made[1], made[2]
 
 
-def counted_rows(poses: Poses, scoring: Scoring, rows: Rows) -> NDArray[np.int64]:
+def counted_rows(poses: Poses, scoring: PoseScoring, rows: Rows) -> NDArray[np.int64]:
     """Places of the rows that a group is made of, in order.
 
     Of pairs with the same two images the last counts alone where the scoring says so, and the last repeat of

@@ -26,7 +26,7 @@ from .relative_errors import (
     both_directions,
     counted_pairs,
     counted_rows,
-    row_errors,
+    pose_row_errors,
 )
 
 HEADLINE_DEG = 10
@@ -42,7 +42,7 @@ def protocol_of(records: Sequence[Records], name: str) -> PoseProtocol:
     return PROTOCOLS[name]
 
 
-def scores_of(records: Sequence[Records], name: str) -> list[Score]:
+def pose_scores(records: Sequence[Records], name: str) -> list[Score]:
     """All scores under a protocol."""
     if not records:
         return []
@@ -75,7 +75,7 @@ def headline_rows(poses: Poses, protocol: PoseProtocol, budget: int = 0) -> Rows
 
 
 def _best(poses: Poses, protocol: PoseProtocol, rows: Rows) -> Rows:
-    errors = row_errors(poses, protocol)[2]
+    errors = pose_row_errors(poses, protocol)[2]
     area = AREAS[protocol.scoring.area]
     setting = poses["setting"]
     means = {
@@ -96,7 +96,7 @@ def budgets_of(records: Sequence[Records]) -> list[int]:
 
 def _as_printed(poses: Poses, protocol: PoseProtocol, name: str) -> list[Score]:
     made: list[Score] = []
-    errors = row_errors(poses, protocol)
+    errors = pose_row_errors(poses, protocol)
     for budget in budgets_of(poses.records):
         extra: dict[str, Any] = {"budget": budget} if budget else {}
         groups: list[tuple[Parts, Rows]] = [({}, headline_rows(poses, protocol, budget))]
@@ -240,7 +240,7 @@ def _sums(
 
 def _exact(poses: Poses, protocol: PoseProtocol) -> list[Score]:
     records, weights = poses.records, pair_weights(poses.records)
-    errors = row_errors(poses, protocol)
+    errors = pose_row_errors(poses, protocol)
     made: list[Score] = []
     for budget in budgets_of(records):
         extra: dict[str, Any] = {"budget": budget} if budget else {}

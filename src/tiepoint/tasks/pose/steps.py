@@ -21,11 +21,11 @@ from .protocols import (
     THRESHOLDS_DEG,
     XFEAT_SCANNET_PX,
     PoseProtocol,
-    Scoring,
-    Setting,
+    PoseScoring,
+    PoseSetting,
     exact_protocol,
 )
-from .relative_errors import AREAS, Floats, Poses, Rows, both_directions, counted_rows, row_errors
+from .relative_errors import AREAS, Floats, Poses, Rows, both_directions, counted_rows, pose_row_errors
 from .score import headline_rows, pair_weights
 
 ARROW = "->exact"
@@ -35,12 +35,12 @@ ARROW = "->exact"
 class StepSettings(NamedTuple):
     """Settings on the way: the protocol's own, then in the frame, then with the threshold of `exact`."""
 
-    own: Setting
-    framed: Setting
-    nearer: Setting
+    own: PoseSetting
+    framed: PoseSetting
+    nearer: PoseSetting
 
     @property
-    def called(self) -> tuple[Setting, ...]:
+    def called(self) -> tuple[PoseSetting, ...]:
         """Those that no protocol has called; the last is left out where the threshold is the same."""
         return (self.framed,) if self.nearer == self.framed else (self.framed, self.nearer)
 
@@ -74,16 +74,16 @@ def step_settings(name: str, dataset: str, exact: PoseProtocol) -> StepSettings:
     return StepSettings(own, framed, replace(framed, estimator=replace(own.estimator, threshold_px=px)))
 
 
-def chain(name: str, dataset: str, exact: PoseProtocol) -> PoseProtocol:
+def pose_step_chain(name: str, dataset: str, exact: PoseProtocol) -> PoseProtocol:
     """What has to be called for the pairs of a dataset between a protocol and `exact`.
 
-    >>> [s.estimator.threshold_px for s in chain("dad", "scannet", exact_protocol()).settings]
+    >>> [s.estimator.threshold_px for s in pose_step_chain("dad", "scannet", exact_protocol()).settings]
     [2.0, 1.0]
     """
     return PoseProtocol(step_settings(name, dataset, exact).called, PROTOCOLS[name].scoring)
 
 
-def _goal(exact: PoseProtocol) -> Setting:
+def _goal(exact: PoseProtocol) -> PoseSetting:
     return next(s for s in exact.settings if s.parts == exact.headline[""])
 
 
@@ -108,7 +108,7 @@ class _StepScores:
 
     def printed_area(self, t: float) -> float:
         """The area that the protocol prints."""
-        errors = row_errors(self.own, self.protocol)[2]
+        errors = pose_row_errors(self.own, self.protocol)[2]
         order = counted_rows(self.own, self.protocol.scoring, headline_rows(self.own, self.protocol))
         return float(AREAS[self.protocol.scoring.area](errors[order], t))
 
@@ -123,7 +123,7 @@ class _StepScores:
         ways = {d: (w.called, w.called.index(getattr(w, stage))) for d, w in self.walks.items()}
         return self._area(self.walked, ways, self.protocol.scoring, t)
 
-    def exact_area(self, scoring: Scoring, t: float, *, all_seeds: bool = True) -> float:
+    def exact_area(self, scoring: PoseScoring, t: float, *, all_seeds: bool = True) -> float:
         """The area of the poses of `exact`, as many as the protocol repeats or all; failures as it counts."""
         number = self.exact.settings.index(_goal(self.exact))
         ways, most = {}, {}
@@ -140,15 +140,15 @@ class _StepScores:
     def once(self, t: float) -> float:
         """The score of `exact`: the mean over pairs, those in both directions half each."""
         rows = headline_rows(self.last, self.exact)
-        shares = np.clip(1 - row_errors(self.last, self.exact)[2][rows] / t, 0, None)
+        shares = np.clip(1 - pose_row_errors(self.last, self.exact)[2][rows] / t, 0, None)
         weights = pair_weights(self.last.records)[self.last.pair[rows]]
         return float((shares * weights).sum() / weights.sum())
 
     def _area(
         self,
         poses: Poses,
-        ways: Mapping[str, tuple[tuple[Setting, ...], int]],
-        scoring: Scoring,
+        ways: Mapping[str, tuple[tuple[PoseSetting, ...], int]],
+        scoring: PoseScoring,
         t: float,
         keep: Rows | None = None,
     ) -> float:
@@ -158,12 +158,12 @@ class _StepScores:
         for dataset, (settings, number) in ways.items():
             own = (poses.datasets == dataset)[poses.pair]
             chosen |= own & (poses["setting"] == number) & (poses["budget"] == 0)
-            errors = np.where(own, row_errors(poses, PoseProtocol(settings, scoring))[2], errors)
+            errors = np.where(own, pose_row_errors(poses, PoseProtocol(settings, scoring))[2], errors)
         order = counted_rows(poses, scoring, chosen if keep is None else chosen & keep)
         return float(AREAS[scoring.area](errors[order], t))
 
 
-def step_tables(
+def pose_step_tables(
     name: str,
     own: Sequence[Records],
     walked: Sequence[Records],
@@ -177,7 +177,7 @@ def step_tables(
     Args:
         name: of the protocol.
         own: its records.
-        walked: records of `chain`, in the same order of pairs.
+        walked: records of `pose_step_chain`, in the same order of pairs.
         last: records of `exact`.
         exact: the protocol `exact` as the run has it.
     """
@@ -210,7 +210,7 @@ def _steps(way: _StepScores, t: float) -> list[tuple[str, float]]:
     return steps
 
 
-def _scorings(own: Scoring, exact: Scoring) -> list[tuple[str, Scoring]]:
+def _scorings(own: PoseScoring, exact: PoseScoring) -> list[tuple[str, PoseScoring]]:
     """The scoring after each change, in words."""
     failed = replace(own, failure=exact.failure, limit=None)
     angles = replace(failed, angles=exact.angles)

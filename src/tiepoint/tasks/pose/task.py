@@ -20,14 +20,14 @@ from ...geometry.two_view.pose_estimation import estimator_versions
 from ...methods.source_files import library_versions
 from ..base import Column, MetricInfo, StepTable, TaskInfo
 from ..info import count
-from ..options import several
+from ..options import parse_list
 from ..pairs.data import OpenPairs, PairsOptions, PairsTask, matches_of
 from .compare import pose_records
-from .frames import Frame, parse_frame
+from .frames import ImageFrame, parse_image_frame
 from .protocols import PROTOCOLS, PoseProtocol, exact_protocol
-from .relative_errors import Poses, row_errors
-from .score import HEADLINE_DEG, headline_rows, pair_shares, protocol_of, scores_of
-from .steps import ARROW, chain, step_tables, steps_comparison_name
+from .relative_errors import Poses, pose_row_errors
+from .score import HEADLINE_DEG, headline_rows, pair_shares, pose_scores, protocol_of
+from .steps import ARROW, pose_step_chain, pose_step_tables, steps_comparison_name
 
 CITE = (
     "@inproceedings{sarlin2020superglue, title={{SuperGlue}: Learning Feature Matching with Graph Neural "
@@ -43,12 +43,12 @@ _DEGREES = "share of the area under the recall curve of pose errors up to {} deg
 
 
 def _frame(value: Any) -> str:
-    return str(parse_frame(str(value)))
+    return str(parse_image_frame(str(value)))
 
 
 def _budgets(value: Any) -> tuple[int, ...]:
     try:
-        found = tuple(sorted({int(v) for v in several(value)}))
+        found = tuple(sorted({int(v) for v in parse_list(value)}))
     except (TypeError, ValueError):
         found = (0,)
     if any(number < 5 for number in found):
@@ -189,11 +189,11 @@ class RelativePose(PairsTask):
         if comparison == "exact":
             return exact
         if comparison.endswith(ARROW):
-            return chain(comparison.removesuffix(ARROW), dataset, exact)
+            return pose_step_chain(comparison.removesuffix(ARROW), dataset, exact)
         protocol = PROTOCOLS[comparison]
         if options.frame is None:
             return protocol
-        frames: Mapping[str, Frame] = {"": parse_frame(options.frame)}
+        frames: Mapping[str, ImageFrame] = {"": parse_image_frame(options.frame)}
         return replace(protocol, settings=tuple(replace(s, frames=frames) for s in protocol.settings))
 
     def compare_pair(self, pair: ImagePair, arrays: Arrays, options: Any, comparison: str) -> Records:
@@ -213,7 +213,7 @@ class RelativePose(PairsTask):
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
         """Scores under a protocol, from records alone."""
         self.comparison(protocol)
-        return scores_of(records, protocol)
+        return pose_scores(records, protocol)
 
     def warnings(self, records: Sequence[Records]) -> list[str]:
         """Failures, datasets whose frame a protocol does not know, cameras that share their centre."""
@@ -249,7 +249,7 @@ class RelativePose(PairsTask):
         for name in self.protocols[1:]:
             own, walked = records.get(self.comparison(name)), records.get(steps_comparison_name(name))
             if own and walked:
-                tables += step_tables(name, own, walked, last, exact)
+                tables += pose_step_tables(name, own, walked, last, exact)
         return tables
 
     def pair_accuracy(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
@@ -257,14 +257,14 @@ class RelativePose(PairsTask):
         if not records or records[0].meta["protocol"] != "exact":
             return
         poses, protocol = Poses(records), protocol_of(records, "exact")
-        errors = row_errors(poses, protocol)[2]
+        errors = pose_row_errors(poses, protocol)[2]
         table = pair_shares(poses, errors, headline_rows(poses, protocol), HEADLINE_DEG)
         for record, value in zip(records, table.mean(axis=0), strict=True):
             yield str(record.meta["pair"]), float(value)
 
     def pair_caption(self, records: Sequence[Records], pair: str) -> str:
         """Medians over seeds of both angles, under `exact`."""
-        from .relative_errors import Poses, row_errors
+        from .relative_errors import Poses, pose_row_errors
 
         own = [r for r in records if r.meta["pair"] == pair and r.meta["protocol"] == "exact"]
         if not own:
@@ -274,7 +274,7 @@ class RelativePose(PairsTask):
         failed = int(poses.failed[rows].sum())
         if failed == rows.sum():
             return "no pose"
-        e_t, e_R, e = (float(np.median(angles[rows])) for angles in row_errors(poses, protocol))
+        e_t, e_R, e = (float(np.median(angles[rows])) for angles in pose_row_errors(poses, protocol))
         parts = f"rotation {e_R:.2f}°" + ("" if own[0].meta["still"] else f", translation {e_t:.2f}°")
         some = f", no pose under {failed} of {rows.sum()} seeds" if failed else ""
         return f"pose error {e:.2f}° ({parts}){some}"

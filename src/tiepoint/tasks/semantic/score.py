@@ -16,7 +16,7 @@ from ...geometry.disc import disc_share
 from ...metrics.pck import points_right
 from ...stats.image_clusters import MIN_IMAGES, image_interval
 from ..base import StepTable
-from ..options import ascending
+from ..options import parse_ascending
 from ..scene_means import ratio_score, with_protocol
 from .protocols import PROTOCOLS, PckFrame, PckRule, errors_of, is_correct, length_of, make_pck_frame
 
@@ -25,7 +25,7 @@ HEADLINE_ALPHA = 0.1
 ABSENT = "points are carried from target to source: run with `back=yes`, or bring matches"
 
 
-def scores_of(records: Sequence[Records], protocol: str) -> list[Score]:
+def pck_scores_of_records(records: Sequence[Records], protocol: str) -> list[Score]:
     """All scores under a protocol; pairs without a keypoint are left out."""
     if not records:
         return []
@@ -39,7 +39,7 @@ def scores_of(records: Sequence[Records], protocol: str) -> list[Score]:
     pairs = [make_pck_frame(r, rule, str(r.meta["length"]) if exact else "") for r in used]
     errors = [errors_of(p, rule) for p in pairs]
     made: list[Score] = []
-    for alpha in ascending([*rule.alphas, HEADLINE_ALPHA, *used[0].meta["alphas"]]):
+    for alpha in parse_ascending([*rule.alphas, HEADLINE_ALPHA, *used[0].meta["alphas"]]):
         counts = np.array([_count(e, p, alpha, rule) for e, p in zip(errors, pairs, strict=True)], np.float64)
         chance = _chance(used, pairs, alpha) if exact else None
         made += _by_alpha(used, counts, alpha, chance, headline_words(used, rule, exact=exact))
@@ -175,7 +175,7 @@ def _missing(records: Sequence[Records], given: int) -> list[Score]:
     ]
 
 
-def step_tables(records: Sequence[Records]) -> list[StepTable]:
+def pck_step_tables(records: Sequence[Records]) -> list[StepTable]:
     """PCK at 0.1 per pair after each change from a tool's rule to `exact`."""
     used = [r for r in records if len(r)]
     if not used:

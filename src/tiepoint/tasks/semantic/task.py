@@ -22,7 +22,7 @@ from ..options import Flag, Names, Numbers
 from ..pairs.data import PairsOptions
 from ..pairs.point_transfer import Asked, PointsTask, transferred_points
 from .protocols import PROTOCOLS
-from .score import HEADLINE_ALPHA, scores_of, shares, step_tables
+from .score import HEADLINE_ALPHA, pck_scores_of_records, pck_step_tables, shares
 from .semantic_geometry import AMBIGUOUS, ambiguous_points, read_groups
 
 BACK = "back"
@@ -138,7 +138,7 @@ class SemanticPck(PointsTask):
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
         """Scores under a protocol, from records alone."""
         self.comparison(protocol)
-        return scores_of(records, protocol)
+        return pck_scores_of_records(records, protocol)
 
     def warnings(self, records: Sequence[Records]) -> list[str]:
         """Points that nothing is said about."""
@@ -150,7 +150,7 @@ class SemanticPck(PointsTask):
 
     def conventions(self, records: Sequence[Records]) -> list[StepTable]:
         """PCK at 0.1 after each change from a tool's rule to `exact`."""
-        return step_tables(records)
+        return pck_step_tables(records)
 
     def pair_accuracy(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
         """PCK at 0.1 of each pair, for galleries."""

@@ -24,7 +24,7 @@ from ...methods.dense.files import NO_FOLDER
 from ...metrics.masks import ambiguous_pixels
 from ..base import OpenTask
 from ..cases import DenseCase
-from ..dense.options import ALLOW, TssOptions, left_out
+from ..dense.options import ALLOW, TssOptions, excluded_pairs_notes
 from .compare import KIT_ACCURACY, AccuracyRule, PairCounts, compare_pair, full_flows, no_counts
 
 DIRECTIONS = {"1to2": "image 1 onto image 2", "2to1": "image 2 onto image 1"}
@@ -56,7 +56,7 @@ class OpenTss(OpenTask):
             raise ProblemsError(f"ground truth in {data} ({ALLOW} leaves these pairs out)", problems)
         if not self.pairs:
             raise ProblemsError(f"no pair in {data} has complete ground truth", problems)
-        self.warnings = left_out(problems)
+        self.warnings = excluded_pairs_notes(problems)
         if asked := self.options.of_the_readme():
             rules = ", ".join(f"{name}={str(value).lower()}" for name, value in asked.items())
             slip = "; a perfect flow scores 0" if self.options.complement else ""

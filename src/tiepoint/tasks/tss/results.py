@@ -25,10 +25,10 @@ from ...methods.dense.files import (
 )
 from ..dense.options import ALLOW, chosen_protocol
 from .data import OpenTss, unusable_parts
-from .score import KIT, PairTable, Values, pair_table
+from .score import KIT, TssPairValues, Values, pair_table
 
 
-def score_rows(
+def tss_score_rows(
     records: Sequence[Records], protocol: str, *, use_prec: bool = False
 ) -> dict[str, list[ScoreRow]]:
     """Rows of every subset: two a pair, then the two summaries over all rows and over rows with flip 0.
@@ -46,7 +46,9 @@ def score_rows(
     }
 
 
-def _subset_rows(table: PairTable, seg: Values, inside: NDArray[np.bool_], protocol: str) -> list[ScoreRow]:
+def _subset_rows(
+    table: TssPairValues, seg: Values, inside: NDArray[np.bool_], protocol: str
+) -> list[ScoreRow]:
     second = "_1to2" if protocol == "tss-cpp" else "_2to1"
     rows: list[ScoreRow] = []
     weights: list[int] = []
@@ -108,7 +110,7 @@ def write_scores_csv(
     """
     use_prec = any(r.meta.get("use_prec") for r in records)
     written = []
-    for subset, rows in score_rows(records, protocol, use_prec=use_prec).items():
+    for subset, rows in tss_score_rows(records, protocol, use_prec=use_prec).items():
         own = [r for r in records if r.meta["subset"] == subset]
         if all(r.meta["absent"] for r in own):
             continue

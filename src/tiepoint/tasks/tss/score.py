@@ -22,7 +22,7 @@ HEADLINE = 5
 
 
 @dataclass(frozen=True)
-class PairTable:
+class TssPairValues:
     """Values of p pairs in both directions (axis 1: 1 to 2, 2 to 1); NaN where a value does not exist.
 
     `counted_flow` (p, 2) and `counted_mask` (p,) tell which directions and pairs enter the means: what is
@@ -42,7 +42,7 @@ class PairTable:
     listed: Flags
 
 
-def pair_table(records: Sequence[Records], protocol: str) -> PairTable:
+def pair_table(records: Sequence[Records], protocol: str) -> TssPairValues:
     """The values of all pairs, in the order of subset and name.
 
     Missing flows or masks count 0 where the records were made with ``missing=zero``, else they are left out;
@@ -53,7 +53,7 @@ def pair_table(records: Sequence[Records], protocol: str) -> PairTable:
     """
     ordered = sorted(records, key=lambda r: (r.meta["subset"], r.meta["pair"]))
     rows = [_pair(r, protocol) for r in ordered]
-    return PairTable(
+    return TssPairValues(
         tuple(f"{r.meta['subset']}/{r.meta['pair']}" for r in ordered),
         tuple(str(r.meta["subset"]) for r in ordered),
         np.array([int(r.meta["flip"]) for r in ordered], np.int64),
@@ -134,7 +134,7 @@ def tss_scores(records: Sequence[Records], protocol: str) -> list[Score]:
     return [*scores, *_rows(table, protocol)]
 
 
-def _accuracies(table: PairTable, strict: bool) -> Values:
+def _accuracies(table: TssPairValues, strict: bool) -> Values:
     """Flow accuracy of every pair and threshold; a direction without a flow leaves the other."""
     counted = np.broadcast_to(table.counted_flow[:, :, None], table.accuracy.shape)
     return _pair_means(table.accuracy, counted & _there(table.accuracy, strict))
@@ -151,7 +151,7 @@ def _pair_means(values: Values, there: Flags) -> Values:
         return np.asarray(np.where(there, values, 0).sum(axis=1) / there.sum(axis=1))
 
 
-def _scopes(table: PairTable) -> Iterator[_Scope]:
+def _scopes(table: TssPairValues) -> Iterator[_Scope]:
     subsets = sorted(set(table.subsets))
     inside = [np.array([s == name for s in table.subsets]) for name in subsets]
     for parts, keep in (({}, np.ones(len(table.keys), bool)), ({"flip": 0}, table.flips == 0)):
@@ -167,7 +167,7 @@ def _score(
     scope: _Scope,
     values: Values,
     counted: Flags,
-    table: PairTable,
+    table: TssPairValues,
     protocol: str,
     *,
     scenes: bool = False,
@@ -194,7 +194,7 @@ def _mean(values: Values) -> float:
     return sum(values.tolist()) / len(values)
 
 
-def _rows(table: PairTable, protocol: str) -> Iterator[Score]:
+def _rows(table: TssPairValues, protocol: str) -> Iterator[Score]:
     """Each direction of each pair at the headline threshold, and its IoU."""
     for i, key in enumerate(table.keys):
         if not table.listed[i]:

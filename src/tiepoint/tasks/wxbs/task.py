@@ -19,7 +19,7 @@ from ...geometry.disc import disc_share
 from ...geometry.two_view.epipolar_part import symmetric_distances
 from ...geometry.two_view.estimator import Estimator
 from ...geometry.two_view.fundamentals import FundamentalEstimate, estimate_fundamental
-from ...geometry.two_view.linear_estimation import Homography
+from ...geometry.two_view.linear_estimation import HomographyEstimate
 from ...methods.source_files import library_versions
 from ...metrics.error_curves import auc_shares
 from ...metrics.pck import point_errors
@@ -27,7 +27,7 @@ from ..base import MetricInfo, TaskInfo
 from ..info import WXBS, count
 from ..pairs.data import OpenPairs, PairsOptions, PairsTask, SeededOptions, matches_in_frame, matches_of
 from ..pairs.point_transfer import Asked, PointsTask, transferred_points
-from ..pairs.score import SEED_SPREAD, Curve, count_scores, curve_scores
+from ..pairs.score import SEED_SPREAD, RecallCurve, count_scores, curve_scores
 from ..scene_means import with_protocol
 
 Floats = NDArray[np.float64]
@@ -148,7 +148,7 @@ class WxbsFundamental(WxbsTask):
                 recall[k, i] = recall_curve(distance[repeat == k], rounded=not exact)
                 area[k, i] = _area(distance[repeat == k])
         labels = [str(t) for t in THRESHOLDS_PX]
-        made = curve_scores(records, Curve(labels, recall, area), exact=exact)
+        made = curve_scores(records, RecallCurve(labels, recall, area), exact=exact)
         return with_protocol([*made, *count_scores(records, exact=exact)], protocol)
 
     def warnings(self, records: Sequence[Records]) -> list[str]:
@@ -207,7 +207,7 @@ def facts_of(pair: ImagePair) -> dict[str, Any]:
 
 
 def model_facts(
-    pair: ImagePair, arrays: Arrays, found: Sequence[FundamentalEstimate | Homography], *, given: bool
+    pair: ImagePair, arrays: Arrays, found: Sequence[FundamentalEstimate | HomographyEstimate], *, given: bool
 ) -> dict[str, Any]:
     """Numbers of matches and inliers where there are any, and which models were found.
 
@@ -279,7 +279,7 @@ class WxbsPoints(PointsTask, WxbsTask):
         recall = np.array([_both(r, lambda d: recall_curve(d, rounded=not exact)) for r in records])
         area = np.array([_both(r, _area) for r in records])
         chance = np.array([_chance(r) for r in records])
-        curve = Curve([str(t) for t in THRESHOLDS_PX], recall[None], area[None], chance)
+        curve = RecallCurve([str(t) for t in THRESHOLDS_PX], recall[None], area[None], chance)
         made = curve_scores(records, curve, exact=exact)
         missing = np.concatenate([~np.isfinite(r["distance_px"]) for r in records])
         made.append(Score("unanswered", "all", float(missing.mean()), len(missing)))

@@ -15,10 +15,10 @@ from tiepoint.core.units import Features
 from tiepoint.geometry.homography import project
 from tiepoint.metrics.homography import homography_accuracy, homography_auc
 from tiepoint.tasks import TASKS
-from tiepoint.tasks.keypoints.data import ImageFeatures
-from tiepoint.tasks.keypoints.geometry.compare import estimate_homography
+from tiepoint.tasks.keypoints.data import ComparedFeatures
+from tiepoint.tasks.keypoints.geometry.compare import estimate_exact_homography
 from tiepoint.tasks.keypoints.geometry.task import TASK
-from tiepoint.tasks.keypoints.matchers import neighbours, select
+from tiepoint.tasks.keypoints.matchers import first_neighbours_mutual, select_matches
 
 pytest.importorskip("cv2")
 
@@ -118,20 +118,44 @@ def test_counts_against_plain_loops(root):
 def test_ratio_matcher_is_strict_and_needs_two():
     def image(values):
         v = np.array(values, float)
-        return ImageFeatures("x/1", np.zeros((len(v), 2)), v, np.ones(len(v), bool))
+        return ComparedFeatures("x/1", np.zeros((len(v), 2)), v, np.ones(len(v), bool))
 
     query = image([[0.0]])
-    assert len(select(neighbours(query, image([[0.8], [1.0]]), distance="l2"), "ratio").first) == 0
-    assert len(select(neighbours(query, image([[0.79], [1.0]]), distance="l2"), "ratio").first) == 1
-    assert len(select(neighbours(query, image([[0.1]]), distance="l2"), "ratio").first) == 0
-    assert len(select(neighbours(query, image([[0.0], [0.0]]), distance="l2"), "ratio").first) == 0
+    assert (
+        len(
+            select_matches(
+                first_neighbours_mutual(query, image([[0.8], [1.0]]), distance="l2"), "ratio"
+            ).first
+        )
+        == 0
+    )
+    assert (
+        len(
+            select_matches(
+                first_neighbours_mutual(query, image([[0.79], [1.0]]), distance="l2"), "ratio"
+            ).first
+        )
+        == 1
+    )
+    assert (
+        len(select_matches(first_neighbours_mutual(query, image([[0.1]]), distance="l2"), "ratio").first) == 0
+    )
+    assert (
+        len(
+            select_matches(
+                first_neighbours_mutual(query, image([[0.0], [0.0]]), distance="l2"), "ratio"
+            ).first
+        )
+        == 0
+    )
 
 
 def test_ties_are_broken_at_random_not_by_row():
-    same = ImageFeatures("x/1", np.zeros((50, 2)), np.ones((50, 2)), np.ones(50, bool))
-    other = ImageFeatures("x/2", np.zeros((50, 2)), np.ones((50, 2)), np.ones(50, bool))
+    same = ComparedFeatures("x/1", np.zeros((50, 2)), np.ones((50, 2)), np.ones(50, bool))
+    other = ComparedFeatures("x/2", np.zeros((50, 2)), np.ones((50, 2)), np.ones(50, bool))
     chosen = {
-        int(select(neighbours(same, other, distance="l2", seed=s), "mutual").second[0]) for s in range(6)
+        int(select_matches(first_neighbours_mutual(same, other, distance="l2", seed=s), "mutual").second[0])
+        for s in range(6)
     }
     assert len(chosen) > 1
 
@@ -142,13 +166,15 @@ def test_estimates_repeat_bit_for_bit():
     b = a + np.array([5, -3]) + rng.normal(0, 0.5, a.shape)
     b[:120] = rng.uniform(0, 500, (120, 2))
     for estimator in ("magsac", "ransac"):
-        ask = partial(estimate_homography, a, b, estimator=estimator, threshold_px=3.0, max_iterations=5000)
+        ask = partial(
+            estimate_exact_homography, a, b, estimator=estimator, threshold_px=3.0, max_iterations=5000
+        )
         first, inliers = ask()
         assert 60 <= inliers <= 110
         for _ in range(3):
             again, _ = ask()
             assert np.array_equal(first, again)
-    assert estimate_homography(a[:3], b[:3], estimator="ransac", threshold_px=3, max_iterations=10) == (
+    assert estimate_exact_homography(a[:3], b[:3], estimator="ransac", threshold_px=3, max_iterations=10) == (
         None,
         0,
     )

@@ -16,8 +16,8 @@ from tiepoint.core.units import Features
 from tiepoint.metrics.ranking.chance import chance_against_nearest
 from tiepoint.tasks import TASKS
 from tiepoint.tasks.keypoints.distractors import (
-    below,
     bojanic_images,
+    draw_below,
     other_images,
     permutation,
     query_sample,
@@ -327,7 +327,7 @@ def test_draws_are_what_they_say():
     drawn = subsets(9, 4, 3000, "s")
     assert all(len(set(row)) == 4 for row in drawn.tolist())
     assert abs(np.bincount(drawn.ravel(), minlength=9) / 3000 - 4 / 9).max() < 0.05
-    assert sorted(set(below(3, 100, "b").tolist())) == [0, 1, 2]
+    assert sorted(set(draw_below(3, 100, "b").tolist())) == [0, 1, 2]
     # Frozen: the streams must not change between versions.
     assert permutation(6, 42, "queries", "v_wall", 0).tolist() == [2, 3, 0, 1, 4, 5]
     assert subsets(10, 3, 2, 42, "x").tolist() == [[6, 8, 9], [5, 6, 2]]

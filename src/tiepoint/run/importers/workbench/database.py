@@ -14,7 +14,7 @@ import numpy as np
 
 from ....core.amounts import count_text
 from ....core.errors import FormatError, InputError
-from ....core.formatting import path_part, shown
+from ....core.formatting import path_part, printable
 from ....core.keypoints import COLUMNS, Keypoints
 from ....core.regular_files import regular_file_size
 from ....formats.keypoints.set_folder import KeypointSet, sets_below
@@ -58,12 +58,12 @@ def _row(cursor: sqlite3.Cursor, values: tuple[Any, ...]) -> dict[str, Any]:
     return dict(zip((column[0] for column in cursor.description), plain, strict=True))
 
 
-def tables_of(connection: sqlite3.Connection) -> set[str]:
+def table_names(connection: sqlite3.Connection) -> set[str]:
     """Names of the tables."""
     return {r["name"] for r in connection.execute("select name from sqlite_master where type = 'table'")}
 
 
-def columns_of(connection: sqlite3.Connection, table: str) -> set[str]:
+def table_columns(connection: sqlite3.Connection, table: str) -> set[str]:
     """Names of the columns of a table; none where it is not there."""
     found = connection.execute("select name from pragma_table_info(?)", (table,))
     return {r["name"] for r in found}
@@ -78,12 +78,12 @@ def checked_count(connection: sqlite3.Connection, table: str, path: Path) -> int
 
 
 def _has_sets(connection: sqlite3.Connection, path: Path) -> bool:
-    if not {"keypoint_sets", "locked_keypoints"} <= tables_of(connection):
+    if not {"keypoint_sets", "locked_keypoints"} <= table_names(connection):
         return False
     wanted = {"keypoint_sets": {"id", "name"}}
     wanted["locked_keypoints"] = {"id", "keypoint_set_id", *_NAMES, *COLUMNS}
     for table, columns in wanted.items():
-        if lacking := sorted(columns - columns_of(connection, table)):
+        if lacking := sorted(columns - table_columns(connection, table)):
             raise FormatError(path, f"is damaged: its table {table} has no {', '.join(lacking)}")
     return True
 
@@ -120,7 +120,7 @@ def check_sets(connection: sqlite3.Connection, path: Path) -> None:
         scene, image = str(row["scene_name"]), str(row["image_name"])
         other = names.setdefault((row["keypoint_set_id"], scene, number), image)
         if other != image:
-            reason = f"keypoints of {scene}: {shown(other)} and {shown(image)} would both be image {number}"
+            reason = f"keypoints of {scene}: {printable(other)} and {printable(image)} would both be image {number}"
             raise FormatError(path, reason)
 
 

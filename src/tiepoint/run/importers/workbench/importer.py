@@ -23,19 +23,19 @@ from ...finish import finish_run
 from ...preparation import load_task
 from ...result import Run
 from ..imported_result import not_a_fraction
-from .database import check_sets, checked_count, columns_of, import_sets, opened_database, tables_of
+from .database import check_sets, checked_count, import_sets, opened_database, table_columns, table_names
 from .scores import (
     NUMBERS,
     PROTOCOL,
     counts_of,
     failure_reason,
     fractions_of,
-    left_out,
     parse_metadata,
-    scene_values,
-    scores_of,
+    skipped_notes,
     unreliable_notes,
     without_sentinels,
+    workbench_scene_values,
+    workbench_scores,
 )
 
 DATABASE_SUFFIXES = (".db", ".sqlite", ".sqlite3")
@@ -61,14 +61,14 @@ def read_workbench(path: Path, *, name: str | None = None) -> tuple[list[dict[st
     """
     if path.suffix == ".csv":
         rows, notes = _csv_rows(path), []
-        if not any(scene_values(row["metadata_values"]) for row in rows):
+        if not any(workbench_scene_values(row["metadata_values"]) for row in rows):
             notes = ["a CSV export without scenes in its column metadata gives scores without intervals"]
     else:
         rows, notes = _database_rows(path, name)
     for row in rows:
         _check_values(row, path)
     notes += _numbered(rows, path)
-    return rows, notes + [f"{path.name}: {sentence}" for sentence in left_out(rows)]
+    return rows, notes + [f"{path.name}: {sentence}" for sentence in skipped_notes(rows)]
 
 
 def _numbered(rows: Sequence[dict[str, Any]], path: Path) -> list[str]:
@@ -144,7 +144,7 @@ def _runs(row: Mapping[str, Any], source: Mapping[str, Any], store: Store, name:
     out = []
     tasks = dict.fromkeys(task for task, _ in WORKBENCH_COLUMNS.values())
     for task in tasks:
-        scores = [] if reason else scores_of(task, values, row)
+        scores = [] if reason else workbench_scores(task, values, row)
         if not scores and not (reason and task == "keypoints/ranking"):
             continue
         run = finish_run(
@@ -264,20 +264,20 @@ def _plain(text: str) -> Any:
 def _database_rows(path: Path, name: str | None) -> tuple[list[dict[str, Any]], list[str]]:
     with opened_database(path) as connection:
         check_sets(connection, path)
-        tables = tables_of(connection)
-        columns = columns_of(connection, "results")
+        tables = table_names(connection)
+        columns = table_columns(connection, "results")
         if "results" not in tables or columns.isdisjoint(WORKBENCH_COLUMNS):
             lacks = "it has no table results" if not columns else "its table results has no known scores"
             raise FormatError(path, f"is not a workbench database: {lacks}")
         every = checked_count(connection, "results", path)
-        named = columns_of(connection, "experiments")
+        named = table_columns(connection, "experiments")
         if "experiments" not in tables or "experiment_id" not in columns:
             found = connection.execute("select *, rowid as row_number from results order by rowid").fetchall()
             return _unnamed(found, name or path.stem, path)
         if not {"id", "descriptor_type"} <= named:
             raise FormatError(path, "is damaged: its table experiments has no id and descriptor_type")
         sets = {}
-        if {"id", "name"} <= columns_of(connection, "keypoint_sets"):
+        if {"id", "name"} <= table_columns(connection, "keypoint_sets"):
             sets = {r["id"]: r for r in connection.execute("select * from keypoint_sets")}
         query = (
             "select e.*, r.*, e.id as experiment_id from results r "

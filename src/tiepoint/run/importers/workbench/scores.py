@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 
 from ....core.errors import FormatError
-from ....core.scores import Score, group_name, kind_of
+from ....core.scores import Score, group_name, scene_kind
 from ....formats.json_yaml import parse_json
 from ....store.schema import WORKBENCH_COLUMNS
-from ....tasks.scene_means import SceneSums, macro, micro_score
+from ....tasks.scene_means import SceneSums, macro_score, micro_score
 from ...scoring import finite_or_none
 
 PROTOCOL = "workbench"
 _MEANS = {
     "true_map_micro": (micro_score, "", "iv"), "true_map_micro_including_zeros": (micro_score, "_with_zeros", "iv"),
-    "true_map_macro_by_scene": (macro, "", "iv"), "mean_average_precision": (macro, "", "iv"),
-    "true_map_macro_by_scene_including_zeros": (macro, "_with_zeros", "iv"),
-    "viewpoint_map": (macro, "", "v"), "illumination_map": (macro, "", "i"),
+    "true_map_macro_by_scene": (macro_score, "", "iv"), "mean_average_precision": (macro_score, "", "iv"),
+    "true_map_macro_by_scene_including_zeros": (macro_score, "_with_zeros", "iv"),
+    "viewpoint_map": (macro_score, "", "v"), "illumination_map": (macro_score, "", "i"),
 }  # fmt: skip
 """Scores that are means over scenes: how, of which value of a scene, and of which kinds of scenes."""
 
@@ -165,7 +165,7 @@ def unreliable_notes(row: Mapping[str, Any]) -> list[str]:
     return told
 
 
-def scores_of(task: str, values: Mapping[str, Any], row: Mapping[str, Any]) -> list[Score]:
+def workbench_scores(task: str, values: Mapping[str, Any], row: Mapping[str, Any]) -> list[Score]:
     """Scores of one task, under protocol `workbench`; none where all its columns are empty."""
     columns = {c: metric for c, (t, metric) in WORKBENCH_COLUMNS.items() if t == task}
     found = {metric: values[c] for c, metric in columns.items() if values.get(c) is not None}
@@ -179,7 +179,7 @@ def scores_of(task: str, values: Mapping[str, Any], row: Mapping[str, Any]) -> l
         return scores
     queries = int(_number(metadata.get("total_queries_processed", "")) or 0)
     scores = [replace(s, n=queries) if "map" in s.metric or "_at_" in s.metric else s for s in scores]
-    by_scene = scene_values(metadata)
+    by_scene = workbench_scene_values(metadata)
     if by_scene:
         close = _closeness(metadata, by_scene)
         scores = [_with_scenes(s, by_scene, close) for s in scores]
@@ -207,7 +207,7 @@ def metadata_scores(metadata: Mapping[str, str]) -> dict[str, float]:
     >>> metadata_scores({"true_map_micro": "0.37", "mean_precision": "0.000000", "neighbourhood": "7"})
     {'true_map_micro': 0.37}
     """
-    kinds = {scene[:1] for scene in scene_values(metadata)}
+    kinds = {scene[:1] for scene in workbench_scene_values(metadata)}
     matches = bool(_number(metadata.get("total_matches", "")))
     measured = {
         "viewpoint_map": "v" in kinds, "illumination_map": "i" in kinds,
@@ -217,10 +217,10 @@ def metadata_scores(metadata: Mapping[str, str]) -> dict[str, float]:
     return {k: v for k, v in found.items() if v is not None and (v or measured.get(k, True))}
 
 
-def scene_values(metadata: Mapping[str, str]) -> dict[str, dict[str, float]]:
+def workbench_scene_values(metadata: Mapping[str, str]) -> dict[str, dict[str, float]]:
     """Values by scene, from ``SCENE_true_map`` and, where they are there, ``SCENE_query_count`` and so on.
 
-    >>> scene_values({"i_dome_true_map": "0.3598", "i_dome_query_count": "20", "r0_rate": "0.1"})
+    >>> workbench_scene_values({"i_dome_true_map": "0.3598", "i_dome_query_count": "20", "r0_rate": "0.1"})
     {'i_dome': {'true_map': 0.3598, 'query_count': 20.0}}
     """
     out: dict[str, dict[str, float]] = {}
@@ -235,7 +235,7 @@ def scene_values(metadata: Mapping[str, str]) -> dict[str, dict[str, float]]:
 def fractions_of(metadata: Mapping[str, str]) -> dict[str, float]:
     """What metadata states as a fraction, by key."""
     out = {key: value for key, value in metadata_scores(metadata).items() if not key.startswith("total_")}
-    for scene, values in scene_values(metadata).items():
+    for scene, values in workbench_scene_values(metadata).items():
         out |= {f"{scene}_{part}": value for part, value in values.items() if part.startswith("true_map")}
     return out
 
@@ -243,12 +243,12 @@ def fractions_of(metadata: Mapping[str, str]) -> dict[str, float]:
 def counts_of(metadata: Mapping[str, str]) -> dict[str, float]:
     """What metadata states as a number of queries, by key."""
     out = {key: value for key, value in metadata_scores(metadata).items() if key.startswith("total_")}
-    for scene, values in scene_values(metadata).items():
+    for scene, values in workbench_scene_values(metadata).items():
         out |= {f"{scene}_{part}": value for part, value in values.items() if part.endswith("_count")}
     return out
 
 
-def left_out(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def skipped_notes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Sentences about what of these results makes no score.
 
     Values that stand for "not measured", columns that have no place here, and keys of metadata, whose text is
@@ -270,7 +270,7 @@ def left_out(rows: Sequence[Mapping[str, Any]]) -> list[str]:
             elif column not in WORKBENCH_COLUMNS:
                 note("columns that are not imported", column)
         metadata: Mapping[str, str] = row.get("metadata_values", {})
-        used = {f"{scene}_{part}" for scene, own in scene_values(metadata).items() for part in own}
+        used = {f"{scene}_{part}" for scene, own in workbench_scene_values(metadata).items() for part in own}
         used |= {"success", "error_message", *metadata_scores(metadata)}
         for key in metadata:
             if key not in used:
@@ -292,7 +292,7 @@ def _with_scenes(score: Score, scenes: Mapping[str, Mapping[str, float]], close:
     if score.metric not in _MEANS:
         return score
     mean, zeros, of = _MEANS[score.metric]
-    kinds = {s: kind_of(s, ("i", "v")) for s in scenes}
+    kinds = {s: scene_kind(s, ("i", "v")) for s in scenes}
     chosen = {s: own for s, own in scenes.items() if of == "iv" or kinds[s] in of}
     wanted = ["query_count", *(["excluded_count"] if zeros else [])]
     counted = all(part in own for own in chosen.values() for part in wanted)

@@ -15,7 +15,7 @@ from ....core.scores import Score, group_name
 from ....datasets.dense_pairs import DensePair
 from ....metrics.dense import endpoint_error, outliers
 from ...base import MetricInfo, TaskInfo
-from ...options import ascending
+from ...options import parse_ascending
 from ...scene_means import ratio_score
 from ..data import PairTask, meta_of, usable_records
 from ..options import ENDPOINT_ERROR, FlowOptions
@@ -36,7 +36,7 @@ def compare_flow(pair: DensePair, flow: NDArray[Any] | None, options: FlowOption
             f"the true flow is {truth.shape[:2]}, its image is {source} (height, width); they must agree",
         )
     # The headline is always among them, whatever is asked for.
-    pixels = ascending([*options.thresholds_px, HEADLINE_PX])
+    pixels = parse_ascending([*options.thresholds_px, HEADLINE_PX])
     limits = [*pixels, *(a * max(target) for a in options.alphas)]
     if flow is None:
         flow = np.full(truth.shape, np.nan)

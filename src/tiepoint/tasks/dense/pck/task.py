@@ -17,7 +17,7 @@ from ....geometry.flow.warp import transfer
 from ....metrics.pck import SCALES, pck_length, point_errors, points_right
 from ...base import Column, MetricInfo, TaskInfo
 from ...info import PROPOSAL_FLOW
-from ...options import ascending
+from ...options import parse_ascending
 from ...scene_means import ratio_score
 from ..data import PairTask, meta_of, usable_records
 from ..options import PckOptions
@@ -60,7 +60,7 @@ def compare_points(pair: DensePair, flow: NDArray[Any] | None, options: PckOptio
         absent=flow is None,
         lengths=lengths,
         padded=int((~real).sum()),
-        alphas=list(ascending([*options.alphas, HEADLINE_ALPHA])),
+        alphas=list(parse_ascending([*options.alphas, HEADLINE_ALPHA])),
         scale=options.scale,
     )
     return Records("pixel", columns, meta)

@@ -18,7 +18,7 @@ from ....kernels import get_threads
 from ....metrics.ranking.average_precision import average_precision_of_lists
 from ....metrics.ranking.chance import chance_average_precision
 from ....metrics.ranking.matching import expected_validity, ratio_dissimilarity
-from ...scene_means import mean_precision_recall, scene_score
+from ...scene_means import mean_precision_recall, score_from_scenes
 from ..protocols import HPatchesRules, without_numbers
 
 METRICS = ("map", "success_rate", "map_ratio")
@@ -42,7 +42,7 @@ class ImagePairs:
     chance: dict[str, Floats]
 
 
-def neighbours(records: Records, rules: HPatchesRules) -> tuple[Floats, Floats, Floats]:
+def neighbour_distances_and_validity(records: Records, rules: HPatchesRules) -> tuple[Floats, Floats, Floats]:
     """First and second distance, and whether (or how probably) the first neighbour is right; (images, n)."""
     shape = (len(records.meta["images"]), int(records.meta["patches"]))
     d1, d2 = (as_ranked(records, records[c], rules).reshape(shape) for c in ("d1", "d2"))
@@ -95,7 +95,7 @@ def as_ranked(records: Records, values: NDArray[Any], rules: HPatchesRules) -> F
 
 def image_values(records: Records, rules: HPatchesRules) -> dict[str, Floats]:
     """Every metric of every image of a sequence, (images,)."""
-    d1, d2, valid = neighbours(records, rules)
+    d1, d2, valid = neighbour_distances_and_validity(records, rules)
     images, n = d1.shape
     owner = np.repeat(np.arange(images), n)
     ties = "file" if rules.file_order else "expected"
@@ -199,7 +199,7 @@ def _score(
             chances.append(float(pairs.chance[metric][own, z].mean()))
     chance = float(np.mean(chances)) if chances else None
     scenes = SceneValues(pairs.scenes, pairs.kinds, cells)
-    return scene_score(metric, group, n, scenes, protocol=protocol, chance=chance, note=note)
+    return score_from_scenes(metric, group, n, scenes, protocol=protocol, chance=chance, note=note)
 
 
 def _scene(pairs: ImagePairs, metric: str, i: int, protocol: str) -> Score | None:
@@ -230,7 +230,7 @@ def scene_curves(records: Sequence[Records], rules: HPatchesRules) -> Iterator[S
     used = [r for r in records if r.meta.get("form") != "ap" and r.meta["in_split"]]
     if not used:
         return
-    tables = [neighbours(r, rules) for r in used]
+    tables = [neighbour_distances_and_validity(r, rules) for r in used]
     noises = used[0].meta["noises"]
     per = len(used[0].meta["images"]) // len(noises)
     for z, noise in enumerate(noises):

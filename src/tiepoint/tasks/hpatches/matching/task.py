@@ -23,31 +23,31 @@ from ...info import FIRST_PATCHES, HPATCHES, ap_of_matches
 from ..cases import matching_answer, matching_cases
 from ..data import (
     LICENCE,
+    DatasetSplit,
     HPatchesOptions,
     HPatchesTask,
     OpenHPatches,
-    Setting,
     base_meta,
     compact,
+    descriptor_rows,
     infinite_rows,
     open_setting,
     raise_problems,
-    rows_of,
-    smallest,
+    smallest_unsigned,
 )
 from ..imported import imported_matching, refuse_imported
-from ..protocols import MATCHING, convention_steps, rules_of
+from ..protocols import MATCHING, convention_steps, hpatches_rules
 from . import score as scoring
 
 NAME = "hpatches/matching"
 
 
-def is_subset(setting: Setting) -> bool:
+def is_subset(setting: DatasetSplit) -> bool:
     """Whether the dataset has sequences that the split leaves out."""
     return len(setting.data.sequences) > len(setting.split.test)
 
 
-def compare(setting: Setting, sequence: str, features: Features) -> Records:
+def compare(setting: DatasetSplit, sequence: str, features: Features) -> Records:
     """Neighbours of every reference patch in every other image of a sequence.
 
     Rows are image after image (`meta["images"]`), patch after patch. Columns: `d1`, `d2` first and second
@@ -56,7 +56,7 @@ def compare(setting: Setting, sequence: str, features: Features) -> Records:
     failed also `failed_ref`, `failed_target` and `far_target` (failed by infinity alone) of the patch itself.
     A failed reference patch has the index that NumPy's argmin gives it.
     """
-    reference, good = rows_of(features, f"{sequence}/ref")
+    reference, good = descriptor_rows(features, f"{sequence}/ref")
     n, images = len(reference), setting.images
     shape = (len(images), n)
     columns: dict[str, NDArray[Any]] = {
@@ -75,7 +75,7 @@ def compare(setting: Setting, sequence: str, features: Features) -> Records:
     whole = bool(good.all())
     queries = np.flatnonzero(good)
 
-    targets = [rows_of(features, f"{sequence}/{image}") for image in images]
+    targets = [descriptor_rows(features, f"{sequence}/{image}") for image in images]
 
     def one(i: int, _: int) -> None:
         target, usable = targets[i]
@@ -102,7 +102,7 @@ def compare(setting: Setting, sequence: str, features: Features) -> Records:
         with ThreadTeam() as team, one_blas_thread():
             team.each([(i, i + 1) for i in range(len(images))], one)
     for name in ("index", "ties"):
-        columns[name] = smallest(columns[name])
+        columns[name] = smallest_unsigned(columns[name])
     for name in ("d1", "d2"):
         columns[name] = compact(columns[name])
     if not (columns["failed_ref"].any() or columns["failed_target"].any()):
@@ -133,14 +133,14 @@ def _met(row: NDArray[Any], target: NDArray[Any], far: NDArray[np.int64]) -> int
     return int(met[0]) if len(met) else 0
 
 
-class MatchingOptions(HPatchesOptions):
+class HPatchesMatchingOptions(HPatchesOptions):
     """Options of `hpatches/matching`."""
 
     sequences: Literal["split", "all"] = "split"
     """Sequences to compare: those of the split, or all of the dataset (as `hpatches-matlab` scores)."""
 
 
-class Matching(HPatchesTask):
+class HPatchesMatching(HPatchesTask):
     """First neighbours of the patches of the reference image in every other image of its sequence.
 
     Metrics: `map` (AP of the matches ranked by distance, every reference patch in the denominator),
@@ -150,7 +150,7 @@ class Matching(HPatchesTask):
 
     name = NAME
     rules: ClassVar = {"hpatches-python": 2, "hpatches-matlab": 2}
-    options = MatchingOptions
+    options = HPatchesMatchingOptions
     info = TaskInfo(
         "Is the nearest patch of another image the correct one, and are correct matches ranked first?",
         ("map", "all"),
@@ -187,7 +187,7 @@ class Matching(HPatchesTask):
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
         """Scores under a protocol; imported results under the one they were made under."""
-        rules = rules_of(protocol)
+        rules = hpatches_rules(protocol)
         imported = imported_matching(records, protocol)
         return scoring.score(records, rules, protocol) if imported is None else imported
 
@@ -202,11 +202,11 @@ class Matching(HPatchesTask):
 
     def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
         """Mean precision-recall curve of every noise level under `exact`, scene by scene."""
-        return scoring.scene_curves(records, rules_of("exact"))
+        return scoring.scene_curves(records, hpatches_rules("exact"))
 
     def misses(self, records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
         """Wrong matches of a fixed sample of patches: (query, right answer, given answer)."""
         return scoring.misses(records)
 
 
-TASK = Matching()
+TASK = HPatchesMatching()

@@ -22,7 +22,7 @@ from ....kernels import (
     rank_counts,
     rank_counts_across,
 )
-from ..data import Setting, base_meta, max_mapped_images, rows_of, smallest
+from ..data import DatasetSplit, base_meta, descriptor_rows, max_mapped_images, smallest_unsigned
 
 SIZES = (100, 500, 1000, 2000, 5000, 10000, 15000, 20000)
 PYTHON_SIZES = (100, 500, 1000, 5000, 10000, 15000, 20000)
@@ -39,7 +39,7 @@ NEAR = 8
 
 
 @dataclass(frozen=True)
-class Pool:
+class DistractorPool:
     """One column of limits: how it counts (`others`, `with`, `first`, `all` or `every`) and its size."""
 
     rule: str
@@ -53,24 +53,28 @@ class Pool:
         return ALL if self.size is None else str(self.size)
 
 
-def pools() -> list[Pool]:
+def pools() -> list[DistractorPool]:
     """All columns that are counted, the whole list last."""
     return [
-        *(Pool("others", k) for k in SIZES),
-        *(Pool("with", k) for k in PYTHON_SIZES),
-        Pool("first", MATLAB_SIZE),
-        Pool(ALL, None),
+        *(DistractorPool("others", k) for k in SIZES),
+        *(DistractorPool("with", k) for k in PYTHON_SIZES),
+        DistractorPool("first", MATLAB_SIZE),
+        DistractorPool(ALL, None),
     ]
 
 
 def limits(
-    columns: list[Pool], scenes: int, query_scene: NDArray[Any], pool_scene: NDArray[Any], positives: int
+    columns: list[DistractorPool],
+    scenes: int,
+    query_scene: NDArray[Any],
+    pool_scene: NDArray[Any],
+    positives: int,
 ) -> tuple[Ints, Ints]:
     """First list position outside each pool, and the distractors of other sequences inside; both (q, s).
 
     A pool larger than what the list offers ends with the list.
 
-    >>> at, inside = limits([Pool("others", 2), Pool("first", 2)], 2, np.array([0]), np.array([0, 1, 1]), 5)
+    >>> at, inside = limits([DistractorPool("others", 2), DistractorPool("first", 2)], 2, np.array([0]), np.array([0, 1, 1]), 5)
     >>> at.tolist(), inside.tolist()
     ([[3, 2]], [[2, 1]])
     """
@@ -92,7 +96,9 @@ def limits(
     return at[query_scene], inside[query_scene]
 
 
-def items_of(setting: Setting, queries: RefPatches | None, distractors: RefPatches | None) -> tuple[str, ...]:
+def items_for_retrieval(
+    setting: DatasetSplit, queries: RefPatches | None, distractors: RefPatches | None
+) -> tuple[str, ...]:
     """Images needed: references of all sequences in the lists, the others of the queries' (None: of all)."""
     of_query = setting.split.test if queries is None else _used(queries)
     more = setting.split.test if distractors is None else _used(distractors)
@@ -104,7 +110,7 @@ def _used(patches: RefPatches) -> set[str]:
     return {patches.sequences[i] for i in np.unique(patches.seq)}
 
 
-def compare(setting: Setting, lists: tuple[RefPatches, RefPatches], features: Features) -> Records:
+def compare(setting: DatasetSplit, lists: tuple[RefPatches, RefPatches], features: Features) -> Records:
     """Rank counts of every right answer of every query.
 
     One row per query. Columns: `scene`, `index` of the query; `distance` (q, images) of its right answers
@@ -150,7 +156,7 @@ def compare(setting: Setting, lists: tuple[RefPatches, RefPatches], features: Fe
     return Records("rank", found, _meta(setting, features, columns, len(d)))
 
 
-def compare_every(setting: Setting, queries: RefPatches, features: Features) -> Records:
+def compare_every(setting: DatasetSplit, queries: RefPatches, features: Features) -> Records:
     """The same among every patch of every other sequence of the split: all its images, in one pool.
 
     The pool is read from the features image by image and never held. The `rival` of the gallery is the
@@ -171,7 +177,7 @@ def compare_every(setting: Setting, queries: RefPatches, features: Features) -> 
     def parts() -> Iterator[tuple[int, NDArray[Any]]]:
         for i, s in enumerate(scenes):
             for m in ("ref", *images):
-                values, usable = rows_of(features, f"{s}/{m}")
+                values, usable = descriptor_rows(features, f"{s}/{m}")
                 total[i] += len(values)
                 lost[i] += len(values) - np.count_nonzero(usable)
                 kept = values if usable.all() else values[usable]
@@ -194,11 +200,11 @@ def compare_every(setting: Setting, queries: RefPatches, features: Features) -> 
     rest, gone = ((n.sum() - n)[q_scene][:, None] for n in (total, lost))
     found = _columns(q_scene, queries, distance, lt, eq, rest, good, gone if lost.any() else None)
     found |= near.columns(asked[asked < MAX_SHOWN_DISTRACTORS], len(q))
-    return Records("rank", found, _meta(setting, features, [Pool(EVERY, None)], int(total.sum())))
+    return Records("rank", found, _meta(setting, features, [DistractorPool(EVERY, None)], int(total.sum())))
 
 
 def _distances(
-    setting: Setting,
+    setting: DatasetSplit,
     queries: RefPatches,
     q_scene: Ints,
     q: NDArray[Any],
@@ -211,7 +217,7 @@ def _distances(
     keys = [f"{scenes[s]}/{m}" for s in np.unique(q_scene) for m in images]
     if len(keys) <= max_mapped_images():
         # Read where they are mapped, all at once.
-        opened = [rows_of(features, key) for key in keys]
+        opened = [descriptor_rows(features, key) for key in keys]
         parts = [q, *(values for values, _ in opened)]
         if fit_across(parts, features.distance):
             starts = np.concatenate([[0], np.cumsum([len(valid) for _, valid in opened])])
@@ -243,18 +249,20 @@ def _columns(
     lost: Ints | None,
 ) -> dict[str, NDArray[Any]]:
     found: dict[str, NDArray[Any]] = {
-        "scene": smallest(q_scene),
-        "index": smallest(np.asarray(queries.index)),
+        "scene": smallest_unsigned(q_scene),
+        "index": smallest_unsigned(np.asarray(queries.index)),
         "distance": distance,
-        "lt": smallest(lt.reshape(len(lt), -1)),
-        "eq": smallest(eq.reshape(len(eq), -1)),
-        "negatives": smallest(inside),
+        "lt": smallest_unsigned(lt.reshape(len(lt), -1)),
+        "eq": smallest_unsigned(eq.reshape(len(eq), -1)),
+        "negatives": smallest_unsigned(inside),
         "failed": ~good,
     }
-    return found if lost is None else found | {"lost": smallest(lost)}
+    return found if lost is None else found | {"lost": smallest_unsigned(lost)}
 
 
-def _meta(setting: Setting, features: Features, columns: list[Pool], distractors: int) -> dict[str, Any]:
+def _meta(
+    setting: DatasetSplit, features: Features, columns: list[DistractorPool], distractors: int
+) -> dict[str, Any]:
     meta = base_meta(NAME, setting.split.test, features)
     return meta | {
         "images": list(setting.images),
@@ -281,7 +289,7 @@ def _gather(
         own = order[edges[i] : edges[i + 1]]
         if not len(own):
             continue
-        values, good = rows_of(features, key)
+        values, good = descriptor_rows(features, key)
         if out is None:
             out = np.empty((len(index), values.shape[1]), values.dtype)
         if values.shape[1] != out.shape[1]:
@@ -323,7 +331,11 @@ def _rivals(
         first = np.take_along_axis(near, other.argmax(axis=1)[:, None], axis=1)[:, 0]
         known[asked] = other.any(axis=1)
         scene[asked], index[asked] = body_scene[first], body_index[first]
-    return {"rival_scene": smallest(scene), "rival_index": smallest(index), "rival_known": known}
+    return {
+        "rival_scene": smallest_unsigned(scene),
+        "rival_index": smallest_unsigned(index),
+        "rival_known": known,
+    }
 
 
 class _Nearest:
@@ -347,4 +359,8 @@ class _Nearest:
         scene, index = np.zeros(queries, np.int64), np.zeros(queries, np.int64)
         known = np.zeros(queries, bool)
         scene[asked], index[asked], known[asked] = self._of, self._index, np.isfinite(self._least)
-        return {"rival_scene": smallest(scene), "rival_index": smallest(index), "rival_known": known}
+        return {
+            "rival_scene": smallest_unsigned(scene),
+            "rival_index": smallest_unsigned(index),
+            "rival_known": known,
+        }

@@ -12,22 +12,22 @@ from ....core.records import Records
 from ....core.scores import SceneValues, Score, group_name
 from ....metrics.ranking.chance import chance_average_precision
 from ....metrics.ranking.from_counts import average_precision_from_counts
-from ...scene_means import scene_means, scene_score
+from ...scene_means import scene_means, score_from_scenes
 from ..protocols import HPatchesRules, pool_groups, without_numbers
-from .compare import EVERY, Pool
+from .compare import EVERY, DistractorPool
 
 METRIC = "map"
 Floats = NDArray[np.float64]
 
 
-def columns_of(records: Records, rules: HPatchesRules) -> list[int]:
+def pool_columns(records: Records, rules: HPatchesRules) -> list[int]:
     """Columns of the pools that the rules report, smallest first, the largest last.
 
     `exact` reports those sizes that every query can fill, and all distractors. A pool of every patch of the
     other sequences is the only one.
     """
-    known = [Pool(rule, size) for rule, size in records.meta["pools"]]
-    if known == [Pool(EVERY, None)]:
+    known = [DistractorPool(rule, size) for rule, size in records.meta["pools"]]
+    if known == [DistractorPool(EVERY, None)]:
         return [0]
     if rules.pool_counts_positives:
         return [s for s, p in enumerate(known) if p.rule == "with"]
@@ -78,7 +78,7 @@ def retrieval_stop_reason(records: Records, rules: HPatchesRules) -> str | None:
         return None
     known = len(records)
     there = np.isfinite(records["distance"]).reshape(known, len(records.meta["noises"]), -1).any(axis=2)
-    pools = columns_of(records, rules)
+    pools = pool_columns(records, rules)
     rest = np.asarray(records["negatives"], np.int64)[:, pools]
     if "lost" in records.columns:
         rest = rest - records["lost"][:, pools]
@@ -106,9 +106,9 @@ def _cell(
 def score(records: Sequence[Records], rules: HPatchesRules, protocol: str) -> list[Score]:
     """By noise and pool, means over noise, and the one number of the protocol."""
     (r,) = records
-    noises, columns = r.meta["noises"], columns_of(r, rules)
+    noises, columns = r.meta["noises"], pool_columns(r, rules)
     weights = np.bincount(r["scene"], minlength=len(r.meta["scenes"])).astype(np.float64)
-    label = {s: Pool(*r.meta["pools"][s]).label for s in columns}
+    label = {s: DistractorPool(*r.meta["pools"][s]).label for s in columns}
     cells = {(z, s): _cell(r, z, s, rules, len(weights)) for z in range(len(noises)) for s in columns}
     groups = {group_name(noise=noises[z], pool=label[s]): [(z, s)] for z, s in cells}
     groups |= pool_groups(noises, label, rules)
@@ -119,7 +119,7 @@ def score(records: Sequence[Records], rules: HPatchesRules, protocol: str) -> li
         scenes = SceneValues(tuple(r.meta["scenes"]), tuple(r.meta["kinds"]), table, share)
         chance = float(np.mean([cells[c][1] for c in parts]))
         n = len(r) * len(parts)
-        found.append(scene_score(METRIC, group, n, scenes, protocol=protocol, chance=chance))
+        found.append(score_from_scenes(METRIC, group, n, scenes, protocol=protocol, chance=chance))
     every = np.array([cells[c][0] for c in groups["all"]])
     for i in np.flatnonzero(weights):
         group = group_name(scene=r.meta["scenes"][i])

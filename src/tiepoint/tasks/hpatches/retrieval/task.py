@@ -19,12 +19,12 @@ from ..cases import retrieval_answer, retrieval_cases
 from ..data import LICENCE, HPatchesOptions, HPatchesTask, OpenHPatches, open_setting, raise_problems
 from ..imported import imported_retrieval, refuse_imported
 from ..pair_lists import retrieval_source
-from ..protocols import RETRIEVAL, convention_steps, rules_of
+from ..protocols import RETRIEVAL, convention_steps, hpatches_rules
 from . import score as scoring
-from .compare import EVERY, NAME, compare, compare_every, items_of
+from .compare import EVERY, NAME, compare, compare_every, items_for_retrieval
 
 
-class RetrievalOptions(HPatchesOptions):
+class HPatchesRetrievalOptions(HPatchesOptions):
     """Options of `hpatches/retrieval`."""
 
     exact_alone: ClassVar[Mapping[str, Any]] = {"distractors": EVERY}
@@ -34,7 +34,7 @@ class RetrievalOptions(HPatchesOptions):
     nothing is drawn then but the queries."""
 
 
-class Retrieval(HPatchesTask):
+class HPatchesRetrieval(HPatchesTask):
     """Queries (reference patches) with five right answers each, among distractors of other sequences.
 
     Metric: `map` by noise and pool size. `all` is the mean over noise with all distractors; under
@@ -44,7 +44,7 @@ class Retrieval(HPatchesTask):
 
     name = NAME
     rules: ClassVar = {"hpatches-python": 2}
-    options = RetrievalOptions
+    options = HPatchesRetrievalOptions
     info = TaskInfo(
         "Are the other views of a patch ranked before distractors of other sequences?",
         ("map", "all"),
@@ -67,7 +67,7 @@ class Retrieval(HPatchesTask):
         raise_problems(data, problems)
         every = chosen.distractors == EVERY
         given = (None, None) if every else source.given or (None, None)
-        items = items_of(setting, *given)
+        items = items_for_retrieval(setting, *given)
         definition = hash_json([NAME, source.definition, setting.images, *([EVERY] if every else [])])
 
         def compare_one(unit: Unit, features: Features) -> Records:
@@ -82,7 +82,7 @@ class Retrieval(HPatchesTask):
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
         """Scores under a protocol; imported results under the one they were made under."""
-        rules = rules_of(protocol)
+        rules = hpatches_rules(protocol)
         imported = imported_retrieval(records, protocol)
         return scoring.score(records, rules, protocol) if imported is None else imported
 
@@ -99,7 +99,7 @@ class Retrieval(HPatchesTask):
         for step, rules in convention_steps(RETRIEVAL):
             found = {s.group: s.value for s in scoring.score(records, rules, step)}
             steps.append((step, found["all"]))
-        tool = {s.group: s.value for s in scoring.score(records, rules_of("hpatches-matlab"), "")}
+        tool = {s.group: s.value for s in scoring.score(records, hpatches_rules("hpatches-matlab"), "")}
         smaller = [("all distractors (article)", tool["all"])]
         smaller += [(f"{k} (first distractors, the default)", v) for k, v in tool.items() if k == "pool=2000"]
         return [StepTable("map", steps), StepTable("map", smaller, "hpatches-matlab")]
@@ -109,4 +109,4 @@ class Retrieval(HPatchesTask):
         return scoring.misses(records)
 
 
-TASK = Retrieval()
+TASK = HPatchesRetrieval()

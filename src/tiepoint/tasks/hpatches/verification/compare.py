@@ -17,10 +17,10 @@ from ....core.errors import InputError
 from ....core.records import Records
 from ....core.units import Features
 from ....datasets.hpatches.layout import NOISES
-from ....datasets.hpatches.sampling_2017 import Verification
-from ....formats.hpatches.task_csv import PairTable
+from ....datasets.hpatches.sampling_2017 import VerificationDraw
+from ....formats.hpatches.task_csv import VerificationPairs
 from ....kernels import ThreadTeam, fit_across, pair_distances, pair_distances_across
-from ..data import Setting, base_meta, compact, max_mapped_images, rows_of, smallest
+from ..data import DatasetSplit, base_meta, compact, descriptor_rows, max_mapped_images, smallest_unsigned
 from ..pair_lists import VerificationSource
 
 NAME = "hpatches/verification"
@@ -55,7 +55,7 @@ class PairPlan:
     rows: dict[str, int]
 
 
-def pair_plan(setting: Setting, source: VerificationSource) -> PairPlan:
+def pair_plan(setting: DatasetSplit, source: VerificationSource) -> PairPlan:
     """The plan of a split's lists; it is kept, so that lists that were used before are not even read."""
     scenes, width = setting.split.test, setting.levels + 1
     key = [PLAN, source.definition, list(setting.lengths.items()), setting.levels]
@@ -72,7 +72,7 @@ def pair_plan(setting: Setting, source: VerificationSource) -> PairPlan:
     )
 
 
-def _plan(setting: Setting, lists: Verification) -> dict[str, Ints]:
+def _plan(setting: DatasetSplit, lists: VerificationDraw) -> dict[str, Ints]:
     """The arrays of a plan in small types; `used` are the images in use, `rows` the lengths of the lists."""
     scenes, width = setting.split.test, setting.levels + 1
     tables = [getattr(lists, name) for name in LISTS]
@@ -89,10 +89,10 @@ def _plan(setting: Setting, lists: Verification) -> dict[str, Ints]:
     return {
         "used": used,
         "starts": np.concatenate([[0], np.cumsum(counts)]),
-        **{name: smallest(x)[order] for name, x in columns.items()},
+        **{name: smallest_unsigned(x)[order] for name, x in columns.items()},
         "order": order.astype(np.int32),
-        "scene_a": smallest(scene_a),
-        "scene_b": smallest(scene_b),
+        "scene_a": smallest_unsigned(scene_a),
+        "scene_b": smallest_unsigned(scene_b),
         "rows": np.array([len(t) for t in tables]),
     }
 
@@ -108,7 +108,7 @@ def compare(plan: PairPlan, noise: str, features: Features, space: Workspace) ->
     letter = NOISES[noise]
     keys = [f"{scene}/{f'{letter}{k}' if k else 'ref'}" for scene, k in plan.images]
     distance, steps = listed_distances(features, keys, plan, space)
-    double = bool(rows_of(features, keys[0])[0].dtype == np.float64)
+    double = bool(descriptor_rows(features, keys[0])[0].dtype == np.float64)
     meta = base_meta(NAME, plan.scenes, features) | {"noise": noise, "rows": plan.rows, "double": double}
     columns = {"distance": compact(distance), "scene_a": plan.scene_a, "scene_b": plan.scene_b}
     if steps.any():
@@ -116,14 +116,14 @@ def compare(plan: PairPlan, noise: str, features: Features, space: Workspace) ->
     return Records("pair", columns, meta)
 
 
-def items_of(setting: Setting, noise: str, images: int) -> tuple[str, ...]:
+def items_for_noise(setting: DatasetSplit, noise: str, images: int) -> tuple[str, ...]:
     """Images that the pairs of a noise level can use: the reference and the first `images` - 1."""
     names = ("ref", *(f"{NOISES[noise]}{k}" for k in range(1, images)))
     return tuple(f"{s}/{m}" for s in setting.split.test for m in names)
 
 
 def _side(
-    tables: Sequence[PairTable], scenes: Sequence[str], side: str, width: int
+    tables: Sequence[VerificationPairs], scenes: Sequence[str], side: str, width: int
 ) -> tuple[Ints, Ints, Ints, Ints]:
     """One side of all pairs, list after list: scene (a number into `scenes`), image among all, patch.
 
@@ -150,7 +150,7 @@ def listed_distances(
     distance is the same either way and for any block size.
     """
     out = np.full(len(plan.order), np.inf)
-    single = features.distance == "l2" and rows_of(features, keys[0])[0].dtype == np.float32
+    single = features.distance == "l2" and descriptor_rows(features, keys[0])[0].dtype == np.float32
     steps = np.zeros(len(out) if single else 0, np.int8)
     if len(keys) <= max_mapped_images():
         images, valid = _mapped(features, keys)
@@ -173,7 +173,7 @@ def _mapped(features: Features, keys: Sequence[str]) -> tuple[list[NDArray[Any]]
     """Descriptors of all images, and which rows are valid, laid end to end."""
     images, valid = [], []
     for key in keys:
-        values, good = rows_of(features, key)
+        values, good = descriptor_rows(features, key)
         images.append(values)
         valid.append(np.array(good))  # a copy, which holds no file open
     return images, np.concatenate(valid)
@@ -226,7 +226,7 @@ def _in_blocks(
 
 def _edges(features: Features, keys: Sequence[str], starts: Ints) -> list[int]:
     """Blocks of images: one if all fit into `BLOCK_BYTES`, else such that two fit."""
-    first = rows_of(features, keys[0])[0]
+    first = descriptor_rows(features, keys[0])[0]
     row_bytes = first.dtype.itemsize * first.shape[1]
     if int(starts[-1]) * row_bytes <= BLOCK_BYTES:
         return [0, len(keys)]
@@ -245,14 +245,14 @@ def _stack(
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Descriptors of a block of images one below the other, and which are valid; read by all threads."""
     first, stop = edges
-    model = rows_of(features, keys[0])[0]
+    model = descriptor_rows(features, keys[0])[0]
     place = starts[first : stop + 1] - starts[first]
     values = space.take(side, (int(place[-1]), model.shape[1]), model.dtype)
     valid = np.empty(place[-1], bool)
 
     def copy(low: int, high: int) -> None:
         for k in range(low, high):
-            own, good = rows_of(features, keys[first + k])
+            own, good = descriptor_rows(features, keys[first + k])
             at = slice(place[k], place[k + 1])
             if own.shape != values[at].shape or own.dtype != values.dtype:
                 raise _differs(keys[first + k], own, keys[0], model)

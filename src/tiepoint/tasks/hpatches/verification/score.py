@@ -22,8 +22,8 @@ from ....metrics.ranking.from_counts import (
     roc_auc_from_counts,
 )
 from ....metrics.ranking.roc import needed_positives
-from ....metrics.ranking.sorting import ascending, count_nearer
-from ...pooled_bins import cells, fast_bins
+from ....metrics.ranking.sorting import count_nearer, sort_ascending
+from ...pooled_bins import distance_cells, fast_bins
 from ..protocols import HPatchesRules, without_numbers
 
 METRICS = ("auc", "ap", "fpr95")
@@ -34,7 +34,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class PairList:
+class RankedPairs:
     """One list: ascending distances of all positives, of those of the imbalanced form, of the negatives."""
 
     positives: Floats
@@ -73,7 +73,7 @@ def verification_stop_reason(records: Sequence[Records], rules: HPatchesRules) -
     return f"the Python tool stops at a descriptor with NaN or infinity, and {pairs} pairs have one"
 
 
-def parts(records: Records) -> dict[str, slice]:
+def list_slices(records: Records) -> dict[str, slice]:
     """Where the lists pos, intra and inter stand in the columns."""
     rows = records.meta["rows"]
     edges = np.cumsum([0, rows["pos"], rows["intra"], rows["inter"]]).tolist()
@@ -85,7 +85,7 @@ class NoiseLists:
     """The lists of one noise level by their negatives, and the distances in file order."""
 
     records: Records
-    lists: dict[str, PairList]
+    lists: dict[str, RankedPairs]
     distances: Floats
 
     @property
@@ -99,17 +99,17 @@ def pair_lists(records: Sequence[Records], rules: HPatchesRules) -> list[NoiseLi
     with ThreadPoolExecutor(get_threads()) as pool:
         ranked = list(pool.map(lambda r: as_ranked(r, rules), records))
         pieces = [piece for r, d in zip(records, ranked, strict=True) for piece in _pieces(r, d)]
-        done = list(pool.map(ascending, pieces))
+        done = list(pool.map(sort_ascending, pieces))
     found = []
     for i, (r, d) in enumerate(zip(records, ranked, strict=True)):
         inter, intra, pos, fifth = done[4 * i : 4 * i + 4]
-        lists = {"inter": PairList(pos, fifth, inter), "intra": PairList(pos, fifth, intra)}
+        lists = {"inter": RankedPairs(pos, fifth, inter), "intra": RankedPairs(pos, fifth, intra)}
         found.append(NoiseLists(r, lists, d))
     return found
 
 
 def _pieces(records: Records, distances: Floats) -> list[Floats]:
-    at = parts(records)
+    at = list_slices(records)
     few = max(1, records.meta["rows"]["pos"] // SHARE)
     pos = distances[at["pos"]]
     return [distances[at["inter"]], distances[at["intra"]], pos, pos[:few]]
@@ -122,7 +122,7 @@ def tie_rule(rules: HPatchesRules) -> str:
     return "optimistic" if rules.positives_first else "expected"
 
 
-def values(pairs: PairList, rules: HPatchesRules) -> dict[str, float]:
+def values(pairs: RankedPairs, rules: HPatchesRules) -> dict[str, float]:
     """AUC and FPR95 of the balanced list, AP of the imbalanced one, from counts of nearer negatives."""
     ties = tie_rule(rules)
     negatives = len(pairs.negatives)
@@ -142,7 +142,7 @@ def values(pairs: PairList, rules: HPatchesRules) -> dict[str, float]:
     }
 
 
-def chances(pairs: PairList, rules: HPatchesRules) -> dict[str, float]:
+def chances(pairs: RankedPairs, rules: HPatchesRules) -> dict[str, float]:
     """What a random order scores."""
     p, k, n = len(pairs.positives), len(pairs.fifth), len(pairs.negatives)
     flavour = "trapezoid" if rules.trapezoid else "trec"
@@ -177,11 +177,11 @@ def score(
 
 
 def _bins(level: NoiseLists, negatives: str) -> dict[str, PooledBins]:
-    r, at = level.records, parts(level.records)
+    r, at = level.records, list_slices(level.records)
     pos, neg = at["pos"], at[negatives]
     return fast_bins(
-        cells(level.distances[pos]),
-        cells(level.distances[neg]),
+        distance_cells(level.distances[pos]),
+        distance_cells(level.distances[neg]),
         r["scene_a"][pos],
         r["scene_a"][neg],
         r["scene_b"][neg],

@@ -20,9 +20,9 @@ from ..cases import verification_answer, verification_cases
 from ..data import LICENCE, HPatchesOptions, HPatchesTask, OpenHPatches, open_setting, raise_problems
 from ..imported import imported_verification, refuse_imported
 from ..pair_lists import verification_source
-from ..protocols import VERIFICATION, convention_steps, rules_of
+from ..protocols import VERIFICATION, convention_steps, hpatches_rules
 from . import score as scoring
-from .compare import NAME, compare, items_of, pair_plan
+from .compare import NAME, compare, items_for_noise, pair_plan
 
 
 class VerificationOptions(HPatchesOptions):
@@ -33,7 +33,7 @@ class VerificationOptions(HPatchesOptions):
     of one scene under two names and without doubles."""
 
 
-class Verification(HPatchesTask):
+class HPatchesVerification(HPatchesTask):
     """Pairs of patches, positives and negatives within (`intra`) or between (`inter`) sequences.
 
     Metrics by noise and negatives: `auc` and `fpr95` on all pairs (1 : 1), `ap` on the first fifth of the
@@ -65,7 +65,8 @@ class Verification(HPatchesTask):
         raise_problems(data, problems)
         images = source.images if source.given is None else setting.levels + 1
         units = [
-            Unit(n, items_of(setting, n, images), hash_json([source.definition, n])) for n in setting.noises
+            Unit(n, items_for_noise(setting, n, images), hash_json([source.definition, n]))
+            for n in setting.noises
         ]
 
         plan, space = cache(lambda: pair_plan(setting, source)), Workspace()
@@ -77,7 +78,7 @@ class Verification(HPatchesTask):
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
         """Scores under a protocol."""
-        rules = rules_of(protocol)
+        rules = hpatches_rules(protocol)
         imported = imported_verification(records, protocol)
         return scoring.score(records, rules, protocol) if imported is None else imported
 
@@ -94,7 +95,7 @@ class Verification(HPatchesTask):
     def curves(self, records: Sequence[Records]) -> Iterator[tuple[str, str, Any, Any]]:
         """ROC and precision-recall points under `exact`."""
         refuse_imported(records, "drawing a curve")
-        return scoring.curves(records, rules_of("exact"))
+        return scoring.curves(records, hpatches_rules("exact"))
 
 
-TASK = Verification()
+TASK = HPatchesVerification()

@@ -26,8 +26,8 @@ from ...cases import Cases, QueryCase
 from ...hpatches.data import LICENCE
 from ...info import AP_OF_PAIRS, AUC_OF_PAIRS, FPR_OF_PAIRS, HPATCHES
 from ..cases import classification_cases, replay_pair
-from ..data import COMPARISON, Definition, GetArrays, OpenHPatchesV1, V1Task, base_meta, rows_of
-from ..protocols import rules_of
+from ..data import COMPARISON, Definition, GetArrays, OpenHPatchesV1, V1Task, base_meta, concatenated_rows
+from ..protocols import hpatches_v1_rules
 from ..result_files import printed_distances, write_lists
 from . import score as scoring
 
@@ -85,7 +85,7 @@ class HPatchesV1Classification(V1Task):
 
     def curves(self, records: Sequence[Records]) -> Iterator[tuple[str, str, Any, Any]]:
         """ROC and precision-recall points under `exact`."""
-        return scoring.curves(records, rules_of("exact"))
+        return scoring.curves(records, hpatches_v1_rules("exact"))
 
     def missing_results(self, definition: Definition, folder: Path) -> list[str]:
         """Names of the files of its lists that are not there, where that of the benchmark is not either."""
@@ -128,7 +128,7 @@ class HPatchesV1Classification(V1Task):
 def compare(definition: Definition, features: Features) -> Records:
     """Distances of all pairs of a benchmark, in file order."""
     pairs: LabelledPairs = definition.content
-    values, valid, starts = rows_of(features, definition.images)
+    values, valid, starts = concatenated_rows(features, definition.images)
     place = {name: i for i, name in enumerate(definition.images)}
     first = np.array([starts[place[name]] if name in place else 0 for name in pairs.pairs.images], np.int64)
     a = first[pairs.pairs.image_a] + pairs.pairs.index_a

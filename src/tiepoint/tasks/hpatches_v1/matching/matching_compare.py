@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from ....core.records import Records
 from ....core.units import Features
 from ....formats.hpatches_v1.definitions import MatchingBenchmark
-from ....formats.hpatches_v1.matching_results import Neighbours
+from ....formats.hpatches_v1.matching_results import NeighbourList
 from ....formats.hpatches_v1.patch_ids import split_image
 from ....kernels import first_two, nearest, pair_distances, rank_counts
-from ..data import Definition, base_meta, rows_of
+from ..data import Definition, base_meta, concatenated_rows
 
 NAME = "hpatches-v1/matching"
 Columns = dict[str, NDArray[Any]]
@@ -50,7 +50,12 @@ def compare(definition: Definition, features: Features) -> Records:
     parts: list[Columns] = []
     for (a, b), t in zip(benchmark.pairs, truth, strict=True):
         parts.append(
-            _pair(rows_of(features, (a,))[:2], rows_of(features, (b,))[:2], t.target, features.distance)
+            _pair(
+                concatenated_rows(features, (a,))[:2],
+                concatenated_rows(features, (b,))[:2],
+                t.target,
+                features.distance,
+            )
         )
     meta = meta_of(definition.name, benchmark, features) | {"ranks_known": True}
     return _together(parts, truth, meta)
@@ -113,7 +118,7 @@ def listed_neighbours(
 
     Squared for l2. What failed stands last, in the order of its index and at an infinite distance.
     """
-    (reference, good_a), (target, good_b) = (rows_of(features, (image,))[:2] for image in (a, b))
+    (reference, good_a), (target, good_b) = (concatenated_rows(features, (image,))[:2] for image in (a, b))
     queries, rows = np.flatnonzero(good_a), np.flatnonzero(good_b)
     n = len(target)
     k = n if wanted is None else min(wanted, n)
@@ -133,7 +138,7 @@ def listed_neighbours(
 
 
 def records_of_neighbours(
-    name: str, benchmark: MatchingBenchmark, truth: Sequence[MatchingTruth], blocks: Sequence[Neighbours]
+    name: str, benchmark: MatchingBenchmark, truth: Sequence[MatchingTruth], blocks: Sequence[NeighbourList]
 ) -> Records:
     """Records from listed neighbours. What the list does not show is not guessed.
 

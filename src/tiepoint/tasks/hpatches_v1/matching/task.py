@@ -22,9 +22,9 @@ from ...base import MetricInfo, TaskInfo
 from ...cases import Cases, QueryCase
 from ...hpatches.data import LICENCE
 from ...info import FIRST_PATCHES, HPATCHES, ap_of_matches
-from ..cases import matched_again, matching_cases
-from ..data import WRITTEN, Definition, GetArrays, MatchingOptions, OpenHPatchesV1, V1Task
-from ..protocols import rules_of
+from ..cases import matching_cases, replay_match
+from ..data import WRITTEN, Definition, GetArrays, HPatchesV1MatchingOptions, OpenHPatchesV1, V1Task
+from ..protocols import hpatches_v1_rules
 from ..result_files import write_neighbours
 from . import score as scoring
 from .matching_compare import MatchingTruth, compare, records_of_neighbours
@@ -32,7 +32,7 @@ from .matching_compare import MatchingTruth, compare, records_of_neighbours
 NAME = "hpatches-v1/matching"
 
 
-class Matching(V1Task):
+class HPatchesV1Matching(V1Task):
     """First neighbours of every reference patch in a target image, ranked by distance.
 
     Metrics: `ap` (over first neighbours), `ap_ratio` (ranked by the ratio of first and second distance),
@@ -41,7 +41,7 @@ class Matching(V1Task):
 
     name = NAME
     scoring = scoring
-    options = MatchingOptions
+    options = HPatchesV1MatchingOptions
     writing_options = ("neighbours",)
     printing_options = ("mean_over",)
     info = TaskInfo(
@@ -85,11 +85,11 @@ class Matching(V1Task):
 
     def answer(self, definition: Definition, row: int, features: Features | None) -> QueryCase:
         """A reference patch among those of the other image."""
-        return matched_again(definition.content, row, features)
+        return replay_match(definition.content, row, features)
 
     def curves(self, records: Sequence[Records]) -> Iterator[tuple[str, str, Any, Any]]:
         """Precision-recall points of every image pair under `exact`."""
-        return scoring.curves(records, rules_of("exact"))
+        return scoring.curves(records, hpatches_v1_rules("exact"))
 
     def misses(self, records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
         """Wrong matches of a fixed sample of patches: (query, right answer, given answer)."""
@@ -97,7 +97,7 @@ class Matching(V1Task):
 
     def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
         """Mean precision-recall curve of every benchmark under `exact`, scene by scene."""
-        return scoring.scene_curves(records, rules_of("exact"))
+        return scoring.scene_curves(records, hpatches_v1_rules("exact"))
 
     def read_results(
         self, definition: Definition, folder: Path, opened: OpenHPatchesV1, on_nan: str
@@ -139,4 +139,4 @@ def _truth(
     return [MatchingTruth(t, f) for t, f in zip(target, first, strict=True)]
 
 
-TASK = Matching()
+TASK = HPatchesV1Matching()

@@ -16,7 +16,7 @@ from ....formats.hpatches_v1.patch_ids import PatchList, sequence_codes
 from ....formats.hpatches_v1.retrieval import Relevant
 from ....formats.hpatches_v1.retrieval_results import NEIGHBOURS, Rankings
 from ....kernels import nearest, pair_distances, rank_counts
-from ..data import Definition, base_meta, rows_of
+from ..data import Definition, base_meta, concatenated_rows
 
 NAME = "hpatches-v1/retrieval"
 TOP_K = NEIGHBOURS - 1
@@ -28,7 +28,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Pool:
+class PatchPool:
     """A benchmark as positions in its pool: first row and sequence of each image, queries, truth."""
 
     benchmark: RetrievalBenchmark
@@ -40,7 +40,7 @@ class Pool:
     offsets: Ints
 
 
-def pool_of(benchmark: RetrievalBenchmark, relevant: Relevant, counts: Any) -> Pool:
+def pool_of(benchmark: RetrievalBenchmark, relevant: Relevant, counts: Any) -> PatchPool:
     """Positions of queries and right answers in the pool (images in header order)."""
     sizes = [counts[name] for name in benchmark.pool]
     starts = np.concatenate([[0], np.cumsum(sizes)])
@@ -49,7 +49,7 @@ def pool_of(benchmark: RetrievalBenchmark, relevant: Relevant, counts: Any) -> P
     def rows(patches: PatchList) -> Ints:
         return np.asarray(starts[patches.image] + patches.index, np.int64)
 
-    return Pool(
+    return PatchPool(
         benchmark,
         starts,
         scenes,
@@ -69,8 +69,8 @@ def compare(definition: Definition, features: Features) -> Records:
     `cut_image` all pool rows, and the right ones among them, that share the distance of the fiftieth other
     row: what a tie at the end of the list needs for its expectation.
     """
-    pool: Pool = definition.content
-    values, valid, _ = rows_of(features, definition.images)
+    pool: PatchPool = definition.content
+    values, valid, _ = concatenated_rows(features, definition.images)
     rows = np.flatnonzero(valid)
     width = min(NEIGHBOURS, len(valid))
     q = len(pool.query)
@@ -94,7 +94,7 @@ def compare(definition: Definition, features: Features) -> Records:
     return _records(pool, ids[:, :width], distances[:, :width], cut, meta)
 
 
-def relevance(pool: Pool, ids: Ints) -> NDArray[np.uint8]:
+def relevance(pool: PatchPool, ids: Ints) -> NDArray[np.uint8]:
     """Bits of relevance of pool rows (q, k) to each query; the query itself has none."""
     same = pool.scene_of_row[ids] == pool.scene_of_row[pool.query][:, None]
     size = len(pool.scene_of_row)
@@ -104,14 +104,14 @@ def relevance(pool: Pool, ids: Ints) -> NDArray[np.uint8]:
     return np.where(ids == pool.query[:, None], 0, bits).astype(np.uint8)
 
 
-def _others(pool: Pool, ids: Ints, distances: Any) -> tuple[Any, Any]:
+def _others(pool: PatchPool, ids: Ints, distances: Any) -> tuple[Any, Any]:
     """Distances (q, k) with the query moved to the end as infinite, and the order that does so."""
     own = (ids == pool.query[:, None]) & np.isfinite(distances)
     order = np.argsort(own, axis=1, kind="stable")
     return np.take_along_axis(np.where(own, np.inf, distances), order, axis=1), order
 
 
-def _cut_ties(pool: Pool, ids: Ints, distances: Any) -> dict[str, Any]:
+def _cut_ties(pool: PatchPool, ids: Ints, distances: Any) -> dict[str, Any]:
     """The tie that holds the fiftieth other row, counted within what is listed; `open` where it goes on."""
     d, order = _others(pool, ids, distances)
     last = min(TOP_K, len(pool.scene_of_row) - 1) - 1
@@ -130,7 +130,7 @@ def _cut_ties(pool: Pool, ids: Ints, distances: Any) -> dict[str, Any]:
 
 
 def _count_far(
-    pool: Pool, values: Any, body: Any, rows: Ints, distance: str, far: Ints, cut: dict[str, Any]
+    pool: PatchPool, values: Any, body: Any, rows: Ints, distance: str, far: Ints, cut: dict[str, Any]
 ) -> None:
     """Count the ties that go beyond the list over the whole pool, in place."""
     squared = distance == "l2"
@@ -157,7 +157,7 @@ def _count_far(
     cut["cut_patch"][far] = np.bincount(owner, weights=d == at[owner], minlength=len(far)).astype(np.int64)
 
 
-def records_of_rankings(name: str, pool: Pool, rankings: Rankings) -> Records:
+def records_of_rankings(name: str, pool: PatchPool, rankings: Rankings) -> Records:
     """Records of rankings without distances: the order in the file is all there is, so there are no ties."""
     ids = pool.starts[rankings.image] + rankings.index
     distances = np.broadcast_to(np.arange(ids.shape[1], dtype=np.float64), ids.shape).copy()
@@ -165,7 +165,9 @@ def records_of_rankings(name: str, pool: Pool, rankings: Rankings) -> Records:
     return _records(pool, ids, distances, cut, base_meta(NAME, name, pool.scenes, None))
 
 
-def _records(pool: Pool, ids: Ints, distances: Any, cut: dict[str, Any], meta: dict[str, Any]) -> Records:
+def _records(
+    pool: PatchPool, ids: Ints, distances: Any, cut: dict[str, Any], meta: dict[str, Any]
+) -> Records:
     scene = pool.scene_of_row[pool.query]
     in_scene = np.bincount(pool.scene_of_row, minlength=len(pool.scenes))
     bits = np.where(np.isfinite(distances), relevance(pool, ids), 0).astype(np.uint8)

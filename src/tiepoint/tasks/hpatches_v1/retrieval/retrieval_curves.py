@@ -13,14 +13,14 @@ from ....core.curves import SceneCurves
 from ....core.records import Records
 from ....core.scores import group_name
 from ....metrics.ranking.expected_ties import expected_precision_sums, places_before_cutoff
-from ....metrics.ranking.recall_grid import Steps
+from ....metrics.ranking.recall_grid import StepCurves
 from ...scene_means import RECALL, curves_by_scene
 from ..protocols import HPatchesV1Rules
 from .compare import TOP_K
 from .score import METRICS, blocks_with_cut, without_query
 
 
-def steps(records: Records, metric: str, rules: HPatchesV1Rules) -> tuple[Steps, NDArray[np.bool_]]:
+def steps(records: Records, metric: str, rules: HPatchesV1Rules) -> tuple[StepCurves, NDArray[np.bool_]]:
     """Precision over recall of every query, and which queries have right answers in the pool.
 
     A step ends at every right answer, at the recall that is reached there, and is as high as the precision. A
@@ -38,7 +38,7 @@ def steps(records: Records, metric: str, rules: HPatchesV1Rules) -> tuple[Steps,
     sums = expected_precision_sums(blocks, flavour="trec", cutoff=TOP_K)[used]
     owner, found, before = blocks.owner[used], found[used], blocks.relevant_before[used]
     order = np.argsort(owner, kind="stable")  # a tie at the end of a list stands behind all lists
-    made = Steps(owner[order], ((before + found) / by[owner])[order], (sums / found)[order])
+    made = StepCurves(owner[order], ((before + found) / by[owner])[order], (sums / found)[order])
     return made, by > 0
 
 

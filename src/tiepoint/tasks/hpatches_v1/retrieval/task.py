@@ -28,15 +28,15 @@ from ...hpatches.data import LICENCE
 from ...info import HPATCHES
 from ..cases import replay_retrieval, retrieval_cases
 from ..data import Definition, GetArrays, OpenHPatchesV1, V1Task
-from ..protocols import rules_of
+from ..protocols import hpatches_v1_rules
 from . import score as scoring
-from .compare import Pool, compare, pool_of, records_of_rankings
+from .compare import PatchPool, compare, pool_of, records_of_rankings
 from .retrieval_curves import curves, scene_curves
 
 NAME = "hpatches-v1/retrieval"
 
 
-class Retrieval(V1Task):
+class HPatchesV1Retrieval(V1Task):
     """Queries ranked against all patches of a pool of images, the first 50 counted.
 
     Metrics: `map_patch` (the same patch in the other images is right), `map_image` (any patch of the same
@@ -87,11 +87,11 @@ class Retrieval(V1Task):
 
     def curves(self, records: Sequence[Records]) -> Iterator[tuple[str, str, Any, Any]]:
         """Precision-recall points of every benchmark and query under `exact`."""
-        return curves(records, rules_of("exact"))
+        return curves(records, hpatches_v1_rules("exact"))
 
     def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
         """Mean precision-recall curve of every benchmark under `exact`, scene by scene."""
-        return scene_curves(records, rules_of("exact"))
+        return scene_curves(records, hpatches_v1_rules("exact"))
 
     def records_from_results(
         self, folder: Path, opened: OpenHPatchesV1, on_bad: str = "error"
@@ -105,7 +105,7 @@ class Retrieval(V1Task):
         self, definition: Definition, folder: Path, opened: OpenHPatchesV1, on_nan: str
     ) -> Records:
         """Rankings from ``BENCHMARK.results``."""
-        pool: Pool = definition.content
+        pool: PatchPool = definition.content
         path = folder / f"{definition.name}.results"
         rankings = read_retrieval_results(path, pool.benchmark, opened.data.counts)
         return records_of_rankings(definition.name, pool, rankings)
@@ -120,7 +120,7 @@ class Retrieval(V1Task):
         """Write ``BENCHMARK.results``: 51 patches a query, the query first (others keep their order)."""
         if opened is None:
             raise InputError("writing retrieval results needs the open task, for the names of the patches")
-        pool: Pool = opened.definitions[records.meta["benchmark"]].content
+        pool: PatchPool = opened.definitions[records.meta["benchmark"]].content
         ids = np.asarray(records["ids"], np.int64)
         if not np.isfinite(records["distances"]).all():
             raise InputError(
@@ -136,4 +136,4 @@ class Retrieval(V1Task):
         return path
 
 
-TASK = Retrieval()
+TASK = HPatchesV1Retrieval()

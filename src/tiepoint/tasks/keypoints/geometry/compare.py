@@ -17,10 +17,10 @@ from ....geometry.covisibility import centre, covisible
 from ....geometry.homography import inverse, project
 from ....geometry.two_view.homography_errors import corner_distance
 from ....metrics.repeatability import matching_accuracy
-from ..data import ImageFeatures
-from ..matchers import MATCHERS, neighbours, select, user_matches
+from ..data import ComparedFeatures
+from ..matchers import MATCHERS, first_neighbours_mutual, select_matches, user_class_matches
 from .data import OpenGeometry
-from .score import GIVEN, OWN_MATCHER, limits_under
+from .score import GIVEN, OWN_MATCHER, geometry_thresholds
 
 ESTIMATORS = ("magsac", "ransac")
 CONFIDENCE = 0.9999
@@ -29,7 +29,7 @@ Row = dict[str, Any]
 Floats = NDArray[np.float64]
 
 
-def estimate_homography(
+def estimate_exact_homography(
     first: NDArray[np.float64],
     second: NDArray[np.float64],
     *,
@@ -70,7 +70,7 @@ def compare_exact(opened: OpenGeometry, scene: str, features: Features) -> Recor
     """
     sequences, options = opened.sequences, opened.options.settings()
     first, *others = sequences.images(scene)
-    limits = limits_under(options)
+    limits = geometry_thresholds(options)
     source = None if opened.pairs_as_items else opened.features_of(features, scene, first)
     rows = []
     for k in others:
@@ -88,7 +88,7 @@ def compare_exact(opened: OpenGeometry, scene: str, features: Features) -> Recor
 
 
 def _detections(
-    source: ImageFeatures, target: ImageFeatures, h: NDArray[np.float64], sizes: Any, limits: Floats
+    source: ComparedFeatures, target: ComparedFeatures, h: NDArray[np.float64], sizes: Any, limits: Floats
 ) -> Row:
     """Shared view and one-to-one correspondences of the locations, at every threshold."""
     here, there = locations(source.xy).xy, locations(target.xy).xy
@@ -112,8 +112,8 @@ def _detections(
 
 
 def _matches(
-    source: ImageFeatures,
-    target: ImageFeatures,
+    source: ComparedFeatures,
+    target: ComparedFeatures,
     h: Any,
     sizes: Any,
     options: Any,
@@ -121,14 +121,14 @@ def _matches(
     limits: Floats,
 ) -> Row:
     """Matches of every matcher, their errors, and the homographies estimated from them."""
-    found = neighbours(source, target, distance=distance, seed=options.seed)
+    found = first_neighbours_mutual(source, target, distance=distance, seed=options.seed)
     places, spots = locations(source.xy).of, locations(target.xy).of
     out: Row = {}
     for matcher in MATCHERS if options.matcher is None else (*MATCHERS, OWN_MATCHER):
         if matcher == OWN_MATCHER:
-            matches = user_matches(options.matcher, source, target, distance=distance)
+            matches = user_class_matches(options.matcher, source, target, distance=distance)
         else:
-            matches = select(found, matcher, ratio=options.ratio)
+            matches = select_matches(found, matcher, ratio=options.ratio)
         a, b = source.xy[matches.first], target.xy[matches.second]
         row, error = _matched(matcher, a, b, h, sizes, options, limits)
         # A location counts once, whichever of its orientations matched.
@@ -150,7 +150,7 @@ def _matched(
     error = np.nan_to_num(np.linalg.norm(shown - b, axis=1), nan=np.inf)
     out: Row = {f"putative_{matcher}": len(a), f"accuracy_{matcher}": matching_accuracy(error, limits)}
     for estimator in ESTIMATORS:
-        matrix, inliers = estimate_homography(
+        matrix, inliers = estimate_exact_homography(
             a, b, estimator=estimator, threshold_px=options.ransac_px, max_iterations=options.max_iterations
         )
         name = f"{matcher}_{estimator}"

@@ -16,7 +16,7 @@ from ....geometry.two_view.homography_errors import map_points
 from ....metrics.repeatability import matching_accuracy
 from ...scene_means import with_protocol
 from .protocols import HEADLINE_PX, LEFT_OUT
-from .score import whole
+from .score import format_threshold
 
 NAME = "d2net"
 LIMITS_PX = tuple(range(1, 16))
@@ -58,7 +58,7 @@ def d2net_records(opened: Any, scene: str, features: Features, *, exact: bool = 
     """
     sequences = opened.sequences
     _, *others = sequences.images(scene)
-    limits = limits_under(opened.options.settings())
+    limits = d2net_thresholds(opened.options.settings())
     counts, shares = [], []
     for k in others:
         if exact:
@@ -80,7 +80,7 @@ def d2net_records(opened: Any, scene: str, features: Features, *, exact: bool = 
     return Records("pair", columns, meta)
 
 
-def limits_under(options: Mapping[str, Any]) -> list[float]:
+def d2net_thresholds(options: Mapping[str, Any]) -> list[float]:
     """1 to 15 px and what the options add."""
     return sorted({*LIMITS_PX, *options.get("tau_px", ())})
 
@@ -99,7 +99,7 @@ def score_d2net(records: Sequence[Records]) -> list[Score]:
 
 
 def _scores(records: Sequence[Records], which: str) -> Iterator[Score]:
-    limits = limits_under(records[0].meta["options"]) if records else []
+    limits = d2net_thresholds(records[0].meta["options"]) if records else []
     for kind, sequences in SEQUENCES[which].items():
         # whatever does not begin with i is a viewpoint sequence there
         own = [r for r in records if not kind or (str(r.meta["scene"])[0] == "i") == (kind == "i")]
@@ -112,7 +112,7 @@ def _scores(records: Sequence[Records], which: str) -> Iterator[Score]:
         for at, px in enumerate(limits):
             constant = Score(
                 "mma",
-                group_name(**parts, tau_px=whole(px)),
+                group_name(**parts, tau_px=format_threshold(px)),
                 float(sums[at]) / (sequences * PAIRS),
                 pairs,
                 note=note,

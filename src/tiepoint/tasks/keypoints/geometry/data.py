@@ -19,8 +19,8 @@ from ....geometry.two_view.canonical import canonical_order
 from ...matched import MatchedPair
 from ...pairs.data import PairMatches, matches_of
 from ...pairs.matched import match_errors
-from ..data import ImageFeatures, OpenKeypoints
-from ..matchers import neighbours, user_matches
+from ..data import ComparedFeatures, OpenKeypoints
+from ..matchers import first_neighbours_mutual, user_class_matches
 from .d2net import dot_product_matches
 
 Floats = NDArray[np.float64]
@@ -63,10 +63,12 @@ class OpenGeometry(OpenKeypoints):
         target = self.features_of(features, scene, k)
         sure: Floats | None = None
         if self.options.matcher is not None and not exact:
-            made = user_matches(self.options.matcher, source, target, distance=features.distance)
+            made = user_class_matches(self.options.matcher, source, target, distance=features.distance)
             first, second = made.first, made.second
         else:
-            found = neighbours(source, target, distance=features.distance, seed=self.options.seed)
+            found = first_neighbours_mutual(
+                source, target, distance=features.distance, seed=self.options.seed
+            )
             kept = np.flatnonzero(found.mutual)
             order = kept if exact else kept[np.argsort(found.first[kept], kind="stable")]
             first, second = found.first[order], found.second[order]
@@ -86,7 +88,7 @@ class OpenGeometry(OpenKeypoints):
         first, second = dot_product_matches(one.values[here], two.values[there])
         return one.xy[here[first]], two.xy[there[second]]
 
-    def _best(self, features: Features, side: ImageFeatures, rows: NDArray[np.int64], top: int) -> Any:
+    def _best(self, features: Features, side: ComparedFeatures, rows: NDArray[np.int64], top: int) -> Any:
         """The keypoints of highest response, the lowest of them first."""
         table = np.asarray(features.arrays(side.key)["keypoints"], np.float64)
         if table.shape[1] < 5:

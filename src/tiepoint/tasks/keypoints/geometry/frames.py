@@ -70,10 +70,10 @@ class ThresholdFrame:
 ORIGINAL = ThresholdFrame()
 
 
-def parse_frame(text: str) -> ThresholdFrame:
+def parse_threshold_frame(text: str) -> ThresholdFrame:
     """The frame of a text: ``original``, ``short:480``, ``short:480:round``, ``long:1024``, ``unit:480``.
 
-    >>> str(parse_frame("short:480:trunc")), parse_frame("original") == ORIGINAL
+    >>> str(parse_threshold_frame("short:480:trunc")), parse_threshold_frame("original") == ORIGINAL
     ('short:480:trunc', True)
     """
     found = _TEXT.fullmatch(text.strip())

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from ....core.records import Records
 from ....core.units import Features
 from ....geometry.two_view.homography_errors import scaled_homography, transfer_distances
-from ....geometry.two_view.linear_estimation import Homography, estimate_homography
+from ....geometry.two_view.linear_estimation import HomographyEstimate, estimate_homography
 from ....geometry.two_view.pose_estimation import shuffles
 from ...pairs.data import PairMatches
-from .protocols import HomographyProtocol, Setting
+from .protocols import HomographyProtocol, HomographySetting
 
 PRECISION_PX = (1.0, 3.0)
 KINDS: Mapping[str, Any] = {
@@ -63,14 +63,14 @@ def homography_records(
     return Records("pair", columns, meta)
 
 
-def is_installed(setting: Setting) -> bool:
+def is_installed(setting: HomographySetting) -> bool:
     """Whether a setting can be called: pydegensac is used where it is installed."""
     return setting.estimator.kind != "degensac" or find_spec("pydegensac") is not None
 
 
 def _homographies(
-    matches: PairMatches, setting: Setting, sizes: Any, options: Any, scene: str, k: str
-) -> Iterator[Homography]:
+    matches: PairMatches, setting: HomographySetting, sizes: Any, options: Any, scene: str, k: str
+) -> Iterator[HomographyEstimate]:
     """The estimates of all repeats of a setting."""
     if setting.top is not None and matches.confidence is not None:
         matches = matches.best(setting.top, f"{scene}/1-{k}")
@@ -83,14 +83,16 @@ def _homographies(
         yield estimate_homography(estimator, x0[order], x1[order], weights=weights)
 
 
-def _orders(n: int, setting: Setting, seed: int) -> Iterator[NDArray[Any]]:
+def _orders(n: int, setting: HomographySetting, seed: int) -> Iterator[NDArray[Any]]:
     if setting.order == "shuffled":
         yield from shuffles(n, setting.repeats, seed)
     else:
         yield from (np.arange(n) for _ in range(setting.repeats))
 
 
-def _in_frame(matches: PairMatches, setting: Setting, sizes: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+def _in_frame(
+    matches: PairMatches, setting: HomographySetting, sizes: Any
+) -> tuple[NDArray[Any], NDArray[Any]]:
     dtype = setting.estimator.dtype
     resizes = setting.frame.resizes(sizes, single=dtype == "float32")
     made = [
@@ -100,7 +102,9 @@ def _in_frame(matches: PairMatches, setting: Setting, sizes: Any) -> tuple[NDArr
     return made[0], made[1]
 
 
-def _within(matches: PairMatches, setting: Setting, sizes: Any, truth: NDArray[np.float64]) -> list[int]:
+def _within(
+    matches: PairMatches, setting: HomographySetting, sizes: Any, truth: NDArray[np.float64]
+) -> list[int]:
     """Numbers of matches whose mean transfer error is below each of `PRECISION_PX` in the setting's frame."""
     resizes = setting.frame.resizes(sizes, single=setting.estimator.dtype == "float32")
     with np.errstate(all="ignore"):

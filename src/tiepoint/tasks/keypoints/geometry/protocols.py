@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ....geometry.two_view.linear_estimation import HomographyEstimator
-from .frames import ORIGINAL, ThresholdFrame, parse_frame
+from .frames import ORIGINAL, ThresholdFrame, parse_threshold_frame
 
 LEFT_OUT = frozenset(
     (
@@ -32,7 +32,7 @@ Parts = Mapping[str, str | int | float]
 
 
 @dataclass(frozen=True)
-class Setting:
+class HomographySetting:
     """Estimator calls of one kind for every pair.
 
     Attributes:
@@ -54,7 +54,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Scoring:
+class HomographyScoring:
     """What is made of estimated homographies.
 
     Attributes:
@@ -85,8 +85,8 @@ class HomographyProtocol:
     not `contain`.
     """
 
-    settings: tuple[Setting, ...]
-    scoring: Scoring
+    settings: tuple[HomographySetting, ...]
+    scoring: HomographyScoring
     leaves_out: bool = False
     comparison: str = ""
     kinds: str = "first"
@@ -103,15 +103,15 @@ _SHORT_TRUNC = ThresholdFrame("short", 480, "trunc")
 
 
 def _loftr() -> HomographyProtocol:
-    setting = Setting(_RANSAC, _SHORT_ROUND, top=1000, parts=_parts("opencv", 3.0))
-    return HomographyProtocol((setting,), Scoring(), leaves_out=True)
+    setting = HomographySetting(_RANSAC, _SHORT_ROUND, top=1000, parts=_parts("opencv", 3.0))
+    return HomographyProtocol((setting,), HomographyScoring(), leaves_out=True)
 
 
 def _dkm() -> HomographyProtocol:
-    setting = Setting(
+    setting = HomographySetting(
         replace(_RANSAC, confidence=0.99999), ThresholdFrame("unit", 480), parts=_parts("opencv", 3.0)
     )
-    return HomographyProtocol((setting,), Scoring(collapsed=True), leaves_out=True)
+    return HomographyProtocol((setting,), HomographyScoring(collapsed=True), leaves_out=True)
 
 
 def _roma() -> HomographyProtocol:
@@ -119,10 +119,10 @@ def _roma() -> HomographyProtocol:
 
 
 def _dad() -> HomographyProtocol:
-    setting = Setting(
+    setting = HomographySetting(
         _POSELIB, ThresholdFrame("divided", 480), order="shuffled", repeats=5, parts=_parts("poselib", 2.0)
     )
-    return HomographyProtocol((setting,), Scoring(), kinds="contain")
+    return HomographyProtocol((setting,), HomographyScoring(), kinds="contain")
 
 
 def _glue_factory() -> HomographyProtocol:
@@ -131,14 +131,14 @@ def _glue_factory() -> HomographyProtocol:
     dlt = HomographyEstimator("dlt", dtype="float32")
     settings = (
         *(
-            Setting(replace(opencv, threshold_px=px), _SHORT_TRUNC, parts=_parts("opencv", px))
+            HomographySetting(replace(opencv, threshold_px=px), _SHORT_TRUNC, parts=_parts("opencv", px))
             for px in (0.5, 3.0)
         ),
-        Setting(poselib, _SHORT_TRUNC, parts=_parts("poselib", 1.0)),
-        Setting(dlt, _SHORT_TRUNC, parts={"estimator": "dlt"}),
+        HomographySetting(poselib, _SHORT_TRUNC, parts=_parts("poselib", 1.0)),
+        HomographySetting(dlt, _SHORT_TRUNC, parts={"estimator": "dlt"}),
     )
     return HomographyProtocol(
-        settings, Scoring((1, 3, 5), "rounded", edge=True, single=True), leaves_out=True
+        settings, HomographyScoring((1, 3, 5), "rounded", edge=True, single=True), leaves_out=True
     )
 
 
@@ -149,11 +149,11 @@ def _toolbox() -> HomographyProtocol:
         "degensac": HomographyEstimator("degensac", 2.0, 0.9999, 10_000),
     }
     settings = tuple(
-        Setting(estimator, frame, parts=_parts(name, estimator.threshold_px, frame=words))
+        HomographySetting(estimator, frame, parts=_parts(name, estimator.threshold_px, frame=words))
         for name, estimator in estimators.items()
         for frame, words in ((ORIGINAL, "original"), (_SHORT_ROUND, "short:480"))
     )
-    return HomographyProtocol(settings, Scoring((1, 3, 5, 10)))
+    return HomographyProtocol(settings, HomographyScoring((1, 3, 5, 10)))
 
 
 PROTOCOLS: Mapping[str, HomographyProtocol] = {
@@ -178,13 +178,13 @@ def protocol_under(name: str, options: Mapping[str, Any]) -> HomographyProtocol:
     if options.get("sequences") == "116":
         protocol = replace(protocol, leaves_out=False)
     if options.get("frame"):
-        frame = parse_frame(options["frame"])
+        frame = parse_threshold_frame(options["frame"])
         settings = (_framed(s, frame) for s in protocol.settings)
         protocol = replace(protocol, settings=tuple({str(s.parts): s for s in settings}.values()))
     return protocol
 
 
-def _framed(setting: Setting, frame: ThresholdFrame) -> Setting:
+def _framed(setting: HomographySetting, frame: ThresholdFrame) -> HomographySetting:
     """The setting in another frame; a group that was named by its frame is named without."""
     parts = {k: v for k, v in setting.parts.items() if k != "frame"}
     return replace(setting, frame=frame, parts=parts)

@@ -31,19 +31,19 @@ _DEFAULT = {"matcher": ("mutual", GIVEN), "estimator": ("magsac",)}
 Values = Callable[[Records], NDArray[np.float64]]
 
 
-def limits_under(options: Mapping[str, Any]) -> NDArray[np.float64]:
+def geometry_thresholds(options: Mapping[str, Any]) -> NDArray[np.float64]:
     """Thresholds of matches and keypoints under the options of the records: 1 to 10 px and what they add.
 
-    >>> limits_under({"tau_px": [0.5, 3]})[:4].tolist()
+    >>> geometry_thresholds({"tau_px": [0.5, 3]})[:4].tolist()
     [0.5, 1.0, 2.0, 3.0]
     """
     return np.array(sorted({*THRESHOLDS_PX, *options.get("tau_px", ())}), np.float64)
 
 
-def whole(px: float) -> int | float:
+def format_threshold(px: float) -> int | float:
     """A threshold as groups name it: 3, not 3.0.
 
-    >>> whole(3.0), whole(0.5)
+    >>> format_threshold(3.0), format_threshold(0.5)
     (3, 0.5)
     """
     return int(px) if px == int(px) else float(px)
@@ -94,8 +94,8 @@ def score_exact(records: Sequence[Records]) -> list[Score]:
     if not records:
         return scores
     matchers = [m for m in (GIVEN, "mutual", "nn", "ratio", OWN_MATCHER) if _has(records, f"putative_{m}")]
-    for at, limit in enumerate(limits_under(records[0].meta.get("options", {}))):
-        tau = whole(float(limit))
+    for at, limit in enumerate(geometry_thresholds(records[0].meta.get("options", {}))):
+        tau = format_threshold(float(limit))
         head = tau == HEADLINE_PX
         if _has(records, "corresponding"):
             found = _sums(records, _pairs(repeatability, "corresponding", at))
@@ -135,7 +135,7 @@ def _homographies(records: Sequence[Records], matcher: str, estimator: str) -> l
     kinds: list[tuple[str, dict[str, Any]]] = [(f"corner_px_{name}", {})]
     if _has(records, f"corners4_px_{name}"):
         kinds.append((f"corners4_px_{name}", {"corners": 4}))
-    more = {whole(float(px)) for px in records[0].meta.get("options", {}).get("tau_px", ())}
+    more = {format_threshold(float(px)) for px in records[0].meta.get("options", {}).get("tau_px", ())}
     for tau in sorted({*HOMOGRAPHY_PX, *more}):
         for column, extra in kinds:
             default = all(parts[k] in v for k, v in _DEFAULT.items())

@@ -17,8 +17,8 @@ from ....geometry.two_view.homography_errors import COLLAPSED, corner_distance, 
 from ....metrics.error_curves import accuracy, auc_exact, auc_rounded, auc_trapezoid
 from ...scene_means import with_protocol
 from .homographies import PRECISION_PX
-from .protocols import HEADLINE_PX, LEFT_OUT, Scoring, Setting, protocol_under
-from .score import whole
+from .protocols import HEADLINE_PX, LEFT_OUT, HomographyScoring, HomographySetting, protocol_under
+from .score import format_threshold
 
 Floats = NDArray[np.float64]
 AREAS: Mapping[str, Callable[[Floats, float], float]] = {
@@ -55,7 +55,9 @@ def is_of(scene: str, kind: str, rule: str) -> bool:
     return scene.startswith(f"{kind}_") if rule == "first" else {"i": "v_", "v": "i_"}[kind] not in scene
 
 
-def row_errors(record: Records, number: int, setting: Setting, scoring: Scoring) -> Floats:
+def corner_row_errors(
+    record: Records, number: int, setting: HomographySetting, scoring: HomographyScoring
+) -> Floats:
     """Corner errors in pixels of the rows of a setting, in order of pairs and repeats."""
     rows = np.flatnonzero(np.asarray(record["setting"]) == number)
     found = []
@@ -66,7 +68,13 @@ def row_errors(record: Records, number: int, setting: Setting, scoring: Scoring)
     return np.array(found, np.float64)
 
 
-def _error(H: Floats | None, sizes: Any, truth: Sequence[float], setting: Setting, scoring: Scoring) -> float:
+def _error(
+    H: Floats | None,
+    sizes: Any,
+    truth: Sequence[float],
+    setting: HomographySetting,
+    scoring: HomographyScoring,
+) -> float:
     both = (int(sizes[0][0]), int(sizes[0][1])), (int(sizes[1][0]), int(sizes[1][1]))
     true = np.array(truth, np.float64).reshape(3, 3)
     if H is None and not scoring.collapsed:
@@ -84,14 +92,14 @@ def _error(H: Floats | None, sizes: Any, truth: Sequence[float], setting: Settin
 
 def _setting(
     records: Sequence[Records],
-    scoring: Scoring,
+    scoring: HomographyScoring,
     number: int,
-    setting: Setting,
+    setting: HomographySetting,
     parts: Mapping[str, Any],
     settings: int,
 ) -> Iterator[Score]:
     """Areas and shares of one setting; the first stands without its name as well."""
-    errors = np.concatenate([row_errors(r, number, setting, scoring) for r in records])
+    errors = np.concatenate([corner_row_errors(r, number, setting, scoring) for r in records])
     if not len(errors):
         return
     rows = [np.asarray(r["setting"]) == number for r in records]
@@ -105,7 +113,7 @@ def _setting(
         for px in scoring.thresholds_px:
             area, share = AREAS[scoring.area](errors, px), accuracy(errors, px, strict=False)
             for metric, value in (("homography_auc", area), ("homography_accuracy", share)):
-                group = group_name(**{**parts, **own, "tau_px": whole(px)})
+                group = group_name(**{**parts, **own, "tau_px": format_threshold(px)})
                 yield Score(metric, group, value, pairs, note=note)
                 if px == HEADLINE_PX:
                     yield Score(metric, group_name(**{**parts, **own}), value, pairs, note=note)
@@ -123,7 +131,10 @@ def _matches(records: Sequence[Records], parts: Mapping[str, Any], *, medians: b
         shares = np.divide(within, counts[:, None], out=np.zeros_like(within), where=counts[:, None] > 0)
         for px, column in zip(PRECISION_PX, shares.T, strict=True):
             yield Score(
-                "match_precision", group_name(**{**parts, "tau_px": whole(px)}), _median(column), len(counts)
+                "match_precision",
+                group_name(**{**parts, "tau_px": format_threshold(px)}),
+                _median(column),
+                len(counts),
             )
 
 

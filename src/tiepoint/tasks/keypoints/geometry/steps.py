@@ -13,18 +13,18 @@ from ....core.records import Records
 from ....geometry.two_view.linear_estimation import HomographyEstimator
 from ...base import StepTable
 from .d2net import counted_records, score_d2net
-from .d2net import limits_under as d2net_limits
+from .d2net import d2net_thresholds as d2net_limits
 from .frames import ORIGINAL
-from .protocols import LEFT_OUT, HomographyProtocol, Scoring, Setting, protocol_under
-from .score import GIVEN, HEADLINE_PX, limits_under, whole
-from .scores import AREAS, row_errors
+from .protocols import LEFT_OUT, HomographyProtocol, HomographyScoring, HomographySetting, protocol_under
+from .score import GIVEN, HEADLINE_PX, format_threshold, geometry_thresholds
+from .scores import AREAS, corner_row_errors
 
 ARROW = "->exact"
 """Ends the name of a comparison that walks from a protocol to `exact`."""
-EXACT_SCORING = Scoring(area="exact", in_front=True)
+EXACT_SCORING = HomographyScoring(area="exact", in_front=True)
 
 
-def changes(name: str, options: Mapping[str, Any]) -> list[tuple[str, Setting]]:
+def changes(name: str, options: Mapping[str, Any]) -> list[tuple[str, HomographySetting]]:
     """The settings from a protocol's own to that of `exact`, each with what was changed, in words.
 
     >>> [words for words, _ in changes("dad", {"ransac_px": 3.0, "max_iterations": 10000})][1:3]
@@ -48,19 +48,19 @@ def changes(name: str, options: Mapping[str, Any]) -> list[tuple[str, Setting]]:
     return [step for i, step in enumerate(walked) if i == 0 or step[1] != walked[i - 1][1]]
 
 
-def chain(name: str, options: Mapping[str, Any]) -> HomographyProtocol:
+def homography_step_chain(name: str, options: Mapping[str, Any]) -> HomographyProtocol:
     """The settings between a protocol and `exact`, the protocol's own first."""
     settings = tuple(setting for _, setting in changes(name, options))
     return HomographyProtocol(settings, protocol_under(name, options).scoring)
 
 
-def step_tables(name: str, own: Sequence[Records], walked: Sequence[Records]) -> list[StepTable]:
+def homography_step_tables(name: str, own: Sequence[Records], walked: Sequence[Records]) -> list[StepTable]:
     """Areas after each step from a protocol to `exact`, at the thresholds of the protocol.
 
     Args:
         name: of the protocol.
         own: its records.
-        walked: records of `chain`.
+        walked: records of `homography_step_chain`.
     """
     options = walked[0].meta["options"]
     protocol, steps = protocol_under(name, options), changes(name, options)
@@ -76,11 +76,11 @@ def step_tables(name: str, own: Sequence[Records], walked: Sequence[Records]) ->
             rows.append(("all sequences", _area(walked, last, setting, protocol.scoring, px)))
         for words, scoring in _scorings(protocol.scoring):
             rows.append((words, _area(walked, last, setting, scoring, px)))
-        tables.append(StepTable("homography_auc", rows, f"{name} to exact, tau_px={whole(px)}"))
+        tables.append(StepTable("homography_auc", rows, f"{name} to exact, tau_px={format_threshold(px)}"))
     return tables
 
 
-def _scorings(scoring: Scoring) -> list[tuple[str, Scoring]]:
+def _scorings(scoring: HomographyScoring) -> list[tuple[str, HomographyScoring]]:
     """The scoring after each change, in words."""
     failed = replace(scoring, collapsed=False)
     corners = replace(failed, edge=False, single=False, in_front=True)
@@ -93,8 +93,10 @@ def _scorings(scoring: Scoring) -> list[tuple[str, Scoring]]:
     return [step for i, step in enumerate(walked) if i and step[1] != walked[i - 1][1]]
 
 
-def _area(records: Sequence[Records], number: int, setting: Setting, scoring: Scoring, px: float) -> float:
-    errors = [row_errors(r, number, setting, scoring) for r in records]
+def _area(
+    records: Sequence[Records], number: int, setting: HomographySetting, scoring: HomographyScoring, px: float
+) -> float:
+    errors = [corner_row_errors(r, number, setting, scoring) for r in records]
     return float(AREAS[scoring.area](np.concatenate(errors), px)) if errors else float("nan")
 
 
@@ -112,7 +114,7 @@ def d2net_steps(
     if len(kept) < len(own):
         steps.append(("all sequences", _mean(own, "accuracy", at)))
     steps.append(("matches of exact", _mean(walked, "accuracy", at)))
-    place = int(np.flatnonzero(limits_under(exact[0].meta.get("options", {})) == HEADLINE_PX)[0])
+    place = int(np.flatnonzero(geometry_thresholds(exact[0].meta.get("options", {})) == HEADLINE_PX)[0])
     column = f"accuracy_{GIVEN}" if f"accuracy_{GIVEN}" in exact[0].columns else "accuracy_mutual"
     steps.append(("points behind the camera are wrong", _mean(exact, column, place)))
     return [StepTable("mma", steps, f"d2net to exact, tau_px={HEADLINE_PX}")]

@@ -18,7 +18,7 @@ from ....geometry.two_view.linear_estimation import homography_versions
 from ....methods.pairs.factory import family_of_geometry
 from ...base import Column, MetricInfo, StepTable, TaskInfo
 from ...cases import Cases
-from ...options import ascending
+from ...options import parse_ascending
 from ..data import CITE, LICENCE, KeypointTask
 from ..matchers import matcher_hash
 from ..options import SceneOptions
@@ -26,12 +26,12 @@ from .compare import compare_exact
 from .d2net import NAME as D2NET
 from .d2net import d2net_records, score_d2net
 from .data import OpenGeometry
-from .frames import parse_frame
+from .frames import parse_threshold_frame
 from .homographies import homography_records, is_installed
 from .protocols import LEFT_OUT, PROTOCOLS, HomographyProtocol, protocol_under
-from .score import GIVEN, limits_under, score_exact, whole
+from .score import GIVEN, format_threshold, geometry_thresholds, score_exact
 from .scores import score_homographies
-from .steps import ARROW, chain, d2net_steps, step_tables
+from .steps import ARROW, d2net_steps, homography_step_chain, homography_step_tables
 
 NEWER: Mapping[str, Any] = {
     "tau_px": [], "sequences": None, "frame": None, "permutation_seed": 0, "top_keypoints": None
@@ -43,13 +43,13 @@ def _thresholds(value: Any) -> tuple[float, ...]:
     if value == () or value == []:
         return ()
     try:
-        return tuple(whole(px) for px in ascending(value))
+        return tuple(format_threshold(px) for px in parse_ascending(value))
     except ValueError as e:
         raise ValueError(f"tau_px: {e}") from None
 
 
 def _frame(value: Any) -> str:
-    return str(parse_frame(str(value)))
+    return str(parse_threshold_frame(str(value)))
 
 
 class GeometryOptions(SceneOptions):
@@ -108,7 +108,7 @@ def _compare(comparison: str, opened: OpenGeometry, scene: str, features: Featur
 
 def _protocol(comparison: str, options: Mapping[str, Any]) -> HomographyProtocol:
     if comparison.endswith(ARROW):
-        return chain(comparison.removesuffix(ARROW), options)
+        return homography_step_chain(comparison.removesuffix(ARROW), options)
     return protocol_under(comparison, options)
 
 
@@ -258,7 +258,7 @@ class KeypointGeometry(KeypointTask):
             if name == D2NET:
                 tables += d2net_steps(records[D2NET], walked, records["exact"])
             else:
-                tables += step_tables(name, records[self.comparison(name)], walked)
+                tables += homography_step_tables(name, records[self.comparison(name)], walked)
         return tables
 
     def curves(self, records: Sequence[Records]) -> Iterator[tuple[str, str, Any, Any]]:
@@ -267,7 +267,7 @@ class KeypointGeometry(KeypointTask):
         for group, chosen in groups:
             column = f"accuracy_{GIVEN}" if f"accuracy_{GIVEN}" in chosen[0].columns else "accuracy_mutual"
             rows = np.concatenate([r[column] for r in chosen])
-            yield group, "mma", limits_under(chosen[0].meta.get("options", {})), rows.mean(axis=0)
+            yield group, "mma", geometry_thresholds(chosen[0].meta.get("options", {})), rows.mean(axis=0)
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
         """Other images of the scene."""

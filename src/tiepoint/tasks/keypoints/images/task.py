@@ -11,15 +11,23 @@ import numpy as np
 from pydantic import Field, computed_field
 
 from ....core.records import Records
-from ....core.scores import Score, group_name, kind_of
+from ....core.scores import Score, group_name, scene_kind
 from ....core.units import Features
 from ....methods.pairs.neighbours import Matches
 from ....metrics import average_precision, chance_average_precision
 from ...base import MetricInfo, TaskInfo
 from ...cases import Cases
-from ...scene_means import SceneSums, by_scene, macro, with_protocol
-from ..data import CITE, LICENCE, WORKBENCH_RULES, ImageFeatures, KeypointTask, OpenKeypoints, image_features
-from ..matchers import is_matcher, matcher_hash, neighbours, select, user_matches
+from ...scene_means import SceneSums, by_scene, macro_score, with_protocol
+from ..data import (
+    CITE,
+    LICENCE,
+    WORKBENCH_RULES,
+    ComparedFeatures,
+    KeypointTask,
+    OpenKeypoints,
+    image_features,
+)
+from ..matchers import first_neighbours_mutual, is_matcher, matcher_hash, select_matches, user_class_matches
 from ..options import SceneOptions
 from ..ranking.workbench import raw_values
 
@@ -59,12 +67,12 @@ def _compare(opened: OpenKeypoints, scene: str, features: Features, *, legacy: b
     matcher = "mutual" if options.matching == "brute_force" else "ratio"
     query_key = f"{scene}/{opened.sequences.images(scene)[0]}"
 
-    def load(key: str) -> ImageFeatures:
+    def load(key: str) -> ComparedFeatures:
         image = image_features(features, key)
         if not legacy:
             return image
         values = raw_values(image)
-        return ImageFeatures(key, image.xy, values, np.isfinite(values).all(axis=1))
+        return ComparedFeatures(key, image.xy, values, np.isfinite(values).all(axis=1))
 
     query = load(query_key)
     keys, values, right = [], [], []
@@ -77,10 +85,12 @@ def _compare(opened: OpenKeypoints, scene: str, features: Features, *, legacy: b
             continue  # the tool stores nothing for an image without descriptors
         distance = "l2" if legacy else features.distance
         if is_matcher(options.matching):
-            matches = user_matches(options.matching, query, image, distance=distance)
+            matches = user_class_matches(options.matching, query, image, distance=distance)
         else:
-            found = neighbours(query, image, distance=distance, seed=None if legacy else options.seed)
-            matches = select(found, matcher, ratio=_RATIO, single=legacy)
+            found = first_neighbours_mutual(
+                query, image, distance=distance, seed=None if legacy else options.seed
+            )
+            matches = select_matches(found, matcher, ratio=_RATIO, single=legacy)
         keys.append(item.key)
         values.append(_score_of(matches, options.scorer, own))
         right.append(own)
@@ -110,9 +120,9 @@ def _scores(records: Sequence[Records], kinds: tuple[str, ...], protocol: str, v
         ]
     )
     sums = SceneSums(scenes, kinds, np.nan_to_num(found), count, random * count)
-    scores = [macro("map", sums)]
+    scores = [macro_score("map", sums)]
     for kind in sorted(set(kinds)):
-        scores.append(macro("map", sums.of_kind(kind), group=group_name(kind=kind)))
+        scores.append(macro_score("map", sums.of_kind(kind), group=group_name(kind=kind)))
     missing = int((count == 0).sum())
     if missing:
         scores[0] = replace(scores[0], note=f"{missing} scenes without a relevant image have no value")
@@ -144,7 +154,7 @@ def score_workbench(records: Sequence[Records]) -> list[Score]:
             return 0.0
         return average_precision(np.arange(len(hits)), hits)
 
-    kinds = tuple(kind_of(str(r.meta["scene"]), ("i", "v")) for r in records)
+    kinds = tuple(scene_kind(str(r.meta["scene"]), ("i", "v")) for r in records)
     return _scores(records, kinds, "workbench", value)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ....core.records import Records
 from ....geometry.correspondence import ANSWERED, Answers, Locations
 from ....kernels import first_two, nearest, value_table
-from ..data import ImageFeatures
+from ..data import ComparedFeatures
 from ..neighbours import query_rows
 
 Ints = NDArray[np.int64]
@@ -24,9 +24,9 @@ CELL_PX = 8
 
 
 def first_neighbours(
-    source: ImageFeatures,
+    source: ComparedFeatures,
     places: Locations,
-    target: ImageFeatures,
+    target: ComparedFeatures,
     spots: Locations,
     queries: Ints,
     right_query: Ints,
@@ -106,9 +106,9 @@ def _share_right(
 
 
 def wrong_examples(
-    source: ImageFeatures,
+    source: ComparedFeatures,
     places: Locations,
-    target: ImageFeatures,
+    target: ComparedFeatures,
     found: Answers,
     seen: NDArray[np.int64],
     right: NDArray[np.float64],

@@ -20,8 +20,8 @@ from ....metrics.ranking.chance import chance_of_found_matches
 from ....metrics.ranking.normaliser import Normaliser
 from ...base import MetricInfo, StepTable, TaskInfo
 from ...cases import Cases
-from ...scene_means import grouped_scores, mean_precision_recall, scene_score, with_protocol
-from ..bojanic import drawn_queries, is_nearest, kind_of, nearest_rows, reference_of, rows_of
+from ...scene_means import grouped_scores, mean_precision_recall, score_from_scenes, with_protocol
+from ..bojanic import bojanic_kind, bojanic_rows, drawn_queries, is_nearest, nearest_rows, reference_of
 from ..data import CITE, LICENCE, ColumnBuilder, KeypointTask, OpenKeypoints, step_means
 from ..options import DrawOptions
 from .compare import first_neighbours, misses, wrong_examples
@@ -37,7 +37,7 @@ def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Re
     reference = reference_of(opened, scene, features)
     made, candidates = _growing(), []
     for number, k in enumerate(others):
-        target = rows_of(features, f"{scene}/{k}")
+        target = bojanic_rows(features, f"{scene}/{k}")
         candidates.append(len(target.usable))
         for iteration in range(opened.options.iterations):
             chosen = drawn_queries(opened, scene, reference, iteration)
@@ -45,7 +45,7 @@ def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Re
                 index, distance = nearest_rows(reference.rows.values[chosen], target, features.distance)
                 right = is_nearest(reference.projected[k][chosen], target.xy, index)
                 made.add(iteration, number, distance, right)
-    meta = {"scene": scene, "kind": kind_of(scene), "images": others, "candidates": candidates}
+    meta = {"scene": scene, "kind": bojanic_kind(scene), "images": others, "candidates": candidates}
     return Records("pair", made.columns(), meta)
 
 
@@ -106,7 +106,7 @@ def _scores(records: Sequence[Records], found: Sequence[Pairs], protocol: str, n
         names, kinds = (tuple(str(r.meta[key]) for r in chosen) for key in ("scene", "kind"))
         table = SceneValues(names, kinds, means, weights)
         guess = float((chance.sum(axis=1) / total).mean())
-        return scene_score("map", group, len(rows), table, value=value, chance=guess)
+        return score_from_scenes("map", group, len(rows), table, value=value, chance=guess)
 
     first, *others = grouped_scores(records, score)
     return with_protocol([replace(first, note=note or None), *others], protocol)
@@ -149,7 +149,7 @@ def score_exact(records: Sequence[Records]) -> list[Score]:
     return _scores(records, found, "exact", note)
 
 
-class Matching(KeypointTask):
+class KeypointMatching(KeypointTask):
     """First neighbours of the keypoints of image 1 in every other image of the scene."""
 
     name = "keypoints/matching"
@@ -225,4 +225,4 @@ class Matching(KeypointTask):
         return matching_cases(records, scene)
 
 
-TASK = Matching()
+TASK = KeypointMatching()

@@ -17,7 +17,7 @@ from ....core.records import Records
 from ....core.units import Features
 from ....geometry.correspondence import Answers, Locations, locations
 from ....kernels import group_rank_counts, group_rows, pair_distances
-from ..data import ImageFeatures, OpenKeypoints
+from ..data import ComparedFeatures, OpenKeypoints
 from ..neighbours import answered_target
 
 Ints = NDArray[np.int64]
@@ -57,9 +57,9 @@ def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Reco
 
 
 def rank_rows(
-    source: ImageFeatures,
+    source: ComparedFeatures,
     places: Locations,
-    target: ImageFeatures,
+    target: ComparedFeatures,
     spots: Locations,
     found: Answers,
     order: Ints,
@@ -109,9 +109,9 @@ def rank_rows(
 
 
 def location_values(
-    source: ImageFeatures,
+    source: ComparedFeatures,
     places: Locations,
-    target: ImageFeatures,
+    target: ComparedFeatures,
     spots: Locations,
     query: Ints,
     answer: Ints,

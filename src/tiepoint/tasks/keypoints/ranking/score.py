@@ -26,7 +26,15 @@ from ....metrics.ranking.first_hit import (
     hits_at,
     success_at,
 )
-from ...scene_means import KIND_NAMES, SceneSums, by_scene, count_score, macro, micro_score, with_protocol
+from ...scene_means import (
+    KIND_NAMES,
+    SceneSums,
+    by_scene,
+    count_score,
+    macro_score,
+    micro_score,
+    with_protocol,
+)
 
 Floats = NDArray[np.float64]
 KS = (1, 5, 10)
@@ -137,18 +145,18 @@ def _metadata(scores: Sequence[Score], ap: SceneSums, zeros: SceneSums, excluded
 def _map_scores(ap: SceneSums, zeros: SceneSums) -> list[Score]:
     scores = [
         micro_score("true_map_micro", ap),
-        macro("true_map_macro_by_scene", ap),
+        macro_score("true_map_macro_by_scene", ap),
         micro_score("true_map_micro_including_zeros", zeros),
-        macro("true_map_macro_by_scene_including_zeros", zeros),
-        macro("mean_average_precision", ap),
+        macro_score("true_map_macro_by_scene_including_zeros", zeros),
+        macro_score("mean_average_precision", ap),
     ]
     for kind, name in KIND_NAMES.items():
-        scores.append(macro(f"{name}_map", ap.of_kind(kind)))
-        scores.append(macro(f"{name}_map_including_zeros", zeros.of_kind(kind)))
-        scores.append(macro(f"{name}_map_with_zeros", zeros.of_kind(kind)))
+        scores.append(macro_score(f"{name}_map", ap.of_kind(kind)))
+        scores.append(macro_score(f"{name}_map_including_zeros", zeros.of_kind(kind)))
+        scores.append(macro_score(f"{name}_map_with_zeros", zeros.of_kind(kind)))
     for kind in sorted(set(ap.kinds)):
         scores.append(micro_score("true_map_micro", ap.of_kind(kind), group=group_name(kind=kind)))
-        scores.append(macro("true_map_macro_by_scene", ap.of_kind(kind), group=group_name(kind=kind)))
+        scores.append(macro_score("true_map_macro_by_scene", ap.of_kind(kind), group=group_name(kind=kind)))
     scores += by_scene("true_map_micro", ap)
     return scores + by_scene("true_map_micro_including_zeros", zeros)
 
@@ -175,7 +183,7 @@ def _precision_scores(
                 total[i] += table.values["success1"][table.image == number].sum() / matches
                 count[i] += 1
     found = SceneSums(scenes, kinds, total, count)
-    return [micro_score("mean_precision", found), macro("legacy_macro_precision_by_scene", found)]
+    return [micro_score("mean_precision", found), macro_score("legacy_macro_precision_by_scene", found)]
 
 
 def _count_scores(
@@ -241,9 +249,9 @@ def _gallery_scores(
             scores.append(micro_score(metric, found, group=group_name(gallery=size), note=note))
             if name == "ap":
                 scores.append(
-                    macro("true_map_macro_by_scene", found, group=group_name(gallery=size), note=note)
+                    macro_score("true_map_macro_by_scene", found, group=group_name(gallery=size), note=note)
                 )
                 for kind in sorted(set(kinds)):
                     group = group_name(gallery=size, kind=kind)
-                    scores.append(macro("true_map_macro_by_scene", found.of_kind(kind), group=group))
+                    scores.append(macro_score("true_map_macro_by_scene", found.of_kind(kind), group=group))
     return scores

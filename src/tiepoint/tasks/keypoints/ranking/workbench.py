@@ -15,15 +15,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....core.records import Records
-from ....core.scores import Score, group_name, kind_of
+from ....core.scores import Score, group_name, scene_kind
 from ....core.units import Features
 from ....geometry.nearest_truth import nearest_answers
 from ....kernels import first_two, pair_distances_sq, rank_counts
 from ....metrics import half_tie_rank
 from ....metrics.experiment import ExperimentMetrics, QueryAPResult
-from ....metrics.macro_means import mean_of
-from ...scene_means import KIND_NAMES, SceneSums, by_scene, count_score, macro, micro_score, with_protocol
-from ..data import ImageFeatures, OpenKeypoints, image_features
+from ....metrics.macro_means import exact_mean
+from ...scene_means import (
+    KIND_NAMES,
+    SceneSums,
+    by_scene,
+    count_score,
+    macro_score,
+    micro_score,
+    with_protocol,
+)
+from ..data import ComparedFeatures, OpenKeypoints, image_features
 
 Ints = NDArray[np.int64]
 
@@ -35,7 +43,7 @@ MAX_BOUND_PX = 2000.0
 """Images of points beyond this coordinate count as lost, whatever the size of the target image."""
 
 
-def raw_values(image: ImageFeatures) -> NDArray[Any]:
+def raw_values(image: ComparedFeatures) -> NDArray[Any]:
     """Rows as the tool would see them: a failed descriptor without NaN in it is a zero row."""
     values = image.values
     if values.dtype.kind != "f":
@@ -165,7 +173,7 @@ def score_workbench(records: Sequence[Records]) -> list[Score]:
     """Scores under the tool's names; what it stores as 0 for "nothing measured" is NaN here."""
     m = experiment_metrics(records)
     scenes = tuple(sorted(str(r.meta["scene"]) for r in records))
-    kinds = tuple(kind_of(s, ("i", "v")) for s in scenes)
+    kinds = tuple(scene_kind(s, ("i", "v")) for s in scenes)
     ap = [m.per_scene_ap.get(s, []) for s in scenes]
     excluded = np.array([m.per_scene_excluded.get(s, 0) for s in scenes], float)
     total, count = np.array([sum(a) for a in ap]), np.array([len(a) for a in ap], float)
@@ -178,15 +186,15 @@ def score_workbench(records: Sequence[Records]) -> list[Score]:
     scores = [
         micro_score("true_map_micro", sums),
         micro_score("mrr", sums),
-        macro("true_map_macro_by_scene", sums),
-        macro("mean_average_precision", sums),
+        macro_score("true_map_macro_by_scene", sums),
+        macro_score("mean_average_precision", sums),
         micro_score("true_map_micro_including_zeros", zeros),
-        macro("true_map_macro_by_scene_including_zeros", zeros_all),
+        macro_score("true_map_macro_by_scene_including_zeros", zeros_all),
     ]
     for kind, name in KIND_NAMES.items():
-        scores.append(macro(f"{name}_map", sums.of_kind(kind)))
-        scores.append(macro(f"{name}_map_including_zeros", zeros.of_kind(kind)))
-        scores.append(macro(f"{name}_map_with_zeros", zeros.of_kind(kind)))
+        scores.append(macro_score(f"{name}_map", sums.of_kind(kind)))
+        scores.append(macro_score(f"{name}_map_including_zeros", zeros.of_kind(kind)))
+        scores.append(macro_score(f"{name}_map_with_zeros", zeros.of_kind(kind)))
     scores += by_scene("true_map_micro", sums) + by_scene("true_map_micro_including_zeros", zeros)
     scores += _at_k(records, scenes, kinds) + _legacy(m, scenes, kinds)
     scores += [
@@ -227,10 +235,10 @@ def _at_k(records: Sequence[Records], scenes: tuple[str, ...], kinds: tuple[str,
 
 def _legacy(m: ExperimentMetrics, scenes: tuple[str, ...], kinds: tuple[str, ...]) -> list[Score]:
     lists = [m.per_scene_precisions.get(s, []) for s in scenes]
-    total = np.array([mean_of(values) * len(values) for values in lists])
+    total = np.array([exact_mean(values) * len(values) for values in lists])
     sums = SceneSums(scenes, kinds, total, np.array([len(values) for values in lists], float))
     note = None if m.precisions_per_image else _NO_ROWS
     return [
         micro_score("mean_precision", sums, note=note),
-        macro("legacy_macro_precision_by_scene", sums, note=note),
+        macro_score("legacy_macro_precision_by_scene", sums, note=note),
     ]

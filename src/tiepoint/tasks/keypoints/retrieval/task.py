@@ -25,8 +25,16 @@ from ....metrics.ranking.chance import chance_against_nearest
 from ...base import MetricInfo, TaskInfo
 from ...cases import Cases
 from ...info import AP_OF_PAIRS, count
-from ...scene_means import count_score, grouped_scores, scene_score, with_protocol
-from ..bojanic import drawn_queries, errors_to, kind_of, reference_of, rows_of, searched_rows, smallest
+from ...scene_means import count_score, grouped_scores, score_from_scenes, with_protocol
+from ..bojanic import (
+    bojanic_kind,
+    bojanic_rows,
+    drawn_queries,
+    errors_to,
+    nearest_distance_of_few,
+    reference_of,
+    searched_rows,
+)
 from ..data import CITE, LICENCE, ColumnBuilder, OpenKeypoints
 from ..distractors import (
     DistractorTask,
@@ -39,7 +47,7 @@ from ..distractors import (
     uses_all_distractors,
 )
 from ..neighbours import answered_targets, least, location_table, right_table
-from ..options import RetrievalOptions
+from ..options import KeypointRetrievalOptions
 from ..ranking.compare import location_values
 from ..workbench import compare_retrieval, score_retrieval
 
@@ -68,7 +76,7 @@ def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Re
     """Right: the target keypoint nearest to the true place, however far; wrong: nearest of 100 elsewhere."""
     _, *others = opened.sequences.images(scene)
     reference = reference_of(opened, scene, features)
-    targets = {k: rows_of(features, f"{scene}/{k}") for k in others}
+    targets = {k: bojanic_rows(features, f"{scene}/{k}") for k in others}
     made = _growing()
     rounds = range(opened.options.iterations)
     drawn = [drawn_queries(opened, scene, reference, i) for i in rounds]
@@ -92,10 +100,10 @@ def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Re
             rows = drawn_rows(opened, scene, i, key, len(image.usable))
             if len(rows) and len(drawn[i]):
                 pool = image.values[image.usable[rows]]
-                distance = smallest(reference.rows.values[drawn[i]], pool, features.distance)
+                distance = nearest_distance_of_few(reference.rows.values[drawn[i]], pool, features.distance)
                 made.add(i, np.arange(len(drawn[i])), distance, 0)
                 searched.append(len(rows))
-    meta = {"scene": scene, "kind": kind_of(scene), "kept": len(reference.kept), "searched": searched}
+    meta = {"scene": scene, "kind": bojanic_kind(scene), "kept": len(reference.kept), "searched": searched}
     return _lists(made, meta)
 
 
@@ -219,7 +227,7 @@ def _map(records: Sequence[Records], ties: str, group: str) -> Score:
                 chance[c, s] = np.mean([by_count[int(r)] for r in relevant[rows]])
     random = float(((chance * weights).sum(axis=1) / weights.sum(axis=1)).mean())
     table = SceneValues(scenes, kinds, cells, weights)
-    return scene_score("map", group, int(weights.sum()), table, chance=random)
+    return score_from_scenes("map", group, int(weights.sum()), table, chance=random)
 
 
 def _chances(record: Records, relevant: NDArray[np.int64]) -> dict[int, float]:
@@ -261,7 +269,7 @@ def score_bojanic(records: Sequence[Records]) -> list[Score]:
     return _score(records, "bojanic", "group")
 
 
-class Retrieval(DistractorTask):
+class KeypointRetrieval(DistractorTask):
     """Keypoints of image 1 as queries against those of the scene and of other scenes."""
 
     name = "keypoints/retrieval"
@@ -286,7 +294,7 @@ class Retrieval(DistractorTask):
         licence=LICENCE,
         title="Keypoint retrieval",
     )
-    options = RetrievalOptions
+    options = KeypointRetrievalOptions
     comparisons: ClassVar = {
         "exact": lambda opened, scene, features: (
             compare_every if uses_all_distractors(opened.options) else compare_exact
@@ -304,4 +312,4 @@ class Retrieval(DistractorTask):
         return drawn_cases(records, scene)
 
 
-TASK = Retrieval()
+TASK = KeypointRetrieval()

@@ -24,7 +24,15 @@ from ...cases import Cases
 from ...info import AP_OF_PAIRS, count
 from ...pooled_bins import pooled_bins
 from ...scene_means import count_score, grouped_scores, with_protocol
-from ..bojanic import drawn_queries, is_nearest, kind_of, nearest_rows, reference_of, rows_of, searched_rows
+from ..bojanic import (
+    bojanic_kind,
+    bojanic_rows,
+    drawn_queries,
+    is_nearest,
+    nearest_rows,
+    reference_of,
+    searched_rows,
+)
 from ..data import CITE, LICENCE, ColumnBuilder, OpenKeypoints
 from ..distractors import DistractorTask, bojanic_images, by_image, named_by_kind, other_images, query_sample
 from ..neighbours import answered_targets, least, location_table, nearest_distance, right_table
@@ -46,7 +54,7 @@ def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Re
     """First neighbours of the drawn queries in each target (right or not) and in each distractor image."""
     _, *others = opened.sequences.images(scene)
     reference = reference_of(opened, scene, features)
-    targets = {k: rows_of(features, f"{scene}/{k}") for k in others}
+    targets = {k: bojanic_rows(features, f"{scene}/{k}") for k in others}
     made, number = _growing(), opened.sequences.scenes.index
     rounds = range(opened.options.iterations)
     drawn = [drawn_queries(opened, scene, reference, i) for i in rounds]
@@ -66,7 +74,7 @@ def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Re
             distractors += len(used)
             for i, part in zip(used, np.split(distance, len(used)), strict=True):
                 made.add(i, part, 0.0, number(key.rpartition("/")[0]))
-    meta = _meta(opened, scene, kind_of(scene), kept=len(reference.kept), distractor_images=distractors)
+    meta = _meta(opened, scene, bojanic_kind(scene), kept=len(reference.kept), distractor_images=distractors)
     return Records("pair", made.columns(), meta)
 
 
@@ -170,7 +178,7 @@ def score_bojanic(records: Sequence[Records]) -> list[Score]:
     return _score(records, "bojanic", "group")
 
 
-class Verification(DistractorTask):
+class KeypointVerification(DistractorTask):
     """First neighbours in the same and in other scenes, right pairs among wrong ones."""
 
     name = "keypoints/verification"
@@ -235,4 +243,4 @@ class Verification(DistractorTask):
         return drawn_cases(records, scene)
 
 
-TASK = Verification()
+TASK = KeypointVerification()
