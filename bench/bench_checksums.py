@@ -19,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tiepoint.core.cores import cores
 from tiepoint.core.hashing import hash_json
+from tiepoint.core.processes import cores
 from tiepoint.store.feature_cache import FeatureCache
 
 UNIT = 16

@@ -46,9 +46,9 @@ from tiepoint.kernels import get_device, set_device, upload_ahead
 from tiepoint.kernels.torch_backend.row_cache import clear_cache
 from tiepoint.methods.resolve import resolve
 from tiepoint.run.context import ContextRecipe, RecordWriters
+from tiepoint.run.costs import cores, machine
 from tiepoint.run.engine import UNITS_IN_FLIGHT_ON_GPU, RunSession, make_context
 from tiepoint.run.feature_pipeline import make_features
-from tiepoint.run.machine import cores, machine
 from tiepoint.run.preparation import RunRequest, prepare_run
 from tiepoint.store.atomic_files import atomic_file
 from tiepoint.store.feature_cache import FeatureCache
@@ -403,7 +403,7 @@ def brief_part(folder: Path, given: argparse.Namespace) -> None:
     method = resolve("brief", family="patches")
     stage(make_strips(folder / "small", 1, 100), "brief", method, "cpu", folder / "warm")
     describe = method.extract
-    from tiepoint.core.units import Item
+    from tiepoint.core.records import Item
 
     line = ["--data", str(folder / "strips"), "--store", str(folder / "brief")]
     rows = []

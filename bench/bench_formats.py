@@ -20,10 +20,15 @@ import numpy as np
 import pandas as pd
 
 from tiepoint.formats.file_io import write_bytes
-from tiepoint.formats.hpatches.descriptor_table import read_descriptors, write_descriptors
-from tiepoint.formats.hpatches.task_csv import VerificationPairs, pairs_csv_chunks, read_pairs_csv
-from tiepoint.formats.hpatches_v1.classification_results import read_distances, write_classification_results
-from tiepoint.formats.hpatches_v1.pairs import PatchPairs, read_patch_pairs, write_patch_pairs
+from tiepoint.formats.hpatches.descriptors import read_descriptors, write_descriptors
+from tiepoint.formats.hpatches.task_lists import VerificationPairs, pairs_csv_chunks, read_pairs_csv
+from tiepoint.formats.hpatches_v1.classification import (
+    PatchPairs,
+    read_distances,
+    read_patch_pairs,
+    write_classification_results,
+    write_patch_pairs,
+)
 
 PEAK = """
 import re
@@ -74,7 +79,7 @@ def descriptors(folder: Path, form: str) -> None:
         lambda: float(pd.read_csv(path, header=None, dtype=np.float32).to_numpy().sum()),
         lambda: float(read_descriptors(path, cache=cache).values.sum()),
     )
-    reader = "from tiepoint.formats.hpatches.descriptor_table import read_descriptors"
+    reader = "from tiepoint.formats.hpatches.descriptors import read_descriptors"
     ours_mib = peak_mib(f"{reader}\nread_descriptors({str(small)!r})", f"read_descriptors({str(path)!r})")
     call = "pd.read_csv({!r}, header=None, dtype=np.float32).to_numpy()"
     theirs_mib = peak_mib(f"import pandas as pd\n{call.format(str(small))}", call.format(str(path)))

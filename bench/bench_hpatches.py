@@ -32,15 +32,14 @@ import numpy as np
 from scipy.spatial.distance import cdist, euclidean
 from threadpoolctl import threadpool_limits
 
-from tiepoint.core.units import Features
+from tiepoint.core.records import Features
 from tiepoint.datasets.hpatches.layout import STANDARD_IMAGES
-from tiepoint.datasets.hpatches.release_2017 import official_lengths, official_splits, open_lengths
 from tiepoint.datasets.hpatches.sampling_2017 import draw_retrieval_lists
+from tiepoint.datasets.hpatches.splits import official_lengths, official_splits, open_lengths
 from tiepoint.formats.file_io import write_bytes
-from tiepoint.formats.hpatches.task_csv import patches_csv_chunks
-from tiepoint.formats.hpatches.task_lists import Split, write_splits
+from tiepoint.formats.hpatches.task_lists import Split, patches_csv_chunks, write_splits
 from tiepoint.kernels import get_threads, set_threads
-from tiepoint.run.machine import machine
+from tiepoint.run.costs import machine
 from tiepoint.store.feature_cache import FeatureCache
 from tiepoint.tasks import TASKS
 
@@ -388,7 +387,7 @@ def warm_up(folder: Path, tasks: dict[str, Any]) -> None:
 
 
 def _retrieval_rows(cache: FeatureCache, folder: Path, lengths: dict[str, int]) -> Any:
-    from tiepoint.formats.hpatches.task_csv import read_patches_csv
+    from tiepoint.formats.hpatches.task_lists import read_patches_csv
 
     found = []
     for kind in ("queries", "distractors"):

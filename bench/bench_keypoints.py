@@ -96,7 +96,7 @@ def scene(folder: Path, n: int):
     """A scene of six images whose keypoints correspond one to one, up to a pixel of noise."""
     from PIL import Image
 
-    from tiepoint.core.units import Features
+    from tiepoint.core.records import Features
 
     rng = np.random.default_rng(1)
     size = (1600, 1200)
@@ -137,7 +137,7 @@ def tasks(n: int) -> None:
 def large(n: int) -> None:
     """Ranking and matching at size, against their products; features lie in files, mapped."""
     from bench_hpatches import Memory, bare_retrieval
-    from tiepoint.core.units import Features
+    from tiepoint.core.records import Features
     from tiepoint.geometry.correspondence import locations
     from tiepoint.kernels import get_threads
     from tiepoint.tasks.keypoints.matching.task import TASK as MATCHING

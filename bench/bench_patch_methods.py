@@ -14,7 +14,7 @@ import time
 
 import numpy as np
 
-from tiepoint.core.units import Item
+from tiepoint.core.records import Item
 from tiepoint.methods.registry import METHODS
 from tiepoint.methods.resolve import resolve
 

@@ -80,7 +80,7 @@ def calls_s(root: Path, sample: int) -> float:
     """Processor time of the bare estimator calls of `exact`, from every so many pairs of all."""
     import poselib
 
-    from tiepoint.geometry.two_view.canonical import canonical_order
+    from tiepoint.geometry.two_view.estimator import canonical_order
 
     given = json.loads((root / "pairs.json").read_text())
     s = 1000 / max(SIZE)

@@ -57,7 +57,7 @@ print(json.dumps(marks), file=sys.stderr)
 
 def lengths_of(sequences: int) -> dict[str, int]:
     """Patches of the first sequences of the release."""
-    from tiepoint.datasets.hpatches.release_2017 import official_lengths, official_splits, open_lengths
+    from tiepoint.datasets.hpatches.splits import official_lengths, official_splits, open_lengths
 
     every = official_lengths() | {s: low for s, (low, _) in open_lengths().items()}
     names = [s for s in official_splits()["full"].test if s in every][:sequences]

@@ -27,10 +27,8 @@ import numpy as np
 from tiepoint._version import __version__
 from tiepoint.core.scores import SceneValues, Score
 from tiepoint.run.scoring import SCORING
-from tiepoint.store.run_id import run_id
 from tiepoint.store.store import Store
-from tiepoint.store.stored_run import DatasetFacts, Manifest, MethodFacts
-from tiepoint.store.stored_run_part import StoredRun
+from tiepoint.store.stored_run import DatasetFacts, Manifest, MethodFacts, StoredRun, run_id
 from tiepoint.store.writers import insert_run
 from tiepoint.tasks import stored_task
 

@@ -13,14 +13,9 @@ import time
 
 import numpy as np
 
-from tiepoint.datasets.hpatches.release_2017 import (
-    git_blob_sha1,
-    official_lengths,
-    official_sha1,
-    official_splits,
-)
 from tiepoint.datasets.hpatches.sampling_2017 import draw_verification
-from tiepoint.formats.hpatches.task_csv import pairs_csv_chunks
+from tiepoint.datasets.hpatches.splits import git_blob_sha1, official_lengths, official_sha1, official_splits
+from tiepoint.formats.hpatches.task_lists import pairs_csv_chunks
 
 
 def plain(test: tuple[str, ...], lengths: dict[str, int], rows: int) -> None:

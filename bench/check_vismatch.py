@@ -41,7 +41,7 @@ def check(name: str) -> str:
     import torch
     import vismatch
 
-    from tiepoint.core.units import Item
+    from tiepoint.core.records import Item
     from tiepoint.methods.resolve import resolve
 
     first, second = views()

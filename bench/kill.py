@@ -47,9 +47,9 @@ from typing import Any
 
 import numpy as np
 
-from tiepoint.datasets.demo.dense import make_dense
+from tiepoint.datasets.demo.dataset import make_dense
+from tiepoint.datasets.image_pairs.native_json import write_pairs
 from tiepoint.datasets.image_pairs.pair import ImagePair
-from tiepoint.datasets.image_pairs.write import write_pairs
 from tiepoint.formats.hpatches.patch_strip import write_strip
 from tiepoint.formats.image.reader import write_image
 

@@ -22,14 +22,13 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, stdtr
 
 from tiepoint.core.scores import PooledBins
-from tiepoint.stats.joint import family_half_width, intervals_matching_tests
+from tiepoint.stats.interval_bounds import family_half_width, intervals_matching_tests, standard_error
 from tiepoint.stats.multiplicity import TestFamily, step_down
 from tiepoint.stats.paired import all_pairs
 from tiepoint.stats.pooled import binned_statistic, pooled_contributions, scene_shares
 from tiepoint.stats.resampling import resample, strata_of
 from tiepoint.stats.samples import sample_of_pooled
 from tiepoint.stats.sign_flip import sign_flip_family
-from tiepoint.stats.student import standard_error
 
 Array = NDArray[np.float64]
 METHODS, BINS, LINES = 5, 30, 40

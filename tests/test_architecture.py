@@ -138,8 +138,8 @@ def test_geometry_and_metrics_name_no_protocol() -> None:
 
 
 FOR_USERS = {
-    "datasets/hpatches/release_2017.py: official_lengths",
-    "datasets/image_pairs/write.py: write_pairs",
+    "datasets/hpatches/splits.py: official_lengths",
+    "datasets/image_pairs/native_json.py: write_pairs",
     "formats/matches/native.py: write_matches",
     "geometry/flow/warp.py: unflip",
     "kernels/threads.py: set_threads",

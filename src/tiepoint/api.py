@@ -56,7 +56,7 @@ def evaluate(
     """
     import logging
 
-    from .cli.shell.progress import bars_on_a_terminal
+    from .cli.shell.console import bars_on_a_terminal
     from .core.formatting import method_name
     from .run.engine import evaluate as run_engine
     from .run.preparation import RunRequest
@@ -181,8 +181,8 @@ def compare(
 
 
 def merge(runs: Sequence[Run]) -> Run:
-    """One run from several of one method and task on different scenes; see `tiepoint.run.merge_parts`."""
-    from .run.merge_parts import merge_runs
+    """One run from several of one method and task on different scenes; see `tiepoint.run.finish`."""
+    from .run.finish import merge_runs
 
     return merge_runs(_runs(runs))
 

@@ -103,7 +103,7 @@ def test_progress_from_python_is_asked_for_once_and_can_be_left_out(
     def bars(wanted: bool) -> Iterator[Callable[[str, int, int], None]]:
         yield lambda stage, _done, _total: told.append(stage) if wanted else None
 
-    monkeypatch.setattr("tiepoint.cli.shell.progress.bars_on_a_terminal", bars)
+    monkeypatch.setattr("tiepoint.cli.shell.console.bars_on_a_terminal", bars)
     for wanted in (False, True):
         store = tmp_path / f"store {wanted}"
         tiepoint.evaluate("pixels", task=TASK, data=data, store=store, tasks=data.parent, progress=wanted)

@@ -23,7 +23,7 @@ def regardless(*_):
 
 CODE = """
 import signal, sys, threading
-from tiepoint.cli.stopping import force_exit_after
+from tiepoint.cli.main import force_exit_after
 
 def stop(number, frame):
     raise KeyboardInterrupt

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tiepoint.core.checksums import BLOCK, add_checksum, block_sums, checksum, verify_checksum
+from tiepoint.core.hashing import BLOCK, add_checksum, block_sums, checksum, verify_checksum
 
 LENGTHS = [1, 7, 8, 4095, 4096, 4097, 12_345, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 5000]
 

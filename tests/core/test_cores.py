@@ -8,11 +8,11 @@ import os
 import pytest
 
 from tiepoint import kernels
-from tiepoint.core import cores as module
-from tiepoint.core.cores import cgroup_quota, cores
+from tiepoint.core import processes as module
 from tiepoint.core.errors import InputError
+from tiepoint.core.processes import cgroup_quota, cores
 from tiepoint.methods.resolve import resolve
-from tiepoint.run import machine
+from tiepoint.run import costs
 
 
 def tree(root, table, files):
@@ -56,7 +56,7 @@ def test_one_count_everywhere(monkeypatch, quota, found):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(5)), raising=False)
     monkeypatch.setattr(module, "_quota", lambda: quota)
     kernels.set_threads(None)
-    assert cores() == machine.cores() == machine.machine()["cores"] == kernels.get_threads() == found
+    assert cores() == costs.cores() == costs.machine()["cores"] == kernels.get_threads() == found
 
 
 @pytest.mark.parametrize(

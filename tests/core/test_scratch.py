@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from tiepoint.core import scratch
+from tiepoint.core import processes
 from tiepoint.core.processes import is_alive, started_at, this_host
 from tiepoint.run.engine import RunSession
 
 
 def killed() -> str:
     """How names of a process begin that was killed."""
-    code = "import sys; from tiepoint.core.scratch import process_prefix; print(process_prefix(), flush=True); sys.stdin.read()"
+    code = "import sys; from tiepoint.core.processes import process_prefix; print(process_prefix(), flush=True); sys.stdin.read()"
     process = subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -36,7 +36,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]
     for place in made:
         place.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(made[0]))
-    monkeypatch.setattr(scratch, "SHARED_MEMORY", made[1])
+    monkeypatch.setattr(processes, "SHARED_MEMORY", made[1])
     return made
 
 
@@ -47,14 +47,14 @@ def test_only_what_dead_processes_of_this_machine_left_is_removed(places: tuple[
     (temporary / f"{dead}x" / "file").touch()
     (memory / f"sem.{dead}y").touch()
     stay = [
-        temporary / f"{scratch.process_prefix()}z",
+        temporary / f"{processes.process_prefix()}z",
         temporary / f"{dead}".replace(this_host(), "0" * 8),
         temporary / "tiepoint-notes",
         memory / "sem.mp-abc",
     ]
     for path in stay:
         path.touch()
-    with scratch.scratch_folder() as folder:
+    with processes.scratch_folder() as folder:
         assert set(temporary.iterdir()) == {Path(folder), *stay[:3]}
         assert Path(folder).stat().st_mode & 0o777 == 0o700
     assert list(memory.iterdir()) == stay[3:]
@@ -63,7 +63,7 @@ def test_only_what_dead_processes_of_this_machine_left_is_removed(places: tuple[
 @pytest.mark.skipif(started_at(os.getpid()) is None, reason="the system does not tell when a process started")
 def test_what_killed_runs_left_goes_when_the_next_begins(places: tuple[Path, Path], tmp_path: Path) -> None:
     temporary, _ = places
-    mine = scratch.process_prefix()
+    mine = processes.process_prefix()
     dead = mine.removesuffix(f"{started_at(os.getpid())}-") + "1-"  # one that had our number before
     for name in (dead, mine):
         (temporary / f"{name}x").mkdir()
@@ -83,7 +83,7 @@ def test_a_process_that_took_the_number_of_another_is_not_it() -> None:
 def test_semaphores_bear_the_name_of_their_process() -> None:
     code = """
 import multiprocessing, os
-from tiepoint.core.scratch import process_prefix, name_semaphores
+from tiepoint.core.processes import process_prefix, name_semaphores
 name_semaphores()
 lock = multiprocessing.get_context("spawn").Lock()
 print(any(name.startswith(f"sem.{process_prefix()}") for name in os.listdir("/dev/shm")))

@@ -11,7 +11,7 @@ import pytest
 from tiepoint.core.errors import FormatError, InputError, ProblemsError, UnknownNameError
 from tiepoint.datasets.image_sequences import ImageSequences
 from tiepoint.formats.image.reader import write_image
-from tiepoint.formats.text.matrices import write_homography
+from tiepoint.formats.text.numbers import write_homography
 
 REAL = (
     Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[2].parent / "shared" / "data"))

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from tiepoint.cli.main import run
-from tiepoint.datasets.download.plan import format_size
-from tiepoint.datasets.download.sources import read_sources
+from tiepoint.datasets.download.sources import format_size, read_sources
 
 PAGE = (Path(__file__).parents[2] / "docs" / "datasets.md").read_text(encoding="utf-8")
 REAL = Path(os.environ.get("TIEPOINT_TEST_DATA", "../shared/data"))

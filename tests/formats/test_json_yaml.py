@@ -14,7 +14,7 @@ from tiepoint.core.errors import FormatError
 from tiepoint.formats import json_yaml
 from tiepoint.formats.hpatches.task_lists import read_splits
 from tiepoint.formats.json_yaml import parse_json, read_json
-from tiepoint.formats.matches.answers import read_answers
+from tiepoint.formats.matches.native import read_answers
 from tiepoint.run.importers.hpatches_python import read_json_results as read_results
 
 

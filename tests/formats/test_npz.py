@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from tiepoint.core.errors import FormatError
-from tiepoint.formats.edge import UNPACKED_BYTES, check_unpacked_size, format_errors
-from tiepoint.formats.flow.array import read_flow_array
-from tiepoint.formats.hpatches.descriptor_table import read_descriptors
+from tiepoint.formats.file_io import UNPACKED_BYTES, check_unpacked_size, format_errors
+from tiepoint.formats.flow.reader import read_flow_array
+from tiepoint.formats.hpatches.descriptors import read_descriptors
 from tiepoint.formats.keypoints.features import read_features
 from tiepoint.formats.matches.native import read_matches
-from tiepoint.formats.npz import read_npz
+from tiepoint.formats.npy import read_npz
 
 READERS = (read_descriptors, read_features, read_matches, read_flow_array)
 

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from tiepoint.core.errors import FormatError
-from tiepoint.formats.pickle_limits import check_key, check_size
 from tiepoint.formats.pickled_arrays import parse_arrays
-from tiepoint.formats.safe_pickle import parse_plain_pickle
+from tiepoint.formats.safe_pickle import check_key, check_size, parse_plain_pickle
 
 NESTED = b")" + b"\x85" * 300_000
 """An empty tuple in a tuple in a tuple …"""

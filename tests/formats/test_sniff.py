@@ -5,8 +5,8 @@ import pytest
 
 from tiepoint.core.errors import InputError
 from tiepoint.datasets.validation.dataset import check_dataset
-from tiepoint.formats.flow.array import read_flow_array
 from tiepoint.formats.flow.flo import read_flo
+from tiepoint.formats.flow.reader import read_flow_array
 from tiepoint.formats.hpatches.descriptors import read_array
 from tiepoint.formats.hpatches.patch_strip import read_strip_header
 from tiepoint.formats.image.mask import read_mask

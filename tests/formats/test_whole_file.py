@@ -12,14 +12,13 @@ import numpy as np
 import pytest
 
 from tiepoint.core.errors import InputError
-from tiepoint.formats.file_io import write_lines
+from tiepoint.formats.file_io import atomic_path, write_lines, write_text
 from tiepoint.formats.flow.reader import write_flow
-from tiepoint.formats.flow.tss_text import write_scores
+from tiepoint.formats.flow.tss import write_scores
 from tiepoint.formats.image.mask import write_mask
 from tiepoint.formats.image.reader import write_image
 from tiepoint.formats.matches.native import write_matches
-from tiepoint.formats.text.matrices import write_frames, write_homography
-from tiepoint.formats.whole_file import atomic_path, write_text
+from tiepoint.formats.text.numbers import write_frames, write_homography
 
 WRITERS: dict[str, Callable[[Path], object]] = {
     "a.txt": lambda p: write_text(p, "long " * 100),
@@ -61,7 +60,7 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(name: str, tmp_path: P
 def test_what_a_killed_process_was_writing_goes_with_the_next_file(tmp_path: Path) -> None:
     code = f"""
 import os, pathlib
-from tiepoint.formats.whole_file import atomic_path
+from tiepoint.formats.file_io import atomic_path
 with atomic_path(pathlib.Path({str(tmp_path)!r}) / "a.txt") as temporary:
     temporary.write_text("half")
     os.kill(os.getpid(), 9)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tiepoint.core.errors import FormatError, InputError
-from tiepoint.formats.yaml_file import read_mapping, read_yaml
+from tiepoint.formats.json_yaml import read_mapping, read_yaml
 from tiepoint.report.runs.names import read_names
 from tiepoint.run.executors.cluster_spec import read_spec
 from tiepoint.run.experiment.config import read_experiment

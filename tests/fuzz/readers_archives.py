@@ -12,7 +12,7 @@ from pathlib import Path
 from fuzz.reader import Reader
 from fuzz.shells import ZIP
 from tiepoint.datasets.download.archives import unpack
-from tiepoint.datasets.download.record import read_record
+from tiepoint.datasets.download.install import read_record
 from tiepoint.datasets.download.sources import read_sources
 
 

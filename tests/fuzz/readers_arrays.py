@@ -17,26 +17,23 @@ from tiepoint.core.keypoints import Keypoints
 from tiepoint.core.records import Records
 from tiepoint.core.scores import SceneValues, Score
 from tiepoint.datasets.image_pairs.reader import read_pairs
-from tiepoint.formats.flow.array import read_flow_array, write_flow_array
 from tiepoint.formats.flow.flo import read_flo, read_flo_size, write_flo
-from tiepoint.formats.flow.kitti import read_kitti_flow, write_kitti_flow
+from tiepoint.formats.flow.reader import read_flow_array, read_kitti_flow, write_flow_array, write_kitti_flow
 from tiepoint.formats.flow.tss import read_pair_result, write_pair_result
-from tiepoint.formats.hpatches.descriptor_size import table_shape
-from tiepoint.formats.hpatches.descriptor_table import read_descriptors
+from tiepoint.formats.hpatches.descriptors import read_descriptors, table_shape
 from tiepoint.formats.hpatches.patch_pack import PackedStrip, open_pack, write_pack
 from tiepoint.formats.keypoints.features import read_features, read_hdf5_features
 from tiepoint.formats.keypoints.pf_willow import read_mat5_matrix
 from tiepoint.formats.keypoints.set_folder import KeypointSet, read_keypoint_set, write_keypoint_set
-from tiepoint.formats.matches.benchmark_dumps import LoftrFiles
+from tiepoint.formats.matches.benchmark_dumps import GlueFactoryFiles, LoftrFiles
 from tiepoint.formats.matches.detect_layout import detect_match_layout
-from tiepoint.formats.matches.glue_factory import GlueFactoryFiles
 from tiepoint.formats.matches.hloc import HlocFiles, feature_groups
 from tiepoint.formats.matches.native import read_matches
 from tiepoint.formats.matches.table import MatchTables, header_columns
 from tiepoint.formats.npy import map_npy
 from tiepoint.formats.pickled_arrays import read_arrays
 from tiepoint.formats.safe_pickle import read_plain_pickle
-from tiepoint.methods.networks.onnx_file import weight_hashes
+from tiepoint.methods.networks.onnx import weight_hashes
 from tiepoint.store.feature_cache import FeatureCache
 from tiepoint.store.record_files import RecordStore
 from tiepoint.store.scene_values import ValueStore

@@ -7,22 +7,17 @@ from pathlib import Path
 import numpy as np
 
 from fuzz.reader import Reader
-from tiepoint.formats.hpatches.descriptor_size import table_shape
-from tiepoint.formats.hpatches.descriptor_table import read_descriptors, write_descriptors
-from tiepoint.formats.hpatches.task_csv import read_pairs_csv, read_patches_csv
-from tiepoint.formats.hpatches_v1.classification import load_classification
-from tiepoint.formats.hpatches_v1.classification_results import read_distances
+from tiepoint.formats.hpatches.descriptors import read_descriptors, table_shape, write_descriptors
+from tiepoint.formats.hpatches.task_lists import read_pairs_csv, read_patches_csv
+from tiepoint.formats.hpatches_v1.classification import load_classification, read_distances, read_patch_pairs
 from tiepoint.formats.hpatches_v1.definitions import (
     read_classification,
     read_matching,
     read_retrieval,
     task_of,
 )
-from tiepoint.formats.hpatches_v1.matching import matching_truth
-from tiepoint.formats.hpatches_v1.matching_results import read_matching_results
-from tiepoint.formats.hpatches_v1.pairs import read_patch_pairs
-from tiepoint.formats.hpatches_v1.retrieval import check_relevant, retrieval_truth
-from tiepoint.formats.hpatches_v1.retrieval_results import read_retrieval_results
+from tiepoint.formats.hpatches_v1.matching import matching_truth, read_matching_results
+from tiepoint.formats.hpatches_v1.retrieval import check_relevant, read_retrieval_results, retrieval_truth
 
 _COUNTS = {"v_a.ref": 3, "v_a.e1": 3, "i_b.ref": 3}
 _PAIRS = "v_a.ref.0,v_a.e1.0\nv_a.ref.1,v_a.e1.2\nv_a.ref.2,i_b.ref.2\n"

@@ -10,11 +10,10 @@ from PIL import Image
 
 from fuzz.reader import Reader
 from fuzz.shells import PNG
-from tiepoint.formats.flow.png_rgb16 import write_png_rgb16
+from tiepoint.formats.flow.reader import write_png_rgb16
 from tiepoint.formats.hpatches.patch_strip import read_strip, read_strip_header, write_strip
 from tiepoint.formats.image.mask import read_mask, read_mask_size, write_mask
-from tiepoint.formats.image.png import decode_plain
-from tiepoint.formats.image.png_header import GREY8
+from tiepoint.formats.image.png import GREY8, decode_plain
 from tiepoint.formats.image.reader import read_image, read_orientation, read_size
 
 _RNG = np.random.default_rng(6)

@@ -16,15 +16,13 @@ from tiepoint.core.errors import FormatError
 from tiepoint.datasets.hpatches.dataset import HPatchesDataset
 from tiepoint.datasets.image_pairs.reader import read_pairs
 from tiepoint.datasets.image_sequences import ImageSequences
-from tiepoint.formats.flow.tss_text import read_corr, read_flip, read_pair_names
+from tiepoint.formats.flow.tss import read_corr, read_flip, read_pair_names
 from tiepoint.formats.hpatches.task_lists import read_splits
-from tiepoint.formats.json_yaml import read_json
-from tiepoint.formats.keypoints.csv_file import read_keypoint_csv
-from tiepoint.formats.keypoints.features import read_features
-from tiepoint.formats.matches.answers import AnswerFiles
+from tiepoint.formats.json_yaml import read_json, read_mapping
+from tiepoint.formats.keypoints.features import read_features, read_keypoint_csv
+from tiepoint.formats.matches.native import AnswerFiles
 from tiepoint.formats.matches.table import MatchTables, is_match_table
-from tiepoint.formats.text.matrices import read_homography
-from tiepoint.formats.yaml_file import read_mapping
+from tiepoint.formats.text.numbers import read_homography
 from tiepoint.report.runs.names import read_names
 from tiepoint.run.executors.cluster_spec import read_spec
 from tiepoint.run.experiment.config import read_experiment

@@ -9,8 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tiepoint.core.errors import InputError, UnknownNameError
-from tiepoint.geometry.correspondence import answers, locations, points_within
-from tiepoint.geometry.nearest_truth import nearest_answers, nearest_pairs, project_unchecked
+from tiepoint.geometry.correspondence import (
+    answers,
+    locations,
+    nearest_answers,
+    nearest_pairs,
+    points_within,
+    project_unchecked,
+)
 
 SIZE = (60, 40)
 

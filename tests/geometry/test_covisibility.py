@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiepoint.geometry.covisibility import covisible, in_view
+from tiepoint.geometry.correspondence import covisible, in_view
 
 
 def test_the_target_has_its_own_size():

@@ -7,8 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tiepoint.core.errors import InputError
-from tiepoint.geometry.corners import corner_error
-from tiepoint.geometry.homography import as_homography, compose, denominator, inverse, local_affine, project
+from tiepoint.geometry.homography import (
+    as_homography,
+    compose,
+    corner_error,
+    denominator,
+    inverse,
+    local_affine,
+    project,
+)
 
 MILD = np.array(
     [[0.88184, 0.31397, -39.976], [-0.18167, 0.93621, 153.25], [0.00020118, -1.9028e-05, 0.99997]]

@@ -6,7 +6,7 @@ import pytest
 
 from tiepoint.core.errors import InputError
 from tiepoint.geometry.homography import project
-from tiepoint.geometry.render import render_view
+from tiepoint.geometry.patch_sampling import render_view
 
 H = np.array([[0.9, 0.2, 20], [-0.1, 1.1, 15], [4e-4, 2e-4, 1.0]])
 

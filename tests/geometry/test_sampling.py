@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from tiepoint.core.errors import InputError
-from tiepoint.geometry.patch_sampling import similarity_frames
-from tiepoint.geometry.sampling import sample_patches
+from tiepoint.geometry.patch_sampling import sample_patches, similarity_frames
 
 
 def cell_means(function, frame, size, fine=40):

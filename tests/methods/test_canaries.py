@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiepoint.core.units import Item
+from tiepoint.core.records import Item
 from tiepoint.methods.resolve import resolve
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tiepoint.core.units import Item
+from tiepoint.core.records import Item
 from tiepoint.methods.registry import METHODS
 from tiepoint.methods.resolve import resolve
 from tiepoint.methods.transforms import TRANSFORMS

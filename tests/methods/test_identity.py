@@ -18,7 +18,7 @@ import pytest
 from tiepoint.cli.main import run
 from tiepoint.core.errors import InputError
 from tiepoint.core.hashing import hash_json
-from tiepoint.core.units import Item
+from tiepoint.core.records import Item
 from tiepoint.formats.hpatches.patch_strip import write_strip
 from tiepoint.methods.resolve import resolve
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tiepoint.core.hashing import hash_json
-from tiepoint.core.units import Item
+from tiepoint.core.records import Item
 from tiepoint.methods import legacy_keys
 from tiepoint.methods.identity import LIBRARIES
 from tiepoint.methods.registry import METHODS

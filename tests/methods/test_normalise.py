@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tiepoint.core.errors import InputError
-from tiepoint.core.units import Item
-from tiepoint.methods import normalise
+from tiepoint.core.records import Item
+from tiepoint.methods import transforms
 from tiepoint.methods.resolve import resolve
 
 
@@ -66,61 +66,61 @@ def matlab_reference(training, image, clip, power=0.5):
 
 
 def test_python_variant(training, image):
-    fitted = normalise.fit_hpatches_python(training)
+    fitted = transforms.fit_hpatches_python(training)
     found = fitted.apply(image)
     assert found.dtype == np.float64
     np.testing.assert_allclose(found, python_reference(training, image), atol=1e-6)
 
 
 def test_python_variant_centres_each_image_by_itself(training, image):
-    fitted = normalise.fit_hpatches_python(training)
+    fitted = transforms.fit_hpatches_python(training)
     np.testing.assert_allclose(fitted.apply(image + 5), fitted.apply(image), atol=1e-4)
 
 
 @pytest.mark.parametrize("clip", [0.0, 0.01, 0.25])
 def test_matlab_variant(training, image, clip):
-    fitted = normalise.fit_hpatches_matlab(training, clip=clip)
+    fitted = transforms.fit_hpatches_matlab(training, clip=clip)
     np.testing.assert_allclose(fitted.apply(image), matlab_reference(training, image, clip), atol=1e-4)
     assert not np.allclose(fitted.apply(image + 5), fitted.apply(image), atol=1e-2)
 
 
 def test_clipping_has_an_effect_and_stays_in_range(training):
-    hashes = {normalise.fit_zca(training, clip=c).hash for c in (0.0, 0.01, 0.25)}
+    hashes = {transforms.fit_zca(training, clip=c).hash for c in (0.0, 0.01, 0.25)}
     assert len(hashes) == 3
     with pytest.raises(InputError, match="clip must be a share of the energy"):
-        normalise.fit_zca(training, clip=1.0)
+        transforms.fit_zca(training, clip=1.0)
 
 
 def test_zca_whitens_and_stays_near_the_input(training):
-    fitted = normalise.fit_zca(training)
+    fitted = transforms.fit_zca(training)
     white = fitted.apply(training).astype(np.float64)
     np.testing.assert_allclose(white.T @ white / len(white), np.eye(12), atol=1e-3)
     np.testing.assert_allclose(fitted.matrix, fitted.matrix.T, atol=1e-9)
 
 
 def test_pca_keeps_the_strongest_directions(training):
-    rotated = normalise.fit_pca(training, dims=3).apply(training).astype(np.float64)
+    rotated = transforms.fit_pca(training, dims=3).apply(training).astype(np.float64)
     variances = rotated.var(axis=0)
     assert variances.tolist() == sorted(variances, reverse=True)
     _, d, _ = eigen(training)
     np.testing.assert_allclose(variances, sorted(d, reverse=True)[:3], rtol=1e-4)
-    white = normalise.fit_pca(training, dims=3, whiten=True).apply(training).astype(np.float64)
+    white = transforms.fit_pca(training, dims=3, whiten=True).apply(training).astype(np.float64)
     np.testing.assert_allclose(white.std(axis=0), 1, atol=1e-4)
     with pytest.raises(InputError, match="1 to 12 dims"):
-        normalise.fit_pca(training, dims=13)
+        transforms.fit_pca(training, dims=13)
 
 
 def test_what_cannot_be_fitted_is_explained(training):
     with pytest.raises(InputError, match="more training descriptors than dimensions"):
-        normalise.fit_zca(training[:12])
+        transforms.fit_zca(training[:12])
     training[:, 3] = 1
     with pytest.raises(InputError, match="1 of 12 directions do not vary"):
-        normalise.fit_zca(training)
+        transforms.fit_zca(training)
     training[0, 0] = np.nan
     with pytest.raises(InputError, match="NaN"):
-        normalise.fit_zca(training)
+        transforms.fit_zca(training)
     with pytest.raises(InputError, match="fitted on 12 dimensions, but the descriptors have 5"):
-        normalise.FittedTransform("x", None, np.eye(12)).apply(np.ones((2, 5)))
+        transforms.FittedTransform("x", None, np.eye(12)).apply(np.ones((2, 5)))
 
 
 def test_chain_asks_for_the_fit(training, patches):

@@ -7,12 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tiepoint.core.errors import InputError, UserCodeError
-from tiepoint.core.units import Item
+from tiepoint.core.records import Item
 from tiepoint.methods.dense.adapter import bind_dense
 from tiepoint.methods.keypoints.adapter import as_keypoints, bind_keypoints
 from tiepoint.methods.output_checks import check_descriptors
-from tiepoint.methods.pairs.adapter import bind_pairs
-from tiepoint.methods.pairs.forms import match_arrays
+from tiepoint.methods.pairs.adapter import bind_pairs, match_arrays
 from tiepoint.methods.patches.adapter import bind_patches
 
 GOOD = np.arange(1.0, 13.0).reshape(4, 3)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tiepoint.core.errors import InputError, UnitError, UnknownNameError
-from tiepoint.core.units import Item
+from tiepoint.core.records import Item
 from tiepoint.methods.resolve import check_device, resolve
 
 MINE = """

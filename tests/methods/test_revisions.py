@@ -24,9 +24,9 @@ import numpy as np
 import pytest
 
 from tiepoint.core.keypoints import Keypoints
-from tiepoint.core.units import Item
-from tiepoint.formats.keypoints.csv_file import write_keypoint_csv
-from tiepoint.methods import normalise
+from tiepoint.core.records import Item
+from tiepoint.formats.keypoints.features import write_keypoint_csv
+from tiepoint.methods import transforms
 from tiepoint.methods.registry import METHODS
 from tiepoint.methods.resolve import resolve
 from tiepoint.methods.transforms import TRANSFORMS
@@ -293,7 +293,7 @@ def test_every_method_and_transform_is_looked_at():
     wanted = {f"{e.family}/{e.name}" for e in METHODS if e.family != "plug-in"}
     pooled = {"keypoints/dspsift", "keypoints/dsprgbsift", "keypoints/dsphonc"}
     assert wanted - named - pooled == {k for k, text in MADE.items() if text is None}
-    assert set(normalise.FITTERS) <= set(TRANSFORMS)
+    assert set(transforms.FITTERS) <= set(TRANSFORMS)
 
 
 def test_a_change_is_seen():

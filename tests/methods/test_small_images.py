@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tiepoint.core.errors import InputError
-from tiepoint.core.units import Item
+from tiepoint.core.records import Item
 from tiepoint.methods.resolve import resolve
 
 SIZES = [(1, 1), (1, 64), (64, 1), (2, 50), (7, 7)]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tiepoint.core.errors import InputError
-from tiepoint.core.units import Item
+from tiepoint.core.records import Item
 from tiepoint.methods import transforms
 from tiepoint.methods.resolve import resolve
 
@@ -52,7 +52,7 @@ def test_rootsift_makes_l2_the_hellinger_distance():
 
 
 def test_chain_keeps_failed_rows_failed():
-    from tiepoint.methods.chain import apply_transform
+    from tiepoint.methods.resolve import apply_transform
     from tiepoint.methods.spec import Stage
 
     method = apply_transform(resolve(Three(), family="patches"), Stage("l2"))

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from tiepoint.geometry.flow.resize import resize_flow_pair
-from tiepoint.geometry.flow.rules import FlowRule
+from tiepoint.geometry.flow.resize import FlowRule, resize_flow_pair
 from tiepoint.metrics.dense import endpoint_error, flow_counts, flow_counts_resized, outliers
 from tiepoint.tasks.tss.compare import RULES
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from tiepoint.metrics.masks import mask_counts
+from tiepoint.metrics.dense import mask_counts
 
 two = st.tuples(st.integers(1, 6), st.integers(1, 6)).flatmap(
     lambda s: st.tuples(

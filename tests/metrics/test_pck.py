@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from tiepoint.metrics.pck import pck_length, point_errors, points_right
+from tiepoint.metrics.dense import pck_length, point_errors, points_right
 
 points = hnp.arrays(np.float64, st.tuples(st.integers(0, 8), st.just(2)), elements=st.floats(-50, 150))
 

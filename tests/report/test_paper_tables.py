@@ -17,7 +17,7 @@ from report_world import HOSTILE
 import tiepoint as tp
 from tiepoint.cli.main import run as command
 from tiepoint.core.errors import InputError
-from tiepoint.report.compare.latex import latex_text
+from tiepoint.report.compare.export import latex_text
 from tiepoint.report.compare.runs import compare_runs
 from tiepoint.report.export import NEEDED, scores_text
 from tiepoint.report.paper_tables import PaperCell, combined_tables, task_tables

@@ -11,13 +11,12 @@ import pytest
 
 from tiepoint.core.errors import InputError, UnitError, UnknownNameError
 from tiepoint.core.hashing import hash_array
-from tiepoint.core.records import Records
+from tiepoint.core.records import Features, Item, Records, Unit
 from tiepoint.core.scores import SceneValues, Score
-from tiepoint.core.units import Features, Item, Unit
 from tiepoint.report.runs.lazy_records import lazy_run
 from tiepoint.run import engine, finish, preparation, update
 from tiepoint.run.engine import RunRequest, evaluate
-from tiepoint.run.merge_parts import merge_runs
+from tiepoint.run.finish import merge_runs
 from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
 from tiepoint.tasks.base import OpenTask, Task

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from tiepoint.core.errors import FormatError, InputError, ProblemsError, StoreError, UnitError
-from tiepoint.core.units import Arrays, Item
+from tiepoint.core.records import Arrays, Item
 from tiepoint.formats.hpatches.patch_strip import read_strip
 from tiepoint.methods.base import Finish, Method
 from tiepoint.methods.resolve import resolve

@@ -18,10 +18,9 @@ from tiepoint.run import finish, update
 from tiepoint.run.engine import RunRequest, evaluate, store_failure
 from tiepoint.run.preparation import prepare_run
 from tiepoint.run.update import is_current, update_run
-from tiepoint.store.run_id import run_id
 from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
-from tiepoint.store.stored_run_part import StoredRun
+from tiepoint.store.stored_run import StoredRun, run_id
 from tiepoint.store.writers import save_run
 
 MATCHING = "hpatches/matching"

@@ -9,7 +9,7 @@ import pytest
 from tiepoint.cli.main import run as tiepoint
 from tiepoint.core.errors import InputError, ProblemsError
 from tiepoint.formats.hpatches.patch_strip import write_strip
-from tiepoint.methods.normalise import load_transform
+from tiepoint.methods.transforms import load_transform
 from tiepoint.run import engine
 from tiepoint.run.engine import RunRequest, evaluate
 from tiepoint.store.run_queries import load_runs
@@ -46,7 +46,7 @@ def go(data, store, method, split="a", fit_on=None, jobs=1):
 
 
 def training_rows(data, images, scenes=("v_b", "i_d")):
-    from tiepoint.core.units import Item
+    from tiepoint.core.records import Item
     from tiepoint.formats.hpatches.patch_strip import read_strip
     from tiepoint.methods.resolve import resolve
 

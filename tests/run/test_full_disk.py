@@ -14,8 +14,8 @@ import pytest
 from tiepoint.cli.main import run as tiepoint
 from tiepoint.core.errors import InputError
 from tiepoint.formats.keypoints.set_folder import sets_below
-from tiepoint.store import run_files
-from tiepoint.store.keypoint_sets import load_keypoint_set
+from tiepoint.store import stored_run
+from tiepoint.store.writers import load_keypoint_set
 
 LIMITED = """
 import resource, sys
@@ -51,7 +51,7 @@ def test_scores_are_printed_where_the_store_cannot_take_them(
     if place == "values":
         monkeypatch.setattr("numpy.savez_compressed", full)
     else:
-        monkeypatch.setattr(run_files, "add_checksum", full)
+        monkeypatch.setattr(stored_run, "add_checksum", full)
     code = tiepoint([*line, "--store", str(tmp_path / "full")])
     said = capsys.readouterr()
     assert code == 2

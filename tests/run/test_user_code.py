@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tiepoint.cli.main import run as command
-from tiepoint.core.units import Item
+from tiepoint.core.records import Item
 from tiepoint.methods.resolve import resolve
 from tiepoint.run import engine
 from tiepoint.run.engine import RunRequest, evaluate

@@ -23,7 +23,7 @@ from tiepoint.report import case_detail as rooms
 from tiepoint.report.case_order import orders
 from tiepoint.run.engine import RunRequest, evaluate
 from tiepoint.serve.app import application
-from tiepoint.serve.orders import order_of
+from tiepoint.serve.cached_results import order_of
 from tiepoint.serve.pictures import evict_oldest
 from tiepoint.serve.run_index import RunIndex
 from tiepoint.store.store import Store

@@ -10,8 +10,8 @@ from PIL import Image
 from report_world import make_patches
 from scipy.ndimage import gaussian_filter
 
+from tiepoint.datasets.image_pairs.native_json import write_pairs
 from tiepoint.datasets.image_pairs.pair import ImagePair
-from tiepoint.datasets.image_pairs.write import write_pairs
 from tiepoint.formats.flow.flo import write_flo
 from tiepoint.formats.image.mask import write_mask
 from tiepoint.run.engine import RunRequest, evaluate

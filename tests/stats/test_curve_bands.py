@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tiepoint.core.curves import SceneCurves
-from tiepoint.core.scores import PooledBins, SceneValues
+from tiepoint.core.scores import PooledBins, SceneCurves, SceneValues
 from tiepoint.metrics.ranking.curves import roc_curve
 from tiepoint.stats.curve_bands import binned_precision, binned_roc, pooled_band, scene_band
 from tiepoint.stats.intervals import scene_interval

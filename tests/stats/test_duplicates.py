@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from tiepoint.core.scores import SceneValues
-from tiepoint.stats.duplicates import duplicate_scenes, identical_methods
+from tiepoint.stats.duplicates import duplicate_scenes, identical_methods, merge_duplicates, merge_scenes
 from tiepoint.stats.intervals import scene_interval
-from tiepoint.stats.merged_scenes import merge_duplicates, merge_scenes
-from tiepoint.stats.scene_score import make_scene_score
+from tiepoint.stats.resampling import make_scene_score
 
 
 def names(n: int) -> list[str]:

@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tiepoint.stats.groups import join_letters, letter, letter_groups, rank_intervals
+from tiepoint.stats.multiplicity import join_letters, letter, letter_groups, rank_intervals
 
 
 @st.composite

@@ -11,11 +11,9 @@ from scipy import stats
 
 from tiepoint.core.errors import InputError
 from tiepoint.core.scores import SceneValues
-from tiepoint.stats.interval_bounds import acceleration, bca_bounds
+from tiepoint.stats.interval_bounds import acceleration, bca_bounds, standard_error
 from tiepoint.stats.intervals import scene_interval
-from tiepoint.stats.resampling import exact_product, resample, strata_of
-from tiepoint.stats.scene_score import make_scene_score
-from tiepoint.stats.student import standard_error
+from tiepoint.stats.resampling import exact_product, make_scene_score, resample, strata_of
 
 
 def table(x: np.ndarray, kinds: str | None = None, weights: np.ndarray | None = None) -> SceneValues:
@@ -249,8 +247,8 @@ def test_a_scene_alone_in_its_cell_leaves_no_interval() -> None:
 
 def test_differences_of_such_scores_are_tested_but_have_no_interval() -> None:
     from tiepoint.stats.paired import all_pairs, compare_pairs
+    from tiepoint.stats.resampling import make_scene_score
     from tiepoint.stats.samples import sample_of_scenes
-    from tiepoint.stats.scene_score import make_scene_score
 
     kinds = ("i", "v", "v", "v", "v", "v", "v")
     scenes = tuple(f"{k}_{n}" for n, k in enumerate(kinds))

@@ -8,12 +8,16 @@ import pytest
 from scipy import stats
 
 from tiepoint.core.scores import PooledBins, SceneValues
-from tiepoint.stats.joint import family_half_width, intervals_matching_tests, wide_family_half_width
+from tiepoint.stats.interval_bounds import (
+    family_half_width,
+    intervals_matching_tests,
+    standard_error,
+    wide_family_half_width,
+)
 from tiepoint.stats.paired import PairedResult, against, all_pairs, compare_pairs, compare_pairs_wide
+from tiepoint.stats.resampling import make_scene_score
 from tiepoint.stats.samples import MethodSample, sample_of_pooled, sample_of_scenes
-from tiepoint.stats.scene_score import make_scene_score
 from tiepoint.stats.sign_flip import sign_flip_family
-from tiepoint.stats.student import standard_error
 
 
 def sample_of(x: np.ndarray, kinds: int = 2, resamples: int = 300) -> MethodSample:

@@ -9,8 +9,8 @@ import pytest
 from tiepoint.core.scores import SceneValues
 from tiepoint.stats.intervals import scene_interval
 from tiepoint.stats.paired import all_pairs, compare_pairs, effect_size, smallest_resolvable, win_tie_loss
+from tiepoint.stats.resampling import make_scene_score
 from tiepoint.stats.samples import sample_of_pooled, sample_of_scenes
-from tiepoint.stats.scene_score import make_scene_score
 
 
 def test_effect_is_mean_over_deviation_and_does_not_grow_with_scenes() -> None:

@@ -10,10 +10,10 @@ import pytest
 from scipy import stats
 
 from tiepoint.core.errors import InputError
+from tiepoint.stats.interval_bounds import standard_error
 from tiepoint.stats.multiplicity import benjamini_hochberg
 from tiepoint.stats.paired import against, all_pairs, smallest_resolvable
 from tiepoint.stats.sign_flip import sign_blocks, sign_flip_family
-from tiepoint.stats.student import standard_error
 
 ONE = np.array([[0, 1]])
 

@@ -83,7 +83,7 @@ def test_fewer_patterns_are_taken_for_more_pairs() -> None:
 def test_resamples_made_when_wanted_are_those_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     from tiepoint.core.scores import SceneValues
     from tiepoint.stats import samples as samples
-    from tiepoint.stats.scene_score import make_scene_score
+    from tiepoint.stats.resampling import make_scene_score
 
     rng = np.random.default_rng(3)
     names, kinds = tuple(f"s{i:02d}" for i in range(44)), ("i", "v") * 22

@@ -28,7 +28,7 @@ from PIL import Image
 from tiepoint.run.engine import RunRequest, evaluate
 from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
-from tiepoint.store.stored_run_part import StoredRun
+from tiepoint.store.stored_run import StoredRun
 
 TASK = "hpatches/matching"
 METHOD = "meanstd"

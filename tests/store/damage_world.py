@@ -12,8 +12,8 @@ import numpy as np
 from scipy.ndimage import gaussian_filter
 
 from tiepoint.datasets.hpatches.pack import pack_dataset
+from tiepoint.datasets.image_pairs.native_json import write_pairs
 from tiepoint.datasets.image_pairs.pair import ImagePair
-from tiepoint.datasets.image_pairs.write import write_pairs
 from tiepoint.formats.flow.flo import write_flo
 from tiepoint.formats.hpatches.patch_strip import write_strip
 from tiepoint.formats.image.mask import write_mask

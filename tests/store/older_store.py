@@ -19,8 +19,8 @@ from store_world import TASK, make_patches
 
 from tiepoint.core.hashing import hash_json
 from tiepoint.methods.resolve import resolve
+from tiepoint.run.costs import machine
 from tiepoint.run.engine import RunRequest, evaluate
-from tiepoint.run.machine import machine
 from tiepoint.run.preparation import prepare_run
 from tiepoint.run.result import Run
 from tiepoint.store import schema

@@ -15,8 +15,7 @@ from PIL import Image
 from tiepoint.store import schema
 from tiepoint.store.sql_query import select_all
 from tiepoint.store.store import Store
-from tiepoint.store.stored_run import Manifest
-from tiepoint.store.stored_run_part import StoredRun
+from tiepoint.store.stored_run import Manifest, StoredRun
 from tiepoint.store.writers import save_run
 
 TASK = "hpatches-v1/matching"

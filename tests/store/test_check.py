@@ -25,18 +25,15 @@ from tiepoint.core.scores import SceneValues, Score
 from tiepoint.formats.keypoints.set_folder import KeypointSet
 from tiepoint.store import schema
 from tiepoint.store.feature_cache import FeatureCache
-from tiepoint.store.keypoint_sets import save_keypoint_set
-from tiepoint.store.maintenance.edit_runs import remove_runs
+from tiepoint.store.maintenance.edit_runs import remove_runs, rename_method
 from tiepoint.store.maintenance.journal import finish_changes
-from tiepoint.store.maintenance.rename import rename_method
 from tiepoint.store.maintenance.verify import StoreCheck, StoreProblem, check_store
 from tiepoint.store.rebuild import rebuild, replace_damaged
 from tiepoint.store.record_files import RecordStore
-from tiepoint.store.run_files import read_run
 from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
-from tiepoint.store.stored_run_part import StoredRun
-from tiepoint.store.writers import save_run
+from tiepoint.store.stored_run import StoredRun, read_run
+from tiepoint.store.writers import save_keypoint_set, save_run
 
 
 def _count(store: Store) -> dict[str, int]:

@@ -18,14 +18,14 @@ from damage_world import flip, forget, run_all, scores_of, zero
 
 import tiepoint
 from tiepoint.core import hashing
-from tiepoint.core.checksums import verify_checksum
 from tiepoint.core.errors import StoreError, TiepointError
+from tiepoint.core.hashing import verify_checksum
 from tiepoint.store.feature_cache import FeatureCache
 from tiepoint.store.maintenance.verify import check_store
 from tiepoint.store.record_files import RecordStore
-from tiepoint.store.run_files import read_run
 from tiepoint.store.scene_values import ValueStore
 from tiepoint.store.store import Store
+from tiepoint.store.stored_run import read_run
 
 PLACES = {flip: 24, zero: 6}
 """How often every file is damaged, in each way."""

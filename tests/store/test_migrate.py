@@ -22,13 +22,12 @@ from store_world import TASK, a_run, look
 from tiepoint.cli.main import run as command
 from tiepoint.run.context import RunContext
 from tiepoint.run.engine import evaluate
-from tiepoint.run.migrate import migrate_store
-from tiepoint.run.update import is_current
+from tiepoint.run.update import is_current, migrate_store
 from tiepoint.store import schema
 from tiepoint.store.rebuild import rebuild
 from tiepoint.store.run_queries import load_run, load_runs
 from tiepoint.store.store import Store
-from tiepoint.store.stored_run_part import StoredRun
+from tiepoint.store.stored_run import StoredRun
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +150,7 @@ def counted(*paths):
         os.kill(os.getpid(), signal.SIGKILL)
     replace(*paths)
 atomic.os.replace = counted
-from tiepoint.run.migrate import migrate_store
+from tiepoint.run.update import migrate_store
 migrate_store(sys.argv[1])
 """
 

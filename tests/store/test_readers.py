@@ -16,7 +16,7 @@ from store_world import a_run, look
 from tiepoint.cli.main import run
 from tiepoint.core.errors import StoreError
 from tiepoint.store import locking
-from tiepoint.store.run_heads import load_heads
+from tiepoint.store.run_queries import load_heads
 from tiepoint.store.store import Store
 from tiepoint.store.writers import insert_run, save_run
 

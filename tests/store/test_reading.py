@@ -23,8 +23,7 @@ from tiepoint.cli.main import run
 from tiepoint.core.errors import StoreError
 from tiepoint.run.engine import RunRequest, evaluate
 from tiepoint.store import schema
-from tiepoint.store.run_heads import load_heads
-from tiepoint.store.run_queries import load_run, load_runs, load_singles
+from tiepoint.store.run_queries import load_heads, load_run, load_runs, load_singles
 from tiepoint.store.sql_query import select_all
 from tiepoint.store.store import Store
 from tiepoint.store.writers import save_run

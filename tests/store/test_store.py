@@ -24,7 +24,7 @@ from tiepoint.store.rebuild import rebuild
 from tiepoint.store.run_queries import load_run, load_runs
 from tiepoint.store.sql_query import select_all
 from tiepoint.store.store import Store, split_url, store_root
-from tiepoint.store.stored_run_part import StoredRun
+from tiepoint.store.stored_run import StoredRun
 from tiepoint.store.writers import Merge, save_run
 
 

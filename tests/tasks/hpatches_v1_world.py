@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tiepoint.core.units import Features, Item
+from tiepoint.core.records import Features, Item
 from tiepoint.tasks.hpatches_v1 import data as rooms
 
 IMAGES = ("ref", "e1", "e2", "e3", "e4", "e5")

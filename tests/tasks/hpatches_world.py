@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tiepoint.core.units import Features
+from tiepoint.core.records import Features
 
 LETTERS = {"easy": "e", "hard": "h", "tough": "t"}
 IMAGES = ("ref", *(f"{z}{k}" for z in "eht" for k in range(1, 6)))

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from tiepoint.core.units import Features
+from tiepoint.core.records import Features
 
 SIZE = (64, 48)
 GIVEN = {"given_keypoints": True}

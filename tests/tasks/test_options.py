@@ -18,7 +18,7 @@ import relative_world
 from keypoint_world import make_features, make_scenes
 
 from tiepoint.core.errors import ErrorCollector, InputError, ProblemsError, UnknownNameError
-from tiepoint.core.units import Features
+from tiepoint.core.records import Features
 from tiepoint.formats.flow.tss import PairResult, read_pair_result
 from tiepoint.formats.image.reader import write_image
 from tiepoint.tasks import TASKS

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from pairs_world import noisy_matches, small_flow, write_pairs
 
-from tiepoint.core.units import Features
+from tiepoint.core.records import Features
 from tiepoint.formats.flow.flo import write_flo
 from tiepoint.formats.image.mask import write_mask
 from tiepoint.formats.image.reader import write_image
-from tiepoint.report.dense import dense_view
+from tiepoint.report.case_detail import dense_view
 from tiepoint.tasks import TASKS
 from tiepoint.tasks.keypoints.retrieval.task import query_aps
 

@@ -11,7 +11,7 @@ import hpatches_world as v2
 import numpy as np
 import pytest
 
-from tiepoint.core.units import Features
+from tiepoint.core.records import Features
 from tiepoint.tasks import TASKS
 from tiepoint.tasks.cases import Cases, QueryCase
 

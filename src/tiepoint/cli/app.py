@@ -5,24 +5,43 @@ from __future__ import annotations
 
 import typer
 
-from . import store
-from .app_part import data_app
-from .commands import (
-    compare,
-    demo,
-    describe,
-    flow,
-    import_cmd,
-    keypoints,
-    list_names,
-    pairs_cmd,
-    plot_cmd,
-    report,
-    run,
-    score,
-    serve,
-    show,
+from .commands import compare, demo, describe, flow, keypoints, list_names, report, run, score, serve, show
+from .commands.data import check_data_command, cut, make, pack, tasks
+from .commands.data_get import get
+from .commands.sql import sql
+from .commands.store import check_store_command, ls, migrate_command, prune, rename, rm, size
+
+data_app = typer.Typer(help="Datasets: get, make, cut, task files, pack, check.", no_args_is_help=True)
+for _name, _command in (
+    ("get", get),
+    ("make", make),
+    ("cut", cut),
+    ("tasks", tasks),
+    ("pack", pack),
+    ("check", check_data_command),
+):
+    data_app.command(_name)(_command)
+
+
+__all__ = ["sql", "store_app"]
+
+store_app = typer.Typer(
+    help="Stores: list, measure, delete, rename, prune, check, bring up to date.", no_args_is_help=True
 )
+
+
+@store_app.callback()
+def _store() -> None:
+    """Stores: list, measure, delete, rename, prune, check, bring up to date."""
+
+
+store_app.command("ls")(ls)
+store_app.command("size")(size)
+store_app.command("rm")(rm)
+store_app.command("rename")(rename)
+store_app.command("prune")(prune)
+store_app.command("check")(check_store_command)
+store_app.command("migrate")(migrate_command)
 
 
 def mount(app: typer.Typer) -> None:
@@ -35,14 +54,14 @@ def mount(app: typer.Typer) -> None:
     app.command("describe")(describe.describe)
     app.command("compare")(compare.compare_command)
     app.command("report")(report.report)
-    app.command("plot")(plot_cmd.plot)
+    app.command("plot")(report.plot)
     app.command("serve")(serve.serve)
     app.command("list")(list_names.list_things)
     app.command("show")(show.show_run_command)
-    app.command("import")(import_cmd.import_results)
-    app.command("sql")(store.sql)
+    app.command("import")(score.import_results)
+    app.command("sql")(sql)
     app.add_typer(data_app, name="data")
     app.add_typer(keypoints.app, name="keypoints")
     app.add_typer(flow.app, name="flow")
-    app.add_typer(pairs_cmd.app, name="pairs")
-    app.add_typer(store.store_app, name="store")
+    app.add_typer(show.app, name="pairs")
+    app.add_typer(store_app, name="store")

@@ -10,16 +10,18 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..core.amounts import count_text
+import typer
+
 from ..core.errors import InputError, TiepointError
-from ..core.formatting import printable
-from .shell import level
-from .shell.console import PIPED, console, width_of
+from ..core.formatting import count_text, printable
+from .shell import common_options
+from .shell.console import PIPED, console, progress_bars, width_of
 from .shell.flag_names import as_flags
-from .shell.progress import progress_bars
+from .shell.streams import can_ask
 
 if TYPE_CHECKING:
     from ..store.store import Store
+
 
 __all__ = [
     "RunInterrupted",
@@ -54,20 +56,20 @@ def error(message: str) -> None:
 
 def notice(message: str) -> None:
     """A warning on standard error; not with ``-q``."""
-    if not level.quiet():
+    if not common_options.quiet():
         print(f"tiepoint: warning: {as_flags(message)}", file=sys.stderr)
 
 
 def print_status(message: str) -> None:
     """Something to know while the work goes on, on standard error; not with ``-q``."""
-    if not level.quiet():
+    if not common_options.quiet():
         print(f"tiepoint: {as_flags(message)}", file=sys.stderr)
 
 
 def print_verbose(message: str) -> None:
     """What is told with ``-v`` only, on standard error, with the seconds since the command began."""
-    if level.verbose():
-        print(f"tiepoint: {as_flags(message)} ({level.elapsed_s():.2f} s)", file=sys.stderr)
+    if common_options.verbose():
+        print(f"tiepoint: {as_flags(message)} ({common_options.elapsed_s():.2f} s)", file=sys.stderr)
 
 
 def dump_json(found: Any, **how: Any) -> None:
@@ -281,3 +283,20 @@ def print_tables(runs: Sequence[Any], warnings: Sequence[str]) -> None:
     out = console()
     for table in score_tables(runs):
         out.print(table)
+
+
+STORE = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store.")
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Ask before something is deleted; where nobody can answer, `yes` must have been given."""
+    if yes:
+        return
+    if not can_ask():
+        raise InputError("nobody can be asked here; give `yes` to delete, or `dry_run` to see what would be")
+    typer.confirm(question, abort=True, err=True)
+
+
+def print_plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: int = 0) -> None:
+    """Print rows below columns as plain text, nothing cut; the last `right` columns are numbers."""
+    print_columns(columns, rows, right=right, keys=2 if columns[0] == "run" else 1, spare=("dataset", "made"))

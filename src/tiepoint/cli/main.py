@@ -8,7 +8,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import typer
@@ -16,11 +17,44 @@ import typer
 from .._version import __version__
 from ..core.errors import TiepointError, os_error_reason
 from .common import error, print_verbose
-from .shell import level
+from .shell import common_options
 from .shell.common_options import add_common_options, missing, reorder_arguments
 from .shell.flag_names import set_command_flags
 from .shell.streams import OutputError, discard_pending, reserve_standard_fds, tolerant_streams
-from .stopping import force_exit_after
+
+GRACE_S = 12.0
+"""Seconds that a command has to stop by itself: workers are asked, then killed, and files removed."""
+
+
+def force_exit_after(names: Collection[str] = ("SIGTERM", "SIGHUP"), after_s: float = GRACE_S) -> None:
+    """End this process so many seconds after one of these signals, if it is still there; to be called once.
+
+    Python calls the handler of a signal when the main thread is back from what it does, and code may go on
+    after the exception that the handler raises. Here a thread is told of the signal by the system. Workers
+    are killed; what they and this process leave is removed by the next command. Only a library that holds
+    Python's lock without end is not ended by it.
+    """
+    numbers = {int(getattr(signal, name)) for name in names if hasattr(signal, name)}
+    if threading.current_thread() is not threading.main_thread():
+        return
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    threading.Thread(target=_watch, args=(reader, numbers, after_s), name="end surely", daemon=True).start()
+
+
+def _watch(reader: int, numbers: Collection[int], after_s: float) -> None:
+    while received := os.read(reader, 1):
+        if received[0] in numbers:
+            time.sleep(after_s)
+            with contextlib.suppress(Exception):
+                used = sys.modules.get("multiprocessing")
+                for worker in () if used is None else used.active_children():
+                    worker.kill()
+            with contextlib.suppress(OSError):
+                os.write(2, f"tiepoint: Ended: the work did not stop within {after_s:g} s.\n".encode())
+            os._exit(128 + received[0])
+
 
 COMPLETING = "_TIEPOINT_COMPLETE"
 """The variable by which a shell asks for completions."""
@@ -88,7 +122,7 @@ def _run(arguments: list[str]) -> int:
         from .shell.completion import complete
 
         return complete(app, command)
-    level.start_command()
+    common_options.start_command()
     root = command()
     arguments = reorder_arguments(root, arguments)
     set_command_flags(root, arguments)

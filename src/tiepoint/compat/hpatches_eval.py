@@ -23,11 +23,10 @@ from typing import TYPE_CHECKING
 
 from .._version import __version__
 from ..core.errors import FormatError, InputError, ProblemsError, TiepointError, UnknownNameError
-from ..core.scratch import scratch_folder
+from ..core.processes import scratch_folder
 from ..datasets.hpatches.layout import STANDARD_IMAGES
-from ..datasets.hpatches.release_2017 import official_splits
-from ..formats.hpatches.descriptor_size import table_shape
-from ..formats.hpatches.descriptor_table import find_descriptor_file
+from ..datasets.hpatches.splits import official_splits
+from ..formats.hpatches.descriptors import find_descriptor_file, table_shape
 from ..formats.hpatches.task_lists import Split, read_splits, splits_file
 from ..methods.output_checks import KEEP_ZEROS
 from .hpatches_results import PROTOCOL, TASKS, print_lines, results_of, write_results

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..core.errors import InputError
-from ..geometry.nearest_truth import nearest_answers, project_unchecked
+from ..geometry.correspondence import nearest_answers, project_unchecked
 from ..metrics import half_tie_rank as workbench_rank
 from ..metrics.experiment import ExperimentMetrics, QueryAPResult
 from ..tasks.keypoints.ranking.workbench import MAX_BOUND_PX

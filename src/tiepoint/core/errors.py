@@ -164,7 +164,7 @@ class ProblemsError(InputError):
         lines = [f"  - {p}" for p in problems[:shown]]
         if len(problems) > shown:
             lines.append(f"  … and {len(problems) - shown} more")
-        from .amounts import count_text
+        from .formatting import count_text
 
         super().__init__(f"{where}: {count_text(len(problems), 'problem')}\n" + "\n".join(lines))
 

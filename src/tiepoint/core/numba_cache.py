@@ -32,7 +32,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .cores import check_threads
+from .processes import check_threads
 
 check_threads("NUMBA_NUM_THREADS")  # Numba fails on it as soon as it is imported, in words of its own
 

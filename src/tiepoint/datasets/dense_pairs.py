@@ -19,7 +19,7 @@ from ..formats.image.mask import read_mask
 from ..formats.image.reader import SUFFIXES as IMAGE_SUFFIXES
 from ..formats.image.reader import read_image, read_size
 from ..formats.keypoints.pf_willow import read_pf_keypoints
-from ..geometry.flow.rules import UNKNOWN
+from ..geometry.flow.resize import UNKNOWN
 from ..geometry.flow.warp import homography_flow, lands_inside
 from .image_sequences import ImageSequences, NoSequencesError
 from .tss import TRUTH_FILES, TssDataset

@@ -16,7 +16,7 @@ from ..core.errors import FormatError, InputError, ProblemsError, UnknownNameErr
 from ..core.hashing import hash_file, hash_json
 from ..core.scores import scene_kind
 from ..formats.image.reader import SUFFIXES, read_image, read_size
-from ..formats.text.matrices import read_homography
+from ..formats.text.numbers import read_homography
 
 _IMAGE = re.compile(r"(?:img)?([1-9]\d*)", re.IGNORECASE)
 _MAX_LISTED = 20

@@ -14,7 +14,7 @@ from ..core.buffers import Workspace
 from ..core.errors import FormatError, InputError
 from ..core.hashing import hash_file, hash_json
 from ..formats.flow.flo import read_flo, read_flo_size
-from ..formats.flow.tss_text import corr_pixels, read_corr, read_flip, read_pair_names
+from ..formats.flow.tss import corr_pixels, read_corr, read_flip, read_pair_names
 from ..formats.image.mask import read_mask, read_mask_size
 from ..formats.image.reader import read_image
 

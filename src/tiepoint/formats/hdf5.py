@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import FormatError, InputError
 from ..core.regular_files import regular_file_size
-from .edge import check_unpacked_size, error_reason
+from .file_io import check_unpacked_size, error_reason
 
 SUFFIXES = (".h5", ".hdf5")
 _DAMAGED = (

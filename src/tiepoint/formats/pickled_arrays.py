@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import FormatError
-from .edge import error_reason
-from .file_io import read_bytes, reading
+from .file_io import error_reason, read_bytes, reading
 from .safe_pickle import OpaqueObject, parse_plain_pickle
 
 _MAGIC = b"\x93NUMPY"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..core.errors import FormatError
-from .whole_file import write_text
+from .file_io import write_text
 
 MARK = "UNFINISHED.txt"
 

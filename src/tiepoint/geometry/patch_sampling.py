@@ -7,12 +7,15 @@ x = A u + t. Its ellipse is the image of the unit circle. `magnify` grows the re
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.errors import InputError
-from .covisibility import Size, centre, in_view
-from .homography import Floats, local_affine, project
+from ..core.numba_cache import cached_njit
+from .correspondence import Size, centre, in_view
+from .homography import Floats, as_homography, corners, denominator, local_affine, project
 
 
 def as_frames(frames: ArrayLike) -> Floats:
@@ -77,3 +80,139 @@ def square_in_view(frames: ArrayLike, size: Size) -> NDArray[np.bool_]:
     unit = np.array([[-1, 1, 1, -1], [-1, -1, 1, 1]], dtype=np.float64)
     square = (f[:, :, :2] @ unit + f[:, :, 2:]).transpose(0, 2, 1)
     return np.asarray(in_view(square.reshape(-1, 2), size).reshape(-1, 4).all(axis=1))
+
+
+_MAX_SAMPLES = 64
+
+
+def sample_patches(image: ArrayLike, frames: ArrayLike, size: int = 65) -> NDArray[np.float32]:
+    """Cut patches from a grey image.
+
+    Args:
+        image: (h, w), any real type; values are kept on their scale.
+        frames: (n, 2, 3); the square [-1, 1]^2 of a frame becomes the patch. Must be finite.
+        size: side of the patches in pixels.
+
+    Returns:
+        float32 (n, size, size). Outside the image the nearest edge pixel is repeated: callers who do not want
+        that test `frames.square_in_view` first.
+
+    >>> ramp = np.tile(np.arange(9.0), (9, 1))
+    >>> sample_patches(ramp, [[[1.5, 0, 4], [0, 1.5, 4]]], 3)[0, 0].tolist()
+    [3.0, 4.0, 5.0]
+    """
+    pixels = np.ascontiguousarray(image, dtype=np.float32)
+    if pixels.ndim != 2 or pixels.size == 0:
+        raise InputError(f"patches are cut from a grey image (h, w), found shape {pixels.shape}")
+    f = as_frames(frames)
+    if not np.isfinite(f).all():
+        raise InputError("a frame is NaN or inf; drop frames without a projection before sampling")
+    steps = np.linalg.norm(f[:, :, :2], axis=1) * 2 / size
+    narrow = np.linalg.svd(f[:, :, :2], compute_uv=False)[:, 1] * 2 / size
+    levels = np.floor(np.log2(np.clip(narrow / 2, 1, None))).astype(np.int64)
+    levels = np.minimum(levels, int(np.log2(min(pixels.shape))))
+    out = np.empty((len(f), size, size), dtype=np.float32)
+    for level in range(int(levels.max(initial=0)) + 1):
+        rows = np.flatnonzero(levels == level)
+        if level > 0:
+            pixels = _halve(pixels)
+        scaled = f[rows] / 2.0**level
+        scaled[:, :, 2] += 0.5 / 2.0**level - 0.5
+        counts = np.clip(np.ceil(steps[rows] / 2.0**level - 1e-9), 1, _MAX_SAMPLES).astype(np.int64)
+        _sample(pixels, scaled, counts, rows, out)
+    return out
+
+
+def _halve(image: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Means of 2 x 2 blocks; an odd last row or column is repeated, so pixel (0, 0) stays at the corner."""
+    h, w = image.shape
+    padded = np.pad(image, ((0, h % 2), (0, w % 2)), mode="edge")
+    blocks = padded.reshape(padded.shape[0] // 2, 2, padded.shape[1] // 2, 2)
+    return np.ascontiguousarray(blocks.mean(axis=(1, 3), dtype=np.float32))
+
+
+@cached_njit(nogil=True)
+def _sample(image, frames, counts, rows, out):  # type: ignore[no-untyped-def]
+    """Mean of counts[k] = (along x, along y) bilinear samples in every patch pixel of frame k."""
+    height, width = image.shape
+    size = out.shape[1]
+    for k in range(len(frames)):
+        a, b, tx = frames[k, 0]
+        c, d, ty = frames[k, 1]
+        nx, ny = counts[k]
+        for i in range(size):
+            for j in range(size):
+                total = 0.0
+                for q in range(ny):
+                    v = (2 * (i + (q + 0.5) / ny)) / size - 1
+                    for p in range(nx):
+                        u = (2 * (j + (p + 0.5) / nx)) / size - 1
+                        x = min(max(a * u + b * v + tx, 0.0), width - 1.0)
+                        y = min(max(c * u + d * v + ty, 0.0), height - 1.0)
+                        x0, y0 = int(x), int(y)
+                        x1, y1 = min(x0 + 1, width - 1), min(y0 + 1, height - 1)
+                        fx, fy = x - x0, y - y0
+                        top = image[y0, x0] * (1 - fx) + image[y0, x1] * fx
+                        bottom = image[y1, x0] * (1 - fx) + image[y1, x1] * fx
+                        total += top * (1 - fy) + bottom * fy
+                out[rows[k], i, j] = total / (nx * ny)
+
+
+_MAX_RENDER_SAMPLES = 16
+
+
+def render_view(image: ArrayLike, to_source: ArrayLike, size: Size) -> NDArray[np.float32]:
+    """Each output pixel is the mean of the source over the pixel's cell, seen through a homography.
+
+    The cell is sampled bilinearly on k x k points, k = ceil(largest stretch of the homography over the output
+    corners), at least 2, so that samples lie no further apart than source pixels. Outside the source its
+    nearest edge pixel is repeated.
+
+    Args:
+        image: (h, w, channels), any real type.
+        to_source: (3, 3), from **output** pixels to source pixels.
+        size: (width, height) of the output; all of it must be in front, else `InputError`.
+
+    Returns:
+        float32 (height, width, channels).
+
+    >>> ramp = np.arange(12.0).reshape(1, 12, 1)
+    >>> render_view(ramp, [[3, 0, 1], [0, 1, 0], [0, 0, 1]], (4, 1)).ravel().tolist()
+    [1.0, 4.0, 7.0, 10.0]
+    """
+    pixels = np.ascontiguousarray(image, dtype=np.float32)
+    if pixels.ndim != 3 or pixels.size == 0:
+        raise InputError(f"render needs an image (h, w, channels), found shape {pixels.shape}")
+    m, around = as_homography(to_source), corners((size[0] + 1, size[1] + 1)) - 0.5
+    w = denominator(m, around)
+    if not (np.all(w > 0) or np.all(w < 0)):
+        raise InputError("part of the output lies at or behind infinity")
+    stretch = float(np.linalg.norm(local_affine(m, around), ord=2, axis=(1, 2)).max())
+    count = min(max(math.ceil(stretch), 2), _MAX_RENDER_SAMPLES)
+    out = np.empty((size[1], size[0], pixels.shape[2]), dtype=np.float32)
+    _render(pixels, m, count, out)
+    return out
+
+
+@cached_njit(nogil=True)
+def _render(image, m, count, out):  # type: ignore[no-untyped-def]
+    height, width, channels = image.shape
+    total = np.empty(channels)
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            total[:] = 0.0
+            for q in range(count):
+                v = i + (q + 0.5) / count - 0.5
+                for p in range(count):
+                    u = j + (p + 0.5) / count - 0.5
+                    w = m[2, 0] * u + m[2, 1] * v + m[2, 2]
+                    x = min(max((m[0, 0] * u + m[0, 1] * v + m[0, 2]) / w, 0.0), width - 1.0)
+                    y = min(max((m[1, 0] * u + m[1, 1] * v + m[1, 2]) / w, 0.0), height - 1.0)
+                    x0, y0 = int(x), int(y)
+                    x1, y1 = min(x0 + 1, width - 1), min(y0 + 1, height - 1)
+                    fx, fy = x - x0, y - y0
+                    for c in range(channels):
+                        top = image[y0, x0, c] * (1 - fx) + image[y0, x1, c] * fx
+                        bottom = image[y1, x0, c] * (1 - fx) + image[y1, x1, c] * fx
+                        total[c] += top * (1 - fy) + bottom * fy
+            out[i, j] = total / (count * count)

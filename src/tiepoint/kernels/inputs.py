@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.edges import DISTANCES
 from ..core.errors import InputError
+from ..core.plugins import DISTANCES
 
 Matrix = NDArray[Any]
 

@@ -23,8 +23,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.cores import cores
 from ..core.errors import InputError
+from ..core.processes import cores
 
 T = TypeVar("T")
 _count: int | None = None

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from ..core.hashing import hash_json
-from ..core.units import Arrays, Item
+from ..core.records import Arrays, Item
 
 
 class MethodHooks(Protocol):

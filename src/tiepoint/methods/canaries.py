@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.hashing import hash_bytes
-from ..core.units import Item
+from ..core.errors import InputError
+from ..core.hashing import hash_array, hash_bytes, hash_json
+from ..core.keypoints import Keypoints
+from ..core.records import Item
+from ..geometry.correspondence import centre
 
 PATCH_DIMENSION = 128
 
@@ -72,3 +75,132 @@ def _signs(text: str) -> NDArray[np.float32]:
     """64 signs hashed from a text."""
     digest = hashlib.blake2b(text.encode(), digest_size=PATCH_DIMENSION // 16).digest()
     return np.unpackbits(np.frombuffer(digest, np.uint8)).astype(np.float32) * 2 - 1
+
+
+KEYPOINT_DIMENSION = 128
+Image = NDArray[Any]
+Rows = NDArray[np.float32]
+
+
+def _noise(seed: str, rows: int) -> Rows:
+    draw = np.random.Generator(np.random.PCG64(int(seed[:32], 16)))
+    return draw.standard_normal((rows, KEYPOINT_DIMENSION)).astype(np.float32)
+
+
+class ConstantDescriptors:
+    """The same vector everywhere: all distances are ties."""
+
+    name, distance = "constant", "l2"
+
+    def describe(self, image: Image, keypoints: Keypoints) -> Rows:
+        """Ones, (n, 128)."""
+        return np.ones((len(keypoints), KEYPOINT_DIMENSION), np.float32)
+
+
+class RandomDescriptors:
+    """Gaussian noise seeded by the name and the pixels of the image, so that images are independent."""
+
+    name, distance = "random", "l2"
+
+    def describe_item(self, item: Item, image: Image, keypoints: Keypoints) -> Rows:
+        """Noise, (n, 128)."""
+        return _noise(
+            hash_json(["random", item.key, hash_array(np.ascontiguousarray(image))]), len(keypoints)
+        )
+
+
+class OracleDescriptors:
+    """Knows which point a row is: the same code for row i of every image of a scene.
+
+    That is the truth for projected keypoint sets (``oracle@set:NAME``), where row i is the same point in all
+    images, and for no others.
+    """
+
+    name, distance = "oracle", "l2"
+
+    def describe_item(self, item: Item, image: Image, keypoints: Keypoints) -> Rows:
+        """Codes of the rows of a scene, (n, 128)."""
+        return _noise(hash_json(["oracle", item.key.rpartition("/")[0]]), len(keypoints))
+
+
+Points = NDArray[np.float64]
+COUNT = 500
+"""Matches that a canary gives."""
+
+
+def _generator(*names: str) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64(int(hash_json(["pairs", *names])[:32], 16)))
+
+
+def _size(image: Image) -> tuple[int, int]:
+    return image.shape[1], image.shape[0]
+
+
+class ConstantMatches:
+    """Everything goes to the centre of image 2, whatever the images show.
+
+    >>> ConstantMatches().match_points(np.zeros((3, 5)), np.zeros((3, 5)), np.zeros((1, 2))).tolist()
+    [[2.0, 1.0]]
+    """
+
+    name = "constant"
+
+    def match(self, image1: Image, image2: Image) -> tuple[Points, Points]:
+        """Points all over image 1, and the centre of image 2 for each."""
+        (width, height), steps = _size(image1), round(COUNT**0.5)
+        y, x = np.mgrid[0 : height - 1 : steps * 1j, 0 : width - 1 : steps * 1j]
+        points = np.column_stack([x.ravel(), y.ravel()])
+        return points, self.match_points(image1, image2, points)
+
+    def match_points(self, image1: Image, image2: Image, points: Points) -> Points:
+        """The centre, for every point."""
+        return np.tile(np.array(centre(_size(image2))), (len(points), 1))
+
+
+class RandomMatches:
+    """Points anywhere in both images, seeded by the pixels of both."""
+
+    name = "random"
+
+    def match(self, image1: Image, image2: Image) -> tuple[Points, Points, Points]:
+        """500 matches with a random confidence."""
+        draw = _generator("random", *_hashes(image1, image2))
+        first, second = (draw.random((COUNT, 2)) * (np.array(_size(i)) - 1) for i in (image1, image2))
+        return first, second, draw.random(COUNT)
+
+    def match_points(self, image1: Image, image2: Image, points: Points) -> Points:
+        """A random place for every point."""
+        draw = _generator("random points", *_hashes(image1, image2))
+        return draw.random((len(points), 2)) * (np.array(_size(image2)) - 1)
+
+
+def _hashes(*images: Image) -> list[str]:
+    return [hash_array(np.ascontiguousarray(i)) for i in images]
+
+
+class OracleMatches:
+    """Is told true correspondences by the task, and adds noise of `noise_px` to where they lie in image 2.
+
+    For poses the points are made up: pixels of image 1 at drawn depths, seen from camera 2.
+    """
+
+    name = "oracle"
+
+    def __init__(self, noise_px: float = 0.0) -> None:
+        self.noise_px = float(noise_px)
+        self.config = {"noise_px": self.noise_px}
+
+    def item_key(self, item: Item) -> str:
+        """What the truth is."""
+        return hash_json([item.key, item.truth])
+
+    def match_truth(self, item: Item, truth: Any, queries: Any = None) -> dict[str, Points]:
+        """The true correspondences (n, 4), and those of the queries where there are some."""
+        if truth is None:
+            raise InputError(f"oracle: {item.key} has no truth that can be told as points")
+        table = np.asarray(truth, np.float64)
+        noise = _generator("oracle", item.key).standard_normal((len(table), 2)) * self.noise_px
+        found = {"points0": table[:, :2], "points1": table[:, 2:] + noise}
+        if queries is not None and len(queries) == len(table) and np.array_equal(queries, table[:, :2]):
+            found["answers"] = found["points1"]
+        return found

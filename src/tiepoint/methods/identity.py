@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.edges import distance_of
 from ..core.hashing import hash_array, hash_json
-from ..core.units import Item
+from ..core.plugins import distance_of
+from ..core.records import Item
 from .base import no_item_key
 from .object_state import NotHashable, ObjectState
 from .registry import METHODS

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 from ..core.errors import TiepointError
 from ..core.hashing import hash_json
-from .normalise import FITTERS
 from .source_files import library_versions
 from .spec import Stage, parse_stage
+from .transforms import FITTERS
 
 _OPENCV = "opencv-contrib-python-headless"
 

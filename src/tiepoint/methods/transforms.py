@@ -3,12 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ..core.errors import InputError
+from ..core.hashing import hash_array, hash_json
+from ..core.regular_files import regular_file_size
 
 Array = NDArray[Any]
 
@@ -80,3 +86,174 @@ TRANSFORMS: Mapping[str, Transform] = {
         Transform("hpatches-matlab", "fitted: the ZCA power law of the MATLAB reference", None),
     )
 }
+
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class FittedTransform:
+    """x -> (x - mean) matrix, then optionally |x|^exponent with its sign, then l2.
+
+    `mean` None takes off the mean of the rows given, image by image. `exponent` None leaves out power law
+    and l2. `single` rounds the centred values and the matrix to float32 first, as the older tools did.
+    """
+
+    name: str
+    mean: Floats | None
+    matrix: Floats
+    exponent: float | None = None
+    single: bool = False
+    keep_double: bool = False
+
+    @property
+    def hash(self) -> str:
+        """Identifies the numbers in it."""
+        mean = None if self.mean is None else hash_array(self.mean)
+        flags = [self.exponent, self.single, self.keep_double]
+        return hash_json([self.name, mean, hash_array(self.matrix), flags])
+
+    def apply(self, values: Array) -> Array:
+        """Descriptors (n, d) of one image -> (n, k); rows that come out as zero or undefined are zero."""
+        if values.shape[1] != len(self.matrix):
+            raise InputError(
+                f"+{self.name} was fitted on {len(self.matrix)} dimensions, "
+                f"but the descriptors have {values.shape[1]}"
+            )
+        kind: Any = np.float32 if self.single else np.float64
+        x = np.asarray(values, kind)
+        x = x - (x.mean(axis=0) if self.mean is None else self.mean.astype(kind))
+        out = x.astype(np.float64) @ self.matrix
+        if self.exponent is not None:
+            out = np.sign(out) * np.abs(out) ** self.exponent
+            length = np.sqrt(np.square(out).sum(axis=1, keepdims=True))
+            out = np.divide(out, length, out=np.zeros_like(out), where=length > 0)
+        return out if self.keep_double else out.astype(np.float32)
+
+
+@dataclass(frozen=True)
+class FitRequest:
+    """What a fitted transform asks for.
+
+    `images` says which images of the training sequences to describe (`ref` or `all`); `fit` takes their
+    descriptors, failed rows left out, as one array (n, d).
+    """
+
+    name: str
+    images: str
+    fit: Callable[[Array], FittedTransform]
+    revision: int = 1
+
+    def key(self, trained_on: Sequence[Sequence[str | None]]) -> str:
+        """What identifies the fit, given the method's key and the content of every training image."""
+        return hash_json([self.name, self.revision, trained_on])
+
+
+def _decomposed(descriptors: Array, name: str) -> tuple[Floats, Floats, Floats]:
+    """Mean, eigenvalues (descending) and eigenvectors of the covariance (divided by n)."""
+    x = np.array(descriptors, np.float64)
+    if x.ndim != 2 or len(x) <= x.shape[1]:
+        raise InputError(
+            f"+{name} needs more training descriptors than dimensions, but their shape is {x.shape}; "
+            "train on more sequences"
+        )
+    if not np.isfinite(x).all():
+        raise InputError(
+            f"+{name}: the training descriptors hold NaN or infinite values; leave those rows out"
+        )
+    mean = x.mean(axis=0)
+    x -= mean  # in place: training sets fill gigabytes
+    covariance = x.T @ x
+    values, vectors = np.linalg.eigh((covariance + covariance.T) / (2 * len(x)))
+    return mean, np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+
+
+def _clipped(eigenvalues: Floats, energy: float) -> Floats:
+    """Eigenvalues raised to the first, from below, at which the summed share of energy exceeds `energy`."""
+    if not 0 <= energy < 1:
+        raise InputError(f"clip must be a share of the energy, at least 0 and below 1, but is {energy}")
+    if energy == 0:
+        return eigenvalues
+    ascending = np.sort(eigenvalues)
+    share = np.cumsum(ascending) / ascending.sum()
+    return np.maximum(eigenvalues, ascending[np.argmax(share > energy)])
+
+
+def _inverse_root(eigenvalues: Floats, name: str) -> Floats:
+    floor = eigenvalues.max(initial=0.0) * len(eigenvalues) * np.finfo(np.float64).eps
+    if (eigenvalues <= floor).any():
+        flat = int((eigenvalues <= floor).sum())
+        raise InputError(
+            f"+{name}: {flat} of {len(eigenvalues)} directions do not vary in the training descriptors and "
+            "cannot be whitened; use clip, or pca with fewer dims"
+        )
+    return np.asarray(1 / np.sqrt(eigenvalues))
+
+
+def fit_pca(descriptors: Array, *, dims: int | None = None, whiten: bool = False) -> FittedTransform:
+    """Rotation to the `dims` strongest directions (default all), scaled to unit variance with `whiten`.
+
+    >>> x = np.array([[0.0, 0], [2, 0], [0, 1], [2, 1]])
+    >>> np.abs(fit_pca(x, dims=1).apply(x)).ravel().tolist()
+    [1.0, 1.0, 1.0, 1.0]
+    """
+    mean, values, vectors = _decomposed(descriptors, "pca")
+    keep = len(values) if dims is None else dims
+    if not 1 <= keep <= len(values):
+        raise InputError(f"+pca can keep 1 to {len(values)} dims, not {dims}")
+    scale = _inverse_root(values[:keep], "pca") if whiten else np.ones(keep)
+    return FittedTransform("pca", mean, vectors[:, :keep] * scale)
+
+
+def fit_zca(descriptors: Array, *, clip: float = 0.0) -> FittedTransform:
+    """Whitening that stays nearest to the input: W = V diag(d^-1/2) V', eigenvalues raised by `clip`."""
+    mean, values, vectors = _decomposed(descriptors, "zca")
+    scale = _inverse_root(_clipped(values, clip), "zca")
+    return FittedTransform("zca", mean, (vectors * scale) @ vectors.T)
+
+
+def fit_hpatches_python(descriptors: Array) -> FittedTransform:
+    """The `--pcapl` of the Python reference, fitted on reference images.
+
+    Quirks: every image is centred by its own mean (so equal patches in two images differ), and eigenvalues
+    are raised to the one at sorted index floor(0.6 d).
+    """
+    _, values, vectors = _decomposed(descriptors, "hpatches-python")
+    level = np.sort(values)[int(0.6 * len(values))]
+    scale = _inverse_root(np.maximum(values, level), "hpatches-python")
+    matrix = (vectors * scale) @ vectors.T
+    return FittedTransform("hpatches-python", None, matrix, 0.5, single=True, keep_double=True)
+
+
+def fit_hpatches_matlab(descriptors: Array, *, clip: float = 0.0, power: float = 0.5) -> FittedTransform:
+    """The ZCA of the MATLAB reference (``wzca_ceig<clip>_pl<power>_l2n``), in single precision."""
+    mean, values, vectors = _decomposed(descriptors, "hpatches-matlab")
+    scale = 1 / np.sqrt(_clipped(values, clip) + 1e-6)
+    matrix = ((vectors * scale) @ vectors.T).astype(np.float32).astype(np.float64)
+    return FittedTransform("hpatches-matlab", mean, matrix, power, single=True)
+
+
+FITTERS: Mapping[str, tuple[Callable[..., FittedTransform], str]] = {
+    "pca": (fit_pca, "all"),
+    "zca": (fit_zca, "all"),
+    "hpatches-python": (fit_hpatches_python, "ref"),
+    "hpatches-matlab": (fit_hpatches_matlab, "all"),
+}
+"""By name, how to fit and on which images of the training sequences: `ref` or `all`."""
+
+
+PLAIN = ("name", "exponent", "single", "keep_double")
+"""Fields of a fitted transform that are no arrays."""
+
+
+def load_transform(path: Path) -> FittedTransform | None:
+    """Read a fitted transform; None where the file is damaged, so that it is made anew."""
+    try:
+        regular_file_size(path)
+        with np.load(path, allow_pickle=False) as found:
+            about: Mapping[str, Any] = json.loads(str(found["about"]))
+            mean = found["mean"] if "mean" in found.files else None
+            made = FittedTransform(mean=mean, matrix=found["matrix"], **{name: about[name] for name in PLAIN})
+        return made if made.hash == about["hash"] else None
+    except Exception:  # a damaged archive makes its reader raise whatever it likes
+        return None

@@ -4,9 +4,9 @@
 from .ranking.average_precision import average_precision, average_precision_of_lists
 from .ranking.chance import chance_average_precision
 from .ranking.curves import RankingCurve, precision_recall_curve, roc_curve
+from .ranking.first_hit import half_tie_rank, reciprocal_rank
 from .ranking.from_counts import average_precision_from_counts, fpr_at_recall_from_counts, roc_auc_from_counts
 from .ranking.matching import expected_validity, ratio_dissimilarity
-from .ranking.ranks import half_tie_rank, reciprocal_rank
 from .ranking.roc import fpr_at_recall, roc_auc
 
 __all__ = [

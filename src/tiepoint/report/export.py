@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from ..core.errors import InputError, UnknownNameError
 from ..formats.csv_table import frame_csv, to_csv
-from ..formats.whole_file import atomic_path
+from ..formats.file_io import atomic_path
 from ..run.result import Run
 from . import paper_tables
-from .compare.latex import latex_text
+from .compare.export import latex_text
 from .compare.text_table import distinct_short_names, markdown_text
 from .figures.figure import anchor
 from .leaderboard import ScoreCell, leaderboard

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..core.scores import caution_note
 from ..run.result import Run
-from ..stats.groups import join_letters
+from ..stats.multiplicity import join_letters
 from ..tasks.base import Column, MetricInfo, Task
 from .compare.comparison import Comparison
 from .compare.findings import ComparisonFinding, compare_section, finding_for

@@ -5,14 +5,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.amounts import count_text
 from ..core.errors import TiepointError
+from ..core.formatting import count_text
 from ..tasks import stored_task
-from .album import data_uri
-from .galleries import worst_pairs
+from .galleries import data_uri, worst_pairs
 from .pictures.error_colours import GRADES, count_grades
-from .pictures.matches import pair_panels
-from .pictures.stored import RunPairs
+from .pictures.matches import RunPairs, pair_panels
 from .runs.lazy_records import scored_records
 from .runs.sections import TaskSection
 

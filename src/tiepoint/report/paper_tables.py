@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..core.amounts import count_text
 from ..core.errors import InputError
+from ..core.formatting import count_text
 from ..core.scores import caution_note
 from ..run.result import Run
 from ..tasks.base import Column
-from ..tasks.titles import FAMILIES
+from ..tasks.info import FAMILIES
 from .compare.runs import compare_runs
 from .leaderboard import cautions_of, chance_of, expand_columns, value_text, with_better
 from .runs.names import DisplayNames, distinct_names

@@ -13,11 +13,10 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from ..core.cores import cores
 from ..core.errors import DamagedError, InputError, UnitError
 from ..core.hashing import hash_json
-from ..core.records import Records
-from ..core.units import Arrays, Features, Item, Unit
+from ..core.processes import cores
+from ..core.records import Arrays, Features, Item, Records, Unit
 from ..methods.base import Method
 from ..store.feature_cache import FeatureCache
 from ..store.record_files import RecordStore

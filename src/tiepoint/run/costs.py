@@ -4,25 +4,105 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
+import os
+import platform
+import subprocess
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..core.checksums import add_checksum, verify_checksum
+from .._version import __version__
 from ..core.errors import StoreError
-from ..core.hashing import hash_json
+from ..core.hashing import add_checksum, hash_json, verify_checksum
+from ..core.processes import cores
+from ..core.records import Item
 from ..core.regular_files import read_content
-from ..core.units import Item
 from ..methods.legacy_keys import old_keys
-from ..methods.pairs.from_keypoints import MEMO
+from ..methods.pairs.factory import MEMO
 from ..store.atomic_files import atomic_file
-from . import machine as about
 from .context import RunContext
+
+__all__ = ["cores", "has_dashboard", "machine", "utc_now", "versions", "visible_gpus"]
+
+_LIBRARIES = (
+    "numpy",
+    "scipy",
+    "numba",
+    "pandas",
+    "pyarrow",
+    "opencv-contrib-python-headless",
+    "torch",
+    "onnxruntime",
+)
+
+DRIVER_S = 60.0
+"""Seconds in which the driver of GPUs answers; one that starts takes some."""
+
+
+def versions() -> dict[str, str]:
+    """Versions of tiepoint, Python and the libraries that are installed."""
+    return dict(_versions())
+
+
+@cache
+def _versions() -> dict[str, str]:
+    found = {"tiepoint": __version__, "python": platform.python_version()}
+    for name in _LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _cpu_name() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as f:
+            for line in f:
+                if line.startswith("model name"):
+                    return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def machine() -> dict[str, Any]:
+    """The hardware a time was measured on; no host or user name."""
+    return {"system": platform.system(), "machine": platform.machine(), "cpu": _cpu_name(), "cores": cores()}
+
+
+def visible_gpus() -> list[str]:
+    """GPUs of this machine that may be used, as the environment or the driver names them."""
+    if (said := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
+        return [name for name in said.split(",") if name.strip()]
+    try:
+        told = subprocess.run(
+            ["nvidia-smi", "-L"], capture_output=True, text=True, check=True, timeout=DRIVER_S
+        )
+    except (OSError, subprocess.SubprocessError):  # none there, or a driver that does not answer
+        return []
+    return [str(i) for i, line in enumerate(told.stdout.splitlines()) if line.startswith("GPU ")]
+
+
+def utc_now() -> str:
+    """UTC time to the second, ISO 8601."""
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def has_dashboard() -> bool:
+    """Whether Dask can show its dashboard here."""
+    from importlib.util import find_spec
+
+    return find_spec("bokeh") is not None
+
 
 UNIT = {"patches": "patch", "keypoints": "image", "dense": "pair", "pairs": "pair"}
 SAMPLE, STREAM_SAMPLE = 256, 4096
@@ -143,7 +223,7 @@ def costs(context: RunContext, root: Path) -> dict[str, Any]:
     item = context.opened.items[0]
     own = context.unkept or context.method.key(item)
     older = old_keys(context.method.config, context.method.of_item(item))
-    paths = [root / "efficiency" / f"{hash_json([k, about.machine()])[:24]}.json" for k in (own, *older)]
+    paths = [root / "efficiency" / f"{hash_json([k, machine()])[:24]}.json" for k in (own, *older)]
     for path in paths:
         with contextlib.suppress(OSError, ValueError):  # a damaged file is measured anew
             return verify_checksum(read_content(path))[0]
@@ -195,7 +275,7 @@ def _measure(context: RunContext, item: Item, key: str | None) -> dict[str, Any]
         "repeats": len(seconds),
         "batch": count,
         "peak_memory_bytes": peak,
-        "machine": about.machine(),
+        "machine": machine(),
     }
     return found if key is None else found | {"key": key, "in_turns": turns}
 

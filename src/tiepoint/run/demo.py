@@ -9,17 +9,17 @@ from pathlib import Path
 
 from ..core.errors import InputError, UnitError
 from ..datasets.demo.dataset import make_demo
-from ..datasets.demo.stereo import make_stereo
+from ..datasets.demo.views import make_stereo
 from ..datasets.hpatches.dataset import HPatchesDataset
 from ..datasets.hpatches.task_files_2016 import V1Sizes, write_v1_tasks
 from ..datasets.patch_cutting.dataset import cut_patches
 from ..datasets.patch_cutting.sequence import CutOptions
-from ..geometry.two_view.libraries import import_library
+from ..geometry.two_view.estimator import import_library
 from ..store.store import Store
 from .context import limit_threads
+from .costs import cores
 from .engine import evaluate
 from .executors.process_pool import block_interrupts_in_workers, end_workers, exit_with_parent, safe_path
-from .machine import cores
 from .preparation import Progress, RunRequest, load_task, no_progress
 from .result import Run
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.errors import StoreError, TiepointError, UnitError
 from ..core.hashing import hash_json
+from ..core.processes import remove_orphans
+from ..core.records import Unit
 from ..core.scores import Score
-from ..core.scratch import remove_orphans
-from ..core.units import Unit
 from ..kernels import get_device, upload_ahead
 from ..methods.base import Method
 from ..store.atomic_files import remove_temporaries, temporary_folder
@@ -25,13 +25,11 @@ from ..store.maintenance.journal import FOLDER as CHANGING
 from ..store.maintenance.journal import finish_changes
 from ..store.maintenance.usage import note_uses
 from ..store.older import take_over_features
-from ..store.run_id import run_id
 from ..store.run_queries import load_runs
 from ..store.status_files import track_progress
 from ..store.store import Store
-from ..store.stored_run import Manifest, MethodFacts
-from ..store.stored_run_part import StoredRun
-from . import machine
+from ..store.stored_run import Manifest, MethodFacts, StoredRun, run_id
+from . import costs
 from .context import (
     MAX_LISTED_PROBLEMS,
     ContextRecipe,
@@ -46,10 +44,15 @@ from .executors.process_pool import ProcessPool
 from .feature_pipeline import make_features, raise_input
 from .finish import dataset_facts, finish_run
 from .fit_transforms import TransformFitter
-from .healing import discard_damaged, read_intact_records, recompute_notices
 from .preparation import PreparedRun, Progress, RunRequest, load_task, no_progress, prepare_run, request_key
 from .result import Run, StoredRecords
-from .scoring import missing_value_notes, scores_under
+from .scoring import (
+    discard_damaged,
+    missing_value_notes,
+    read_intact_records,
+    recompute_notices,
+    scores_under,
+)
 from .update import outdated_protocols, protocols_of, update_run
 
 if TYPE_CHECKING:
@@ -395,7 +398,7 @@ def _recipe(request: RunRequest, method: Method, store: Store) -> ContextRecipe 
         method.spec,
         dict(request.method_options),
         str(store.root),
-        max(1, machine.cores() // request.jobs),
+        max(1, costs.cores() // request.jobs),
         None if request.fit_on is None else str(request.fit_on),
     )
 

@@ -16,7 +16,7 @@ import numpy as np
 from ..core.errors import InputError, ProblemsError, StoreError, UnitError, join_errors
 from ..methods.base import Finish
 from ..methods.user_code import is_builtin_class
-from . import machine
+from . import costs
 from .context import MAX_LISTED_PROBLEMS, ContextRecipe, RunContext
 from .executors import Done, Executor, InProcess, JobFailure, summarise_failures, too_many_failures
 from .preparation import Progress
@@ -92,7 +92,7 @@ def extract_one(context: RunContext, argument: tuple[str, str]) -> float:
 
 def _saved_by_workers(context: RunContext, recipe: ContextRecipe, work_s: float) -> float:
     """Seconds that worker processes save; nothing for streams, and what threads cannot do for others."""
-    method, cores = context.method, machine.cores()
+    method, cores = context.method, costs.cores()
     if method.stream is not None:
         return 0.0
     if not method.thread_safe:
@@ -173,7 +173,7 @@ class FeaturePipeline:
 
     def __init__(self, context: RunContext) -> None:
         self.context = context
-        self.cores = machine.cores()
+        self.cores = costs.cores()
         # What users wrote is called from one thread only, a task's reader too.
         self.reads = context.method.reads_payload and is_builtin_class(type(context.opened))
         self.payloads = ReadAheadWindow(2 * self.cores, PAYLOAD_BYTES)

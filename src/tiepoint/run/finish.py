@@ -7,18 +7,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..core.errors import InputError
 from ..core.hashing import hash_json
+from ..core.records import Records
 from ..core.scores import Score
-from ..store.run_id import run_id
 from ..store.store import Store
-from ..store.stored_run import DatasetFacts, Manifest
-from ..store.stored_run_part import StoredRun
+from ..store.stored_run import DatasetFacts, Manifest, MergedFacts, StoredRun, run_id
 from ..store.writers import save_run
 from ..tasks.base import OpenTask
-from . import machine
+from . import costs
 from .preparation import load_task, plain_options
-from .scoring import SCORING, score_rows_with_intervals
-from .update import merge_with_stored
+from .result import Run, stored_tables
+from .scoring import SCORING, score_rows_with_intervals, scores_under
+from .update import merge_with_stored, outdated_protocols, protocols_of
 
 
 def dataset_facts(opened: OpenTask, data: Path, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -58,14 +59,80 @@ def finish_run(
             "values": values,
             "scoring": SCORING,
             "rules": {p: task.rule(p) for p in scores if task.rule(p) > 1},
-            "versions": machine.versions(),
-            "machine": {} if manifest.imported else machine.machine(),
+            "versions": costs.versions(),
+            "machine": {} if manifest.imported else costs.machine(),
         }
     )
     run = StoredRun(
         run_id(whole), whole.task, "failed" if error else "done", whole, rows, error,
-        created_at or machine.utc_now(), time_s, keypoint_set=keypoint_set,
+        created_at or costs.utc_now(), time_s, keypoint_set=keypoint_set,
     )  # fmt: skip
     if store is None:
         return run
     return save_run(store, run, merge=lambda stored: merge_with_stored(store, stored, run))
+
+
+def merge_runs(runs: Sequence[Run]) -> Run:
+    """One run from several of the same method and task on different scenes or lists.
+
+    The units are put together and scored as if they had been run at once, so merging is associative and
+    commutative. A unit that is in two runs must have the same records in both. Failed runs make the merged
+    run failed, with their messages joined by ``; ``. Scores are those of the protocols all runs have.
+    """
+    if not runs:
+        raise InputError("merge needs at least one run")
+    for what, values in (
+        ("method", {r.method for r in runs}),
+        ("task", {r.task for r in runs}),
+        ("method configuration", {hash_json(r.manifest.method.config) for r in runs}),
+    ):
+        if len(values) > 1:
+            raise InputError(f"runs of different {what} cannot be merged: {', '.join(sorted(values))}")
+    for run in runs:
+        if old := outdated_protocols(run.stored):
+            raise InputError(
+                f"scores of run {run.id} under {', '.join(old)} were made by older rules; run it again first"
+            )
+    units: dict[str, dict[str, Records]] = {}
+    keys: dict[str, dict[str, str]] = {}
+    for run in runs:
+        for unit, by in run.manifest.units.items():
+            for comparison, key in by.items():
+                have = keys.setdefault(unit, {}).setdefault(comparison, key)
+                if have != key:
+                    raise InputError(
+                        f"unit {unit!r} has different records in two of the runs; merge only one of them"
+                    )
+                units.setdefault(unit, {})[comparison] = run.unit_records[unit][comparison]
+    ordered = {unit: units[unit] for unit in sorted(units)}
+    task = load_task(runs[0].task)
+    protocols = sorted(set.intersection(*(set(protocols_of(r.stored)) for r in runs)))
+    scores = {p: scores_under(task, p, ordered) for p in protocols}
+    errors = sorted({part for r in runs if r.stored.error for part in r.stored.error.split("; ")})
+    lists = sorted({part for r in runs for part in _parts(r, "lists")})
+    data = sorted({part for r in runs for part in _parts(r, "data")})
+    first = runs[0].manifest
+    record_keys = {unit: keys[unit] for unit in ordered}
+    manifest = first.model_copy(
+        update={
+            "units": record_keys,
+            "content": hash_json(record_keys),
+            "merged": MergedFacts(lists=tuple(lists), data=tuple(data)),
+            "lists": hash_json(lists),
+            "dataset": first.dataset.model_copy(update={"hash": hash_json(data), "name": "merged"}),
+            "warnings": tuple(sorted({w for r in runs for w in r.warnings})),
+            "options": {},
+            "split": None,
+        }
+    )
+    newest = max(r.stored.created_at for r in runs)
+    stored = finish_run(manifest, scores, error="; ".join(errors) or None, created_at=newest)
+    return Run(stored, ordered, manifest.warnings, {p: stored_tables(own) for p, own in scores.items()})
+
+
+def _parts(run: Run, what: str) -> list[str]:
+    """Hashes of the lists or data a run was made from; those of a merged run are kept apart."""
+    merged = run.manifest.merged
+    if merged is not None:
+        return list(merged.lists if what == "lists" else merged.data)
+    return [run.manifest.lists if what == "lists" else run.manifest.dataset.hash]

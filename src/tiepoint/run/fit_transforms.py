@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from ..core.amounts import count_text
 from ..core.errors import DamagedError, InputError, join_errors
+from ..core.formatting import count_text
 from ..core.hashing import hash_json
-from ..core.units import Arrays, Item
+from ..core.records import Arrays, Item
 from ..methods.base import Method
 from ..methods.legacy_keys import old_fit_keys, old_keys
-from ..methods.normalise import PLAIN, FitRequest, FittedTransform, load_transform
+from ..methods.transforms import PLAIN, FitRequest, FittedTransform, load_transform
 from ..store.atomic_files import atomic_file
 from ..store.feature_cache import FeatureCache
 from ..store.older import take_over_features

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..core.errors import ErrorCollector, InputError, UnknownNameError
 from ..core.hashing import hash_json
-from ..core.units import Item
+from ..core.records import Item
 from ..kernels import set_device
 from ..methods.base import Method
 from ..tasks.base import OpenTask, Task

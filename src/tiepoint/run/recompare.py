@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import InputError
-from ..core.records import Records
+from ..core.records import Arrays, Features, Records
 from ..core.regular_files import exists, is_file
-from ..core.units import Arrays, Features
 from ..store.feature_cache import FeatureCache
 from ..store.record_files import RecordStore
 from ..store.store import Store
-from ..store.stored_run_part import StoredRun
+from ..store.stored_run import StoredRun
 from .context import RunContext
 from .preparation import Progress, RunRequest, no_progress, prepare_run
 

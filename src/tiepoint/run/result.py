@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Any
 from ..core.errors import close_names
 from ..core.records import Records
 from ..core.scores import Score
-from ..store.packed_values import Table
 from ..store.record_files import RecordStore
-from ..store.scene_values import ValueStore
+from ..store.scene_values import Table, ValueStore
 from ..store.store import Store
-from ..store.stored_run import Manifest
-from ..store.stored_run_part import StoredRun
+from ..store.stored_run import Manifest, StoredRun
 from ..tasks import stored_task
 
 if TYPE_CHECKING:

@@ -3,17 +3,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..core.errors import InputError
-from ..core.formatting import path_part
+from ..core.errors import InputError, join_errors
+from ..core.formatting import method_name, path_part
+from ..core.hashing import hash_file, hash_json
+from ..core.records import Records, Unit
+from ..formats.hpatches_v1.definitions import result_folders
+from ..methods.spec import FilesSpec
 from ..store.store import Store
+from ..store.stored_run import Manifest, MethodFacts
 from ..tasks.base import Task
-from .engine import RunSession, make_context
-from .preparation import PreparedRun
+from .engine import RunSession, evaluate, make_context
+from .finish import dataset_facts, finish_run
+from .preparation import PreparedRun, Progress, RunRequest, checked_protocols, load_task, no_progress
 from .result import Run
+from .scoring import UnitRecords, scores_under
 
 FORMS = ("final", "document")
 """Of result files: as the program wrote them in the end, or as its original document shows them."""
@@ -62,3 +71,108 @@ def write_result_files(
         return list(task.write_run(folder / name, opened, records, context.arrays, protocols))
     except OSError as e:
         raise InputError(f"cannot write {folder}: {e.strerror or e}") from e
+
+
+def score_results(
+    task_name: str,
+    results: Path,
+    data: Path,
+    store: Store,
+    *,
+    protocols: Sequence[str] = (),
+    options: Mapping[str, Any] | None = None,
+    jobs: int = 1,
+    name: str | None = None,
+    progress: Progress = no_progress,
+) -> list[Run]:
+    """Score result files; one run a descriptor found in the folder.
+
+    Tasks of 2016 read ``.results`` in ``DESC/TASK``, ``TASK/DESC`` or bare; other tasks take what a method
+    wrote elsewhere as the method ``files:DIR``. `name` is what the run is called, where there is one only.
+    """
+    if name is not None:
+        method_name(name)
+    task = load_task(task_name)
+    if not results.is_dir():
+        why = "is a file, not a folder" if results.exists() else "does not exist"
+        raise InputError(f"the results folder {results} {why}")
+    given = dict(options or {})
+    if not task.reads_results:
+        bad = {"on_bad": given.pop("on_bad")} if "on_bad" in given else {}
+        spec = FilesSpec(f"files:{results}")
+        request = RunRequest(spec, task_name, data, tuple(protocols), given, bad, jobs, name=name)
+        return [_files_run(request, task, store, progress)]
+    on_bad = given.pop("on_bad", "error")
+    chosen = checked_protocols(task, protocols)
+    refuse_options_of_writing(task, given)
+    opened = task.open(data, given)
+    folders = result_folders(results, task_name.split("/")[-1])
+    if name is not None and len(folders) > 1:
+        raise InputError(
+            f"`name` renames a single descriptor, but {results} has {len(folders)}: {', '.join(folders)}"
+        )
+    read: dict[str, tuple[UnitRecords, dict[str, str], float]] = {}
+    errors: list[InputError] = []
+    for i, (found, folder) in enumerate(folders.items()):
+        progress("results", i, len(folders))
+        started = time.perf_counter()
+        try:
+            records = task.records_from_results(folder, opened, on_bad)
+            content = {p.name: hash_file(p) for p in sorted(folder.glob("*.results"))}
+        except InputError as e:
+            errors.append(e)
+            continue
+        comparisons = dict.fromkeys(task.comparison(p) for p in chosen)
+        made = {u.key: dict.fromkeys(comparisons, r) for u, r in zip(opened.units, records, strict=True)}
+        read[found] = made, content, time.perf_counter() - started
+    if errors:  # of all descriptors, before any is stored
+        raise join_errors(errors)
+    runs = []
+    for found, (units, content, seconds) in read.items():
+        keys = {unit.key: _saved(unit, units[unit.key], content, task, store) for unit in opened.units}
+        manifest = Manifest(
+            task=task.name,
+            method=MethodFacts(
+                name=name or found,
+                name_given=name is not None,
+                family=task.family,
+                config={"results": content},
+            ),
+            units=keys,
+            warnings=(*opened.warnings, *_odd(task, chosen, units)),
+            **dataset_facts(opened, data, task.identity_options(given)),
+        )
+        scores = {p: scores_under(task, p, units) for p in chosen}
+        run = finish_run(manifest, scores, store=store, time_s=seconds)
+        runs.append(Run.kept(run, store, units, chosen, task.first(given)))
+    return runs
+
+
+def _odd(task: Task, protocols: Sequence[str], units: UnitRecords) -> list[str]:
+    """What was odd about the results, under any of the protocols, each once."""
+    found = [
+        warning
+        for comparison in dict.fromkeys(task.comparison(p) for p in protocols)
+        for warning in task.warnings([by[comparison] for by in units.values()])
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _saved(
+    unit: Unit, by: Mapping[str, Records], content: Mapping[str, str], task: Task, store: Store
+) -> dict[str, str]:
+    """Store the records of a unit; their keys by comparison."""
+    keys = {c: hash_json(["results", task.name, unit.definition, c, dict(content)]) for c in by}
+    for comparison, key in keys.items():
+        store.records.put(key, by[comparison])
+    return keys
+
+
+def _files_run(request: RunRequest, task: Task, store: Store, progress: Progress) -> Run:
+    """The folder as the method ``files:DIR``, its problems listed at once where the task can tell."""
+    warnings: list[str] = []
+    if task.checks_results:
+        folder = Path(request.method.partition(":")[2])
+        warnings = task.check_results(task.open(request.data, request.options), folder)
+    run = evaluate(request, store, progress)
+    return replace(run, warnings=list(dict.fromkeys([*run.warnings, *warnings])))

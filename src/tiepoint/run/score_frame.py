@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..core.amounts import count_text
+from ..core.formatting import count_text
 
 MAX_ROWS = 60
 SHOWN_COLUMNS = ("method", "task", "protocol", "metric", "group", "value", "low", "high", "n")

@@ -4,9 +4,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
+import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -15,12 +21,14 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from ..core.errors import InputError, TiepointError
-from . import pictures, saved
-from .auth import COOKIE, AccessPolicy
-from .guard import AuthMiddleware, form_token
+from ..store.store import Store
+from . import pictures, rendering
+from .auth import COOKIE, AccessPolicy, AuthMiddleware, form_token
+from .cached_results import section_comparison
+from .pictures import evict_oldest
 from .rendering import page, static_response
 from .run_index import RunIndex
-from .views import case, events, home, method_pair, run, run_list, scene, task
+from .views import case, home, method_pair, run, task
 
 WRONG_S = 0.3
 """Seconds that a wrong token costs whoever tries it."""
@@ -40,24 +48,24 @@ def application(library: RunIndex, door: AccessPolicy | None = None) -> Starlett
         return lambda request: view(library, request)
 
     async def events_(request: Request) -> Response:
-        return events.event_stream(library, request)
+        return home.event_stream(library, request)
 
     async def login(request: Request) -> Response:
         return await _login(door, request)
 
     routes = [
         Route("/", bound(home.home)),
-        Route("/runs", bound(run_list.runs)),
+        Route("/runs", bound(home.runs)),
         Route("/task/{name:path}", bound(task.task)),
         Route("/figure/{kind}/{name:path}", bound(task.figure_page)),
         Route("/two/{first}/{second}", bound(method_pair.method_pair_page)),
-        Route("/scene/{runs}/{scene:path}", bound(scene.scene)),
+        Route("/scene/{runs}/{scene:path}", bound(case.scene)),
         Route("/case/{runs}/{scene:path}", bound(case.case)),
         Route("/picture/{runs}/{scene:path}", bound(pictures.picture_answer)),
         Route("/run/{id}", bound(run.run_page)),
         Route("/run/{id}/{file}", bound(run.download)),
         Route("/events", events_),
-        Route("/save", saved.endpoint),
+        Route("/save", rendering.endpoint),
         Route("/login", login, methods=["GET", "POST"]),
         Route("/static/{name}", static_response),
     ]
@@ -90,3 +98,75 @@ async def _login(door: AccessPolicy, request: Request) -> Response:
     answer = RedirectResponse("/", 303)
     answer.set_cookie(COOKIE, door.cookie_value, httponly=True, samesite="strict", path="/")
     return answer
+
+
+PORT = 8765
+PREPARING_S = 3600.0
+"""Longest time that the next comparison waits for the one before it, when the server starts."""
+
+
+def cache_folder() -> Path:
+    """Where sort orders and pictures are kept: ``$TIEPOINT_CACHE``, or the user's cache folder."""
+    given = os.environ.get("TIEPOINT_CACHE")
+    if given:
+        return Path(given)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tiepoint"
+
+
+def serve(
+    store: Store,
+    *,
+    host: str = "127.0.0.1",
+    port: int = PORT,
+    token: str | None = None,
+    data: Sequence[Path] = (),
+    said: Callable[[str], None] = print,
+) -> None:
+    """Serve the pages of a store until the process is interrupted.
+
+    Raises:
+        InputError: Others reach the host and there is no token, a folder of `data` is not there, or the port
+            is taken.
+    """
+    door = AccessPolicy(host, token)
+    for folder in data:
+        if not folder.exists():
+            raise InputError(f"there is no {folder}; `data` names folders to look for datasets in")
+    library = RunIndex(store, data=data, cache=cache_folder())
+    evict_oldest(cache_folder())
+    library.snapshot()
+    listening = _listen(host, port)
+    threading.Thread(target=_prepare, args=(library,), daemon=True).start()
+    shown = f"[{host}]" if ":" in host else host
+    said(f"the store {store.where} is at http://{shown}:{listening.getsockname()[1]}/ (Ctrl-C ends)")
+    config = uvicorn.Config(
+        application(library, door), log_level="warning", access_log=False, server_header=False,
+        timeout_graceful_shutdown=2, proxy_headers=False, lifespan="off",
+    )  # fmt: skip
+    with listening:
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+def _prepare(library: RunIndex) -> None:
+    """Make what the first visitors will look at, while they are on their way."""
+    import matplotlib.figure  # noqa: F401  slow to import
+
+    from ..report.case_detail import warm_up
+
+    warm_up()
+    for section in library.snapshot().sections:
+        section_comparison(library, section, time.monotonic() + PREPARING_S)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    kind = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(kind, socket.SOCK_STREAM)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((host, port))
+    except (OSError, OverflowError) as e:
+        made.close()
+        why = getattr(e, "strerror", None) or e
+        raise InputError(f"cannot listen on {host}, port {port}: {why}; choose another `port`") from e
+    made.listen(128)
+    return made

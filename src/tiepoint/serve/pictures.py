@@ -20,9 +20,8 @@ from ..report.case_detail import CaseDetail, detail, picture
 from ..run.result import Run
 from ..store.atomic_files import atomic_file
 from . import params
-from .memo import source_version
 from .rendering import with_etag
-from .run_index import RunIndex
+from .run_index import RunIndex, source_version
 
 Image = NDArray[np.uint8]
 SHOWN, RIGHT = 5, 8

@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
 import hashlib
+import re
 from collections.abc import Mapping
 from functools import cache
+from html import escape, unescape
 from importlib.resources import files
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -89,3 +94,99 @@ def figure_response(request: Request, svg: str) -> Response:
         svg = svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
     body = svg.replace("currentColor", "#1d2129").encode()
     return with_etag(request, body, "image/svg+xml", headers={"content-security-policy": FIGURE_POLICY})
+
+
+MAX_PAGE_BYTES = 64 << 20
+POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+VIEWS = ("", "runs", "task", "two", "run", "scene", "case")
+
+
+async def endpoint(request: Request) -> Response:
+    """The file of ``?view=``, a path with its query of one of the pages."""
+    view = request.query_params.get("view", "/")
+    parts = urlsplit(view)
+    if not view.startswith("/") or view.startswith("//") or len(view) > 4000 or parts.netloc:
+        raise HTTPException(400, "the parameter view is the path of a page")
+    if parts.path.split("/")[1] not in VIEWS or not view.isprintable():
+        raise HTTPException(404, "only pages can be saved")
+    status, headers, body = await local_response(request, view)
+    if status != 200 or not headers.get("content-type", "").startswith("text/html"):
+        raise HTTPException(404, "there is no such page to save")
+    base = f"{request.url.scheme}://{request.headers['host']}"
+    made = await standalone_page(request, body.decode(), base)
+    name = re.sub(r"[^A-Za-z0-9]+", "-", parts.path).strip("-") or "home"
+    headers = {
+        "content-disposition": f'attachment; filename="tiepoint-{name[:80]}.html"',
+        "content-security-policy": POLICY,
+    }
+    return Response(made, media_type="text/html", headers=headers)
+
+
+async def standalone_page(request: Request, page: str, base: str) -> str:
+    """A page with everything it shows inside; links to other pages lead to the server it came from."""
+    total = 0
+    known: dict[str, str] = {}
+    for source in dict.fromkeys(re.findall(r'<(?:img|image)[^>]*? (?:src|href)="(/[^"]*)"', page)):
+        status, headers, body = await local_response(request, unescape(source))
+        total += len(body)
+        if total > MAX_PAGE_BYTES:
+            raise HTTPException(400, "this view has too many pictures for one file")
+        if status == 200:
+            kind = headers["content-type"].partition(";")[0]
+            known[source] = f"data:{kind};base64,{base64.b64encode(body).decode()}"
+    page = re.sub(
+        r'(<(?:img|image)[^>]*? (?:src|href)=")(/[^"]*)"', lambda m: f'{m[1]}{known.get(m[2], "")}"', page
+    )
+
+    def style(found: re.Match[str]) -> str:
+        return f"<style>{static_text(found[1])}</style>" if found[1] in STATIC else ""
+
+    def script(found: re.Match[str]) -> str:
+        return f"<script>{static_text(found[1])}</script>" if found[1] in STATIC else ""
+
+    policy = f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY, quote=True)}">'
+    page = page.replace('<meta http-equiv="refresh" content="2">', "")
+    page = page.replace("<head>", f"<head>\n{policy}", 1)
+    page = re.sub(r'<link rel="stylesheet" href="/static/([\w.]+)[^"]*">', style, page)
+    page = re.sub(r'<script src="/static/([\w.]+)[^"]*" defer></script>', "", page) + "".join(
+        script(m) for m in re.finditer(r'<script src="/static/([\w.]+)[^"]*" defer></script>', page)
+    )
+    page = re.sub(
+        r'(<(?:a|form)[^>]*? (?:href|action)=")(/[^"]*)"', rf'\1{escape(base, quote=True)}\2"', page
+    )
+    return page.replace("<body", '<body data-saved="1"', 1)
+
+
+async def local_response(request: Request, view: str) -> tuple[int, dict[str, str], bytes]:
+    """The answer to a path as the browser would get it: status, headers, body."""
+    parts = urlsplit(view)
+    path = unquote(parts.path)
+    headers = [(b"host", request.headers["host"].encode("latin-1"))]
+    if "cookie" in request.headers:
+        headers.append((b"cookie", request.headers["cookie"].encode("latin-1")))
+    scope = dict(request.scope) | {
+        "path": path,
+        "raw_path": parts.path.encode(),
+        "query_string": parts.query.encode(),
+        "method": "GET",
+        "headers": headers,
+        "path_params": {},
+        "root_path": "",
+        "state": {},
+    }
+    scope.pop("endpoint", None)
+    found: dict[str, Any] = {"status": 500, "headers": {}, "body": bytearray()}
+
+    async def receive() -> dict[str, Any]:
+        await asyncio.Event().wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            found["status"] = message["status"]
+            found["headers"] = {k.decode().lower(): v.decode() for k, v in message["headers"]}
+        elif message["type"] == "http.response.body":
+            found["body"] += message.get("body", b"")
+
+    await request.app(scope, receive, send)
+    return found["status"], found["headers"], bytes(found["body"])

@@ -5,16 +5,19 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
 from ..core.errors import TiepointError
+from ..core.hashing import hash_bytes, hash_json
 from ..core.regular_files import exists
 from ..report.runs.lazy_records import RecordCache, lazy_run
 from ..report.runs.sections import TaskSection, sections
@@ -24,9 +27,54 @@ from ..store.run_queries import load_runs
 from ..store.schema import runs as run_table
 from ..store.store import Store
 from ..tasks import stored_task
-from .memo import LruCache
 
 T = TypeVar("T")
+
+
+@cache
+def source_version() -> str:
+    """A hash of the source of this package: what is kept outside the store is not used by another one."""
+    root = Path(str(files("tiepoint")))
+    return hash_json(
+        [[p.relative_to(root).as_posix(), hash_bytes(p.read_bytes())] for p in sorted(root.rglob("*.py"))]
+    )
+
+
+class LruCache:
+    """The last values that were asked for, each made once, however many ask at the same time."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._known = most, OrderedDict[Hashable, Any]()
+        self._lock, self._making = threading.Lock(), dict[Hashable, threading.Lock]()
+
+    def known(self, key: Hashable) -> Any:
+        """The value of a key, None where there is none."""
+        with self._lock:
+            return self._known.get(key)
+
+    def get(self, key: Hashable, make: Callable[[], T]) -> T:
+        """The value of a key; `make` is called where there is none, and what it raises is not kept."""
+        with self._lock:
+            if key in self._known:
+                self._known.move_to_end(key)
+                return self._known[key]
+            own = self._making.setdefault(key, threading.Lock())
+        with own:
+            with self._lock:
+                if key in self._known:
+                    return self._known[key]
+            try:
+                made = make()
+                with self._lock:
+                    self._known[key] = made
+                    while len(self._known) > self._most:
+                        self._known.popitem(last=False)
+            finally:
+                with self._lock:
+                    self._making.pop(key, None)
+        return made
+
+
 FRESH_S = 1.0
 """Seconds for which the store is not asked again whether it has changed."""
 WAIT_S = 0.6

@@ -6,8 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.curves import SceneCurves
-from ..core.scores import PooledBins
+from ..core.scores import PooledBins, SceneCurves
 from .pooled import pooled_counts
 from .resampling import Resamples, resample, strata_of
 from .samples import STUDENT_FROM, seed_for

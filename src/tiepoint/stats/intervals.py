@@ -9,11 +9,10 @@ import numpy as np
 
 from ..core.errors import InputError
 from ..core.scores import PooledBins, SceneValues
-from .merged_scenes import merge_duplicates
+from .duplicates import merge_duplicates
 from .pooled import PooledMemo, pooled_influence, pooled_resampled, pooled_statistic
-from .resampling import RESAMPLES, resample, strata_of
+from .resampling import RESAMPLES, make_scene_score, resample, strata_of
 from .samples import BOOTSTRAP_FROM, STUDENT_FROM, MethodSample, sample_of_scenes, seed_for
-from .scene_score import make_scene_score
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,15 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from .joint import family_half_width, intervals_matching_tests, wide_family_half_width
+from .interval_bounds import (
+    family_half_width,
+    intervals_matching_tests,
+    standard_error,
+    wide_family_half_width,
+)
 from .multiplicity import TestFamily, benjamini_hochberg
 from .samples import MethodSample
 from .sign_flip import FLIPS, sign_flip_family, wide_family
-from .student import standard_error
 
 Array = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.scores import PooledBins
-from .interval_bounds import bca_bounds
+from .interval_bounds import bca_bounds, standard_error, t_bounds
 from .pooled import (
     pooled_contributions,
     pooled_influence,
@@ -20,9 +20,7 @@ from .pooled import (
     pooled_statistic,
     scene_shares,
 )
-from .resampling import RESAMPLES, Resamples, resample, seed_of, strata_of
-from .scene_score import SceneScore
-from .student import standard_error, t_bounds
+from .resampling import RESAMPLES, Resamples, SceneScore, resample, seed_of, strata_of
 
 Array = NDArray[np.float64]
 BOOTSTRAP_FROM = 40

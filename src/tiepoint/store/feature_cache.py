@@ -20,12 +20,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checksums import add_checksum, block_sums, verify_checksum
-from ..core.cores import cores
 from ..core.errors import DamagedError, FormatError
-from ..core.hashing import hash_array, hash_json
+from ..core.hashing import add_checksum, block_sums, hash_array, hash_json, verify_checksum
+from ..core.processes import cores
+from ..core.records import Arrays
 from ..core.regular_files import read_content
-from ..core.units import Arrays
 from ..formats.npy import array_in, map_file
 from .atomic_files import atomic_folder, remove_atomically
 

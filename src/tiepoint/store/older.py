@@ -14,13 +14,12 @@ from dataclasses import replace
 from typing import Any
 
 from ..core.hashing import hash_json
-from ..core.units import Item
+from ..core.records import Item
 from ..methods.base import Method
 from ..methods.legacy_keys import Outdated, migrated, new_config, old_keys
 from ..methods.source_files import library_versions
 from .feature_cache import FeatureCache
-from .run_id import run_id
-from .stored_run_part import StoredRun
+from .stored_run import StoredRun, run_id
 
 Config = Mapping[str, Any]
 

@@ -8,6 +8,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -15,15 +16,22 @@ import sqlalchemy as sa
 from ..core.errors import InputError, StoreError
 from ..core.hashing import hash_json
 from ..formats.keypoints.set_folder import read_keypoint_set, sets_below
-from .atomic_files import temporary_folder
+from . import schema
+from .atomic_files import atomic_file, temporary_folder
 from .locking import DATABASE, is_corruption, make_sqlite_engine
 from .older import combined, is_older, renewed
-from .run_files import finite_or_null, read_run, run_file, write_run_file
-from .run_id import method_id
-from .run_queries import load_runs
+from .run_queries import load_rows, load_runs
 from .schema import VERSION, datasets, keypoint_sets, methods, runs, scores, statements, upgrade, versions
 from .store import Store
-from .stored_run_part import SCORE_COLUMNS, StoredRun
+from .stored_run import (
+    SCORE_COLUMNS,
+    StoredRun,
+    finite_or_null,
+    method_id,
+    read_run,
+    run_file,
+    write_run_file,
+)
 from .writers import database_errors, insert_run, upsert
 
 Step = Callable[[str], None]
@@ -245,3 +253,62 @@ def _differing_parts(store: Store, known: Mapping[str, StoredRun]) -> Iterator[t
     for key, *row in found:
         if key in said and tuple(row) not in said[key]:
             yield whose[key], f"the database calls the method or dataset of run {whose[key]} {row[0]!r}"
+
+
+@dataclass(frozen=True)
+class Migration:
+    """A migration that was done: the version before, where the copy is, how many runs have a new id."""
+
+    version: int
+    copy: str
+    renamed: int
+
+
+def migrate_database(store: Store) -> Migration | None:
+    """Bring the database to the present schema, and runs to their present names; None if it is up to date.
+
+    No other process writes meanwhile. A migration that is killed leaves the database as it was.
+    """
+    with store.begin() as connection:
+        version = schema.version_of(connection)
+        if version == schema.VERSION:
+            return None  # another process was faster
+        copied = _copied(connection, version)
+        schema.upgrade(connection)
+        before = set(connection.execute(sa.select(schema.runs.c.id)).scalars())
+        _write_lost_files(store, connection)
+        rebuild_in_transaction(store, connection)
+        after = set(connection.execute(sa.select(schema.runs.c.id)).scalars())
+    return Migration(version, copied, len(before - after))
+
+
+def _write_lost_files(store: Store, connection: sa.Connection) -> None:
+    """Write the files of runs that have none, or one that cannot be read: the database follows the files."""
+    for name in connection.execute(sa.select(schema.runs.c.id)).scalars().all():
+        try:
+            read_run(run_file(store, name))
+        except StoreError:
+            for run in load_rows(connection, schema.VERSION, schema.runs.c.id == name):
+                rewrite_run_file(store, run)
+
+
+def _copied(connection: sa.Connection, version: int) -> str:
+    """Copy the database; returns where the copy is.
+
+    SQLite: to a file beside it. PostgreSQL: every table to one beside it, in the same transaction.
+    """
+    if connection.dialect.name == "sqlite":
+        row = connection.exec_driver_sql("PRAGMA database_list").first()
+        path = Path(str(row[2] if row else ""))
+        copy = path.with_name(f"{path.name}.v{version}-backup")
+        source = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+        with atomic_file(copy) as temporary:
+            target = sqlite3.connect(temporary)
+            source.backup(target)
+            target.close()
+        source.close()
+        return str(copy)
+    for table in schema.metadata.tables:
+        connection.execute(sa.text(f"drop table if exists {table}_v{version}_backup"))
+        connection.execute(sa.text(f"create table {table}_v{version}_backup as table {table}"))
+    return f"the tables *_v{version}_backup"

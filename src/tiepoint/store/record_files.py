@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checksums import checksum
 from ..core.errors import DamagedError, StoreError
+from ..core.hashing import checksum
 from ..core.records import Records
 from ..core.regular_files import read_content
 from .atomic_files import atomic_file

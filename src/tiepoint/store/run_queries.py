@@ -3,16 +3,71 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import sqlalchemy as sa
 
-from ..core.errors import InputError
-from .run_rows import load_rows, score_rows
-from .schema import methods, runs
+from ..core.errors import InputError, StoreError
+from .schema import columns_in, keypoint_sets, methods, runs, scores
 from .store import Store
-from .stored_run_part import StoredRun
+from .stored_run import SCORE_COLUMNS, Manifest, StoredRun
+
+
+def load_rows(
+    connection: sa.Connection, version: int, *wanted: sa.ColumnElement[bool], singles: bool = True
+) -> list[StoredRun]:
+    """Runs from the rows of a database of a schema version, newest last; the file of a run is not read."""
+    query = (
+        sa.select(runs, *(c.label(f"set_{c.name}") for c in keypoint_sets.columns))
+        .join(methods, methods.c.id == runs.c.method_id)
+        .join(keypoint_sets, keypoint_sets.c.id == runs.c.keypoint_set_id, isouter=True)
+        .where(*wanted)
+        .order_by(runs.c.created_at, runs.c.id)
+    )
+    of = None
+    if wanted:
+        of = sa.select(runs.c.id).join(methods, methods.c.id == runs.c.method_id).where(*wanted)
+    by_run = score_rows(connection, version, of, singles)
+    found = []
+    for row in connection.execute(query).mappings():
+        known = {c.name: row[f"set_{c.name}"] for c in keypoint_sets.columns}
+        manifest, own = Manifest.from_text(row["manifest"]), by_run.get(row["id"], [])
+        facts = (row["id"], row["task"], row["status"], manifest, own, row["error"], row["created_at"])
+        try:
+            made = StoredRun(*facts, row["time_s"], None if row["keypoint_set_id"] is None else known)
+        except ValueError as e:
+            raise StoreError(f"run {row['id']}: {e}; `store check` makes its row again from its file") from e
+        found.append(made)
+    return found
+
+
+def score_rows(
+    connection: sa.Connection, version: int, of: Any, singles: bool
+) -> dict[str, list[Mapping[str, Any]]]:
+    """Scores by run in the order of the task, of the runs that a query `of` gives, None for all."""
+    placed = scores.c.position in columns_in(scores, version)
+    own = [scores.c[name] for name in SCORE_COLUMNS]
+    query = sa.select(scores.c.run_id, scores.c.position if placed else sa.literal(0), *own)
+    if of is not None:
+        query = query.where(scores.c.run_id.in_(of))
+    if not singles:
+        place = sa.func.instr if connection.dialect.name == "sqlite" else sa.func.strpos
+        for key in (",scene=", ",pair="):
+            query = query.where(place(sa.literal(",").concat(scores.c["group"]), key) == 0)
+    found: dict[str, list[Any]] = {}
+    same: dict[Any, Any] = {}  # one text for all rows that have it
+    texts = [SCORE_COLUMNS.index(c) for c in ("protocol", "metric", "group", "interval", "note")]
+    for run, position, *made in connection.execute(query):
+        for i in texts:
+            made[i] = same.setdefault(made[i], made[i])
+        place_of = (position is not None, position, *made[:3])
+        found.setdefault(run, []).append((place_of, dict(zip(SCORE_COLUMNS, made, strict=True))))
+    return {run: [s for _, s in sorted(rows, key=lambda r: r[0])] for run, rows in found.items()}
 
 
 def load_runs(
@@ -63,3 +118,80 @@ def load_run(store: Store, run_id: str) -> StoredRun:
             f"several runs begin with {run_id!r}: {', '.join(r.id for r in found)}; give more characters"
         )
     return found[0]
+
+
+@dataclass(frozen=True)
+class RunHead:
+    """What a list shows of a run; its manifest is read when it is looked at."""
+
+    id: str
+    task: str
+    method: str
+    status: str
+    created_at: str
+    protocols: tuple[str, ...]
+    text: str = field(repr=False)
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        """The manifest of the run."""
+        return Manifest.from_text(self.text)
+
+    @property
+    def dataset(self) -> str:
+        """Name of the dataset, for which the long rest of the manifest need not be read."""
+        start = _BEFORE_METHOD.match(self.text)
+        if start is not None:
+            _, end = _DECODER.raw_decode(self.text, start.end())
+            if self.text.startswith(_BEFORE_DATASET, end):
+                found, _ = _DECODER.raw_decode(self.text, end + len(_BEFORE_DATASET))
+                return str(found["name"])
+        return self.manifest.dataset.name
+
+
+_DECODER = json.JSONDecoder()
+
+_BEFORE_METHOD = re.compile(r'\{"task": "(?:[^"\\]|\\.)*", "method": ')
+
+_BEFORE_DATASET = ', "dataset": '
+
+_PROTOCOLS = """with recursive p(run, protocol) as (
+  select id, (select min(protocol) from scores where run_id = runs.id) from runs
+  union all
+  select run, (select min(protocol) from scores where run_id = p.run and protocol > p.protocol) from p
+  where protocol is not null
+) select run, protocol from p where protocol is not null"""
+"""Protocols of every run, from one to the next in the index, past the many scores of each."""
+
+
+def run_names(store: Store, *, task: str | None = None) -> list[tuple[str, str, str]]:
+    """Id, method and status of all runs, or those of a task, newest last."""
+    query = (
+        sa.select(runs.c.id, methods.c.name, runs.c.status)
+        .join(methods, methods.c.id == runs.c.method_id)
+        .order_by(runs.c.created_at, runs.c.id)
+    )
+    if task is not None:
+        query = query.where(runs.c.task == task)
+    with store.reading() as connection:
+        return [(i, name, status) for i, name, status in connection.execute(query)]
+
+
+def load_heads(store: Store, *, task: str | None = None) -> list[RunHead]:
+    """What a list shows of all runs, or those of a task, newest last; no score is read."""
+    query = (
+        sa.select(runs.c.id, runs.c.task, methods.c.name, runs.c.status, runs.c.created_at, runs.c.manifest)
+        .join(methods, methods.c.id == runs.c.method_id)
+        .order_by(runs.c.created_at, runs.c.id)
+    )
+    if task is not None:
+        query = query.where(runs.c.task == task)
+    with store.reading() as connection:
+        have: dict[str, list[str]] = {}
+        for run, protocol in connection.execute(sa.text(_PROTOCOLS)):
+            have.setdefault(run, []).append(protocol)
+        found = connection.execute(query).all()
+    return [
+        RunHead(i, t, m, "failed" if status == "error" else status, made, tuple(have.get(i, ())), text)
+        for i, t, m, status, made, text in found
+    ]

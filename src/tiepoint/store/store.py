@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from ..core import array_cache, hashing
 from ..core.errors import StoreError
 from ..core.formatting import storable_text
-from ..core.scratch import scratch_folder
+from ..core.processes import scratch_folder
 from . import schema, status_files
 from .atomic_files import atomic_file, write_errors
 from .feature_cache import FeatureCache
@@ -38,7 +38,7 @@ from .scene_values import ValueStore
 from .urls import DATABASE, is_url, read_url, split_url, without_secret
 
 if TYPE_CHECKING:
-    from .migrate import Migration
+    from .rebuild import Migration
 
 DEFAULT = "tiepoint-store"
 
@@ -169,7 +169,7 @@ class Store:
         return self._later is None or bool(self._done)
 
     def _opened_to_write(self) -> Store:
-        from .migrate import migrate_database
+        from .rebuild import migrate_database
 
         version = self._checked_version()
         told: tuple[str, ...] = ()

@@ -4,13 +4,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..core.errors import StoreError
-from ..core.hashing import hash_json
+from ..core.hashing import add_checksum, hash_json, verify_checksum
+from ..core.regular_files import read_content
+from .atomic_files import atomic_file
+from .store import Store
 
 
 class _Facts(BaseModel):
@@ -197,3 +203,104 @@ def _content_of_older(plain: Mapping[str, Any]) -> str | None:
     config = plain["method"].get("config", {})
     source = config.get("imported", {})
     return hash_json(["workbench", source.get("sha256"), config.get("experiment_id")])
+
+
+STATUSES = ("done", "failed")
+
+SCORE_COLUMNS = ("protocol", "metric", "group", "value", "n", "low", "high", "interval", "chance", "note")
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """One method on one task, as it is kept. `status` is one of `STATUSES`; `error` says why a run failed.
+
+    `manifest` holds everything else: method and dataset with their hashes, options, units with the keys
+    of their records, versions, machine, times, warnings.
+    """
+
+    id: str
+    task: str
+    status: str
+    manifest: Manifest
+    scores: Sequence[Mapping[str, Any]] = ()
+    error: str | None = None
+    created_at: str = ""
+    time_s: float | None = None
+    keypoint_set: Mapping[str, Any] | None = field(default=None)
+
+    def __post_init__(self) -> None:
+        if self.status == "error":  # as older versions wrote it
+            object.__setattr__(self, "status", "failed")
+        if self.status not in STATUSES:
+            raise ValueError(f"a run is {' or '.join(STATUSES)}, not {self.status!r}")
+
+    @property
+    def method(self) -> str:
+        """Name of the method."""
+        return self.manifest.method.name
+
+    @property
+    def dataset(self) -> str:
+        """Name of the dataset."""
+        return self.manifest.dataset.name
+
+
+def run_id(manifest: Manifest) -> str:
+    """Id of the run: the method, the task, the data and the lists; never the protocols.
+
+    >>> from .manifest import DatasetFacts, MethodFacts
+    >>> method, dataset = MethodFacts(name="a", family="dense"), DatasetFacts(hash="0", name="d")
+    >>> one = Manifest(task="t", method=method, dataset=dataset)
+    >>> run_id(one) == run_id(one.model_copy(update={"protocols": ("exact",)}))
+    True
+    """
+    method = manifest.method
+    made_by = [method.config, method.distance] if manifest.content is None else manifest.content
+    return hash_json([method.name, made_by, manifest.task, manifest.dataset.hash, manifest.lists])[:12]
+
+
+def method_id(manifest: Manifest) -> str:
+    """Identity of a method: name and everything that determines its output."""
+    m = manifest.method
+    return hash_json([m.name, m.family, m.config])
+
+
+def finite_or_null(value: Any) -> Any:
+    """The value; None for a number that is not finite, which JSON and columns do not have."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def write_run_file(store: Store, run: StoredRun) -> None:
+    """Write the file of a run."""
+    plain = {
+        "id": run.id,
+        "task": run.task,
+        "status": run.status,
+        "manifest": run.manifest.plain(),
+        "scores": [{c: finite_or_null(s.get(c)) for c in SCORE_COLUMNS} for s in run.scores],
+        "error": run.error,
+        "created_at": run.created_at,
+        "time_s": run.time_s,
+        "keypoint_set": None if run.keypoint_set is None else dict(run.keypoint_set),
+    }
+    with atomic_file(run_file(store, run.id)) as temporary:
+        temporary.write_text(add_checksum(plain, indent=1), encoding="utf-8", newline="\n")
+
+
+def run_file(store: Store, run_id: str) -> Path:
+    """The file of a run; it holds everything the database says about it."""
+    return store.root / "runs" / f"{run_id}.json"
+
+
+def read_run(path: Path) -> StoredRun:
+    """A run from its file; one that is not a run file is a `StoreError`."""
+    try:
+        plain, _ = verify_checksum(read_content(path))
+        scores, used = plain.get("scores", []), plain.get("keypoint_set")
+        if not isinstance(scores, list) or not all(isinstance(s, dict) for s in scores):
+            raise ValueError("its scores are no list of objects")
+        if used is not None and not (isinstance(used, dict) and used.get("id")):
+            raise ValueError("its keypoint set is no object with an id")
+        return StoredRun(**plain | {"manifest": Manifest.read(plain["manifest"])})
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as e:
+        raise StoreError(f"{path} is not a run file: {e}") from e

@@ -5,19 +5,35 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 
-from ..core.errors import InputError, StoreError
-from ..core.formatting import printable
-from .run_files import finite_or_null, read_run, run_file, write_run_file
-from .run_id import method_id
-from .run_rows import load_rows
+from ..core.errors import InputError, StoreError, UnknownNameError
+from ..core.formatting import path_part, printable
+from ..formats.keypoints.set_folder import (
+    SETS,
+    KeypointSet,
+    read_keypoint_set,
+    sets_below,
+    write_keypoint_set,
+)
+from .atomic_files import atomic_folder
+from .run_queries import load_rows
 from .schema import datasets, keypoint_sets, methods, runs, scores
 from .store import Store
-from .stored_run_part import SCORE_COLUMNS, StoredRun
+from .stored_run import (
+    SCORE_COLUMNS,
+    StoredRun,
+    finite_or_null,
+    method_id,
+    read_run,
+    run_file,
+    write_run_file,
+)
 
 
 def upsert(connection: sa.Connection, table: sa.Table, row: Mapping[str, Any]) -> None:
@@ -128,3 +144,34 @@ def _stored(store: Store, connection: sa.Connection, run_id: str) -> StoredRun |
         with contextlib.suppress(StoreError):
             return read_run(path)
     return next(iter(load_rows(connection, store.version, runs.c.id == run_id)), None)
+
+
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
+
+
+def save_keypoint_set(store: Store, made: KeypointSet, *, overwrite: bool = False) -> Path:
+    """Write a set: folder first, row last. A name is taken once unless `overwrite`."""
+    if not _NAME.fullmatch(made.name):
+        raise InputError(
+            f"{made.name!r} cannot be the name of a keypoint set; use letters, digits, _ . and -"
+        )
+    folder = store.root / SETS / path_part(made.name, "the keypoint set")
+    with store.begin() as connection:
+        if made.name in sets_below(store.root) and not overwrite:
+            raise InputError(
+                f"there is already a keypoint set {made.name!r}; choose another name, or replace it with "
+                "`overwrite`"
+            )
+        with atomic_folder(folder, replace=True) as temporary:
+            write_keypoint_set(temporary, made)
+        connection.execute(sa.delete(keypoint_sets).where(keypoint_sets.c.id == made.id))
+        connection.execute(sa.insert(keypoint_sets).values(**made.row()))
+    return folder
+
+
+def load_keypoint_set(root: Path, name: str) -> KeypointSet:
+    """A set of the store whose files are at `root` by its name, or one in a folder of its own."""
+    known = sets_below(root)
+    if name in known or "/" in name:
+        return read_keypoint_set(known.get(name, name))
+    raise UnknownNameError("keypoint set", name, known)

@@ -8,17 +8,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
-from ..core.curves import SceneCurves
 from ..core.errors import InputError, UnknownNameError
 from ..core.hashing import hash_json
-from ..core.records import Records
-from ..core.scores import Score
-from ..core.units import Arrays, Features, Item, Unit
-from .cases import Cases, DenseCase, QueryCase
-from .info import Column, MetricInfo, TaskInfo
-from .matched import MatchedPair
+from ..core.records import Arrays, Features, Item, Records, Unit
+from ..core.scores import SceneCurves, Score
+from .cases import Cases, DenseCase, MatchedPair, QueryCase
+from .info import Column, MetricInfo, TaskInfo, group_title, metric_title
 from .options import TaskOptions
-from .titles import group_title, metric_title
 
 __all__ = ["Column", "MetricInfo", "OpenTask", "Size", "StepTable", "Task", "TaskInfo"]
 

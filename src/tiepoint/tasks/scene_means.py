@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.curves import SceneCurves
 from ..core.records import Records
-from ..core.scores import SceneValues, Score, group_name
-from ..metrics.ranking.recall_grid import precision_at_recall
+from ..core.scores import SceneCurves, SceneValues, Score, group_name
+from ..metrics.ranking.curves import precision_at_recall
 
 Floats = NDArray[np.float64]
 KIND_NAMES = {"v": "viewpoint", "i": "illumination"}

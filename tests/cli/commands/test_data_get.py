@@ -7,7 +7,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from tiepoint.cli.commands.progress import EVERY_S, TransferLines
+from tiepoint.cli.commands.data_get import EVERY_S, TransferLines
 from tiepoint.cli.main import run
 from tiepoint.datasets.download.sources import read_sources
 from tiepoint.formats.image.reader import write_image

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from tiepoint.cli.main import run
-from tiepoint.datasets.hpatches.release_2017 import official_lengths, open_lengths
+from tiepoint.datasets.hpatches.splits import official_lengths, open_lengths
 
 
 @pytest.fixture

@@ -13,8 +13,7 @@ import pytest
 from tiepoint.cli.main import _mount
 from tiepoint.cli.main import command as all_of
 from tiepoint.cli.main import run as command
-from tiepoint.cli.shell.common_options import reorder_arguments
-from tiepoint.cli.shell.helptext import help_of
+from tiepoint.cli.shell.common_options import help_of, reorder_arguments
 
 
 def every_command() -> dict[str, Any]:

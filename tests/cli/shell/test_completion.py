@@ -13,7 +13,7 @@ import pytest
 
 from tiepoint.cli.main import COMPLETING
 from tiepoint.cli.main import run as command
-from tiepoint.cli.shell.names import PROTOCOLS
+from tiepoint.cli.shell.completion import PROTOCOLS
 from tiepoint.tasks import TASKS
 
 HEAVY = ("numba", "pandas", "numpy", "sqlalchemy", "scipy", "rich", "cv2", "matplotlib")

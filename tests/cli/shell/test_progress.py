@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from tiepoint.cli.commands.progress import TransferLines, transfers
-from tiepoint.cli.shell import level
-from tiepoint.cli.shell.progress import ProgressLines, bars_on_a_terminal, progress_bars
+from tiepoint.cli.commands.data_get import TransferLines, transfers
+from tiepoint.cli.shell import common_options
+from tiepoint.cli.shell.console import ProgressLines, bars_on_a_terminal, progress_bars
 
 
 class Clock:
@@ -49,15 +49,15 @@ def test_a_short_command_says_nothing_and_more_is_said_when_asked() -> None:
 def test_no_carriage_return_and_nothing_with_q(monkeypatch: pytest.MonkeyPatch, quiet: bool) -> None:
     out = io.StringIO()
     monkeypatch.setattr(sys, "stderr", out)
-    monkeypatch.setattr("tiepoint.cli.shell.progress.FIRST_S", 0.0)
-    monkeypatch.setattr("tiepoint.cli.shell.progress.EVERY_S", 0.0)
-    level.start_command()
+    monkeypatch.setattr("tiepoint.cli.shell.console.FIRST_S", 0.0)
+    monkeypatch.setattr("tiepoint.cli.shell.console.EVERY_S", 0.0)
+    common_options.start_command()
     if quiet:
-        level.set_verbosity(-1)
+        common_options.set_verbosity(-1)
     with progress_bars() as progress:
         for k in range(3):
             progress("work", k, 2)
-    level.start_command()
+    common_options.start_command()
     lines = out.getvalue().splitlines()
     assert len(lines) == (0 if quiet else 3)
     assert "\r" not in out.getvalue()
@@ -82,7 +82,7 @@ def test_from_python_there_are_bars_on_a_terminal_and_nothing_elsewhere(
     monkeypatch.setattr(out, "isatty", lambda: terminal, raising=False)
     monkeypatch.setattr(sys, "stderr", out)
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr("tiepoint.cli.shell.progress.FIRST_S", 0.0)
+    monkeypatch.setattr("tiepoint.cli.shell.console.FIRST_S", 0.0)
     with bars_on_a_terminal(wanted) as progress:
         progress("sift: features", 1, 2)
     assert bool(out.getvalue()) == (terminal and wanted)

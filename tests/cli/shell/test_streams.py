@@ -12,12 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from tiepoint.cli.asking import confirm
-from tiepoint.cli.common import as_text
+from tiepoint.cli.common import as_text, confirm
 from tiepoint.cli.main import run as command
 from tiepoint.cli.shell.streams import OutputError, TolerantStream, clean
 from tiepoint.core.errors import InputError
-from tiepoint.store.run_heads import load_heads
+from tiepoint.store.run_queries import load_heads
 from tiepoint.store.store import Store
 
 TIEPOINT = [sys.executable, "-m", "tiepoint"]

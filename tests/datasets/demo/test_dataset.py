@@ -5,13 +5,12 @@ import numpy as np
 import pytest
 
 from tiepoint.core.errors import InputError, UnknownNameError
-from tiepoint.datasets.demo import photos as demo_photos
-from tiepoint.datasets.demo.dataset import SCENES, make_demo
-from tiepoint.datasets.demo.dense import PAIRS
+from tiepoint.datasets.demo import views as demo_photos
+from tiepoint.datasets.demo.dataset import PAIRS, SCENES, make_demo
 from tiepoint.datasets.image_sequences import ImageSequences
 from tiepoint.formats.flow.flo import read_flo
 from tiepoint.formats.image.reader import read_image, to_grey
-from tiepoint.geometry.render import render_view
+from tiepoint.geometry.patch_sampling import render_view
 
 pytest.importorskip("skimage", reason="the photographs lie in scikit-image")
 

@@ -8,15 +8,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tiepoint.datasets.demo.photos import photo_path
-from tiepoint.datasets.demo.stereo import BASELINE_M, FOCAL_PX, LEFT, RIGHT, TURNS, VIEW, make_stereo
+from tiepoint.datasets.demo.views import (
+    BASELINE_M,
+    FOCAL_PX,
+    LEFT,
+    RIGHT,
+    TURNS,
+    VIEW,
+    make_stereo,
+    photo_path,
+)
 from tiepoint.datasets.image_pairs.pair import PairSet
 from tiepoint.datasets.image_pairs.reader import read_pairs
 from tiepoint.formats.image.reader import read_image, to_grey
-from tiepoint.geometry.corners import corners
-from tiepoint.geometry.covisibility import centre
-from tiepoint.geometry.homography import project
-from tiepoint.geometry.two_view.epipolar_part import pixel_distances
+from tiepoint.geometry.correspondence import centre
+from tiepoint.geometry.homography import corners, project
+from tiepoint.geometry.two_view.epipolar import pixel_distances
 
 pytest.importorskip("skimage", reason="the photographs lie in scikit-image")
 

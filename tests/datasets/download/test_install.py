@@ -20,9 +20,8 @@ from PIL import Image
 
 from tiepoint.core.errors import FormatError, InputError, ProblemsError
 from tiepoint.datasets.download.fetch import FetchOptions
-from tiepoint.datasets.download.install import WORK, get_dataset
+from tiepoint.datasets.download.install import WORK, get_dataset, read_record, record_path
 from tiepoint.datasets.download.partial_file import lock_file
-from tiepoint.datasets.download.record import read_record, record_path
 from tiepoint.datasets.download.sources import read_sources
 
 QUICK = FetchOptions(wait=lambda _seconds: None)
@@ -154,7 +153,7 @@ def test_a_licence_must_be_accepted_or_asked_for(server, thing, sources, tmp_pat
 def test_too_little_room_is_told_before_anything_is_fetched(server, thing, sources, tmp_path, monkeypatch):
     path = sources(server.put("/a", thing(DATA)))
     monkeypatch.setattr(
-        "tiepoint.datasets.download.plan.shutil.disk_usage", lambda _: type("Usage", (), {"free": 9})()
+        "tiepoint.datasets.download.sources.shutil.disk_usage", lambda _: type("Usage", (), {"free": 9})()
     )
     with pytest.raises(InputError, match=r"has 9 B free, evd needs about 300 kB"):
         get(tmp_path, path)

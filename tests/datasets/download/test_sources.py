@@ -8,9 +8,9 @@ import pytest
 
 from tiepoint.core.errors import FormatError
 from tiepoint.datasets.download.allowed_hosts import AddressError, is_listed, next_url
-from tiepoint.datasets.download.mirrors import is_guarded
+from tiepoint.datasets.download.fetch import is_guarded
 from tiepoint.datasets.download.sources import VARIABLE, read_sources
-from tiepoint.datasets.validation.release import releases
+from tiepoint.datasets.validation.releases import releases
 
 NAMES = {
     "hpatches", "hpatches-sequences", "tss", "pf-willow", "pf-pascal", "spair-71k", "wxbs", "evd",

@@ -12,10 +12,9 @@ from tiepoint.datasets.hpatches.sampling_2016 import PatchSpace, draw_pairs
 from tiepoint.datasets.hpatches.task_files_2016 import V1Sizes, high_contrast_indices, write_v1_tasks
 from tiepoint.formats.hpatches.patch_strip import write_strip
 from tiepoint.formats.hpatches_v1 import definitions as benchmarks
-from tiepoint.formats.hpatches_v1.classification import load_classification
+from tiepoint.formats.hpatches_v1.classification import load_classification, read_patch_pairs, same_patch
 from tiepoint.formats.hpatches_v1.definitions import find_benchmarks
 from tiepoint.formats.hpatches_v1.matching import matching_truth
-from tiepoint.formats.hpatches_v1.pairs import read_patch_pairs, same_patch
 from tiepoint.formats.hpatches_v1.retrieval import retrieval_truth
 
 V1_IMAGES = ["ref", *(f"{z}{k}" for z in "eh" for k in range(1, 6))]

@@ -13,27 +13,32 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tiepoint.core.errors import InputError, ProblemsError, UnknownNameError
-from tiepoint.datasets.hpatches.clean_lists import draw_clean, list_facts
 from tiepoint.datasets.hpatches.dataset import HPatchesDataset
-from tiepoint.datasets.hpatches.legacy_stream import LegacyStream
-from tiepoint.datasets.hpatches.release_2017 import (
+from tiepoint.datasets.hpatches.sampling_2017 import (
+    LegacyStream,
+    draw_clean,
+    draw_retrieval_lists,
+    draw_verification,
+    list_facts,
+)
+from tiepoint.datasets.hpatches.splits import (
     git_blob_sha1,
     official_lengths,
     official_sha1,
     official_splits,
     open_lengths,
+    scene_groups,
 )
-from tiepoint.datasets.hpatches.sampling_2017 import draw_retrieval_lists, draw_verification
-from tiepoint.datasets.hpatches.splits import scene_groups
 from tiepoint.datasets.hpatches.task_files_2017 import write_v2_tasks
 from tiepoint.formats.hpatches.patch_strip import write_strip
-from tiepoint.formats.hpatches.task_csv import (
+from tiepoint.formats.hpatches.task_lists import (
+    Split,
     pairs_csv_chunks,
     patches_csv_chunks,
     read_pairs_csv,
     read_patches_csv,
+    read_splits,
 )
-from tiepoint.formats.hpatches.task_lists import Split, read_splits
 
 DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[4] / "shared" / "data"))
 TASKS = DATA / "hpatches_tasks"

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tiepoint.datasets.image_pairs.native_json import write_pairs
 from tiepoint.datasets.image_pairs.pair import ImagePair, PairSet
 from tiepoint.datasets.image_pairs.reader import read_pairs
-from tiepoint.datasets.image_pairs.write import write_pairs
 
 DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", "../shared/data"))
 

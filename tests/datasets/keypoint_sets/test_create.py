@@ -13,15 +13,20 @@ from tiepoint.cli.main import run as tiepoint
 from tiepoint.core.errors import FormatError, InputError, ProblemsError, UnknownNameError
 from tiepoint.core.keypoints import Keypoints
 from tiepoint.datasets.image_sequences import ImageSequences
-from tiepoint.datasets.keypoint_sets.create import RECIPES, make_keypoint_set, make_recipe
-from tiepoint.datasets.keypoint_sets.files import export_keypoints, import_keypoints
+from tiepoint.datasets.keypoint_sets.create import (
+    RECIPES,
+    export_keypoints,
+    import_keypoints,
+    make_keypoint_set,
+    make_recipe,
+)
 from tiepoint.datasets.keypoint_sets.filters import filter_by_size, intersect, subset, thin_by_distance
 from tiepoint.formats.image.reader import write_image
 from tiepoint.formats.keypoints.set_folder import KeypointSet, read_keypoint_set
 from tiepoint.geometry.homography import project
-from tiepoint.store.keypoint_sets import load_keypoint_set, save_keypoint_set
 from tiepoint.store.rebuild import rebuild
 from tiepoint.store.store import Store
+from tiepoint.store.writers import load_keypoint_set, save_keypoint_set
 
 SHIFT = np.array([[1, 0, -30], [0, 1, 12], [0, 0, 1.0]])
 TURN = np.array([[0, -1, 200], [1, 0, 0], [0, 0, 1.0]])

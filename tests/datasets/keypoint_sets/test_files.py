@@ -9,7 +9,7 @@ import pytest
 
 from tiepoint.core.errors import InputError
 from tiepoint.core.keypoints import Keypoints
-from tiepoint.datasets.keypoint_sets.files import export_keypoints
+from tiepoint.datasets.keypoint_sets.create import export_keypoints
 from tiepoint.formats.keypoints.set_folder import KeypointSet
 
 POINT = Keypoints.at([[1.0, 2.0]])

@@ -17,10 +17,8 @@ from tiepoint.datasets.patch_cutting.sequence import CutOptions
 from tiepoint.datasets.validation.dataset import check_dataset
 from tiepoint.formats.hpatches.patch_strip import read_strip
 from tiepoint.formats.image.reader import read_image, read_size, to_grey, write_image
-from tiepoint.formats.text.matrices import read_homography, write_homography
-from tiepoint.geometry.patch_sampling import magnify, square_in_view
-from tiepoint.geometry.render import render_view
-from tiepoint.geometry.sampling import sample_patches
+from tiepoint.formats.text.numbers import read_homography, write_homography
+from tiepoint.geometry.patch_sampling import magnify, render_view, sample_patches, square_in_view
 
 REAL = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[4] / "shared" / "data")) / "sequences"
 NAMES = ["ref", *(f"{n}{k}" for n in "eht" for k in (1, 2))]

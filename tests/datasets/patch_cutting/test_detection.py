@@ -4,8 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tiepoint.datasets.patch_cutting.detection import detect
-from tiepoint.datasets.patch_cutting.orient import orientations
+from tiepoint.datasets.patch_cutting.detection import detect, orientations
 
 
 def blob_image(x, y, deviation, shape=(120, 160), sign=1):

@@ -4,8 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tiepoint.datasets.patch_cutting.jitter import NOISE, apply_jitter
-from tiepoint.datasets.patch_cutting.sequence import thin_overlapping
+from tiepoint.datasets.patch_cutting.sequence import NOISE, apply_jitter, thin_overlapping
 from tiepoint.geometry.areas import circle_overlap, ellipse_overlap
 from tiepoint.geometry.patch_sampling import similarity_frames
 

@@ -11,13 +11,17 @@ import pytest
 
 from tiepoint.core.hashing import hash_file
 from tiepoint.datasets.hpatches.dataset import HPatchesDataset
-from tiepoint.datasets.hpatches.release_2017 import official_lengths, official_splits, open_lengths
+from tiepoint.datasets.hpatches.splits import official_lengths, official_splits, open_lengths
 from tiepoint.datasets.image_pairs.pair import ImagePair
 from tiepoint.datasets.tss import TssPair
 from tiepoint.datasets.validation.dataset import check_dataset
-from tiepoint.datasets.validation.pair_sets import pairs_release
-from tiepoint.datasets.validation.release import releases
-from tiepoint.datasets.validation.releases import patches_release, sequences_release, tss_release
+from tiepoint.datasets.validation.releases import (
+    pairs_release,
+    patches_release,
+    releases,
+    sequences_release,
+    tss_release,
+)
 from tiepoint.formats.flow.flo import write_flo
 from tiepoint.formats.hpatches.patch_strip import write_strip
 from tiepoint.formats.image.reader import write_image

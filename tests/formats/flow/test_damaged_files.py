@@ -11,14 +11,9 @@ import numpy as np
 import pytest
 
 from tiepoint.core.errors import FormatError
-from tiepoint.formats.flow.array import read_flow_array, write_flow_array
 from tiepoint.formats.flow.flo import read_flo, write_flo
-from tiepoint.formats.flow.kitti import read_kitti_flow, write_kitti_flow
-from tiepoint.formats.flow.tss_text import (
-    read_corr,
-    read_flip,
-    read_pair_names,
-)
+from tiepoint.formats.flow.reader import read_flow_array, read_kitti_flow, write_flow_array, write_kitti_flow
+from tiepoint.formats.flow.tss import read_corr, read_flip, read_pair_names
 from tiepoint.formats.image.mask import read_mask, read_mask_size, write_mask
 from tiepoint.formats.image.reader import read_image, write_image
 from tiepoint.formats.keypoints.pf_willow import read_pf_keypoints

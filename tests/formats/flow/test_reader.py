@@ -16,11 +16,17 @@ from hypothesis.extra import numpy as hnp
 from PIL import Image
 
 from tiepoint.core.errors import FormatError, InputError
-from tiepoint.formats.flow.array import read_flow_array, write_flow_array
 from tiepoint.formats.flow.flo import read_flo, read_flo_size, write_flo
-from tiepoint.formats.flow.kitti import read_kitti_flow, write_kitti_flow
-from tiepoint.formats.flow.png_rgb16 import read_png_rgb16, write_png_rgb16
-from tiepoint.formats.flow.reader import read_flow, write_flow
+from tiepoint.formats.flow.reader import (
+    read_flow,
+    read_flow_array,
+    read_kitti_flow,
+    read_png_rgb16,
+    write_flow,
+    write_flow_array,
+    write_kitti_flow,
+    write_png_rgb16,
+)
 
 shapes = st.tuples(st.integers(1, 6), st.integers(1, 6), st.just(2))
 bits = hnp.arrays(np.uint32, shapes)

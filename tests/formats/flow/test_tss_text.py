@@ -10,14 +10,16 @@ import numpy as np
 import pytest
 
 from tiepoint.core.errors import FormatError
-from tiepoint.formats.flow.tss import PairResult, read_pair_result, write_pair_result
-from tiepoint.formats.flow.tss_text import (
+from tiepoint.formats.flow.tss import (
+    PairResult,
     ScoreRow,
     corr_pixels,
     format_scores,
     read_corr,
     read_flip,
     read_pair_names,
+    read_pair_result,
+    write_pair_result,
     write_scores,
 )
 from tiepoint.formats.keypoints.pf_willow import read_pf_keypoints

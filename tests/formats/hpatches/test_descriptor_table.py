@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from tiepoint.core.errors import FormatError, InputError
-from tiepoint.formats.hpatches.descriptor_size import count_descriptor_rows
-from tiepoint.formats.hpatches.descriptor_table import (
+from tiepoint.formats.hpatches.descriptors import (
+    count_descriptor_rows,
     find_descriptor_file,
     parsed_copy,
     read_descriptors,
     write_descriptors,
 )
 from tiepoint.formats.npy import file_of
-from tiepoint.methods.bad_rows import find_bad_rows
+from tiepoint.methods.output_checks import find_bad_rows
 
 VALUES = np.random.default_rng(0).normal(size=(20, 6)).astype(np.float32)
 
@@ -73,7 +73,7 @@ def test_cache_is_used_and_follows_the_file(tmp_path, monkeypatch):
     assert np.array_equal(first, VALUES)
     assert [p.name for p in path.parent.iterdir()] == ["ref.csv"]
     with monkeypatch.context() as m:
-        m.setattr("tiepoint.formats.hpatches.descriptor_table.parse_table", None)
+        m.setattr("tiepoint.formats.hpatches.descriptors.parse_table", None)
         second = read_descriptors(path, cache=cache).values
     assert file_of(second) is not None
     assert np.array_equal(second, VALUES)

@@ -11,17 +11,23 @@ import pytest
 from tiepoint.core.errors import FormatError
 from tiepoint.formats.file_io import write_bytes
 from tiepoint.formats.hpatches.patch_strip import read_strip
-from tiepoint.formats.hpatches.task_csv import patches_csv_chunks, read_patches_csv
-from tiepoint.formats.hpatches.task_lists import read_splits, write_splits
+from tiepoint.formats.hpatches.task_lists import (
+    patches_csv_chunks,
+    read_patches_csv,
+    read_splits,
+    write_splits,
+)
 from tiepoint.formats.hpatches_v1 import definitions
 from tiepoint.formats.hpatches_v1.classification import (
     load_classification,
     read_classification_labels,
+    read_patch_pairs,
+    same_patch,
     write_classification_labels,
+    write_patch_pairs,
 )
 from tiepoint.formats.hpatches_v1.definitions import find_benchmarks
 from tiepoint.formats.hpatches_v1.matching import matching_truth, write_matching_labels
-from tiepoint.formats.hpatches_v1.pairs import read_patch_pairs, same_patch, write_patch_pairs
 from tiepoint.formats.hpatches_v1.retrieval import retrieval_truth, write_retrieval_labels
 
 DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[4] / "shared" / "data"))

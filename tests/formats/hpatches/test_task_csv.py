@@ -6,7 +6,7 @@ import pytest
 
 from tiepoint.core.errors import FormatError
 from tiepoint.formats.file_io import write_bytes
-from tiepoint.formats.hpatches.task_csv import (
+from tiepoint.formats.hpatches.task_lists import (
     RefPatches,
     VerificationPairs,
     pairs_csv_chunks,

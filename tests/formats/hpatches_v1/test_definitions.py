@@ -6,10 +6,16 @@ import pytest
 
 from tiepoint.core.errors import FormatError, InputError
 from tiepoint.formats.hpatches_v1 import definitions
-from tiepoint.formats.hpatches_v1.classification import load_classification, read_classification_labels
+from tiepoint.formats.hpatches_v1.classification import (
+    concatenate,
+    load_classification,
+    read_classification_labels,
+    read_patch_pairs,
+    same_patch,
+    write_patch_pairs,
+)
 from tiepoint.formats.hpatches_v1.definitions import find_benchmarks, result_folders
 from tiepoint.formats.hpatches_v1.matching import matching_truth, write_matching_labels
-from tiepoint.formats.hpatches_v1.pairs import concatenate, read_patch_pairs, same_patch, write_patch_pairs
 from tiepoint.formats.hpatches_v1.patch_ids import split_image
 from tiepoint.formats.hpatches_v1.retrieval import check_relevant, retrieval_truth, write_retrieval_labels
 

@@ -5,24 +5,21 @@ import numpy as np
 import pytest
 
 from tiepoint.core.errors import FormatError
-from tiepoint.formats.hpatches_v1.classification import LabelledPairs, load_classification
-from tiepoint.formats.hpatches_v1.classification_results import (
+from tiepoint.formats.hpatches_v1.classification import (
+    LabelledPairs,
+    load_classification,
     read_classification_results,
     read_distances,
     write_classification_results,
 )
 from tiepoint.formats.hpatches_v1.definitions import MatchingBenchmark, read_retrieval
-from tiepoint.formats.hpatches_v1.matching_results import (
+from tiepoint.formats.hpatches_v1.matching import (
     NeighbourList,
     iter_matching_results,
     read_matching_results,
     write_matching_results,
 )
-from tiepoint.formats.hpatches_v1.retrieval_results import (
-    Rankings,
-    read_retrieval_results,
-    write_retrieval_results,
-)
+from tiepoint.formats.hpatches_v1.retrieval import Rankings, read_retrieval_results, write_retrieval_results
 
 BORING = "s_boring.a,s_boring.b\n1, 0\n12.3, 7.5\n0, 1\n14.2, 27.4\n"
 TWO = {"s_boring.a": 2, "s_boring.b": 2}

@@ -12,13 +12,12 @@ from PIL import Image
 
 from tiepoint.core.errors import FormatError
 from tiepoint.formats.flow.flo import read_flo, read_flo_size
-from tiepoint.formats.flow.kitti import read_kitti_flow
-from tiepoint.formats.flow.png_rgb16 import write_png_rgb16
+from tiepoint.formats.flow.reader import read_kitti_flow, write_png_rgb16
 from tiepoint.formats.hpatches.patch_strip import read_strip, read_strip_header
 from tiepoint.formats.image import mask
 from tiepoint.formats.image import reader as read
-from tiepoint.formats.image.limits import MAX_PIXELS, check_pixels
 from tiepoint.formats.image.mask import read_mask, read_mask_size
+from tiepoint.formats.image.png import MAX_PIXELS, check_pixels
 from tiepoint.formats.image.reader import read_image, read_orientation, read_size
 
 COLOUR = np.random.default_rng(0).integers(0, 256, (40, 7, 3)).astype(np.uint8)

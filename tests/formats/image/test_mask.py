@@ -12,9 +12,9 @@ import pytest
 from PIL import Image
 
 from tiepoint.core.errors import FormatError, InputError
-from tiepoint.formats.flow.png_rgb16 import write_png_rgb16
+from tiepoint.formats.flow.reader import write_png_rgb16
 from tiepoint.formats.image.mask import read_mask, read_mask_size, write_mask
-from tiepoint.formats.image.png_header import png_gamma
+from tiepoint.formats.image.png import png_gamma
 
 RNG = np.random.default_rng(3)
 GREY = RNG.integers(0, 256, (11, 13)).astype(np.uint8)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tiepoint.core.errors import FormatError
 from tiepoint.core.keypoints import Keypoints
-from tiepoint.formats.keypoints.csv_file import HEADER, read_keypoint_csv, write_keypoint_csv
+from tiepoint.formats.keypoints.features import HEADER, read_keypoint_csv, write_keypoint_csv
 
 number = st.floats(-1e6, 1e6, allow_nan=False)
 angle = st.one_of(st.just(float("nan")), st.floats(0, 360))

@@ -15,10 +15,10 @@ from tiepoint.core.keypoints import Keypoints
 from tiepoint.formats import hdf5
 from tiepoint.formats.keypoints.features import read_hdf5_features
 from tiepoint.formats.keypoints.set_folder import KeypointSet, read_keypoint_set, write_keypoint_set
-from tiepoint.formats.matches.glue_factory import GlueFactoryFiles
+from tiepoint.formats.matches.benchmark_dumps import GlueFactoryFiles
 from tiepoint.formats.matches.hloc import feature_groups
 from tiepoint.formats.matches.table import MatchTables, header_columns, read_table
-from tiepoint.methods.networks.onnx_file import weight_hashes
+from tiepoint.methods.networks.onnx import weight_hashes
 
 POINTS = np.arange(8.0).reshape(4, 2)
 

@@ -12,9 +12,9 @@ import pytest
 
 from tiepoint.core.errors import FormatError
 from tiepoint.formats.keypoints.features import read_features
-from tiepoint.formats.matches.answers import AnswerFiles
-from tiepoint.formats.matches.glue_factory import GlueFactoryFiles
+from tiepoint.formats.matches.benchmark_dumps import GlueFactoryFiles
 from tiepoint.formats.matches.hloc import HlocFiles, feature_groups
+from tiepoint.formats.matches.native import AnswerFiles
 from tiepoint.formats.matches.source import IndexedSource
 from tiepoint.formats.matches.table import MatchTables, header_columns, read_table
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from tiepoint.core.errors import FormatError, InputError
-from tiepoint.formats.text.matrices import read_homography, write_frames, write_homography
+from tiepoint.formats.text.numbers import read_homography, write_frames, write_homography
 
 EXPECTED = [[0.5, -1.5e-4, 2.0], [0.0, 1.0, -3.0], [1e-6, 0.0, 1.0]]
 

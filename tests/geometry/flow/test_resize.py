@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tiepoint.geometry.flow.matlab import imresize
-from tiepoint.geometry.flow.reference_resize import resize_u8
+from tiepoint.geometry.flow.reference_resize import imresize, resize_u8
 from tiepoint.geometry.flow.resize import resize_flow_pair, resize_mask
 from tiepoint.tasks.tss.compare import RULES
 

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from tiepoint.geometry.flow.consistency import consistency_masks
-from tiepoint.geometry.flow.matlab import interp2_cubic
-from tiepoint.geometry.flow.warp import transfer, unflip, warp_image
+from tiepoint.geometry.flow.reference_resize import interp2_cubic
+from tiepoint.geometry.flow.warp import consistency_masks, transfer, unflip, warp_image
 from tiepoint.tasks.tss.compare import RULES
 
 F = np.float32

@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 
 from tiepoint.core.errors import InputError
-from tiepoint.geometry.two_view.eight_point import eight_point
-from tiepoint.geometry.two_view.epipolar import fundamental
-from tiepoint.geometry.two_view.epipolar_part import line_distances
+from tiepoint.geometry.two_view.epipolar import fundamental, line_distances
+from tiepoint.geometry.two_view.linear_estimation import eight_point
 
 K = np.array([[700.0, 0, 320], [0, 710, 240], [0, 0, 1]])
 

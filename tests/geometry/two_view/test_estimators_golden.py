@@ -9,10 +9,9 @@ import pytest
 
 from pose_golden import assert_close, golden, matches, needs_golden, numbers, same_versions
 from tiepoint.geometry.two_view import pose_errors as angles
-from tiepoint.geometry.two_view import resizes, scaling
-from tiepoint.geometry.two_view.canonical import canonical_order
-from tiepoint.geometry.two_view.epipolar import essential, normalise_points
-from tiepoint.geometry.two_view.epipolar_part import mean_distances, squared_distances
+from tiepoint.geometry.two_view import scaling
+from tiepoint.geometry.two_view.epipolar import essential, mean_distances, normalise_points, squared_distances
+from tiepoint.geometry.two_view.estimator import canonical_order
 from tiepoint.geometry.two_view.pose_errors import pose_errors
 from tiepoint.geometry.two_view.pose_estimation import Estimator, estimate, estimator_versions, shuffles
 
@@ -90,12 +89,12 @@ def frame(name: str, case: dict[str, Any]) -> list[scaling.Resize]:
     """The resize of both images, as the protocols that depend on the dataset choose it."""
     scannet = case["dataset"] == "scannet"
     rules = {
-        "original": resizes.original_size,
-        "vga": (lambda s: resizes.stretched_to(s, 640, 480)) if scannet else resizes.original_size,
-        "sides": (lambda s: resizes.short_side(s, 480))
+        "original": scaling.original_size,
+        "vga": (lambda s: scaling.stretched_to(s, 640, 480)) if scannet else scaling.original_size,
+        "sides": (lambda s: scaling.short_side(s, 480))
         if scannet
-        else (lambda s: resizes.long_side(s, 1200)),
-        "1000": lambda s: resizes.long_side(s, 1000),
+        else (lambda s: scaling.long_side(s, 1200)),
+        "1000": lambda s: scaling.long_side(s, 1000),
     }
     return [rules[name](tuple(case[size])) for size in ("size0", "size1")]
 

@@ -8,12 +8,10 @@ from two_view_world import K0, K1, T, seen
 
 from pose_golden import assert_close, golden, matches, needs_golden, same_versions
 from tiepoint.core.errors import InputError
-from tiepoint.geometry.two_view.epipolar_part import symmetric_distances
-from tiepoint.geometry.two_view.estimator import Estimator
-from tiepoint.geometry.two_view.fundamentals import estimate_fundamental
-from tiepoint.geometry.two_view.libraries import estimator_library_versions
+from tiepoint.geometry.two_view.epipolar import symmetric_distances
+from tiepoint.geometry.two_view.estimator import Estimator, estimator_library_versions
 from tiepoint.geometry.two_view.pose_errors import pose_errors
-from tiepoint.geometry.two_view.pose_estimation import estimate
+from tiepoint.geometry.two_view.pose_estimation import estimate, estimate_fundamental
 
 pytest.importorskip("cv2")
 MAGSAC = Estimator("opencv-f", 0.25, 0.999, 100_000, method="USAC_MAGSAC")

@@ -20,8 +20,7 @@ from tiepoint.geometry.two_view.linear_estimation import (
     homography_versions,
 )
 from tiepoint.geometry.two_view.pose_estimation import shuffles
-from tiepoint.geometry.two_view.resizes import original_size, short_side
-from tiepoint.geometry.two_view.scaling import Resize
+from tiepoint.geometry.two_view.scaling import Resize, original_size, short_side
 from tiepoint.metrics.error_curves import auc_rounded, auc_trapezoid
 
 pytest.importorskip("cv2")

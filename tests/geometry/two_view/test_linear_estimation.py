@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from tiepoint.core.errors import InputError
-from tiepoint.geometry.two_view.dlt import dlt
 from tiepoint.geometry.two_view.homography_errors import (
     COLLAPSED,
     corner_distance,
@@ -16,10 +15,11 @@ from tiepoint.geometry.two_view.homography_errors import (
 )
 from tiepoint.geometry.two_view.linear_estimation import (
     HomographyEstimator,
+    dlt,
     estimate_homography,
     homography_versions,
 )
-from tiepoint.geometry.two_view.resizes import short_side
+from tiepoint.geometry.two_view.scaling import short_side
 
 pytest.importorskip("cv2")
 H = np.array([[0.9, 0.1, 30.0], [-0.05, 1.1, 12.0], [1e-4, -5e-5, 1.0]])

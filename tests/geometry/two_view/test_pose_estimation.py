@@ -11,12 +11,11 @@ import pytest
 from two_view_world import K0, K1, T, seen
 
 from tiepoint.core.errors import InputError
-from tiepoint.geometry.two_view import libraries
-from tiepoint.geometry.two_view.canonical import canonical_order
+from tiepoint.geometry.two_view import estimator
+from tiepoint.geometry.two_view.estimator import canonical_order
 from tiepoint.geometry.two_view.pose_errors import pose_errors
 from tiepoint.geometry.two_view.pose_estimation import Estimator, estimate, estimator_versions, shuffles
-from tiepoint.geometry.two_view.resizes import long_side
-from tiepoint.geometry.two_view.scaling import in_frame
+from tiepoint.geometry.two_view.scaling import in_frame, long_side
 
 cv2 = pytest.importorskip("cv2")
 pytest.importorskip("poselib")
@@ -131,7 +130,7 @@ def test_a_threshold_means_pixels_of_the_frame():
 
 
 def test_the_slip_uses_two_of_the_four_focal_lengths():
-    from tiepoint.geometry.two_view.essential_pose import focal_px
+    from tiepoint.geometry.two_view.pose_estimation import focal_px
 
     assert focal_px(Estimator("opencv-e", 1.0, 0.99, 9, focal="slip"), K0, K1) == (500 + 690) / 2
     assert focal_px(OPENCV, K0, K1) == (500 + 510 + 700 + 690) / 4
@@ -172,29 +171,29 @@ def test_versions_are_those_of_the_libraries_used():
 
 
 def test_another_poselib_and_a_missing_one_are_refused(monkeypatch):
-    libraries.import_library.cache_clear()
-    monkeypatch.setattr(libraries, "import_module", lambda name: SimpleNamespace(__version__="2.1.0"))
+    estimator.import_library.cache_clear()
+    monkeypatch.setattr(estimator, "import_module", lambda name: SimpleNamespace(__version__="2.1.0"))
     with pytest.raises(InputError, match=r"PoseLib 2\.1\.0 names its options differently"):
-        libraries.import_library("poselib")
+        estimator.import_library("poselib")
 
     def missing(name):
         raise ImportError(name)
 
-    monkeypatch.setattr(libraries, "import_module", missing)
+    monkeypatch.setattr(estimator, "import_module", missing)
     with pytest.raises(InputError, match=r"tiepoint\[pose\]"):
-        libraries.import_library("poselib")
+        estimator.import_library("poselib")
     with pytest.raises(InputError, match=r"tiepoint\[opencv\]"):
-        libraries.import_library("cv2")
-    monkeypatch.setattr(libraries, "import_module", importlib.import_module)
-    libraries.import_library.cache_clear()
-    assert libraries.import_library("poselib").__version__.startswith("2.0.")
+        estimator.import_library("cv2")
+    monkeypatch.setattr(estimator, "import_module", importlib.import_module)
+    estimator.import_library.cache_clear()
+    assert estimator.import_library("poselib").__version__.startswith("2.0.")
 
 
 def test_poselib_knows_every_option_we_set():
     """It ignores unknown names, so a misspelt one would go unnoticed: each must be among its defaults."""
     import poselib
 
-    from tiepoint.geometry.two_view.poselib_options import ransac_options
+    from tiepoint.geometry.two_view.estimator import ransac_options
 
     assert ransac_options(POSELIB, 0).keys() <= poselib.RansacOptions().keys()
     assert ransac_options(POSELIB, 0, "max_reproj_error").keys() <= poselib.RansacOptions().keys()

@@ -7,7 +7,7 @@ import pytest
 
 from pose_golden import assert_close, golden, needs_golden
 from tiepoint.core.errors import InputError
-from tiepoint.geometry.two_view import resizes, scaling
+from tiepoint.geometry.two_view import scaling
 
 K = np.array([[500.0, 0, 320], [0, 510, 240], [0, 0, 1]])
 T = np.array([[0.96, 0, 0.28, 1], [0, 1, 0, 0.1], [-0.28, 0, 0.96, 0.2], [0, 0, 0, 1]])
@@ -29,7 +29,7 @@ def test_recorded_resizing():
     sx, sy = (1 / s for s in case["scales"])
     assert_close(scaling.scaled_intrinsics(case["K"], sx, sy), case["out"], 1e-12)
     for case in golden()["superglue.process_resize"]:
-        found = resizes.superglue_size((case["w"], case["h"]), tuple(case["resize"]))
+        found = scaling.superglue_size((case["w"], case["h"]), tuple(case["resize"]))
         assert list(found.size) == case["out"]
         assert found.scale == (found.size[0] / case["w"], found.size[1] / case["h"])
 
@@ -64,24 +64,24 @@ def test_turning_an_array_moves_its_pixels_as_the_intrinsics_say():
 
 
 def test_sides_and_their_rounding():
-    assert resizes.long_side((1600, 1185), 1200).scale == (0.75, 0.75)
-    assert resizes.short_side((1296, 968), 480).scale == (480 / 968, 480 / 968)
-    assert resizes.long_side((1600, 1185), 1024, "trunc").size == (1024, 758)
-    assert resizes.long_side((1600, 1185), 1024, "round").size == (1024, 758)
-    assert resizes.short_side((1000, 707), 480, "trunc").size == (678, 480)
-    assert resizes.short_side((1000, 707), 480, "round").size == (679, 480)
-    assert resizes.short_side((707, 1000), 480, "trunc").size == (480, 678)
-    assert resizes.short_side((700, 700), 480, "trunc").size == (480, 480)
+    assert scaling.long_side((1600, 1185), 1200).scale == (0.75, 0.75)
+    assert scaling.short_side((1296, 968), 480).scale == (480 / 968, 480 / 968)
+    assert scaling.long_side((1600, 1185), 1024, "trunc").size == (1024, 758)
+    assert scaling.long_side((1600, 1185), 1024, "round").size == (1024, 758)
+    assert scaling.short_side((1000, 707), 480, "trunc").size == (678, 480)
+    assert scaling.short_side((1000, 707), 480, "round").size == (679, 480)
+    assert scaling.short_side((707, 1000), 480, "trunc").size == (480, 678)
+    assert scaling.short_side((700, 700), 480, "trunc").size == (480, 480)
     with pytest.raises(InputError, match="real, round or trunc"):
-        resizes.short_side((1000, 707), 480, "floor")
+        scaling.short_side((1000, 707), 480, "floor")
 
 
 def test_rounded_sides_have_a_factor_each():
-    sx, sy = resizes.short_side((1000, 707), 480, "trunc").scale
+    sx, sy = scaling.short_side((1000, 707), 480, "trunc").scale
     assert sx == 678 / 1000
     assert sy == 480 / 707
-    resize = resizes.short_side((1000, 707), 480, "trunc")
-    x0, x1, K0, K1 = scaling.in_frame([[10, 20]], [[3, 4]], K, K, resize, resizes.original_size((9, 9)))
+    resize = scaling.short_side((1000, 707), 480, "trunc")
+    x0, x1, K0, K1 = scaling.in_frame([[10, 20]], [[3, 4]], K, K, resize, scaling.original_size((9, 9)))
     np.testing.assert_allclose(x0, [[10 * sx, 20 * sy]], rtol=1e-15)
     np.testing.assert_array_equal(x1, [[3, 4]])
     np.testing.assert_array_equal(K1, K)

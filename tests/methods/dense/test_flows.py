@@ -12,7 +12,7 @@ import pytest
 from scipy.ndimage import gaussian_filter
 
 from tiepoint.core.errors import InputError
-from tiepoint.core.units import Item
+from tiepoint.core.records import Item
 from tiepoint.formats.flow.tss import PairResult, write_pair_result
 from tiepoint.methods.dense.adapter import bind_dense
 from tiepoint.methods.dense.sparse_to_dense import interpolated_flow, mutual_matches

@@ -6,9 +6,13 @@ import pytest
 
 from tiepoint.core.errors import InputError
 from tiepoint.core.keypoints import Keypoints
-from tiepoint.methods.keypoints.detectors import select_keypoints, strongest_first
+from tiepoint.methods.keypoints.detectors import (
+    GridKeypoints,
+    RandomKeypoints,
+    select_keypoints,
+    strongest_first,
+)
 from tiepoint.methods.keypoints.factory import DETECTORS, plan_part
-from tiepoint.methods.keypoints.plain import GridKeypoints, RandomKeypoints
 
 NAMES = ("sift", "orb", "akaze", "kaze", "brisk", "fast", "agast", "gftt", "mser", "harris", "surf", "random")
 

@@ -6,10 +6,9 @@ import pytest
 
 from tiepoint.core.errors import FormatError, InputError, ProblemsError
 from tiepoint.core.keypoints import Keypoints
-from tiepoint.core.units import Item
-from tiepoint.formats.keypoints.csv_file import write_keypoint_csv
-from tiepoint.formats.keypoints.features import read_features
-from tiepoint.methods.keypoints.files_part import find_file
+from tiepoint.core.records import Item
+from tiepoint.formats.keypoints.features import read_features, write_keypoint_csv
+from tiepoint.methods.keypoints.files import find_file
 from tiepoint.methods.resolve import resolve
 
 IMAGE = np.random.default_rng(0).integers(0, 256, (120, 160, 3)).astype(np.uint8)

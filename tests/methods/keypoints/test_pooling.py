@@ -6,8 +6,8 @@ import pytest
 
 from tiepoint.core.errors import InputError, UnknownNameError
 from tiepoint.core.keypoints import Keypoints
-from tiepoint.core.units import Item
-from tiepoint.methods.keypoints.fusion import Fusion, FusionOfPairs
+from tiepoint.core.records import Item
+from tiepoint.methods.keypoints.factory import Fusion, FusionOfPairs
 from tiepoint.methods.keypoints.pooling import DomainSizePooling, scale_weights
 from tiepoint.methods.resolve import resolve
 

@@ -5,9 +5,14 @@ import numpy as np
 import pytest
 
 from tiepoint.core.errors import InputError, UnitError, UnknownNameError
-from tiepoint.core.units import Item
-from tiepoint.methods.keypoints.spec import fused_parts, locate_keypoint_sets, sides_used, split_detector
-from tiepoint.methods.keypoints.spelling import canonical_name
+from tiepoint.core.records import Item
+from tiepoint.methods.keypoints.spec import (
+    canonical_name,
+    fused_parts,
+    locate_keypoint_sets,
+    sides_used,
+    split_detector,
+)
 from tiepoint.methods.resolve import resolve
 from tiepoint.methods.spec import parse_stage
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tiepoint.core.errors import InputError
-from tiepoint.core.units import Item
+from tiepoint.core.records import Item
 from tiepoint.methods.resolve import resolve
 
 DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[4] / "shared" / "data"))
@@ -101,7 +101,7 @@ def test_onnx_weights_kept_beside_the_model_are_in_the_key(tmp_path, patches):
 def test_external_data_is_found_in_subgraphs_and_other_bytes_are_harmless():
     onnx = pytest.importorskip("onnx")
     pytest.importorskip("onnxruntime")
-    from tiepoint.methods.networks.onnx_file import external_locations
+    from tiepoint.methods.networks.onnx import external_locations
 
     h, tensors = onnx.helper, []
     for name in ("a.bin", "deep/b.bin"):

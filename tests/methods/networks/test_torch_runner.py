@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tiepoint.core.errors import InputError, UserCodeError
-from tiepoint.core.units import Item
+from tiepoint.core.records import Item
 from tiepoint.methods.resolve import resolve
 
 torch = pytest.importorskip("torch")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import h5py
 import numpy as np
 
-from tiepoint.core.units import ImageFacts, Item
+from tiepoint.core.records import ImageFacts, Item
 from tiepoint.formats.matches.native import write_matches
 
 SIZE = (1296, 968)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tiepoint.core.errors import InputError, UnitError
-from tiepoint.core.units import Item
+from tiepoint.core.records import Item
 from tiepoint.methods.resolve import resolve
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (2, 40, 50, 3)).astype(np.uint8)

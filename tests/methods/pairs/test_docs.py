@@ -10,7 +10,7 @@ import match_world as w
 import numpy as np
 import pytest
 
-from tiepoint.core.units import ImageFacts, Item
+from tiepoint.core.records import ImageFacts, Item
 from tiepoint.methods.resolve import resolve
 
 DOCS = Path(__file__).parents[3] / "docs"

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from tiepoint.core.errors import InputError, ProblemsError
-from tiepoint.core.units import ImageFacts, Item
+from tiepoint.core.records import ImageFacts, Item
 from tiepoint.formats.matches.native import write_matches
 from tiepoint.methods.resolve import resolve
 

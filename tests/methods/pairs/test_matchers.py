@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 from tiepoint.core.errors import InputError, ProblemsError
-from tiepoint.core.units import ImageFacts, Item
-from tiepoint.methods.pairs.from_keypoints import MEMO, FeatureMemo
+from tiepoint.core.records import ImageFacts, Item
+from tiepoint.methods.pairs.factory import MEMO, FeatureMemo
 from tiepoint.methods.resolve import resolve
 
 RNG = np.random.default_rng(4)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from tiepoint.core.errors import InputError, ProblemsError
-from tiepoint.core.units import Item
+from tiepoint.core.records import Item
 from tiepoint.methods.patches.files import describe_to_csv
 from tiepoint.methods.resolve import resolve
 

@@ -7,7 +7,7 @@ import pytest
 cv2 = pytest.importorskip("cv2")
 
 from tiepoint.core.errors import InputError  # noqa: E402
-from tiepoint.core.units import Item  # noqa: E402
+from tiepoint.core.records import Item  # noqa: E402
 from tiepoint.methods.patches.opencv import OneKeypoint, PatchRootSift, PatchSift, opencv  # noqa: E402
 from tiepoint.methods.resolve import resolve  # noqa: E402
 

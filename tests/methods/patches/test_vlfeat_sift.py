@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from tiepoint.methods.patches.vlfeat_sift import VLFeatSift, clamp_and_normalise, histograms
+from tiepoint.methods.patches.builtin import VLFeatSift, clamp_and_normalise, histograms
 
 
 def table_exp(x):

@@ -4,7 +4,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tiepoint.metrics.ranking.harmonic import harmonic_difference
+from tiepoint.metrics.ranking.ties import harmonic_difference
 
 
 @pytest.mark.parametrize("start", [0, 1, 31, 32, 33, 1000, 10**6])

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tiepoint.metrics.ranking.average_precision import average_precision
-from tiepoint.metrics.ranking.recall_grid import precision_at_recall
+from tiepoint.metrics.ranking.curves import precision_at_recall
 
 
 def walked(distances: np.ndarray, right: np.ndarray, recall: np.ndarray, could: int) -> list[float]:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tiepoint.core.errors import InputError
 from tiepoint.metrics import chance_average_precision, reciprocal_rank
-from tiepoint.metrics.ranking.ranks import rank_bounds
+from tiepoint.metrics.ranking.first_hit import rank_bounds
 
 counts = st.tuples(st.integers(0, 30), st.integers(0, 100))
 

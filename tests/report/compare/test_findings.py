@@ -11,8 +11,8 @@ import pytest
 from tiepoint.core.scores import PooledBins, SceneValues
 from tiepoint.report.compare.comparison import Comparison, MethodRow
 from tiepoint.report.compare.findings import find_in_comparison
-from tiepoint.report.compare.kinds import pooled_kinds
 from tiepoint.report.compare.methods import compare_methods
+from tiepoint.report.compare.rows import pooled_kinds
 from tiepoint.report.compare.runs import compare_runs
 from tiepoint.report.compare.sentences import finding, p_value, sentences
 from tiepoint.report.leaderboard import leaderboard

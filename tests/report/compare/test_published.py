@@ -80,7 +80,7 @@ def test_groups(published: Comparison) -> None:
 
 
 def test_scores_with_all_116_sequences_are_the_published_ones() -> None:
-    from tiepoint.stats.scene_score import make_scene_score
+    from tiepoint.stats.resampling import make_scene_score
 
     full = json.loads(FILE.read_text())["full"]
     for method, value in (("sift", 25.44), ("rootsift", 27.20), ("hardnet+", 52.74), ("SOSNet", 53.70)):

@@ -14,11 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_world import HOSTILE, SCENE
 
-from tiepoint.report.figures.curves import curve_figures
+from tiepoint.report.figures.curves import MAX_SERIES, Line, curve_figures, lines_figure
 from tiepoint.report.figures.figure import short
 from tiepoint.report.figures.heat_map import heat_map
 from tiepoint.report.figures.intervals import intervals_figure
-from tiepoint.report.figures.lines import MAX_SERIES, Line, lines_figure
 from tiepoint.report.figures.pareto import frontier, pareto_figure, place_labels
 from tiepoint.report.figures.svg import look, svg
 from tiepoint.report.runs.sections import TaskSection, sections

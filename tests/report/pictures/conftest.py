@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tiepoint.datasets.image_pairs.native_json import write_pairs
 from tiepoint.datasets.image_pairs.pair import ImagePair
-from tiepoint.datasets.image_pairs.write import write_pairs
 from tiepoint.run.engine import RunRequest, evaluate
 from tiepoint.run.result import Run
 from tiepoint.store.store import Store

@@ -9,7 +9,7 @@ import pytest
 from tiepoint.core.errors import InputError
 from tiepoint.report.pictures.error_colours import GRADES, UNKNOWN, chosen_rows, count_grades, grades, spread
 from tiepoint.report.pictures.matches import CHOSEN, GAP, clip_line, pair_panels, pair_picture
-from tiepoint.tasks.matched import MatchedPair
+from tiepoint.tasks.cases import MatchedPair
 
 SIDE = 200
 ROWS = np.array([[0.0, 0, 0], [0, 0, -1], [0, 1, 0]])

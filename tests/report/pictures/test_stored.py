@@ -17,7 +17,7 @@ from tiepoint.core.errors import InputError
 from tiepoint.report.galleries import pair_gallery
 from tiepoint.report.html_page import render_page
 from tiepoint.report.match_gallery import match_gallery
-from tiepoint.report.pictures.stored import RunPairs
+from tiepoint.report.pictures.matches import RunPairs
 from tiepoint.report.runs.sections import sections
 from tiepoint.run.engine import RunRequest, evaluate
 from tiepoint.run.result import Run

@@ -17,7 +17,7 @@ from report_world import make_patches
 from tiepoint.cli.main import run as command
 from tiepoint.core.errors import InputError
 from tiepoint.report.compare.runs import compare_runs
-from tiepoint.report.gallery import gallery
+from tiepoint.report.galleries import gallery
 from tiepoint.report.paper_tables import combined_tables
 from tiepoint.report.runs.names import DisplayNames
 from tiepoint.report.runs.sections import sections

@@ -13,8 +13,7 @@ from report_world import make_patches
 from tiepoint.cli.main import run as command
 from tiepoint.report.runs.names import distinct_names
 from tiepoint.run.result import Run
-from tiepoint.store.stored_run import DatasetFacts, Manifest, MethodFacts
-from tiepoint.store.stored_run_part import StoredRun
+from tiepoint.store.stored_run import DatasetFacts, Manifest, MethodFacts, StoredRun
 
 TASK = "hpatches-v1/matching"
 KP = "keypoints/geometry"

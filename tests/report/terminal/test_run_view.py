@@ -20,8 +20,15 @@ from tiepoint.core.records import Records
 from tiepoint.report.runs.card import card_rows
 from tiepoint.report.runs.selection import runs_of
 from tiepoint.report.terminal.conventions import conventions_of
-from tiepoint.report.terminal.ranks import histogram_table, rank_histogram, rank_shares
-from tiepoint.report.terminal.run_view import card_table, notes, scene_table, scores_table
+from tiepoint.report.terminal.run_view import (
+    card_table,
+    histogram_table,
+    notes,
+    rank_histogram,
+    rank_shares,
+    scene_table,
+    scores_table,
+)
 from tiepoint.report.terminal.scores import score_tables
 from tiepoint.run.engine import RunRequest, evaluate
 from tiepoint.run.result import Run

@@ -15,11 +15,11 @@ import yaml
 
 from tiepoint.cli.main import run as tiepoint
 from tiepoint.core.errors import FormatError, InputError
-from tiepoint.run import machine
-from tiepoint.run.executors import dask_cluster, queues
+from tiepoint.run import costs
+from tiepoint.run.costs import cores
+from tiepoint.run.executors import dask_cluster
 from tiepoint.run.executors.cluster_spec import ClusterFile, read_spec
-from tiepoint.run.executors.queues import known_arguments, queue_cluster
-from tiepoint.run.machine import cores
+from tiepoint.run.executors.dask_cluster import known_arguments, queue_cluster
 
 pytest.importorskip("distributed", reason="clusters are Dask's")
 if find_spec("dask_jobqueue") is None:
@@ -119,7 +119,7 @@ def test_a_job_with_a_gpu_is_one_worker_that_offers_it(tmp_path: Path) -> None:
     assert "--resources GPU=1" in script
     assert "--local-directory /tmp" in script
     assert "--nworkers" not in script
-    assert queues.shape(wanted) == (1, 8)
+    assert dask_cluster.shape(wanted) == (1, 8)
 
 
 class Queue:
@@ -146,14 +146,16 @@ def test_jobs_whose_workers_came_and_went_are_replaced(
     more: dict[str, Any], called: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted, made, met = of({"slurm": JOB} | more, tmp_path), Queue(), dict[Any, float]()
-    queues.replace_finished_jobs(made, wanted, met, [])  # they still wait in the queue
-    queues.replace_finished_jobs(made, wanted, met, ["Q-1-0", "Q-1-1"])
-    queues.replace_finished_jobs(made, wanted, met, ["Q-11-0"])  # a moment of absence is none
+    dask_cluster.replace_finished_jobs(made, wanted, met, [])  # they still wait in the queue
+    dask_cluster.replace_finished_jobs(made, wanted, met, ["Q-1-0", "Q-1-1"])
+    dask_cluster.replace_finished_jobs(made, wanted, met, ["Q-11-0"])  # a moment of absence is none
     assert made.calls == []
-    monkeypatch.setattr(queues, "GONE_S", 0.0)
-    queues.replace_finished_jobs(made, wanted, met, ["Q-11-1"])
+    monkeypatch.setattr(dask_cluster, "GONE_S", 0.0)
+    dask_cluster.replace_finished_jobs(made, wanted, met, ["Q-11-1"])
     assert made.calls == called
-    queues.replace_finished_jobs(made, wanted, met, ["Q-11-1"])  # the next job of that name has not come yet
+    dask_cluster.replace_finished_jobs(
+        made, wanted, met, ["Q-11-1"]
+    )  # the next job of that name has not come yet
     assert made.calls == called
 
 
@@ -172,7 +174,9 @@ def test_security_goes_to_the_scheduler_and_the_jobs(tmp_path: Path) -> None:
     made = dask_cluster._security(keys, "lab.yaml", distributed)
     assert made.require_encryption
     assert made.get_tls_config_for_role("worker")["cert"] == "w.pem"
-    script = queues._job_queues().slurm.SLURMJob("tls://h:1", name="a", security=made, **JOB).job_script()
+    script = (
+        dask_cluster._job_queues().slurm.SLURMJob("tls://h:1", name="a", security=made, **JOB).job_script()
+    )
     assert "--tls-cert w.pem" in script
 
 
@@ -180,7 +184,7 @@ def test_job_queues_leave_our_signals_alone(monkeypatch: pytest.MonkeyPatch) -> 
     for name in [n for n in sys.modules if n.startswith("dask_jobqueue")]:
         monkeypatch.delitem(sys.modules, name)
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    queues._job_queues()
+    dask_cluster._job_queues()
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
 
 
@@ -200,4 +204,4 @@ def test_a_driver_of_gpus_that_does_not_answer_is_not_waited_for(monkeypatch: py
 
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setattr(subprocess, "run", silent)
-    assert machine.visible_gpus() == []
+    assert costs.visible_gpus() == []

@@ -15,9 +15,9 @@ from tiepoint.run.importers import import_files
 from tiepoint.run.importers.workbench.importer import is_workbench
 from tiepoint.run.importers.workbench.scores import parse_metadata
 from tiepoint.run.update import update_run
-from tiepoint.store.keypoint_sets import load_keypoint_set
 from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
+from tiepoint.store.writers import load_keypoint_set
 
 EXPERIMENTS = """create table experiments (id integer primary key, descriptor_type text, dataset_name text,
  pooling_strategy text, similarity_threshold real, max_features integer, timestamp text, parameters text,

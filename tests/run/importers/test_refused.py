@@ -17,9 +17,9 @@ from tiepoint.methods.networks.batches import checked_file
 from tiepoint.run.importers import expand_paths, import_files
 from tiepoint.store import writers
 from tiepoint.store.rebuild import rebuild
-from tiepoint.store.run_files import write_run_file
 from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
+from tiepoint.store.stored_run import write_run_file
 from tiepoint.store.writers import save_run
 
 HEADER = "descriptor_type,dataset_name,true_map_micro,total_queries_processed,keypoint_set_name,max_features"

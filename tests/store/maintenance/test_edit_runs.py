@@ -17,8 +17,7 @@ from tiepoint.store.maintenance.edit_runs import remove_runs
 from tiepoint.store.maintenance.journal import FOLDER, remove_leftovers
 from tiepoint.store.maintenance.space import list_runs, store_size
 from tiepoint.store.maintenance.verify import check_store
-from tiepoint.store.run_heads import load_heads
-from tiepoint.store.run_queries import load_runs
+from tiepoint.store.run_queries import load_heads, load_runs
 from tiepoint.store.status_files import track_progress
 from tiepoint.store.store import Store
 

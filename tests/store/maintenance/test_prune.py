@@ -14,12 +14,10 @@ from store_world import look
 
 from tiepoint.core.errors import InputError
 from tiepoint.store import status_files
-from tiepoint.store.maintenance.prune import prune_store
-from tiepoint.store.maintenance.space import store_size
+from tiepoint.store.maintenance.space import prune_store, store_size
 from tiepoint.store.maintenance.usage import uses_file
 from tiepoint.store.maintenance.verify import check_store
-from tiepoint.store.run_heads import load_heads
-from tiepoint.store.run_queries import load_runs
+from tiepoint.store.run_queries import load_heads, load_runs
 from tiepoint.store.store import Store
 
 DAY = 86400.0

@@ -10,12 +10,11 @@ import pytest
 from store_world import a_run
 
 from tiepoint.core.errors import InputError
+from tiepoint.store.maintenance.edit_runs import rename_method
 from tiepoint.store.maintenance.journal import FOLDER, remove_leftovers
-from tiepoint.store.maintenance.rename import rename_method
 from tiepoint.store.maintenance.space import store_size
 from tiepoint.store.maintenance.verify import check_store
-from tiepoint.store.run_heads import load_heads
-from tiepoint.store.run_queries import load_runs
+from tiepoint.store.run_queries import load_heads, load_runs
 from tiepoint.store.store import Store
 from tiepoint.store.writers import save_run
 

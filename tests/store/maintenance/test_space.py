@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tiepoint.core.amounts import age_s, size_bytes
 from tiepoint.core.errors import InputError
+from tiepoint.core.formatting import age_s, size_bytes
 from tiepoint.store.maintenance.space import list_runs, store_size
 from tiepoint.store.store import Store
 

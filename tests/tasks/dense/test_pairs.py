@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tiepoint.core.errors import InputError, ProblemsError, UnknownNameError
-from tiepoint.core.units import Features
+from tiepoint.core.records import Features
 from tiepoint.datasets.dense_pairs import BrokenPair, find_pairs
 from tiepoint.formats.flow.reader import write_flow
 from tiepoint.formats.flow.tss import PairResult

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tiepoint.core.errors import InputError
-from tiepoint.core.units import Features
-from tiepoint.datasets.demo.dense import make_dense
+from tiepoint.core.records import Features
+from tiepoint.datasets.demo.dataset import make_dense
 from tiepoint.datasets.tss import PairTruth
 from tiepoint.formats.flow.tss import PairResult
 from tiepoint.tasks.tss import compare

@@ -11,9 +11,8 @@ import numpy as np
 
 from tiepoint.core.errors import InputError
 from tiepoint.core.hashing import hash_file
-from tiepoint.core.records import Records
+from tiepoint.core.records import Features, Item, Records, Unit
 from tiepoint.core.scores import Score
-from tiepoint.core.units import Features, Item, Unit
 from tiepoint.kernels import first_two
 from tiepoint.tasks.base import MetricInfo, OpenTask, Task, TaskInfo
 from tiepoint.tasks.options import Names, TaskOptions

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hpatches_world import IMAGES, LENGTHS, SPLITS, features_of, make_descriptors, make_world, run_task
 
-from tiepoint.cli.commands.tasks import _found
+from tiepoint.cli.commands.data import _found
 from tiepoint.compat.hpatches_eval import _split
 from tiepoint.core.errors import InputError, ProblemsError, UnknownNameError
-from tiepoint.datasets.hpatches.release_2017 import official_lengths, official_splits
+from tiepoint.datasets.hpatches.splits import official_lengths, official_splits
 from tiepoint.formats.hpatches.patch_strip import write_strip
 from tiepoint.run.engine import RunRequest, evaluate
 from tiepoint.store.store import Store

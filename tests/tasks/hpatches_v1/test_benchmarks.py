@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hpatches_v1_world import features_of, make_descriptors, make_world, run_task, value
 
-from tiepoint.stats.scene_score import make_scene_score
+from tiepoint.stats.resampling import make_scene_score
 from tiepoint.tasks.hpatches_v1.classification.task import TASK as CLASSIFICATION
 from tiepoint.tasks.hpatches_v1.matching.task import TASK as MATCHING
 

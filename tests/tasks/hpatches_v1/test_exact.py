@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score
 from tiepoint.metrics import average_precision, chance_average_precision
 from tiepoint.metrics.ranking.matching import chance_matching_average_precision
 from tiepoint.stats.pooled import pooled_statistic
-from tiepoint.stats.scene_score import make_scene_score
+from tiepoint.stats.resampling import make_scene_score
 from tiepoint.tasks import TASKS
 from tiepoint.tasks.hpatches_v1.classification.task import TASK as CLASSIFICATION
 from tiepoint.tasks.hpatches_v1.matching.task import TASK as MATCHING

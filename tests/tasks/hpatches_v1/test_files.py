@@ -10,7 +10,7 @@ from hpatches_v1_world import features_of, make_descriptors, make_world, open_ta
 from tiepoint.core.errors import FormatError, InputError, UnknownNameError
 from tiepoint.core.records import Records
 from tiepoint.core.scores import caution_note
-from tiepoint.formats.hpatches_v1.classification_results import missing_results, read_classification_results
+from tiepoint.formats.hpatches_v1.classification import missing_results, read_classification_results
 from tiepoint.tasks.hpatches_v1.classification.task import TASK as CLASSIFICATION
 from tiepoint.tasks.hpatches_v1.matching.task import TASK as MATCHING
 from tiepoint.tasks.hpatches_v1.result_files import write_neighbours

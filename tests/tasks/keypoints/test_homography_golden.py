@@ -11,13 +11,13 @@ import pytest
 
 from pose_golden import DATA, assert_close, golden, matches, needs_golden, same_versions
 from tiepoint.cli.main import run as tiepoint
-from tiepoint.core.units import Features
+from tiepoint.core.records import Features
 from tiepoint.formats.matches.native import write_matches
-from tiepoint.geometry.two_view.libraries import estimator_library_versions
+from tiepoint.geometry.two_view.estimator import estimator_library_versions
 from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
+from tiepoint.tasks.keypoints.geometry.homographies import corner_row_errors
 from tiepoint.tasks.keypoints.geometry.protocols import PROTOCOLS
-from tiepoint.tasks.keypoints.geometry.scores import corner_row_errors
 from tiepoint.tasks.keypoints.geometry.task import TASK
 
 pytest.importorskip("cv2")

@@ -12,14 +12,18 @@ from keypoint_world import make_features, make_scenes
 import tiepoint as tp
 from tiepoint.core.errors import InputError
 from tiepoint.core.hashing import hash_json
-from tiepoint.core.records import Records
-from tiepoint.core.units import Features
+from tiepoint.core.records import Features, Records
 from tiepoint.formats.matches.native import write_matches
 from tiepoint.geometry.homography import project
 from tiepoint.methods.pairs.factory import family_of_geometry
-from tiepoint.tasks.keypoints.geometry.frames import ThresholdFrame, parse_threshold_frame
-from tiepoint.tasks.keypoints.geometry.protocols import PROTOCOLS, HomographyScoring, protocol_under
-from tiepoint.tasks.keypoints.geometry.scores import corner_row_errors
+from tiepoint.tasks.keypoints.geometry.homographies import corner_row_errors
+from tiepoint.tasks.keypoints.geometry.protocols import (
+    PROTOCOLS,
+    HomographyScoring,
+    ThresholdFrame,
+    parse_threshold_frame,
+    protocol_under,
+)
 from tiepoint.tasks.keypoints.geometry.task import TASK
 
 pytest.importorskip("cv2")

@@ -12,7 +12,7 @@ from tiepoint.formats.image.reader import write_image
 from tiepoint.tasks.keypoints.data import ComparedFeatures
 from tiepoint.tasks.keypoints.geometry.task import GeometryOptions
 from tiepoint.tasks.keypoints.images.task import ImagesOptions
-from tiepoint.tasks.keypoints.matchers import user_class_matches
+from tiepoint.tasks.keypoints.neighbours import user_class_matches
 
 CODE = """import numpy as np
 class Nearest:

@@ -11,7 +11,7 @@ import pytest
 from keypoint_world import GIVEN, run_task
 
 from tiepoint.core.keypoints import Keypoints
-from tiepoint.core.units import Features
+from tiepoint.core.records import Features
 from tiepoint.tasks.keypoints.geometry.task import TASK as GEOMETRY
 from tiepoint.tasks.keypoints.ranking.task import TASK as RANKING
 

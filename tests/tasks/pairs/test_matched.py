@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tiepoint.core.units import Features
+from tiepoint.core.records import Features
 from tiepoint.datasets.image_pairs.pair import ImagePair
-from tiepoint.geometry.two_view.epipolar_part import pixel_distances
+from tiepoint.geometry.two_view.epipolar import pixel_distances
 from tiepoint.tasks import TASKS
-from tiepoint.tasks.pairs.matched import match_errors, transfer_errors
+from tiepoint.tasks.pairs.data import match_errors, transfer_errors
 
 SIZES = {"size0": (640, 480), "size1": (320, 240)}
 K0 = np.array([[500.0, 0, 320], [0, 510, 240], [0, 0, 1]])

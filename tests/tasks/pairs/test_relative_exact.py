@@ -13,7 +13,7 @@ from scipy.spatial.transform import Rotation
 
 import tiepoint as tp
 from tiepoint.core.errors import InputError
-from tiepoint.geometry.two_view import libraries
+from tiepoint.geometry.two_view import estimator
 from tiepoint.geometry.two_view.pose_errors import ACOS, STABLE, nearest_rotation, pose_errors
 from tiepoint.tasks.pairs.data import PairMatches
 from tiepoint.tasks.pose.score import random_pose_auc
@@ -262,15 +262,15 @@ def test_missing_poselib_is_an_error_that_names_the_extra(
     one = pair(size0=LARGE, size1=LARGE)
     data, folder = write_world(tmp_path / "w", {one.name: (one, seen(one))})
     found = []
-    real = libraries.import_module
+    real = estimator.import_module
 
     def without(name: str):
         if name == "poselib":
             raise ImportError(name)
         return real(name)
 
-    monkeypatch.setattr(libraries, "import_module", without)
-    libraries.import_library.cache_clear()
+    monkeypatch.setattr(estimator, "import_module", without)
+    estimator.import_library.cache_clear()
     try:
         for options in ({}, {"protocol": ["superglue", "dad"]}):
             with pytest.raises(InputError, match=r"needs PoseLib 2.0: pip install 'tiepoint\[pose\]'"):
@@ -284,7 +284,7 @@ def test_missing_poselib_is_an_error_that_names_the_extra(
                 )
             found.append(run)
     finally:
-        libraries.import_library.cache_clear()
+        estimator.import_library.cache_clear()
     assert len(found) == 2
 
 
@@ -295,12 +295,12 @@ def test_another_poselib_is_refused_before_any_work(tmp_path: Path, monkeypatch:
     one = pair(size0=LARGE, size1=LARGE)
     data, folder = write_world(tmp_path / "w", {one.name: (one, seen(one))})
     monkeypatch.setattr(poselib, "__version__", "3.0.0")
-    libraries.import_library.cache_clear()
+    estimator.import_library.cache_clear()
     try:
         with pytest.raises(InputError, match=r"PoseLib 3.0.0 names its options differently"):
             tp.evaluate(f"files:{folder}", task="pose/relative", data=data, store=tmp_path / "s")
     finally:
-        libraries.import_library.cache_clear()
+        estimator.import_library.cache_clear()
 
 
 def test_options_without_effect_are_refused(tmp_path: Path) -> None:

@@ -11,9 +11,8 @@ from relative_world import motion, pair, records, seen, value
 
 from tiepoint.core.records import Records
 from tiepoint.geometry.two_view.pose_errors import ACOS, ACOS_FLOAT32, ACOS_TRUTH_FLOAT32
-from tiepoint.tasks.pose.compare import pose_records
+from tiepoint.tasks.pose.compare import AREAS, Poses, counted_rows, pose_records, pose_row_errors
 from tiepoint.tasks.pose.protocols import PROTOCOLS, PoseProtocol, PoseScoring
-from tiepoint.tasks.pose.relative_errors import AREAS, Poses, counted_rows, pose_row_errors
 from tiepoint.tasks.pose.score import headline_rows
 from tiepoint.tasks.pose.task import TASK
 

@@ -17,10 +17,10 @@ import tiepoint as tp
 from pose_golden import DATA, assert_close, golden, matches, needs_golden, same_versions
 from tiepoint.core.errors import InputError
 from tiepoint.formats.matches.native import write_matches
-from tiepoint.geometry.two_view.fundamentals import estimate_fundamental
-from tiepoint.geometry.two_view.libraries import estimator_library_versions
+from tiepoint.geometry.two_view.estimator import estimator_library_versions
+from tiepoint.geometry.two_view.homography_errors import visible_error, visible_error_float32
 from tiepoint.geometry.two_view.linear_estimation import estimate_homography
-from tiepoint.geometry.two_view.plane_errors import visible_error, visible_error_float32
+from tiepoint.geometry.two_view.pose_estimation import estimate_fundamental
 from tiepoint.tasks import TASKS
 from tiepoint.tasks.evd.task import EXAMPLE, THRESHOLDS_PX
 from tiepoint.tasks.wxbs.task import README

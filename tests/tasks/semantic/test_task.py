@@ -19,9 +19,16 @@ from pose_golden import DATA, assert_close, golden, needs_golden
 from tiepoint.core.errors import InputError
 from tiepoint.core.records import Records
 from tiepoint.tasks import TASKS
-from tiepoint.tasks.semantic.protocols import PROTOCOLS, PckRule, errors_of, is_correct, make_pck_frame
+from tiepoint.tasks.semantic.protocols import (
+    AMBIGUOUS,
+    PROTOCOLS,
+    PckRule,
+    ambiguous_points,
+    errors_of,
+    is_correct,
+    make_pck_frame,
+)
 from tiepoint.tasks.semantic.score import pck_scores_of_records, pck_step_tables
-from tiepoint.tasks.semantic.semantic_geometry import AMBIGUOUS, ambiguous_points
 
 TASK = TASKS.load("semantic/pck")
 RECORDED = {

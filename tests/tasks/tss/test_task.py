@@ -14,8 +14,7 @@ from tiepoint.core.errors import InputError, ProblemsError, UnknownNameError
 from tiepoint.core.records import Records
 from tiepoint.core.scores import Score
 from tiepoint.formats.flow.flo import write_flo
-from tiepoint.formats.flow.tss import PairResult, read_pair_result, write_pair_result
-from tiepoint.formats.flow.tss_text import format_scores
+from tiepoint.formats.flow.tss import PairResult, format_scores, read_pair_result, write_pair_result
 from tiepoint.formats.image.mask import write_mask
 from tiepoint.tasks.dense.options import write_results
 from tiepoint.tasks.tss.results import subsets_without_results, tss_score_rows, write_subset_scores
@@ -293,7 +292,7 @@ def test_extra_folder_is_named(results: Path, data: Path) -> None:
 
 
 def test_files_through_the_method_give_the_same(results: Path, data: Path) -> None:
-    from tiepoint.core.units import Features
+    from tiepoint.core.records import Features
     from tiepoint.methods.resolve import resolve
 
     method = resolve(f"files:{results}", family="dense")

@@ -23,8 +23,8 @@ def demo(
     Example: `tiepoint demo`
     """
     from ...report.export import write
+    from ...run.costs import cores
     from ...run.demo import lacking, run_demo
-    from ...run.machine import cores
     from ...store.status_files import track_progress
 
     if (missing := lacking()) is not None:

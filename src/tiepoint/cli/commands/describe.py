@@ -10,8 +10,8 @@ from typing import Any
 
 import typer
 
-from ...core.amounts import count_text
 from ...core.errors import InputError
+from ...core.formatting import count_text
 from ..common import notice, progress_bars
 
 

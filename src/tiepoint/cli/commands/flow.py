@@ -10,9 +10,8 @@ from typing import Any
 
 import typer
 
-from ...core.amounts import count_text
 from ...core.errors import FormatError, InputError
-from ...core.formatting import printable
+from ...core.formatting import count_text, printable
 from ..common import notice, progress_bars, without_effect
 
 app = typer.Typer(help="Flow files: pictures, conversion, warping.", no_args_is_help=True)
@@ -111,7 +110,7 @@ def _show_one(
     from ...formats.image.mask import read_mask
     from ...formats.image.reader import read_image, write_image
     from ...geometry.flow.color import max_motion
-    from ...geometry.flow.rules import is_known_flow
+    from ...geometry.flow.resize import is_known_flow
     from ...report.pictures.flow_sheet import FlowView, flow_errors, flow_sheet, plain_flow
 
     values = read_flow(flow)

@@ -8,8 +8,8 @@ from typing import Any
 
 import typer
 
-from ...core.amounts import count_text
 from ...core.errors import InputError
+from ...core.formatting import count_text
 from ..common import open_store_for_writing, progress_bars, without_effect
 
 app = typer.Typer(help="Keypoint sets: make, intersect, subset, import, export.", no_args_is_help=True)
@@ -21,7 +21,7 @@ OVERWRITE = typer.Option(False, "--overwrite", help="Replace a set of the same n
 
 
 def _saved(store: str | None, sets: list[Any], overwrite: bool) -> None:
-    from ...store.keypoint_sets import save_keypoint_set
+    from ...store.writers import save_keypoint_set
 
     with open_store_for_writing(store) as opened:
         for made in sets:
@@ -35,8 +35,8 @@ def _saved(store: str | None, sets: list[Any], overwrite: bool) -> None:
 
 
 def _loaded(store: str | None, *names: str) -> list[Any]:
-    from ...store.keypoint_sets import load_keypoint_set
     from ...store.store import store_root
+    from ...store.writers import load_keypoint_set
 
     return [load_keypoint_set(store_root(store), name) for name in names]
 
@@ -155,7 +155,7 @@ def import_(
     Example: `tiepoint keypoints import exported --name theirs --data sequences`
     """
     from ...datasets.image_sequences import ImageSequences
-    from ...datasets.keypoint_sets.files import import_keypoints
+    from ...datasets.keypoint_sets.create import import_keypoints
 
     _saved(store, [import_keypoints(folder, name, ImageSequences(data))], overwrite)
 
@@ -171,7 +171,7 @@ def export(
 
     Example: `tiepoint keypoints export sift_8000 --out csv`
     """
-    from ...datasets.keypoint_sets.files import export_keypoints
+    from ...datasets.keypoint_sets.create import export_keypoints
 
     made = _loaded(store, name)[0]
     print(f"{count_text(export_keypoints(made, out, names=names), 'file')} in {out}")

@@ -11,11 +11,11 @@ from typing import Any
 
 import typer
 
-from ...core.amounts import count_text
 from ...core.errors import InputError, UnknownNameError
+from ...core.formatting import count_text
 from ..common import console, dump_json, notice, open_store_for_reading
-from ..shell.helptext import columns as terminal_columns
-from ..shell.names import PROTOCOLS, counts, datasets
+from ..shell.common_options import columns as terminal_columns
+from ..shell.completion import PROTOCOLS, counts, datasets
 
 
 def list_things(
@@ -146,7 +146,7 @@ def _datasets(store: str | None) -> list[dict[str, str | None]]:
 
 def _runs(store: str | None) -> list[dict[str, str | None]]:
     from ...report.runs.names import distinct_names
-    from ...store.run_heads import load_heads
+    from ...store.run_queries import load_heads
 
     with open_store_for_reading(store) as opened:
         found = load_heads(opened)
@@ -205,7 +205,7 @@ def _store(store: str | None) -> dict[str, Any] | None:
 
     if store is None and not store_root(where).exists():
         return None
-    from ...store.run_heads import load_heads
+    from ...store.run_queries import load_heads
 
     with open_store_for_reading(where) as opened:
         heads = load_heads(opened)

@@ -3,12 +3,22 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
+from typing import Any
 
 import typer
 
-from ...core.amounts import count_text
-from ..common import notice, open_store_for_reading, progress_bars, split_values
+from ...core.formatting import count_text
+from ..common import (
+    console,
+    dump_json,
+    notice,
+    open_store_for_reading,
+    print_status,
+    progress_bars,
+    split_values,
+)
 
 
 def report(
@@ -56,3 +66,99 @@ def report(
         with report_damage(notice):
             write(runs, path, form, progress=progress, table=table, called=called)
     print(f"wrote {path} ({count_text(len(runs), 'run')})")
+
+
+def plot(
+    kind: str = typer.Argument(
+        None, metavar="[KIND]", help="scores, scenes, time, bytes, differences, a curve; none lists them."
+    ),
+    methods: list[str] = typer.Argument(None, metavar="[METHOD...]", help="Methods or run ids; default all."),
+    task: str = typer.Option(None, "--task", help="Task, where several have the figure."),
+    protocol: str = typer.Option(None, "--protocol", help="Protocol; default exact, or what the runs have."),
+    group: str = typer.Option(None, "--group", help="Group of a curve or score, e.g. noise=hard."),
+    split: str = typer.Option(None, "--split", help="Only runs of this split, e.g. full."),
+    dataset: str = typer.Option(None, "--dataset", help="Only runs on a dataset of this name."),
+    baseline: str = typer.Option(
+        None, "--baseline", help="Method that differences are to; default the best."
+    ),
+    out: Path = typer.Option(
+        None, "--out", help="File to write: .pdf, .svg, .png, or .csv for the data; default KIND.pdf."
+    ),
+    columns: int = typer.Option(1, "--columns", help="Width: over 1 column of a paper, or over 2."),
+    width: float = typer.Option(None, "--width", help="Width in inches instead."),
+    names: Path = typer.Option(None, "--names", help="YAML file of display names."),
+    store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
+    json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
+) -> None:
+    """Draw a figure of the report for a paper; without KIND, list the figures that the store offers.
+
+    Example: `tiepoint plot scores --task hpatches-v1/matching --columns 2 --out scores.pdf`
+    """
+    from ...core.errors import InputError
+    from ...report.figures.plot import chosen_sections, display_names, figures_of
+    from ...report.figures.plot import plot as draw
+    from ...report.runs.selection import of_dataset, of_split, runs_of
+
+    called = display_names(names)
+    if kind == "differences":
+        from ...api import compare
+
+        if task is None:
+            raise InputError("differences are of one task; name it with `task`")
+        words: dict[str, Any] = {"group": group, "protocol": protocol, "split": split, "dataset": dataset}
+        of: Any = compare(methods or (), task=task, store=store, baseline=baseline, **words)
+        about: dict[str, Any] = {}
+    else:
+        about = {"task": task, "protocol": protocol, "group": group}
+        if baseline is not None:
+            raise InputError("`baseline` has no effect on this figure; it is for differences")
+        with open_store_for_reading(store) as opened:
+            of = runs_of(opened, methods, singles=False)
+            of = of if split is None else of_split(of, split, methods or ())
+            of = of if dataset is None else of_dataset(of, dataset)
+            if kind is None:
+                found = [
+                    {"task": s.title, "kind": f.kind, "group": f.group, "figure": f.title}
+                    for s in chosen_sections(of, task, protocol, called)
+                    for f in figures_of(s)
+                    if group in (None, f.group)
+                ]
+                _listed(found, json_)
+                return
+    path = out or Path(f"{kind}.pdf")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", UserWarning)
+        figure = draw(kind, of, names=called, **about)
+        figure.save(path, columns=columns, width=width)
+    for warning in told:
+        if warning.category is UserWarning:
+            notice(str(warning.message))
+    if json_:
+        dump_json({"file": str(path), "title": figure.title, "caption": figure.caption})
+        return
+    print(f"wrote {path}")
+    print_status(figure.caption)
+
+
+def _listed(found: list[dict[str, str]], as_json: bool) -> None:
+    if as_json:
+        dump_json(found)
+        return
+    from rich.text import Text
+
+    from ...report.terminal.rich_table import FittingTable
+
+    groups: dict[tuple[str, str], list[str]] = {}
+    for row in found:
+        groups.setdefault((row["task"], row["kind"]), []).append(row["group"])
+    table = FittingTable(box=None, header_style="bold", keys=2, wraps=("groups",))
+    for column in ("task", "kind", "groups"):
+        table.add_column(column, overflow="fold")
+    for (task, kind), own in groups.items():
+        table.add_row(Text(task), Text(kind), Text("" if own == ["all"] else " ".join(own)))
+    console().print(table)
+    for line in (
+        "differences: of every task with two methods that have scene values",
+        "draw one: tiepoint plot KIND --task TASK --out FILE.pdf",
+    ):
+        console().print(line, markup=False, highlight=False)

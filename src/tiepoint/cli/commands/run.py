@@ -94,8 +94,8 @@ def run(
 
     Example: `tiepoint run sift rootsift orb --task hpatches-v1/matching --data hpatches-release`
     """
+    from ...run.costs import cores
     from ...run.engine import RunSession
-    from ...run.machine import cores
     from ...run.preparation import RunRequest, prepare_all
     from ...run.result_files import FORMS, has_result_files, refuse_options_of_writing
     from ...store.status_files import track_progress
@@ -173,7 +173,7 @@ def run(
 @contextlib.contextmanager
 def _explained(store: Store) -> Iterator[None]:
     """Where a method is not known but runs have its name, say how they were made."""
-    from ...store.run_heads import load_heads
+    from ...store.run_queries import load_heads
 
     try:
         yield

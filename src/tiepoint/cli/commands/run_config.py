@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ...core.amounts import count_text
+from ...core.formatting import count_text
 from ..common import (
     console,
     error,
@@ -21,10 +21,9 @@ from ..common import (
     progress_bars,
     resumable,
 )
-from ..shell import level
-from ..shell.console import redraws
+from ..shell import common_options
+from ..shell.console import Progress, redraws
 from ..shell.flag_names import as_flags
-from ..shell.progress import Progress
 
 
 def run_config(
@@ -49,7 +48,7 @@ def run_config(
     if dry_run:
         return _plan(experiment, plan(experiment), as_json)
     outcomes: list[Any] = []
-    live = not as_json and redraws(sys.stdout) and not level.quiet()
+    live = not as_json and redraws(sys.stdout) and not common_options.quiet()
     where = store_of(experiment, config, store)
     bars = progress_bars(not as_json and not live)
     what = f"experiment {config.name}"

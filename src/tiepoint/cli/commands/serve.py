@@ -30,7 +30,7 @@ def serve(
     Example: `tiepoint serve --store tiepoint-demo/store`
     """
     try:
-        from ...serve.start import serve as serve_store
+        from ...serve.app import serve as serve_store
     except ModuleNotFoundError as e:
         raise InputError(f"serving pages needs the package {e.name!r}: pip install 'tiepoint[serve]'") from e
 

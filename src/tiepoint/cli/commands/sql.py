@@ -8,10 +8,8 @@ from collections.abc import Sequence
 
 import typer
 
-from ...core.amounts import count_text
-from ...core.formatting import printable
-from ..asking import STORE
-from ..common import console, notice, open_store_for_reading
+from ...core.formatting import count_text, printable
+from ..common import STORE, console, notice, open_store_for_reading
 
 MAX_CELLS = 5_000
 """Cells of an answer that are fitted to the width of the terminal."""

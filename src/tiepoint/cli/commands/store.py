@@ -4,13 +4,24 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import typer
 
-from ...core.formatting import printable
-from ..asking import STORE
-from ..common import notice, progress_bars
+from ...core.formatting import age_s, count_text, format_bytes, format_seconds, printable, size_bytes
+from ..common import (
+    STORE,
+    confirm,
+    notice,
+    open_store_for_reading,
+    open_store_for_writing,
+    print_plain_table,
+    progress_bars,
+)
 from ..shell.flag_names import as_flags
+
+if TYPE_CHECKING:
+    from ...store.maintenance.space import PruneReport
 
 
 def check_store_command(
@@ -57,7 +68,7 @@ def migrate_command(
 
     Example: `tiepoint store migrate --store tiepoint-store`
     """
-    from ...run.migrate import migrate_store
+    from ...run.update import migrate_store
 
     with progress_bars(not json_) as progress:
         found = migrate_store(store, dry_run=dry_run, progress=progress)
@@ -81,3 +92,182 @@ def migrate_command(
         print("features that have to be made again when these are run the next time:")
         for one in found.again:
             print(f"  {one.run} {printable(one.method)} on {printable(one.task)}: {printable(one.reason)}")
+
+
+def ls(
+    method: str = typer.Option(None, "--method", help="Only runs of this method."),
+    task: str = typer.Option(None, "--task", help="Only runs of this task."),
+    dataset: str = typer.Option(None, "--dataset", help="Only runs on a dataset of this name."),
+    store: str = STORE,
+    json_: bool = typer.Option(False, "--json", help="Print one JSON list."),
+) -> None:
+    """List the runs of a store with what they take: all they need, and what only they need.
+
+    Example: `tiepoint store ls --task hpatches/matching`
+    """
+    from ...store.maintenance.space import list_runs
+
+    with open_store_for_reading(store) as opened:
+        found = list_runs(opened, method=method, task=task, dataset=dataset)
+    if json_:
+        print(json.dumps([run.to_dict() for run in found], indent=1))
+        return
+    if not found:
+        print("no runs" + (" that fit" if method or task or dataset else " yet"))
+        return
+    columns = ["run", "method", "task", "dataset", "made", "size", "only its own"]
+    rows = [
+        [r.run, r.method, r.task, r.dataset, r.made, format_bytes(r.size_bytes), format_bytes(r.only_bytes)]
+        for r in found
+    ]
+    print_plain_table(columns, rows, right=2)
+
+
+def rm(
+    runs: list[str] = typer.Argument(..., metavar="RUN...", help="Ids of runs; the beginning is enough."),
+    store: str = STORE,
+    dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would be deleted."),
+    yes: bool = typer.Option(False, "--yes", "-y", help="Do not ask."),
+    json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
+) -> None:
+    """Delete runs, and the records, scene values and features that no other run needs.
+
+    Other processes may work on the store meanwhile: what they may use stays.
+
+    Example: `tiepoint store rm 3f9a12 --dry-run`
+    """
+    from ...store.maintenance.edit_runs import remove_runs
+
+    with open_store_for_reading(store) as opened:
+        told = remove_runs(opened, runs, dry_run=True)
+    if not json_:
+        for run, method, task in told.runs:
+            print(f"{run}  {printable(method)} on {printable(task)}")
+        parts = [
+            f"{count_text(a.files, kind.removesuffix('s'))} ({format_bytes(a.size_bytes)})"
+            for kind, a in told.files.items()
+        ]
+        print("what no other run needs: " + (", ".join(parts) or "nothing"))
+        if told.kept:
+            print(f"kept, since processes at work may use them: {count_text(told.kept, 'file')}")
+    if not dry_run:
+        confirm(f"Delete {count_text(len(told.runs), 'run')}?", yes)
+        with open_store_for_writing(store, create=False) as opened:
+            told = remove_runs(opened, [run for run, _, _ in told.runs])
+    if json_:
+        print(json.dumps(told.to_dict(), indent=1))
+    elif not dry_run:
+        print(f"deleted {count_text(len(told.runs), 'run')}, {format_bytes(told.size_bytes)}")
+
+
+def rename(
+    old: str = typer.Argument(..., help="Name of a method now."),
+    new: str = typer.Argument(..., help="Its name from now on."),
+    store: str = STORE,
+    dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would be done."),
+    json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
+) -> None:
+    """Rename a method in all its runs. Scores stay; ids of runs change, since the name is part of them.
+
+    Example: `tiepoint store rename my_net MyNet-v2`
+    """
+    from ...store.maintenance.edit_runs import rename_method
+
+    if dry_run:
+        with open_store_for_reading(store) as opened:
+            found = rename_method(opened, old, new, dry_run=True)
+    else:
+        with open_store_for_writing(store, create=False) as opened:
+            found = rename_method(opened, old, new)
+    if json_:
+        print(json.dumps(found.to_dict(), indent=1))
+        return
+    for before, after in found.ids.items():
+        print(before if before == after else f"{before} -> {after}")
+    would = "would be" if dry_run else "is now"
+    print(f"{printable(old)} {would} called {printable(new)} in {count_text(len(found.ids), 'run')}")
+    if any(a != b for a, b in found.ids.items()):
+        notice(f"the ids are those of runs made with --name '{printable(new)}'")
+
+
+def size(
+    store: str = STORE, json_: bool = typer.Option(False, "--json", help="Print one JSON object.")
+) -> None:
+    """Say how large a store is, by kind and by method. What methods share is counted once, as shared.
+
+    Example: `tiepoint store size --store tiepoint-store`
+    """
+    from ...store.maintenance.space import store_size
+
+    with open_store_for_reading(store) as opened:
+        found = store_size(opened)
+    if json_:
+        print(json.dumps(found.to_dict(), indent=1))
+        return
+    kinds = [[k, f"{a.files:,}", format_bytes(a.size_bytes)] for k, a in found.kinds.items()]
+    print_plain_table(
+        ["kind", "files", "size"], [*kinds, ["all", "", format_bytes(found.total_bytes)]], right=2
+    )
+    if found.methods:
+        print()
+        rows = [
+            [name, f"{m.runs:,}", format_bytes(m.only_bytes), format_bytes(m.shared_bytes)]
+            for name, m in found.methods.items()
+        ]
+        print_plain_table(["method", "runs", "only this method", "shared"], rows, right=3)
+    if found.unused_bytes:
+        print(f"\nno run needs {format_bytes(found.unused_bytes)}; `tiepoint store prune` removes it")
+
+
+def prune(
+    older_than: str = typer.Option(None, "--older-than", help="Last used longer ago: 30d, 12h, 8w."),
+    larger_than_total: str = typer.Option(
+        None, "--larger-than-total", help="Until the store has at most this: 20GB, 500MB."
+    ),
+    store: str = STORE,
+    dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would be removed."),
+    yes: bool = typer.Option(False, "--yes", "-y", help="Do not ask."),
+    json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
+) -> None:
+    """Remove features that were not used for long, and records that no run needs. Runs and scores stay.
+
+    What was used longest ago goes first. With both options, what is old goes until the store is small enough.
+
+    Example: `tiepoint store prune --older-than 30d --larger-than-total 20GB --dry-run`
+    """
+    from ...store.maintenance.space import prune_store
+
+    age = None if older_than is None else age_s(older_than)
+    most = None if larger_than_total is None else size_bytes(larger_than_total)
+    with open_store_for_reading(store) as opened:
+        told = prune_store(opened, older_than_s=age, larger_than_bytes=most, dry_run=True)
+    if not json_:
+        _tell(told)
+    if not dry_run and told.files:
+        confirm(f"Remove {format_bytes(told.size_bytes)}?", yes)
+        with open_store_for_writing(store, create=False) as opened:
+            told = prune_store(opened, older_than_s=age, larger_than_bytes=most)
+    if json_:
+        print(json.dumps(told.to_dict(), indent=1))
+    elif not dry_run and told.files:
+        print(f"removed {format_bytes(told.size_bytes)}")
+
+
+def _tell(told: PruneReport) -> None:
+    after = told.before_bytes - told.size_bytes
+    if not told.files:
+        print(f"nothing to remove: the store has {format_bytes(told.before_bytes)}")
+    for kind, amount in told.files.items():
+        print(f"{kind}: {amount.files:,}, {format_bytes(amount.size_bytes)}")
+    if told.files:
+        print(f"the store has {format_bytes(told.before_bytes)}, and {format_bytes(after)} without them")
+    if told.wanted_bytes is not None and after > told.wanted_bytes:
+        print(f"that is more than {format_bytes(told.wanted_bytes)}: nothing else may go")
+    if told.in_use:
+        print(f"kept, since processes at work may use them: {count_text(told.in_use, 'file')}")
+    if told.again:
+        print("computed again when these are run again:")
+        for one in told.again:
+            took = f", {format_seconds(one.time_s)} of work" if one.time_s else ""
+            made = f"{count_text(one.features, 'feature')} of {count_text(one.runs, 'run')}"
+            print(f"  {printable(one.method)}: {made}{took}")

@@ -3,26 +3,229 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+import textwrap
+import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import typer
 
-from . import level
-from .helptext import long_flag, value_name, write_help
+from ...core.errors import InputError
+
+WIDEST = 100
+NARROW = 56
+"""Columns below which the help of an option stands under it."""
+EXIT_CODES = (
+    "Exit codes: 0 done; 1 some of the work failed; 2 wrong usage or input; 130 stopped by Ctrl-C; 143 "
+    "stopped by SIGTERM."
+)
+_EXAMPLES = re.compile(r"^Examples?:\s*")
+_NAMES = {
+    "data": "DIR", "out": "PATH", "tasks": "DIR", "results": "DIR", "config": "FILE", "option": "KEY=VALUE",
+    "fit_on": "DIR", "write_results": "DIR", "names": "FILE", "store": "STORE", "bg_color": "RRRGGGBBB",
+    "flow_bg_color": "RRRGGGBBB", "side": "PIXELS", "on_bad": "HOW", "missing": "HOW", "benchmark": "NAME",
+    "baseline": "METHOD", "allow": "WHAT", "cluster": "WORKERS", "older_than": "AGE",
+    "larger_than_total": "SIZE", "size2": "SIZE",
+}  # fmt: skip
+"""What the value of an option is called, where neither its type nor its name says it."""
+
+
+def columns() -> int:
+    """Columns that text may take: of the terminal or of ``COLUMNS``, at most 100."""
+    return max(20, min(WIDEST, shutil.get_terminal_size((80, 24)).columns))
+
+
+def write_help(command: Any, context: Any, formatter: Any) -> None:
+    """In the place of a command's own formatting of its help."""
+    formatter.write(help_of(command, context, columns()) + "\n")
+
+
+def help_of(command: Any, context: Any, width: int) -> str:
+    """The help of a command or of a group of commands."""
+    arguments = [p for p in command.params if p.param_type_name == "argument"]
+    options = [p for p in command.get_params(context) if p.param_type_name == "option" and not p.hidden]
+    every = [p for p in options if p.name in EVERYWHERE]
+    own = [p for p in options if p.name not in EVERYWHERE]
+    inner = getattr(command, "commands", {})
+    blocks = [_usage(context, arguments, own, bool(inner), width)]
+    blocks += _prose(command.help or "", width)
+    told = [(value_name(p), _said(p)) for p in arguments if getattr(p, "help", None)]
+    blocks += _section("Arguments", told, width)
+    listed = [(name, (c.help or "").split("\n\n")[0]) for name, c in inner.items() if not c.hidden]
+    blocks += _section("Commands", [(name, _flat(text)) for name, text in listed], width)
+    blocks += _section("Options", [(_flags(p), _said(p)) for p in own], width)
+    blocks += _section("With every command", [(_flags(p), p.help or "") for p in every], width)
+    if context.parent is None:
+        blocks += _prose(EXIT_CODES, width)
+    return "\n\n".join(blocks)
+
+
+EVERYWHERE = ("quiet", "verbose", "debug", "help")
+"""Options that every command has."""
+
+
+def value_name(parameter: Any) -> str:
+    """What the value of a parameter is called in help and messages; empty for a switch.
+
+    Several values end in dots, values that may be left out stand in brackets.
+    """
+    if parameter.param_type_name == "argument":
+        name = (parameter.metavar or parameter.name.rstrip("_").upper()).strip("[]").removesuffix("...")
+        name += "..." if parameter.nargs == -1 else ""
+        return name if parameter.required else f"[{name}]"
+    if getattr(parameter, "is_flag", False) or parameter.name == "help":
+        return ""
+    if parameter.metavar:
+        return str(parameter.metavar)
+    kind = _kind(parameter)
+    if parameter.name in _NAMES and (parameter.name != "names" or "path" in kind):
+        return _NAMES[parameter.name]
+    if "int" in kind or "float" in kind:
+        return "N" if "int" in kind else "X"
+    return "PATH" if "path" in kind else str(parameter.name.rstrip("_").rpartition("_")[2].upper())
+
+
+def _kind(parameter: Any) -> str:
+    """The type of a value, by whichever name the installed Typer has for it."""
+    annotated = getattr(getattr(parameter, "type_descriptor", None), "annotation", "")
+    return str(getattr(getattr(parameter, "type", None), "name", None) or annotated).lower()
+
+
+def _usage(context: Any, arguments: Sequence[Any], options: Sequence[Any], group: bool, width: int) -> str:
+    needed = [f"{long_flag(p)} {value_name(p)}".strip() for p in options if p.required]
+    words = [*map(value_name, arguments), *needed, "[OPTIONS]", *(["COMMAND ..."] if group else [])]
+    return textwrap.fill(
+        f"Usage: {context.command_path} " + " ".join(words),
+        width,
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def long_flag(parameter: Any) -> str:
+    """The name of an option that says the most."""
+    return next((o for o in parameter.opts if o.startswith("--")), str(parameter.opts[0]))
+
+
+def _flags(parameter: Any) -> str:
+    short = [o for o in parameter.opts if not o.startswith("--")]
+    long = [o for o in (*parameter.opts, *parameter.secondary_opts) if o.startswith("--")]
+    flags = ", ".join([*short, " / ".join(long)] if long else short)
+    return f"{flags} {value_name(parameter)}".strip()
+
+
+def _said(parameter: Any) -> str:
+    text = parameter.help or ""
+    usual = parameter.default
+    told = re.search(r"\bdefault\b", text) or usual is None or usual is False or usual == () or usual == []
+    if not told and not parameter.required:
+        text = f"{text} Default: {usual}."
+    marked = parameter.required and parameter.param_type_name == "option"
+    return f"{text} (required)" if marked else text
+
+
+def _prose(text: str, width: int) -> list[str]:
+    """Paragraphs; a line of example commands is set as commands that can be copied."""
+    blocks = []
+    for paragraph in text.strip().split("\n\n"):
+        flat = " ".join(paragraph.split())
+        if _EXAMPLES.match(flat):
+            commands = re.findall(r"`([^`]+)`", flat)
+            title = "Example:" if len(commands) == 1 else "Examples:"
+            blocks.append("\n".join([title, *(_command(c, width) for c in commands)]))
+        elif flat:
+            blocks.append(textwrap.fill(_flat(flat), width, break_long_words=False, break_on_hyphens=False))
+    return blocks
+
+
+def _command(text: str, width: int) -> str:
+    """A command line; a long one goes on with a backslash."""
+    first, *words = re.findall(
+        r"--?[a-z][a-z0-9-]*(?: (?!-)\S+)?|\S+", text
+    )  # an option stays with its value
+    lines, line = [], "  " + first
+    for word in words:
+        if len(line) + 1 + len(word) > width - 2:
+            lines.append(line + " \\")
+            line = "      " + word
+        else:
+            line += " " + word
+    return "\n".join([*lines, line])
+
+
+def _flat(text: str) -> str:
+    """Text of one line without the marks of code."""
+    return " ".join(text.split()).replace("`", "")
+
+
+def _section(title: str, rows: Sequence[tuple[str, str]], width: int) -> list[str]:
+    """A heading and two columns; below each other where the width is small."""
+    if not rows:
+        return []
+    indent = min(max(len(name) for name, _ in rows) + 4, 30 if width >= 80 else 24)
+    lines = [f"{title}:"]
+    for name, text in rows:
+        under = width < NARROW or len(name) + 4 > indent
+        first = "    " * (width < NARROW) or " " * indent
+        body = textwrap.wrap(
+            _flat(text),
+            width,
+            initial_indent=first if under else "  " + name.ljust(indent - 2),
+            subsequent_indent=first,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        lines += ["  " + name, *body] if under else body or ["  " + name]
+    return ["\n".join(lines)]
+
+
+_state = {"level": 0}
+_since = {"start": 0.0}
+
+
+def start_command() -> None:
+    """A command begins: the usual level, and its time."""
+    _state["level"] = 0
+    _since["start"] = time.monotonic()
+
+
+def set_verbosity(level: int) -> None:
+    """Say less (-1) or more (1) from now on."""
+    if level * _state["level"] < 0:
+        raise InputError("-q and -v contradict each other; leave one of them out")
+    _state["level"] = level
+
+
+def quiet() -> bool:
+    """Whether only results and errors are wanted."""
+    return _state["level"] < 0
+
+
+def verbose() -> bool:
+    """Whether more is wanted."""
+    return _state["level"] > 0
+
+
+def elapsed_s() -> float:
+    """Seconds since the command began."""
+    return time.monotonic() - _since["start"]
+
 
 _SWITCHES = ("-q", "--quiet", "-v", "--verbose", "--debug")
 
 
 def _quiet(value: bool) -> None:
     if value:
-        level.set_verbosity(-1)
+        set_verbosity(-1)
 
 
 def _verbose(value: bool) -> None:
     if value:
-        level.set_verbosity(1)
+        set_verbosity(1)
 
 
 def _common_options() -> list[Any]:

@@ -3,14 +3,21 @@
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...geometry.corners import corners
-from ...geometry.covisibility import Size, centre, in_view
-from ...geometry.homography import denominator, project
+from ...core.errors import InputError, UnknownNameError
+from ...formats.image.reader import read_image, write_image
+from ...geometry.correspondence import Size, centre, in_view
+from ...geometry.homography import corners, denominator, project
+from ...geometry.patch_sampling import render_view
+from ..image_pairs.native_json import write_pairs
+from ..image_pairs.pair import ImagePair
 
 Image = NDArray[np.float32]
 _TRIES_PER_STEP = 40
@@ -128,3 +135,151 @@ def expose(image: Image, noise: float, rng: np.random.Generator) -> Image:
     v = np.clip(image, 0, None)
     deviation = noise * np.sqrt(0.05 * v + 0.0005)
     return (image + deviation * rng.standard_normal(image.shape)).astype(np.float32)
+
+
+PHOTOS = {
+    "astronaut": "astronaut.png",
+    "brick": "brick.png",
+    "camera": "camera.png",
+    "chelsea": "chelsea.png",
+    "coffee": "coffee.png",
+    "coins": "coins.png",
+    "gravel": "gravel.png",
+    "motorcycle": "motorcycle_left.png",
+    "motorcycle-right": "motorcycle_right.png",
+    "rocket": "rocket.jpg",
+}
+"""Photograph -> file name in ``skimage/data``; all are part of the wheel itself, none is downloaded."""
+
+
+def photo_path(name: str) -> Path:
+    """File of a photograph; a missing scikit-image, or file in it, is an `InputError` with the remedy."""
+    if name not in PHOTOS:
+        raise UnknownNameError("photograph", name, PHOTOS)
+    spec = importlib.util.find_spec("skimage")
+    if spec is None or not spec.submodule_search_locations:
+        raise InputError(
+            "the demo set is made from photographs in scikit-image; pip install 'tiepoint[demo]'"
+        )
+    path = Path(next(iter(spec.submodule_search_locations))) / "data" / PHOTOS[name]
+    if not path.is_file():
+        raise InputError(f"{path} is not in this scikit-image; pip install --upgrade scikit-image")
+    return path
+
+
+def linear_photo(name: str) -> NDArray[np.float32]:
+    """A photograph in linear light, float32 (h, w, 3) in 0..1 (the sRGB curve undone)."""
+    return to_linear(read_image(photo_path(name)))
+
+
+def to_linear(image: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Undo the sRGB curve: uint8 -> float32 in 0..1.
+
+    >>> to_linear(np.array([0, 255], dtype=np.uint8)).tolist()
+    [0.0, 1.0]
+    """
+    v = np.arange(256) / 255
+    table = np.where(v <= 0.04045, v / 12.92, ((v + 0.055) / 1.055) ** 2.4).astype(np.float32)
+    return np.asarray(table[image])
+
+
+def to_srgb(linear: NDArray[np.floating]) -> NDArray[np.uint8]:
+    """Apply the sRGB curve, clip to 0..1 and round: the inverse of `to_linear`.
+
+    >>> levels = np.arange(256, dtype=np.uint8)
+    >>> bool((to_srgb(to_linear(levels)) == levels).all())
+    True
+    """
+    v = np.clip(np.asarray(linear, dtype=np.float64), 0, 1)
+    curve = np.where(v <= 0.0031308, 12.92 * v, 1.055 * v ** (1 / 2.4) - 0.055)
+    return np.rint(curve * 255).astype(np.uint8)
+
+
+Matrix = NDArray[np.float64]
+FOCAL_PX = 994.978
+LEFT, RIGHT = (311.193, 254.877), (311.193 + 31.086, 254.877)
+BASELINE_M = 0.193001
+"""The camera of Middlebury 2014 `Motorcycle` at a quarter of its size, the pixels of the photographs."""
+
+VIEW: Size = (400, 300)
+ZOOM = 1.04
+"""Turned views are a little longer in focus, so that they show the photograph only."""
+
+
+class CameraRotation(NamedTuple):
+    """How the right camera is turned, in degrees: about its axis, to the right, upwards."""
+
+    roll_deg: float = 0.0
+    pan_deg: float = 0.0
+    tilt_deg: float = 0.0
+
+    def rotation(self) -> Matrix:
+        """From coordinates of the camera as it stood to those of the turned one.
+
+        >>> CameraRotation(roll_deg=90).rotation().round(12).tolist()
+        [[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+        """
+        (cr, sr), (cp, sp), (ct, st) = ((np.cos(a), np.sin(a)) for a in np.deg2rad(self))
+        roll = np.array([[cr, -sr, 0], [sr, cr, 0], [0, 0, 1]])
+        pan = np.array([[cp, 0, -sp], [0, 1, 0], [sp, 0, cp]])
+        tilt = np.array([[1, 0, 0], [0, ct, st], [0, -st, ct]])
+        return np.asarray(roll @ tilt @ pan)
+
+
+TURNS = {
+    "roll020": CameraRotation(20),
+    "roll090": CameraRotation(90),
+    "roll180": CameraRotation(180),
+    "pan": CameraRotation(pan_deg=8),
+    "tilt": CameraRotation(tilt_deg=-3.5),
+    "roll045pan": CameraRotation(-45, 4),
+}
+
+
+def make_stereo(out: str | Path) -> Path:
+    """Write photographs, turned views and ``pairs.json`` to a folder; returns the path of the list.
+
+    The left photograph is image 0 of every pair; image 1 is the right one as it is, then turned.
+    """
+    root = Path(out)
+    root.mkdir(parents=True, exist_ok=True)
+    left, right = linear_photo("motorcycle"), linear_photo("motorcycle-right")
+    write_image(root / "left.png", to_srgb(left))
+    write_image(root / "right.png", to_srgb(right))
+    K0, K1 = camera(FOCAL_PX, LEFT), camera(FOCAL_PX, RIGHT)
+    photo = (left.shape[1], left.shape[0])
+    pairs = [_pair(root, "right", (K0, K1), (photo, photo), np.eye(3))]
+    for name, turn in TURNS.items():
+        K, R = camera(ZOOM * FOCAL_PX, centre(VIEW)), turn.rotation()
+        view = render_view(right, K1 @ R.T @ np.linalg.inv(K), VIEW)
+        write_image(root / f"{name}.png", to_srgb(view))
+        pairs.append(_pair(root, name, (K0, K), (photo, VIEW), R))
+    write_pairs(root / "pairs.json", pairs)
+    return root / "pairs.json"
+
+
+def camera(focal_px: float, middle: tuple[float, float]) -> Matrix:
+    """K of a camera with square pixels.
+
+    >>> camera(2.0, (1.0, 3.0)).tolist()
+    [[2.0, 0.0, 1.0], [0.0, 2.0, 3.0], [0.0, 0.0, 1.0]]
+    """
+    return np.array([[focal_px, 0, middle[0]], [0, focal_px, middle[1]], [0, 0, 1]], np.float64)
+
+
+def _pair(
+    root: Path, name: str, cameras: tuple[Matrix, Matrix], sizes: tuple[Size, Size], R: Matrix
+) -> ImagePair:
+    T = np.eye(4)
+    T[:3, :3], T[:3, 3] = R, R @ [-BASELINE_M, 0.0, 0.0]
+    return ImagePair(
+        f"left--{name}",
+        "motorcycle",
+        image0=root / "left.png",
+        image1=root / f"{name}.png",
+        size0=sizes[0],
+        size1=sizes[1],
+        K0=cameras[0],
+        K1=cameras[1],
+        T_0to1=T,
+    )

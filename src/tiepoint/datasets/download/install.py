@@ -3,22 +3,174 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+from ..._version import __version__
 from ...core.errors import FormatError, InputError
+from ...core.regular_files import regular_file_size
+from ...formats.file_io import write_bytes
+from ...formats.json_yaml import read_json
 from ..validation.dataset import CheckReport, check_dataset
-from .archives import unpack
-from .by_hand import base_of, install_local
-from .fetch import FetchOptions
-from .mirrors import FetchedFile, fetch_file
-from .partial_file import lock_file, refusal
-from .plan import DownloadPlan, plan_for
-from .record import check_unchanged, record_path, write_record
-from .sources import DatasetSource, SourceFile, named_source, read_sources
+from ..validation.releases import Release
+from .archives import MemberPaths, unpack
+from .fetch import FetchedFile, FetchOptions, fetch_file
+from .partial_file import hashes, lock_file, refusal
+from .sources import DatasetSource, DownloadPlan, SourceFile, named_source, plan_for, read_sources
+
+
+def install_local(
+    paths: Sequence[Path], source: DatasetSource, new: Path, unpacking: Callable[[int, int], None] | None
+) -> list[tuple[str, FetchedFile]]:
+    """Unpack archives into `new`, copy folders and single files there; returns what each file was.
+
+    A single file is one that the source names as such (a list of pairs); any other file is an archive. Its
+    hash is held against those published for the source, where one has the same length.
+
+    Raises:
+        InputError: It is not there, is neither, or is not what was published.
+    """
+    single = {f.name for f in source.files if not f.archive}
+    found = []
+    for path in sorted(paths, key=lambda p: p.name in single):  # lists last: they go where the images are
+        if path.is_dir():
+            _copied(path, new)
+            continue
+        size = regular_file_size(path)
+        sha256, md5 = hashes(path)
+        published = _published(path, size, sha256, md5, source)
+        if path.name in single:
+            with refusal(new):
+                shutil.copyfile(path, base_of(new, source) / path.name)
+        else:
+            unpack(path, new, progress=unpacking)
+        found.append((path.name, FetchedFile(path, "", size, sha256, published)))
+    return found
+
+
+def _published(path: Path, size: int, sha256: str, md5: str, source: DatasetSource) -> bool:
+    mirrors = [m for f in source.files for m in f.mirrors if path.name in (f.name, m.url.rpartition("/")[2])]
+    known = [m for m in mirrors if m.sha256 or m.md5]
+    if any((m.sha256 or sha256, m.md5 or md5) == (sha256, md5) for m in known):
+        return True
+    if known and len(known) == len(mirrors):
+        raise InputError(
+            f"{path} is damaged or another file: SHA-256 {sha256}, MD5 {md5} are not those published for "
+            f"{path.name}; fetch it again, or rename it to have it unpacked all the same"
+        )
+    return False
+
+
+def base_of(new: Path, source: DatasetSource) -> Path:
+    """The folder of the dataset: that of its name, or the one below which there is more than one thing."""
+    base = new
+    while base.name != source.folder:
+        inside = list(base.iterdir())
+        if len(inside) != 1 or not inside[0].is_dir():
+            break
+        base = inside[0]
+    return base
+
+
+def _copied(folder: Path, new: Path) -> None:
+    """Copy a folder's files, links refused, names checked as those of an archive are."""
+    places = MemberPaths(str(folder))
+    for where, folders, names in os.walk(folder):
+        for name in [*folders, *names]:
+            path = Path(where, name)
+            if path.is_symlink():
+                raise InputError(f"{path} is a link; only files are taken over")
+        for name in sorted(names):
+            path = Path(where, name)
+            place = places.file(path.relative_to(folder).as_posix())
+            if place is None:
+                continue
+            regular_file_size(path)
+            with refusal(new / place):
+                (new / place).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, new / place)
+
+
+ENDING = ".source.json"
+_MAX_RECORD_BYTES = 1 << 20
+
+
+def record_path(folder: Path) -> Path:
+    """The file of a dataset's folder, beside it.
+
+    >>> record_path(Path("data/EVD")).name
+    'EVD.source.json'
+    >>> record_path(Path(".")) == record_path(Path.cwd())
+    True
+    """
+    whole = folder.resolve() if folder.name in ("", "..") else folder
+    return whole.parent / f"{whole.name}{ENDING}"
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """What is recorded of a folder; nothing where there is no record, or it cannot be read."""
+    try:
+        found = read_json(record_path(folder), most=_MAX_RECORD_BYTES)
+    except InputError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def write_record(
+    folder: Path,
+    name: str,
+    source: DatasetSource,
+    release: Release | None,
+    files: Sequence[tuple[str, FetchedFile]],
+) -> Path:
+    """Write the record of a dataset that was got; returns its place."""
+    value = {
+        "dataset": name,
+        "title": source.title,
+        "release": None if release is None else {"key": release.key, "have": release.have, "of": release.of},
+        "files": [
+            {
+                "name": file,
+                "url": fetched.url or None,
+                "bytes": fetched.size,
+                "sha256": fetched.sha256,
+                "hash_published": fetched.published,
+            }
+            for file, fetched in files
+        ],
+        "licence": source.licence.name,
+        "licence_page": source.licence.page,
+        "cite": source.cite,
+        "got": datetime.now(UTC).isoformat(timespec="seconds"),
+        "tiepoint": __version__,
+    }
+    path = record_path(folder)
+    write_bytes(path, [(json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode()])
+    return path
+
+
+def check_unchanged(folder: Path, name: str, fetched: FetchedFile) -> None:
+    """Hold a file against the record of an earlier one: an unpublished hash is trusted once, then pinned.
+
+    Raises:
+        InputError: The same address gave another file before.
+    """
+    files = read_record(folder).get("files")
+    for entry in files if isinstance(files, list) else ():
+        if not isinstance(entry, dict) or (entry.get("name"), entry.get("url")) != (name, fetched.url):
+            continue
+        if fetched.url and entry.get("sha256") != fetched.sha256:
+            raise InputError(
+                f"{fetched.url} gives another file than when it was first fetched: SHA-256 {fetched.sha256}, "
+                f"recorded {entry.get('sha256')}; to accept it, remove {record_path(folder)}"
+            )
+
 
 WORK = ".tiepoint-get"
 """Folder for parts, locks and what is being unpacked, beside the datasets."""

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.cores import cores
 from ...core.errors import FormatError, InputError, ProblemsError, UnknownNameError
 from ...core.formatting import path_part
 from ...core.hashing import cached_file_hash, hash_file, hash_files, hash_json
+from ...core.processes import cores
+from ...core.records import Item
 from ...core.scores import scene_kind
-from ...core.units import Item
 from ...formats.hpatches.patch_pack import SUFFIX, PatchPack, open_pack
 from ...formats.hpatches.patch_strip import read_strip
 from ...formats.json_yaml import read_json

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.amounts import count_text
-from ...core.cores import cores
 from ...core.errors import InputError
+from ...core.formatting import count_text
 from ...core.hashing import hash_bytes, hash_file, hash_json
+from ...core.processes import cores
 from ...formats.file_io import read_bytes
 from ...formats.hpatches.patch_pack import SUFFIX, PackedStrip, PatchPack, open_pack, write_pack
 from ...formats.hpatches.patch_strip import decode_strip

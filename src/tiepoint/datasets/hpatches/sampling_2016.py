@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import InputError
-from ...formats.hpatches_v1.pairs import PatchPairs
+from ...formats.hpatches_v1.classification import PatchPairs
 from ...formats.hpatches_v1.patch_ids import PatchList
 
 

@@ -15,14 +15,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.amounts import count_text
 from ...core.errors import InputError, ProblemsError
+from ...core.formatting import count_text
 from ...core.hashing import hash_json, seeded_generator
 from ...formats.file_io import read_lines
 from ...formats.hpatches_v1 import definitions as benchmarks
-from ...formats.hpatches_v1.classification import write_classification_labels
+from ...formats.hpatches_v1.classification import write_classification_labels, write_patch_pairs
 from ...formats.hpatches_v1.matching import matching_truth, write_matching_labels
-from ...formats.hpatches_v1.pairs import write_patch_pairs
 from ...formats.hpatches_v1.retrieval import retrieval_truth, write_retrieval_labels
 from .dataset import HPatchesDataset
 from .layout import NOISES

@@ -17,26 +17,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.amounts import count_text
 from ...core.errors import FormatError, InputError, ProblemsError, UnknownNameError
+from ...core.formatting import count_text
 from ...formats.file_io import write_bytes
-from ...formats.hpatches.task_csv import RefPatches, pairs_csv_chunks, patches_csv_chunks, read_patches_csv
-from ...formats.hpatches.task_lists import Split, write_splits
-from .clean_lists import draw_clean, list_facts
+from ...formats.hpatches.task_lists import (
+    RefPatches,
+    Split,
+    pairs_csv_chunks,
+    patches_csv_chunks,
+    read_patches_csv,
+    write_splits,
+)
 from .dataset import HPatchesDataset
-from .release_2017 import git_blob_sha1, official_sha1, official_splits
 from .sampling_2017 import (
     OFFICIAL_IMAGES,
     OFFICIAL_ROWS,
     VerificationDraw,
+    draw_clean,
     draw_retrieval_lists,
     draw_verification,
+    list_facts,
 )
 from .splits import (
     WHOLE,
     excluded_note,
+    git_blob_sha1,
     known_splits,
     named_split,
+    official_sha1,
+    official_splits,
     scene_groups,
     shares_release,
     split_problems,

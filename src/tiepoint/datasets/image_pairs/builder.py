@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...formats.text.matrices import is_singular
+from ...formats.text.numbers import is_singular
 from ...geometry.two_view.scaling import turned_intrinsics, turned_pose
 from .pair import ImagePair, Matrix, PairSet, Size, default_names, file_name
 from .problems import PairProblems, first_names

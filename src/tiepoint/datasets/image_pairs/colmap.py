@@ -5,20 +5,197 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
-from ...core.amounts import count_text
+import numpy as np
+
 from ...core.errors import FormatError
+from ...core.formatting import count_text
 from ...core.hashing import hash_json
 from ...formats.file_io import read_lines
 from .builder import PairDraft
-from .cameras import camera_matrix, rotation
+from .loftr import relative
 from .pair import Matrix, Size
-from .posed import PAIRS, PosedImage, pair_views, posed_matrix, read_pair_list
 from .problems import PairProblems
 from .text_lists import floats
+
+PARAMETERS = {
+    "SIMPLE_PINHOLE": ("f", "cx", "cy"),
+    "PINHOLE": ("fx", "fy", "cx", "cy"),
+    "SIMPLE_RADIAL": ("f", "cx", "cy", "k"),
+    "RADIAL": ("f", "cx", "cy", "k1", "k2"),
+    "OPENCV": ("fx", "fy", "cx", "cy", "k1", "k2", "p1", "p2"),
+    "FULL_OPENCV": ("fx", "fy", "cx", "cy", "k1", "k2", "p1", "p2", "k3", "k4", "k5", "k6"),
+}
+"""Models that are a pinhole where their further parameters are 0."""
+_CURVED = ("OPENCV_FISHEYE", "FOV", "SIMPLE_RADIAL_FISHEYE", "RADIAL_FISHEYE", "THIN_PRISM_FISHEYE")
+
+
+def camera_matrix(model: str, values: Sequence[float], where: str, findings: PairProblems) -> Matrix | None:
+    """K of a camera; None after a problem was noted.
+
+    A distortion that is not 0 is a problem, never ignored: matches of a distorted image do not obey K and T.
+
+    >>> from pathlib import Path
+    >>> camera_matrix("SIMPLE_PINHOLE", [500, 320, 240], "camera 1", PairProblems(Path()))[:2].tolist()
+    [[500.0, 0.0, 320.0], [0.0, 500.0, 240.0]]
+    """
+    names = PARAMETERS.get(model)
+    if names is None:
+        why = "bends straight lines even without parameters" if model in _CURVED else "is not known"
+        findings.problems.append(
+            f"{where}: the model {model} {why}; undistort the images to PINHOLE (colmap image_undistorter)"
+        )
+        return None
+    if len(values) != len(names):
+        findings.problems.append(
+            f"{where}: {model} has {len(names)} parameters ({', '.join(names)}), found {len(values)}"
+        )
+        return None
+    given = dict(zip(names, values, strict=True))
+    bent = [n for n in names if n[0] in "kp" and given[n] != 0]
+    if bent:
+        findings.problems.append(
+            f"{where}: {model} is distorted ({', '.join(f'{n} = {given[n]:g}' for n in bent)}); "
+            "undistort the images to PINHOLE (colmap image_undistorter)"
+        )
+        return None
+    fx, fy = given.get("fx", given.get("f", 0.0)), given.get("fy", given.get("f", 0.0))
+    return np.array([[fx, 0, given["cx"]], [0, fy, given["cy"]], [0, 0, 1]], np.float64)
+
+
+def rotation(q: Sequence[float], where: str, findings: PairProblems) -> Matrix | None:
+    """The rotation of a quaternion (w, x, y, z), scaled to length 1; one far from it is a problem.
+
+    >>> from pathlib import Path
+    >>> rotation([0, 1, 0, 0], "image 1", PairProblems(Path())).diagonal().tolist()
+    [1.0, -1.0, -1.0]
+    """
+    length = float(np.linalg.norm(q))
+    if not abs(length - 1) < 1e-3:
+        findings.problems.append(f"{where}: the quaternion has length {length:g}; expected 1")
+        return None
+    w, x, y, z = (float(v) / length for v in q)
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+
+
+PAIRS = "pairs.txt"
+
+
+@dataclass
+class PosedImage:
+    """An image with its camera and its pose, world to camera."""
+
+    name: str
+    K: Matrix | None
+    size: Size | None
+    pose: Matrix | None
+    points: frozenset[int] = field(default_factory=frozenset)
+
+
+def view_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
+    """Pairs of `views.txt` and `pairs.txt`; None where there is no views.txt.
+
+    `views.txt`: name, R (9), t (3), MODEL, width, height, parameters of the camera; world to camera, centre
+    of the first pixel at (.5, .5). `pairs.txt`: two names a line.
+    """
+    file = root if root.name == "views.txt" else root / "views.txt"
+    if not file.is_file():
+        return None
+    views: dict[str, PosedImage] = {}
+    for number, line in enumerate(read_lines(file), start=1):
+        fields, where = line.split(), f"{file.name}, line {number}"
+        if not fields or line.startswith("#"):
+            continue
+        if len(fields) < 17:
+            findings.problems.append(
+                f"{where} has {len(fields)} fields; "
+                "expected name, R (9), t (3), MODEL, width, height, parameters"
+            )
+            continue
+        values = floats([*fields[1:13], *fields[14:]], where, findings)
+        if values is None:
+            continue
+        if fields[0] in views:
+            findings.problems.append(f"{where}: the name {fields[0]} is there twice")
+        K = camera_matrix(fields[13], values[14:], where, findings)
+        size = findings.integer_size(values[12:14], where)
+        pose = findings.pose(posed_matrix(values[:9], values[9:12]), where, moved=False)
+        views[fields[0]] = PosedImage(fields[0], K, size, pose)
+    listed = file.with_name(PAIRS)
+    if not listed.is_file():
+        raise FormatError(listed, f"is not there; it names the pairs of {file.name}, two names a line")
+    return pair_views(read_pair_list(listed, findings), views, findings, scene=file.parent.absolute().name)
+
+
+def posed_matrix(R: Sequence[float], t: Sequence[float]) -> Matrix:
+    """[R | t] as a 4x4 matrix.
+
+    >>> posed_matrix([1, 0, 0, 0, 1, 0, 0, 0, 1], [1, 2, 3])[:3, 3].tolist()
+    [1.0, 2.0, 3.0]
+    """
+    T = np.eye(4)
+    T[:3, :3] = np.reshape(R, (3, 3))
+    T[:3, 3] = t
+    return T
+
+
+def read_pair_list(file: Path, findings: PairProblems) -> list[tuple[str, str, str]]:
+    """Where a line is and its two names, of each line of a list of pairs."""
+    found = []
+    for number, line in enumerate(read_lines(file), start=1):
+        fields, where = line.split(), f"{file.name}, line {number}"
+        if not fields or line.startswith("#"):
+            continue
+        if len(fields) < 2:
+            findings.problems.append(f"{where} has one name; expected two")
+            continue
+        found.append((where, fields[0].replace("\\", "/"), fields[1].replace("\\", "/")))
+    return found
+
+
+def pair_views(
+    pairs: Sequence[tuple[str, str, str]],
+    views: Mapping[str, PosedImage],
+    findings: PairProblems,
+    *,
+    scene: str,
+    facts: Mapping[tuple[str, str], Mapping[str, Any]] | None = None,
+) -> list[PairDraft]:
+    """Pairs of views by their names; a name that no view has is a problem."""
+    drafts = []
+    for where, a, b in pairs:
+        absent = [name for name in (a, b) if name not in views]
+        if absent:
+            findings.problems.append(f"{where} names {' and '.join(absent)}, which has no pose")
+            continue
+        v0, v1 = views[a], views[b]
+        if v0.pose is None or v1.pose is None or None in (v0.size, v1.size) or v0.K is None or v1.K is None:
+            continue  # its problem is noted already
+        drafts.append(
+            PairDraft(
+                where,
+                (a, b),
+                scene=scene,
+                sizes=(v0.size, v1.size),
+                K=(v0.K, v1.K),
+                T=relative(v0.pose, v1.pose),
+                centre=0.5,
+                facts=(facts or {}).get((a, b), {}),
+            )
+        )
+    return drafts
+
 
 SHARED = 30
 """Least number of points that both images of a pair see."""

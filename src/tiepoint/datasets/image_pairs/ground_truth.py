@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.hashing import seeded_generator
-from ...geometry.covisibility import in_view
+from ...geometry.correspondence import in_view
 from ...geometry.homography import project
 
 Floats = NDArray[np.float64]

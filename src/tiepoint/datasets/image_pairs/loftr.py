@@ -12,7 +12,7 @@ import numpy as np
 
 from ...core.errors import FormatError
 from ...formats.image.reader import read_size
-from ...formats.npz import read_npz
+from ...formats.npy import read_npz
 from ...formats.pickled_arrays import is_pickle, read_arrays
 from .builder import PairDraft
 from .pair import Matrix, Size

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ...core.amounts import count_text
 from ...core.errors import FormatError, ProblemsError
+from ...core.formatting import count_text
 from ...core.regular_files import is_file
 from ...formats.image.reader import SUFFIXES, read_orientation, read_size
-from ...formats.text.matrices import is_singular
+from ...formats.text.numbers import is_singular
 from .pair import Matrix, Size
 
 ORTHONORMAL = 1e-3

@@ -7,25 +7,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from ...core.amounts import count_text
 from ...core.errors import InputError, UnknownNameError
+from ...core.formatting import count_text
 from ...core.regular_files import regular_file_size
 from ...formats.file_io import read_lines
 from ...formats.json_yaml import read_json
-from . import glue_factory, text_lists
+from . import text_lists
 from .builder import NEEDS, PairDraft, build
-from .colmap import model_drafts
-from .evd import plane_drafts
-from .glue_factory import one_line_drafts, plain_drafts
+from .colmap import model_drafts, view_drafts
 from .loftr import megadepth_drafts, scannet_drafts
 from .native_json import is_own, own_drafts
 from .pair import PairSet
-from .posed import view_drafts
 from .problems import PairProblems, first_names
-from .proposal_flow import list_drafts, willow_drafts
-from .semantic import is_listed, listed_drafts, spair_drafts
-from .text_lists import turned_drafts
-from .wide_baseline import clicked_drafts
+from .semantic import is_listed, list_drafts, listed_drafts, spair_drafts, willow_drafts
+from .text_lists import one_line_drafts, plain_drafts, turned_drafts
+from .wide_baseline import clicked_drafts, plane_drafts
 
 Reader = Callable[[Path, PairProblems], list[PairDraft] | None]
 
@@ -103,7 +99,7 @@ def _text(root: Path, findings: PairProblems) -> list[PairDraft] | None:
 def _plain(root: Path, findings: PairProblems) -> list[PairDraft] | None:
     file = _file(root, ".txt", "pairs_with_gt.txt", "pairs_calibrated.txt", "pairs.txt")
     lines = [] if file is None else read_lines(file)
-    return plain_drafts(lines, findings) if _fields(lines) in glue_factory.PLAIN_FIELDS else None
+    return plain_drafts(lines, findings) if _fields(lines) in text_lists.PLAIN_FIELDS else None
 
 
 def _csv(root: Path, findings: PairProblems) -> list[PairDraft] | None:

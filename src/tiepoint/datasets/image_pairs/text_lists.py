@@ -5,7 +5,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
+import numpy as np
+
+from ...core.errors import FormatError
+from ...formats.file_io import read_lines
 from .builder import PairDraft
 from .problems import PairProblems
 from .scenes import dataset_of, known_sizes
@@ -71,3 +76,72 @@ def floats(words: Sequence[str], where: str, findings: PairProblems) -> list[flo
         findings.problems.append(f"{where}: a number is not finite")
         return None
     return values
+
+
+PLAIN_FIELDS = {32: "names, K0, K1, R, t", 36: "names, K0, K1, T_0to1", 11: "names, H"}
+
+
+def plain_drafts(lines: Sequence[str], findings: PairProblems) -> list[PairDraft]:
+    """Pairs of lines with 32 (R and t), 36 (T) or 11 (H) fields; comments begin with `#`.
+
+    K puts the centre of the first pixel at (.5, .5) as the cameras of that tool do, but for ScanNet, whose K
+    has integer centres.
+    """
+    drafts = []
+    for where, fields, values in rows(lines, PLAIN_FIELDS, findings):
+        names = (fields[0], fields[1])
+        if len(values) == 9:
+            drafts.append(PairDraft(where, names, truth={"H": np.reshape(values, (3, 3))}))
+            continue
+        T = values[18:]
+        if len(T) == 12:
+            T = np.hstack([np.reshape(T[:9], (3, 3)), np.reshape(T[9:], (3, 1))]).ravel().tolist()
+        drafts.append(
+            PairDraft(
+                where,
+                names,
+                assumed=known_sizes(names, values[2], values[11]),
+                K=(values[:9], values[9:18]),
+                T=T,
+                centre=0.0 if dataset_of(None, names) == "scannet" else 0.5,
+            )
+        )
+    return drafts
+
+
+def one_line_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
+    """Pairs of a folder of text files with one line of 38 fields each; None where there is none.
+
+    Fields: name0 name1 overlap0 overlap1 K0(9) K1(9) T_0to1(16), images beside the file. A pair is called
+    `FOLDER/STEM`; the folder is the scene where no name tells more, and the dataset `zeb`. One folder, or
+    a folder of such folders.
+    """
+    files = sorted([*root.glob("*.txt"), *root.glob("*/*.txt")])
+    drafts: list[PairDraft] = []
+    for file in files:
+        try:
+            lines = [line for line in read_lines(file) if line]
+        except FormatError:
+            lines = []
+        fields = lines[0].split() if lines else []
+        if len(lines) != 1 or len(fields) != 38:
+            if drafts:
+                findings.problems.append(f"{file}: expected one line of 38 fields, found {len(lines)} lines")
+                continue
+            return None
+        values = floats(fields[2:], str(file), findings)
+        if values is None:
+            continue
+        folder = file.parent.absolute()
+        drafts.append(
+            PairDraft(
+                f"{folder.name}/{file.stem}",
+                (str(folder / fields[0]), str(folder / fields[1])),
+                name=f"{folder.name}/{file.stem}",
+                dataset="zeb",
+                K=(values[2:11], values[11:20]),
+                T=values[20:],
+                facts={"overlap": min(values[:2]), "set": folder.name},
+            )
+        )
+    return drafts or None

@@ -5,18 +5,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ...core.errors import InputError, TiepointError, UnknownNameError
+from ...core.errors import InputError, ProblemsError, TiepointError, UnknownNameError
+from ...core.formatting import path_below
 from ...core.keypoints import Keypoints
+from ...formats.keypoints.features import read_keypoint_csv, write_keypoint_csv
 from ...formats.keypoints.set_folder import KeypointSet
-from ...geometry.covisibility import centre, in_view
+from ...formats.unfinished import mark_incomplete, refuse_incomplete
+from ...geometry.correspondence import centre, in_view
 from ...geometry.homography import local_affine, project
 from ...methods.keypoints.adapter import as_keypoints, check_keypoints
 from ...methods.keypoints.detectors import strongest_first
 from ...methods.keypoints.factory import DETECTORS, FactoryPlan, check_roles, plan_part
+from ...methods.keypoints.files import find_file
 from ...methods.user_code import user_failure
 from ..image_sequences import ImageSequences
 from .filters import filter_by_size, intersect, subset, thin_by_distance
@@ -202,3 +207,64 @@ def make_recipe(
         "largest_per_image": recipe.largest_per_image, "scope": "set",
     }  # fmt: skip
     return [replace(made, recipe={**made.recipe, **extra}) for made in pair]
+
+
+NAMES = ("number", "workbench")
+
+
+def import_keypoints(folder: Path, name: str, sequences: ImageSequences) -> KeypointSet:
+    """A set from ``SCENE/IMAGE.csv``; every missing file and keypoint outside its image is reported at once.
+
+    The border is unknown and not recorded; it can be measured, so the smallest distance to an edge is.
+    """
+    if not folder.is_dir():
+        raise InputError(f"{folder} is not a folder of SCENE/IMAGE.csv")
+    refuse_incomplete(folder)
+    images, problems, margin = {}, [], np.inf
+    for scene in sequences.scenes:
+        for k in sequences.images(scene):
+            key, size = f"{scene}/{k}", sequences.size(scene, k)
+            try:
+                found = read_keypoint_csv(find_file(folder, key, (".csv",)))
+            except InputError as e:
+                problems.append(str(e))
+                continue
+            outside = np.flatnonzero(~in_view(found.xy, size))
+            if len(outside):
+                x, y = found.xy[outside[0]]
+                problems.append(
+                    f"{key}: keypoint {outside[0]} at ({x:g}, {y:g}) lies outside {size[0]} x {size[1]}"
+                )
+            if len(found):
+                edge = np.minimum(found.xy + 0.5, np.array(size) - 0.5 - found.xy).min()
+                margin = min(margin, float(edge))
+            images[key] = found
+    if problems:
+        raise ProblemsError(str(folder), problems)
+    recipe = {
+        "method": "import", "detector": None, "data": str(sequences.root),
+        "data_hash": sequences.data_hash, "measured_border_px": None if margin == np.inf else margin,
+    }  # fmt: skip
+    contents = {key: sequences.content(*key.rpartition("/")[::2]) for key in images}
+    return KeypointSet(name, images, recipe, None, contents)
+
+
+def export_keypoints(made: KeypointSet, folder: Path, *, names: str = "number") -> int:
+    """Write ``SCENE/1.csv`` (or ``SCENE/1ppm.csv``) for every image; returns the number of files.
+
+    Raises:
+        InputError: if a scene or image has a name that would lead out of the folder; nothing is written then.
+    """
+    if names not in NAMES:
+        raise UnknownNameError("naming", names, NAMES)
+    files = []
+    for key in made.images:
+        scene, _, image = key.rpartition("/")
+        ending = ".csv" if names == "number" else "ppm.csv"
+        files.append(
+            path_below(folder, scene, image, what=f"keypoint set {made.name}: the image", ending=ending)
+        )
+    with mark_incomplete(folder, "keypoints export"):
+        for file, keypoints in zip(files, made.images.values(), strict=True):
+            write_keypoint_csv(file, keypoints)
+    return len(files)

@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 from ...core.errors import InputError
 from ...formats.hpatches.patch_strip import write_strip
 from ...formats.image.reader import write_image
-from ...formats.text.matrices import write_frames, write_homography
+from ...formats.text.numbers import write_frames, write_homography
 from ...formats.unfinished import mark_incomplete
 from ..image_sequences import ImageSequences
-from .jitter import NOISE
-from .sequence import CutOptions, CutPatches, cut_sequence
+from .sequence import NOISE, CutOptions, CutPatches, cut_sequence
 
 SHEETS = "contact-sheets"
 _GAP, _LABEL = 3, 14
@@ -64,7 +63,7 @@ def cut_patches(
     """Cut patches from image sequences into the HPatches layout.
 
     Writes, for every sequence, ``OUT/SEQ/IM.png`` (strips of ref, e1.., h1.., t1..; number K is image K + 1),
-    ``OUT/SEQ/IM.frames`` (the detected regions in that image, see `tiepoint.formats.text.matrices`),
+    ``OUT/SEQ/IM.frames`` (the detected regions in that image, see `tiepoint.formats.text.numbers`),
     ``OUT/SEQ/H_ref_K`` (comma separated), and, in a folder beside it, ``OUT-contact-sheets/SEQ.png``.
     The recipe is that of `cut_sequence`. Bytes do not depend on `jobs`, nor on the other sequences.
 

@@ -13,9 +13,8 @@ from textwrap import wrap
 
 import numpy as np
 
-from ...core.amounts import count_text
 from ...core.errors import FormatError, InputError, ProblemsError
-from ...core.formatting import printable
+from ...core.formatting import count_text, printable
 from ...core.hashing import hash_array, hash_bytes
 from ...core.regular_files import regular_file_size
 from ...formats.flow.reader import SUFFIXES
@@ -31,9 +30,15 @@ from ..image_pairs.problems import PairProblems
 from ..image_pairs.reader import detect_layout, known_layouts
 from ..tss import TssDataset, TssPair
 from .image_pairs import check_pairs, span
-from .pair_sets import pairs_release
-from .release import MAX_MISSING_LISTED, Release, content_note
-from .releases import patches_release, sequences_release, tss_release
+from .releases import (
+    MAX_MISSING_LISTED,
+    Release,
+    content_note,
+    pairs_release,
+    patches_release,
+    sequences_release,
+    tss_release,
+)
 from .usable_tasks import Protocols, UsableTask, flow_uses, pair_uses, patch_uses, sequence_uses
 
 _NAMED = 12

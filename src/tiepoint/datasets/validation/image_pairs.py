@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...core.amounts import count_text
 from ...core.errors import FormatError, InputError, ProblemsError
+from ...core.formatting import count_text
 from ...core.hashing import hash_bytes
 from ...formats.image.reader import read_image
 from ..image_pairs.builder import NEEDS, PairDraft, assemble_pairs

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from ...core.buffers import Workspace, aligned_empty
 from ...core.errors import FormatError, InputError
-from ..file_io import reading
+from ..file_io import atomic_path, reading
 from ..sniff import explain_wrong_type
-from ..whole_file import atomic_path
 
 MAGIC = b"PIEH"
 MAX_SIDE = 99_999

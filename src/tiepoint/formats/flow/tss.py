@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import json
+import math
 import os.path
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from ...core.buffers import Workspace
 from ...core.errors import FormatError, InputError
+from ..file_io import reading, write_text
 from ..image.mask import read_mask, write_mask
 from .flo import read_flo, write_flo
 
@@ -95,3 +97,135 @@ def write_pair_result(folder: str | Path, arrays: Arrays) -> None:
                 write_flo(path / file, arrays[name])
             else:
                 write_mask(path / file, np.asarray(arrays[name]))
+
+
+THRESHOLDS = tuple(range(1, 51))
+"""Percent of the larger side of an image: the columns T1 to T50 of ``scores.csv``."""
+
+_MAX_BYTES = 1 << 20
+
+
+def _text(path: Path) -> str:
+    with reading(path), path.open("rb") as f:
+        data = f.read(_MAX_BYTES + 1)
+    if len(data) > _MAX_BYTES:
+        raise FormatError(path, f"has more than {_MAX_BYTES} bytes")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as e:
+        raise FormatError(path, f"is not text: {e.reason} at byte {e.start}") from e
+
+
+def read_flip(path: str | Path) -> int:
+    """1 where the two objects face opposite ways, else 0; 0 where the file does not exist, as in the kit.
+
+    >>> read_flip("nowhere/flip_gt.txt")
+    0
+    """
+    p = Path(path)
+    if not os.path.lexists(p):  # a link that leads nowhere is no statement
+        return 0
+    text = _text(p).strip()
+    if text not in ("0", "1"):
+        raise FormatError(p, f"expected 0 or 1, found {text[:20]!r}", line=1)
+    return int(text)
+
+
+def read_pair_names(path: str | Path) -> tuple[str, str]:
+    """Original names of the two images: line 2 of a CSV with header ``Image1,Image2``.
+
+    Two empty names where the file does not exist, as in the kit.
+
+    >>> read_pair_names("nowhere/pair.txt")
+    ('', '')
+    """
+    p = Path(path)
+    if not os.path.lexists(p):  # a link that leads nowhere is no statement
+        return "", ""
+    lines = _text(p).splitlines()
+    if len(lines) < 2 or lines[0].strip() != "Image1,Image2":
+        raise FormatError(p, "expected the header Image1,Image2 and one line with two names", line=1)
+    names = [n.strip() for n in lines[1].split(",")]
+    if len(names) != 2:
+        raise FormatError(p, f"expected 2 names, found {len(names)}", line=2)
+    return names[0], names[1]
+
+
+def read_corr(path: str | Path) -> NDArray[np.float64]:
+    """Hand-marked correspondences ``x1 y1 x2 y2``, float64 (n, 4), normalised as stored.
+
+    `corr_pixels` turns them into pixels. Neither tool of the kit reads this file.
+    """
+    p = Path(path)
+    rows: list[list[float]] = []
+    for number, line in enumerate(_text(p).splitlines(), 1):
+        fields = line.split()
+        if not fields:
+            continue
+        try:
+            values = [float(f) for f in fields]
+        except ValueError:
+            raise FormatError(p, "expected four numbers", line=number) from None
+        if len(values) != 4 or not np.isfinite(values).all():
+            raise FormatError(p, f"expected four finite numbers, found {len(values)} fields", line=number)
+        rows.append(values)
+    return np.array(rows, np.float64).reshape(-1, 4)
+
+
+def corr_pixels(
+    corr: NDArray[np.float64], size1: tuple[int, int], size2: tuple[int, int]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Pixel positions (n, 2) in image 1 and image 2; sizes are (height, width).
+
+    The stored numbers are 1-based positions over the size, so 0-based pixels are ``c * W - 1``, ``c * H - 1``
+    (against the ground-truth flow: median residual 0.06 to 0.15 px, without the -1 up to 2.2 px).
+
+    >>> corr_pixels(np.array([[0.5, 0.5, 1.0, 1.0]]), (10, 20), (30, 40))
+    (array([[9., 4.]]), array([[39., 29.]]))
+    """
+    (h1, w1), (h2, w2) = size1, size2
+    return corr[:, :2] * [w1, h1] - 1, corr[:, 2:] * [w2, h2] - 1
+
+
+@dataclass(frozen=True)
+class ScoreRow:
+    """One row: a direction of a pair, or a summary (``Average``, ``w/o flip``).
+
+    `seg` is the segmentation score of the source image, `accuracy` holds T1..T50 of the flow on its grid.
+    None is a score of which nothing was there to measure, NaN one that is undefined.
+    """
+
+    row: str
+    src: str
+    ref: str
+    seg: float | None
+    flip: int
+    accuracy: tuple[float | None, ...]
+
+
+def format_scores(rows: Sequence[ScoreRow], *, use_prec: bool = False) -> str:
+    """The text of ``scores.csv``, as the C++ tool prints it: ``%.6f``, ``-nan`` for NaN, LF, no quotes.
+
+    A score that there is none of is an empty cell; the tool, which counts it as 0, has none of these.
+
+    >>> text = format_scores([ScoreRow("a_1to2", "x.jpg", "y.jpg", 0.5, 0, (float("nan"),) * 50)])
+    >>> text.splitlines()[1][:34]
+    'a_1to2,x.jpg,y.jpg,0.500000,0,-nan'
+    """
+    seg = "SegPrec" if use_prec else "SegIUR"
+    lines = [",".join(["Row", "Src", "Ref", seg, "Flip", *(f"T{t}" for t in THRESHOLDS)])]
+    for r in rows:
+        values = [_number(a) for a in r.accuracy]
+        lines.append(",".join([r.row, r.src, r.ref, _number(r.seg), str(r.flip), *values]))
+    return "\n".join(lines) + "\n"
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
+    return "-nan" if math.isnan(value) else f"{value:.6f}"
+
+
+def write_scores(path: str | Path, rows: Sequence[ScoreRow], *, use_prec: bool = False) -> None:
+    """Write `format_scores` to a file, the same bytes on every system."""
+    write_text(path, format_scores(rows, use_prec=use_prec))

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.checksums import checksum
 from ...core.errors import FormatError
+from ...core.hashing import checksum
 from ..file_io import reading, write_bytes
 
 SUFFIX = ".tiepack"

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from ...core.errors import FormatError, InputError
 from ..file_io import read_bytes, reading, write_bytes
-from ..image.png import allow_large_images, decode_plain
-from ..image.png_header import COLOURS, GREY8, SIGNATURE, png_header
+from ..image.png import COLOURS, GREY8, SIGNATURE, allow_large_images, decode_plain, png_header
 from ..sniff import explain_wrong_type
 
 _END = b"IEND\xaeB`\x82"

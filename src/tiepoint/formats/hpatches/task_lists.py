@@ -7,15 +7,19 @@ The order of the test list matters: the official pairs were drawn from it by pos
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ...core.errors import FormatError, InputError
 from ...core.formatting import path_part
-from ..file_io import write_bytes
+from ..file_io import read_bytes, write_bytes
 from ..json_yaml import read_json
+from ..text.identifiers import scan_fields, split_first_line
 
 
 @dataclass(frozen=True)
@@ -86,3 +90,133 @@ def write_splits(path: str | Path, splits: Mapping[str, Split]) -> None:
             plain[key]["train"] = list(split.train)
         plain[key]["name"] = split.name
     write_bytes(path, (json.dumps(plain).encode(),))
+
+
+PAIRS_HEADER = "s1,t1,idx1,s2,t2,idx2"
+PATCHES_HEADER = "s,idx"
+IMAGES = 6
+"""Image numbers run from 0 to 5."""
+_CHUNK = 1 << 16
+
+
+@dataclass(frozen=True)
+class VerificationPairs:
+    """Verification pairs: codes into `sequences`, image numbers 0 to 5 and patch indices, each (n,)."""
+
+    sequences: tuple[str, ...]
+    seq1: NDArray[np.int32]
+    image1: NDArray[np.int32]
+    index1: NDArray[np.int32]
+    seq2: NDArray[np.int32]
+    image2: NDArray[np.int32]
+    index2: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.seq1)
+
+
+@dataclass(frozen=True)
+class RefPatches:
+    """Patches of reference images: sequence codes into `sequences` and patch indices, each (n,)."""
+
+    sequences: tuple[str, ...]
+    seq: NDArray[np.int32]
+    index: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.seq)
+
+
+def read_pairs_csv(path: str | Path, lengths: Mapping[str, int] | None = None) -> VerificationPairs:
+    """Read verification pairs; with `lengths` (sequence to number of patches) every row must exist."""
+    table, names, numbers = _read(path, PAIRS_HEADER, "wnnwnn")
+    pairs = VerificationPairs(
+        table, names[:, 0].copy(), numbers[:, 1].copy(), numbers[:, 2].copy(), names[:, 3].copy(),
+        numbers[:, 4].copy(), numbers[:, 5].copy(),
+    )  # fmt: skip
+    for image in (pairs.image1, pairs.image2):
+        bad = np.flatnonzero(image >= IMAGES)
+        if bad.size:
+            reason = f"image number {image[bad[0]]} does not exist; expected 0 (ref) to {IMAGES - 1}"
+            raise FormatError(path, reason, line=int(bad[0]) + 2)
+    if lengths is not None:
+        _check(path, table, pairs.seq1, pairs.index1, lengths)
+        _check(path, table, pairs.seq2, pairs.index2, lengths)
+    return pairs
+
+
+def read_patches_csv(path: str | Path, lengths: Mapping[str, int] | None = None) -> RefPatches:
+    """Read retrieval queries or distractors; with `lengths` every patch must exist."""
+    table, names, numbers = _read(path, PATCHES_HEADER, "wn")
+    patches = RefPatches(table, names[:, 0].copy(), numbers[:, 1].copy())
+    if lengths is not None:
+        _check(path, table, patches.seq, patches.index, lengths)
+    return patches
+
+
+def _read(
+    path: str | Path, header: str, pattern: str
+) -> tuple[tuple[str, ...], NDArray[np.int32], NDArray[np.int32]]:
+    head, rest = split_first_line(read_bytes(path))
+    if head.replace(" ", "") != header:
+        raise FormatError(path, f"expected the header {header!r}, found {head[:80]!r}", line=1)
+    fields = scan_fields(rest, pattern, path=path, first_line=2)
+    if not fields.rows:
+        raise FormatError(path, "has no rows after the header")
+    shape = (fields.rows, len(pattern))
+    numbers = fields.numbers.reshape(shape)
+    large = np.flatnonzero(numbers > np.iinfo(np.int32).max)
+    if large.size:
+        row, column = divmod(int(large[0]), len(pattern))
+        raise FormatError(path, f"{numbers[row, column]} is not a patch index", line=row + 2)
+    return fields.table, fields.names.reshape(shape), numbers.astype(np.int32)
+
+
+def _check(
+    path: str | Path,
+    table: tuple[str, ...],
+    seq: NDArray[np.int32],
+    index: NDArray[np.int32],
+    lengths: Mapping[str, int],
+) -> None:
+    limit = np.array([lengths.get(name, 0) for name in table], np.int64)
+    bad = np.flatnonzero(index >= limit[seq])
+    if not bad.size:
+        return
+    i = int(bad[0])
+    name = table[seq[i]]
+    more = f" ({bad.size} such rows: was the file made for other data?)"
+    if name not in lengths:
+        raise FormatError(path, f"the dataset has no sequence {name!r}{more}", line=i + 2)
+    reason = f"patch {index[i]} of {name!r} does not exist, it has {lengths[name]} patches{more}"
+    raise FormatError(path, reason, line=i + 2)
+
+
+def pairs_csv_chunks(pairs: VerificationPairs) -> Iterator[bytes]:
+    """The bytes of a verification file, in pieces (for hashing without writing)."""
+    columns = [pairs.seq1, pairs.image1, pairs.index1, pairs.seq2, pairs.image2, pairs.index2]
+    return _chunks(PAIRS_HEADER, "wnnwnn", pairs.sequences, columns)
+
+
+def patches_csv_chunks(patches: RefPatches) -> Iterator[bytes]:
+    """The bytes of a retrieval file, in pieces."""
+    return _chunks(PATCHES_HEADER, "wn", patches.sequences, [patches.seq, patches.index])
+
+
+def _chunks(
+    header: str, pattern: str, sequences: Sequence[str], columns: Sequence[NDArray[np.int32]]
+) -> Iterator[bytes]:
+    from ..text import _identifier_loops as kernel
+
+    yield (header + "\n").encode()
+    names = [name.encode() for name in sequences]
+    text = np.frombuffer(b"".join(names) or b" ", np.uint8)
+    starts = np.cumsum([0] + [len(name) for name in names])
+    is_name = np.array([c == "w" for c in pattern])
+    table = np.stack(columns).astype(np.int64)
+    width = sum(max(map(len, names), default=0) if c == "w" else 19 for c in pattern) + len(pattern)
+    out = np.empty(min(_CHUNK, table.shape[1]) * width, np.uint8)
+    for lo in range(0, table.shape[1], _CHUNK):
+        hi = min(lo + _CHUNK, table.shape[1])
+        size = kernel.write_rows(table, is_name, text, starts, out, lo, hi)
+        yield out[:size].tobytes()

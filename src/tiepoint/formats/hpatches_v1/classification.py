@@ -6,7 +6,7 @@ One 0 or 1 a line, in the order of the `.pairs` files. A ``#`` begins a comment.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,10 +14,115 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import FormatError
-from ..file_io import write_bytes
+from ..file_io import read_bytes, write_bytes
 from ..text.identifiers import scan_fields
+from ..text.numbers import parse_table
 from .definitions import read_classification, without_comments
-from .pairs import PatchPairs, concatenate, read_patch_pairs, same_patch
+from .patch_ids import PatchList, check_patch_ids, recode, sequence_codes
+
+_PAIR_CHUNK = 1 << 16
+
+
+@dataclass(frozen=True)
+class PatchPairs:
+    """Pairs of patches with one table of image names ``SEQ.IM``; `labels` where the file had them."""
+
+    images: tuple[str, ...]
+    image_a: NDArray[np.int32]
+    index_a: NDArray[np.int64]
+    image_b: NDArray[np.int32]
+    index_b: NDArray[np.int64]
+    labels: NDArray[np.bool_] | None = None
+
+    def __len__(self) -> int:
+        return len(self.index_a)
+
+    @property
+    def a(self) -> PatchList:
+        """First patches."""
+        return PatchList(self.images, self.image_a, self.index_a)
+
+    @property
+    def b(self) -> PatchList:
+        """Second patches."""
+        return PatchList(self.images, self.image_b, self.index_b)
+
+
+def same_patch(pairs: PatchPairs) -> NDArray[np.bool_]:
+    """Truth by identifiers: a pair corresponds if sequence and index are equal.
+
+    >>> zero, five = np.zeros(2, np.int32), np.array([5, 5])
+    >>> p = PatchPairs(("a.ref", "a.e1"), zero, five, zero + 1, np.array([5, 6]))
+    >>> same_patch(p).tolist()
+    [True, False]
+    """
+    _, sequence = sequence_codes(pairs.images)
+    same: NDArray[np.bool_] = sequence[pairs.image_a] == sequence[pairs.image_b]
+    return same & (pairs.index_a == pairs.index_b)
+
+
+def read_patch_pairs(path: str | Path, counts: Mapping[str, int] | None = None) -> PatchPairs:
+    """Read a `.pairs` file of either era.
+
+    Args:
+        path: The file. The number of columns (2 or 3) is that of the first line and holds for all.
+        counts: Patches of every image ``SEQ.IM`` of the dataset; None leaves that check out.
+
+    Raises:
+        FormatError: Empty file, wrong field, unknown sequence or image, index out of range.
+    """
+    with without_comments(path) as data:
+        return _pairs(path, data, counts)
+
+
+def _pairs(path: str | Path, data: bytes, counts: Mapping[str, int] | None) -> PatchPairs:
+    first = data[: data.find(b"\n") if b"\n" in data else len(data)]
+    if not first.strip():
+        raise FormatError(path, "the file is empty; expected lines 'patch_a,patch_b'")
+    width = 3 if first.count(b",") == 2 else 2
+    fields = scan_fields(data, "ppl"[:width], path=path)
+    names, numbers = fields.names.reshape(-1, width), fields.numbers.reshape(-1, width)
+    pairs = PatchPairs(
+        fields.table,
+        names[:, 0].copy(),
+        numbers[:, 0].copy(),
+        names[:, 1].copy(),
+        numbers[:, 1].copy(),
+        numbers[:, 2] == 1 if width == 3 else None,
+    )
+    if counts is not None:
+        check_patch_ids(pairs.a, counts, path=path, line_of=lambda i: i + 1)
+        check_patch_ids(pairs.b, counts, path=path, line_of=lambda i: i + 1)
+    return pairs
+
+
+def write_patch_pairs(path: str | Path, pairs: PatchPairs) -> None:
+    """Write the final form, ``patch_a,patch_b`` a line, LF, ended by a line feed."""
+
+    def chunks() -> Iterator[bytes]:
+        for lo in range(0, len(pairs), _PAIR_CHUNK):
+            part = slice(lo, lo + _PAIR_CHUNK)
+            a = PatchList(pairs.images, pairs.image_a[part], pairs.index_a[part]).ids()
+            b = PatchList(pairs.images, pairs.image_b[part], pairs.index_b[part]).ids()
+            yield "".join([f"{x},{y}\n" for x, y in zip(a, b, strict=True)]).encode()
+
+    write_bytes(path, chunks())
+
+
+def concatenate(parts: Sequence[PatchPairs]) -> PatchPairs:
+    """One list of pairs after another, with one image table; labels are kept if every part has them."""
+    images = tuple(dict.fromkeys(name for part in parts for name in part.images))
+    a = [recode(part.a, images) for part in parts]
+    b = [recode(part.b, images) for part in parts]
+    labels = [part.labels for part in parts if part.labels is not None]
+    return PatchPairs(
+        images,
+        np.concatenate([x.image for x in a]),
+        np.concatenate([x.index for x in a]),
+        np.concatenate([x.image for x in b]),
+        np.concatenate([x.index for x in b]),
+        np.concatenate(labels) if len(labels) == len(parts) else None,
+    )
 
 
 @dataclass(frozen=True)
@@ -85,3 +190,102 @@ def write_classification_labels(path: str | Path, labels: NDArray[np.bool_]) -> 
     text = np.full((len(labels), 2), ord("\n"), np.uint8)
     text[:, 0] = ord("0") + labels.astype(np.uint8)
     write_bytes(path, (text.tobytes()[:-1],))
+
+
+_CHUNK = 1 << 16
+
+
+def refuse_nan(path: str | Path, values: NDArray[np.float64], on_nan: str, line: int | None = None) -> None:
+    """Make NaN infinite in place (`on_nan` "miss"), or raise a `FormatError` naming the first ("error")."""
+    bad = np.flatnonzero(np.isnan(values))
+    if not bad.size:
+        return
+    if on_nan != "miss":
+        where = int(bad[0]) + 1
+        place = f"value {where} is" if line is not None else "the dissimilarity is"
+        reason = f'{place} NaN ({bad.size} such); correct them, or count them as misses: `on_bad="miss"`'
+        raise FormatError(path, reason, line=where if line is None else line)
+    values[bad] = np.inf
+
+
+def read_distances(
+    path: str | Path, count: int, *, labels: NDArray[np.bool_] | None = None, on_nan: str = "error"
+) -> NDArray[np.float64]:
+    """Read `count` dissimilarities; a second column must be 0 or 1 and equal to `labels` where given.
+
+    Infinity stands for "never retrieved". NaN is an error, or infinity with ``on_nan="miss"``.
+    """
+    data = read_bytes(path)
+    head = data[: data.find(b"\n") if b"\n" in data else len(data)]
+    columns = 2 if head.count(b",") == 1 else 1
+    table = parse_table(data, path=path, dtype=np.float64, delimiter=",", columns=columns)
+    if len(table) != count:
+        raise FormatError(path, f"expected {count} lines (one per pair), found {len(table)}")
+    if columns == 2:
+        wrong = np.flatnonzero((table[:, 1] != 0) & (table[:, 1] != 1))
+        if wrong.size:
+            raise FormatError(
+                path, f"the label is {table[wrong[0], 1]:g}, not 0 or 1", line=int(wrong[0]) + 1
+            )
+        if labels is not None:
+            wrong = np.flatnonzero((table[:, 1] == 1) != labels)
+            if wrong.size:
+                reason = "the label is not that of the benchmark; are the lines in the order of the pairs?"
+                raise FormatError(path, reason, line=int(wrong[0]) + 1)
+    distances = np.ascontiguousarray(table[:, 0])
+    refuse_nan(path, distances, on_nan)
+    return distances
+
+
+def missing_results(folder: str | Path, benchmark: LabelledPairs) -> list[str]:
+    """Names of the files that a results folder lacks for a benchmark: its own, or those of its lists."""
+    root = Path(folder)
+    lists = [f"{name}.results" for name in benchmark.parts if not (root / f"{name}.results").is_file()]
+    return [] if (root / f"{benchmark.name}.results").is_file() else lists
+
+
+def read_classification_results(
+    folder: str | Path, benchmark: LabelledPairs, *, on_nan: str = "error"
+) -> NDArray[np.float64]:
+    """Dissimilarities of a benchmark's pairs from a results folder.
+
+    Reads ``BENCHMARK.results``, or else one file for each `.pairs` (``train_easy_pos.results``, …). Where a
+    list has the name of the benchmark, its file is that of the list if those of the other lists are there.
+    """
+    root = Path(folder)
+    whole = root / f"{benchmark.name}.results"
+    parts = {name: root / f"{name}.results" for name in benchmark.parts}
+    missing = [path.name for path in parts.values() if not path.is_file()]
+    if whole.is_file() and (missing or benchmark.name not in parts):
+        return read_distances(whole, len(benchmark.pairs), labels=benchmark.labels, on_nan=on_nan)
+    if missing:
+        raise FormatError(whole, f"does not exist, and neither does {' nor '.join(missing)} in {root}")
+    return np.concatenate(
+        [
+            read_distances(parts[name], rows.stop - rows.start, labels=benchmark.labels[rows], on_nan=on_nan)
+            for name, rows in benchmark.slices().items()
+        ]
+    )
+
+
+def write_classification_results(
+    path: str | Path, distances: NDArray[np.float64], labels: NDArray[np.bool_] | None = None
+) -> None:
+    """Write one dissimilarity a line with six decimals (``Inf`` for infinity), as the 2016 tool does.
+
+    With `labels`, the truth follows behind a comma.
+    """
+
+    def chunks() -> Iterator[bytes]:
+        for lo in range(0, len(distances), _CHUNK):
+            part = distances[lo : lo + _CHUNK]
+            if labels is None:
+                text = ("%.6f\n" * len(part)) % tuple(part.tolist())
+            else:
+                own = labels[lo : lo + _CHUNK].astype(int).tolist()
+                text = "".join(f"{d:.6f},{y}\n" for d, y in zip(part.tolist(), own, strict=True))
+            yield (
+                text if np.isfinite(part).all() else text.replace("inf", "Inf").replace("nan", "NaN")
+            ).encode()
+
+    write_bytes(path, chunks())

@@ -7,16 +7,19 @@ begins a comment.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.errors import FormatError
-from ..file_io import write_lines
+from ...core.errors import FormatError, InputError
+from ..file_io import reading, write_bytes, write_lines
 from ..text.numbers import parse_table
+from .classification import refuse_nan
 from .definitions import MatchingBenchmark, without_comments
+from .patch_ids import split_image
 
 
 def matching_truth(
@@ -82,3 +85,169 @@ def write_matching_labels(
     for (a, b), target in zip(benchmark.pairs, truth, strict=True):
         lines += [f"{a},{b}", ",".join(map(str, range(len(target)))), ",".join(map(str, target.tolist()))]
     write_lines(path, lines)
+
+
+@dataclass(frozen=True)
+class NeighbourList:
+    """Neighbours of the patches of image `a` in image `b`; ``index[k, i]`` is number k + 1 of patch i."""
+
+    a: str
+    b: str
+    index: NDArray[np.int64]
+    distance: NDArray[np.float64]
+
+
+def iter_matching_results(
+    path: str | Path, counts: Mapping[str, int] | None = None, *, on_nan: str = "error"
+) -> Iterator[NeighbourList]:
+    """Read block by block, so that a large file never is in memory as a whole.
+
+    Checked: an even number of equally long lines a block, whole indices inside the target image (with
+    `counts`), no target named twice for one patch, dissimilarities that do not decrease from neighbour to
+    neighbour.
+    """
+    head: tuple[str, str] | None = None
+    start = 0
+    block: list[bytes] = []
+    blank = 0
+    number = 0
+    with reading(path), open(path, "rb") as f:
+        for number, line in enumerate(f, 1):
+            if not line.strip():
+                blank = blank or number
+                continue
+            if blank:
+                raise FormatError(path, "empty line; remove it", line=blank)
+            found = _header(line)
+            if found is None and head is None:
+                raise FormatError(path, "expected a pair of images SEQ.IM,SEQ.IM first", line=number)
+            if found is None:
+                block.append(line)
+                continue
+            if head is not None:
+                yield _block(path, head, start, block, counts, on_nan)
+            head, start, block = found, number, []
+    if head is None:
+        raise FormatError(path, "the file is empty; expected a pair of images and its neighbours")
+    yield _block(path, head, start, block, counts, on_nan)
+
+
+def _header(line: bytes) -> tuple[str, str] | None:
+    """The two images if the line is a header; a line of numbers may have two fields with a dot each, too."""
+    if line.count(b",") != 1:
+        return None
+    parts = [part.strip() for part in line.decode("utf-8", "replace").split(",")]
+    try:
+        float(parts[0])
+    except ValueError:
+        pass
+    else:
+        return None
+    try:
+        for part in parts:
+            split_image(part)
+    except InputError:
+        return None
+    return parts[0], parts[1]
+
+
+def _block(
+    path: str | Path, head: tuple[str, str], start: int, lines: list[bytes], counts: Mapping[str, int] | None,
+    on_nan: str,
+) -> NeighbourList:  # fmt: skip
+    a, b = head
+    name = f"{a},{b}"
+    if counts is not None:
+        unknown = next((image for image in head if image not in counts), None)
+        if unknown is not None:
+            raise FormatError(path, f"the dataset has no image {unknown!r}", line=start)
+    if not lines or len(lines) % 2:
+        reason = f"{name}: expected a line of indices and one of distances for each neighbour"
+        raise FormatError(path, f"{reason}, found {len(lines)} lines", line=start)
+    columns = counts[a] if counts is not None else lines[0].count(b",") + 1
+    rows = [
+        parse_table(
+            line, path=path, dtype=np.float64, delimiter=",", columns=columns, first_line=start + 1 + i
+        )[0]
+        for i, line in enumerate(lines)
+    ]
+    raw, distance = np.stack(rows[::2]), np.stack(rows[1::2])
+    with np.errstate(invalid="ignore"):
+        index = raw.astype(np.int64)
+    limit = counts[b] if counts is not None else np.iinfo(np.int64).max
+    bad = np.argwhere((index != raw) | (index < 0) | (index >= limit))
+    if bad.size:
+        k, i = map(int, bad[0])
+        until = f" to {limit - 1}" if counts is not None else ""
+        reason = f"value {i + 1} is {raw[k, i]:g}; expected the index of a patch of {b}, 0{until}"
+        raise FormatError(path, reason, line=start + 1 + 2 * k)
+    for k, row in enumerate(distance):
+        refuse_nan(path, row, on_nan, line=start + 2 + 2 * k)
+    falls = np.argwhere(distance[1:] < distance[:-1])
+    if falls.size:
+        k, i = map(int, falls[0])
+        reason = (
+            f"value {i + 1} is {distance[k + 1, i]:g}, less than {distance[k, i]:g} of the neighbour before; "
+            "dissimilarities must not decrease from neighbour to neighbour"
+        )
+        raise FormatError(path, reason, line=start + 4 + 2 * k)
+    _refuse_repeats(path, index, distance, start)
+    return NeighbourList(a, b, index, distance)
+
+
+def _refuse_repeats(
+    path: str | Path, index: NDArray[np.int64], distance: NDArray[np.float64], start: int
+) -> None:
+    order = np.sort(np.where(np.isfinite(distance), index, -1 - np.arange(len(index))[:, None]), axis=0)
+    again = np.flatnonzero((order[1:] == order[:-1]).any(axis=0))
+    if again.size:
+        raise FormatError(path, f"reference patch {again[0]} names one target patch twice", line=start + 1)
+
+
+def read_matching_results(
+    path: str | Path, benchmark: MatchingBenchmark, counts: Mapping[str, int], *, on_nan: str = "error"
+) -> list[NeighbourList]:
+    """All blocks in the order of the benchmark; one missing, unknown or there twice is a `FormatError`."""
+    found: dict[tuple[str, str], NeighbourList] = {}
+    wanted = set(benchmark.pairs)
+    for block in iter_matching_results(path, counts, on_nan=on_nan):
+        pair = (block.a, block.b)
+        if pair in found:
+            raise FormatError(path, f"the pair {block.a},{block.b} appears twice")
+        if pair not in wanted:
+            raise FormatError(path, f"the pair {block.a},{block.b} is not in {benchmark.name}.benchmark")
+        found[pair] = block
+    missing = [pair for pair in benchmark.pairs if pair not in found]
+    if missing:
+        reason = (
+            f"{len(missing)} of {len(benchmark.pairs)} pairs are missing, the first is {','.join(missing[0])}"
+        )
+        raise FormatError(path, reason)
+    return [found[pair] for pair in benchmark.pairs]
+
+
+def write_matching_results(path: str | Path, blocks: Iterable[NeighbourList]) -> None:
+    """Write 2 K + 1 lines a block; distances as the 2016 tool prints them (see `matlab_numbers`)."""
+
+    def chunks() -> Iterator[bytes]:
+        for block in blocks:
+            lines = [f"{block.a},{block.b}"]
+            for index, distance in zip(block.index, block.distance, strict=True):
+                lines += [",".join(map(str, index.tolist())), matlab_numbers(distance)]
+            yield ("\n".join(lines) + "\n").encode()
+
+    write_bytes(path, chunks())
+
+
+def matlab_numbers(values: NDArray[np.float64]) -> str:
+    """Numbers as MATLAB's ``%d`` prints them: whole ones as integers, others as ``%e``, infinity as ``Inf``.
+
+    >>> matlab_numbers(np.array([7.174843, 12.0, np.inf]))
+    '7.174843e+00,12,Inf'
+    """
+    finite = np.isfinite(values)
+    whole = finite & (np.trunc(np.where(finite, values, 0.5)) == values) & (np.abs(values) < 2.0**53)
+    if not whole.any() and finite.all():
+        return (("%e," * len(values)) % tuple(values.tolist()))[:-1]
+    text = [f"{v:.0f}" if w else f"{v:e}" for v, w in zip(values.tolist(), whole.tolist(), strict=True)]
+    return ",".join(text).replace("inf", "Inf").replace("nan", "NaN")

@@ -7,7 +7,7 @@ comment.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import FormatError
-from ..file_io import write_lines
-from ..text.identifiers import scan_fields, split_first_line
+from ..file_io import read_bytes, write_bytes, write_lines
+from ..text.identifiers import FieldTable, scan_fields, split_first_line
 from .definitions import RetrievalBenchmark, read_pool, without_comments
 from .patch_ids import PatchList, check_patch_ids, recode, sequence_codes
 
@@ -92,3 +92,114 @@ def check_relevant(path: str | Path, relevant: Relevant, counts: Mapping[str, in
         path=path,
         line_of=lambda i: int(np.searchsorted(offsets, i, side="right")) + 1,
     )
+
+
+NEIGHBOURS = 51
+"""Patches a row, the query itself included."""
+
+
+@dataclass(frozen=True)
+class Rankings:
+    """Ranked patches of every query, best first: codes into `pool` and indices, (queries, neighbours).
+
+    Column 0 is the query.
+    """
+
+    pool: tuple[str, ...]
+    image: NDArray[np.int32]
+    index: NDArray[np.int64]
+
+
+def read_retrieval_results(
+    path: str | Path,
+    benchmark: RetrievalBenchmark,
+    counts: Mapping[str, int],
+    *,
+    neighbours: int = NEIGHBOURS,
+) -> Rankings:
+    """Read the rankings of a benchmark's queries, in the order of the benchmark.
+
+    Checked: the pool is that of the benchmark, every query has one row (in any order), the query comes first,
+    `neighbours` patches a row (fewer if the pool has fewer), no patch twice in a row, all in the pool.
+    """
+    head, rest = split_first_line(read_bytes(path))
+    if not head:
+        raise FormatError(path, "the file is empty; expected the pool, then one row per query")
+    if set(read_pool(path, head)) != set(benchmark.pool):
+        raise FormatError(path, f"its pool is not that of {benchmark.name}.benchmark", line=1)
+    width = min(neighbours, sum(counts[name] for name in benchmark.pool))
+    fields = scan_fields(rest, "p", repeat=True, path=path, first_line=2)
+    lengths = np.diff(fields.offsets)
+    wrong = np.flatnonzero(lengths != width)
+    if wrong.size:
+        i = int(wrong[0])
+        reason = f"expected {width} patches (the query and its {width - 1} nearest), found {lengths[i]}"
+        raise FormatError(path, reason, line=i + 2)
+    _check_pool(path, fields, benchmark.pool, width)
+    patches = recode(PatchList(fields.table, fields.names, fields.numbers), benchmark.pool)
+    check_patch_ids(patches, counts, path=path, line_of=lambda i: i // width + 2)
+    image, index = patches.image.reshape(-1, width), patches.index.reshape(-1, width)
+    order = _rows_of_queries(path, benchmark, image[:, 0], index[:, 0])
+    _check_repeats(path, benchmark.pool, image, index)
+    return Rankings(benchmark.pool, image[order], index[order])
+
+
+def _check_pool(path: str | Path, fields: FieldTable, pool: tuple[str, ...], width: int) -> None:
+    outside = sorted(set(fields.table) - set(pool))
+    if outside:
+        field = int(np.flatnonzero(fields.names == fields.table.index(outside[0]))[0])
+        raise FormatError(path, f"image {outside[0]!r} is not in the pool", line=field // width + 2)
+
+
+def _rows_of_queries(
+    path: str | Path, benchmark: RetrievalBenchmark, image: NDArray[np.int32], index: NDArray[np.int64]
+) -> list[int]:
+    """Row of each query; a missing, unknown or repeated one is an error."""
+    queries = benchmark.queries
+    wanted = {
+        key: i for i, key in enumerate(zip(queries.image.tolist(), queries.index.tolist(), strict=True))
+    }
+    rows: dict[int, int] = {}
+    for row, key in enumerate(zip(image.tolist(), index.tolist(), strict=True)):
+        name = f"{benchmark.pool[key[0]]}.{key[1]}"
+        query = wanted.get(key)
+        if query is None:
+            reason = (
+                f"the first patch must be the query, and {name} is not a query of {benchmark.name}.benchmark"
+            )
+            raise FormatError(path, reason, line=row + 2)
+        if query in rows:
+            reason = f"query {name} appears twice (first on line {rows[query] + 2}); remove one"
+            raise FormatError(path, reason, line=row + 2)
+        rows[query] = row
+    missing = [i for i in range(len(queries)) if i not in rows]
+    if missing:
+        reason = (
+            f"{len(missing)} of {len(queries)} queries have no row, the first is {queries.id(missing[0])}"
+        )
+        raise FormatError(path, reason)
+    return [rows[i] for i in range(len(queries))]
+
+
+def _check_repeats(
+    path: str | Path, pool: tuple[str, ...], image: NDArray[np.int32], index: NDArray[np.int64]
+) -> None:
+    key = np.sort(index * len(pool) + image, axis=1)
+    again = np.argwhere(key[:, 1:] == key[:, :-1])
+    if again.size:
+        row, column = map(int, again[0])
+        number, code = divmod(int(key[row, column]), len(pool))
+        raise FormatError(path, f"patch {pool[code]}.{number} appears twice in the row", line=row + 2)
+
+
+def write_retrieval_results(path: str | Path, rankings: Rankings) -> None:
+    """Write the pool, then one row a query."""
+    pool = rankings.pool
+
+    def chunks() -> Iterator[bytes]:
+        yield (",".join(pool) + "\n").encode()
+        for image, index in zip(rankings.image.tolist(), rankings.index.tolist(), strict=True):
+            row = [f"{pool[m]}.{k}" for m, k in zip(image, index, strict=True)]
+            yield (",".join(row) + "\n").encode()
+
+    write_bytes(path, chunks())

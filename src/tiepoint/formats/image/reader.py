@@ -13,11 +13,9 @@ from PIL import Image, UnidentifiedImageError
 
 from ...core.errors import FormatError, InputError
 from ...core.regular_files import read_regular_file, regular_file_size
+from ..file_io import atomic_path
 from ..sniff import explain_wrong_type
-from ..whole_file import atomic_path
-from .limits import BAND, check_pixels
-from .png import allow_large_images
-from .png_header import png_header
+from .png import BAND, allow_large_images, check_pixels, png_header
 
 SUFFIXES = (".ppm", ".png", ".jpg", ".jpeg", ".pgm", ".bmp", ".tif", ".tiff", ".webp")
 """File name endings that count as images."""

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.checksums import add_checksum, verify_checksum
 from ...core.errors import FormatError, InputError, UnknownNameError
 from ...core.formatting import storable_text
-from ...core.hashing import hash_array, hash_json
+from ...core.hashing import add_checksum, hash_array, hash_json, verify_checksum
 from ...core.keypoints import COLUMNS, Keypoints
 from ...core.regular_files import read_regular_file
 from ..file_io import read_bytes

@@ -8,6 +8,7 @@ back to original pixels where its dataset knows a scale (MegaDepth) and stay in 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -17,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import FormatError
-from ...core.units import Arrays
+from ...core.records import Arrays
+from .. import hdf5
+from ..npy import read_npz
 from ..pickled_arrays import read_npy_objects
-from .naming import pair_text
-from .source import float16_remarks
+from .source import IndexedSource, flat_name, float16_remarks, index_unique, pair_text
 
 NAME = "LoFTR_pred_eval.npy"
 
@@ -75,3 +77,106 @@ class LoftrFiles:
 
 
 _NEW, _OLD = ("points0", "points1", "confidence"), ("mkpts0_f", "mkpts1_f", "mconf")
+
+
+_ROW = re.compile(r"(?P<sequence>[iv]_\w+)/(?P<row>\d+)\.ppm")
+
+
+class GlueFactoryFiles:
+    """The pairs of a file of predictions."""
+
+    what = "glue-factory predictions (HDF5)"
+    resized = False
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @cached_property
+    def pairs(self) -> dict[str, str]:
+        """Groups of pairs by name."""
+        with hdf5.open_hdf5(self.path) as file:
+            groups = hdf5.groups_with(file, ("keypoints0", "keypoints1", "matches0"))
+        rows = _hpatches(groups)
+        if len(rows) == len(groups):
+            return rows
+        places = ((pair_text(*_halves(g)) if "/" in g else flat_name(g), g) for g in groups)
+        return index_unique(places, self.path)
+
+    def files(self, place: str) -> Sequence[Path]:
+        """The one file."""
+        return [self.path]
+
+    def _indexed(self, place: str) -> IndexedSource:
+        with hdf5.open_hdf5(self.path) as file:
+            group = file[place]
+            names = ("keypoints0", "keypoints1", "matches0", "matching_scores0")
+            found: dict[str, Any] = {n: hdf5.read_numbers(group, n, self.path) for n in names if n in group}
+        keypoints = found["keypoints0"], found["keypoints1"]
+        return IndexedSource(keypoints, found["matches0"], found.get("matching_scores0"), place, self.path)
+
+    def read(self, place: str) -> Arrays:
+        """Matched points of a pair."""
+        return self._indexed(place).arrays()
+
+    def remarks(self, place: str) -> list[str]:
+        """Whether float16 is too coarse."""
+        return float16_remarks(*self._indexed(place).keypoints)
+
+
+def _halves(group: str) -> tuple[str, str]:
+    """The two names of a group; where names kept their slashes, they have equally many."""
+    parts = group.split("/")
+    middle = len(parts) // 2
+    return "/".join(parts[:middle]), "/".join(parts[middle:])
+
+
+def _hpatches(groups: Sequence[str]) -> dict[str, str]:
+    """Rows of HPatches by the images they are of, which follow from their order in the sequence."""
+    rows: dict[str, list[tuple[int, str]]] = {}
+    for group in groups:
+        if found := _ROW.fullmatch(group):
+            rows.setdefault(found["sequence"], []).append((int(found["row"]), group))
+    return {
+        pair_text(f"{sequence}/1", f"{sequence}/{i}"): group
+        for sequence, own in rows.items()
+        if len(own) == 5
+        for i, (_, group) in enumerate(sorted(own), start=2)
+    }
+
+
+ENDING = "_matches.npz"
+
+
+class SuperGlueFiles:
+    """The dumps of a folder."""
+
+    what = "SuperGlue dumps (STEM0_STEM1_matches.npz)"
+    resized = True
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @cached_property
+    def pairs(self) -> dict[str, Path]:
+        """Dumps by both stems, joined by ``_``."""
+        return {p.name.removesuffix(ENDING): p for p in sorted(self.root.glob(f"*{ENDING}"))}
+
+    def files(self, place: Path) -> Sequence[Path]:
+        """The dump of a pair."""
+        return [place]
+
+    def _indexed(self, place: Path) -> IndexedSource:
+        arrays = read_npz(place)
+        missing = [n for n in ("keypoints0", "keypoints1", "matches") if n not in arrays]
+        if missing:
+            raise FormatError(place, f"has no {' and no '.join(missing)}; it has {', '.join(arrays)}")
+        keypoints = arrays["keypoints0"], arrays["keypoints1"]
+        return IndexedSource(keypoints, arrays["matches"], arrays.get("match_confidence"), "matches", place)
+
+    def read(self, place: Path) -> Arrays:
+        """Matched points of a pair."""
+        return self._indexed(place).arrays()
+
+    def remarks(self, place: Path) -> list[str]:
+        """Whether float16 is too coarse."""
+        return float16_remarks(*self._indexed(place).keypoints)

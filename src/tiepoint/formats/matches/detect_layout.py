@@ -8,14 +8,11 @@ from pathlib import Path
 
 from ...core.errors import InputError
 from .. import hdf5
-from ..npz import read_npz
-from .answers import AnswerFiles
-from .benchmark_dumps import NAME, LoftrFiles
-from .glue_factory import GlueFactoryFiles
+from ..npy import read_npz
+from .benchmark_dumps import ENDING, NAME, GlueFactoryFiles, LoftrFiles, SuperGlueFiles
 from .hloc import HlocFiles
-from .native import ALONE, OwnFiles
+from .native import ALONE, AnswerFiles, OwnFiles
 from .source import MatchSource
-from .superglue import ENDING, SuperGlueFiles
 from .table import MatchTables, is_match_table
 
 KNOWN = (

@@ -16,10 +16,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...core.errors import FormatError
-from ...core.units import Arrays
+from ...core.records import Arrays
 from .. import hdf5
-from .naming import find_image, flat_name, index_unique, pair_text, without_ending
-from .source import IndexedSource, float16_remarks
+from .source import (
+    IndexedSource,
+    find_image,
+    flat_name,
+    float16_remarks,
+    index_unique,
+    pair_text,
+    without_ending,
+)
 
 
 class MatchedGroup(NamedTuple):

@@ -15,12 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.errors import FormatError
+from ...core.records import Arrays
 from ...core.regular_files import regular_file_size
-from ...core.units import Arrays
 from ..csv_table import csv_rows, named_columns
-from ..edge import check_unpacked_size, error_reason
-from ..file_io import check_lines
-from .naming import flat_name, index_unique, pair_text
+from ..file_io import check_lines, check_unpacked_size, error_reason
+from .source import flat_name, index_unique, pair_text
 
 SUFFIXES = (".csv", ".parquet")
 NAMES = ("pair", "image0", "image1")

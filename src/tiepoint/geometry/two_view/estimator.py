@@ -4,13 +4,83 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.errors import InputError
-from .libraries import import_library
+
+
+def canonical_order(x0: ArrayLike, x1: ArrayLike) -> NDArray[np.intp]:
+    """Indices that sort matches by (x0, y0, x1, y1) and leave out exact duplicates.
+
+    Robust estimators draw matches by their place, so a permuted file gives another pose; after this it
+    gives the same bits. Of equal rows the first is kept. Non-finite numbers are an `InputError`.
+
+    Args:
+        x0: (n, 2) points of view 0.
+        x1: (n, 2) points of view 1.
+
+    >>> canonical_order([[5, 1], [2, 9], [5, 1]], [[0, 0], [0, 0], [0, 0]]).tolist()
+    [1, 0]
+    """
+    a, b = (np.asarray(x, np.float64).reshape(-1, 2) for x in (x0, x1))
+    if len(a) != len(b):
+        raise InputError(f"matches are pairs of points, found {len(a)} and {len(b)}")
+    rows = np.hstack([a, b])
+    bad = ~np.isfinite(rows).all(axis=1)
+    if bad.any():
+        raise InputError(f"match {int(bad.argmax())} is not finite: {rows[bad.argmax()].tolist()}")
+    order = np.lexsort(rows.T[::-1])
+    ordered = rows[order]
+    new = np.ones(len(rows), bool)
+    new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    return np.asarray(order[new])
+
+
+POSELIB_SERIES = "2.0."
+_MISSING = {
+    "cv2": "this estimator needs OpenCV: pip install 'tiepoint[opencv]'",
+    "poselib": "this estimator needs PoseLib 2.0: pip install 'tiepoint[pose]'",
+    "pydegensac": "this estimator needs pydegensac (it draws anew at every call): pip install pydegensac",
+}
+
+
+@cache
+def import_library(name: str) -> Any:
+    """The module `cv2`, `poselib` or `pydegensac`; an `InputError` says how to get a missing one.
+
+    PoseLib must be of series 2.0: later ones renamed their options, and all ignore names they do not know.
+    """
+    try:
+        module = import_module(name)
+    except ImportError as e:
+        raise InputError(_MISSING[name]) from e
+    if name == "poselib":
+        check_poselib(module.__version__)
+    return module
+
+
+def check_poselib(found: str) -> None:
+    """Refuse a PoseLib that is not of series 2.0.
+
+    >>> check_poselib("2.0.5")
+    """
+    if not found.startswith(POSELIB_SERIES):
+        raise InputError(
+            f"PoseLib {found} names its options differently and would ignore ours; "
+            "install a 2.0 release: pip install 'tiepoint[pose]'"
+        )
+
+
+def estimator_library_versions(*names: str) -> dict[str, str]:
+    """Versions of libraries by name, in the order given: part of what a result depends on."""
+    return {name: str(getattr(import_library(name), "__version__", None) or version(name)) for name in names}
+
 
 Floats = NDArray[np.float64]
 
@@ -125,3 +195,23 @@ def round_arrays(est: Estimator, *arrays: Floats) -> list[Floats]:
 def recover(est: Estimator, E: Any, u0: Any, u1: Any, mask: Any = None) -> Any:
     """OpenCV's `recoverPose`: votes, R, t, mask, points. A distance without its name would be taken for R."""
     return import_library("cv2").recoverPose(E, u0, u1, np.eye(3), distanceThresh=est.distance, mask=mask)
+
+
+def ransac_options(est: Estimator, seed: int, threshold: str = "max_epipolar_error") -> dict[str, Any]:
+    """Options of a robust estimation; `threshold` names the one that takes `threshold_px`.
+
+    >>> ransac_options(Estimator("poselib-e", 1.0, 0.9999, 10000), 3)["max_epipolar_error"]
+    1.0
+    """
+    return {
+        threshold: est.threshold_px,
+        "max_iterations": est.max_iterations,
+        "min_iterations": est.min_iterations,
+        "success_prob": est.confidence,
+        "seed": seed,
+    }
+
+
+def camera(K: Floats) -> dict[str, Any]:
+    """The pinhole camera of K; its size is not used."""
+    return {"model": "PINHOLE", "width": 1, "height": 1, "params": [K[0, 0], K[1, 1], K[0, 2], K[1, 2]]}

@@ -7,13 +7,57 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ...core.errors import InputError
-from .dlt import dlt
-from .estimator import METHODS, Estimator, as_matches
-from .libraries import estimator_library_versions, import_library
-from .poselib_options import ransac_options
+from .estimator import (
+    METHODS,
+    Estimator,
+    as_matches,
+    estimator_library_versions,
+    import_library,
+    ransac_options,
+)
+
+
+def dlt(x0: ArrayLike, x1: ArrayLike, weights: ArrayLike | None = None, dtype: DTypeLike = np.float64) -> Any:
+    """Weighted direct linear transform of all matches, H33 = 1.
+
+    Points are moved to weighted mean 0 and weighted mean radius sqrt 2; with the 2n x 9 equations A and
+    weights W the system (A^T W A) h = (1, …, 1) is solved. Trap: that is one step of inverse iteration, not
+    the smallest eigenvector; on noisy matches the two differ. Four matches, and systems that are singular,
+    give the null vector of A.
+    """
+    w = np.ones(len(np.asarray(x0))) if weights is None else np.asarray(weights)
+    w = np.maximum(w.astype(dtype), 0)
+    a, from_a = centre_points(np.asarray(x0, dtype), w)
+    b, from_b = centre_points(np.asarray(x1, dtype), w)
+    ones, zeros = np.ones((len(a), 1), dtype), np.zeros((len(a), 3), dtype)
+    p = np.hstack([a, ones])
+    rows = np.stack([np.hstack([zeros, -p, b[:, 1:] * p]), np.hstack([p, zeros, -b[:, :1] * p])], axis=1)
+    A = rows.reshape(-1, 9)
+    twice = np.repeat(w, 2)
+    try:
+        h = _null(A, twice) if len(a) == 4 else np.linalg.solve((A.T * twice) @ A, np.ones(9, dtype))
+    except np.linalg.LinAlgError:
+        h = _null(A, twice)
+    H = np.linalg.inv(from_b) @ (h.reshape(3, 3) @ from_a)
+    with np.errstate(all="ignore"):
+        return np.asarray(H / H[2, 2], np.float64)
+
+
+def _null(A: Any, w: Any) -> Any:
+    return np.linalg.svd(A * np.sqrt(w)[:, None])[2][-1]
+
+
+def centre_points(x: Any, w: Any) -> tuple[Any, Any]:
+    """Points with weighted mean 0 and weighted mean radius sqrt 2, and the map (3, 3) to them."""
+    w = w if w.sum() > 0 else np.ones_like(w)
+    middle = (x * w[:, None]).sum(axis=0) / w.sum()
+    radius = (np.linalg.norm(x - middle, axis=1) * w).sum() / w.sum()
+    s = x.dtype.type(np.sqrt(2)) / (radius + x.dtype.type(1e-8))
+    return (x - middle) * s, np.array([[s, 0, -s * middle[0]], [0, s, -s * middle[1]], [0, 0, 1]], x.dtype)
+
 
 Floats = NDArray[np.float64]
 
@@ -134,3 +178,31 @@ def _degensac(est: HomographyEstimator, x0: Any, x1: Any, seed: int) -> tuple[An
 
 
 _KINDS = {"opencv": _opencv, "poselib": _poselib, "degensac": _degensac}
+
+
+MIN_POINTS_EIGHT_POINT = 8
+
+
+def eight_point(x0: ArrayLike, x1: ArrayLike) -> Floats:
+    """F of length 1 and rank 2 with the smallest sum of (x1^T F x0)^2 over correspondences (n, 2), n >= 8.
+
+    Points are moved to mean 0 and mean radius sqrt 2 before, which the result undoes; the smallest singular
+    value is set to 0.
+
+    >>> a = np.random.default_rng(0).random((9, 3)) + [0, 0, 2]
+    >>> b = a - [1, 0, 0]
+    >>> float(np.abs(eight_point(a[:, :2] / a[:, 2:], b[:, :2] / b[:, 2:])[0]).max().round(6))
+    0.0
+    """
+    a, b = np.asarray(x0, np.float64), np.asarray(x1, np.float64)
+    if len(a) < MIN_POINTS_EIGHT_POINT or len(a) != len(b):
+        raise InputError(
+            f"F needs at least {MIN_POINTS_EIGHT_POINT} correspondences, found {len(a)} and {len(b)} points"
+        )
+    ones = np.ones(len(a))
+    (a, from_a), (b, from_b) = centre_points(a, ones), centre_points(b, ones)
+    p, q = np.column_stack([a, ones]), np.column_stack([b, ones])
+    rows = (q[:, :, None] * p[:, None, :]).reshape(-1, 9)
+    U, s, V = np.linalg.svd(np.linalg.svd(rows)[2][-1].reshape(3, 3))
+    F = from_b.T @ (U * [s[0], s[1], 0.0]) @ V @ from_a
+    return np.asarray(F / np.linalg.norm(F), np.float64)

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import InputError, TiepointError
-from ...core.units import Arrays, Item
-from ..pairs.forms import as_array, check_kind, match_arrays, output_form
+from ...core.records import Arrays, Item
+from ..pairs.adapter import as_array, check_kind, match_arrays, output_form
 from ..user_code import copy_for_user, user_failure
 
 Image = NDArray[np.uint8]

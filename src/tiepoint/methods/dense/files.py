@@ -13,8 +13,8 @@ from typing import Any
 
 from ...core.errors import InputError
 from ...core.hashing import hash_file, hash_json
+from ...core.records import Arrays, Item
 from ...core.regular_files import is_folder
-from ...core.units import Arrays, Item
 from ...formats.flow.tss import read_pair_result
 
 NO_FOLDER = "no results folder"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ...core.errors import InputError
 from ...formats.image.reader import to_grey
 from ...geometry.flow.reference_resize import resize_u8
-from ...geometry.flow.rules import UNKNOWN
+from ...geometry.flow.resize import UNKNOWN
 from ...geometry.flow.warp import homography_flow, lands_inside
 
 Image = NDArray[np.uint8]

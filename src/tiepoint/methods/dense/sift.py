@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from ...core.errors import InputError
 from ...formats.image.reader import to_grey
-from ...geometry.flow.consistency import consistency_masks
-from ...geometry.flow.matlab import imresize
+from ...geometry.flow.reference_resize import imresize
 from ...geometry.flow.resize import resize_flow_pair
+from ...geometry.flow.warp import consistency_masks
 
 Image = NDArray[np.uint8]
 Floats = NDArray[np.float32]

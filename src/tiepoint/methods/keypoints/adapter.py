@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from ...core.errors import InputError, TiepointError
 from ...core.keypoints import COLUMNS, Keypoints
-from ...core.units import Arrays, Item
-from ...geometry.covisibility import in_view
+from ...core.records import Arrays, Item
+from ...geometry.correspondence import in_view
 from ..output_checks import check_descriptors, output_array
 from ..user_code import copy_for_user, user_failure
 

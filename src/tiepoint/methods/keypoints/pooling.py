@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.edges import distance_of
 from ...core.errors import InputError, UnknownNameError
 from ...core.keypoints import Keypoints
+from ...core.plugins import distance_of
 from ..transforms import l2_normalise, rootsift
 from ..user_code import load_from_file
 

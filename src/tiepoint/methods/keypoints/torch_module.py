@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ...core.edges import distance_of
 from ...core.errors import InputError
+from ...core.plugins import distance_of
 from ...formats.image.reader import to_grey
 from ..networks.batches import checked_distance
 from ..networks.torch_module import LoadedModule, check_unused, required_inputs, shared_settings

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from ...core.errors import InputError
 from ...core.keypoints import Keypoints
 from ..networks.batches import checked_file
-from ..networks.onnx import session
-from ..networks.onnx_file import weight_hashes
+from ..networks.onnx import session, weight_hashes
 from ..transforms import l2_normalise
 from .detectors import MAX_FEATURES, select_keypoints
 

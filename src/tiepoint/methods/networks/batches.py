@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.edges import DISTANCES
 from ...core.errors import InputError
+from ...core.plugins import DISTANCES
 from ...core.regular_files import exists, is_file, regular_file_size
 from ...formats.sniff import explain_wrong_type
 from ..patches.builtin import resize_patches, z_score

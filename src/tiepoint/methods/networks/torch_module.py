@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from numpy.typing import NDArray
 
-from ...core.edges import distance_of
 from ...core.errors import InputError
 from ...core.hashing import hash_file
+from ...core.plugins import distance_of
 from ..identity import config_of
 from ..spec import Stage, instantiate, own_name, parameters_of
 from ..user_code import UserFactory, load_from_file

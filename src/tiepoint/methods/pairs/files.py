@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 
 from ...core.errors import InputError, ProblemsError
 from ...core.hashing import hash_file, hash_json
+from ...core.records import Arrays, Item
 from ...core.regular_files import is_folder
-from ...core.units import Arrays, Item
 from ...formats.matches.detect_layout import KNOWN, describe_folder, detect_match_layout
-from ...formats.matches.naming import PairQuery, find_pair
-from ...formats.matches.source import MatchSource
-from ...geometry.two_view.resizes import superglue_size
+from ...formats.matches.source import MatchSource, PairQuery, find_pair
+from ...geometry.two_view.scaling import superglue_size
 from ..keypoints.files import holds_features
 
 _RESIZE = re.compile(r"(?P<w>\d+)(?:[x,](?P<h>\d+))?")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import InputError, TiepointError
-from ...core.units import Arrays, Item
+from ...core.records import Arrays, Item
 from ..base import Finish
 from ..output_checks import check_descriptors
 from ..user_code import copy_for_user, is_builtin_class, user_failure

@@ -11,16 +11,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.edges import DISTANCES
 from ...core.errors import FormatError, InputError, ProblemsError, join_errors
 from ...core.formatting import path_below
 from ...core.hashing import hash_file
+from ...core.plugins import DISTANCES
+from ...core.records import Arrays, Item
 from ...core.regular_files import is_folder
-from ...core.units import Arrays, Item
-from ...formats.hpatches.descriptor_size import table_shape
-from ...formats.hpatches.descriptor_table import SUFFIXES, find_descriptor_file, read_descriptors
-from ...formats.hpatches.descriptor_table import write_descriptors as write_table
-from ...formats.hpatches.descriptors import DescriptorTable
+from ...formats.hpatches.descriptors import (
+    SUFFIXES,
+    DescriptorTable,
+    find_descriptor_file,
+    read_descriptors,
+    table_shape,
+)
+from ...formats.hpatches.descriptors import write_descriptors as write_table
 from ..base import Method
 
 Array = NDArray[Any]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import InputError
-from .normaliser import Normaliser, normalise_precision
+from .average_precision import Normaliser, normalise_precision
 from .ties import TieBlocks
 
 _TAIL = 1e-15

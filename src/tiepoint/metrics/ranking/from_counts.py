@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.errors import InputError
-from .normaliser import Normaliser, normalise_precision
+from .average_precision import Normaliser, normalise_precision
 from .roc import needed_positives
 from .ties import Floats, TieBlocks, check_ties
 

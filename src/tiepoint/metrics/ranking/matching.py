@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...core.errors import InputError
+from .average_precision import Normaliser
 from .chance import chance_average_precision
-from .normaliser import Normaliser
 from .ties import Floats
 
 

@@ -152,7 +152,7 @@ class Comparison:
 
     def kind_differences(self, first: str, second: str) -> tuple[tuple[str, float], ...]:
         """(kind, first - second in its scenes) by kind of scene; empty where there is one kind only."""
-        from .kinds import kind_differences
+        from .rows import kind_differences
 
         of = {r.method: r.by_kind for r in self.rows}
         for name in (first, second):
@@ -194,7 +194,7 @@ class Comparison:
 
     def to_latex(self) -> str:
         """A LaTeX table that needs no package: best in bold, groups, intervals, notes below."""
-        from .latex import latex
+        from .export import latex
 
         return latex(self)
 

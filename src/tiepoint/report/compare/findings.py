@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...core.amounts import count_text
 from ...core.errors import InputError
+from ...core.formatting import count_text
 from ..runs.names import first_few
 from ..runs.sections import CANARIES, TaskSection, is_canary
 from .comparison import Comparison, MethodRow, PairRow

@@ -11,17 +11,14 @@ import numpy as np
 
 from ...core.errors import InputError, UnknownNameError
 from ...core.scores import PooledBins, SceneValues
-from ...stats.duplicates import duplicate_scenes, identical_methods
-from ...stats.merged_scenes import merge_scenes
+from ...stats.duplicates import duplicate_scenes, identical_methods, merge_scenes
 from ...stats.paired import MAX_STEP_DOWN_METHODS, against, all_pairs, compare_pairs, compare_pairs_wide
-from ...stats.resampling import RESAMPLES, seed_of
+from ...stats.resampling import RESAMPLES, make_scene_score, seed_of
 from ...stats.samples import MethodSample, sample_of_pooled, sample_of_scenes
-from ...stats.scene_score import make_scene_score
 from ...stats.sign_flip import FLIPS
 from .comparability import REMEDY, align_pooled, align_scenes, check_metadata
 from .comparison import Comparison
-from .kinds import ByKind, pooled_kinds, scene_kinds
-from .rows import PairRows, counted_ranks, letters_and_ranks, method_rows
+from .rows import ByKind, PairRows, counted_ranks, letters_and_ranks, method_rows, pooled_kinds, scene_kinds
 
 
 def compare_methods(

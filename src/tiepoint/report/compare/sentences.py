@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ...core.amounts import count_text
+from ...core.formatting import count_text
 from ...stats.paired import MAX_STEP_DOWN_METHODS
-from ...tasks.titles import kind_title
+from ...tasks.info import kind_title
 from .comparison import Comparison, PairRow
-from .kinds import turns_around
+from .rows import turns_around
 
 if TYPE_CHECKING:
     from ..runs.sections import TaskSection

@@ -6,10 +6,46 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from textwrap import wrap
 
-from ...stats.groups import join_letters
+from ...stats.multiplicity import join_letters
 from .comparison import Comparison, MethodRow
 from .sentences import joint, legend, number, p_value, sentences, title
-from .side_by_side import blocks
+
+
+def blocks(widths: Sequence[int], width: int, *, keys: int = 1, between: int = 2) -> list[list[int]]:
+    """Columns of tables below each other, each as wide as `width` at most; the first `keys` stand in all.
+
+    Args:
+        widths: Width of each column.
+        width: What a line may take.
+        keys: Columns that say what a row is.
+        between: Width of what stands between two columns.
+
+    Returns:
+        The numbers of the columns of each table; nothing where not even one fits beside the keys.
+
+    >>> blocks([6, 10, 10, 10], 80)
+    [[0, 1, 2, 3]]
+    >>> blocks([6, 10, 10, 10], 30)
+    [[0, 1, 2], [0, 3]]
+    >>> blocks([6, 10, 10, 40], 30)
+    []
+    """
+    first = list(range(keys))
+    taken = sum(widths[k] + between for k in first) - between
+    if len(widths) <= keys:
+        return [first] if taken <= width else []
+    if any(taken + between + w > width for w in widths[keys:]):
+        return []
+    found: list[list[int]] = []
+    room = -1
+    for k in range(keys, len(widths)):
+        room -= widths[k] + between
+        if room < 0:
+            found.append([*first])
+            room = width - taken - between - widths[k]
+        found[-1].append(k)
+    return found
+
 
 MAX_TABLE_CHARS = 200
 """Characters of a name that are printed; users cannot give longer ones, other tools can."""

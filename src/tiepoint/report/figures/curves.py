@@ -3,19 +3,229 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...core.scores import PooledBins
+from ...formats.csv_table import to_csv
 from ...run.result import Run
 from ...stats.curve_bands import pooled_band, scene_band
-from ...tasks.titles import group_title
-from ..runs.sections import TaskSection
-from .figure import Figure
-from .group_curves import group_curve, numeric_groups
-from .lines import MAX_SERIES, Array, Line, lines_figure
+from ...tasks.info import group_title, metric_title
+from ..runs.sections import Row, TaskSection
+from .figure import Figure, axis_label, escape_mathtext, only_best, short
+from .svg import INK, Drawing, look, text_width
+
+MAX_SERIES = 12
+MAX_BANDS = 5
+NAME_MOST = 24
+WIDTH, HEIGHT, TOP = 5.2, 2.5, 0.12
+"""Inches of the picture, of its plot, and above it; the legend stands below."""
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Line:
+    """The curve of one run; `low` and `high` bound it where there are scenes enough."""
+
+    name: str
+    x: Array
+    y: Array
+    low: Array | None = None
+    high: Array | None = None
+
+
+def lines_figure(
+    section: TaskSection,
+    lines: Sequence[Line],
+    *,
+    name: str,
+    title: str,
+    caption: str,
+    x_label: str,
+    y_label: str,
+    factor: float = 1.0,
+    logarithmic: bool = False,
+    unit_square: bool = False,
+    guides: Sequence[tuple[str, Array, Array]] = (),
+    kind: str = "",
+    group: str = "all",
+) -> Figure:
+    """Lines of methods, best first, with bands around the first few; `guides` are thin lines with a name.
+
+    The data have every line with its band; the picture shows the first twelve.
+    """
+    drawn = [line for line in lines if len(line.x)][:MAX_SERIES]
+    names = [short(line.name, NAME_MOST) for line in drawn]
+    few = len(drawn[0].x) <= 25 if drawn else True
+    entries = [*names, *(g[0] for g in guides)]
+    widest = max((text_width(n, 8.5) for n in entries), default=0.0)
+    columns = max(1, min(4, len(entries), int((WIDTH - 0.3) / (widest + 0.55))))
+    entries_high = -(-len(entries) // columns)
+
+    def draw(axes: Any) -> None:
+        for line, label in zip(drawn, names, strict=True):
+            style = look(section.looks.get(line.name, 0))
+            if not few:
+                style.pop("marker")
+            axes.plot(
+                line.x, factor * line.y, label=escape_mathtext(label), markersize=3.5, linewidth=1.4, **style
+            )
+        for line in [d for d in drawn if d.low is not None][:MAX_BANDS]:
+            tint = look(section.looks.get(line.name, 0))["color"]
+            low, high = (factor * np.asarray(v) for v in (line.low, line.high))
+            axes.fill_between(line.x, low, high, color=tint, alpha=0.13, linewidth=0)
+        for label, x, y in guides:
+            axes.plot(x, factor * y, color=INK, linewidth=0.8, linestyle=(0, (3, 3)), label=label)
+        if logarithmic:
+            axes.set_xscale("log")
+            axes.set_xticks(_ticks(drawn), labels=[f"{v:g}" for v in _ticks(drawn)])
+            axes.minorticks_off()
+        if unit_square:
+            axes.set_xlim(0, 1)
+            axes.set_ylim(0, 1.02)
+        axes.grid(True)
+        axes.set_xlabel(x_label)
+        axes.set_ylabel(y_label)
+        axes.legend(
+            loc="upper center",
+            bbox_to_anchor=(0.46, -0.42 / (HEIGHT - TOP)),
+            ncols=columns,
+            labelspacing=0.3,
+            columnspacing=1.2,
+            handlelength=1.8,
+        )
+
+    picture = Drawing(
+        draw,
+        label=title,
+        width=WIDTH,
+        height=HEIGHT + 0.5 + 0.17 * entries_high,
+        bottom=0.5 + 0.17 * entries_high,
+        top=TOP,
+    )
+    bands = sum(line.low is not None for line in drawn)
+    notes = [caption]
+    if bands:
+        which = "Bands" if bands <= MAX_BANDS else f"Bands (of the best {MAX_BANDS})"
+        notes.append(f"{which} are pointwise 95 % confidence bands over scenes.")
+    notes.append(only_best(len(drawn), len(lines)).strip())
+    text = " ".join(n for n in notes if n)
+    return Figure(name, f"{title}.", text, picture, _data(lines, x_label, y_label), kind=kind, group=group)
+
+
+def _ticks(lines: Sequence[Line]) -> list[float]:
+    """Values of a logarithmic axis to name: those of the data, thinned to about eight."""
+    values = sorted({float(x) for line in lines for x in line.x if x > 0})
+    step = max(1, -(-len(values) // 8))
+    return values[::-1][::step][::-1]
+
+
+def _data(lines: Sequence[Line], x_label: str, y_label: str) -> str:
+    rows = []
+    for line in lines:
+        nothing = [None] * len(line.x)
+        low = nothing if line.low is None else line.low.tolist()
+        high = nothing if line.high is None else line.high.tolist()
+        rows += [[line.name, *row] for row in zip(line.x.tolist(), line.y.tolist(), low, high, strict=True)]
+    return to_csv(["method", x_label, y_label.removesuffix(" (%)"), "low", "high"], rows)
+
+
+AXES = {
+    "pool": ("distractors in the pool", True),
+    "tau_px": ("threshold (px)", False),
+    "threshold": ("threshold (% of the larger side)", False),
+    "gallery": ("gallery size", True),
+    "alpha": ("alpha", False),
+    "rank": ("rank of the right answer", False),
+}
+"""Group keys whose values are numbers: axis label, and whether the axis is logarithmic."""
+
+
+def numeric_groups(section: TaskSection) -> list[tuple[str, str]]:
+    """(metric, key) of the scores along a numeric group key and no other key, headline metric first."""
+    seen: dict[tuple[str, str], int] = {}
+    for metric, group in section.columns:
+        key, _, value = group.partition("=")
+        if key in AXES and "," not in group and _number(value) is not None:
+            seen[(metric, key)] = seen.get((metric, key), 0) + 1
+    found = [name for name, count in seen.items() if count > 1 and name[0] != "rank_histogram"]
+    return sorted(found, key=lambda name: name[0] != section.metric)
+
+
+def group_curve(section: TaskSection, metric: str, key: str) -> Figure:
+    """A metric along a numeric group, a line a method, with chance and oracle beside them."""
+    label, logarithmic = AXES[key]
+    info = section.definition.metric(metric)
+    words = section.called.metrics.get(metric) or info.title or metric_title(metric)
+    lines = [_line(section, run, metric, key) for run in section.methods]
+    guides = []
+    chance = _chance(section, metric, key)
+    if len(chance):
+        guides.append(("chance", *chance.T))
+    if section.oracle is not None:
+        top = _line(section, section.oracle, metric, key)
+        if len(top.x):
+            guides.append(("oracle", top.x, top.y))
+    return lines_figure(
+        section,
+        [line for line in lines if len(line.x)],
+        name=f"{metric} along {key} {section.title}",
+        title=f"{words[0].upper()}{words[1:]} over {label.split(' (')[0]}",
+        caption="",
+        x_label=label,
+        y_label=axis_label(words, info),
+        factor=info.scale[0],
+        logarithmic=logarithmic,
+        guides=guides,
+        kind=f"{metric}-by-{key}".replace("_", "-"),
+    )
+
+
+def _points(section: TaskSection, run: Run, metric: str, key: str) -> list[tuple[float, Row]]:
+    found = []
+    for (name, group), s in section.rows(run).items():
+        k, _, value = group.partition("=")
+        x = _number(value)
+        if name == metric and k == key and x is not None and s["value"] is not None:
+            found.append((x, s))
+    return sorted(found, key=lambda p: p[0])
+
+
+def _line(section: TaskSection, run: Run, metric: str, key: str) -> Line:
+    points = _points(section, run, metric, key)
+    x = np.array([p[0] for p in points])
+    y = np.array([p[1]["value"] for p in points])
+    bounds = [_numbers(p[1]) for p in points]
+    if not bounds or not all(np.isfinite(b).all() for b in bounds):
+        return Line(section.names[run.id], x, y)
+    low, high = np.array(bounds).T
+    return Line(section.names[run.id], x, y, low, high)
+
+
+def _numbers(score: Mapping[str, object]) -> Array:
+    return np.array([np.nan if score[k] is None else score[k] for k in ("low", "high")], np.float64)
+
+
+def _chance(section: TaskSection, metric: str, key: str) -> Array:
+    levels: dict[float, float] = {}
+    for run in section.runs:
+        for x, s in _points(section, run, metric, key):
+            if s["chance"] is not None:
+                levels.setdefault(x, float(s["chance"]))
+    return np.array(sorted(levels.items()))
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
 
 MAX_FIGURES = 12
 POOLED_DRAWS = 200

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from ...formats.whole_file import write_text
+from ...formats.file_io import write_text
 from ...tasks.base import MetricInfo
 from .svg import Drawing, save_drawing
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.amounts import count_text
+from ...core.formatting import count_text
 from ...core.scores import SceneValues
 from ...formats.csv_table import to_csv
 from ...run.result import Run

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...core.amounts import count_text
 from ...core.errors import InputError
+from ...core.formatting import count_text
 from ...formats.csv_table import to_csv
-from ...stats.groups import join_letters
+from ...stats.multiplicity import join_letters
 from ..compare.comparison import Comparison
 from ..compare.sentences import scene_count_text, title
 from ..leaderboard import chance_of

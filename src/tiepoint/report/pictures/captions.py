@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from ...geometry.flow.color import flow_color
 from ...geometry.flow.reference_resize import resize_u8
+from .error_colours import INK, PAPER, font, wrap_text
 from .flow import error_map
-from .lettering import INK, PAPER, font, wrap_text
 
 Image = NDArray[np.uint8]
 SMALL, STEP, GAP, WHEEL = 13, 18, 6, 64

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import InputError
-from ...tasks.matched import MatchedPair
+from ...tasks.cases import MatchedPair
 
 Colour = tuple[int, int, int]
 Rows = NDArray[np.int64]
@@ -93,3 +95,42 @@ def chosen_rows(matched: MatchedPair, lines: int, points: tuple[int, ...]) -> Ro
     if points:
         return np.array(list(dict.fromkeys(points)), np.int64)
     return spread(matched, lines) if lines else np.empty(0, np.int64)
+
+
+TEXT, LINE = 15, 22
+"""Height of the letters and of a line, in pixels."""
+INK, PAPER = (32, 33, 36), (255, 255, 255)
+
+
+@cache
+def font(size_px: int = TEXT) -> Any:
+    """DejaVu Sans, which Matplotlib brings along: the same letters on every machine."""
+    from matplotlib import get_data_path
+    from PIL import ImageFont
+
+    return ImageFont.truetype(str(Path(get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"), size_px)
+
+
+def wrap_text(text: str, width: int, *, size_px: int = TEXT) -> list[str]:
+    """A text in lines that fit into `width` pixels; a word that is too long by itself is cut.
+
+    >>> wrap_text("one two", 400), wrap_text("one two", 50), wrap_text("", 50)
+    (['one two'], ['one', 'two'], [])
+    """
+    letters, found = font(size_px), [""]
+    for word in text.split(" "):
+        longer = f"{found[-1]} {word}".strip()
+        if not found[-1] or letters.getlength(longer) <= width - 4:
+            found[-1] = longer
+        else:
+            found.append(word)
+    return [_cut(line, width, size_px) for line in found if line]
+
+
+def _cut(text: str, width: int, size_px: int) -> str:
+    letters = font(size_px)
+    if letters.getlength(text) <= width - 4:
+        return text
+    while len(text) > 1 and letters.getlength(text + "…") > width - 4:
+        text = text[:-1]
+    return text + "…"

@@ -13,12 +13,23 @@ from ...core.errors import InputError
 from ...datasets.tss import PairTruth
 from ...geometry.flow.color import GREY, flow_color, max_motion
 from ...geometry.flow.reference_resize import resize_u8
-from ...geometry.flow.rules import is_known_flow
+from ...geometry.flow.resize import is_known_flow
 from ...geometry.flow.warp import warp_image
 from ...metrics.dense import flow_counts
 from .captions import CaptionedPanel, captioned_sheet, error_key, flow_key
-from .flow import CYAN, Colour, Image, error_map, foreground, target_image
-from .flow_scale import Size, at_truth, format_image_size, size_of, target_size
+from .flow import (
+    CYAN,
+    Colour,
+    Image,
+    Size,
+    at_truth,
+    error_map,
+    foreground,
+    format_image_size,
+    size_of,
+    target_image,
+    target_size,
+)
 
 WITHIN, WHITE = 0.05, 0.1
 """Shares of the target's larger side: the error that still counts as right, and the one drawn white."""

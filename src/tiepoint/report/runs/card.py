@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...core.amounts import count_text
+from ...core.formatting import count_text
 from ...run.result import Run
 
 MIN_REPEATS = 3

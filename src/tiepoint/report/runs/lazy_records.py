@@ -10,8 +10,8 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from ...core.amounts import count_text
 from ...core.errors import DamagedError, StoreError, TiepointError
+from ...core.formatting import count_text
 from ...core.records import Records
 from ...core.regular_files import exists
 from ...run.result import Run, StoredTables, Tables
@@ -21,7 +21,7 @@ from ...store.record_files import RecordStore
 from ...store.run_queries import load_singles
 from ...store.scene_values import ValueStore
 from ...store.store import Store
-from ...store.stored_run_part import StoredRun
+from ...store.stored_run import StoredRun
 from ...tasks import stored_task
 from ...tasks.base import OpenTask, Task
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from ...core.errors import InputError, UnknownNameError
 from ...store.stored_run import Manifest
 from ...tasks import stored_task
-from ...tasks.titles import group_title, short_title
+from ...tasks.info import group_title, short_title
 
 _HASH = re.compile(r"[0-9a-f]{40,64}")
 _NOT_SHOWN = ("split", "tasks")
@@ -250,7 +250,7 @@ def _words(part: str) -> str:
 
 def read_names(path: Path) -> DisplayNames:
     """Display names from a YAML file: sections methods, tasks, metrics, groups of lines ``name: shown``."""
-    from ...formats.yaml_file import read_yaml
+    from ...formats.json_yaml import read_yaml
 
     found = read_yaml(path)
     return parse_names({} if found is None else found, str(path))

@@ -8,10 +8,9 @@ from dataclasses import replace
 
 from ...core.errors import InputError, UnknownNameError
 from ...run.result import Run
-from ...store.run_heads import RunHead, load_heads, run_names
-from ...store.run_queries import load_run, load_runs
+from ...store.run_queries import RunHead, load_heads, load_run, load_runs, run_names
 from ...store.store import Store
-from ...store.stored_run_part import StoredRun
+from ...store.stored_run import StoredRun
 from .lazy_records import RecordCache, lazy_run
 from .names import data_names, distinct_names, first_few
 

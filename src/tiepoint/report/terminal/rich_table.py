@@ -12,7 +12,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from ...core.formatting import printable
-from ..compare.side_by_side import blocks
+from ..compare.text_table import blocks
 
 MAX_TABLES = 3
 """Tables that one is set in before its cells get lines of their own."""

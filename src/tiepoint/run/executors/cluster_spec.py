@@ -28,8 +28,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ...core.errors import InputError, UnknownNameError
-from ...formats.yaml_file import read_mapping
-from ..machine import cores
+from ...formats.json_yaml import read_mapping
+from ..costs import cores
 
 QUEUES = {"slurm": "SLURMCluster", "pbs": "PBSCluster", "lsf": "LSFCluster", "sge": "SGECluster"}
 """Classes of dask-jobqueue by their section of the file."""

@@ -23,7 +23,7 @@ from typing import Any
 
 from ...core.errors import ClusterError, ErrorCollector, InputError
 from ..context import ContextRecipe
-from ..machine import has_dashboard
+from ..costs import has_dashboard
 from . import Done, Job, JobFailure, Outcome, too_many_failures
 from .dask_cluster import ClusterConnection, connect
 from .dask_worker import (  # fmt: skip

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import UnitError
-from ...core.scratch import name_semaphores
+from ...core.processes import name_semaphores
 from ...store.atomic_files import remove_temporaries
 from ..context import ContextRecipe, RunContext
 from . import Done, Job, JobFailure, Outcome, too_many_failures

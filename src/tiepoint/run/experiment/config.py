@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from ...core.errors import InputError, UnknownNameError
-from ...formats.yaml_file import read_mapping
+from ...formats.json_yaml import read_mapping
 
 _NEVER = "had no effect in DescriptorWorkbench and has none here; remove it"
 DEAD_KEYS = {

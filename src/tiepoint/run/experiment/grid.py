@@ -11,7 +11,7 @@ from typing import Any
 
 from ...core.errors import InputError
 from ...methods.keypoints.pooling import SCALES
-from ...methods.keypoints.spelling import ALIASES, OTHER_NAMES
+from ...methods.keypoints.spec import ALIASES, OTHER_NAMES
 from .config import AGGREGATIONS, DescriptorPlan, Evaluation, Experiment, KeypointPlaces
 
 PROJECTED_BORDER_PX = 40.0

@@ -10,8 +10,8 @@ from typing import Any
 
 from ...core.errors import InputError, TiepointError
 from ...store.store import Store
+from ..costs import cores
 from ..engine import RunSession, evaluate_prepared, store_failure
-from ..machine import cores
 from ..preparation import PreparedRun, Progress, RunRequest, no_progress, prepare_all
 from ..result import Run
 from .config import Experiment
@@ -93,7 +93,7 @@ def make_sets(
     from ...datasets.image_sequences import ImageSequences
     from ...datasets.keypoint_sets.create import make_keypoint_set
     from ...formats.keypoints.set_folder import sets_below
-    from ...store.keypoint_sets import load_keypoint_set, save_keypoint_set
+    from ...store.writers import load_keypoint_set, save_keypoint_set
 
     wanted = {c.spec.partition("@set:")[2].partition("+")[0]: c.make for c in cells if c.make is not None}
     for name, detector in wanted.items():

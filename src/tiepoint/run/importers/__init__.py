@@ -13,7 +13,7 @@ from ...core.hashing import hash_file
 from ...core.regular_files import exists, regular_file_size
 from ...formats.sniff import explain_wrong_type
 from ...store.maintenance.edit_runs import remove_runs
-from ...store.run_heads import load_heads, run_names
+from ...store.run_queries import load_heads, run_names
 from ...store.store import Store
 from ..result import Run
 from .imported_result import ImportedResult, save_imported

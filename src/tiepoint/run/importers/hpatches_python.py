@@ -22,7 +22,7 @@ from ...core.errors import FormatError, InputError
 from ...core.formatting import path_part
 from ...core.records import Records
 from ...formats import json_yaml
-from ...formats.hpatches.task_csv import read_patches_csv
+from ...formats.hpatches.task_lists import read_patches_csv
 from ...formats.safe_pickle import read_plain_pickle
 from .imported_result import (
     NEGATIVES,

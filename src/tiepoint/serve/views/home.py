@@ -3,21 +3,100 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import time
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from ...report.leaderboard import value_text
+from ...report.runs.names import distinct_names
 from ...report.runs.sections import TaskSection, is_canary
-from ...tasks.titles import FAMILIES
+from ...run.result import Run
+from ...store.status_files import running
+from ...tasks.info import FAMILIES
 from .. import params
 from ..cached_results import section_comparison
 from ..rendering import page
-from ..run_index import RunIndex
-from .events import state
-from .run_list import run_rows
+from ..run_index import IndexSnapshot, RunIndex
+
+A_PAGE = 50
+
+
+def runs(library: RunIndex, request: Request) -> Response:
+    """All finished runs, newest first, a page at a time; ``?method=`` keeps names that have the text."""
+    shelf = library.snapshot()
+    wanted = params.text_param(request, "method").casefold()
+    kept = [r for r in reversed(shelf.runs) if wanted in r.method.casefold()]
+    pages = max(1, -(-len(kept) // A_PAGE))
+    number = params.int_param(request, "page", 1, low=1, high=pages)
+    shown = kept[(number - 1) * A_PAGE : number * A_PAGE]
+    return page(
+        request,
+        "runs.html",
+        title="all runs",
+        rows=run_rows(shelf, shown),
+        total=len(kept),
+        wanted=wanted,
+        number=number,
+        pages=pages,
+    )
+
+
+def run_rows(shelf: IndexSnapshot, runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """Lines of a table of runs."""
+    names = dict(zip((r.id for r in shelf.runs), distinct_names(shelf.runs), strict=True)) if runs else {}
+    return [
+        {
+            "id": r.id,
+            "name": names[r.id],
+            "task": r.task,
+            "made": r.created_at[:16].replace("T", " "),
+            "dataset": r.stored.dataset,
+            "warnings": len(r.manifest.warnings),
+        }
+        for r in runs
+    ]
+
+
+EVERY_S = 1.0
+MAX_STREAM_S = 3600.0
+"""After an hour the browser asks again by itself."""
+
+
+def state(library: RunIndex) -> dict[str, Any]:
+    """The processes at work as plain values, and the number of finished runs."""
+    work = [
+        {
+            "pid": w.pid,
+            "what": w.what,
+            "stages": [{"name": n, "done": d, "total": t} for n, d, t in w.stages],
+        }
+        for w in running(library.store.root)
+    ]
+    return {"working": work, "runs": len(library.snapshot().runs)}
+
+
+def event_stream(library: RunIndex, request: Request) -> Response:
+    """The stream of events; with ``?once=1`` only the state of now."""
+    once = request.query_params.get("once") == "1"
+
+    async def pieces() -> AsyncIterator[str]:
+        said, passed = "", 0.0
+        while passed < MAX_STREAM_S:
+            now = json.dumps(await asyncio.to_thread(state, library))
+            yield f"data: {now}\n\n" if now != said else ": still here\n\n"
+            if once or await request.is_disconnected():
+                return
+            said = now
+            await asyncio.sleep(EVERY_S)
+            passed += EVERY_S
+
+    return StreamingResponse(pieces(), media_type="text/event-stream", headers={"cache-control": "no-store"})
+
 
 NEWEST = 8
 FIRST = 3

@@ -15,16 +15,15 @@ from starlette.responses import Response
 from ...core.errors import InputError
 from ...core.scores import SceneValues, scene_kind
 from ...report.compare.comparison import Comparison
-from ...report.compare.kinds import turns_around
+from ...report.compare.rows import turns_around
 from ...report.compare.sentences import number, order_reversal_sentence, p_value
 from ...report.leaderboard import value_text
 from ...report.runs.sections import TaskSection
 from ...run.result import Run
-from ...stats.scene_score import make_scene_score
-from ...tasks.titles import kind_title
+from ...stats.resampling import make_scene_score
+from ...tasks.info import kind_title
 from .. import params
-from ..cached_results import section_comparison
-from ..orders import scene_names
+from ..cached_results import scene_names, section_comparison
 from ..rendering import page
 from ..run_index import RunIndex
 

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...core.amounts import count_text
+from ...core.formatting import count_text
 from ...report.export import scores_frame, scores_text
 from ...report.leaderboard import value_text
 from ...report.runs.card import card_rows
@@ -21,7 +21,7 @@ from ...run.result import Run
 from ...store.run_queries import load_run
 from ...tasks import stored_task
 from .. import params
-from ..orders import scene_names
+from ..cached_results import scene_names
 from ..rendering import page
 from ..run_index import RunIndex
 

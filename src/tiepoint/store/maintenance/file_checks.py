@@ -10,12 +10,12 @@ from functools import partial
 from pathlib import Path
 
 from ...core import array_cache, hashing
-from ...core.checksums import verify_checksum
 from ...core.errors import DamagedError, TiepointError
+from ...core.hashing import verify_checksum
 from ...core.regular_files import read_content
 from ...formats.keypoints.set_folder import REPLACED, read_keypoint_set, sets_below
 from ...formats.keypoints.set_folder import SETS as FOLDER_OF_SETS
-from ...methods.normalise import load_transform
+from ...methods.transforms import load_transform
 from ..atomic_files import TEMPORARIES
 from ..store import Store
 

@@ -17,7 +17,7 @@ from ...core.errors import TiepointError
 from ...core.hashing import hash_json
 from ...formats.keypoints.set_folder import SETS
 from .. import status_files
-from ..run_heads import RunHead, load_heads
+from ..run_queries import RunHead, load_heads
 from ..store import Store
 from ..urls import DATABASE
 from .usage import FOLDER as USES

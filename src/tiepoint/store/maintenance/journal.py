@@ -21,10 +21,10 @@ from ...core.hashing import hash_json
 from ...core.regular_files import read_content
 from .. import status_files
 from ..atomic_files import atomic_file, remove_atomically, remove_temporaries, temporary_folder
-from ..run_files import run_file, write_run_file
-from ..run_rows import load_rows
+from ..run_queries import load_rows
 from ..schema import VERSION, datasets, keypoint_sets, methods, runs, scores
 from ..store import Store
+from ..stored_run import run_file, write_run_file
 from .inventory import FileReferences, StoreEntry, entries
 from .usage import InUse, uses_file, uses_of
 

@@ -3,13 +3,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from typing import Any
 
-from ..run_heads import RunHead
+from ...core.errors import InputError
+from ..run_queries import RunHead
 from ..store import Store
 from .inventory import ORDER, FileReferences, StoreEntry, entries
+from .journal import delete_entries, finish_changes
+from .usage import FOLDER as USES
+from .usage import InUse
 
 
 @dataclass(frozen=True)
@@ -136,3 +142,131 @@ def list_runs(
         for h in links.heads
         if method in (None, h.method) and task in (None, h.task) and dataset in (None, h.dataset)
     ]
+
+
+@dataclass(frozen=True)
+class Recomputation:
+    """What has to be made again of a method when its runs are run again, and the seconds it took before."""
+
+    method: str
+    features: int
+    size_bytes: int
+    time_s: float
+    runs: int
+
+
+@dataclass(frozen=True)
+class PruneReport:
+    """What was removed by kind, or with `dry_run` would be, the size of the store before, and what it costs.
+
+    `in_use` are features that were old enough but may be in use by a process at work. `wanted_bytes` is the
+    size that was asked for, which cannot always be reached.
+    """
+
+    before_bytes: int
+    files: dict[str, SizeTotal] = field(default_factory=dict)
+    again: tuple[Recomputation, ...] = ()
+    in_use: int = 0
+    wanted_bytes: int | None = None
+    dry_run: bool = False
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes that were removed."""
+        return sum(a.size_bytes for a in self.files.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        after = self.before_bytes - self.size_bytes
+        return {"size_bytes": self.size_bytes, "after_bytes": after, **asdict(self)}
+
+
+def prune_store(
+    store: Store,
+    *,
+    older_than_s: float | None = None,
+    larger_than_bytes: int | None = None,
+    dry_run: bool = False,
+    now: float | None = None,
+) -> PruneReport:
+    """Remove features that were not used for long, and records, scene values and transforms of no run.
+
+    A feature was last used when it was written, or when a run that uses it last began to work. Those longest
+    ago go first. Scores, records and runs stay; a run that needs features again computes them again.
+
+    Args:
+        store: Open to be written, or with `dry_run` to be read.
+        older_than_s: Only what was last used longer ago than this.
+        larger_than_bytes: Only as much as makes the store no larger than this; None for all that is old.
+        dry_run: Only say what would be removed.
+        now: The time, in seconds since 1970; that of the clock if nothing is said.
+
+    Raises:
+        InputError: neither an age nor a size is given.
+    """
+    if older_than_s is None and larger_than_bytes is None:
+        raise InputError("say what to remove: `older_than`, `larger_than_total`, or both")
+    before = (time.time() if now is None else now) - (older_than_s or 0.0)
+    if dry_run:
+        return _chosen(store, before, larger_than_bytes, dry_run=True)[0]
+    finish_changes(store)
+    with store.begin():
+        told, gone = _chosen(store, before, larger_than_bytes)
+        delete_entries(store.root, gone)
+    return told
+
+
+def _chosen(
+    store: Store, before: float, most: int | None, *, dry_run: bool = False
+) -> tuple[PruneReport, list[StoreEntry]]:
+    links, busy = FileReferences.read(store), InUse.read(store.root)
+    total, protected = 0, 0
+    old: list[tuple[float, StoreEntry]] = []
+    for entry in entries(store):
+        total += entry.size_bytes
+        users = links.of(entry)
+        of_no_run = entry.path.parent.name == USES and entry.key not in links.named
+        if entry.kind == "features" or (entry.kind in OF_RUNS and not users) or of_no_run:
+            used = max([entry.written, *(_last_use(links, head) for head in users)])
+            if used > before:
+                continue
+            if busy.has(entry):
+                protected += 1
+                continue
+            old.append((used, entry))
+    old.sort(key=lambda o: (o[0], str(o[1].path)))
+    gone, left = [], total
+    for _, entry in old:
+        if most is not None and left <= most:
+            break
+        gone.append(entry)
+        left -= entry.size_bytes
+    return PruneReport(
+        total, amounts(gone, sorted(ORDER)), _again(links, gone), protected, most, dry_run
+    ), gone
+
+
+def _last_use(links: FileReferences, head: RunHead) -> float:
+    uses = links.noted_features(head.id)
+    if uses is not None:
+        return uses.when
+    try:
+        return datetime.fromisoformat(head.created_at.replace("Z", "+00:00")).timestamp()
+    except ValueError:
+        return 0.0
+
+
+def _again(links: FileReferences, gone: Sequence[StoreEntry]) -> tuple[Recomputation, ...]:
+    """By method, what its runs would have to compute again; features that no run uses cost nothing."""
+    own: dict[str, list[StoreEntry]] = {}
+    runs: dict[str, set[str]] = {}
+    for entry in gone:
+        users = links.of(entry) if entry.kind == "features" else []
+        for head in users:
+            runs.setdefault(head.method, set()).add(head.id)
+        for name in dict.fromkeys(h.method for h in users):
+            own.setdefault(name, []).append(entry)
+    return tuple(
+        Recomputation(n, len(e), sum(x.size_bytes for x in e), sum(x.time_s for x in e), len(runs[n]))
+        for n, e in sorted(own.items())
+    )

@@ -9,16 +9,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ...core.amounts import count_text
-from ...core.cores import cores
 from ...core.errors import StoreError, TiepointError
+from ...core.formatting import count_text
+from ...core.processes import cores
 from ..locking import DATABASE
 from ..rebuild import damaged_database, differing_rows, replace_damaged
 from ..rebuild import rebuild as follow
-from ..run_files import read_run, run_file
 from ..run_queries import load_runs
 from ..store import REMADE, Store, store_root
-from ..stored_run_part import StoredRun
+from ..stored_run import StoredRun, read_run, run_file
 from .file_checks import SETS, FileCheck, files_of, leftovers_of
 from .journal import finish_changes, remove_leftovers
 

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from ...core.errors import FormatError, InputError, ProblemsError, UnknownNameError
 from ...core.hashing import hash_json
-from ...core.records import Records
+from ...core.records import Features, Item, Records, Unit
 from ...core.scores import Score
-from ...core.units import Features, Item, Unit
 from ...datasets.dense_pairs import BrokenPair, DensePair, find_pairs
 from ...formats.flow.tss import PairResult
 from ...geometry.flow.resize import resize_flow_pair, same_scale

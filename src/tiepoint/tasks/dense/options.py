@@ -9,12 +9,11 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from ...core.amounts import count_text
-from ...core.records import Records
-from ...core.units import Arrays
+from ...core.formatting import count_text
+from ...core.records import Arrays, Records
 from ...formats.flow.tss import write_pair_result
-from ...geometry.flow.consistency import consistency_masks
 from ...geometry.flow.resize import resize_flow_pair
+from ...geometry.flow.warp import consistency_masks
 from ..base import OpenTask, Task
 from ..info import MetricInfo
 from ..options import Flag, Names, Numbers, TaskOptions

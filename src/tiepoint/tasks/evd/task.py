@@ -9,16 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.records import Records
+from ...core.records import Arrays, Records
 from ...core.scores import Score
-from ...core.units import Arrays
 from ...datasets.image_pairs.pair import ImagePair
+from ...geometry.two_view.homography_errors import visible_error, visible_error_float32
 from ...geometry.two_view.linear_estimation import (
     HomographyEstimate,
     HomographyEstimator,
     estimate_homography,
 )
-from ...geometry.two_view.plane_errors import visible_error, visible_error_float32
 from ...methods.source_files import library_versions
 from ..base import MetricInfo, TaskInfo
 from ..info import EVD, count

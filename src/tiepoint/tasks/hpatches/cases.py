@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.records import Records
-from ...core.units import Features
+from ...core.records import Features, Records
 from ...datasets.hpatches.layout import NOISES
 from ...kernels import pair_distances, value_table
 from ...metrics.ranking.average_precision import average_precision

@@ -11,11 +11,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.amounts import count_text
 from ...core.errors import ErrorCollector, InputError, ProblemsError, UnknownNameError
-from ...core.records import Records
+from ...core.formatting import count_text
+from ...core.records import Features, Item, Records, Unit
 from ...core.scores import scene_kind
-from ...core.units import Features, Item, Unit
 from ...datasets.hpatches.dataset import HPatchesDataset
 from ...datasets.hpatches.layout import LEVEL_IMAGES, NOISES
 from ...datasets.hpatches.splits import WHOLE, excluded_note, known_splits, named_split, split_problems

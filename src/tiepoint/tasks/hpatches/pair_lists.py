@@ -15,11 +15,15 @@ import numpy as np
 from ...core.array_cache import cached_arrays
 from ...core.errors import FormatError
 from ...core.hashing import hash_file, hash_json
-from ...datasets.hpatches.clean_lists import draw_clean
-from ...datasets.hpatches.sampling_2017 import OFFICIAL_IMAGES, VerificationDraw, draw_verification
+from ...datasets.hpatches.sampling_2017 import (
+    OFFICIAL_IMAGES,
+    VerificationDraw,
+    draw_clean,
+    draw_verification,
+)
 from ...datasets.hpatches.splits import scene_groups
 from ...datasets.hpatches.task_files_2017 import VERIFICATION_FILES, retrieval_lists, verification_rows
-from ...formats.hpatches.task_csv import RefPatches, VerificationPairs, read_pairs_csv, read_patches_csv
+from ...formats.hpatches.task_lists import RefPatches, VerificationPairs, read_pairs_csv, read_patches_csv
 from ...formats.json_yaml import read_json
 from .data import DatasetSplit, smallest_unsigned
 

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.records import Records
-from ...core.units import Features
+from ...core.records import Features, Records
 from ...formats.hpatches_v1.classification import LabelledPairs
 from ...metrics.ranking.average_precision import average_precision
 from ..cases import Candidate, Cases, Floats, QueryCase, nearest_candidates, ratio_of, side_shares

@@ -15,9 +15,8 @@ from pydantic import BeforeValidator
 
 from ...core.errors import InputError, UnknownNameError
 from ...core.hashing import hash_file, hash_json
-from ...core.records import Records
+from ...core.records import Arrays, Features, Records, Unit
 from ...core.scores import Score, scene_kind
-from ...core.units import Arrays, Features, Unit
 from ...datasets.hpatches.dataset import HPatchesDataset
 from ...formats.hpatches_v1.definitions import find_benchmarks
 from ...formats.hpatches_v1.patch_ids import split_image

@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 
 from ...core.errors import InputError
 from ...core.formatting import path_below
-from ...core.records import Records
-from ...core.units import Features
-from ...formats.hpatches_v1.classification import LabelledPairs
-from ...formats.hpatches_v1.classification_results import write_classification_results
-from ...formats.hpatches_v1.matching_results import NeighbourList, write_matching_results
+from ...core.records import Features, Records
+from ...formats.hpatches_v1.classification import LabelledPairs, write_classification_results
+from ...formats.hpatches_v1.matching import NeighbourList, write_matching_results
 from .data import WRITTEN, GetArrays
 from .matching.matching_compare import listed_neighbours
 from .protocols import PROTOCOLS, as_distance, hpatches_v1_rules, printed_classification, printed_matching

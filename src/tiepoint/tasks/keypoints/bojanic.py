@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.units import Features
-from ...geometry.nearest_truth import project_unchecked
+from ...core.records import Features
+from ...geometry.correspondence import project_unchecked
 from ...kernels import first_two, value_table
 from .data import OpenKeypoints, image_features
 from .distractors import query_sample

@@ -11,18 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from ...core.records import Records
-from ...core.units import Features
+from ...core.records import Features, Records
 from ...geometry.correspondence import OUT_OF_VIEW, answers, locations
 from ...metrics import average_precision
-from ..cases import Cases, Floats, QueryCase, nearest_candidates, ratio_of, side_shares
-from ..matched import MatchedPair
-from ..pairs.matched import match_errors
+from ..cases import Cases, Floats, MatchedPair, QueryCase, nearest_candidates, ratio_of, side_shares
+from ..pairs.data import match_errors
 from .data import OpenKeypoints
 from .distractors import other_images, query_sample, uses_all_distractors
 from .geometry.score import GIVEN, HEADLINE_PX, geometry_thresholds
-from .matchers import first_neighbours_mutual, is_matcher, user_class_matches
-from .neighbours import answered_targets, location_table, right_table
+from .neighbours import (
+    answered_targets,
+    first_neighbours_mutual,
+    is_matcher,
+    location_table,
+    right_table,
+    user_class_matches,
+)
 from .ranking.score import query_values
 from .retrieval.task import drawn_rows, query_aps
 

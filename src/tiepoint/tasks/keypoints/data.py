@@ -14,16 +14,14 @@ from numpy.typing import NDArray
 
 from ...core.errors import InputError
 from ...core.hashing import hash_json
-from ...core.records import Records
+from ...core.records import Arrays, Features, Item, Records, Unit
 from ...core.scores import Score
-from ...core.units import Arrays, Features, Item, Unit
 from ...datasets.image_pairs.pair import ImagePair
 from ...datasets.image_sequences import ImageSequences
-from ...geometry.covisibility import in_view
+from ...geometry.correspondence import in_view
 from ..base import OpenTask, Task
-from ..cases import QueryCase
+from ..cases import MatchedPair, QueryCase
 from ..info import BOJANIC, HPATCHES, WORKBENCH
-from ..matched import MatchedPair
 from .options import SceneOptions
 
 WORKBENCH_RULES: Mapping[str, int] = {"workbench": 2}

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.draws import permutation, raw_stream
+from ...core.hashing import permutation, raw_stream
+from ...core.records import Features
 from ...core.scores import Score, group_name
-from ...core.units import Features
 from ...geometry.correspondence import Locations, locations
 from ...kernels import group_rank_counts, group_rows
 from ..scene_means import KIND_NAMES

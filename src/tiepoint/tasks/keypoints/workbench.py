@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.records import Records
+from ...core.records import Features, Records
 from ...core.scores import Score, group_name, scene_kind
-from ...core.units import Features
-from ...geometry.nearest_truth import nearest_pairs
+from ...geometry.correspondence import nearest_pairs
 from ...kernels import PooledCounts, pair_distances_sq
 from ...metrics import average_precision_from_counts, chance_average_precision
 from ..scene_means import KIND_NAMES, SceneSums, by_scene, count_score, macro_score, with_protocol

@@ -11,14 +11,12 @@ from numpy.typing import NDArray
 
 from ...core.errors import InputError
 from ...core.hashing import hash_json
-from ...core.records import Records
-from ...core.units import Arrays, Features, Item, Unit
+from ...core.records import Arrays, Features, Item, Records, Unit
 from ...datasets.image_pairs.pair import ImagePair, PairSet
 from ...geometry.flow.warp import transfer
 from ...methods.dense.sparse_to_dense import interpolated_points
-from ..matched import MatchedPair
-from .data import OpenPairs, PairsTask
-from .matched import transfer_errors
+from ..cases import MatchedPair
+from .data import OpenPairs, PairsTask, transfer_errors
 
 Points = NDArray[np.float64]
 

@@ -15,19 +15,10 @@ from ...core.scores import Score, group_name
 from ...metrics.error_curves import accuracy, auc_shares, maa, map_roma
 from ...stats.image_clusters import image_interval
 from ...stats.samples import STUDENT_FROM
-from ..pairs.relative_strata import strata
+from ..pairs.score import strata
 from ..scene_means import SceneSums, by_scene, micro_score, with_protocol
+from .compare import AREAS, Floats, Poses, Rows, both_directions, counted_pairs, counted_rows, pose_row_errors
 from .protocols import PROTOCOLS, THRESHOLDS_DEG, Parts, PoseProtocol, exact_protocol
-from .relative_errors import (
-    AREAS,
-    Floats,
-    Poses,
-    Rows,
-    both_directions,
-    counted_pairs,
-    counted_rows,
-    pose_row_errors,
-)
 
 HEADLINE_DEG = 10
 MAA_DEG = 10

@@ -16,6 +16,7 @@ import numpy as np
 
 from ...core.records import Records
 from ..base import StepTable
+from .compare import AREAS, Floats, Poses, Rows, both_directions, counted_rows, pose_row_errors
 from .protocols import (
     PROTOCOLS,
     THRESHOLDS_DEG,
@@ -25,7 +26,6 @@ from .protocols import (
     PoseSetting,
     exact_protocol,
 )
-from .relative_errors import AREAS, Floats, Poses, Rows, both_directions, counted_rows, pose_row_errors
 from .score import headline_rows, pair_weights
 
 ARROW = "->exact"

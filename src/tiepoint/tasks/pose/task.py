@@ -10,11 +10,10 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import BeforeValidator, Field
 
-from ...core.amounts import count_text
 from ...core.errors import InputError
-from ...core.records import Records
+from ...core.formatting import count_text
+from ...core.records import Arrays, Records
 from ...core.scores import Score
-from ...core.units import Arrays
 from ...datasets.image_pairs.pair import ImagePair
 from ...geometry.two_view.pose_estimation import estimator_versions
 from ...methods.source_files import library_versions
@@ -22,10 +21,8 @@ from ..base import Column, MetricInfo, StepTable, TaskInfo
 from ..info import count
 from ..options import parse_list
 from ..pairs.data import OpenPairs, PairsOptions, PairsTask, matches_of
-from .compare import pose_records
-from .frames import ImageFrame, parse_image_frame
-from .protocols import PROTOCOLS, PoseProtocol, exact_protocol
-from .relative_errors import Poses, pose_row_errors
+from .compare import Poses, pose_records, pose_row_errors
+from .protocols import PROTOCOLS, ImageFrame, PoseProtocol, exact_protocol, parse_image_frame
 from .score import HEADLINE_DEG, headline_rows, pair_shares, pose_scores, protocol_of
 from .steps import ARROW, pose_step_chain, pose_step_tables, steps_comparison_name
 
@@ -264,7 +261,7 @@ class RelativePose(PairsTask):
 
     def pair_caption(self, records: Sequence[Records], pair: str) -> str:
         """Medians over seeds of both angles, under `exact`."""
-        from .relative_errors import Poses, pose_row_errors
+        from .compare import Poses, pose_row_errors
 
         own = [r for r in records if r.meta["pair"] == pair and r.meta["protocol"] == "exact"]
         if not own:

@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from ...core.errors import InputError
+from ...core.errors import FormatError, InputError
 from ...core.records import Records
-from ...metrics.pck import pck_length, point_errors
+from ...formats.json_yaml import read_json
+from ...metrics.dense import pck_length, point_errors
 
 Floats = NDArray[np.float64]
 BY_DATASET = {"spair": "box", "pf-pascal": "image", "pf-willow": "keypoints"}
@@ -160,3 +162,46 @@ def _box_length(box: Any, scale: tuple[float, float], rule: PckRule) -> float:
         x0, y0, x1, y1 = (float(v) * scale[i % 2] for i, v in enumerate(box))
         return pck_length("box", size=(0, 0), points=np.zeros((0, 2)), box=(x0, y0, x1, y1))
     return float(max(w, h) * (scale[1] if rule.box_scale == "y" else min(scale)))
+
+
+Groups = Mapping[str, Sequence[Sequence[int]]]
+AMBIGUOUS: Groups = {
+    "aeroplane": ((4, 5), (6, 7), (8, 9), (10, 11), (12, 13), (14, 15), (16, 17), (18, 19), (20, 21)),
+}
+"""By class the groups of SPair keypoints that look alike but for their side; other classes are not listed."""
+
+
+def ambiguous_points(
+    ids: ArrayLike, visible: ArrayLike, groups: Sequence[Sequence[int]]
+) -> NDArray[np.bool_]:
+    """Which points (n,) are of a group with at least two keypoints visible in the target image.
+
+    Args:
+        ids: Numbers of the keypoints that both images have.
+        visible: Numbers of all keypoints of the target image.
+        groups: Groups of the class.
+
+    >>> ambiguous_points([4, 6, 9], [4, 5, 6, 8, 9], [(4, 5), (6, 7), (8, 9)]).tolist()
+    [True, False, True]
+    """
+    there = np.asarray(visible).astype(np.int64)
+    chosen = [i for group in groups if np.isin(np.asarray(group), there).sum() >= 2 for i in group]
+    return np.isin(np.asarray(ids).astype(np.int64), np.array(chosen, np.int64))
+
+
+def read_groups(value: Any) -> dict[str, tuple[tuple[int, ...], ...]]:
+    """Groups by class from a mapping or the path of a JSON file: ``{"cat": [[0, 1], [2, 3]]}``."""
+    if isinstance(value, str | Path):
+        try:
+            value = read_json(Path(value).expanduser())
+        except FormatError as e:
+            raise ValueError(f"groups: {e}") from None
+    try:
+        return {
+            str(name): tuple(tuple(int(i) for i in group) for group in groups)
+            for name, groups in value.items()
+        }
+    except (AttributeError, TypeError, ValueError):
+        raise ValueError(
+            'groups: expected a JSON file of {"CLASS": [[number, number], …]}, keypoints that look alike'
+        ) from None

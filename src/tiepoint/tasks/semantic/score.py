@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from ...core.records import Records
 from ...core.scores import Score, group_name
-from ...geometry.disc import disc_share
-from ...metrics.pck import points_right
+from ...geometry.areas import disc_share
+from ...metrics.dense import points_right
 from ...stats.image_clusters import MIN_IMAGES, image_interval
 from ..base import StepTable
 from ..options import parse_ascending

@@ -12,18 +12,16 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
 from ...core.errors import InputError, UnknownNameError
-from ...core.records import Records
+from ...core.records import Arrays, Records
 from ...core.scores import Score, group_name
-from ...core.units import Arrays
 from ...datasets.image_pairs.pair import ImagePair, PairSet
 from ..base import Column, MetricInfo, StepTable, TaskInfo
 from ..info import PROPOSAL_FLOW, SPAIR
 from ..options import Flag, Names, Numbers
 from ..pairs.data import PairsOptions
 from ..pairs.point_transfer import Asked, PointsTask, transferred_points
-from .protocols import PROTOCOLS
+from .protocols import AMBIGUOUS, PROTOCOLS, ambiguous_points, read_groups
 from .score import HEADLINE_ALPHA, pck_scores_of_records, pck_step_tables, shares
-from .semantic_geometry import AMBIGUOUS, ambiguous_points, read_groups
 
 BACK = "back"
 """The comparison that carries points of the target to the source."""

@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 
 from ...datasets.tss import PairTruth
 from ...formats.flow.tss import PairResult
-from ...geometry.flow.consistency import consistency_masks
-from ...geometry.flow.resize import resize_flow_pair, resize_mask, same_scale
-from ...geometry.flow.rules import UNKNOWN, FlowRule
-from ...metrics.dense import FlowCounts, flow_counts, flow_counts_resized
-from ...metrics.masks import MaskCounts, mask_counts
+from ...geometry.flow.resize import UNKNOWN, FlowRule, resize_flow_pair, resize_mask, same_scale
+from ...geometry.flow.warp import consistency_masks
+from ...metrics.dense import FlowCounts, MaskCounts, flow_counts, flow_counts_resized, mask_counts
 
 THRESHOLDS = tuple(range(1, 51))
 """Percent of the larger side of the target image."""

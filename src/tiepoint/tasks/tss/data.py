@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 from ...core.buffers import thread_workspace
 from ...core.errors import ErrorCollector, FormatError, InputError, ProblemsError, UnknownNameError
 from ...core.hashing import hash_json
-from ...core.records import Records
-from ...core.units import Features, Item, Unit
+from ...core.records import Features, Item, Records, Unit
 from ...datasets.tss import PairTruth, TssDataset, TssPair
 from ...formats.flow.flo import read_flo
 from ...formats.flow.tss import PairResult
 from ...geometry.flow.reference_resize import resize_u8
 from ...methods.dense.files import NO_FOLDER
-from ...metrics.masks import ambiguous_pixels
+from ...metrics.dense import ambiguous_pixels
 from ..base import OpenTask
 from ..cases import DenseCase
 from ..dense.options import ALLOW, TssOptions, excluded_pairs_notes

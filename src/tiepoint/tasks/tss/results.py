@@ -14,8 +14,7 @@ from ...core.buffers import thread_workspace
 from ...core.errors import InputError, ProblemsError
 from ...core.formatting import path_below
 from ...core.records import Records
-from ...formats.flow.tss import read_pair_result
-from ...formats.flow.tss_text import THRESHOLDS, ScoreRow, write_scores
+from ...formats.flow.tss import THRESHOLDS, ScoreRow, read_pair_result, write_scores
 from ...methods.dense.files import (
     check_folders,
     extra_folders,

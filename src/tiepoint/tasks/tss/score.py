@@ -9,9 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.curves import SceneCurves
 from ...core.records import Records
-from ...core.scores import SceneValues, Score, group_name
+from ...core.scores import SceneCurves, SceneValues, Score, group_name
 from ...methods.dense.files import NO_FOLDER, missing_pairs_message
 from .compare import THRESHOLDS
 

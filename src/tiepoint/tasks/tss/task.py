@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...core.curves import SceneCurves
 from ...core.records import Records
-from ...core.scores import Score
+from ...core.scores import SceneCurves, Score
 from ..base import MetricInfo, TaskInfo
 from ..cases import Cases, pair_cases
 from ..dense.options import ENDPOINT_ERROR, DenseTask, TssOptions

@@ -11,18 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import InputError
-from ...core.records import Records
+from ...core.records import Arrays, Records
 from ...core.scores import Score
-from ...core.units import Arrays
 from ...datasets.image_pairs.pair import ImagePair, PairSet
-from ...geometry.disc import disc_share
-from ...geometry.two_view.epipolar_part import symmetric_distances
+from ...geometry.areas import disc_share
+from ...geometry.two_view.epipolar import symmetric_distances
 from ...geometry.two_view.estimator import Estimator
-from ...geometry.two_view.fundamentals import FundamentalEstimate, estimate_fundamental
 from ...geometry.two_view.linear_estimation import HomographyEstimate
+from ...geometry.two_view.pose_estimation import FundamentalEstimate, estimate_fundamental
 from ...methods.source_files import library_versions
+from ...metrics.dense import point_errors
 from ...metrics.error_curves import auc_shares
-from ...metrics.pck import point_errors
 from ..base import MetricInfo, TaskInfo
 from ..info import WXBS, count
 from ..pairs.data import OpenPairs, PairsOptions, PairsTask, SeededOptions, matches_in_frame, matches_of

@@ -11,14 +11,14 @@ import pytest
 from keypoint_world import make_features, make_scenes, run_task
 
 from tiepoint.core.errors import InputError
-from tiepoint.core.units import Features
+from tiepoint.core.records import Features
 from tiepoint.geometry.homography import project
-from tiepoint.metrics.homography import homography_accuracy, homography_auc
+from tiepoint.metrics.error_curves import homography_accuracy, homography_auc
 from tiepoint.tasks import TASKS
 from tiepoint.tasks.keypoints.data import ComparedFeatures
 from tiepoint.tasks.keypoints.geometry.compare import estimate_exact_homography
 from tiepoint.tasks.keypoints.geometry.task import TASK
-from tiepoint.tasks.keypoints.matchers import first_neighbours_mutual, select_matches
+from tiepoint.tasks.keypoints.neighbours import first_neighbours_mutual, select_matches
 
 pytest.importorskip("cv2")
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from keypoint_world import GIVEN, make_features, make_scenes, run_task
 
-from tiepoint.core.units import Features
+from tiepoint.core.records import Features
 from tiepoint.metrics.ranking.chance import chance_of_found_matches
 from tiepoint.tasks import TASKS
 from tiepoint.tasks.keypoints.distractors import query_sample

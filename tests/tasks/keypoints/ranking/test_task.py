@@ -12,7 +12,7 @@ import pytest
 from keypoint_world import GIVEN, make_features, make_scenes, run_task
 
 from tiepoint.core.errors import InputError, UnknownNameError
-from tiepoint.core.units import Features
+from tiepoint.core.records import Features
 from tiepoint.run.engine import RunRequest, evaluate
 from tiepoint.store.store import Store
 from tiepoint.tasks import TASKS

@@ -12,7 +12,7 @@ import pytest
 from keypoint_world import GIVEN, make_features, make_scenes, run_task
 
 from tiepoint.core.errors import InputError
-from tiepoint.core.units import Features
+from tiepoint.core.records import Features
 from tiepoint.metrics.ranking.chance import chance_against_nearest
 from tiepoint.tasks import TASKS
 from tiepoint.tasks.keypoints.distractors import (

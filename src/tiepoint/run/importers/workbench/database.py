@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from ....core.amounts import count_text
 from ....core.errors import FormatError, InputError
-from ....core.formatting import path_part, printable
+from ....core.formatting import count_text, path_part, printable
 from ....core.keypoints import COLUMNS, Keypoints
 from ....core.regular_files import regular_file_size
 from ....formats.keypoints.set_folder import KeypointSet, sets_below
-from ....store.keypoint_sets import save_keypoint_set
 from ....store.store import Store
+from ....store.writers import save_keypoint_set
 
 MAX_DATABASE_ROWS = 100_000
 """Results of a database that are read."""

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ....core.amounts import count_text
 from ....core.errors import FormatError
+from ....core.formatting import count_text
 from ....core.hashing import hash_file, hash_json
 from ....core.regular_files import regular_file_size
 from ....formats.csv_table import named_columns, unescape_formula

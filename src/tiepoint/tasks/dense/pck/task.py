@@ -14,7 +14,7 @@ from ....core.records import Records
 from ....core.scores import Score, group_name
 from ....datasets.dense_pairs import Box, DensePair
 from ....geometry.flow.warp import transfer
-from ....metrics.pck import SCALES, pck_length, point_errors, points_right
+from ....metrics.dense import SCALES, pck_length, point_errors, points_right
 from ...base import Column, MetricInfo, TaskInfo
 from ...info import PROPOSAL_FLOW
 from ...options import parse_ascending

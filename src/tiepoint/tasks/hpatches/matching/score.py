@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....core.curves import SceneCurves
 from ....core.records import Records
-from ....core.scores import SceneValues, Score, group_name
+from ....core.scores import SceneCurves, SceneValues, Score, group_name
 from ....kernels import get_threads
 from ....metrics.ranking.average_precision import average_precision_of_lists
 from ....metrics.ranking.chance import chance_average_precision

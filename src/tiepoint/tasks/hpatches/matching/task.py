@@ -11,11 +11,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ....core.curves import SceneCurves
 from ....core.hashing import hash_json
-from ....core.records import Records
-from ....core.scores import Score
-from ....core.units import Features, Unit
+from ....core.records import Features, Records, Unit
+from ....core.scores import SceneCurves, Score
 from ....kernels import ThreadTeam, first_two, first_two_aligned, one_blas_thread, pair_distances
 from ...base import StepTable, TaskInfo, convention_tables
 from ...cases import Cases

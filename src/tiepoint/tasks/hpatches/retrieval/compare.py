@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....core.errors import InputError
-from ....core.records import Records
-from ....core.units import Features
-from ....formats.hpatches.task_csv import RefPatches
+from ....core.records import Features, Records
+from ....formats.hpatches.task_lists import RefPatches
 from ....kernels import (
     fit_across,
     nearest,

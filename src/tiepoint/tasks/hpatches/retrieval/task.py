@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from ....core.hashing import hash_json
-from ....core.records import Records
+from ....core.records import Features, Records, Unit
 from ....core.scores import Score
-from ....core.units import Features, Unit
 from ...base import MetricInfo, StepTable, TaskInfo
 from ...cases import Cases
 from ...info import HPATCHES

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from ....core.array_cache import cached_arrays
 from ....core.buffers import Workspace
 from ....core.errors import InputError
-from ....core.records import Records
-from ....core.units import Features
+from ....core.records import Features, Records
 from ....datasets.hpatches.layout import NOISES
 from ....datasets.hpatches.sampling_2017 import VerificationDraw
-from ....formats.hpatches.task_csv import VerificationPairs
+from ....formats.hpatches.task_lists import VerificationPairs
 from ....kernels import ThreadTeam, fit_across, pair_distances, pair_distances_across
 from ..data import DatasetSplit, base_meta, compact, descriptor_rows, max_mapped_images, smallest_unsigned
 from ..pair_lists import VerificationSource

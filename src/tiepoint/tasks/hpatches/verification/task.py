@@ -10,9 +10,8 @@ from typing import Any, ClassVar, Literal
 
 from ....core.buffers import Workspace
 from ....core.hashing import hash_json
-from ....core.records import Records
+from ....core.records import Features, Records, Unit
 from ....core.scores import Score
-from ....core.units import Features, Unit
 from ...base import MetricInfo, StepTable, TaskInfo, convention_tables
 from ...cases import Cases
 from ...info import AP_OF_PAIRS, AUC_OF_PAIRS, FPR_OF_PAIRS, HPATCHES

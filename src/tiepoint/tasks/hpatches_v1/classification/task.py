@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from ....core.formatting import path_below
-from ....core.records import Records
-from ....core.units import Features
+from ....core.records import Features, Records
 from ....datasets.hpatches.dataset import HPatchesDataset
-from ....formats.hpatches_v1.classification import LabelledPairs, load_classification
-from ....formats.hpatches_v1.classification_results import (
+from ....formats.hpatches_v1.classification import (
+    LabelledPairs,
+    load_classification,
     missing_results,
     read_classification_results,
     write_classification_results,

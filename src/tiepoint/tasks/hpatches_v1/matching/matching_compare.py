@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....core.records import Records
-from ....core.units import Features
+from ....core.records import Features, Records
 from ....formats.hpatches_v1.definitions import MatchingBenchmark
-from ....formats.hpatches_v1.matching_results import NeighbourList
+from ....formats.hpatches_v1.matching import NeighbourList
 from ....formats.hpatches_v1.patch_ids import split_image
 from ....kernels import first_two, nearest, pair_distances, rank_counts
 from ..data import Definition, base_meta, concatenated_rows

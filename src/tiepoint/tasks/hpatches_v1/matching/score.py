@@ -9,22 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....core.curves import SceneCurves
 from ....core.records import Records
-from ....core.scores import Score, group_name
-from ....metrics.ranking.average_precision import average_precision_of_lists
+from ....core.scores import SceneCurves, Score, group_name
+from ....metrics.ranking.average_precision import Normaliser, average_precision_of_lists
 from ....metrics.ranking.chance import chance_average_precision
 from ....metrics.ranking.curves import precision_recall_curve
+from ....metrics.ranking.first_hit import reciprocal_rank
 from ....metrics.ranking.matching import (
     chance_matching_average_precision,
     expected_validity,
     ratio_dissimilarity,
 )
-from ....metrics.ranking.normaliser import Normaliser
-from ....metrics.ranking.ranks import reciprocal_rank
 from ...scene_means import mean_precision_recall
-from ..benchmark_means import benchmark_score, with_mean
-from ..protocols import HPatchesV1Rules, printed_matching
+from ..protocols import HPatchesV1Rules, benchmark_score, printed_matching, with_mean
 
 METRICS = ("ap", "ap_ratio", "success_rate", "map_query")
 MAX_V1_MATCHING_MISSES = 50

@@ -9,15 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ....core.curves import SceneCurves
 from ....core.formatting import path_below
-from ....core.records import Records
-from ....core.units import Features
+from ....core.records import Features, Records
+from ....core.scores import SceneCurves
 from ....datasets.hpatches.dataset import HPatchesDataset
 from ....formats.file_io import lines_of
 from ....formats.hpatches_v1.definitions import MatchingBenchmark, read_matching, without_comments
-from ....formats.hpatches_v1.matching import matching_truth
-from ....formats.hpatches_v1.matching_results import read_matching_results
+from ....formats.hpatches_v1.matching import matching_truth, read_matching_results
 from ...base import MetricInfo, TaskInfo
 from ...cases import Cases, QueryCase
 from ...hpatches.data import LICENCE

@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....core.records import Records
-from ....core.units import Features
+from ....core.records import Features, Records
 from ....formats.hpatches_v1.definitions import RetrievalBenchmark
 from ....formats.hpatches_v1.patch_ids import PatchList, sequence_codes
-from ....formats.hpatches_v1.retrieval import Relevant
-from ....formats.hpatches_v1.retrieval_results import NEIGHBOURS, Rankings
+from ....formats.hpatches_v1.retrieval import NEIGHBOURS, Rankings, Relevant
 from ....kernels import nearest, pair_distances, rank_counts
 from ..data import Definition, base_meta, concatenated_rows
 

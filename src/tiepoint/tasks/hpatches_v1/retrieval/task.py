@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from ....core.curves import SceneCurves
 from ....core.errors import InputError
 from ....core.formatting import path_below
-from ....core.records import Records
-from ....core.units import Features
+from ....core.records import Features, Records
+from ....core.scores import SceneCurves
 from ....datasets.hpatches.dataset import HPatchesDataset
 from ....formats.hpatches_v1.definitions import read_retrieval
-from ....formats.hpatches_v1.retrieval import check_relevant, retrieval_truth
-from ....formats.hpatches_v1.retrieval_results import (
+from ....formats.hpatches_v1.retrieval import (
     Rankings,
+    check_relevant,
     read_retrieval_results,
+    retrieval_truth,
     write_retrieval_results,
 )
 from ...base import MetricInfo, TaskInfo
@@ -31,7 +31,7 @@ from ..data import Definition, GetArrays, OpenHPatchesV1, V1Task
 from ..protocols import hpatches_v1_rules
 from . import score as scoring
 from .compare import PatchPool, compare, pool_of, records_of_rankings
-from .retrieval_curves import curves, scene_curves
+from .score import curves, scene_curves
 
 NAME = "hpatches-v1/retrieval"
 

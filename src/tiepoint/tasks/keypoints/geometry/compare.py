@@ -9,16 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....core.errors import InputError
-from ....core.records import Records
-from ....core.units import Features
-from ....geometry.corners import corner_error
-from ....geometry.correspondence import OUT_OF_VIEW, answers, locations
-from ....geometry.covisibility import centre, covisible
-from ....geometry.homography import inverse, project
+from ....core.records import Features, Records
+from ....geometry.correspondence import OUT_OF_VIEW, answers, centre, covisible, locations
+from ....geometry.homography import corner_error, inverse, project
 from ....geometry.two_view.homography_errors import corner_distance
 from ....metrics.repeatability import matching_accuracy
 from ..data import ComparedFeatures
-from ..matchers import MATCHERS, first_neighbours_mutual, select_matches, user_class_matches
+from ..neighbours import MATCHERS, first_neighbours_mutual, select_matches, user_class_matches
 from .data import OpenGeometry
 from .score import GIVEN, OWN_MATCHER, geometry_thresholds
 

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....core.records import Records
+from ....core.records import Features, Records
 from ....core.scores import Score, group_name
-from ....core.units import Features
 from ....geometry.two_view.homography_errors import map_points
 from ....metrics.repeatability import matching_accuracy
 from ...scene_means import with_protocol

@@ -12,15 +12,13 @@ from numpy.typing import NDArray
 
 from ....core.errors import InputError
 from ....core.hashing import hash_json
-from ....core.records import Records
-from ....core.units import Features, ImageFacts, Item, Unit
+from ....core.records import Features, ImageFacts, Item, Records, Unit
 from ....datasets.image_pairs.pair import ImagePair
-from ....geometry.two_view.canonical import canonical_order
-from ...matched import MatchedPair
-from ...pairs.data import PairMatches, matches_of
-from ...pairs.matched import match_errors
+from ....geometry.two_view.estimator import canonical_order
+from ...cases import MatchedPair
+from ...pairs.data import PairMatches, match_errors, matches_of
 from ..data import ComparedFeatures, OpenKeypoints
-from ..matchers import first_neighbours_mutual, user_class_matches
+from ..neighbours import first_neighbours_mutual, user_class_matches
 from .d2net import dot_product_matches
 
 Floats = NDArray[np.float64]

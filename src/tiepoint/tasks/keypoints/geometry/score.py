@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ....core.records import Records
 from ....core.scores import Score, group_name
-from ....metrics.homography import homography_accuracy, homography_auc
+from ....metrics.error_curves import homography_accuracy, homography_auc
 from ....metrics.repeatability import matching_score, repeatability
 from ...scene_means import SceneSums, by_scene, micro_score, with_protocol
 

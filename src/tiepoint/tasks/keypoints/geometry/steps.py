@@ -14,10 +14,16 @@ from ....geometry.two_view.linear_estimation import HomographyEstimator
 from ...base import StepTable
 from .d2net import counted_records, score_d2net
 from .d2net import d2net_thresholds as d2net_limits
-from .frames import ORIGINAL
-from .protocols import LEFT_OUT, HomographyProtocol, HomographyScoring, HomographySetting, protocol_under
+from .homographies import AREAS, corner_row_errors
+from .protocols import (
+    LEFT_OUT,
+    ORIGINAL,
+    HomographyProtocol,
+    HomographyScoring,
+    HomographySetting,
+    protocol_under,
+)
 from .score import GIVEN, HEADLINE_PX, format_threshold, geometry_thresholds
-from .scores import AREAS, corner_row_errors
 
 ARROW = "->exact"
 """Ends the name of a comparison that walks from a protocol to `exact`."""

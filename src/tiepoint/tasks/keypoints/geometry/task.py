@@ -11,8 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import BeforeValidator, Field, computed_field
 
-from ....core.records import Records
-from ....core.units import Features
+from ....core.records import Features, Records
 from ....datasets.image_sequences import ImageSequences
 from ....geometry.two_view.linear_estimation import homography_versions
 from ....methods.pairs.factory import family_of_geometry
@@ -20,17 +19,15 @@ from ...base import Column, MetricInfo, StepTable, TaskInfo
 from ...cases import Cases
 from ...options import parse_ascending
 from ..data import CITE, LICENCE, KeypointTask
-from ..matchers import matcher_hash
+from ..neighbours import matcher_hash
 from ..options import SceneOptions
 from .compare import compare_exact
 from .d2net import NAME as D2NET
 from .d2net import d2net_records, score_d2net
 from .data import OpenGeometry
-from .frames import parse_threshold_frame
-from .homographies import homography_records, is_installed
-from .protocols import LEFT_OUT, PROTOCOLS, HomographyProtocol, protocol_under
+from .homographies import homography_records, is_installed, score_homographies
+from .protocols import LEFT_OUT, PROTOCOLS, HomographyProtocol, parse_threshold_frame, protocol_under
 from .score import GIVEN, format_threshold, geometry_thresholds, score_exact
-from .scores import score_homographies
 from .steps import ARROW, d2net_steps, homography_step_chain, homography_step_tables
 
 NEWER: Mapping[str, Any] = {

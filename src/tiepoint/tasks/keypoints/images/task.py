@@ -10,10 +10,9 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field, computed_field
 
-from ....core.records import Records
+from ....core.records import Features, Records
 from ....core.scores import Score, group_name, scene_kind
-from ....core.units import Features
-from ....methods.pairs.neighbours import Matches
+from ....methods.pairs.matchers import Matches
 from ....metrics import average_precision, chance_average_precision
 from ...base import MetricInfo, TaskInfo
 from ...cases import Cases
@@ -27,7 +26,7 @@ from ..data import (
     OpenKeypoints,
     image_features,
 )
-from ..matchers import first_neighbours_mutual, is_matcher, matcher_hash, select_matches, user_class_matches
+from ..neighbours import first_neighbours_mutual, is_matcher, matcher_hash, select_matches, user_class_matches
 from ..options import SceneOptions
 from ..ranking.workbench import raw_values
 

@@ -10,14 +10,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ....core.curves import SceneCurves
-from ....core.records import Records
-from ....core.scores import SceneValues, Score
-from ....core.units import Features
+from ....core.records import Features, Records
+from ....core.scores import SceneCurves, SceneValues, Score
 from ....geometry.correspondence import OUT_OF_VIEW, answers, locations
 from ....metrics import average_precision, chance_average_precision
+from ....metrics.ranking.average_precision import Normaliser
 from ....metrics.ranking.chance import chance_of_found_matches
-from ....metrics.ranking.normaliser import Normaliser
 from ...base import MetricInfo, StepTable, TaskInfo
 from ...cases import Cases
 from ...scene_means import grouped_scores, mean_precision_recall, score_from_scenes, with_protocol

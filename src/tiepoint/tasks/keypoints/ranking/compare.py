@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....core.draws import permutation
-from ....core.records import Records
-from ....core.units import Features
+from ....core.hashing import permutation
+from ....core.records import Features, Records
 from ....geometry.correspondence import Answers, Locations, locations
 from ....kernels import group_rank_counts, group_rows, pair_distances
 from ..data import ComparedFeatures, OpenKeypoints

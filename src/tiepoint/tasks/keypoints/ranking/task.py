@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ....core.curves import SceneCurves
 from ....core.records import Records
-from ....core.scores import Score
+from ....core.scores import SceneCurves, Score
 from ....metrics import average_precision_from_counts, half_tie_rank
 from ...base import MetricInfo, StepTable, TaskInfo
 from ...cases import Cases

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....core.records import Records
+from ....core.records import Features, Records
 from ....core.scores import Score, group_name, scene_kind
-from ....core.units import Features
-from ....geometry.nearest_truth import nearest_answers
+from ....geometry.correspondence import nearest_answers
 from ....kernels import first_two, pair_distances_sq, rank_counts
 from ....metrics import half_tie_rank
 from ....metrics.experiment import ExperimentMetrics, QueryAPResult
@@ -214,7 +213,7 @@ def score_workbench(records: Sequence[Records]) -> list[Score]:
 
 
 def _harmonic(n: NDArray[Any]) -> NDArray[np.float64]:
-    from ....metrics.ranking.harmonic import harmonic_difference
+    from ....metrics.ranking.ties import harmonic_difference
 
     sizes, inverse = np.unique(np.asarray(n, np.int64), return_inverse=True)
     return np.asarray((harmonic_difference(np.zeros(len(sizes)), sizes) / np.maximum(sizes, 1))[inverse])

@@ -14,10 +14,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ....core.draws import permutation
-from ....core.records import Records
+from ....core.hashing import permutation
+from ....core.records import Features, Records
 from ....core.scores import SceneValues, Score, group_name
-from ....core.units import Features
 from ....geometry.correspondence import locations
 from ....kernels import pair_distances
 from ....metrics import average_precision_from_counts, average_precision_of_lists, chance_average_precision

@@ -14,9 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ....core.records import Records
+from ....core.records import Features, Records
 from ....core.scores import PooledBins, Score
-from ....core.units import Features
 from ....geometry.correspondence import ANSWERED, OUT_OF_VIEW
 from ....metrics import average_precision, chance_average_precision, precision_recall_curve
 from ...base import MetricInfo, StepTable, TaskInfo
