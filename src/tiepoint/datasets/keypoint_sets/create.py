@@ -78,7 +78,7 @@ def make_keypoint_set(
     for key in uncapped:
         if key in plan.params:
             raise InputError(f"set `{key}` for the whole set, not as a parameter of the detector")
-    if plan.factory.__name__ == "Random":
+    if plan.factory.__name__ == "RandomKeypoints":
         uncapped["max_features"] = max_features
     thing = FactoryPlan(
         plan.text, plan.factory, plan.argument, {**plan.params, **uncapped}, plan.parts

@@ -67,7 +67,7 @@ class MatchedFeatures:
     with `xy`; descriptors (n, d), compared by `extractor.distance` (l2 unless it says hamming).
     """
 
-    identity = "tiepoint.methods.dense.sparse_to_dense:MatchedFeatures"
+    identity = "tiepoint.methods.dense.sparse:MatchedFeatures"
 
     def __init__(self, extractor: Any) -> None:
         self.extractor = extractor
