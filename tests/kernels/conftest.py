@@ -146,7 +146,14 @@ def hard_cases(seed=0, queries=23, rows=90, dim=16):
 CASES = sorted(hard_cases())
 
 
-BOTH = ("test_nearest", "test_ranks", "test_grouped", "test_pairs", "test_properties", "test_invariance")
+BOTH = (
+    "test_nearest",
+    "test_rank_counts",
+    "test_group_ranks",
+    "test_pair_distances",
+    "test_properties",
+    "test_invariance",
+)
 DEVICES = ["cpu", "torch:cpu", *os.environ.get("TIEPOINT_TEST_DEVICES", "").split()]
 
 
