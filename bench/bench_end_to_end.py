@@ -45,11 +45,12 @@ from tiepoint.formats.hpatches.patch_strip import read_strip, write_strip
 from tiepoint.kernels import get_device, set_device, upload_ahead
 from tiepoint.kernels.torch_backend.row_cache import clear_cache
 from tiepoint.methods.resolve import resolve
+from tiepoint.run.compute import UNITS_IN_FLIGHT_ON_GPU
 from tiepoint.run.context import ContextRecipe, RecordWriters
 from tiepoint.run.costs import cores, machine
-from tiepoint.run.engine import UNITS_IN_FLIGHT_ON_GPU, RunSession, make_context
 from tiepoint.run.feature_pipeline import make_features
-from tiepoint.run.preparation import RunRequest, prepare_run
+from tiepoint.run.preparation import RunRequest, make_context, prepare_run
+from tiepoint.run.session import RunSession
 from tiepoint.store.atomic_files import atomic_file
 from tiepoint.store.feature_cache import FeatureCache
 from tiepoint.store.record_files import RecordStore

@@ -23,12 +23,12 @@ from tiepoint.core.records import Records
 from tiepoint.report.compare.runs import compare_runs
 from tiepoint.report.html_page import render_page
 from tiepoint.report.runs.selection import runs_of
-from tiepoint.run.engine import load_task
 from tiepoint.run.finish import finish_run
 from tiepoint.run.result import Run
 from tiepoint.run.scoring import scores_under
 from tiepoint.store.store import Store
 from tiepoint.store.stored_run import DatasetFacts, Manifest, MethodFacts
+from tiepoint.tasks import load_task
 
 TASK = "hpatches-v1/matching"
 PROTOCOLS = ("exact", "hbench-2016")

@@ -32,10 +32,10 @@ from tiepoint.core.hashing import hash_json
 from tiepoint.core.records import Records
 from tiepoint.core.scores import Score
 from tiepoint.run.finish import finish_run
-from tiepoint.run.preparation import load_task
 from tiepoint.run.scoring import scores_under
 from tiepoint.store.store import Store
 from tiepoint.store.stored_run import DatasetFacts, Manifest, MethodFacts
+from tiepoint.tasks import load_task
 
 TASK = "hpatches/matching"
 IMAGES = [f"{z}{k}" for z in "eht" for k in range(1, 6)]

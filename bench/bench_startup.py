@@ -97,8 +97,8 @@ def _chunk(name: bytes, data: bytes) -> bytes:
 
 def make_features(data: Path, where: Path) -> None:
     """Descriptors of every image under the keys that the method has for it."""
-    from tiepoint.run.engine import RunSession, make_context
-    from tiepoint.run.preparation import RunRequest, prepare_run
+    from tiepoint.run.preparation import RunRequest, make_context, prepare_run
+    from tiepoint.run.session import RunSession
     from tiepoint.store.store import Store
 
     with Store.open(where) as store, RunSession(store.root) as shared:
@@ -206,10 +206,10 @@ def intervals(where: Path, task: str) -> tuple[str, float, int]:
     """Processor time of the intervals of a stored run, its scores made anew from its records."""
     import scipy.special  # noqa: F401  # imported before the clock runs
 
-    from tiepoint.run.preparation import load_task
     from tiepoint.run.scoring import score_rows_with_intervals
     from tiepoint.store.run_queries import load_runs
     from tiepoint.store.store import Store
+    from tiepoint.tasks import load_task
 
     with Store.open(where, mode="read") as store:
         units = next(run for run in load_runs(store) if run.task == task).manifest.units

@@ -28,9 +28,9 @@ from pathlib import Path
 MODES = ["jobs=1", "jobs=2", "cluster=local:2", "kernels=torch"]
 START = """
 import importlib.util
-for name in ("tiepoint.run.engine", "tiepoint.run.feature_pipeline"):
+for name in ("tiepoint.run.compute",):
     if importlib.util.find_spec(name) is not None:
-        vars(importlib.import_module(name))["PARALLEL_WORTH_S"] = 0.0
+        vars(importlib.import_module(name))["MIN_PARALLEL_WORK_S"] = 0.0
 from tiepoint.cli.main import main
 main()
 """

@@ -190,7 +190,7 @@ def test_everything_wrong_with_options_is_told_at_once(
     tmp_path: Path, task: str, options: dict[str, str], told: int
 ) -> None:
     from tiepoint.core.errors import ProblemsError
-    from tiepoint.run.engine import load_task
+    from tiepoint.tasks import load_task
 
     folder = tmp_path / "data"
     if task == "tss":

@@ -15,7 +15,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "store"))
 from store_world import TASK, make_patches
 
 from tiepoint.cli.main import run
-from tiepoint.run.engine import RunRequest, evaluate
+from tiepoint.run.engine import evaluate
+from tiepoint.run.preparation import RunRequest
 from tiepoint.store.store import Store
 
 

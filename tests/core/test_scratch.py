@@ -13,7 +13,7 @@ import pytest
 
 from tiepoint.core import processes
 from tiepoint.core.processes import is_alive, started_at, this_host
-from tiepoint.run.engine import RunSession
+from tiepoint.run.session import RunSession
 
 
 def killed() -> str:

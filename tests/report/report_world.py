@@ -10,7 +10,8 @@ from unittest import mock
 import numpy as np
 from PIL import Image
 
-from tiepoint.run.engine import RunRequest, evaluate
+from tiepoint.run.engine import evaluate
+from tiepoint.run.preparation import RunRequest
 from tiepoint.store.store import Store
 
 HOSTILE = (

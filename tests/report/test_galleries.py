@@ -16,7 +16,8 @@ from tiepoint.formats.image.mask import write_mask
 from tiepoint.report.galleries import pair_gallery
 from tiepoint.report.html_page import render_page
 from tiepoint.report.runs.sections import sections
-from tiepoint.run.engine import RunRequest, evaluate
+from tiepoint.run.engine import evaluate
+from tiepoint.run.preparation import RunRequest
 from tiepoint.run.result import Run
 from tiepoint.store.store import Store
 

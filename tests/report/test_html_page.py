@@ -21,11 +21,13 @@ from tiepoint.report.html_page import render_page
 from tiepoint.report.runs.lazy_records import LazyRecords, RecordCache
 from tiepoint.report.runs.sections import sections
 from tiepoint.report.runs.selection import runs_of
-from tiepoint.run.engine import RunRequest, evaluate, load_task
+from tiepoint.run.engine import evaluate
 from tiepoint.run.importers import import_files
+from tiepoint.run.preparation import RunRequest
 from tiepoint.run.result import Run
 from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
+from tiepoint.tasks import load_task
 
 
 class Tags(HTMLParser):

@@ -25,14 +25,15 @@ from tiepoint.formats.flow.flo import write_flo
 from tiepoint.formats.image.reader import write_image
 from tiepoint.run import cluster_runs
 from tiepoint.run.context import ContextRecipe
-from tiepoint.run.engine import RunRequest, RunSession, evaluate, evaluate_prepared
+from tiepoint.run.engine import evaluate, evaluate_prepared
 from tiepoint.run.executors import dask_executor as executor
 from tiepoint.run.executors import dask_worker
 from tiepoint.run.executors.dask_cluster import connect
 from tiepoint.run.executors.dask_executor import DaskExecutor
 from tiepoint.run.experiment.config import parse_experiment
 from tiepoint.run.experiment.runner import run_experiment
-from tiepoint.run.preparation import prepare_all
+from tiepoint.run.preparation import RunRequest, prepare_all
+from tiepoint.run.session import RunSession
 from tiepoint.store.store import Store
 
 pytest.importorskip("distributed", reason="clusters are Dask's")
@@ -372,7 +373,7 @@ def test_an_object_of_the_session_runs_here(
 
     run = api_evaluate(Own(), task="hpatches/matching", data=patches, store=tmp_path / "s", cluster=client)
     assert len(run.rows())
-    assert "Own cannot travel to the cluster and runs in this process" in caplog.text
+    assert "Own cannot be sent to the cluster; running it locally" in caplog.text
 
 
 def fake(name: str, value: str | None) -> None:

@@ -13,7 +13,8 @@ import pytest
 from tiepoint.report.runs.card import agrees, times_differ
 from tiepoint.run import costs
 from tiepoint.run.costs import ranges_overlap, time_alternating, time_repeatedly
-from tiepoint.run.engine import RunRequest, evaluate
+from tiepoint.run.engine import evaluate
+from tiepoint.run.preparation import RunRequest
 from tiepoint.store.store import Store
 
 

@@ -15,8 +15,8 @@ from tiepoint.cli.main import run as command
 from tiepoint.core.errors import UnitError
 from tiepoint.core.scores import SceneValues
 from tiepoint.run import finish, update
-from tiepoint.run.engine import RunRequest, evaluate, store_failure
-from tiepoint.run.preparation import prepare_run
+from tiepoint.run.engine import evaluate, store_failure
+from tiepoint.run.preparation import RunRequest, prepare_run
 from tiepoint.run.update import is_current, update_run
 from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store

@@ -11,7 +11,8 @@ from tiepoint.core.errors import InputError, ProblemsError
 from tiepoint.formats.hpatches.patch_strip import write_strip
 from tiepoint.methods.transforms import load_transform
 from tiepoint.run import engine
-from tiepoint.run.engine import RunRequest, evaluate
+from tiepoint.run.engine import evaluate
+from tiepoint.run.preparation import RunRequest
 from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
 
@@ -79,7 +80,7 @@ def test_the_fit_is_of_the_training_sequences_and_no_others(data, tmp_path, tran
 
 
 def test_the_kept_fit_is_used_again_and_by_workers(data, tmp_path, monkeypatch):
-    monkeypatch.setattr("tiepoint.run.engine.MIN_PARALLEL_WORK_S", 0.0)
+    monkeypatch.setattr("tiepoint.run.compute.MIN_PARALLEL_WORK_S", 0.0)
     first = go(data, tmp_path / "s", "resize+zca?clip=0.1")
     file = tmp_path / "s" / first.manifest.method.fitted[0]["file"]
     written = file.stat().st_mtime_ns

@@ -10,7 +10,8 @@ import pytest
 
 from tiepoint.cli.main import run as command
 from tiepoint.run import engine
-from tiepoint.run.engine import RunRequest, evaluate
+from tiepoint.run.engine import evaluate
+from tiepoint.run.preparation import RunRequest
 from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
 

@@ -12,7 +12,8 @@ from tiepoint.cli.main import run as command
 from tiepoint.core.records import Item
 from tiepoint.methods.resolve import resolve
 from tiepoint.run import engine
-from tiepoint.run.engine import RunRequest, evaluate
+from tiepoint.run.engine import evaluate
+from tiepoint.run.preparation import RunRequest
 from tiepoint.store.store import Store
 
 MINE = """

@@ -25,7 +25,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from tiepoint.run.engine import RunRequest, evaluate
+from tiepoint.run.engine import evaluate
+from tiepoint.run.preparation import RunRequest
 from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
 from tiepoint.store.stored_run import StoredRun

@@ -21,7 +21,8 @@ from store_world import TASK, a_run, look, make_patches, make_schema
 from tiepoint.cli.commands import list_names
 from tiepoint.cli.main import run
 from tiepoint.core.errors import StoreError
-from tiepoint.run.engine import RunRequest, evaluate
+from tiepoint.run.engine import evaluate
+from tiepoint.run.preparation import RunRequest
 from tiepoint.store import schema
 from tiepoint.store.run_queries import load_heads, load_run, load_runs, load_singles
 from tiepoint.store.sql_query import select_all

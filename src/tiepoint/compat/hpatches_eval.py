@@ -100,7 +100,8 @@ def evaluate_descriptor(given: argparse.Namespace) -> int:
 
 
 def _run(method: str, task: str, data: Path, options: dict[str, str], scratch: Path) -> Run:
-    from ..run.engine import RunRequest, evaluate
+    from ..run.engine import evaluate
+    from ..run.preparation import RunRequest
     from ..store.store import Store
 
     with Store.open(scratch / "store") as store:
@@ -138,7 +139,7 @@ def check_inputs(given: argparse.Namespace) -> dict[str, int]:
 
 def check_tasks(tasks: Sequence[str], data: Path, options: dict[str, str]) -> None:
     """Open every task once, so that task files made for other lengths are found before any work."""
-    from ..run.engine import load_task
+    from ..tasks import load_task
 
     problems: list[str] = []
     for task in dict.fromkeys(tasks):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -14,15 +14,15 @@ from typing import Any
 
 from ..core.errors import ClusterError, UnitError
 from ..methods.base import Method
-from ..store.older import take_over_features
 from ..store.store import Store
-from .context import MAX_LISTED_PROBLEMS, ContextRecipe, RunContext
+from .compute import ComputedRecords
+from .context import MAX_LISTED_PROBLEMS, Progress, RunContext
 from .costs import costs
 from .executors import Done, JobFailure, summarise_failures
 from .executors.dask_executor import DaskExecutor, JobBatch, Say
 from .executors.dask_worker import ALWAYS, RemoteRecipe, wait_for_file
 from .feature_pipeline import FeaturePipeline, raise_input
-from .preparation import PreparedRun, Progress, RunRequest
+from .preparation import PreparedRun, make_recipe
 
 COSTS = "costs of the method"
 
@@ -37,15 +37,6 @@ class ClusterRun:
     features: tuple[JobBatch, ...]
     units: tuple[JobBatch, ...]
     costs: tuple[JobBatch, ...]
-
-
-@dataclass(frozen=True)
-class ClusterResult:
-    """What workers made for a run: record keys by unit and comparison, seconds, costs of the method."""
-
-    keys: dict[str, dict[str, str]]
-    compared_s: float
-    costs: dict[str, Any]
 
 
 class ClusterRuns:
@@ -89,7 +80,10 @@ class ClusterRuns:
                 self._cells[i] = self._sent(order[i], wanted[i], context, remotes[i], progress)
 
     def _remote(self, prepared: PreparedRun) -> RemoteRecipe:
-        recipe = remote_recipe(prepared.request, prepared.method, self.store.root)
+        request = prepared.request
+        fit_on = None if request.fit_on is None else request.fit_on.absolute()
+        request = replace(request, data=request.data.absolute(), fit_on=fit_on)  # for any working folder
+        recipe = make_recipe(request, prepared.method.spec or "", self.store.root.absolute(), threads=1)
         return self.executor.remote(recipe, prepared.method.family, prepared.opened.data_hash)
 
     def _sent(
@@ -101,7 +95,6 @@ class ClusterRuns:
         progress: Progress,
     ) -> ClusterRun:
         name, task, keys = context.method.name, prepared.task, context.feature_keys
-        take_over_features(context.features, context.method, {keys[n]: i for n, i in context.items.items()})
         missing = {
             item: (item, key)
             for item, key in keys.items()
@@ -127,7 +120,7 @@ class ClusterRuns:
         own = dict.fromkeys(self._features[key] for key in keys.values() if key in self._features)
         return ClusterRun(label, context, comparisons, tuple(own), tuple(made), tuple(costs))
 
-    def collect(self, number: int) -> ClusterResult | None:
+    def collect(self, number: int) -> ComputedRecords | None:
         """Wait for a run; None where it is not one that the cluster works on."""
         cell = self._cells.pop(number, None)
         if cell is None:
@@ -138,7 +131,7 @@ class ClusterRuns:
             self.executor.cancel((*cell.units, *cell.costs))
             raise
 
-    def _made(self, cell: ClusterRun) -> ClusterResult:
+    def _made(self, cell: ClusterRun) -> ComputedRecords:
         patience = MAX_LISTED_PROBLEMS if cell.context.method.reads_payload else None
         _, failures = self.executor.collect(cell.features, patience)
         total = sum(len(p.arguments) for p in cell.features)
@@ -154,7 +147,7 @@ class ClusterRuns:
             if not wait_for_file(path):
                 raise ClusterError(f"{path}, which a worker wrote, does not arrive here; rerun the command")
         units = cell.context.opened.units
-        return ClusterResult(
+        return ComputedRecords(
             {u.key: {c: found[f"{u.key} ({c})"][0] for c in cell.comparisons} for u in units},
             sum(seconds for _, seconds in found.values()),
             dict(measured[COSTS]),
@@ -183,20 +176,6 @@ def libraries_of(config: Any) -> set[str]:
     own = config.get("libraries")
     found = set(own) if isinstance(own, Mapping) else set()
     return found | {name for part in config.values() for name in libraries_of(part)}
-
-
-def remote_recipe(request: RunRequest, method: Method, root: Path) -> ContextRecipe:
-    """The recipe of a request with paths that do not depend on where a worker was started."""
-    return ContextRecipe(
-        request.task,
-        str(request.data.absolute()),
-        dict(request.options),
-        method.spec or "",
-        dict(request.method_options),
-        str(root.absolute()),
-        1,
-        None if request.fit_on is None else str(request.fit_on.absolute()),
-    )
 
 
 def ready(context: RunContext, _argument: None) -> None:

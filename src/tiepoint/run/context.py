@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -27,6 +27,13 @@ RECORD_FORMAT = 1
 
 MAX_LISTED_PROBLEMS = 20
 """Problems of a method's features that are listed; a method that computes is stopped after so many."""
+
+Progress = Callable[[str, int, int], None]
+"""Called with the name of a stage, the steps done and the steps in total."""
+
+
+def no_progress(_stage: str, _done: int, _total: int) -> None:
+    """Report no progress."""
 
 
 def feature_key(method: Method, own: str | None, item: Item) -> str:
@@ -90,8 +97,8 @@ class RecordWriters:
 class RunContext:
     """One method on one task, ready to work on items and units.
 
-    `unkept` stands for the method in the keys of features that are not kept between commands. With `writers`
-    records are written by these while the next are made.
+    `temporary_key` stands for the method in the keys of features that are discarded at the end of the command,
+    None if they are cached. `writers` write records while the next ones are computed.
     """
 
     task: Task
@@ -99,7 +106,7 @@ class RunContext:
     method: Method
     features: FeatureCache
     records: RecordStore
-    unkept: str | None = None
+    temporary_key: str | None = None
     writers: RecordWriters | None = None
 
     @cached_property
@@ -118,7 +125,7 @@ class RunContext:
         return {key: self._feature_key(item) for key, item in self.items.items()}
 
     def _feature_key(self, item: Item) -> str:
-        own = self.method.key(item) if self.unkept is None else f"{self.unkept}:{item.key}"
+        own = self.method.key(item) if self.temporary_key is None else f"{self.temporary_key}:{item.key}"
         return feature_key(self.method, own, item)
 
     def extract(self, key: str, feature_key: str, **also: str) -> float:
@@ -141,7 +148,7 @@ class RunContext:
             InputError: if they come from files, which changed since the key was made of them: under it those
                 of other files would be found.
         """
-        looked_up = self.unkept is None and not self.method.reads_payload
+        looked_up = self.temporary_key is None and not self.method.reads_payload
         if looked_up and self._feature_key(self.items[key]) != feature_key:
             raise InputError(
                 f"{self.method.name}: the files of {key} changed while they were read; run the command again"

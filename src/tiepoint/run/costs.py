@@ -221,13 +221,13 @@ def costs(context: RunContext, root: Path) -> dict[str, Any]:
     if not context.opened.items or not context.method.reads_payload:
         return {}
     item = context.opened.items[0]
-    own = context.unkept or context.method.key(item)
+    own = context.temporary_key or context.method.key(item)
     older = old_keys(context.method.config, context.method.of_item(item))
     paths = [root / "efficiency" / f"{hash_json([k, machine()])[:24]}.json" for k in (own, *older)]
     for path in paths:
         with contextlib.suppress(OSError, ValueError):  # a damaged file is measured anew
             return verify_checksum(read_content(path))[0]
-    measured = _measure(context, item, None if context.unkept else hash_json(own)[:24])
+    measured = _measure(context, item, None if context.temporary_key else hash_json(own)[:24])
     with contextlib.suppress(StoreError), atomic_file(paths[0]) as temporary:  # it is measured again then
         temporary.write_text(add_checksum(measured), encoding="utf-8", newline="\n")
     return measured

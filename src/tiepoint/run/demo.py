@@ -16,11 +16,12 @@ from ..datasets.patch_cutting.dataset import cut_patches
 from ..datasets.patch_cutting.sequence import CutOptions
 from ..geometry.two_view.estimator import import_library
 from ..store.store import Store
-from .context import limit_threads
+from ..tasks import load_task
+from .context import Progress, limit_threads, no_progress
 from .costs import cores
 from .engine import evaluate
 from .executors.process_pool import block_interrupts_in_workers, end_workers, exit_with_parent, safe_path
-from .preparation import Progress, RunRequest, load_task, no_progress
+from .preparation import RunRequest
 from .result import Run
 
 PATCH_METHODS = (

@@ -17,9 +17,8 @@ from ..core.errors import InputError, ProblemsError, StoreError, UnitError, join
 from ..methods.base import Finish
 from ..methods.user_code import is_builtin_class
 from . import costs
-from .context import MAX_LISTED_PROBLEMS, ContextRecipe, RunContext
+from .context import MAX_LISTED_PROBLEMS, ContextRecipe, Progress, RunContext
 from .executors import Done, Executor, InProcess, JobFailure, summarise_failures, too_many_failures
-from .preparation import Progress
 
 PAYLOAD_BYTES = 512 << 20
 """Decoded items that wait for the method or are with it; one at least, however large."""

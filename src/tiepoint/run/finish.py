@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from ..core.errors import InputError
@@ -12,26 +11,13 @@ from ..core.hashing import hash_json
 from ..core.records import Records
 from ..core.scores import Score
 from ..store.store import Store
-from ..store.stored_run import DatasetFacts, Manifest, MergedFacts, StoredRun, run_id
+from ..store.stored_run import Manifest, MergedFacts, StoredRun, run_id
 from ..store.writers import save_run
-from ..tasks.base import OpenTask
+from ..tasks import load_task
 from . import costs
-from .preparation import load_task, plain_options
 from .result import Run, stored_tables
 from .scoring import SCORING, score_rows_with_intervals, scores_under
 from .update import merge_with_stored, outdated_protocols, protocols_of
-
-
-def dataset_facts(opened: OpenTask, data: Path, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of a manifest that an open task tells: dataset, lists, split, and the options it was given."""
-    return {
-        "options": plain_options(options),
-        "split": opened.split,
-        "dataset": DatasetFacts(
-            hash=opened.data_hash, name=data.name, path=str(data.absolute()), items=len(opened.items)
-        ),
-        "lists": hash_json([u.definition for u in opened.units]),
-    }
 
 
 def finish_run(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is asked for, made ready: tasks opened, methods resolved, everything checked before any work."""
+"""Prepare requests before any work: open tasks, resolve methods, find stored results."""
 
 from __future__ import annotations
 
@@ -7,22 +7,25 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.errors import ErrorCollector, InputError, UnknownNameError
 from ..core.hashing import hash_json
+from ..core.processes import cores
 from ..core.records import Item
 from ..kernels import set_device
 from ..methods.base import Method
+from ..store.run_queries import load_runs
+from ..store.store import Store
+from ..store.stored_run import DatasetFacts, Manifest, MethodFacts, StoredRun, run_id
+from ..tasks import load_task
 from ..tasks.base import OpenTask, Task
+from .context import ContextRecipe, Progress, RunContext, no_progress
 from .fit_transforms import TransformFitter
+from .update import outdated_protocols, protocols_of, update_run
 
-Progress = Callable[[str, int, int], None]
-"""Called with a stage in words, how much is done, and how much there is."""
-
-
-def no_progress(_stage: str, _done: int, _total: int) -> None:
-    """Progress for nobody."""
+if TYPE_CHECKING:
+    from .session import RunSession
 
 
 @dataclass(frozen=True)
@@ -70,14 +73,6 @@ class PreparedRun:
             return self.method, self.fit
         fit = self.fit.to_fit_now()
         return _named(_resolve(self.request, self.task, root, fit), self.request), fit
-
-
-def load_task(name: str) -> Task:
-    """The task of a name, or an error with near names."""
-    from ..tasks import TASKS
-
-    task: Task = TASKS.load(name)
-    return task
 
 
 def checked_protocols(task: Task, wanted: Sequence[str]) -> tuple[str, ...]:
@@ -296,3 +291,102 @@ def request_key(request: RunRequest) -> str:
 def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Options that were given, as plain values."""
     return {k: (str(v) if isinstance(v, Path) else v) for k, v in options.items() if v is not None}
+
+
+def is_cacheable(prepared: PreparedRun) -> bool:
+    """Return whether the store caches the features: everything that determines them is known."""
+    items = prepared.opened.items
+    return not items or prepared.method.key(items[0]) is not None
+
+
+def make_context(
+    prepared: PreparedRun, store: Store, session: RunSession, method: Method | None = None
+) -> RunContext:
+    """Return the context of a run. Features that are not cacheable go to the session's temporary cache."""
+    method = method or prepared.fitted(store.root)[0]
+    context = RunContext(prepared.task, prepared.opened, method, store.features, store.records)
+    if is_cacheable(prepared):
+        return context
+    key = hash_json([request_key(prepared.request), method.family, dict(method.config)])
+    return replace(context, features=session.temporary_cache, temporary_key=key)
+
+
+def worker_recipe(request: RunRequest, method: Method, store: Store) -> ContextRecipe | None:
+    """Return how a worker process builds the context. None if it cannot, or there is one job only."""
+    if method.spec is None or request.jobs <= 1:
+        return None
+    store.remember_hashes()  # for workers, which open the dataset as well
+    return make_recipe(request, method.spec, store.root, max(1, cores() // request.jobs))
+
+
+def make_recipe(request: RunRequest, spec: str, root: Path, threads: int) -> ContextRecipe:
+    """Return how another process builds the context of a request. `root` is the folder of the store."""
+    return ContextRecipe(
+        request.task,
+        str(request.data),
+        dict(request.options),
+        spec,
+        dict(request.method_options),
+        str(root),
+        threads,
+        None if request.fit_on is None else str(request.fit_on),
+    )
+
+
+def initial_manifest(prepared: PreparedRun, method: Method, fit: TransformFitter) -> Manifest:
+    """Build the manifest of a run before it starts."""
+    request = prepared.request
+    warnings = [*prepared.opened.notices(prepared.protocols), *method.told, *fit.notices]
+    if not is_cacheable(prepared):
+        warnings.append(method.notice or f"The features of {method.name} are not cached.")
+    return Manifest(
+        task=prepared.task.name,
+        method=MethodFacts(
+            name=method.name,
+            name_given=request.name is not None,
+            spec=method.spec,
+            family=method.family,
+            distance=method.distance,
+            config=dict(method.config),
+            fitted=tuple(fit.log),
+            meta={**method.meta, **request.meta},
+        ),
+        protocols=prepared.protocols,
+        warnings=tuple(warnings),
+        **dataset_facts(prepared.opened, request.data, prepared.task.identity_options(request.options)),
+    )
+
+
+def dataset_facts(opened: OpenTask, data: Path, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the manifest fields of an open task: options, split, dataset and hash of the lists."""
+    return {
+        "options": plain_options(options),
+        "split": opened.split,
+        "dataset": DatasetFacts(
+            hash=opened.data_hash, name=data.name, path=str(data.absolute()), items=len(opened.items)
+        ),
+        "lists": hash_json([u.definition for u in opened.units]),
+    }
+
+
+def stored_result(
+    context: RunContext, manifest: Manifest, protocols: Sequence[str], store: Store
+) -> StoredRun | None:
+    """Return the stored run if nothing has to be computed for these protocols, None otherwise.
+
+    Scores of an earlier scoring version are updated from their records first.
+    """
+    if context.temporary_key is not None:
+        return None
+    own = run_id(manifest)
+    run = next((r for r in load_runs(store, run_id=own) if r.id == own), None)
+    if run is None or run.status != "done":
+        return None
+    run = update_run(store, run) or run
+    requested = set(protocols)
+    if not requested.issubset(protocols_of(run)) or requested.intersection(outdated_protocols(run)):
+        return None
+    units = run.manifest.units
+    if not all(key in store.records for by in units.values() for key in by.values()):
+        return None
+    return run if context.matches_stored(units) else None

@@ -15,8 +15,8 @@ from ..store.feature_cache import FeatureCache
 from ..store.record_files import RecordStore
 from ..store.store import Store
 from ..store.stored_run import StoredRun
-from .context import RunContext
-from .preparation import Progress, RunRequest, no_progress, prepare_run
+from .context import Progress, RunContext, no_progress
+from .preparation import RunRequest, prepare_run
 
 
 def extra_records(

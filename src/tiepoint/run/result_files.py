@@ -17,12 +17,21 @@ from ..formats.hpatches_v1.definitions import result_folders
 from ..methods.spec import FilesSpec
 from ..store.store import Store
 from ..store.stored_run import Manifest, MethodFacts
+from ..tasks import load_task
 from ..tasks.base import Task
-from .engine import RunSession, evaluate, make_context
-from .finish import dataset_facts, finish_run
-from .preparation import PreparedRun, Progress, RunRequest, checked_protocols, load_task, no_progress
+from .context import Progress, no_progress
+from .engine import evaluate
+from .finish import finish_run
+from .preparation import (
+    PreparedRun,
+    RunRequest,
+    checked_protocols,
+    dataset_facts,
+    make_context,
+)
 from .result import Run
 from .scoring import UnitRecords, scores_under
+from .session import RunSession
 
 FORMS = ("final", "document")
 """Of result files: as the program wrote them in the end, or as its original document shows them."""

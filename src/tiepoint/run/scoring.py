@@ -127,20 +127,24 @@ def recompute_notices(context: RunContext, since_ns: int) -> list[str]:
 
 
 def read_intact_records(
-    records: RecordStore, keys: Keys, again: Callable[[], Keys]
-) -> tuple[UnitRecords, list[str]]:
-    """Records by unit and comparison, and what to tell: damaged ones are removed, and made `again` once."""
-    made, damaged = _read(records, keys)
-    if not damaged:
-        return made, []
-    for error in damaged.values():
+    store: RecordStore, keys: Keys, recompute: Callable[[], Keys]
+) -> tuple[UnitRecords, Keys, list[str]]:
+    """Read records. Remove corrupt ones and call `recompute` once, which returns their new keys.
+
+    Returns:
+        Records by unit and comparison, their keys, and a notice if some were corrupt.
+    """
+    records, corrupt = _read(store, keys)
+    if not corrupt:
+        return records, keys, []
+    for error in corrupt.values():
         remove_atomically(error.path)
-    made, left = _read(records, again())
-    for error in left.values():
+    keys = recompute()
+    records, still_corrupt = _read(store, keys)
+    for error in still_corrupt.values():
         raise error
-    return made, _told(
-        [f"the records of unit {unit}" for unit in damaged], [e.problem for e in damaged.values()]
-    )
+    names = [f"the records of unit {unit}" for unit in corrupt]
+    return records, keys, _told(names, [e.problem for e in corrupt.values()])
 
 
 def _read(records: RecordStore, keys: Keys) -> tuple[UnitRecords, dict[str, DamagedError]]:

@@ -17,8 +17,9 @@ from ..store.run_queries import load_runs
 from ..store.store import Store
 from ..store.stored_run import StoredRun
 from ..store.writers import save_run
+from ..tasks import load_task
 from ..tasks.base import Task
-from .preparation import Progress, load_task, no_progress
+from .context import Progress, no_progress
 from .scoring import SCORING, UnitRecords, score_rows_with_intervals, scores_under
 
 

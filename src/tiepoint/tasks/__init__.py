@@ -58,6 +58,16 @@ for _name, _target in (
     TASKS.add(_name, f"tiepoint.tasks.{_target}", family="pairs")
 
 
+def load_task(name: str) -> Task:
+    """Return the task of a name.
+
+    Raises:
+        UnknownNameError: No task has this name; the message lists similar ones.
+    """
+    task: Task = TASKS.load(name)
+    return task
+
+
 def stored_task(name: str) -> Task:
     """The task of a stored run; where it is not installed any more, one that knows nothing but its name.
 

@@ -19,10 +19,10 @@ from tiepoint.cli.main import run as command
 from tiepoint.core.errors import InputError, UnknownNameError
 from tiepoint.report.compare.runs import _called as called
 from tiepoint.report.runs.selection import runs_of
-from tiepoint.run.engine import load_task
 from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
 from tiepoint.store.writers import save_run
+from tiepoint.tasks import load_task
 
 TASK = "hpatches-v1/matching"
 CANARIES = {"constant", "oracle"}

@@ -16,8 +16,9 @@ from tiepoint.core.errors import InputError, UnknownNameError
 from tiepoint.report.export import scores_text
 from tiepoint.report.runs.names import distinct_names
 from tiepoint.report.runs.selection import runs_of
-from tiepoint.run.engine import RunRequest, evaluate
+from tiepoint.run.engine import evaluate
 from tiepoint.run.importers import import_files
+from tiepoint.run.preparation import RunRequest
 from tiepoint.store.store import Store
 from tiepoint.store.stored_run import Manifest
 

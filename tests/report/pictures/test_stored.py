@@ -19,7 +19,8 @@ from tiepoint.report.html_page import render_page
 from tiepoint.report.match_gallery import match_gallery
 from tiepoint.report.pictures.matches import RunPairs
 from tiepoint.report.runs.sections import sections
-from tiepoint.run.engine import RunRequest, evaluate
+from tiepoint.run.engine import evaluate
+from tiepoint.run.preparation import RunRequest
 from tiepoint.run.result import Run
 from tiepoint.store.store import Store
 

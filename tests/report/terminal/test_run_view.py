@@ -30,7 +30,8 @@ from tiepoint.report.terminal.run_view import (
     scores_table,
 )
 from tiepoint.report.terminal.scores import score_tables
-from tiepoint.run.engine import RunRequest, evaluate
+from tiepoint.run.engine import evaluate
+from tiepoint.run.preparation import RunRequest
 from tiepoint.run.result import Run
 from tiepoint.store.store import Store
 

@@ -14,11 +14,13 @@ import pytest
 
 from tiepoint.core.errors import InputError
 from tiepoint.kernels import get_threads, set_threads
-from tiepoint.run import engine
+from tiepoint.run import compute
 from tiepoint.run.context import ContextRecipe, RunContext
-from tiepoint.run.engine import RunRequest, RunSession, evaluate
+from tiepoint.run.engine import evaluate
 from tiepoint.run.executors import Done, Executor, InProcess, Job, Outcome
 from tiepoint.run.executors.process_pool import ProcessPool
+from tiepoint.run.preparation import RunRequest
+from tiepoint.run.session import RunSession
 from tiepoint.store.store import Store
 
 MINE = """
@@ -141,7 +143,7 @@ def test_another_executor_can_take_the_place(
     request = RunRequest("orb", "keypoints/matching", three, jobs=2)
     with Store.open(tmp_path / "a") as store:
         usual = evaluate(replace(request, jobs=1), store)
-    monkeypatch.setattr(engine, "MIN_PARALLEL_WORK_S", 0.0)
+    monkeypatch.setattr(compute, "MIN_PARALLEL_WORK_S", 0.0)
     monkeypatch.setattr(RunSession, "pool", lambda self, jobs: own)
     with Store.open(tmp_path / "b") as store:
         assert evaluate(request, store).rows() == usual.rows()
@@ -156,6 +158,6 @@ def test_features_are_found_by_workers_that_would_name_them_otherwise(
     request = RunRequest(f"{tmp_path / 'mine.py'}:Mine", "keypoints/matching", three)
     with Store.open(tmp_path / "a") as store:
         alone = evaluate(request, store)
-    monkeypatch.setattr(engine, "MIN_PARALLEL_WORK_S", 0.0)
+    monkeypatch.setattr(compute, "MIN_PARALLEL_WORK_S", 0.0)
     with Store.open(tmp_path / "b") as store:
         assert evaluate(replace(request, jobs=2), store).rows() == alone.rows()

@@ -17,9 +17,10 @@ import pytest
 
 from tiepoint.core.errors import InputError, ProblemsError, UnitError
 from tiepoint.run.context import ContextRecipe
-from tiepoint.run.engine import RunRequest, evaluate
+from tiepoint.run.engine import evaluate
 from tiepoint.run.executors import process_pool
 from tiepoint.run.executors.process_pool import ProcessPool, block_interrupts_in_workers
+from tiepoint.run.preparation import RunRequest
 from tiepoint.store.store import Store
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks processes up in /proc")
@@ -55,7 +56,7 @@ def mine(tmp_path: Path) -> Path:
 @pytest.fixture
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Use workers however small the work is."""
-    monkeypatch.setattr("tiepoint.run.engine.MIN_PARALLEL_WORK_S", 0.0)
+    monkeypatch.setattr("tiepoint.run.compute.MIN_PARALLEL_WORK_S", 0.0)
 
 
 @pytest.mark.usefixtures("always")
@@ -87,7 +88,7 @@ def test_a_worker_that_cannot_start_says_why(
 ) -> None:
     from tiepoint.run import engine
 
-    made = engine._recipe
+    made = engine.worker_recipe
 
     def lost(request: RunRequest, *rest: object) -> object:
         from dataclasses import replace
@@ -95,7 +96,7 @@ def test_a_worker_that_cannot_start_says_why(
         recipe = made(request, *rest)  # type: ignore[arg-type]
         return None if recipe is None else replace(recipe, data="nowhere")
 
-    monkeypatch.setattr(engine, "_recipe", lost)
+    monkeypatch.setattr(engine, "worker_recipe", lost)
     request = RunRequest(f"files:{tables}", "hpatches/matching", patches, jobs=2)
     with Store.open(tmp_path / "s") as store, pytest.raises(InputError, match="nowhere"):
         evaluate(request, store)

@@ -24,9 +24,9 @@ NAMES = (
 SCRIPT = """
 if __name__ == "__main__":
     from tiepoint.cli.main import main
-    from tiepoint.run import engine
+    from tiepoint.run import compute
 
-    engine.PARALLEL_WORTH_S = 0.0
+    compute.MIN_PARALLEL_WORK_S = 0.0
     main()
 """
 HELPED = """

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from store_world import TASK, make_patches
 
-from tiepoint.run.engine import RunRequest, evaluate
+from tiepoint.run.engine import evaluate
+from tiepoint.run.preparation import RunRequest
 from tiepoint.store.store import Store
 
 Make = Callable[..., None]

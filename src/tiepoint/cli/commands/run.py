@@ -33,9 +33,10 @@ from ..common import (
 from .run_config import run_config
 
 if TYPE_CHECKING:
-    from ...run.engine import RunSession
-    from ...run.preparation import PreparedRun, Progress
+    from ...run.context import Progress
+    from ...run.preparation import PreparedRun
     from ...run.result import Run
+    from ...run.session import RunSession
     from ...store.store import Store
 
 SAID_BY_THE_FILE = (
@@ -95,9 +96,9 @@ def run(
     Example: `tiepoint run sift rootsift orb --task hpatches-v1/matching --data hpatches-release`
     """
     from ...run.costs import cores
-    from ...run.engine import RunSession
     from ...run.preparation import RunRequest, prepare_all
     from ...run.result_files import FORMS, has_result_files, refuse_options_of_writing
+    from ...run.session import RunSession
     from ...store.status_files import track_progress
     from ...store.store import store_root
 

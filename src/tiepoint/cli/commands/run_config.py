@@ -101,7 +101,7 @@ def table(outcomes: list[Any], now: str = "") -> Any:
     from rich.text import Text
 
     from ...report.terminal.rich_table import FittingTable
-    from ...run.engine import load_task
+    from ...tasks import load_task
 
     shown = FittingTable(
         title="experiment (percent, 95 % interval)",
@@ -138,7 +138,7 @@ def _value(score: Any) -> str:
 def _plan(experiment: Any, cells: list[Any], as_json: bool) -> int:
     """What would be run, with sizes."""
     from ...methods.keypoints.spec import split_detector
-    from ...run.preparation import load_task
+    from ...tasks import load_task
 
     found = []
     for cell in cells:

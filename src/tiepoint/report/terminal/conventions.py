@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...core.errors import InputError
-from ...run.preparation import Progress, no_progress
+from ...run.context import Progress, no_progress
 from ...run.recompare import extra_records
 from ...run.result import Run
 from ...store.store import Store

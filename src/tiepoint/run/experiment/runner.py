@@ -10,10 +10,12 @@ from typing import Any
 
 from ...core.errors import InputError, TiepointError
 from ...store.store import Store
+from ..context import Progress, no_progress
 from ..costs import cores
-from ..engine import RunSession, evaluate_prepared, store_failure
-from ..preparation import PreparedRun, Progress, RunRequest, no_progress, prepare_all
+from ..engine import evaluate_prepared, store_failure
+from ..preparation import PreparedRun, RunRequest, prepare_all
 from ..result import Run
+from ..session import RunSession
 from .config import Experiment
 from .grid import PROJECTED_BORDER_PX, GridCell, plan
 

@@ -14,8 +14,8 @@ from ...core.records import Records
 from ...core.scores import scene_kind
 from ...store.store import Store
 from ...store.stored_run import DatasetFacts, Manifest, MethodFacts
+from ...tasks import load_task
 from ..finish import finish_run
-from ..preparation import load_task
 from ..result import Run
 from ..scoring import scores_under
 

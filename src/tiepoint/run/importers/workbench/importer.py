@@ -19,8 +19,8 @@ from ....formats.file_io import MAX_TEXT_BYTES, check_lines
 from ....store.schema import WORKBENCH_COLUMNS
 from ....store.store import Store
 from ....store.stored_run import DatasetFacts, Manifest, MethodFacts
+from ....tasks import load_task
 from ...finish import finish_run
-from ...preparation import load_task
 from ...result import Run
 from ..imported_result import not_a_fraction
 from .database import check_sets, checked_count, import_sets, opened_database, table_columns, table_names

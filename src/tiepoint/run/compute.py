@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Compute the features and records that a run lacks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any
+
+from ..core.errors import UnitError
+from ..core.records import Unit
+from ..kernels import get_device, upload_ahead
+from .context import MAX_LISTED_PROBLEMS, ContextRecipe, Progress, RecordWriters, RunContext, no_progress
+from .executors import Executor, InProcess, summarise_failures
+from .feature_pipeline import make_features, raise_input
+
+UNITS_IN_FLIGHT_ON_GPU = 4
+"""Units compared at the same time on a GPU: one is prepared while another waits for the device."""
+
+MIN_PARALLEL_WORK_S = 8.0
+"""Estimated seconds of work below which no worker processes are started; starting one takes 2 to 3 s."""
+
+UPLOAD_BATCH_SIZE = 256
+"""Items whose features are uploaded to a device at the same time; each keeps files open."""
+
+
+@dataclass(frozen=True)
+class ComputedRecords:
+    """Record keys by unit and comparison, and the seconds that comparing took.
+
+    `costs` are the costs of the method measured by a cluster worker, None if they are measured here.
+    """
+
+    keys: Mapping[str, Mapping[str, str]]
+    compare_s: float
+    costs: Mapping[str, Any] | None = None
+
+
+def compute_missing(
+    context: RunContext,
+    protocols: Sequence[str],
+    pool: Executor,
+    recipe: ContextRecipe | None = None,
+    progress: Progress = no_progress,
+) -> ComputedRecords:
+    """Compute missing features, then missing records.
+
+    `recipe` builds the context in a worker; without it all work is done in this process.
+    """
+    keys = context.feature_keys
+    missing = {name: (name, key) for name, key in keys.items() if key not in context.features}
+    # A lookup continues to the end to list all problems; computing stops after the number that is listed.
+    patience = MAX_LISTED_PROBLEMS if context.method.reads_payload else None
+    make_features(context, missing, recipe, pool, progress, patience, MIN_PARALLEL_WORK_S)
+    comparisons = list(dict.fromkeys(context.task.comparison(p) for p in protocols))
+    units = context.opened.units
+    arguments = {f"{u.key} ({c})": (u, c, context.unit_keys(u)) for u in units for c in comparisons}
+    # With a GPU all comparisons run in this process: several would share the memory of one device.
+    if context.task.family == "patches" or get_device() != "cpu":
+        recipe = None
+    started = time.perf_counter()
+    _upload_features(context)
+    with RecordWriters(context.records) as writers:
+        found = _compare_units(arguments, replace(context, writers=writers), recipe, pool, progress)
+    seconds = time.perf_counter() - started
+    return ComputedRecords({u.key: {c: found[f"{u.key} ({c})"] for c in comparisons} for u in units}, seconds)
+
+
+def _upload_features(context: RunContext) -> None:
+    """Upload the descriptors of all items to the GPU in batches, until its cache is full."""
+    names = list(context.feature_keys) if get_device().startswith("cuda") else []
+    for i in range(0, len(names), UPLOAD_BATCH_SIZE):
+        found = (context.arrays(name).get("values") for name in names[i : i + UPLOAD_BATCH_SIZE])
+        if not upload_ahead([values for values in found if values is not None and values.ndim == 2]):
+            break
+
+
+def _compare(context: RunContext, argument: tuple[Unit, str, Mapping[str, str]]) -> str:
+    return context.compare(*argument)
+
+
+def _compare_units(
+    arguments: Mapping[str, Any],
+    context: RunContext,
+    recipe: ContextRecipe | None,
+    pool: Executor,
+    progress: Progress,
+) -> dict[str, str]:
+    """Compare the first unit here to estimate the cost, the rest in workers if that is faster."""
+    total = len(arguments)
+    if not total:
+        return {}
+    label = f"{context.method.name}: {context.task.name}"
+    done = count()
+    progress(label, next(done), total)
+
+    def step() -> None:
+        progress(label, next(done), total)
+
+    rest = dict(arguments)
+    first = next(iter(rest))
+    started = time.perf_counter()
+    results, failures = InProcess(context).run(_compare, {first: rest.pop(first)}, None, step, 1)
+    raise_input(context, failures)
+    estimate = (time.perf_counter() - started) * len(rest)
+    in_flight = UNITS_IN_FLIGHT_ON_GPU if get_device() != "cpu" and context.opened.thread_safe_compare else 1
+    parallel = recipe is not None and estimate > MIN_PARALLEL_WORK_S and len(rest) > 1
+    executor = pool if parallel else InProcess(context, in_flight)
+    more, failed = executor.run(_compare, rest, recipe, step, 1)
+    failures += failed
+    raise_input(context, failures)
+    if failures:
+        raise UnitError(f"{label}: {len(failures)} of {total} failed: {summarise_failures(failures)}")
+    return results | more

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Resources that the runs of one command share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..core.processes import remove_orphans
+from ..store.atomic_files import remove_temporaries, temporary_folder
+from ..store.feature_cache import FeatureCache
+from ..store.store import Store
+from .compute import ComputedRecords
+from .context import Progress, RunContext, no_progress
+from .executors import Executor
+from .executors.process_pool import ProcessPool
+from .preparation import (
+    PreparedRun,
+    initial_manifest,
+    is_cacheable,
+    make_context,
+    stored_result,
+)
+from .scoring import discard_damaged, recompute_notices
+
+if TYPE_CHECKING:
+    from .cluster_runs import ClusterRuns
+
+_cleaned: set[Path] = set()
+"""Stores from which this process has removed the leftovers of killed processes."""
+
+
+class RunSession(ExitStack):
+    """Worker processes, cluster and temporary cache of one command.
+
+    `cluster` is the argument of `DaskExecutor.open`, None to compute on this machine. `say` receives messages
+    for the user. Leftovers of killed processes are removed from the store at `root`.
+    """
+
+    def __init__(self, root: Path, cluster: Any = None, say: Callable[[str], None] = print) -> None:
+        super().__init__()
+        self.root = root
+        self.cluster = cluster
+        self._say = say
+        self._pool: ProcessPool | None = None
+        self._cluster_runs: ClusterRuns | None = None
+        if root not in _cleaned:
+            _cleaned.add(root)
+            remove_temporaries(root)
+            remove_orphans()
+
+    def pool(self, jobs: int) -> Executor:
+        """Return the worker processes. The first call sets their number."""
+        if self._pool is None:
+            self._pool = ProcessPool(jobs)
+            self.callback(self._pool.close)
+        return self._pool
+
+    def submit(self, runs: Sequence[PreparedRun], store: Store, progress: Progress = no_progress) -> None:
+        """Submit all runs that are not stored yet to the cluster. Do nothing without a cluster."""
+        if self.cluster is None:
+            return
+        submitted: dict[int, PreparedRun] = {}
+        for run in runs:
+            if not is_cacheable(run) or run.method.spec is None:
+                self._say(f"{run.method.name} cannot be sent to the cluster; running it locally")
+            elif run.fit.log or self._missing(run, store) is not None:
+                submitted[id(run)] = run
+        if submitted:
+            from .cluster_runs import open_matrix
+
+            device = str(next(iter(submitted.values())).request.method_options.get("device", "cpu"))
+            methods = [run.method for run in submitted.values()]
+            self._cluster_runs = open_matrix(self, self.cluster, store, methods, device, self._say)
+            self._cluster_runs.submit(submitted, partial(self._repaired, store=store), progress)
+
+    def _missing(self, prepared: PreparedRun, store: Store) -> RunContext | None:
+        """Return the context of a run, None if the store has its result."""
+        method, fit = prepared.fitted(store.root)
+        context = make_context(prepared, store, self, method)
+        stored = stored_result(context, initial_manifest(prepared, method, fit), prepared.protocols, store)
+        return context if stored is None else None
+
+    def _repaired(self, prepared: PreparedRun, store: Store) -> RunContext | None:
+        """Return the context of a run whose corrupt features are recomputed, None if it is stored."""
+        context = self._missing(prepared, store)
+        if context is not None:
+            since_ns = time.time_ns()
+            discard_damaged(context)
+            for notice in recompute_notices(context, since_ns):
+                self._say(notice)
+        return context
+
+    def collect(self, prepared: PreparedRun) -> ComputedRecords | None:
+        """Wait for the cluster's records of a run. None if the run was not submitted."""
+        return None if self._cluster_runs is None else self._cluster_runs.collect(id(prepared))
+
+    @cached_property
+    def temporary_cache(self) -> FeatureCache:
+        """Feature cache that is removed at the end of the command."""
+        return FeatureCache(self.enter_context(temporary_folder(self.root)))
