@@ -45,7 +45,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("show x", "there is no store"),
         ("plot ranks", "there is no store"),
         ("sql select", "there is no store"),
-        ("store migrate", "there is no store"),
+        ("store size", "there is no store"),
     ],
 )
 def test_nothing_is_left(

@@ -56,18 +56,16 @@ def test_zeros_of_different_lengths_differ() -> None:
 def test_no_flipped_bit_of_sealed_json_goes_unseen(indent: int | None) -> None:
     plain = {"a": [1, 2.5, None], "ü": "seal", "seal_": {"seal": 1}}
     text = add_checksum(plain, indent).encode()
-    assert verify_checksum(text) == (plain, True)
+    assert verify_checksum(text) == plain
     for at in range(len(text)):
         for bit in range(8):
             damaged = bytearray(text)
             damaged[at] ^= 1 << bit
-            try:
-                found, marked = verify_checksum(bytes(damaged))
-            except ValueError:
-                continue
-            assert not marked  # the name of the seal itself: it is then an unknown member
-            assert set(found) > set(plain)
+            with pytest.raises(ValueError):
+                verify_checksum(bytes(damaged))
+    with pytest.raises(ValueError, match="no checksum"):
+        verify_checksum(b'{"a": 1}')
     with pytest.raises(ValueError, match="nested"):
         verify_checksum(b"[" * 100_000)
-    with pytest.raises(ValueError, match="no JSON object"):
+    with pytest.raises(ValueError, match="not a JSON object"):
         verify_checksum(b"[]")

@@ -3,16 +3,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import sqlalchemy as sa
 from PIL import Image
 
-from tiepoint.store import schema
 from tiepoint.store.sql_query import select_all
 from tiepoint.store.store import Store
 from tiepoint.store.stored_run import Manifest, StoredRun
@@ -50,7 +47,7 @@ def a_run(
         }
         for i in range(scores)
     ]
-    manifest = Manifest.read(plain | changes)
+    manifest = Manifest.model_validate(plain | changes)
     return StoredRun(run_id, "t/a", "done", manifest, rows, None, "2026-01-01T00:00:00Z", 1.5)
 
 
@@ -124,30 +121,3 @@ def look(folder: Path) -> dict[str, tuple[int, int, bytes]]:
         )
         for p in [folder, *sorted(folder.rglob("*"))]
     }
-
-
-def make_schema(path: Path, version: int) -> None:
-    """A store with a schema of an older version, and one run in it."""
-    path.mkdir()
-    engine = sa.create_engine(f"sqlite:///{path / 'tiepoint.sqlite'}")
-    manifest = json.dumps(a_run().manifest.plain())
-    with engine.begin() as c:
-        schema.upgrade(c, to=version)
-        c.execute(
-            sa.text("insert into methods (id, name, family, config) values ('m', 'old', 'patches', '{}')")
-        )
-        c.execute(sa.text("insert into datasets (id, name, family) values ('d', 'data', 'patches')"))
-        c.execute(
-            sa.text(
-                "insert into runs (id, method_id, dataset_id, task, status, created_at, manifest) "
-                "values ('aaa', 'm', 'd', 't/a', 'error', '2026', :manifest)"
-            ),
-            {"manifest": manifest},
-        )
-        c.execute(
-            sa.text(
-                'insert into scores (run_id, protocol, metric, "group", value, n) '
-                "values ('aaa', 'exact', 'ap', 'all', 0.25, 3)"
-            )
-        )
-    engine.dispose()

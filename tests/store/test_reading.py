@@ -16,16 +16,14 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from store_world import TASK, a_run, look, make_patches, make_schema
+from store_world import TASK, a_run, look, make_patches
 
 from tiepoint.cli.commands import list_names
 from tiepoint.cli.main import run
 from tiepoint.core.errors import StoreError
 from tiepoint.run.engine import evaluate
 from tiepoint.run.preparation import RunRequest
-from tiepoint.store import schema
 from tiepoint.store.run_queries import load_heads, load_run, load_runs, load_singles
-from tiepoint.store.sql_query import select_all
 from tiepoint.store.store import Store
 from tiepoint.store.writers import save_run
 
@@ -120,34 +118,6 @@ def test_a_folder_that_cannot_be_written_is_read(
             os.seteuid(0)
         for path, mode in rights.items():
             path.chmod(mode)
-
-
-@pytest.mark.parametrize("version", range(1, schema.VERSION))
-def test_an_older_store_is_read_as_it_is(
-    tmp_path: Path, version: int, capsys: pytest.CaptureFixture[str]
-) -> None:
-    make_schema(tmp_path / "s", version)
-    before = look(tmp_path)
-    with Store.open(tmp_path / "s", mode="read") as store:
-        assert store.version == version
-        (notice,) = store.notices
-        assert "`store migrate`" in notice
-        found = load_run(store, "aaa")
-        assert (found.status, found.scores[0]["value"]) == ("failed", 0.25)
-        assert found.scores[0].get("position") is None
-        assert select_all(store.engine, "select count(*) from runs")[1] == [(1,)]
-        with pytest.raises(StoreError, match="readonly"), store.begin() as c:
-            c.execute(sa.text("delete from scores"))
-    assert run(["list", "runs", "--store", str(tmp_path / "s")]) == 0
-    assert "`tiepoint store migrate` brings it up to date" in capsys.readouterr().err
-    assert look(tmp_path) == before
-
-
-def test_a_newer_store_is_refused_by_readers_too(tmp_path: Path) -> None:
-    with Store.open(tmp_path / "s") as store, store.begin() as connection:
-        connection.execute(sa.update(schema.versions).values(version=schema.VERSION + 1))
-    with pytest.raises(StoreError, match="upgrade tiepoint"):
-        Store.open(tmp_path / "s", mode="read")
 
 
 _DIE_WHILE_WRITING = """

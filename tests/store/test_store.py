@@ -1,4 +1,4 @@
-"""Opening, migrating, refusing; records and features on disk; runs and their rebuilding."""
+"""Opening, refusing; records and features on disk; runs and their rebuilding."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from store_world import a_run, check_results, make_schema
+from store_world import a_run, check_results, look
 
+from tiepoint.cli.main import run
 from tiepoint.core.errors import InputError, StoreError
 from tiepoint.core.records import Records
 from tiepoint.store import schema, status_files
@@ -23,7 +24,7 @@ from tiepoint.store.atomic_files import atomic_file, atomic_folder, remove_tempo
 from tiepoint.store.rebuild import rebuild
 from tiepoint.store.run_queries import load_run, load_runs
 from tiepoint.store.sql_query import select_all
-from tiepoint.store.store import Store, split_url, store_root
+from tiepoint.store.store import Mode, Store, split_url, store_root
 from tiepoint.store.stored_run import StoredRun
 from tiepoint.store.writers import Merge, save_run
 
@@ -123,25 +124,25 @@ def test_an_unknown_or_ambiguous_run_is_a_sentence(tmp_path: Path) -> None:
             load_run(store, "aaa")
 
 
-def test_a_store_of_a_newer_version_is_refused(tmp_path: Path) -> None:
-    with Store.open(tmp_path / "s") as store, store.begin() as connection:
-        connection.execute(sa.update(schema.versions).values(version=schema.VERSION + 1))
-    with pytest.raises(StoreError, match="upgrade tiepoint"):
-        Store.open(tmp_path / "s")
-
-
-@pytest.mark.parametrize("version", range(1, schema.VERSION))
-def test_every_older_schema_is_migrated(tmp_path: Path, version: int) -> None:
-    make_schema(tmp_path / "s", version)
-    with Store.open(tmp_path / "s") as store:
-        with store.reading() as connection:
-            assert schema.version_of(connection) == schema.VERSION
-        (run,) = load_runs(store)
-        assert (run.id, run.status, run.scores[0]["value"]) == ("aaa", "failed", 0.25)
-        assert select_all(store.engine, "select true_map_micro, metadata from results")[1] == []
-        check_results(store)
-        assert json.loads((store.root / "runs" / "aaa.json").read_text())["scores"][0]["value"] == 0.25
-    assert (tmp_path / "s" / f"tiepoint.sqlite.v{version}-backup").is_file()
+@pytest.mark.parametrize("version", [schema.VERSION - 1, schema.VERSION + 1])
+@pytest.mark.parametrize("mode", ["read", "write"])
+def test_store_of_another_format_version_is_refused(
+    tmp_path: Path, version: int, mode: Mode, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = tmp_path / "s"
+    with Store.open(where) as store, store.begin() as connection:
+        connection.execute(sa.update(schema.versions).values(version=version))
+    before = look(tmp_path)
+    with pytest.raises(StoreError) as refused:
+        Store.open(where, mode=mode)
+    told = (
+        f"{where}: the store has format version {version}, and this tiepoint needs version {schema.VERSION}"
+    )
+    assert str(refused.value) == f"{told}; pass a new `store` and run again"
+    for command in (["list", "runs"], ["store", "check"], ["store", "size"]):
+        assert run([*command, "--store", str(where)]) == 2
+        assert capsys.readouterr().err.count(f"{told}; pass a new --store and run again") == 1
+    assert look(tmp_path) == before
 
 
 def test_the_results_have_a_row_for_each_protocol(tmp_path: Path) -> None:

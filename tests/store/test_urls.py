@@ -95,7 +95,7 @@ def test_a_server_that_is_not_there_is_a_sentence_without_its_password(
 ) -> None:
     pytest.importorskip("psycopg", reason="no PostgreSQL driver installed")
     url = f"postgresql://u:{SECRET}@127.0.0.1:1/none?connect_timeout=1&password={SECRET}2&files={tmp_path}/f"
-    for command in (["list", "runs"], ["sql", "select 1"], ["store", "migrate", "--json"]):
+    for command in (["list", "runs"], ["sql", "select 1"], ["store", "size", "--json"]):
         assert run([*command, "--store", url]) == 2
         said = capsys.readouterr()
         assert "cannot open the store postgresql://u:***@127.0.0.1:1/none" in said.err

@@ -9,7 +9,7 @@ from .commands import compare, demo, describe, flow, keypoints, list_names, repo
 from .commands.data import check_data_command, cut, make, pack, tasks
 from .commands.data_get import get
 from .commands.sql import sql
-from .commands.store import check_store_command, ls, migrate_command, prune, rename, rm, size
+from .commands.store import check_store_command, ls, prune, rename, rm, size
 
 data_app = typer.Typer(help="Datasets: get, make, cut, task files, pack, check.", no_args_is_help=True)
 for _name, _command in (
@@ -41,7 +41,6 @@ store_app.command("rm")(rm)
 store_app.command("rename")(rename)
 store_app.command("prune")(prune)
 store_app.command("check")(check_store_command)
-store_app.command("migrate")(migrate_command)
 
 
 def mount(app: typer.Typer) -> None:

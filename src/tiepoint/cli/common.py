@@ -91,7 +91,7 @@ def open_store_for_reading(where: str | None) -> Iterator[Store]:
 
 @contextlib.contextmanager
 def open_store_for_writing(where: str | None, *, create: bool = True) -> Iterator[Store]:
-    """A store opened to be written; it is said where an older one was brought up to date by that.
+    """Open a store for writing and print its notices as warnings.
 
     One that is not there is made when something is asked of it: what is refused before leaves nothing.
     """

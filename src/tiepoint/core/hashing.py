@@ -60,31 +60,31 @@ def add_checksum(plain: dict[str, Any], indent: int | None = None) -> str:
     return f'{text}{_SEAL}{_seal(text.encode())}"}}'
 
 
-def verify_checksum(data: bytes) -> tuple[dict[str, Any], bool]:
-    """The plain values of sealed JSON, and whether it was sealed: what older versions wrote is not.
+def verify_checksum(data: bytes) -> dict[str, Any]:
+    """Return the plain values of JSON that ends with its checksum.
 
     Raises:
-        ValueError: no JSON object, or one whose seal does not fit.
+        ValueError: Not a JSON object, or its checksum is missing or wrong.
 
-    >>> verify_checksum(add_checksum({"a": 1}).encode()), verify_checksum(b'{"a": 1}')
-    (({'a': 1}, True), ({'a': 1}, False))
+    >>> verify_checksum(add_checksum({"a": 1}).encode())
+    {'a': 1}
     >>> verify_checksum(add_checksum({"a": 1}).replace("1", "3", 1).encode())
     Traceback (most recent call last):
-    ValueError: its content does not have its checksum
+    ValueError: checksum mismatch
     """
     body, end = data[:-_END], data[-_END:]
-    if end.startswith(_SEAL.encode()) and end != f'{_SEAL}{_seal(body)}"}}'.encode():
-        raise ValueError("its content does not have its checksum")
+    sealed = end.startswith(_SEAL.encode())
+    if sealed and end != f'{_SEAL}{_seal(body)}"}}'.encode():
+        raise ValueError("checksum mismatch")
     try:
         plain = json.loads(data)
     except RecursionError as e:
         raise ValueError("it is nested too deeply") from e
     if not isinstance(plain, dict):
-        raise ValueError("it holds no JSON object")
-    found = plain.pop("seal", None)
-    if found is not None and not end.startswith(_SEAL.encode()):
-        raise ValueError("its checksum is not where it belongs")
-    return plain, found is not None
+        raise ValueError("it is not a JSON object")
+    if not sealed or plain.pop("seal", None) is None:
+        raise ValueError("it has no checksum")
+    return plain
 
 
 def _seal(body: bytes) -> str:
@@ -243,8 +243,7 @@ def unchanged_file_hashes(path: Path) -> list[tuple[Path, str]]:
 
 def _remembered_in(path: Path) -> list[tuple[tuple[str, int, int, int], str]]:
     try:
-        plain, whole = verify_checksum(read_content(path))
-        rows = plain["files"] if whole else ()
+        rows = verify_checksum(read_content(path))["files"]
         return [((name, size, mtime_ns, inode), digest) for name, size, mtime_ns, inode, digest in rows]
     except (OSError, ValueError, TypeError, KeyError):
         return []

@@ -25,7 +25,6 @@ from ..core.hashing import add_checksum, hash_json, verify_checksum
 from ..core.processes import cores
 from ..core.records import Item
 from ..core.regular_files import read_content
-from ..methods.legacy_keys import old_keys
 from ..methods.pairs.factory import MEMO
 from ..store.atomic_files import atomic_file
 from .context import RunContext
@@ -222,13 +221,11 @@ def costs(context: RunContext, root: Path) -> dict[str, Any]:
         return {}
     item = context.opened.items[0]
     own = context.temporary_key or context.method.key(item)
-    older = old_keys(context.method.config, context.method.of_item(item))
-    paths = [root / "efficiency" / f"{hash_json([k, machine()])[:24]}.json" for k in (own, *older)]
-    for path in paths:
-        with contextlib.suppress(OSError, ValueError):  # a damaged file is measured anew
-            return verify_checksum(read_content(path))[0]
+    path = root / "efficiency" / f"{hash_json([own, machine()])[:24]}.json"
+    with contextlib.suppress(OSError, ValueError):  # a corrupt file is measured again
+        return verify_checksum(read_content(path))
     measured = _measure(context, item, None if context.temporary_key else hash_json(own)[:24])
-    with contextlib.suppress(StoreError), atomic_file(paths[0]) as temporary:  # it is measured again then
+    with contextlib.suppress(StoreError), atomic_file(path) as temporary:  # it is measured again then
         temporary.write_text(add_checksum(measured), encoding="utf-8", newline="\n")
     return measured
 

@@ -16,11 +16,9 @@ from ..core.formatting import count_text
 from ..core.hashing import hash_json
 from ..core.records import Arrays, Item
 from ..methods.base import Method
-from ..methods.legacy_keys import old_fit_keys, old_keys
 from ..methods.transforms import PLAIN, FitRequest, FittedTransform, load_transform
 from ..store.atomic_files import atomic_file
 from ..store.feature_cache import FeatureCache
-from ..store.older import take_over_features
 from ..tasks.base import OpenTask
 from .context import MAX_LISTED_PROBLEMS, feature_key
 
@@ -88,8 +86,7 @@ class TransformFitter:
         passing = hash_json([self.called, method.family, dict(method.config), path.name])
         made = load_transform(path) if kept and path.is_file() else self.made.get(passing)
         if made is None:
-            made = self._older(method, request, items)
-            made = made or request.fit(self._values(method, items, keys, source))
+            made = request.fit(self._values(method, items, keys, source))
             if kept:
                 save_transform(path, made)
             else:
@@ -99,15 +96,6 @@ class TransformFitter:
         kept_in = {"file": f"transforms/{path.name}"} if kept else {}
         self.log.append({**entry, "sequences": sequences, **kept_in})
         return made
-
-    def _older(self, method: Method, request: FitRequest, items: Sequence[Item]) -> FittedTransform | None:
-        """The transform as an older store keeps it."""
-        trained_on = [(old_keys(method.config, method.of_item(item)), item.content) for item in items]
-        for name in old_fit_keys(request.name, trained_on):
-            path = self.root / "transforms" / f"{name}.npz"
-            if path.is_file():
-                return load_transform(path)
-        return None
 
     def _planned(self, request: FitRequest) -> FittedTransform:
         """Stands in for a fit; it is never applied."""
@@ -160,7 +148,6 @@ class TransformFitter:
         """Features of an item, from the cache if it has them whole."""
         key = feature_key(method, own, item)
         if own is not None:
-            take_over_features(cache, method, {key: item})
             try:
                 if key in cache:
                     return cache.get(key)

@@ -2,7 +2,7 @@
 """The feature cache: named arrays of one item in a content-addressed folder, memory-mapped on reading.
 
 The header of an entry, ``meta.json``, is sealed and has a checksum for every MiB of every file; they are
-verified when an entry is first looked at in a process. Entries of older versions have none.
+verified when an entry is first looked at in a process.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class FeatureCache:
         path = f"{self.root}/{key[:2]}/{key}/{name}.npy"
         try:
             content = map_file(path)
-            if "sums" in meta and self._whole.get((key, name)) is not meta:
+            if self._whole.get((key, name)) is not meta:
                 if block_sums(content) != meta["sums"].get(name):
                     raise FormatError(path, "its content does not have its checksums")
                 self._whole[key, name] = meta
@@ -217,11 +217,10 @@ class FeatureCache:
 
 
 def _header(data: bytes) -> dict[str, Any]:
-    meta, marked = verify_checksum(data)
-    if not isinstance(meta.get("arrays"), dict) or not isinstance(meta.get("content"), str):
+    meta = verify_checksum(data)
+    kinds = {"arrays": dict, "content": str, "sums": dict}
+    if not all(isinstance(meta.get(name), kind) for name, kind in kinds.items()):
         raise ValueError("it is not the header of an entry")
-    if marked != ("sums" in meta):
-        raise ValueError("its checksum is gone")
     return meta
 
 

@@ -8,7 +8,6 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -16,12 +15,10 @@ import sqlalchemy as sa
 from ..core.errors import InputError, StoreError
 from ..core.hashing import hash_json
 from ..formats.keypoints.set_folder import read_keypoint_set, sets_below
-from . import schema
-from .atomic_files import atomic_file, temporary_folder
+from .atomic_files import temporary_folder
 from .locking import DATABASE, is_corruption, make_sqlite_engine
-from .older import combined, is_older, renewed
-from .run_queries import load_rows, load_runs
-from .schema import VERSION, datasets, keypoint_sets, methods, runs, scores, statements, upgrade, versions
+from .run_queries import load_runs
+from .schema import VERSION, create, datasets, keypoint_sets, methods, runs, scores, statements, versions
 from .store import Store
 from .stored_run import (
     SCORE_COLUMNS,
@@ -29,8 +26,6 @@ from .stored_run import (
     finite_or_null,
     method_id,
     read_run,
-    run_file,
-    write_run_file,
 )
 from .writers import database_errors, insert_run, upsert
 
@@ -47,19 +42,6 @@ def rebuild(store: Store) -> list[str]:
         return rebuild_in_transaction(store, connection)
 
 
-def rewrite_run_file(store: Store, run: StoredRun) -> StoredRun:
-    """Write the file of a run of an older version under the name that the run has now."""
-    made = renewed(run)
-    before, target = run_file(store, run.id), run_file(store, made.id)
-    if target != before and target.is_file():
-        with contextlib.suppress(StoreError):  # one that cannot be read is replaced
-            made = combined(read_run(target), made)
-    write_run_file(store, made)
-    if target != before:
-        before.unlink(missing_ok=True)
-    return made
-
-
 def rebuild_in_transaction(store: Store, connection: sa.Connection) -> list[str]:
     """`rebuild` within a transaction."""
     problems = []
@@ -73,8 +55,6 @@ def rebuild_in_transaction(store: Store, connection: sa.Connection) -> list[str]
             there.add(path.stem)
             problems.append(str(e))
             continue
-        if is_older(run):
-            run = rewrite_run_file(store, run)
         there.add(run.id)
         try:
             with connection.begin_nested(), database_errors(run):
@@ -137,7 +117,7 @@ def replace_damaged(root: Path, step: Step = lambda _: None) -> Path | None:
         with temporary_folder(root) as folder:
             fresh = Store(make_sqlite_engine(folder / DATABASE, "write"), root, str(root))
             with fresh.begin() as connection:
-                upgrade(connection)
+                create(connection)
                 rebuild_in_transaction(fresh, connection)
             fresh.engine.dispose()
             step("made")
@@ -173,13 +153,16 @@ def _kept_aside(database: Path) -> Path:
 
 
 def _is_damaged(database: Path) -> bool:
-    """Whether SQLite cannot read its file; one that is locked, or newer than this version, is left alone."""
+    """Whether SQLite cannot read its file; one that is locked, or of another version, is left alone."""
     try:
         with contextlib.closing(
             sqlite3.connect(f"{database.absolute().as_uri()}?mode=rw", uri=True)
         ) as opened:
             with contextlib.suppress(sqlite3.Error):
-                if (opened.execute(f"select version from {versions.name}").fetchone() or (0,))[0] > VERSION:
+                if opened.execute(f"select version from {versions.name}").fetchone() not in (
+                    None,
+                    (VERSION,),
+                ):
                     return False
             return bool(opened.execute("pragma integrity_check").fetchone() != ("ok",))
     except sqlite3.Error as e:
@@ -203,7 +186,7 @@ def damaged_database(store: Store) -> list[tuple[str, str]]:
             known = {_plain(text) for text in views}
     except StoreError as e:
         return [(f"the database cannot be read: {e}", again)]
-    if store.version == VERSION and known != {_plain(text) for text in statements()}:
+    if known != {_plain(text) for text in statements()}:
         told.append("a view of the database is not what it was")
     return [(what, again) for what in told]
 
@@ -253,62 +236,3 @@ def _differing_parts(store: Store, known: Mapping[str, StoredRun]) -> Iterator[t
     for key, *row in found:
         if key in said and tuple(row) not in said[key]:
             yield whose[key], f"the database calls the method or dataset of run {whose[key]} {row[0]!r}"
-
-
-@dataclass(frozen=True)
-class Migration:
-    """A migration that was done: the version before, where the copy is, how many runs have a new id."""
-
-    version: int
-    copy: str
-    renamed: int
-
-
-def migrate_database(store: Store) -> Migration | None:
-    """Bring the database to the present schema, and runs to their present names; None if it is up to date.
-
-    No other process writes meanwhile. A migration that is killed leaves the database as it was.
-    """
-    with store.begin() as connection:
-        version = schema.version_of(connection)
-        if version == schema.VERSION:
-            return None  # another process was faster
-        copied = _copied(connection, version)
-        schema.upgrade(connection)
-        before = set(connection.execute(sa.select(schema.runs.c.id)).scalars())
-        _write_lost_files(store, connection)
-        rebuild_in_transaction(store, connection)
-        after = set(connection.execute(sa.select(schema.runs.c.id)).scalars())
-    return Migration(version, copied, len(before - after))
-
-
-def _write_lost_files(store: Store, connection: sa.Connection) -> None:
-    """Write the files of runs that have none, or one that cannot be read: the database follows the files."""
-    for name in connection.execute(sa.select(schema.runs.c.id)).scalars().all():
-        try:
-            read_run(run_file(store, name))
-        except StoreError:
-            for run in load_rows(connection, schema.VERSION, schema.runs.c.id == name):
-                rewrite_run_file(store, run)
-
-
-def _copied(connection: sa.Connection, version: int) -> str:
-    """Copy the database; returns where the copy is.
-
-    SQLite: to a file beside it. PostgreSQL: every table to one beside it, in the same transaction.
-    """
-    if connection.dialect.name == "sqlite":
-        row = connection.exec_driver_sql("PRAGMA database_list").first()
-        path = Path(str(row[2] if row else ""))
-        copy = path.with_name(f"{path.name}.v{version}-backup")
-        source = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-        with atomic_file(copy) as temporary:
-            target = sqlite3.connect(temporary)
-            source.backup(target)
-            target.close()
-        source.close()
-        return str(copy)
-    for table in schema.metadata.tables:
-        connection.execute(sa.text(f"drop table if exists {table}_v{version}_backup"))
-        connection.execute(sa.text(f"create table {table}_v{version}_backup as table {table}"))
-    return f"the tables *_v{version}_backup"

@@ -113,32 +113,30 @@ class RecordStore:
             with contextlib.suppress(OSError):
                 if held[0] == self._stamp(key):
                     return held[1]
-        return self._read(key)[0]
+        return self._read(key)
 
-    def verify(self, key: str) -> bool:
-        """Read the file of a key; whether it has a checksum, which files of older versions have not.
+    def verify(self, key: str) -> None:
+        """Read the file of a key.
 
         Raises:
-            DamagedError: it is missing, cannot be read, or does not have its checksum.
+            DamagedError: The file is missing or unreadable, or its checksum is wrong.
         """
-        return self._read(key)[1]
+        self._read(key)
 
-    def _read(self, key: str) -> tuple[Records, bool]:
+    def _read(self, key: str) -> Records:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         path = self.path(key)
         try:
             content = bytearray(read_content(path))
-            summed = _has_sum(content)
+            _verify_sum(content)
             # `read_table` would look for a dataset first, which takes longer than reading one file.
             source = pa.BufferReader(pa.py_buffer(content))
-            with pq.ParquetFile(source, page_checksum_verification=not summed) as file:
+            with pq.ParquetFile(source) as file:
                 table = file.read(use_threads=len(content) > _LARGE)
             header = json.loads(table.schema.metadata[_HEADER])
-            if header.get("summed", False) != summed:
-                raise ValueError("its checksum is gone")
-            return Records(header["kind"], _columns(table), header["meta"]), summed
+            return Records(header["kind"], _columns(table), header["meta"])
         except OSError as e:
             reason = e.strerror or str(e)
         except (pa.ArrowException, ValueError, KeyError, TypeError, AttributeError, MemoryError) as e:
@@ -166,16 +164,15 @@ def _mark(path: Path) -> None:
         file.write(checksum(content).encode())
 
 
-def _has_sum(content: bytearray) -> bool:
-    """Whether a file has a checksum, which is blanked; one that does not fit is a ValueError."""
+def _verify_sum(content: bytearray) -> None:
+    """Verify the checksum of a file and blank it; a ValueError if it is missing or wrong."""
     at = _sum_at(content)
     if at is None:
-        return False
+        raise ValueError("it has no checksum")
     stated = bytes(content[at : at + 16])
     content[at : at + 16] = _BLANK
     if checksum(content).encode() != stated:
-        raise ValueError("its content does not have its checksum")
-    return True
+        raise ValueError("checksum mismatch")
 
 
 def _columns(table: Any) -> dict[str, Any]:

@@ -13,15 +13,15 @@ from typing import Any
 import sqlalchemy as sa
 
 from ..core.errors import InputError, StoreError
-from .schema import columns_in, keypoint_sets, methods, runs, scores
+from .schema import keypoint_sets, methods, runs, scores
 from .store import Store
 from .stored_run import SCORE_COLUMNS, Manifest, StoredRun
 
 
 def load_rows(
-    connection: sa.Connection, version: int, *wanted: sa.ColumnElement[bool], singles: bool = True
+    connection: sa.Connection, *wanted: sa.ColumnElement[bool], singles: bool = True
 ) -> list[StoredRun]:
-    """Runs from the rows of a database of a schema version, newest last; the file of a run is not read."""
+    """Return runs from the rows of a database, newest last, without reading run files."""
     query = (
         sa.select(runs, *(c.label(f"set_{c.name}") for c in keypoint_sets.columns))
         .join(methods, methods.c.id == runs.c.method_id)
@@ -32,7 +32,7 @@ def load_rows(
     of = None
     if wanted:
         of = sa.select(runs.c.id).join(methods, methods.c.id == runs.c.method_id).where(*wanted)
-    by_run = score_rows(connection, version, of, singles)
+    by_run = score_rows(connection, of, singles)
     found = []
     for row in connection.execute(query).mappings():
         known = {c.name: row[f"set_{c.name}"] for c in keypoint_sets.columns}
@@ -46,13 +46,10 @@ def load_rows(
     return found
 
 
-def score_rows(
-    connection: sa.Connection, version: int, of: Any, singles: bool
-) -> dict[str, list[Mapping[str, Any]]]:
+def score_rows(connection: sa.Connection, of: Any, singles: bool) -> dict[str, list[Mapping[str, Any]]]:
     """Scores by run in the order of the task, of the runs that a query `of` gives, None for all."""
-    placed = scores.c.position in columns_in(scores, version)
     own = [scores.c[name] for name in SCORE_COLUMNS]
-    query = sa.select(scores.c.run_id, scores.c.position if placed else sa.literal(0), *own)
+    query = sa.select(scores.c.run_id, scores.c.position, *own)
     if of is not None:
         query = query.where(scores.c.run_id.in_(of))
     if not singles:
@@ -81,7 +78,7 @@ def load_runs(
 ) -> list[StoredRun]:
     """Runs that match, newest last; ids may be abbreviated, those of `ids` are whole.
 
-    Without `load_single_scores` the scores of single scenes and pairs are left out: most of the rows of a large store.
+    Without `singles` the scores of single scenes and pairs are skipped: most rows of a large store.
     """
     wanted = []
     if task is not None:
@@ -93,7 +90,7 @@ def load_runs(
     if ids is not None and len(ids) <= _MAX_IDS_PER_QUERY:
         wanted.append(runs.c.id.in_(sorted(ids)))
     with store.reading() as connection:
-        found = load_rows(connection, store.version, *wanted, singles=singles)
+        found = load_rows(connection, *wanted, singles=singles)
     return found if ids is None else [r for r in found if r.id in ids]
 
 
@@ -105,7 +102,7 @@ def load_singles(store: Store, run_id: str) -> list[Mapping[str, Any]]:
     """All scores of a run, those of single scenes and pairs among them."""
     with store.reading() as connection:
         of = sa.select(runs.c.id).where(runs.c.id == run_id)
-        return score_rows(connection, store.version, of, True).get(run_id, [])
+        return score_rows(connection, of, True).get(run_id, [])
 
 
 def load_run(store: Store, run_id: str) -> StoredRun:
@@ -192,6 +189,5 @@ def load_heads(store: Store, *, task: str | None = None) -> list[RunHead]:
             have.setdefault(run, []).append(protocol)
         found = connection.execute(query).all()
     return [
-        RunHead(i, t, m, "failed" if status == "error" else status, made, tuple(have.get(i, ())), text)
-        for i, t, m, status, made, text in found
+        RunHead(i, t, m, status, made, tuple(have.get(i, ())), text) for i, t, m, status, made, text in found
     ]

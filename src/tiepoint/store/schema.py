@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""SQL tables and views, and what each version of the schema added to the one before.
+"""SQL tables and views.
 
 The views have the columns of the DescriptorWorkbench schema, so that SQL written for it works.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -83,7 +80,7 @@ scores = sa.Table(
     sa.Column("interval", sa.String(32)),
     sa.Column("chance", sa.Float),
     sa.Column("note", sa.Text),
-    sa.Column("position", sa.Integer, info={"since": 3}),
+    sa.Column("position", sa.Integer),
 )
 """`position` is the place of a score among those of its run: the order of the task."""
 
@@ -184,61 +181,23 @@ group by r.method_id, r.dataset_id, r.keypoint_set_id, m.name, d.path, m.config,
     return [results, experiments]
 
 
-def create_views(connection: sa.Connection) -> None:
-    """(Re)make the views."""
-    for name in ("results", "experiments"):
-        connection.execute(sa.text(f"drop view if exists {name}"))
-    for statement in statements():
-        connection.execute(sa.text(statement))
-
-
-def _to_1(connection: sa.Connection) -> None:
-    for table in (versions, datasets, methods, keypoint_sets, runs, scores):
-        table.create(connection, checkfirst=True)
-    connection.execute(sa.insert(versions).values(version=1))
-
-
-def _to_2(connection: sa.Connection) -> None:
-    create_views(connection)
-
-
-def _to_3(connection: sa.Connection) -> None:
-    if "position" not in {c["name"] for c in sa.inspect(connection).get_columns(scores.name)}:
-        connection.execute(sa.text("alter table scores add column position integer"))
-
-
-def _to_4(connection: sa.Connection) -> None:
-    connection.execute(sa.update(runs).where(runs.c.status == "error").values(status="failed"))
-
-
-def _to_5(connection: sa.Connection) -> None:
-    create_views(connection)
-
-
-MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (_to_1, _to_2, _to_3, _to_4, _to_5)
-"""Step i takes a database from version i to version i + 1."""
-
-VERSION = len(MIGRATIONS)
+VERSION = 5
+"""Format version of a store."""
 
 
 def version_of(connection: sa.Connection) -> int:
-    """Schema version of a database, 0 for an empty one."""
+    """Format version of a database, 0 for an empty one."""
     if not sa.inspect(connection).has_table(versions.name):
         return 0
     return int(connection.execute(sa.select(versions.c.version)).scalar() or 0)
 
 
-def upgrade(connection: sa.Connection, *, to: int = VERSION) -> None:
-    """Bring the tables of a database to version `to`."""
-    for step in range(version_of(connection), to):
-        MIGRATIONS[step](connection)
-        connection.execute(sa.update(versions).values(version=step + 1))
-
-
-def columns_in(table: sa.Table, version: int) -> list[sa.Column[Any]]:
-    """The columns that a table has in a version of the schema.
-
-    >>> [c.name for c in columns_in(scores, 3) if c not in columns_in(scores, 2)]
-    ['position']
-    """
-    return [c for c in table.columns if c.info.get("since", 1) <= version]
+def create(connection: sa.Connection) -> None:
+    """Create the tables and views of an empty database."""
+    for table in (versions, datasets, methods, keypoint_sets, runs, scores):
+        table.create(connection, checkfirst=True)
+    for name in ("results", "experiments"):
+        connection.execute(sa.text(f"drop view if exists {name}"))
+    for statement in statements():
+        connection.execute(sa.text(statement))
+    connection.execute(sa.insert(versions).values(version=VERSION))

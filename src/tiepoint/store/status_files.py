@@ -25,7 +25,7 @@ SILENT_S = 600.0
 FORGOTTEN_S = 86_400.0
 """Seconds after which its file is removed."""
 MAX_STATUS_BYTES = 64_000
-_NAME = re.compile(r"((?P<host>[0-9a-f]{8})-)?(?P<pid>\d{1,10})-(?P<started>\d{1,20})(-\d{1,9})?\.(json|tmp)")
+_NAME = re.compile(r"(?P<host>[0-9a-f]{8})-(?P<pid>\d{1,10})-(?P<started>\d{1,20})-\d{1,9}\.(json|tmp)")
 _count = itertools.count()
 _waiting: list[tuple[Path, Callable[[], None]]] = []
 """What this process will say of itself in folders that are not there yet."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import sqlalchemy as sa
 
@@ -36,9 +36,6 @@ from .locking import (
 from .record_files import RecordStore
 from .scene_values import ValueStore
 from .urls import DATABASE, is_url, read_url, split_url, without_secret
-
-if TYPE_CHECKING:
-    from .rebuild import Migration
 
 DEFAULT = "tiepoint-store"
 
@@ -77,17 +74,15 @@ def _check_writable(folder: Path, wanted: Path) -> None:
 class Store:
     """Open store: `engine` for SQL; `features`, `records` and `values` on disk, `root` their folder.
 
-    `version` is the version of its schema, `notices` what its user should know, `migration` what was done
-    when it was opened, `remade` whether its database was missing and made anew from the files of the runs.
+    `notices` are messages for the user; `remade` says whether its database was missing and rebuilt from the
+    run files.
     """
 
     engine: sa.Engine
     root: Path
     where: str
     mode: Mode = "write"
-    version: int = schema.VERSION
     notices: tuple[str, ...] = ()
-    migration: Migration | None = None
     remade: bool = False
     _copy: tempfile.TemporaryDirectory[str] | None = field(default=None, repr=False)
     _later: Path | None = field(default=None, repr=False)
@@ -102,12 +97,11 @@ class Store:
         create: bool = True,
         later: bool = False,
     ) -> Store:
-        """Open a store; one written by a newer tiepoint is refused.
+        """Open a store; one of another format version is refused.
 
         Args:
             where: Folder or database URL; `default_store` if nothing is said.
-            mode: ``"write"`` brings an older store up to date, after a copy of its database. ``"read"``
-                creates nothing, locks nobody out, needs no right to write, and reads an older store as it is.
+            mode: ``"read"`` creates nothing, blocks no other process and needs no write permission.
             create: Whether to make a store that is not there; one that is only read is never made.
             later: Make one that is not there when it is first asked or written to, so that nothing is left of
                 what is refused before.
@@ -169,27 +163,18 @@ class Store:
         return self._later is None or bool(self._done)
 
     def _opened_to_write(self) -> Store:
-        from .rebuild import migrate_database
-
-        version = self._checked_version()
         told: tuple[str, ...] = ()
-        if version == 0:
+        if self._checked_version() == 0:
             with self.begin() as connection:
-                schema.upgrade(connection)
+                if schema.version_of(connection) == 0:  # no other process was faster
+                    schema.create(connection)
                 if self.engine.dialect.name == "sqlite" and any((self.root / "runs").glob("*.json")):
                     told = (
                         f"the database of the store {self.where} was missing: {REMADE}",
                         *self._follow(connection),
                     )
         self._remember()
-        done = migrate_database(self) if 0 < version < schema.VERSION else None
-        if done is None:
-            return replace(self, notices=told, remade=bool(told)) if told else self
-        brought = (
-            f"the store {self.where} was made by an older version of tiepoint and has been brought up to "
-            f"date; the copy of its database is {done.copy}"
-        )
-        return replace(self, migration=done, notices=(brought,))
+        return replace(self, notices=told, remade=bool(told)) if told else self
 
     def _follow(self, connection: sa.Connection) -> list[str]:
         from .rebuild import rebuild_in_transaction
@@ -204,17 +189,10 @@ class Store:
                 why = f" but its files; `store check` makes {database} again from these" if lost else ""
                 raise StoreError(f"there is no store at {self.where}{why}")
             store = self._readable(database)
-        version = store._checked_version()
-        if version == 0:
+        if store._checked_version() == 0:
             raise StoreError(f"the database of the store {self.where} is empty")
         self._remember()
-        if version == schema.VERSION:
-            return store
-        older = (
-            f"the store {self.where} was made by an older version of tiepoint (schema {version}, now "
-            f"{schema.VERSION}); it is read as it is, and `store migrate` brings it up to date"
-        )
-        return replace(store, version=version, notices=(older,))
+        return store
 
     def _remember(self) -> None:
         """Let what earlier processes hashed, drew and parsed be found, and kept if this is written."""
@@ -249,10 +227,10 @@ class Store:
     def _checked_version(self) -> int:
         with self.reading() as connection:
             version = schema.version_of(connection)
-        if version > schema.VERSION:
+        if version not in (0, schema.VERSION):
             raise StoreError(
-                f"the store {self.where} has schema version {version}, and this tiepoint knows up to "
-                f"{schema.VERSION}: upgrade tiepoint, or choose another `store`"
+                f"{self.where}: the store has format version {version}, and this tiepoint needs version "
+                f"{schema.VERSION}; pass a new `store` and run again"
             )
         return version
 

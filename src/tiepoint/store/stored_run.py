@@ -135,7 +135,7 @@ class Manifest(_Facts):
 
     @classmethod
     def from_text(cls, text: str) -> Manifest:
-        """A stored manifest from its JSON; see `read`. One that is damaged is a `StoreError`."""
+        """Read a stored manifest from JSON. Raises `StoreError` if it is corrupt."""
         try:
             return cls._from_text(text)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
@@ -149,60 +149,10 @@ class Manifest(_Facts):
     def _from_text(cls, text: str) -> Manifest:
         found = json.loads(text)
         units = found.get("units")
-        if (
-            not units or "content" not in found
-        ):  # without it a manifest of an older version looks at its units
-            return cls.read(found)
-        made = cls.read(found | {"units": {}})
+        if not units:
+            return cls.model_validate(found)
+        made = cls.model_validate(found | {"units": {}})
         return made.model_copy(update={"units": StoredUnits(json.dumps(units))})
-
-    @classmethod
-    def read(cls, found: Mapping[str, Any]) -> Manifest:
-        """A stored manifest; what older versions did not write, or wrote elsewhere, is filled in here.
-
-        >>> old = {"task": "t", "method": {"name": "a", "family": "dense", "rooted": True, "config": {}},
-        ...        "dataset": {"hash": "0", "name": "d", "path": None}, "warnings": ["w"]}
-        >>> made = Manifest.read(old)
-        >>> made.method.meta, made.dataset.path, made.warnings, made.scoring
-        ({'rooted': True}, '', ('w',), None)
-        """
-        plain = {k: v for k, v in found.items() if k in cls.model_fields and v is not None}
-        method = {k: v for k, v in plain["method"].items() if k in MethodFacts.model_fields}
-        other = {k: v for k, v in plain["method"].items() if k not in MethodFacts.model_fields}
-        method["meta"] = {**other, **method.get("meta", {})}
-        dataset = {k: v for k, v in plain["dataset"].items() if k in DatasetFacts.model_fields}
-        dataset["path"] = dataset.get("path") or ""
-        plain |= {"method": method, "dataset": dataset}
-        if "split" not in found:
-            plain["split"] = _split_of_older(plain)
-        if dataset.get("imported") and "content" not in found:
-            plain["content"] = _content_of_older(plain)
-        return cls.model_validate(plain)
-
-
-_HAD_SPLITS = ("hpatches/verification", "hpatches/matching", "hpatches/retrieval")
-_ALL_USED = "sequences are used; name a split with --split"
-"""How the warning ended that runs on all sequences of a dataset used to carry."""
-
-
-def _split_of_older(plain: Mapping[str, Any]) -> str | None:
-    """The split of a run stored before manifests had it: asked for, or told by a warning, else `full`."""
-    named = plain.get("options", {}).get("split")
-    if plain["dataset"].get("imported"):
-        return None if named in (None, "not known") else str(named)
-    if named is not None or plain["task"] not in _HAD_SPLITS or "merged" in plain:
-        return None if named is None else str(named)
-    return "all" if any(str(w).endswith(_ALL_USED) for w in plain.get("warnings", ())) else "full"
-
-
-def _content_of_older(plain: Mapping[str, Any]) -> str | None:
-    """What identifies imported numbers: the key of their records, or their place in a database."""
-    for by_comparison in plain.get("units", {}).values():
-        for key in by_comparison.values():
-            return str(key)
-    config = plain["method"].get("config", {})
-    source = config.get("imported", {})
-    return hash_json(["workbench", source.get("sha256"), config.get("experiment_id")])
 
 
 STATUSES = ("done", "failed")
@@ -229,8 +179,6 @@ class StoredRun:
     keypoint_set: Mapping[str, Any] | None = field(default=None)
 
     def __post_init__(self) -> None:
-        if self.status == "error":  # as older versions wrote it
-            object.__setattr__(self, "status", "failed")
         if self.status not in STATUSES:
             raise ValueError(f"a run is {' or '.join(STATUSES)}, not {self.status!r}")
 
@@ -295,12 +243,12 @@ def run_file(store: Store, run_id: str) -> Path:
 def read_run(path: Path) -> StoredRun:
     """A run from its file; one that is not a run file is a `StoreError`."""
     try:
-        plain, _ = verify_checksum(read_content(path))
+        plain = verify_checksum(read_content(path))
         scores, used = plain.get("scores", []), plain.get("keypoint_set")
         if not isinstance(scores, list) or not all(isinstance(s, dict) for s in scores):
             raise ValueError("its scores are no list of objects")
         if used is not None and not (isinstance(used, dict) and used.get("id")):
             raise ValueError("its keypoint set is no object with an id")
-        return StoredRun(**plain | {"manifest": Manifest.read(plain["manifest"])})
+        return StoredRun(**plain | {"manifest": Manifest.model_validate(plain["manifest"])})
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as e:
         raise StoreError(f"{path} is not a run file: {e}") from e

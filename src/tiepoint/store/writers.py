@@ -143,7 +143,7 @@ def _stored(store: Store, connection: sa.Connection, run_id: str) -> StoredRun |
     if path.is_file():
         with contextlib.suppress(StoreError):
             return read_run(path)
-    return next(iter(load_rows(connection, store.version, runs.c.id == run_id)), None)
+    return next(iter(load_rows(connection, runs.c.id == run_id)), None)
 
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")

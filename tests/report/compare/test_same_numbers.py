@@ -178,27 +178,27 @@ def test_runs_in_memory_are_compared_by_what_they_hold(report_store: Path) -> No
 
 
 @pytest.fixture
-def older(report_store: Path, tmp_path: Path) -> Path:
-    """The store with one run as an older version left it, without scene values."""
-    shutil.copytree(report_store, tmp_path / "older")
-    with Store.open(tmp_path / "older") as store:
+def no_values(report_store: Path, tmp_path: Path) -> Path:
+    """The store with one run that has no scene values."""
+    shutil.copytree(report_store, tmp_path / "no_values")
+    with Store.open(tmp_path / "no_values") as store:
         run = next(r for r in load_runs(store) if r.method == "pixels")
         assert run.manifest.values
         save_run(store, replace(run, manifest=run.manifest.model_copy(update={"values": {}})))
-    return tmp_path / "older"
+    return tmp_path / "no_values"
 
 
-def test_a_run_of_an_older_store_is_marked(
-    older: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_run_without_scene_values_is_marked(
+    no_values: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = compared(older, capsys)
+    found = compared(no_values, capsys)
     by = {m["method"]: m for m in found["methods"]}
     assert (by["pixels"]["tested"], by["pixels"]["p"], by["pixels"]["group"]) == (False, None, "")
     assert by["meanstd"]["tested"]
-    told = [n for n in found["notes"] if "store migrate" in n]
+    told = [n for n in found["notes"] if "run the method again" in n]
     assert len(told) == 1
-    assert told[0].startswith("pixels lacks the scene values that tests need (stored by an older version")
-    rows, page = reported(older, tmp_path)
+    assert told[0].startswith("pixels lacks the scene values that tests need")
+    rows, page = reported(no_values, tmp_path)
     assert rows["pixels"][:2] == ["", ""]
     assert rows["meanstd"][0]
     assert page.count("pixels lacks the scene values") == 1

@@ -20,7 +20,6 @@ from tiepoint.run.engine import evaluate
 from tiepoint.run.importers import import_files
 from tiepoint.run.preparation import RunRequest
 from tiepoint.store.store import Store
-from tiepoint.store.stored_run import Manifest
 
 MATCHING, VERIFICATION = "hpatches/matching", "hpatches/verification"
 
@@ -189,7 +188,3 @@ def test_a_run_that_named_no_split_is_of_full_or_all(tmp_path: Path) -> None:
         (data / "v_made1").rename(data / "v_wall")
         part = evaluate(RunRequest("pixels", MATCHING, data, ("exact",)), opened)
     assert (whole.manifest.split, part.manifest.split) == ("full", "all")
-    older = [{k: v for k, v in run.manifest.plain().items() if k != "split"} for run in (whole, part)]
-    older[0]["warnings"] = []
-    older[1]["warnings"] = ["all its 3 sequences are used; name a split with --split"]
-    assert [Manifest.read(m).split for m in older] == ["full", "all"]

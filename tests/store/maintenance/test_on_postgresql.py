@@ -40,7 +40,6 @@ def test_the_life_of_a_store(url: str, tmp_path: Path, capfd: pytest.CaptureFixt
     assert "deleted 1 run," in plain("store", "rm", runs[0]["run"], "--yes")
     assert "is now called new" in plain("store", "rename", "meanstd", "new")
     assert "no problems" in plain("store", "check")
-    assert "up to date" in plain("store", "migrate")
     plain("sql", "select nothing from nowhere", code=2)
     plain("store", "rm", "nosuch", "--yes", code=2)
     with Store.open(url) as store:

@@ -60,7 +60,7 @@ def test_tidying_removes_files_of_dead_processes_and_damaged_notes(tmp_path: Pat
         "import os, sys; from pathlib import Path; from tiepoint.store.status_files import track_progress\n"
         "from tiepoint.store.atomic_files import temporary_folder\n"
         "root = Path(sys.argv[1])\n"
-        "with announced(root, 'killed'), temporary_folder(root) as folder:\n"
+        "with track_progress(root, 'killed'), temporary_folder(root) as folder:\n"
         "    (folder / 'deep' / 'deeper').mkdir(parents=True); os._exit(9)"
     )
     with Store.open(tmp_path / "s") as store:

@@ -28,8 +28,8 @@ def as_flags(text: str, flags: Mapping[str, str] | None = None) -> str:
     >>> flags = {"split": "--split", "on_bad": "--on-bad", "option": "-o"}
     >>> as_flags('choose a `split`, or `on_bad="miss"`, or `tau_px=3`; see `describe`', flags)
     'choose a --split, or --on-bad miss, or -o tau_px=3; see `describe`'
-    >>> as_flags("`store migrate` brings it up to date")
-    '`tiepoint store migrate` brings it up to date'
+    >>> as_flags("`store check` rebuilds it")
+    '`tiepoint store check` rebuilds it'
     """
     known = _current if flags is None else flags
 

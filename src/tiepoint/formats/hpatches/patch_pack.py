@@ -60,8 +60,8 @@ class PatchPack:
     path: Path
     side: int
     strips: Mapping[str, PackedStrip]
-    sums: Mapping[str, str] = field(default_factory=dict)
-    """Checksums of the pixels by strip; packs of older versions have none, and their hashes are used."""
+    sums: Mapping[str, str]
+    """Checksums of the pixels by strip."""
     _whole: set[str] = field(default_factory=set, repr=False, compare=False)
 
     def read(self, key: str) -> NDArray[np.uint8]:
@@ -74,17 +74,12 @@ class PatchPack:
         """
         pixels = self._pixels(key)
         if key not in self._whole:
-            if self._wrong(key, pixels, fast=key in self.sums):
+            if checksum(pixels) != self.sums[key]:
                 raise FormatError(
                     self.path, f"the pixels of {key} do not have their checksum; pack the dataset again"
                 )
             self._whole.add(key)
         return pixels
-
-    def _wrong(self, key: str, pixels: NDArray[np.uint8], *, fast: bool) -> bool:
-        if fast:
-            return checksum(pixels) != self.sums[key]
-        return hashlib.sha256(pixels.data).hexdigest() != self.strips[key].pixels
 
     def _pixels(self, key: str) -> NDArray[np.uint8]:
         strip = self.strips[key]
@@ -97,8 +92,8 @@ class PatchPack:
 
     def damaged(self) -> Iterator[tuple[str, str | None]]:
         """By strip, what is wrong with its pixels; None where they have their hash."""
-        for key in self.strips:
-            wrong = self._wrong(key, self._pixels(key), fast=False)
+        for key, strip in self.strips.items():
+            wrong = hashlib.sha256(self._pixels(key).data).hexdigest() != strip.pixels
             yield key, "the pixels do not have their hash; pack the dataset again" if wrong else None
 
 
@@ -153,9 +148,9 @@ def _table(path: Path, rows: bytes, end: int) -> PatchPack:
         table: Any = json.loads(rows)
         side = int(table["side"])
         strips = [PackedStrip(*row) for row in table["strips"]]
-        sums = dict(table.get("sums", {}))
+        sums = dict(table["sums"])
         keys = {s.key for s in strips}
-        inside = all(f"{s.sequence}/ref" in keys for s in strips)
+        inside = keys == sums.keys() and all(f"{s.sequence}/ref" in keys for s in strips)
         inside = inside and all(type(n) is int for s in strips for n in (s.offset, s.count))
         inside = inside and all(0 <= s.offset <= end - s.count * side**2 and s.count > 0 for s in strips)
     except (ValueError, ArithmeticError, RecursionError, KeyError, TypeError, AttributeError) as e:

@@ -164,7 +164,7 @@ def _array(path: Path) -> NDArray[Any]:
 def _header(path: Path) -> dict[str, Any]:
     """The header of a set; every value has the type that is written."""
     try:
-        found = verify_checksum(read_bytes(path, most=_MAX_HEADER_BYTES))[0]
+        found = verify_checksum(read_bytes(path, most=_MAX_HEADER_BYTES))
     except ValueError as e:
         raise FormatError(path, f"the keypoint set is damaged: {e}") from e
     kinds = {"name": str, "id": str, "images": dict, "contents": dict, "recipe": dict, "paired": bool}

@@ -79,7 +79,7 @@ def compare_runs(
         "higher_is_better": not task.metric(metric).lower,
     }
     remedy = _remedy(list(named), runs)
-    own = [name for name in (*sorted_.numbers, *sorted_.older) if not named[name].manifest.imported]
+    own = [name for name in (*sorted_.numbers, *sorted_.without_values) if not named[name].manifest.imported]
     notes = check_metadata({n: _meta(named[n]) for n in own}, allow, remedy) if not sorted_.tables else []
     foreign = [name for name in sorted_.numbers if named[name].manifest.imported]
     notes += _unchecked(named, foreign, allow, remedy) if foreign else []
@@ -141,7 +141,7 @@ class _Sorted:
     untested: list[MethodRow] = field(default_factory=list)
     canaries: list[str] = field(default_factory=list)
     numbers: list[str] = field(default_factory=list)
-    older: list[str] = field(default_factory=list)
+    without_values: list[str] = field(default_factory=list)
     empty: list[str] = field(default_factory=list)
 
     def notes(self) -> list[str]:
@@ -152,11 +152,11 @@ class _Sorted:
         if self.numbers:
             has = "has one number" if len(self.numbers) == 1 else "have one number each"
             notes.append(f"{first_few(self.numbers)} {has} and no scene values, so there is nothing to test")
-        if self.older:
-            lack = "lacks" if len(self.older) == 1 else "lack"
+        if self.without_values:
+            lack = "lacks" if len(self.without_values) == 1 else "lack"
             notes.append(
-                f"{first_few(self.older)} {lack} the scene values that tests need (stored by an older version, or "
-                "their files are gone); `store migrate` makes them"
+                f"{first_few(self.without_values)} {lack} the scene values that tests need; "
+                "run the method again to compute them"
             )
         if self.empty:
             notes.append(f"{first_few(self.empty)} left out: this score has no value there")
@@ -178,7 +178,7 @@ def _sorted(named: Mapping[str, Run], scores: Mapping[str, Row], baseline: str |
             continue
         row = MethodRow(name, float(score["value"]), score["low"], score["high"], tested=False)
         found.untested.append(row)
-        (found.canaries if canary else found.older if tables is None else found.numbers).append(name)
+        (found.canaries if canary else found.without_values if tables is None else found.numbers).append(name)
     return found
 
 

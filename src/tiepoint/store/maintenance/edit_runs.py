@@ -193,7 +193,7 @@ def _pairs(store: Store, connection: sa.Connection, old: str, new: str) -> list[
     if new in names:
         raise InputError(f"there are runs of a method {printable(new)!r} already; choose another name")
     pairs = []
-    for run in load_rows(connection, store.version, methods.c.name == old):
+    for run in load_rows(connection, methods.c.name == old):
         method = run.manifest.method.model_copy(update={"name": new, "name_given": True})
         manifest = run.manifest.model_copy(update={"method": method})
         usual = run_id(run.manifest) == run.id

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -25,7 +24,7 @@ SETS = "keypoint sets"
 
 @dataclass(frozen=True)
 class FileCheck:
-    """A file that was read: how large it is, what is wrong with it, and whether it carried a checksum.
+    """Result of reading one file: its size and what is wrong with it.
 
     `heals` says that a run that needs it sees the damage itself and makes it anew. `method` is the one that
     made it, where the file says so. A file that is `foreign` is none of the store's: it is never removed.
@@ -36,7 +35,6 @@ class FileCheck:
     path: Path
     size_bytes: int = 0
     problem: str | None = None
-    marked: bool = True
     heals: bool = False
     method: str | None = None
     foreign: bool = False
@@ -46,7 +44,7 @@ Job = Callable[[], FileCheck]
 
 
 def files_of(store: Store, needed: Mapping[str, Sequence[str]]) -> list[Job]:
-    """One job for every file of a store, and for those that runs need (`required_bytes`: keys by kind) but lack."""
+    """Return one job for every file of a store and every missing file that a run needs (`needed`)."""
     jobs: list[Job] = []
     for kind, suffix, look in (("records", "parquet", _record), ("values", "npz", _values)):
         keys = {path.stem for path in (store.root / kind).glob(f"??/*.{suffix}")} | set(needed.get(kind, ()))
@@ -79,12 +77,12 @@ def _size(path: Path) -> int:
 
 def _record(store: Store, key: str) -> FileCheck:
     path = store.records.path(key)
-    problem, marked = None, True
+    problem = None
     try:
-        marked = store.records.verify(key)
+        store.records.verify(key)
     except TiepointError as e:
         problem = str(e)
-    return FileCheck("records", key, path, _size(path), problem, marked)
+    return FileCheck("records", key, path, _size(path), problem)
 
 
 def _values(store: Store, key: str) -> FileCheck:
@@ -99,24 +97,20 @@ def _values(store: Store, key: str) -> FileCheck:
 
 def _features(store: Store, key: str) -> FileCheck:
     path = store.features.folder(key)
-    problem, marked, method = None, True, None
+    problem, method = None, None
     try:
         for file in path.glob("*"):  # also of what the header does not name
             if file.exists() and not file.is_file() and not file.is_dir():
                 raise DamagedError(file, "features", "it is no plain file")
-        meta = store.features.verify(key)
-        marked, method = "sums" in meta, meta.get("method")
+        method = store.features.verify(key).get("method")
     except TiepointError as e:
         problem = str(e)
-    return FileCheck("features", key, path, _size(path), problem, marked, True, method)
+    return FileCheck("features", key, path, _size(path), problem, True, method)
 
 
 def _run(path: Path) -> FileCheck:
     """A run file, counted: one that cannot be read is told where runs are looked for."""
-    marked = True
-    with contextlib.suppress(OSError, ValueError):
-        marked = verify_checksum(read_content(path))[1]
-    return FileCheck("run files", path.stem, path, _size(path), None, marked)
+    return FileCheck("run files", path.stem, path, _size(path))
 
 
 def _list(path: Path) -> FileCheck:
@@ -130,12 +124,12 @@ def _transform(path: Path) -> FileCheck:
 
 
 def _costs(path: Path) -> FileCheck:
-    problem, marked = None, True
+    problem = None
     try:
-        marked = verify_checksum(read_content(path))[1]
+        verify_checksum(read_content(path))
     except (OSError, ValueError) as e:
         problem = f"the measured times {path} are damaged: {e}"
-    return FileCheck("efficiency", path.stem, path, _size(path), problem, marked, heals=True)
+    return FileCheck("efficiency", path.stem, path, _size(path), problem, heals=True)
 
 
 def _data(path: Path, digest: str) -> FileCheck:

@@ -146,7 +146,8 @@ def _features(store: Store, folder: str, headers: bool) -> Iterator[StoreEntry]:
 class FileReferences:
     """Which files runs need. Of records and values that is known exactly, of features from what runs noted.
 
-    A run of an older version noted nothing: it may need every feature whose header has its method's name.
+    A run whose list of features is missing or corrupt may need every feature whose header has its method's
+    name.
     """
 
     heads: list[RunHead]
@@ -200,14 +201,14 @@ class FileReferences:
         return [self.heads[n] for n in runs[first:last]]
 
     @cached_property
-    def older(self) -> dict[str, list[RunHead]]:
-        """Runs that noted nothing, by every name of a method with the same identity."""
-        silent = [h for h in self.heads if self.noted_features(h.id) is None and not h.manifest.imported]
+    def silent(self) -> dict[str, list[RunHead]]:
+        """Runs whose list of features is missing, by every name of a method with the same identity."""
+        unknown = [h for h in self.heads if self.noted_features(h.id) is None and not h.manifest.imported]
         names: dict[str, set[str]] = {}
         for head in self.heads:
             names.setdefault(identity(head), set()).add(head.method)
         found: dict[str, list[RunHead]] = {}
-        for head in silent:
+        for head in unknown:
             for name in names[identity(head)]:
                 found.setdefault(name, []).append(head)
         return found
@@ -216,7 +217,7 @@ class FileReferences:
         """The runs that need an entry, or may."""
         if entry.kind != "features":
             return self.users.get((entry.kind, entry.key), [])
-        return [*self._using(entry.key), *self.older.get(entry.method or "", [])]
+        return [*self._using(entry.key), *self.silent.get(entry.method or "", [])]
 
 
 def required_keys(head: RunHead) -> set[tuple[str, str]]:

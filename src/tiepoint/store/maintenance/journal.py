@@ -22,7 +22,7 @@ from ...core.regular_files import read_content
 from .. import status_files
 from ..atomic_files import atomic_file, remove_atomically, remove_temporaries, temporary_folder
 from ..run_queries import load_rows
-from ..schema import VERSION, datasets, keypoint_sets, methods, runs, scores
+from ..schema import datasets, keypoint_sets, methods, runs, scores
 from ..store import Store
 from ..stored_run import run_file, write_run_file
 from .inventory import FileReferences, StoreEntry, entries
@@ -141,7 +141,7 @@ def _read(path: Path) -> _Change:
 def _restore(store: Store, connection: sa.Connection, name: str, *, anew: bool = False) -> None:
     """Write the file of a run from its rows, where it is missing or may be that of a change not made."""
     if anew or not run_file(store, name).is_file():
-        for run in load_rows(connection, VERSION, runs.c.id == name):
+        for run in load_rows(connection, runs.c.id == name):
             write_run_file(store, run)
 
 

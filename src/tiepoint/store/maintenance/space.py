@@ -69,7 +69,7 @@ OF_RUNS = ("features", "records", "values", "transforms")
 def store_size(store: Store) -> StoreSize:
     """The size of a store by kind and by method; what several methods need counts once, as shared.
 
-    Sizes are those of the files' content. Features that runs of older versions may use are counted as theirs.
+    Sizes are those of the files' content.
     """
     links = FileReferences.read(store)
     found = list(entries(store))

@@ -2,7 +2,7 @@
 """What is in use: which features a run uses, and what processes at work may need.
 
 The first is one small file a run, written before the run looks for any of them: a line of JSON and the first
-eight bytes of every key. Runs of older versions have none.
+eight bytes of every key.
 """
 
 from __future__ import annotations

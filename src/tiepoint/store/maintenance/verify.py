@@ -47,18 +47,14 @@ class StoreProblem:
 class StoreCheck:
     """What a check has found.
 
-    `files` and `sizes` count what was read by kind, in files and bytes; `unmarked` the files among them that
-    an older version wrote without a checksum of their own: of records and run files only that they can be
-    read is known then, features are held against their content hash all the same. `leftovers` are half-made
-    files of killed processes. `rebuilt` says whether the database was made from the files again, `notices`
-    what else its user should know.
+    `files` and `sizes` count files and bytes read, by kind. `leftovers` are partial files of killed
+    processes. `rebuilt` says whether the database was rebuilt from the run files. `notices` are messages.
     """
 
     problems: Sequence[StoreProblem]
     runs: int
     files: Mapping[str, int] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
-    unmarked: Mapping[str, int] = field(default_factory=dict)
     leftovers: Sequence[Path] = ()
     rebuilt: bool = False
     notices: Sequence[str] = ()
@@ -74,11 +70,7 @@ class StoreCheck:
             + (", database rebuilt from the run files" * self.rebuilt)
         ]
         for kind, count in self.files.items():
-            older = self.unmarked.get(kind, 0)
-            more = f", {older:,} of them without a checksum (written by an older version)" if older else ""
-            lines.append(
-                f"{kind}: {count_text(count, 'file')}, {self.sizes[kind] / 1e6:,.1f} MB verified{more}"
-            )
+            lines.append(f"{kind}: {count_text(count, 'file')}, {self.sizes[kind] / 1e6:,.1f} MB verified")
         if self.leftovers:
             left = count_text(len(self.leftovers), "leftover")
             lines.append(f"{left} of killed processes, removed by the next run")
@@ -122,20 +114,17 @@ def check_store(
     jobs = files_of(store, {kind: sorted(used) for kind, used in users.items()})
     files: dict[str, int] = {}
     sizes: dict[str, int] = {}
-    unmarked: dict[str, int] = {}
     with ThreadPoolExecutor(cores()) as threads:
         for done, look in enumerate(threads.map(lambda job: job(), jobs), start=1):
             if progress is not None:
                 progress("check", done, len(jobs))
             files[look.kind] = files.get(look.kind, 0) + 1
             sizes[look.kind] = sizes.get(look.kind, 0) + look.size_bytes
-            if not look.marked:
-                unmarked[look.kind] = unmarked.get(look.kind, 0) + 1
             used = users.get(look.kind, {}).get(look.key, [])
             if look.problem is not None and not _removed(store, look, used):
                 problems = [p for p in problems if p.what != look.problem]  # told better now
                 problems.append(_problem(look, used, runs))
-    return StoreCheck(problems, len(runs), files, sizes, unmarked, leftovers_of(store.root), rebuild)
+    return StoreCheck(problems, len(runs), files, sizes, leftovers_of(store.root), rebuild)
 
 
 def _removed(store: Store, look: FileCheck, used: Sequence[tuple[str, str]]) -> bool:

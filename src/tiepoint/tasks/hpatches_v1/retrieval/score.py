@@ -141,10 +141,7 @@ def steps(records: Records, metric: str, rules: HPatchesV1Rules) -> tuple[StepCu
 
 
 def curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator[tuple[str, str, Any, Any]]:
-    """Precision over recall of every benchmark, the mean over queries, and of every query by itself.
-
-    Records of older versions do not name their queries; these have the mean alone.
-    """
+    """Precision over recall of every benchmark, the mean over queries, and of every query by itself."""
     for r in records:
         names = query_names(r)
         for metric in METRICS:
@@ -159,10 +156,8 @@ def curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator[tuple
 
 
 def query_names(records: Records) -> list[str]:
-    """The patch of every query, ``SEQ.IM.IDX``; none where the records do not say."""
-    images = records.meta.get("pool_images")
-    if images is None:
-        return []
+    """Return the patch of every query, ``SEQ.IM.IDX``."""
+    images = records.meta["pool_images"]
     starts = np.asarray(records.meta["pool_starts"], np.int64)
     query = np.asarray(records["query"], np.int64)
     image = np.searchsorted(starts, query, side="right") - 1
