@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from store_world import a_run
 
 from tiepoint.cli.main import run
 from tiepoint.core.errors import DamagedError, StoreError
+from tiepoint.core.hashing import add_checksum, verify_checksum
 from tiepoint.core.keypoints import Keypoints
 from tiepoint.core.records import Records
 from tiepoint.core.scores import SceneValues, Score
@@ -97,15 +97,13 @@ WRONG: dict[str, bytes | dict[str, object]] = {
 def test_what_is_no_run_is_named_wherever_it_is_wrong(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Also in a file without a checksum, as older versions wrote it: a check ended in a traceback."""
     with Store.open(tmp_path / "s") as store:
         save_run(store, a_run("aaa"))
         file = store.root / "runs" / "aaa.json"
-        whole = {k: v for k, v in json.loads(file.read_bytes()).items() if k != "seal"}
+        whole = verify_checksum(file.read_bytes())
         for name, content in WRONG.items():
-            file.write_bytes(
-                content if isinstance(content, bytes) else json.dumps({**whole, **content}).encode()
-            )
+            made = content if isinstance(content, bytes) else add_checksum({**whole, **content}).encode()
+            file.write_bytes(made)
             (said,) = rebuild(store)
             assert "aaa.json is not a run file" in said, name
         assert [r.id for r in load_runs(store)] == ["aaa"]

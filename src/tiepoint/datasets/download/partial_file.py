@@ -10,16 +10,8 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from ...core.errors import InputError
-
-fcntl: Any = None
-msvcrt: Any = None
-with contextlib.suppress(ImportError):  # POSIX
-    import fcntl
-with contextlib.suppress(ImportError):  # Windows
-    import msvcrt
 
 _CHUNK = 1 << 20
 
@@ -122,24 +114,20 @@ def refusal(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def lock_file(path: Path, what: str) -> Iterator[None]:
-    """Hold the lock file; where another process has it, that is an error and nobody waits.
+    """Hold a lock file. Raises `InputError` at once if another process holds it; the file stays."""
+    from filelock import FileLock, Timeout
 
-    The file stays: removing it could take the lock of the next one from under it.
-    """
+    lock = FileLock(path, timeout=0)
     with refusal(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    try:
         try:
-            if fcntl is not None:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            elif msvcrt is not None:
-                msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-        except OSError as e:
+            lock.acquire()
+        except Timeout as e:
             raise InputError(
                 f"another process is getting {what} into {path.parent.parent}; wait for it, "
                 "or choose another `to`"
             ) from e
+    try:
         yield
     finally:
-        os.close(handle)
+        lock.release()
