@@ -77,4 +77,4 @@ def test_a_name_inherited_from_a_built_in_is_not_ones_own(folder):
     )
     method = resolve("sub.py:Better", family="patches")
     assert method.name == "Better"
-    assert method.config["revisions"] == {"Constant": 1}
+    assert method.config["revisions"] == {"ConstantPatches": 1}

@@ -329,7 +329,7 @@ def test_opencv_descriptors_are_the_same_in_threads() -> None:
 def test_what_users_derive_from_ours_is_not_taken_for_thread_safe() -> None:
     opencv = pytest.importorskip("tiepoint.methods.patches.opencv")
 
-    class Subclass(opencv.Brief):  # type: ignore[name-defined,misc]
+    class Subclass(opencv.PatchBrief):  # type: ignore[name-defined,misc]
         """Somebody's class, which may keep anything in itself."""
 
     assert not resolve(Subclass(), family="patches").thread_safe

@@ -28,7 +28,7 @@ def test_work_is_announced_and_the_file_is_gone_at_the_end(tmp_path: Path) -> No
 def test_dead_processes_and_damaged_files_are_passed_over(tmp_path: Path) -> None:
     code = (
         "import os, sys; from pathlib import Path; from tiepoint.store.status_files import track_progress\n"
-        "with announced(Path(sys.argv[1]), 'killed') as p:\n"
+        "with track_progress(Path(sys.argv[1]), 'killed') as p:\n"
         "    p('a', 1, 2); os._exit(9)"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
@@ -66,11 +66,11 @@ def test_the_first_page_and_its_events_show_it(client: Any, odd_store: Path) -> 
 
 def test_files_of_killed_processes_go_when_the_next_one_starts(tmp_path: Path) -> None:
     code = "import sys; from pathlib import Path; from tiepoint.store.status_files import track_progress\n"
-    code += f"with announced(Path({str(tmp_path)!r}), 'x'): import os; os.kill(os.getpid(), 9)"
+    code += f"with track_progress(Path({str(tmp_path)!r}), 'x'): import os; os.kill(os.getpid(), 9)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == -9
     (left,) = (tmp_path / FOLDER).iterdir()
     left.with_suffix(".tmp").touch()
-    theirs = tmp_path / FOLDER / f"{'0' * 8}-1-2.json"
+    theirs = tmp_path / FOLDER / f"{'0' * 8}-1-2-3.json"
     theirs.touch()
     with track_progress(tmp_path, "y"):
         names = {p.name for p in (tmp_path / FOLDER).iterdir()}

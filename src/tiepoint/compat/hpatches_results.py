@@ -199,8 +199,9 @@ def results_of(task: str, records: Sequence[Records]) -> dict[str, Any]:
 def _stopped(task: str, records: Sequence[Records], rules: HPatchesRules) -> str | None:
     if task == "retrieval":
         return v2_retrieval_scores.retrieval_stop_reason(records[0], rules)
-    own = v2_verification_scores if task == "verification" else v2_matching_scores
-    return own.stopped(records, rules)
+    if task == "verification":
+        return v2_verification_scores.verification_stop_reason(records, rules)
+    return v2_matching_scores.matching_stop_reason(records, rules)
 
 
 def _images(records: Records, values: Mapping[str, Any]) -> dict[str, Any]:

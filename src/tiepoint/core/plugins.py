@@ -7,11 +7,14 @@ import importlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import entry_points
-from typing import Any, Protocol, runtime_checkable
-
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from .errors import InputError, UnknownNameError
+
+if TYPE_CHECKING:  # completion of the command line imports this module: NumPy would triple its time
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
 
 PLUGGED = "plug-in"
 """Family of what other packages register."""
@@ -114,9 +117,6 @@ class Registry:
             needed = f"pip install 'tiepoint[{entry.needs}]'"
             raise InputError(f"{self.what} {entry.name!r} needs the package {e.name!r}: {needed}") from e
         return found
-
-
-Array = NDArray[Any]
 
 
 @runtime_checkable

@@ -115,7 +115,6 @@ def resolve(
         text = canonical_name(text)
     method = _bound(thing, own, family, device, on_bad, text)
     for stage in () if parsed is None else parsed.transforms:
-
         method = apply_transform(method, stage, on_bad=on_bad, fit=fit)
     return method if name is None else replace(method, name=name)
 

@@ -200,7 +200,7 @@ def test_threads_do_not_change_a_bit() -> None:
         "w = np.random.default_rng(1).integers(1, 9, (6, 60)).astype(float)\n"
         "s = tuple(f's{k}' for k in range(60))\n"
         "t = {f'm{k}': SceneValues(s, ('i',) * 30 + ('v',) * 30, x[k], w) for k in range(8)}\n"
-        "print(compare(t, flips=3000).to_dict())\n"
+        "print(compare_methods(t, flips=3000).to_dict())\n"
     )
     seen = set()
     for threads in ("1", "2"):

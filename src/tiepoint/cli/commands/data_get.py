@@ -74,7 +74,6 @@ def get(
     from ...datasets.download.fetch import FetchOptions
     from ...datasets.download.install import get_dataset
 
-
     try:
         with transfers() as update:
             got = get_dataset(

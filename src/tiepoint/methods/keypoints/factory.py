@@ -83,7 +83,6 @@ def plan_part(text: str, family: str) -> FactoryPlan:
     """The plan of one descriptor or detector."""
     text = canonical_name(text)
     if family != DETECTORS and text.startswith(FUSE):
-
         components, query = fused_parts(text)
         params = parse_stage(f"fuse?{query}").params if query else {}
         return FactoryPlan(text, Fusion, None, params, tuple(plan_part(c, family) for c in components))
