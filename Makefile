@@ -1,4 +1,4 @@
-# Two commands on a fresh machine: make demo, make test. TORCH names a torch requirement to test with.
+# Two commands on a fresh machine: make demo, make test. TORCH names the torch requirement for the tests.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -6,7 +6,7 @@ TORCH ?=
 WORKERS ?= 2
 comma := ,
 
-.PHONY: demo test test-gpu bench format clean
+.PHONY: demo test test-slow test-gpu bench format clean
 
 $(VENV)/.made:
 	$(PYTHON) -m venv $(VENV)
@@ -29,9 +29,13 @@ test: $(VENV)/.dev
 	$(BIN)/ruff format --check src tests bench
 	$(BIN)/ruff check src tests bench
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q -m "not slow"
 
-# The tests of the kernels on a card as well; DEVICES names it. TORCH must be a build for it.
+# Kill tests, complete golden files, browsers, PostgreSQL, Dask clusters.
+test-slow: $(VENV)/.dev
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q -m slow tests
+
+# Run the kernel tests on the GPUs in DEVICES as well. TORCH must be a build for them.
 DEVICES ?= cuda
 test-gpu: $(VENV)/.dev
 	TIEPOINT_TEST_DEVICES="$(DEVICES)" $(BIN)/python -m pytest -n 0 -q tests/kernels

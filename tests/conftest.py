@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,8 @@ sys.path.insert(0, str(Path(__file__).parent))  # helpers of several folders: po
 settings.register_profile("desk", deadline=None)
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "desk")
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell ignores it for all children
 
 os.environ.pop("COLUMNS", None)  # some runners set it; tables of the tests are as wide as they are
 

@@ -73,6 +73,7 @@ def scores(text: str) -> dict[tuple[str, str, str, str], float]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["classification", "matching", "retrieval"])
 def test_canaries_score_one_and_chance(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], task: str

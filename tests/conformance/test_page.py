@@ -179,6 +179,7 @@ def here(command: str) -> tuple[int, str]:
     return code, output.getvalue()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS, ids=[row.number for row in COMMANDS.values()])
 def test_every_command_runs(shell: Path, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     row = COMMANDS[command]

@@ -104,6 +104,7 @@ def called(folder: Path, cache: Path, *, before: str = "") -> tuple[str, str]:
     return done.stdout.strip(), done.stderr
 
 
+@pytest.mark.slow
 def test_damaged_code_is_compiled_anew(tmp_path: Path) -> None:
     """It ended in `EOFError`, in every run, or ran whatever the bits had become."""
     cache = tmp_path / "cache"
@@ -116,6 +117,7 @@ def test_damaged_code_is_compiled_anew(tmp_path: Path) -> None:
     assert called(tmp_path, cache) == ("2 1", "")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="the mode of a folder says who may write it")
 def test_a_folder_that_others_can_write_is_not_used(tmp_path: Path) -> None:
     cache = tmp_path / "shared" / "cache"

@@ -18,7 +18,8 @@ from tiepoint.run.session import RunSession
 
 def killed() -> str:
     """How names of a process begin that was killed."""
-    code = "import sys; from tiepoint.core.processes import process_prefix; print(process_prefix(), flush=True); sys.stdin.read()"
+    code = "import sys; from tiepoint.core.processes import process_prefix\n"
+    code += "print(process_prefix(), flush=True); sys.stdin.read()"
     process = subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

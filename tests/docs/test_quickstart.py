@@ -17,6 +17,8 @@ import pytest
 
 from tiepoint.cli.main import run
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "quickstart.md"
 NUMBER = re.compile(r"(?<![\w.])[+-]?\d+(?:\.\d+)?(?![\w.]*\w)")
@@ -109,7 +111,6 @@ def test_the_readme_leads_here() -> None:
     assert any("docs/quickstart.md" in line for line in top)
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_every_command_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]

@@ -27,6 +27,7 @@ def test_names_are_unique() -> None:
     assert len(set(names)) == len(names)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 def test_mutated_files_give_results_or_errors(part: int) -> None:
     names = [r.name for r in READERS if r.possible][part::PARTS]

@@ -132,6 +132,7 @@ def test_two_classes_of_a_file_have_two_names(score, capsys):
     assert '"B"' in printed
 
 
+@pytest.mark.slow
 def test_lazy_imports_and_edits_are_seen_in_the_values(score):
     """The code that runs is the code of the key, however soon after an edit."""
     write("my.py", "class Lazy:\n    def describe(self, p):\n        import late\n        return late.f(p)\n")

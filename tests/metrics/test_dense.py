@@ -102,6 +102,7 @@ LAYOUTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("rule", ["exact", "tss-cpp", "tss-matlab"])
 def test_every_type_and_layout_counts_the_same(layout: str, rule: str) -> None:
@@ -130,6 +131,7 @@ def test_whole_numbers_are_not_read_as_bits() -> None:
     assert flow_counts(flow, truth, [5.0], rule=RULES["tss-cpp"]).correct.tolist() == [0]
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["exact", "tss-cpp"]))
 def test_counting_while_resizing_changes_nothing(seed: int, rule: str) -> None:

@@ -14,6 +14,8 @@ from report_world import HOSTILE
 from tiepoint.report.html_page import render_page
 from tiepoint.run.result import Run
 
+pytestmark = pytest.mark.slow
+
 TABLE = "#hpatches-v1-matching table.leaderboard"
 OPEN = "document.querySelectorAll('details').forEach(d => d.open = true)"
 HEIGHT = "document.documentElement.scrollHeight"

@@ -24,6 +24,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> str:
     return folder
 
 
+@pytest.mark.slow
 def test_sosnet_is_better_than_hardnet(store: str, capsys: pytest.CaptureFixture[str]) -> None:
     call = [
         "compare",

@@ -38,6 +38,8 @@ from tiepoint.store.store import Store
 
 pytest.importorskip("distributed", reason="clusters are Dask's")
 
+pytestmark = pytest.mark.slow
+
 MINE = """
 import os, signal, time
 from pathlib import Path

@@ -23,6 +23,7 @@ def bits(root: Path, command: list[str]) -> dict[str, bytes]:
     return {"scores": out.read_bytes()} | {f.name: f.read_bytes() for f in files}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["patches", "keypoints"])
 def test_the_torch_path_leaves_the_same_store(family, request, tmp_path, monkeypatch):
     pytest.importorskip("torch", reason="the kernels on a device need torch")

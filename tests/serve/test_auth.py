@@ -61,6 +61,7 @@ def test_the_host_header_is_checked(client: Any, host: str, let: bool) -> None:
     assert (client.get("/", headers={"host": host}).status_code == 200) is let
 
 
+@pytest.mark.slow
 def test_others_need_a_token(library: RunIndex) -> None:
     with pytest.raises(InputError, match="token"):
         AccessPolicy("0.0.0.0")

@@ -22,6 +22,8 @@ from tiepoint.serve.app import application
 from tiepoint.serve.run_index import RunIndex
 from tiepoint.store.store import Store
 
+pytestmark = pytest.mark.slow
+
 SHOWN = {"patches": "img.patch", "keypoints": "svg.matches", "pairs": "svg.matches", "dense": ".flicker"}
 
 

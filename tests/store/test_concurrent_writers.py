@@ -12,6 +12,8 @@ from concurrent_writers import Scores, Writers, command_round, prepared, rounds
 
 from conftest import new_database
 
+pytestmark = pytest.mark.slow
+
 ROUNDS = 10
 
 

@@ -209,6 +209,7 @@ def test_a_check_holds_the_database_against_the_files(store: Path, statement: st
         assert not check_store(opened).ok
 
 
+@pytest.mark.slow
 def test_flipped_bits_of_the_database_are_found_or_change_no_score(
     made: tuple[Path, world.Scores], store: Path
 ) -> None:

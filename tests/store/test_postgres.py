@@ -20,6 +20,8 @@ from tiepoint.store.sql_query import select_all
 from tiepoint.store.store import Store
 from tiepoint.store.writers import save_run
 
+pytestmark = pytest.mark.slow
+
 
 def _write(url: str, worker: int, count: int) -> None:
     with Store.open(url) as store:

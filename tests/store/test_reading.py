@@ -153,6 +153,7 @@ def _write_for(where: str, seconds: float) -> None:
             save_run(store, a_run(scores=200, value=0.5))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_readers_and_a_writer_do_not_disturb_each_other(
     tmp_path: Path, kind: str, request: pytest.FixtureRequest

@@ -200,6 +200,7 @@ def outcomes() -> dict[str, Any]:
     return {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "option"), [(n, o) for n, flips in FLIPS.items() for o in flips])
 def test_every_option_has_an_effect(name: str, option: str, worlds: Any, outcomes: dict[str, Any]) -> None:
     if name == "keypoints/geometry":

@@ -73,6 +73,7 @@ def store(installed: Path, data: Path, tmp_path_factory: pytest.TempPathFactory)
     return at
 
 
+@pytest.mark.slow
 def test_compare_and_report_know_the_task(store: Path, installed: Path) -> None:
     done = tiepoint("compare", "--task", NAME, "--store", "s", at=store, site=installed)
     assert done.returncode == 0, done.stderr
@@ -84,6 +85,7 @@ def test_compare_and_report_know_the_task(store: Path, installed: Path) -> None:
     assert "@misc{twins2026" in page
 
 
+@pytest.mark.slow
 def test_its_options_are_checked_and_have_an_effect(store: Path, installed: Path, data: Path) -> None:
     common = ("run", "meanstd", "--task", NAME, "--data", str(data), "--store", "s", "--json")
     done = tiepoint(*common, "-o", "ratios=0.5", "-o", "scenes=a", at=store, site=installed)

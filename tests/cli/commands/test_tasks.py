@@ -22,6 +22,7 @@ def tasks(capsys, *more, data="small.json", suite="hpatches"):
     return code, captured.out + captured.err
 
 
+@pytest.mark.slow
 def test_lengths_that_are_open_matter_only_to_splits_that_need_them(small, capsys):
     some = {s: n for s, n in official_lengths().items() if s.startswith("i_")}
     (small / "l.json").write_text(json.dumps(some | {s: list(r) for s, r in open_lengths().items()}))

@@ -26,6 +26,7 @@ def test_every_photograph_is_in_the_wheel():
     assert len({s.split("_")[1] for s in SCENES}) == len(SCENES) == 8
 
 
+@pytest.mark.slow
 def test_it_is_a_valid_folder_of_sequences(demo):
     data = ImageSequences(demo.sequences)
     assert data.scenes == ("i_coffee", "v_astronaut", "v_camera")
@@ -65,6 +66,7 @@ def test_illumination_changes_brightness_and_the_camera_shakes(demo):
         assert np.abs(h[:2, 2]).max() < 4
 
 
+@pytest.mark.slow
 def test_same_seed_same_bytes_whatever_else_is_made(demo, tmp_path):
     again = make_demo(tmp_path / "a", scenes=("v_camera",))
     other = make_demo(tmp_path / "b", scenes=("v_camera",), seed=1)

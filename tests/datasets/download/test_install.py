@@ -263,6 +263,7 @@ def waited(condition):
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_process_that_is_stopped_leaves_a_part_that_the_next_continues(

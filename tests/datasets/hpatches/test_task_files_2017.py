@@ -84,6 +84,7 @@ def test_verification_is_the_recipe_written_out():
             assert (table.seq2[r], table.image2[r], table.index2[r]) == second
 
 
+@pytest.mark.slow
 def test_split_b_is_the_published_one():
     """The published pairs of a split, without any image, and what the report says against them."""
     split = official_splits()["b"]

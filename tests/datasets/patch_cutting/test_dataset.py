@@ -132,6 +132,7 @@ def files(folder):
     return {p.relative_to(folder): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
+@pytest.mark.slow
 def test_bytes_depend_on_the_seed_only(cut, root, tmp_path):
     out, _ = cut
     cut_patches(root, tmp_path / "jobs", jobs=2, sheets=False)
@@ -143,6 +144,7 @@ def test_bytes_depend_on_the_seed_only(cut, root, tmp_path):
     assert not (tmp_path / "jobs-contact-sheets").exists()
 
 
+@pytest.mark.slow
 def test_options_have_effect(root, tmp_path):
     data = ImageSequences(root, ["v_one"])
     few = cut_patches(data, tmp_path / "few", options=CutOptions(max_patches=20, side=33))
@@ -206,6 +208,7 @@ def test_bad_requests(root, tmp_path):
         cut_patches(ImageSequences(root, ["v_one"]), tmp_path / "file")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not REAL.is_dir(), reason=f"real sequences are not in {REAL}")
 def test_real_sequence(tmp_path):
     result = cut_patches(
@@ -218,6 +221,7 @@ def test_real_sequence(tmp_path):
     assert easy > 0.8
 
 
+@pytest.mark.slow
 def test_a_cut_that_was_stopped_is_not_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It was called whole by the check, and runs scored what was there."""
     made = make_demo(tmp_path, scenes=("v_camera", "i_coins"), size=(160, 120))

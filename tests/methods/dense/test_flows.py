@@ -59,6 +59,7 @@ def dense_names() -> list[str]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", dense_names())
 def test_every_method_finds_a_shift(name: str, pair) -> None:
     if name in NEEDS_OPENCV:

@@ -75,6 +75,7 @@ def test_reading_needs_no_right_to_write(runs: list[Run], tmp_path: Path) -> Non
     assert [p.stat().st_mtime_ns for p in before] == times
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pair", "more", "words"),
     [

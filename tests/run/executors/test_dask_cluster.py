@@ -22,6 +22,8 @@ from tiepoint.run.executors.cluster_spec import ClusterFile, read_spec
 from tiepoint.run.executors.dask_cluster import known_arguments, queue_cluster
 
 pytest.importorskip("distributed", reason="clusters are Dask's")
+
+pytestmark = pytest.mark.slow
 if find_spec("dask_jobqueue") is None:
     pytest.skip("queues are dask-jobqueue's", allow_module_level=True)
 

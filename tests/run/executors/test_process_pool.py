@@ -155,6 +155,7 @@ def test_no_worker_is_left_when_the_command_is_stopped(
     assert not any(map(_runs, workers))
 
 
+@pytest.mark.slow
 @linux
 def test_an_interrupt_while_workers_start_is_not_lost() -> None:
     def starting() -> None:

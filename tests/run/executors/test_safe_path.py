@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 NAMES = (
     "signal",
     "json",
@@ -87,7 +89,6 @@ def test_a_module_started_by_name_runs_no_code_of_the_current_folder(folder: Pat
     assert ran(folder) == ""
 
 
-@pytest.mark.slow
 def test_workers_of_a_local_cluster_run_no_code_of_the_current_folder(folder: Path, patches: Path) -> None:
     pytest.importorskip("distributed", reason="Dask is not installed")
     done = tiepoint(

@@ -26,6 +26,7 @@ SEQUENCES = DATA / "sequences"
 RECORDED = golden().get("homography", {})
 GLUE_FACTORY = RECORDED.get("gluefactory, short side 480", {})
 pytestmark = [
+    pytest.mark.slow,
     needs_golden,
     pytest.mark.skipif(not SEQUENCES.is_dir(), reason=f"no image sequences at {SEQUENCES}"),
 ]

@@ -86,6 +86,7 @@ def as_text(root: Path, pairs: list[tuple[str, str]]) -> None:
     (root / "pairs_calibrated.txt").write_text("\n".join(lines) + "\n")
 
 
+@pytest.mark.slow
 def test_the_layout_does_not_change_a_score(tmp_path: Path) -> None:
     pairs = [("a", "b"), ("a", "c"), ("b", "c")]
     given = matches(tmp_path / "matches", pairs)

@@ -66,6 +66,7 @@ def test_half_a_pixel_of_the_principal_point_is_respected_by_exact_alone() -> No
     assert value(legacy, "translation_error_deg") > 1e-3
 
 
+@pytest.mark.slow
 def test_the_order_of_matches_and_doubles_change_nothing_under_exact() -> None:
     """Trap 1: the same matches in another order."""
     one = pair()
@@ -162,6 +163,7 @@ def test_pairs_in_both_directions_are_told(tmp_path: Path) -> None:
     assert any("1 pair stands there in both directions" in w for w in TASK.open(data, {}).warnings)
 
 
+@pytest.mark.slow
 def test_two_scenes_have_no_interval_and_say_so(tmp_path: Path) -> None:
     """Trap 19."""
     given = scene_of_pairs(8, scenes=2, noise_px=2.0)
@@ -176,6 +178,7 @@ def test_two_scenes_have_no_interval_and_say_so(tmp_path: Path) -> None:
     assert head.note == "interval over images of 2 scenes, not over scenes"
 
 
+@pytest.mark.slow
 def test_seven_scenes_have_an_interval_whatever_the_cluster() -> None:
     given = scene_of_pairs(14, noise_px=1.0)
     for cluster in ("scene", "image"):

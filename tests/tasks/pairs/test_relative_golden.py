@@ -14,7 +14,7 @@ from tiepoint.tasks.pose.task import TASK
 
 pytest.importorskip("cv2")
 pytest.importorskip("poselib")
-pytestmark = needs_golden
+pytestmark = [needs_golden, pytest.mark.slow]
 
 PROTOCOLS = [p for p in TASK.protocols if p != "imc"]
 SUMMARY = golden().get("relative_pose_summary (pairs without _mnn)", {})

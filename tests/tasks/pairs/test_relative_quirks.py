@@ -178,8 +178,11 @@ def test_pythons_sort_is_disturbed_by_an_error_that_is_no_number() -> None:
 
 def test_angles_in_single_precision_do_not_resolve_hundredths_of_a_degree() -> None:
     given = several([0.003, 0.004])
-    by = {rule: pose_row_errors(Poses(given), PoseProtocol(PROTOCOLS["superglue"].settings, PoseScoring(rule)))[2]
-          for rule in (ACOS, ACOS_TRUTH_FLOAT32, ACOS_FLOAT32)}  # fmt: skip
+    settings = PROTOCOLS["superglue"].settings
+    by = {
+        rule: pose_row_errors(Poses(given), PoseProtocol(settings, PoseScoring(rule)))[2]
+        for rule in (ACOS, ACOS_TRUTH_FLOAT32, ACOS_FLOAT32)
+    }
     assert by[ACOS] == pytest.approx([0.003, 0.004], abs=1e-6)
     assert np.abs(by[ACOS_FLOAT32] - by[ACOS]).max() > 1e-3
     assert np.abs(by[ACOS_TRUTH_FLOAT32] - by[ACOS]).max() > 1e-7

@@ -140,6 +140,7 @@ def score(scores, metric, group):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pose_of", "failure", "group"),
     [

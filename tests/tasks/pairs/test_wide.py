@@ -225,6 +225,7 @@ def test_a_pair_without_a_model_counts_as_zero(clicked: Path, tmp_path: Path) ->
         assert ("matches", "all") not in scores
 
 
+@pytest.mark.slow
 def test_seeds_have_a_spread_and_the_order_of_matches_does_not_count(clicked: Path, tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     for k in range(7):

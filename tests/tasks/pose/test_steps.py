@@ -79,6 +79,7 @@ def test_protocols_that_share_a_comparison_share_a_walk() -> None:
         )
 
 
+@pytest.mark.slow
 def test_both_ends_are_the_printed_scores(made) -> None:
     tables = TASK.convention_steps_between(made)
     assert len(tables) == 3 * (len(PROTOCOLS) - 1)
