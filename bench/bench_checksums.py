@@ -52,7 +52,7 @@ def read(root: Path, keys: list[str], verified: bool) -> tuple[float, float]:
     for i in range(0, len(keys), UNIT):
         own = keys[i : i + UNIT]
         if verified:
-            assert not cache.damaged(own)
+            assert not cache.find_damaged(own)
         for key in own:
             if not verified:
                 (cache.meta(key) or {}).pop("sums", None)

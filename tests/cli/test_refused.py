@@ -70,7 +70,7 @@ def test_nothing_is_left_from_python_and_a_run_makes_the_store(data: Path, tmp_p
     assert list(tmp_path.iterdir()) == []
     tiepoint.evaluate("pixels", task=TASK, data=data, store=where, tasks=data.parent)
     with Store.open(where, mode="read") as store:
-        assert store.made
+        assert store.exists
 
 
 def test_a_place_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_what_is_made_before_the_store_is_kept_and_announced_with_it(tmp_path: P
         assert not where.exists()
         with store.reading():
             pass
-        assert store.made
+        assert store.exists
         assert len(list((where / "lists").iterdir())) == 1
         assert [w.what for w in running(where)] == ["a run"]
         assert cached_arrays("some", [1], dict).keys() == {"x"}

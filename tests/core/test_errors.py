@@ -82,12 +82,12 @@ def test_checks_are_told_together() -> None:
         raise InputError(word)
 
     checks = ErrorCollector()
-    assert checks.of(fail, "no a", otherwise=7) == 7
-    assert checks.of(len, "abc") == 3
-    checks.of(fail, "no b")
+    assert checks.call(fail, "no a", otherwise=7) == 7
+    assert checks.call(len, "abc") == 3
+    checks.call(fail, "no b")
     with pytest.raises(InputError, match="2 problems"):
-        checks.tell()
-    ErrorCollector().tell()
+        checks.raise_all()
+    ErrorCollector().raise_all()
 
 
 def test_messages_are_one_line_of_bounded_length() -> None:

@@ -265,7 +265,7 @@ def _cache(root: Path) -> list[Path]:
 
 def _read_cache(root: Path) -> object:
     cache = FeatureCache(root)
-    return [cache.meta(KEY), cache.content(KEY), cache.failed(KEY), cache.get(KEY)]
+    return [cache.meta(KEY), cache.content(KEY), cache.failed_count(KEY), cache.get(KEY)]
 
 
 def _records(root: Path) -> list[Path]:

@@ -144,7 +144,7 @@ def test_postgresql_only_reads(url: str, tmp_path: Path) -> None:
         for query in ("select count(*) as n from scores", "(table scores)", "values (1)", "show work_mem"):
             assert len(select_all(store.engine, query)[1]) == 1
         assert select_all(store.engine, "explain analyze select * from scores")[1]
-        assert run_query(store.engine, "select generate_series(1, 9)", most_rows=3).more
+        assert run_query(store.engine, "select generate_series(1, 9)", most_rows=3).truncated
         with pytest.raises(InputError, match="was stopped"):
             run_query(store.engine, "select pg_sleep(9)", timeout_s=0.2)
         save_run(store, a_run("later"))

@@ -260,14 +260,14 @@ def test_features_that_are_replaced_or_removed_are_seen(tmp_path: Path) -> None:
     with Store.open(tmp_path / "s") as store:
         cache = store.features
         cache.put("ab12", {"values": np.zeros((4, 2)), "valid": np.array([True, False, True, False])})
-        assert ("ab12" in cache, cache.failed("ab12"), cache.failed("none")) == (True, 2, 0)
+        assert ("ab12" in cache, cache.failed_count("ab12"), cache.failed_count("none")) == (True, 2, 0)
         first = cache.content("ab12")
         shutil.rmtree(cache.folder("ab12"))
         assert "ab12" not in cache
         assert cache.meta("ab12") is None
         cache.put("ab12", {"values": np.ones((3, 2)), "valid": np.ones(3, bool)})
         assert cache.content("ab12") != first
-        assert cache.failed("ab12") == 0
+        assert cache.failed_count("ab12") == 0
 
 
 def test_damaged_records_are_a_sentence(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_every_score_is_declared_by_its_task(tmp_path: Path) -> None:
     make_scenes(tmp_path / "s", names=("i_one", "v_two"), images=3)
     few = {"iterations": 1, "queries": 3}
     for entry in TASKS:
-        task = TASKS.imported(entry)
+        task = TASKS.load_entry(entry)
         if task.family == "keypoints":
             options = {k: v for k, v in few.items() if k in task.options.model_fields}
             for protocol in task.protocols:

@@ -248,14 +248,14 @@ def _other_tasks(task: Task, tmp_path: Path) -> Path:
 def test_no_option_is_left_out_above() -> None:
     for entry in TASKS:
         if entry.package is None:
-            task = TASKS.imported(entry)
+            task = TASKS.load_entry(entry)
             passing = {*task.writing_options, *task.printing_options}  # these change no record and no score
             assert FLIPS[entry.name].keys() | passing == task.options.model_fields.keys(), entry.name
 
 
 def test_every_option_says_what_it_does() -> None:
     for entry in TASKS:
-        for option, facts in TASKS.imported(entry).options.describe().items():
+        for option, facts in TASKS.load_entry(entry).options.describe().items():
             assert facts["about"].endswith("."), (entry.name, option)
             json.dumps(facts)
 

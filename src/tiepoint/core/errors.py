@@ -19,7 +19,7 @@ class TiepointError(Exception):
     exit_code = 1
 
     @property
-    def brief(self) -> str:
+    def one_line(self) -> str:
         """The message as one sentence, where there is no room for a list."""
         return str(self)
 
@@ -169,7 +169,7 @@ class ProblemsError(InputError):
         super().__init__(f"{where}: {count_text(len(problems), 'problem')}\n" + "\n".join(lines))
 
     @property
-    def brief(self) -> str:
+    def one_line(self) -> str:
         """The first problem, and how many more there are."""
         return one_line_list(self.where, self.problems)
 
@@ -209,12 +209,12 @@ class ErrorCollector:
     """Checks made one after another whose errors are told together.
 
     >>> checks = ErrorCollector()
-    >>> checks.of(int, "3"), checks.of(lambda: 1 / 1)
+    >>> checks.call(int, "3"), checks.call(lambda: 1 / 1)
     (3, 1.0)
     >>> def wrong(): raise InputError("no a")
-    >>> checks.of(wrong, otherwise="b")
+    >>> checks.call(wrong, otherwise="b")
     'b'
-    >>> checks.tell()
+    >>> checks.raise_all()
     Traceback (most recent call last):
     tiepoint.core.errors.InputError: no a
     """
@@ -222,7 +222,7 @@ class ErrorCollector:
     def __init__(self) -> None:
         self.errors: list[InputError] = []
 
-    def of(self, work: Callable[..., T], *given: Any, otherwise: Any = None) -> T:
+    def call(self, work: Callable[..., T], *given: Any, otherwise: Any = None) -> T:
         """What `work` returns; `otherwise` where it raised an input error, which is kept."""
         with self.collect():
             return work(*given)
@@ -237,7 +237,7 @@ class ErrorCollector:
         except InputError as e:
             self.errors.append(e)
 
-    def tell(self) -> None:
+    def raise_all(self) -> None:
         """Raise what was found, if anything."""
         if self.errors:
             raise join_errors(self.errors)

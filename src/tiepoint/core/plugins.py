@@ -97,9 +97,9 @@ class Registry:
 
     def load(self, name: str) -> Any:
         """Import and return the registered object."""
-        return self.imported(self.entry(name))
+        return self.load_entry(self.entry(name))
 
-    def imported(self, entry: RegistryEntry) -> Any:
+    def load_entry(self, entry: RegistryEntry) -> Any:
         """The object of an entry; a plug-in that cannot be imported is an error that names its package."""
         module, _, attribute = entry.target.partition(":")
         try:

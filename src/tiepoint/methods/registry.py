@@ -131,7 +131,7 @@ class MethodRegistry(Registry):
 
     def load(self, name: str, *, family: str | None = None) -> object:
         """Import and return the object registered as `name` in `family`."""
-        return self.imported(self.entry(name, family=family))
+        return self.load_entry(self.entry(name, family=family))
 
     def identity(self, cls: type) -> str:
         """What a class of this package is called in keys, wherever its file lies: ``patches/sift``.

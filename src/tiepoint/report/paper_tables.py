@@ -306,7 +306,7 @@ def _not_separated(section: TaskSection, column: Column, best: str) -> tuple[set
     try:
         found = compare_runs(runs, **words)
     except InputError as e:
-        return set(), [f"Nothing is tested, because {e.brief}."]
+        return set(), [f"Nothing is tested, because {e.one_line}."]
     rows = {r.run: r for r in found.rows if r.tested}
     if best not in rows or len(rows) < 2:
         return set(), []

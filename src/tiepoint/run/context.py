@@ -172,7 +172,7 @@ class RunContext:
             seconds += float(meta.get("time_s", 0.0))
             shapes = meta["arrays"]
             total += int(shapes["values"][0]) if "values" in shapes else 0
-            failed += self.features.failed(key)
+            failed += self.features.failed_count(key)
         return FeatureSummary(seconds, total, failed)
 
     def content(self) -> str:
@@ -223,7 +223,7 @@ class RunContext:
 
     def _heal(self, feature_keys: Mapping[str, str]) -> None:
         """Look at the features of a unit, and make anew what is damaged."""
-        damaged = self.features.damaged(list(feature_keys.values()))
+        damaged = self.features.find_damaged(list(feature_keys.values()))
         for item, key in feature_keys.items():
             if key in damaged:
                 self.recompute(item, key, damaged[key])

@@ -46,7 +46,7 @@ def finish_run(
             "scoring": SCORING,
             "rules": {p: task.rule(p) for p in scores if task.rule(p) > 1},
             "versions": costs.versions(),
-            "machine": {} if manifest.imported else costs.machine(),
+            "machine": {} if manifest.is_imported else costs.machine(),
         }
     )
     run = StoredRun(

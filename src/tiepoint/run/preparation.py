@@ -123,7 +123,7 @@ def prepare_all(
     desk.check_items()
     if stages:
         progress("input", len(stages), len(stages))
-    desk.checks.tell()
+    desk.checks.raise_all()
     return [desk.prepared(request) for request in requests]
 
 

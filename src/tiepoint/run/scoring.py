@@ -111,7 +111,7 @@ def discard_damaged(context: RunContext) -> None:
     """
     features, keys = context.features, context.feature_keys
     first = list(keys.values())[:1]
-    damaged = features.damaged_headers(list(keys.values())) | features.damaged(first)
+    damaged = features.damaged_headers(list(keys.values())) | features.find_damaged(first)
     for item, key in keys.items():
         if key in damaged:
             context.recompute(item, key, damaged[key])

@@ -37,7 +37,7 @@ def outdated_protocols(run: StoredRun) -> list[str]:
     except InputError:  # its package is not installed any more
         return []
     known = run.manifest
-    return [p for p in protocols_of(run) if not known.imported and known.rules.get(p, 1) < task.rule(p)]
+    return [p for p in protocols_of(run) if not known.is_imported and known.rules.get(p, 1) < task.rule(p)]
 
 
 def mark_outdated(run: StoredRun) -> StoredRun:
@@ -74,7 +74,7 @@ def rescore(store: Store, run: StoredRun) -> StoredRun:
     warnings = list(run.manifest.warnings)
     for protocol in protocols_of(run):
         stored = [dict(s) for s in run.scores if s["protocol"] == protocol]
-        alone = run.manifest.imported and not run.manifest.units  # numbers of another tool, and no records
+        alone = run.manifest.is_imported and not run.manifest.units  # numbers of another tool, and no records
         if alone or protocol in old:
             rows += stored
             key = run.manifest.values.get(protocol, "")
@@ -90,7 +90,7 @@ def rescore(store: Store, run: StoredRun) -> StoredRun:
             timed = {s.metric for s in task.time_scores(protocol, 0.0, 0.0)}
             rows += [*score_rows_with_intervals(task, scores), *(s for s in stored if s["metric"] in timed)]
         values[protocol] = store.values.put(scores)
-        if not run.manifest.imported:
+        if not run.manifest.is_imported:
             told = task.warnings([record for by in records.values() for record in by.values()])
             warnings += [w for w in told if w not in warnings]
     manifest = run.manifest.model_copy(

@@ -82,7 +82,7 @@ async def _failed(request: Request, error: Exception) -> Response:
 
 
 async def _wrong(request: Request, error: Exception) -> Response:
-    words = error.brief if isinstance(error, TiepointError) else str(error)
+    words = error.one_line if isinstance(error, TiepointError) else str(error)
     return page(request, "error.html", 400, title="400", words=words)
 
 

@@ -89,7 +89,7 @@ def _make_comparison(library: RunIndex, section: TaskSection) -> CachedCompariso
             with library.turn:
                 comparison = compare_runs(section.runs, **words)
         except InputError as e:
-            return CachedComparison(None, e.brief, finding(section))
+            return CachedComparison(None, e.one_line, finding(section))
         # The sentence is made before the pairs are plain rows: it asks them for one interval only.
         sentence = finding(comparison)
         kept = CachedComparison(replace(comparison, pairs=tuple(comparison.pairs)), "", sentence)

@@ -78,7 +78,7 @@ class FeatureCache:
     def __contains__(self, key: str) -> bool:
         return os.path.exists(f"{self.root}/{key[:2]}/{key}/meta.json")
 
-    def failed(self, key: str) -> int:
+    def failed_count(self, key: str) -> int:
         """How many descriptors of an entry are marked as failed."""
         meta = self.meta(key)
         if meta is None or not {"values", "valid"} <= set(meta["arrays"]):
@@ -144,12 +144,12 @@ class FeatureCache:
         found: dict[str, DamagedError] = {}
         for key in keys:
             try:
-                self.failed(key)
+                self.failed_count(key)
             except DamagedError as e:
                 found[key] = e
         return found
 
-    def damaged(self, keys: Collection[str]) -> dict[str, DamagedError]:
+    def find_damaged(self, keys: Collection[str]) -> dict[str, DamagedError]:
         """Entries among those of `keys` that are not what was written, looked at in several threads.
 
         More than can stay mapped are left to whoever reads them: mapping them twice takes longer.

@@ -27,11 +27,11 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class QueryResult:
-    """Columns and rows of a query; `more` says that there are rows beyond the limit."""
+    """Columns and rows of a query; `truncated` if there are more rows than the limit."""
 
     columns: list[str]
     rows: list[Row]
-    more: bool = False
+    truncated: bool = False
 
 
 def run_query(

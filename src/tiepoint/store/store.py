@@ -147,7 +147,7 @@ class Store:
     def _make(self) -> None:
         """Make a store that was to be made later, once."""
         with _MAKING:
-            if not self.made:
+            if not self.exists:
                 self._done.append("made")  # what makes it asks the database, too
                 try:
                     self._make_folders(self._later)
@@ -158,7 +158,7 @@ class Store:
                 status_files.write_pending_status(self.root)
 
     @property
-    def made(self) -> bool:
+    def exists(self) -> bool:
         """Whether it is there, and not only to be made when something is asked of it."""
         return self._later is None or bool(self._done)
 
@@ -304,7 +304,7 @@ class Store:
 
     def close(self) -> None:
         """Let the database go and, unless the store is only read, remember the hashes of files."""
-        if self.mode == "write" and self.made:
+        if self.mode == "write" and self.exists:
             self.remember_hashes()
         if array_cache.array_cache_folder() == self.root / array_cache.FOLDER:
             array_cache.use_array_cache_folder(None)

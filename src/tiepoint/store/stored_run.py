@@ -123,7 +123,7 @@ class Manifest(_Facts):
     content: str | None = None
 
     @property
-    def imported(self) -> bool:
+    def is_imported(self) -> bool:
         """Whether the run holds finished numbers of another tool."""
         return self.dataset.imported
 

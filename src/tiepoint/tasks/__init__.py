@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 class TaskRegistry(Registry):
     """Names of tasks; what they load is an object of a class derived from `Task`."""
 
-    def imported(self, entry: RegistryEntry) -> Any:
+    def load_entry(self, entry: RegistryEntry) -> Any:
         """The task of an entry; a plug-in may register its class or an object of it."""
         from .base import Task
 
-        found = super().imported(entry)
+        found = super().load_entry(entry)
         found = found() if isinstance(found, type) and issubclass(found, Task) else found
         if not isinstance(found, Task) or found.name != entry.name:
             raise InputError(

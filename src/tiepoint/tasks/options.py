@@ -78,7 +78,7 @@ class TaskOptions(BaseModel):
             own.errors += [cls._problem(task, name, p, known[name]) for name, p in problems.items()]
             found = cls(**{name: value for name, value in known.items() if name not in problems})
         if checks is None:
-            own.tell()
+            own.raise_all()
         return found
 
     @classmethod

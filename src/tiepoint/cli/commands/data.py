@@ -70,7 +70,7 @@ def _protocols(task: str) -> list[str]:
     from ...tasks import TASKS
 
     entry = next((e for e in TASKS if e.name == task), None)
-    return [] if entry is None else list(TASKS.imported(entry).protocols)
+    return [] if entry is None else list(TASKS.load_entry(entry).protocols)
 
 
 def make(

@@ -120,7 +120,7 @@ def _tasks(_: str | None) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for entry in TASKS:
         try:
-            task = TASKS.imported(entry)
+            task = TASKS.load_entry(entry)
         except InputError as e:  # a plug-in, which hides no other task
             rows.append({"family": entry.family, "name": entry.name, "about": str(e), "options": {}})
             continue

@@ -179,7 +179,7 @@ def _explained(store: Store) -> Iterator[None]:
     try:
         yield
     except UnknownNameError as e:
-        heads = load_heads(store) if store.made and e.what == "method" else []
+        heads = load_heads(store) if store.exists and e.what == "method" else []
         own = [h for h in heads if h.method == e.name]
         spec = own[-1].manifest.method.spec if own else None
         if not spec or spec == e.name:

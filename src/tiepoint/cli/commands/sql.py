@@ -30,7 +30,7 @@ def sql(
 
     with open_store_for_reading(store) as opened:
         found = run_query(opened.engine, query, timeout_s=timeout, most_rows=limit or None)
-    if found.more:
+    if found.truncated:
         notice(f"these are the first {count_text(limit, 'row')}; `limit` asks for more, 0 for all")
     if json_:
         names = _unlike(found.columns)

@@ -297,7 +297,7 @@ def _fetched(
         except InputError as e:
             if not file.optional:
                 raise
-            manner.tell(f"going on without {file.name}: {e.brief}")
+            manner.tell(f"going on without {file.name}: {e.one_line}")
             continue
         check_unchanged(plan.folder, file.name, fetched)
         files.append((file, fetched))

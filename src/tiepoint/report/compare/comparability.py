@@ -66,10 +66,10 @@ class DifferingRunsError(ProblemsError):
         super().__init__(f"these runs cannot be compared ({remedy}, or {accept})", problems)
 
     @property
-    def brief(self) -> str:
+    def one_line(self) -> str:
         """One sentence for a report, in which nothing can be allowed.
 
-        >>> DifferingRunsError(["a", "b"], "repeat them", ["x", "y"]).brief
+        >>> DifferingRunsError(["a", "b"], "repeat them", ["x", "y"]).one_line
         'these runs cannot be compared (repeat them): a; and 1 more'
         """
         return one_line_list(f"these runs cannot be compared ({self.remedy})", self.problems)

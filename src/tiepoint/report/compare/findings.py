@@ -45,7 +45,7 @@ def compare_section(section: TaskSection) -> tuple[Comparison | None, list[str]]
     try:
         found = compare_runs(section.runs, ranks_only=True, **words)
     except InputError as e:
-        return None, [f"there are no groups, because {e.brief}"]
+        return None, [f"there are no groups, because {e.one_line}"]
     return found, list(found.notes)
 
 

@@ -79,9 +79,11 @@ def compare_runs(
         "higher_is_better": not task.metric(metric).lower,
     }
     remedy = _remedy(list(named), runs)
-    own = [name for name in (*sorted_.numbers, *sorted_.without_values) if not named[name].manifest.imported]
+    own = [
+        name for name in (*sorted_.numbers, *sorted_.without_values) if not named[name].manifest.is_imported
+    ]
     notes = check_metadata({n: _meta(named[n]) for n in own}, allow, remedy) if not sorted_.tables else []
-    foreign = [name for name in sorted_.numbers if named[name].manifest.imported]
+    foreign = [name for name in sorted_.numbers if named[name].manifest.is_imported]
     notes += _unchecked(named, foreign, allow, remedy) if foreign else []
     if sorted_.tables:
         made = compare_methods(
@@ -189,7 +191,7 @@ def shared_protocol(runs: Sequence[Run]) -> str:
     which can be scored under no other; without any, `exact`, or the one most runs have.
     """
     have = [_protocols(r) for r in runs]
-    foreign = [own for own, r in zip(have, runs, strict=True) if r.manifest.imported]
+    foreign = [own for own, r in zip(have, runs, strict=True) if r.manifest.is_imported]
     every = [p for own in foreign or have for p in own]
     common = set.intersection(*have) if have else set()
     return min(common or every, key=lambda p: (p != "exact", -every.count(p), p), default="exact")
@@ -215,7 +217,7 @@ def _protocols(run: Run) -> set[str]:
 
 def _scores(name: str, run: Run, protocol: str) -> Scores:
     found = {(str(s["metric"]), str(s["group"])): s for s in run.stored.scores if s["protocol"] == protocol}
-    if not found and run.manifest.imported:
+    if not found and run.manifest.is_imported:
         have = min(_protocols(run), default="")
         raise InputError(f'{name} is imported and was scored under {have} alone; use `protocol="{have}"`')
     if not found:
@@ -261,9 +263,9 @@ def _remedy(names: Sequence[str], runs: Sequence[Run]) -> str:
         return f"choose one split with `split`: {splits}"
     if len(data := data_names(runs)) > 1:
         return f"choose one with `dataset`: {first_few(sorted(data.values()))}"
-    if len({hash_json(options_of(r)) for r in runs if not r.manifest.imported}) > 1:
+    if len({hash_json(options_of(r)) for r in runs if not r.manifest.is_imported}) > 1:
         return "name runs of the same options by their ids"
-    if any(r.manifest.imported for r in runs):
+    if any(r.manifest.is_imported for r in runs):
         return "imported results cannot be repeated: run the others on the same scenes"
     return REMEDY
 
@@ -274,12 +276,12 @@ def _unchecked(
     """Where there are no scenes only the split can be checked; what else is not known is noted."""
     splits = split_summary(list(named), list(named.values()))
     notes = check_differences([("split", f"split differs: {splits}")], allow, remedy) if splits else []
-    if not all(r.manifest.imported for r in named.values()):
+    if not all(r.manifest.is_imported for r in named.values()):
         notes.append(f"dataset and lists of {first_few(numbers)} are not known (imported)")
     return notes
 
 
 def _meta(run: Run) -> dict[str, Any]:
-    if run.manifest.imported:
+    if run.manifest.is_imported:
         return {"dataset": None, "lists": None}
     return {"dataset": run.manifest.dataset.hash, "lists": run.manifest.lists}

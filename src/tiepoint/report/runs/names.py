@@ -77,7 +77,7 @@ def data_names(runs: Iterable[NamedRun]) -> dict[str, str]:
 
     Imported results do not say what they were made on.
     """
-    names = {r.manifest.dataset.hash: r.manifest.dataset.name for r in runs if not r.manifest.imported}
+    names = {r.manifest.dataset.hash: r.manifest.dataset.name for r in runs if not r.manifest.is_imported}
     often = Counter(names.values())
     return {key: name if often[name] == 1 else f"{name} {key[:8]}" for key, name in names.items()}
 
@@ -122,7 +122,7 @@ def _facts(run: NamedRun, options: Mapping[str, Any]) -> Iterator[tuple[Fact, st
     for key, value in sorted(options.items()):
         yield ("option", key), f"{key}={str(value).rpartition('/')[2]}"
     yield ("split", ""), f"split {'not known' if m.split is None else m.split}"
-    yield ("origin", ""), "imported" if m.imported else "own run"
+    yield ("origin", ""), "imported" if m.is_imported else "own run"
     yield ("dataset", ""), f"on {m.dataset.name}"
     yield ("data", ""), f"data {m.dataset.hash[:8]}"
     for kind, key, value in kinds:

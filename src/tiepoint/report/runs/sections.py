@@ -201,7 +201,9 @@ def _by_dataset(runs: Sequence[Run]) -> dict[str, list[Run]]:
         return {"": list(runs)} if runs else {}
     found: dict[str, list[Run]] = {}
     for run in runs:
-        label = names[run.manifest.dataset.hash] if not run.manifest.imported else "unknown data (imported)"
+        label = (
+            names[run.manifest.dataset.hash] if not run.manifest.is_imported else "unknown data (imported)"
+        )
         found.setdefault(label, []).append(run)
     return dict(sorted(found.items()))
 

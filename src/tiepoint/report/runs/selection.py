@@ -113,7 +113,7 @@ def of_split(runs: Sequence[Run], split: str, asked: Collection[str] = ()) -> li
 def of_dataset(runs: Sequence[Run], dataset: str) -> list[Run]:
     """The runs on a dataset of this name, or, where several share it, on the one that reports call so."""
     names = data_names(runs)
-    own = [r for r in runs if not r.manifest.imported]
+    own = [r for r in runs if not r.manifest.is_imported]
     kept = [r for r in own if dataset in (r.manifest.dataset.name, names[r.manifest.dataset.hash])]
     if not kept:
         raise UnknownNameError("dataset with runs", dataset, set(names.values()))

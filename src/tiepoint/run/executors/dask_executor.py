@@ -153,7 +153,7 @@ class DaskExecutor:
         for address, future in asked.items():
             with problems.collect():
                 self._answered(future, address)
-        problems.tell()
+        problems.raise_all()
 
     def _asked(self, address: str | None, remotes: Sequence[RemoteRecipe]) -> Any:
         own = {} if address is None else {"workers": [address]}

@@ -90,7 +90,7 @@ def others(section: TaskSection, runs: list[Run]) -> list[dict[str, Any]]:
 def why_none(runs: list[Run], library: RunIndex) -> str:
     """What to say, and to run, where there are no cases to list."""
     for run in runs:
-        if run.manifest.imported:
+        if run.manifest.is_imported:
             return f"{run.method} is imported: its numbers are known, its answers are not"
     command = next((c for r in runs if (c := rerun_command(r, library.store.where))), "")
     told = (

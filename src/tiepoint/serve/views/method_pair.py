@@ -65,7 +65,7 @@ def method_pair_page(library: RunIndex, request: Request) -> Response:
             answer = made.answer(section.names[first.id], section.names[second.id])
             turned = order_reversal_sentence(made, section.names[first.id], section.names[second.id])
         except InputError as e:
-            why = e.brief
+            why = e.one_line
     key = (first.id, second.id, section.protocol, section.metric, section.group)
     scenes = library.made("two", key, lambda: shared_scenes(section, first, second))
     placed, ticks = _placed(scenes)

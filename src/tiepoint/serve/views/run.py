@@ -81,7 +81,7 @@ def rerun_command(run: Run, store: str = "") -> str:
     Words that a shell would take apart are quoted.
     """
     m = run.manifest
-    if m.imported or m.method.spec is None or not m.dataset.path:
+    if m.is_imported or m.method.spec is None or not m.dataset.path:
         return ""
     words = ["tiepoint", "run", m.method.spec, "--task", m.task, "--data", m.dataset.path]
     words += ["--protocol", ",".join(m.protocols)] if m.protocols else []

@@ -166,7 +166,7 @@ class FileReferences:
         return self._noted[run_id]
 
     @cached_property
-    def named(self) -> dict[str, list[RunHead]]:
+    def run_by_id(self) -> dict[str, list[RunHead]]:
         """The run of each id."""
         return {h.id: [h] for h in self.heads}
 
@@ -203,7 +203,7 @@ class FileReferences:
     @cached_property
     def silent(self) -> dict[str, list[RunHead]]:
         """Runs whose list of features is missing, by every name of a method with the same identity."""
-        unknown = [h for h in self.heads if self.noted_features(h.id) is None and not h.manifest.imported]
+        unknown = [h for h in self.heads if self.noted_features(h.id) is None and not h.manifest.is_imported]
         names: dict[str, set[str]] = {}
         for head in self.heads:
             names.setdefault(identity(head), set()).add(head.method)

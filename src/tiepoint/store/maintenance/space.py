@@ -93,7 +93,7 @@ def store_size(store: Store) -> StoreSize:
 
 def _users(links: FileReferences, entry: StoreEntry) -> Iterable[RunHead]:
     if entry.kind == "runs":
-        return links.named.get(entry.key, ())
+        return links.run_by_id.get(entry.key, ())
     return links.of(entry) if entry.kind in OF_RUNS else ()
 
 
@@ -225,7 +225,7 @@ def _chosen(
     for entry in entries(store):
         total += entry.size_bytes
         users = links.of(entry)
-        of_no_run = entry.path.parent.name == USES and entry.key not in links.named
+        of_no_run = entry.path.parent.name == USES and entry.key not in links.run_by_id
         if entry.kind == "features" or (entry.kind in OF_RUNS and not users) or of_no_run:
             used = max([entry.written, *(_last_use(links, head) for head in users)])
             if used > before:

@@ -229,7 +229,7 @@ def _again(look: FileCheck, users: Sequence[StoredRun]) -> str:
 def _made_by(runs: Sequence[StoredRun]) -> str:
     return "; ".join(
         dict.fromkeys(
-            f"import {r.method} again" if r.manifest.imported else f"run {r.method} on {r.task} again"
+            f"import {r.method} again" if r.manifest.is_imported else f"run {r.method} on {r.task} again"
             for r in runs
         )
     )

@@ -92,8 +92,8 @@ def open_setting(
     """`setting_of` under options given by a user; what is wrong with either is told together."""
     checks = ErrorCollector()
     chosen = model.read(task, options, checks)
-    setting = checks.of(setting_of, data, chosen, problems)
-    checks.tell()
+    setting = checks.call(setting_of, data, chosen, problems)
+    checks.raise_all()
     return setting, chosen
 
 

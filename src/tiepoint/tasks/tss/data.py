@@ -36,13 +36,13 @@ class OpenTss(OpenTask):
     def __init__(self, data: Path, options: Mapping[str, Any]) -> None:
         checks = ErrorCollector()
         self.options = TssOptions.read("tss", options, checks)
-        self.dataset = checks.of(TssDataset, data)
+        self.dataset = checks.call(TssDataset, data)
         known = () if self.dataset is None else self.dataset.subsets
         self.subsets: tuple[str, ...] = tuple(sorted(self.options.subsets or known))
         for name in self.subsets if known else ():
             if name not in known:
                 checks.errors.append(UnknownNameError("subset", name, known))
-        checks.tell()
+        checks.raise_all()
         problems: list[str] = []
         self.pairs: list[TssPair] = []
         for pair in self.dataset.pairs:
