@@ -201,9 +201,9 @@ def test_what_is_kept_is_bounded(tmp_path, monkeypatch):
     for i in range(6):
         np.save(tmp_path / f"{i}.npy", rows(i)[1])
         torch_rows.upload([map_npy(tmp_path / f"{i}.npy")])
-    assert len(torch_rows._kept) == 3
+    assert len(torch_rows._cached) == 3
     torch_rows.clear_cache()
-    assert not torch_rows._kept
+    assert not torch_rows._cached
 
 
 def test_several_pools_at_once_are_each_by_itself():
@@ -250,7 +250,7 @@ def test_rows_are_brought_while_there_is_room(tmp_path, monkeypatch):
     np.save(tmp_path / "a.npy", rows()[1])
     mapped = map_npy(tmp_path / "a.npy")
     assert upload_ahead([mapped])
-    assert len(torch_rows._kept) == 1
+    assert len(torch_rows._cached) == 1
     monkeypatch.setattr(torch_rows, "HOST_CACHE_BYTES", mapped.nbytes)
     assert not upload_ahead([mapped[1:]])
     assert not compiled(lambda: upload_ahead([mapped]))

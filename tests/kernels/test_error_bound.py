@@ -34,11 +34,10 @@ def gaps(scores, reference):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_every_score_is_inside_its_band(oracle, case, dtype):
     queries, pool = case
-    with ThreadTeam() as team:
-        scores = TileScores(queries[:8], pool[:40], "l2", team)
-        if dtype == np.float64 and not scores.exact:
-            scores._enter(FilterFrame(scores.frame.centre, scores.frame.scale, np.float64, exact=False))
-        found = gaps(scores, oracle.matrix(scores.a, scores.b, "l2"))
+    scores = TileScores(queries[:8], pool[:40], "l2", ThreadTeam())
+    if dtype == np.float64 and not scores.exact:
+        scores._enter(FilterFrame(scores.frame.centre, scores.frame.scale, np.float64, exact=False))
+    found = gaps(scores, oracle.matrix(scores.a, scores.b, "l2"))
     assert found
     assert all(gap <= error for gap, error in found)
     assert not scores.exact or all(gap == 0 for gap, _ in found)

@@ -104,7 +104,7 @@ def test_steps_lead_to_what_numpy_subtracts_in_single_precision(dim):
     assert moved.tolist() == [scipy_distance.euclidean(x, y) for x, y in zip(a, b, strict=True)]
     assert set(np.unique(steps)) == {-1, 0, 1}
     np.testing.assert_array_equal(out[::-1], pair_distances_sq(a, b, index, index))
-    with pytest.raises(InputError, match="steps exist for l2 of float32"):
+    with pytest.raises(InputError, match="one entry for each value of l2 on float32"):
         pair_distances_across([a, b], lists, out, distance="l1", steps=steps)
 
 
@@ -119,9 +119,9 @@ def test_across_refuses_what_it_cannot_take():
         ([good], "cosine"),
     ):
         assert not fit_across(parts, distance)
-        with pytest.raises(InputError, match="side by side"):
+        with pytest.raises(InputError, match="concatenate them first"):
             pair_distances_across(parts, lists, np.zeros(1), distance=distance)
-    with pytest.raises(InputError, match="the same length"):
+    with pytest.raises(InputError, match="equal lengths"):
         pair_distances_across([good], [*lists[:4], np.zeros(2, np.int64)], np.zeros(1))
     bad = good.copy()
     bad[1, 2] = np.nan

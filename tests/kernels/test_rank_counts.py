@@ -117,7 +117,7 @@ def test_a_constant_descriptor_ties_with_everything():
         ({"target_query": [0.5]}, "must be integers"),
         ({"target_position": [4], "target_in_pool": True}, r"target_position\[0\] is 4"),
         ({"limits": np.ones((3, 1), int)}, r"limits must be integers \(2, s\)"),
-        ({"query_group": [0, 1]}, "go together"),
+        ({"query_group": [0, 1]}, "must be passed together"),
         ({"query_group": [0], "pool_group": [0, 1, 2, 3]}, "must name a group"),
         ({"squared": True, "distance": "l1"}, "l2 only"),
     ],

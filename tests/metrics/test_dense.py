@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from tiepoint.geometry.flow.resize import FlowRule, resize_flow_pair
-from tiepoint.metrics.dense import endpoint_error, flow_counts, flow_counts_resized, outliers
+from tiepoint.metrics.dense import (
+    endpoint_error,
+    flow_counts,
+    flow_counts_resized,
+    mask_counts,
+    outliers,
+    pck_length,
+    point_errors,
+    points_right,
+)
 from tiepoint.tasks.tss.compare import RULES
 
 F = np.float32
@@ -191,3 +200,78 @@ def test_wrong_calls() -> None:
     for other in (np.zeros((2, 2, 3)), np.zeros((2, 2, 2), complex)):
         with pytest.raises(ValueError, match="real numbers"):
             flow_counts(other, other, [1.0])
+
+
+two = st.tuples(st.integers(1, 6), st.integers(1, 6)).flatmap(
+    lambda s: st.tuples(
+        *[hnp.arrays(np.uint8, s, elements=st.sampled_from([0, 1, 2, 128, 255])) for _ in range(2)]
+    )
+)
+
+
+@given(two)
+def test_counts_by_hand(pair) -> None:
+    a, b = pair
+    plain, bitwise = mask_counts(a, b), mask_counts(a, b, bitwise=True)
+    expected = [0] * 6
+    for m, g in zip(a.ravel().tolist(), b.ravel().tolist(), strict=True):
+        expected[0] += bool(m and g)
+        expected[1] += bool(m or g)
+        expected[2] += bool(m) != bool(g)
+        expected[3] += (m & g) != 0
+        expected[4] += (m | g) != 0
+        expected[5] += (m ^ g) != 0
+    assert [plain.intersection, plain.union, plain.differing] == expected[:3]
+    assert [bitwise.intersection, bitwise.union, bitwise.differing] == expected[3:]
+    assert plain.pixels == a.size
+
+
+@given(two)
+def test_symmetric(pair) -> None:
+    a, b = pair
+    for bitwise in (False, True):
+        assert mask_counts(a, b, bitwise=bitwise) == mask_counts(b, a, bitwise=bitwise)
+
+
+@given(two)
+def test_same_mask_is_perfect(pair) -> None:
+    mask = pair[0]
+    counts = mask_counts(mask, mask)
+    assert counts.pixel_accuracy == 1.0
+    assert counts.iou == 1.0 if mask.any() else np.isnan(counts.iou)
+
+
+def test_shapes_must_agree() -> None:
+    with pytest.raises(ValueError, match="differ in shape"):
+        mask_counts(np.zeros((2, 2)), np.zeros((2, 3)))
+
+
+points = hnp.arrays(np.float64, st.tuples(st.integers(0, 8), st.just(2)), elements=st.floats(-50, 150))
+
+
+@given(points, st.floats(1, 100), st.integers(0, 99))
+def test_right_points_by_hand(truth: np.ndarray, length: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    found = truth + rng.normal(0, 5, truth.shape)
+    found[rng.random(len(truth)) < 0.2] = np.nan
+    errors = point_errors(found, truth)
+    for alpha in (0.02, 0.1, 0.5):
+        expected = sum(np.hypot(*(f - t)) <= alpha * length for f, t in zip(found, truth, strict=True))
+        assert points_right(errors, length, alpha) == expected
+
+
+def test_padding_does_not_change_the_length() -> None:
+    truth = np.array([[10.0, 10.0], [30.0, 20.0]])
+    for array in (truth, np.vstack([truth, [[np.nan, np.nan]] * 3])):
+        assert pck_length("keypoints", size=(9, 9), points=array) == 20.0
+
+
+def test_lengths_and_ties() -> None:
+    corners = np.array([[0.0, 0.0], [6.0, 8.0]])
+    assert pck_length("image", size=(30, 20), points=corners) == 30.0
+    assert pck_length("box", size=(30, 20), points=corners, box=(1, 2, 6, 12)) == 10.0
+    assert points_right(point_errors(np.array([[3.0, 4.0]]), np.zeros((1, 2))), 50.0, 0.1) == 1
+    with pytest.raises(ValueError, match="needs an object box"):
+        pck_length("box", size=(30, 20), points=corners)
+    with pytest.raises(ValueError, match="unknown scale"):
+        pck_length("bbox", size=(30, 20), points=corners)

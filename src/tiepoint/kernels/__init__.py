@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Exact blocked distances, nearest neighbours and rank counts: all that other packages use is here.
+"""Exact blocked distances, nearest neighbours and rank counts, on the CPU or on a GPU.
 
-Nothing outside imports a module of this package. What a kernel does it does for every device, and which one
-that is stays inside.
+Other packages import from here only, never from a module of this package. The device never changes a result.
 """
 
 from .group_ranks import group_rank_counts, group_rows

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Repeated rows of a pool, collapsed to one, and the pool positions that the rows of a tile stand for.
+"""Collapse duplicate rows of a pool, and map the rows of a tile to pool positions.
 
-A constant descriptor must not be the slowest of all.
+Without collapsing, a constant descriptor would be the slowest of all.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.errors import InputError
 from .threads import ThreadTeam
 
-Whole = NDArray[np.int64]
+Ints = NDArray[np.int64]
 
-# Below this share of repeats the bookkeeping costs more than the rows it saves.
+# With a smaller share of duplicates the bookkeeping costs more than it saves.
 WORTH = 0.125
 
 
 @cache
 def fingerprint_keys(width: int) -> NDArray[np.uint64]:
-    """Odd numbers that the words of a row are multiplied by."""
+    """Return odd numbers, one for each word of a row, to multiply the words by."""
     keys = np.random.Generator(np.random.PCG64(width)).integers(2**63, size=width, dtype=np.uint64)
     return np.asarray(keys | np.uint64(1))
 
@@ -48,10 +48,10 @@ class DistinctRows:
 
 
 def find_distinct(rows: NDArray[Any], team: ThreadTeam) -> DistinctRows | None:
-    """Collapse rows of equal bits; None where too few repeat to be worth it.
+    """Collapse rows with equal bits. None if too few repeat.
 
-    Two rows that differ only in the sign of a zero stay two rows: they are equally far from everything, and
-    nothing but time depends on collapsing.
+    Rows that differ only in the sign of a zero stay distinct. They have the same distances, and collapsing
+    affects only the running time.
     """
     from .numba_backend.row_statistics import fingerprints, same_rows
 
@@ -67,7 +67,7 @@ def find_distinct(rows: NDArray[Any], team: ThreadTeam) -> DistinctRows | None:
     candidate = first[group]
     same = np.empty(n, np.bool_)
     same_rows(words.dtype)(words, candidate, same)
-    # A row that shares a fingerprint by accident stands for itself.
+    # A row with an accidentally equal fingerprint stays distinct.
     candidate = np.where(same, candidate, np.arange(n))
     leaders, row_of = np.unique(candidate, return_inverse=True)
     start = np.zeros(len(leaders) + 1, np.int64)
@@ -76,31 +76,31 @@ def find_distinct(rows: NDArray[Any], team: ThreadTeam) -> DistinctRows | None:
 
 
 class Slots(NamedTuple):
-    """Pool positions of one tile; empty `position` and `row` where position = first row + slot.
+    """Pool positions of one tile. `position` and `row` are empty if position = first row + slot.
 
-    group_slot[group_start[g]:group_start[g + 1]] are the slots of group g; `query_group` is the group each
-    query leaves out, -1 for none, empty without groups.
+    group_slot[group_start[g]:group_start[g + 1]] are the slots of group g. `query_group` is the group that
+    each query skips, -1 for none; empty without groups.
     """
 
-    position: Whole
-    row: Whole
-    group_slot: Whole
-    group_start: Whole
-    query_group: Whole
+    position: Ints
+    row: Ints
+    group_slot: Ints
+    group_start: Ints
+    query_group: Ints
 
 
 class Lookup(NamedTuple):
-    """Positions of each distinct row, plain and by group; all empty where no rows repeat."""
+    """Positions of each distinct row, plain and by group; all empty if no rows repeat."""
 
-    row_of: Whole
-    positions: Whole
-    grouped: Whole
-    start: Whole
-    pool_group: Whole
+    row_of: Ints
+    positions: Ints
+    grouped: Ints
+    start: Ints
+    pool_group: Ints
 
 
 class Members:
-    """Repeats and groups of a pool."""
+    """Duplicates and groups of a pool."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class Members:
         self.lookup = Lookup(distinct.row_of, distinct.positions, grouped, distinct.start, group)
 
     def slots(self, first: int, stop: int) -> Slots:
-        """Slots of the distinct rows first ... stop - 1."""
+        """Return the slots of the distinct rows first ... stop - 1."""
         position = row = np.zeros(0, np.int64)
         if self._distinct is None:
             group = self.lookup.pool_group[first:stop]
@@ -145,10 +145,10 @@ class Members:
 
 def number_groups(
     query_group: ArrayLike | None, pool_group: ArrayLike | None, queries: int, rows: int
-) -> tuple[Whole, Whole, int]:
-    """Groups as numbers 0, 1, ...; -1 for a query whose group is not in the pool."""
+) -> tuple[Ints, Ints, int]:
+    """Number the groups 0, 1, ... of queries and pool rows; -1 for a query whose group is not in the pool."""
     if query_group is None or pool_group is None:
-        raise InputError("query_group and pool_group go together; give both or neither")
+        raise InputError("query_group and pool_group must be passed together")
     q, p = np.asarray(query_group), np.asarray(pool_group)
     if q.shape != (queries,) or p.shape != (rows,):
         raise InputError(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rank counts between groups of rows, where the distance of two groups is that of their nearest rows.
+"""Rank counts between groups of rows; the distance of two groups is that of their nearest rows.
 
-Several descriptors may stand for one place (a keypoint with two orientations). Counting rows would count
-such a place twice; here it counts once, at its smallest distance.
+Several descriptors may belong to one location (a keypoint with two orientations). Such a location counts
+once, at its smallest distance.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BLOCK = 64
 
 
 def group_rows(of: ArrayLike, valid: ArrayLike) -> tuple[Ints, Ints, Ints]:
-    """Valid rows sorted by group, the groups that have any, and where each starts (one more than groups).
+    """Return the valid rows sorted by group, the groups that have any, and the start of each group (g + 1,).
 
     >>> group_rows([1, 0, 1, 2], [True, True, True, False])
     (array([1, 0, 2]), array([0, 1]), array([0, 1, 3]))
@@ -48,7 +48,7 @@ def group_rank_counts(
     distance: str,
     limits: Ints,
 ) -> RankCounts:
-    """Pool groups nearer than, and equally near as, each target.
+    """Count pool groups nearer than each target, and equally near.
 
     Args:
         queries: rows of the query groups, group after group; group g is rows query_start[g] to
@@ -63,7 +63,7 @@ def group_rank_counts(
         limits: (g, s): column s counts pool groups at positions < limits[group, s].
 
     Returns:
-        RankCounts of shape (t, s); `eq_before` is zero (positions here are no file order). A target that is
+        RankCounts of shape (t, s); `eq_before` is zero, as positions are not a file order. A target that is
         itself in the pool is counted in `eq`.
 
     """
@@ -80,7 +80,7 @@ def _by_tiles(
     queries: Any, query_start: Any, pool: Any, pool_start: Any, pool_position: Any, target_query: Any,
     target_value: Any, distance: str, limits: Any,
 ) -> tuple[Ints, Ints]:  # fmt: skip
-    """Counts from tiles of products in which a pool group, whatever its rows, has one score."""
+    """Count with tiles of products in which a pool group has one score."""
     from .numba_backend.group_counts import group_ranks
 
     asked = np.unique(target_query)
@@ -88,51 +88,44 @@ def _by_tiles(
     start = np.append(0, np.cumsum(size)).astype(np.int64)
     rows = queries if len(asked) == len(query_start) - 1 else queries[_expand(query_start[:-1][asked], size)]
     layout = _Layout(pool_start, pool_position)
-    # The farthest target of a group first, as `group_ranks` wants them.
+    # `group_ranks` requires the farthest target of a group first.
     order = np.lexsort((-target_value, target_query))
     first = np.searchsorted(target_query[order], np.append(asked, len(query_start))).astype(np.int64)
     value = np.ascontiguousarray(target_value[order] * (2.0 if distance == "cosine" else 1.0), np.float64)
     bounds = np.searchsorted(np.sort(pool_position), limits[asked], side="left").astype(np.int64)
     counts = np.zeros((2, len(value), limits.shape[1]), np.int64)
-    with make_team(rows, pool, distance) as team:
-        scores = TileScores(rows, pool[layout.rows], distance, team, collapse=False)
-        repeated = find_distinct(scores.b, team)
-        same = np.zeros(0, np.int64) if repeated is None else repeated.row_of
-        block: list[Any] = []
-        kept: list[Any] = [None, None]
+    team = make_team(rows, pool, distance)
+    scores = TileScores(rows, pool[layout.rows], distance, team, collapse=False)
+    repeated = find_distinct(scores.b, team)
+    same = np.zeros(0, np.int64) if repeated is None else repeated.row_of
+    block: list[Any] = []
+    cached: list[Any] = [None, None]
 
-        def on_rows(u: int, _: int) -> None:
-            block[:] = layout.block(u)
+    def on_rows(u: int, _: int) -> None:
+        block[:] = layout.block_at[u]
 
-        def visit(tile: Any) -> int:
-            group = int(np.searchsorted(start, tile.first_query))
-            known = (scores.largest, scores.dtype)
-            if kept[0] != known:
-                kept[:] = [known, _slack(scores)]
-            slack, plain = kept[1]
-            count = group_ranks(scores.dtype, scores.row_dtype)
-            state = (start, group, first, value, slack, plain, bounds)
-            return int(count(*tile, *state, *block, same, *counts))
+    def visit(tile: Any) -> int:
+        key = (scores.largest, scores.dtype)
+        if cached[0] != key:
+            cached[:] = [key, _slack(scores)]
+        group = int(np.searchsorted(start, tile.first_query))
+        state = (start, group, first, value, *cached[1], bounds)
+        count = group_ranks(scores.dtype, scores.row_dtype)
+        return int(count(*tile, *state, *block, same, *counts))
 
-        scores.run(
-            visit,
-            free=8.0,
-            targets=len(value) / len(asked),
-            on_rows=on_rows,
-            blocks=layout.blocks,
-            cuts=start,
-        )
+    targets = len(value) / len(asked)
+    scores.run(visit, free=8.0, targets=targets, on_rows=on_rows, blocks=layout.blocks, cuts=start)
     back = np.empty((2, *counts.shape[1:]), np.int64)
     back[:, order] = counts
     return back[0], back[1]
 
 
 def _slack(scores: TileScores) -> tuple[NDArray[np.float64], bool]:
-    """What adding its offset may round in a score, query by query; whether that is nothing.
+    """Bound the rounding of adding its offset to a score, for each query; and return whether it is zero.
 
     With A and B the norms of both rows and u the unit roundoff, the offset A^2/2 is rounded (u A^2/2), and so
-    is its sum with a score of at most B^2/2 + (1 + g) A B (see `band`): together below 2 u (A + B)^2. Sums
-    of whole numbers are half of a squared distance, exact in float32 up to 2^23.
+    is its sum with a score of at most B^2/2 + (1 + g) A B (see `ambiguity_band`): together below
+    2 u (A + B)^2. Sums of integers are half of a squared distance, exact in float32 up to 2^23.
     """
     if scores.kind != "l2":
         return np.zeros(len(scores.a)), True
@@ -144,37 +137,37 @@ def _slack(scores: TileScores) -> tuple[NDArray[np.float64], bool]:
 
 
 class _Layout:
-    """Pool groups in the order of their positions, cut into blocks; in each, first rows before other rows."""
+    """Pool groups ordered by position and cut into blocks; in a block, first rows precede other rows.
+
+    `block_at[u]` describes the block that starts with row u: its number of groups, the groups before it, the
+    start of each group's other rows, and the group of each other row.
+    """
 
     def __init__(self, pool_start: Ints, position: Ints) -> None:
         order = np.argsort(position, kind="stable")
         size = np.diff(pool_start)[order]
         ends = np.cumsum(size)
-        rows, self.blocks, self._facts = [], [], {}
+        rows, self.blocks, self.block_at = [], [], {}
         g, at = 0, 0
         while g < len(order):
             stop = max(g + 1, int(np.searchsorted(ends, at + tiles.TILE_COLUMNS, side="right")))
             lead, more = pool_start[:-1][order[g:stop]], size[g:stop] - 1
             rows += [lead, _expand(lead + 1, more)]
             extra = np.append(0, np.cumsum(more)).astype(np.int64)
-            self._facts[at] = (stop - g, g, extra, np.repeat(np.arange(stop - g), more))
+            self.block_at[at] = (stop - g, g, extra, np.repeat(np.arange(stop - g), more))
             self.blocks.append((at, int(ends[stop - 1])))
             g, at = stop, int(ends[stop - 1])
         self.rows = np.concatenate(rows)
-
-    def block(self, u: int) -> tuple[int, int, Ints, Ints]:
-        """Of the block that begins with row u: its groups, those before it, their other rows and whose."""
-        return self._facts[u]
 
 
 def _by_rows(
     queries: Any, query_start: Any, pool: Any, pool_start: Any, pool_position: Any, target_query: Any,
     target_value: Any, distance: str, limits: Any,
 ) -> tuple[Ints, Ints]:  # fmt: skip
-    """Counts for a device that has the kernels of rows alone.
+    """Count on a device that only has kernels for rows.
 
-    Groups of one row on both sides, nearly all of them, go through `rank_counts`; the rest is evaluated pair
-    by pair.
+    Groups of one row on both sides, nearly all of them, go through `rank_counts`; the others are evaluated
+    pair by pair.
     """
     lt = np.zeros((len(target_query), limits.shape[1]), np.int64)
     eq = np.zeros_like(lt)
@@ -208,7 +201,7 @@ def _direct(
     queries: Any, query_start: Any, pool: Any, pool_start: Any, position: Any, target_query: Any,
     target_value: Any, distance: str, limits: Any, one_query: Any, one_pool: Any, lt: Any, eq: Any,
 ) -> None:  # fmt: skip
-    """Add what pairs with a group of several rows contribute."""
+    """Add the counts of pairs that include a group of several rows."""
     from .numba_backend.group_counts import count_groups
     from .pair_distances import tiler
     from .threads import ThreadTeam
@@ -242,10 +235,9 @@ def _direct(
                 tile = tile_of(part_a, b)
                 count(tile, start_a, s, place, block, first, value, bounds, lt, eq)
 
-        with ThreadTeam() as team:
-            team.split(len(groups), work, smallest=_BLOCK)
+        ThreadTeam().split(len(groups), work, smallest=_BLOCK)
 
 
 def _expand(start: Ints, size: Ints) -> Ints:
-    """Row numbers of runs: start[i], start[i] + 1, … start[i] + size[i] - 1."""
+    """Return the row numbers of runs: start[i], start[i] + 1, … start[i] + size[i] - 1."""
     return np.repeat(start - np.append(0, np.cumsum(size))[:-1], size) + np.arange(size.sum())

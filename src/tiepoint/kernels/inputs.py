@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rows as the kernels compare them: checked, in one layout, with the distance reduced to l2, l1 or bits."""
+"""Check descriptor rows and convert them to one layout, with the distance reduced to l2, l1 or bits."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from ..core.plugins import DISTANCES
 
 Matrix = NDArray[Any]
 
-# Squares of larger values overflow float64, so that all distances would tie at infinity.
+# Squares of larger values overflow float64, and all distances would tie at infinity.
 MAX_ABS_VALUE = 1e150
 
-# Rows handled at once where a pass needs memory of its own.
+# Rows per block in passes that allocate temporary memory.
 BLOCK = 16384
 
 
 def check_shapes(a: Matrix, b: Matrix, distance: str, *, names: tuple[str, str]) -> None:
-    """Raise InputError unless both are (n, d) with the same d and a dtype that fits the distance."""
+    """Raise InputError unless both are (n, d) with the same d and a dtype that the distance accepts."""
     if distance not in DISTANCES:
         raise InputError(f"unknown distance {distance!r}; one of {', '.join(DISTANCES)}")
     for name, x in zip(names, (a, b), strict=True):
@@ -42,16 +42,23 @@ def check_shapes(a: Matrix, b: Matrix, distance: str, *, names: tuple[str, str])
 
 
 def prepare_rows(values: Matrix, distance: str, *, name: str) -> Matrix:
-    """Rows ready for the compiled loops: float32 or float64 for l2 and l1, 64-bit words for hamming.
+    """Convert rows for the compiled loops: float32 or float64 for l2 and l1, 64-bit words for hamming.
 
     cosine becomes l2 on rows divided by their norm (float64); masked_l1 becomes l1 on value x mask.
     """
     if distance == "hamming":
-        return _words(values)
+        pad = -values.shape[1] % 8
+        padded = np.pad(values, ((0, 0), (0, pad))) if pad else np.ascontiguousarray(values)
+        return np.require(padded.view(np.uint64), requirements="A")
     x = as_float(values)
     bad = first_bad_row(x)
     if bad is not None:
-        raise InputError(f"{name}, row {bad}: {_why_bad(x[bad])}; remove failed rows before comparing")
+        if np.isnan(x[bad]).any():
+            reason = "NaN"
+        else:
+            beyond = f"a value beyond {MAX_ABS_VALUE:g}, whose square overflows"
+            reason = "infinite" if np.isinf(x[bad]).any() else beyond
+        raise InputError(f"{name}, row {bad}: {reason}; remove failed rows before comparing")
     if distance == "cosine":
         return normalise(x, name=name)
     if distance == "masked_l1":
@@ -61,7 +68,7 @@ def prepare_rows(values: Matrix, distance: str, *, name: str) -> Matrix:
 
 
 def as_float(values: Matrix) -> Matrix:
-    """C-ordered float32 or float64 with exactly the given values (integers of over 16 bits: float64)."""
+    """Convert to C-ordered float32 or float64 of the same values (integers over 16 bits: float64)."""
     if values.dtype == np.float64 or (values.dtype.kind in "iuf" and values.dtype.itemsize > 2):
         kind: Any = np.float32 if values.dtype == np.float32 else np.float64
     else:
@@ -70,7 +77,7 @@ def as_float(values: Matrix) -> Matrix:
 
 
 def first_bad_row(x: Matrix) -> int | None:
-    """Index of the first row with a NaN, an infinity, or a value whose square overflows float64."""
+    """Return the first row with a NaN, an infinity or a square above float64; None if there is none."""
     for start in range(0, len(x), BLOCK):
         block = x[start : start + BLOCK]
         top, bottom = (float(block.max()), float(block.min())) if block.size else (0.0, 0.0)
@@ -80,14 +87,15 @@ def first_bad_row(x: Matrix) -> int | None:
     return None
 
 
-def _why_bad(row: Matrix) -> str:
-    if np.isnan(row).any():
-        return "NaN"
-    return "infinite" if np.isinf(row).any() else f"a value beyond {MAX_ABS_VALUE:g}, whose square overflows"
+def first_outside(x: NDArray[Any], low: int, end: int) -> int | None:
+    """Return the first index i with x[i] < low or x[i] >= end; None if there is none."""
+    if x.size and (x.min() < low or x.max() >= end):
+        return int(np.argmax((x < low) | (x >= end)))
+    return None
 
 
 def normalise(x: Matrix, *, name: str) -> Matrix:
-    """Float64 rows divided by their Euclidean norm (eight-lane reference sum); a zero row is an error."""
+    """Divide rows by their Euclidean norm (eight-lane reference sum), in float64; a zero row is an error."""
     from .numba_backend.pair_distances import pairs_l2
 
     out = np.empty(x.shape)
@@ -97,16 +105,10 @@ def normalise(x: Matrix, *, name: str) -> Matrix:
         peak = np.max(np.abs(block), axis=1)
         if not np.all(peak > 0):
             row = start + int(np.argmin(peak > 0))
-            raise InputError(f"{name}, row {row}: all zero, cosine needs a direction")
-        # An exact power of two keeps squares of tiny and huge rows inside float64.
+            raise InputError(f"{name}, row {row}: all zero, no direction for cosine; remove failed rows")
+        # Scaling by a power of two is exact and keeps squares of tiny and huge rows inside float64.
         scaled = np.ldexp(block, -np.frexp(peak)[1][:, None])
         square, rows = np.empty(len(block)), np.arange(len(block))
         pairs_l2(np.float64)(scaled, origin, rows, np.zeros_like(rows), square)
         np.divide(scaled, np.sqrt(square)[:, None], out=out[start : start + BLOCK])
     return out
-
-
-def _words(bits: Matrix) -> Matrix:
-    pad = -bits.shape[1] % 8
-    whole = np.pad(bits, ((0, 0), (0, pad))) if pad else np.ascontiguousarray(bits)
-    return np.require(whole.view(np.uint64), requirements="A")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Counts in pools too large to hold: a pool that comes in parts, and one ranked list over all pairs.
+"""Rank counts in pools too large for memory: a pool in parts, and one ranked list over all pairs.
 
-A pooled list of 8000 x 40000 pairs has 320 million entries, and its average precision needs for each of the
-few right ones only how many others are nearer. Tiles of reference values are sorted in among the values of
-the right ones by binary search and dropped.
+A pooled list of 8000 x 40000 pairs has 320 million entries. Its average precision needs only, for each of
+the few positives, how many other entries are nearer. Each tile of reference values is located among the
+values of the positives by binary search and then dropped.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.errors import InputError
-from .rank_counts import RankCounts, RankTargets, counts_on_device, given_targets, rank_counts
+from .rank_counts import RankCounts, RankTargets, check_targets, counts_on_device, rank_counts
 from .torch_backend.device import block_bytes, on_torch, run_on_device
 
 _ROWS, _COLUMNS, _BUCKETS = 64, 4096, 1 << 16
@@ -33,48 +33,51 @@ def rank_counts_across(
     distance: str = "l2",
     squared: bool = False,
 ) -> RankCounts:
-    """`rank_counts` against a pool that comes in parts and never lies in memory as a whole.
+    """Compute `rank_counts` against a pool that comes in parts and is never in memory as a whole.
 
-    A part is a group and its rows (n, d), which may be memory-mapped; several parts may have one group, and
-    a part may be empty. Query i meets all rows of all parts but those of group query_group[i]. Targets are
-    as in `rank_counts`: target j belongs to query target_query[j] and lies at target_distance[j]. Parts are
-    asked for one by one, once, and put together into blocks of 32 MiB.
+    A part is a group and its rows (n, d), possibly memory-mapped or empty; several parts may share a group.
+    Query i is compared with all rows except those of group query_group[i]. Targets are as in `rank_counts`:
+    target j belongs to query target_query[j] and has distance target_distance[j]. Each part is requested
+    once, and parts are joined into blocks of 32 MiB.
 
     Returns:
-        Counts (t, 1) of pool rows nearer (`lt`) and equally near (`eq`); `eq_before` is zero, as a pool
-        without an order has no earlier positions.
+        Counts (t, 1) of pool rows nearer (`lt`) and equally near (`eq`). `eq_before` is zero, because the
+        pool has no order.
 
     >>> parts = [(0, np.array([[1.0], [9.0]])), (1, np.array([[3.0]])), (1, np.array([[2.0], [3.0]]))]
     >>> counts = rank_counts_across(np.array([[0.0]]), iter(parts), [0], [3.0], query_group=[0])
     >>> counts.lt, counts.eq
     (array([[1]]), array([[2]]))
     """
-    query, target, nowhere = given_targets(
-        target_query, target_distance, np.zeros(np.shape(target_query), np.int64), len(queries)
-    )
+    zeros = np.zeros(np.shape(target_query), np.int64)
+    query, target, position = check_targets(target_query, target_distance, zeros, len(queries))
     lt, eq = np.zeros((len(query), 1), np.int64), np.zeros((len(query), 1), np.int64)
     groups = np.asarray(query_group, np.int64)
     order = np.argsort(query, kind="stable")
     for rows, group in _blocks(parts, block_bytes() if on_torch() else _BLOCK_BYTES):
         limit = np.full((len(queries), 1), len(group))
-        given = RankTargets(query[order], target[order], nowhere, False, limit, distance, squared)
+        given = RankTargets(query[order], target[order], position, False, limit, distance, squared)
 
         def on_device(rows: Any = rows, group: Any = group, given: Any = given) -> Any:
             column = np.zeros_like(given.limit)
             return counts_on_device(np.asarray(queries), rows, given, groups, group, order, column)
 
         def compiled(rows: Any = rows, group: Any = group) -> Any:
+            widths = {r.shape[1:] for r in rows}
+            if len(widths) > 1:
+                raise InputError(f"parts of a pool have rows of {sorted(widths)} numbers; all must be equal")
+            pool = rows[0] if len(rows) == 1 else np.concatenate(rows)
             named = {"query_group": groups, "pool_group": group, "distance": distance, "squared": squared}
-            return rank_counts(queries, _joined(rows), query, target, nowhere, **named)
+            return rank_counts(queries, pool, query, target, position, **named)
 
-        found = run_on_device(on_device, compiled) if len(query) else compiled()
-        lt += found[0]
-        eq += found[1]
+        counts = run_on_device(on_device, compiled) if len(query) else compiled()
+        lt += counts[0]
+        eq += counts[1]
     return RankCounts(lt, eq, np.zeros_like(lt))
 
 
 def _blocks(parts: Iterable[Part], size: int) -> Iterator[tuple[list[NDArray[Any]], NDArray[np.int64]]]:
-    """Rows of several parts, at most `size` bytes of them, and the group of each row."""
+    """Yield rows of several parts, at most `size` bytes of them, and the group of each row."""
     rows: list[NDArray[Any]] = []
     group: list[NDArray[np.int64]] = []
     held = 0
@@ -92,21 +95,14 @@ def _blocks(parts: Iterable[Part], size: int) -> Iterator[tuple[list[NDArray[Any
         yield rows, np.concatenate(group)
 
 
-def _joined(rows: list[NDArray[Any]]) -> NDArray[Any]:
-    widths = {r.shape[1:] for r in rows}
-    if len(widths) > 1:
-        raise InputError(f"parts of a pool have rows of {sorted(widths)} numbers; all must have as many")
-    return rows[0] if len(rows) == 1 else np.concatenate(rows)
-
-
 class PooledCounts:
-    """How many entries of a pooled list lie below, at, and at and before each right one.
+    """Entries of a pooled list below, equal to, and equal to and before each positive.
 
     Entries are pairs with a reference value (squared for l2) and a list position. All entries are added,
-    right ones too; `result` takes the right ones out again, so that only wrong ones are counted.
+    positives too; `result` subtracts the positives, so that only negatives are counted.
 
     >>> counts = PooledCounts([4.0, 1.0], [0, 3])
-    >>> counts.add_values([0.5, 4.0, 4.0, 1.0], [2, 0, 1, 3])     # two wrong entries, then the right ones
+    >>> counts.add_values([0.5, 4.0, 4.0, 1.0], [2, 0, 1, 3])     # two negatives, then the positives
     >>> counts.result().lt[:, 0], counts.result().eq[:, 0]
     (array([1, 1]), array([1, 0]))
     """
@@ -121,7 +117,7 @@ class PooledCounts:
             from .numba_backend.group_counts import bucket_table
 
             if not np.isfinite(self._value).all():
-                raise InputError("a right entry has no finite distance; leave it out and count it as missed")
+                raise InputError("a positive has no finite distance; exclude it and count it as missed")
             self._low = float(self._value[0])
             span = float(self._value[-1]) - self._low
             self._scale = (_BUCKETS - 1) / span if span > 0 else 0.0
@@ -178,16 +174,14 @@ class PooledCounts:
                     self._count(tile, at[rows] + stride * j, stride, sums)
             return sums
 
-        with ThreadTeam() as team:
-            return np.sum(team.split(len(a), work, smallest=_ROWS), axis=0)
+        return np.sum(ThreadTeam().split(len(a), work, smallest=_ROWS), axis=0)
 
     def result(self) -> RankCounts:
-        """Wrong entries below, at, and at and before each right one, (n, 1), in the order they were given."""
+        """Return the negatives below, equal to, and equal to and before each positive, (n, 1), as given."""
         n = len(self._value)
         own = PooledCounts.__new__(PooledCounts)
         own.__dict__.update(self.__dict__, _sums=np.zeros_like(self._sums))
         own.add_values(self._value, self._at)
-        sums = np.cumsum(self._sums - own._sums, axis=1)[:, :n]
         out = np.empty((3, n), np.int64)
-        out[:, self._order] = sums
+        out[:, self._order] = np.cumsum(self._sums - own._sums, axis=1)[:, :n]
         return RankCounts(*(row[:, None] for row in out))

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Threads of the kernels. Plain Python threads around compiled code that releases the lock.
+"""Kernel threads: Python threads around compiled code that releases the GIL.
 
-Numba's own thread pools are either not safe to enter from two threads or not safe after a fork; these are
-both, and the code compiles and loads faster. They stay from one kernel to the next, and so does the memory
-they work in: a fresh page costs as much as a pass over it, and giving pages back stops all other threads. No
-result depends on their number.
+Numba's thread pools are unsafe either to enter from two threads or after a fork. These threads are safe for
+both, and the code compiles and loads faster. Threads and their scratch memory persist between kernels,
+because mapping fresh pages costs as much as a pass over them. No result depends on the number of threads.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
-from types import TracebackType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -32,7 +30,7 @@ _lock = threading.Lock()
 _inside = 0
 _restore: Any = None
 _own = threading.local()
-"""Of each thread: `share`, how many threads it may use where it is one of a team; `memory` by name."""
+"""Per thread: `share`, the threads it may use inside a team, and `memory`, its scratch memory by name."""
 _pools: dict[int, ThreadPoolExecutor] = {}
 _SCRATCH_CACHE_BYTES = 8 << 20
 
@@ -41,7 +39,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def get_threads() -> int:
-    """Threads a kernel may use: as set, else all cores of this process; in a team, its share of these."""
+    """Return the threads a kernel may use: the set number or all cores; inside a team, its share of these."""
     share: int | None = getattr(_own, "share", None)
     if share is not None:
         return share
@@ -49,7 +47,7 @@ def get_threads() -> int:
 
 
 def set_threads(count: int | None) -> None:
-    """Let kernels use `count` threads (None: all processors). Scores never depend on it.
+    """Set the number of threads of the kernels (None: all cores). Scores never depend on it.
 
     >>> set_threads(1); get_threads()
     1
@@ -62,35 +60,26 @@ def set_threads(count: int | None) -> None:
 
 
 def scratch(name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-    """Memory of this thread for one use at a time under each name; up to 8 MiB are kept for the next use."""
+    """Return scratch memory of this thread; a later call with the same `name` reuses up to 8 MiB of it."""
     kind = np.dtype(dtype)
-    needed = kind.itemsize * math.prod(shape)
-    if needed > _SCRATCH_CACHE_BYTES:
+    size = kind.itemsize * math.prod(shape)
+    if size > _SCRATCH_CACHE_BYTES:
         return np.empty(shape, kind)
-    kept: dict[str, NDArray[np.uint8]] = _own.__dict__.setdefault("memory", {})
-    memory = kept.get(name)
-    if memory is None or memory.size < needed:
-        memory = kept[name] = np.empty(needed, np.uint8)
-    return memory[:needed].view(kind).reshape(shape)
+    cached: dict[str, NDArray[np.uint8]] = _own.__dict__.setdefault("memory", {})
+    memory = cached.get(name)
+    if memory is None or memory.size < size:
+        memory = cached[name] = np.empty(size, np.uint8)
+    return memory[:size].view(kind).reshape(shape)
 
 
 class ThreadTeam:
-    """The threads of one kernel call; one of them that makes a team of its own has its share of them."""
+    """The threads of one kernel call. A team inside a team gets that thread's share."""
 
     def __init__(self, size: int | None = None) -> None:
         self.size = get_threads() if size is None else min(size, get_threads())
 
-    def __enter__(self) -> ThreadTeam:
-        """Return itself."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Nothing is left to do: `each` waits for its threads."""
-
     def each(self, parts: Sequence[tuple[int, int]], work: Callable[[int, int], T]) -> list[T]:
-        """Results of `work(start, stop)` on each part; a thread takes the next part when it is free."""
+        """Return `work(start, stop)` of each part; a free thread takes the next part."""
         if self.size == 1 or len(parts) <= 1:
             return [work(start, stop) for start, stop in parts]
         share = max(1, self.size // len(parts))
@@ -103,28 +92,25 @@ class ThreadTeam:
                 _own.share = before
 
         if getattr(_own, "share", None) is not None:
-            # A team inside a team: threads of the common pool would wait for each other.
+            # Threads of the shared pool would wait for each other.
             with ThreadPoolExecutor(self.size) as inner:
                 return list(inner.map(lambda part: one(*part), parts))
-        return _all(_pool(self.size), one, parts)
+        with _lock:
+            if self.size not in _pools:
+                _pools[self.size] = ThreadPoolExecutor(self.size, thread_name_prefix="kernel")
+            pool = _pools[self.size]
+        return _run_all(pool, one, parts)
 
     def split(self, n: int, work: Callable[[int, int], T], *, smallest: int) -> list[T]:
-        """The same on equal parts of range(n), one a thread, none below `smallest`."""
+        """Run `each` on equal parts of range(n), one for each thread, none shorter than `smallest`."""
         count = max(1, min(self.size, n // smallest))
         return self.each(equal_parts(n, count), work)
 
 
-def _pool(size: int) -> ThreadPoolExecutor:
-    with _lock:
-        if size not in _pools:
-            _pools[size] = ThreadPoolExecutor(size, thread_name_prefix="kernel")
-        return _pools[size]
-
-
-def _all(
+def _run_all(
     pool: ThreadPoolExecutor, work: Callable[[int, int], T], parts: Sequence[tuple[int, int]]
 ) -> list[T]:
-    """Results of all parts; after an error nothing more is begun, and nothing is at work on return."""
+    """Return the results of all parts. After an error start no more parts; no part runs on return."""
     futures = [pool.submit(work, *part) for part in parts]
     try:
         wait(futures, return_when=FIRST_EXCEPTION)
@@ -147,16 +133,16 @@ def equal_parts(n: int, count: int) -> list[tuple[int, int]]:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Keep matrix products on the thread that asks for them.
+    """Run matrix products on the calling thread only.
 
-    The setting belongs to the process, so that kernels running side by side share it: the first one in
-    makes it and the last one out takes it back. Without threadpoolctl products are merely slower.
+    The limit is global to the process. Concurrent kernels share it: the first sets it, the last restores
+    it. Without threadpoolctl products are slower and otherwise the same.
     """
     global _inside, _restore
     with _lock:
         _inside += 1
-        if _inside == 1 and (found := _controller()) is not None:
-            _restore = found.limit(limits=1, user_api="blas")
+        if _inside == 1 and (controller := _controller()) is not None:
+            _restore = controller.limit(limits=1, user_api="blas")
     try:
         yield
     finally:
@@ -169,10 +155,10 @@ def one_blas_thread() -> Iterator[None]:
 
 @cache
 def _controller() -> Any:
-    """Knows the BLAS libraries of this process; finding them takes longer than a small kernel.
+    """Return the controller of the loaded BLAS libraries. Cached: the search outlasts a small kernel.
 
-    None without threadpoolctl, or with one that may never come back: versions before 3.7 wait for Python's
-    lock inside the system's loader, while another thread that imports a library waits the other way round.
+    None if threadpoolctl is missing or older than 3.7. Older versions can deadlock: they wait for the GIL
+    inside the system loader while another thread that imports a library waits for the loader.
     """
     try:
         import threadpoolctl  # type: ignore[import-not-found, import-untyped, unused-ignore]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tiles of scores: queries against the distinct rows of a pool, block by block, never the whole matrix."""
+"""Tiles of scores: queries against the distinct rows of a pool in blocks, never the full matrix."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .error_bound import FLOAT32_UNIT, FLOAT64_UNIT, ambiguity_band
 from .inputs import as_float, check_shapes, prepare_rows
 from .threads import ThreadTeam, equal_parts, get_threads, one_blas_thread, scratch
 
-# Speed depends on these, results never do.
+# These affect speed only, never results.
 TILE_COLUMNS = 4096
 TILE_BYTES = 4 << 20
 SMALL_PRODUCT = 2**31
@@ -25,7 +25,7 @@ AMBIGUOUS_SHARE = 0.01
 
 
 class Tile(NamedTuple):
-    """One block of similarities as the compiled scans take it; see `_scan`."""
+    """One block of similarities, the leading arguments of every scan in `numba_backend.nearest_scan`."""
 
     similarity: NDArray[Any]
     half: NDArray[Any]
@@ -44,9 +44,9 @@ Visit = Callable[[Tile], int]
 
 @dataclass(frozen=True)
 class FilterFrame:
-    """How rows enter the filter: minus `centre`, times `scale` (a power of two), as `dtype`.
+    """Mapping of rows to the filter: subtract `centre`, times `scale` (a power of two), cast to `dtype`.
 
-    `exact` holds for whole numbers small enough that every product, sum and score is exact in float32.
+    `exact` is set for integer-valued rows small enough that every product, sum and score is exact in float32.
     """
 
     centre: NDArray[np.float64]
@@ -55,7 +55,7 @@ class FilterFrame:
     exact: bool
 
     def project(self, rows: NDArray[Any], team: ThreadTeam) -> tuple[Any, Any, Any]:
-        """Filter rows (n, d), their halved squared norms, and the squared norms in float64."""
+        """Return filter rows (n, d), half their squared norms, and their squared norms in float64."""
         from .numba_backend.row_statistics import project
 
         out, step = np.empty(rows.shape, self.dtype), project(rows.dtype, self.dtype)
@@ -69,11 +69,11 @@ class FilterFrame:
 
 
 def make_team(queries: NDArray[Any], pool: NDArray[Any], distance: str) -> ThreadTeam:
-    """Threads for the work at hand.
+    """Choose the number of threads.
 
-    A large product is shared out by queries, one BLAS thread each: no thread waits for another, which
-    matters on a busy machine, and scores are read while they are in the cache. In a small one starting
-    threads costs more than they bring; there BLAS may split the product, and one thread reads the scores.
+    A large product is split by queries, one BLAS thread each: no thread waits for another on a busy machine,
+    and scores are read while they are in the cache. For a small product starting threads costs more than
+    it saves; BLAS may split the product and one thread reads the scores.
     """
     size = len(queries) * len(pool) * (pool.shape[1] if pool.ndim == 2 else 1)
     small = SMALL_PRODUCT if distance in ("l2", "cosine") else SMALL_SUMS
@@ -81,7 +81,7 @@ def make_team(queries: NDArray[Any], pool: NDArray[Any], distance: str) -> Threa
 
 
 def make_frame(a: NDArray[Any], b: NDArray[Any], team: ThreadTeam) -> FilterFrame:
-    """Centre on the mean of a sample of the pool, and scale so that the largest norm is about one."""
+    """Centre on the mean of a sample of the pool and scale the largest norm to about one."""
     sample = b[:: max(1, len(b) // 256)]
     centre: NDArray[np.float64] = np.mean(sample, axis=0, dtype=np.float64).reshape(1, -1)
     largest, whole = _largest(a, b, centre, team)
@@ -91,12 +91,13 @@ def make_frame(a: NDArray[Any], b: NDArray[Any], team: ThreadTeam) -> FilterFram
         # Scores are multiples of 1/2 up to 1.5 x largest; below 2^23 float32 holds each of them.
         if 1.5 * largest <= 2.0**23:
             return FilterFrame(centre, 1.0, np.float32, exact=True)
-    # Within these limits the squared scale stays finite; see step 5 of `ambiguity_band`.
+    # These limits keep the squared scale finite; see step 5 of `ambiguity_band`.
     exponent = int(np.clip(np.frexp(np.sqrt(largest))[1], -500, 510))
     return FilterFrame(centre, float(np.ldexp(1.0, -exponent)), np.float32, exact=False)
 
 
 def _largest(a: Any, b: Any, centre: Any, team: ThreadTeam) -> tuple[float, bool]:
+    """Return the largest squared centred norm, and whether all values are integers."""
     from .numba_backend.row_statistics import centred_squares
 
     largest, whole = 0.0, True
@@ -112,7 +113,7 @@ def _largest(a: Any, b: Any, centre: Any, team: ThreadTeam) -> tuple[float, bool
 
 
 class TileScores:
-    """Scores of `queries` against the distinct rows of `pool`; `run` shows them tile by tile."""
+    """Scores of `queries` against the distinct rows of `pool`; `run` passes them on tile by tile."""
 
     def __init__(
         self,
@@ -142,7 +143,7 @@ class TileScores:
             self.exact, self.dtype = True, np.dtype(np.float32 if self.kind == "hamming" else np.float64)
 
     def _enter_small(self, queries: NDArray[Any], pool: NDArray[Any]) -> bool:
-        """Enter float32 rows of one tile in one step; False where they need more care."""
+        """Project float32 rows of one tile in one compiled call. Return False if that does not apply."""
         if queries.dtype.itemsize > 4 or pool.dtype.itemsize > 4 or not (len(queries) and len(pool)):
             return False
         a, b = as_float(queries), as_float(pool)
@@ -162,18 +163,14 @@ class TileScores:
         if code:
             return False
         self.a, self.b, self.left, self.frame = a, b, left, FilterFrame(centre, scale, np.float32, exact)
-        self.exact, self.dtype, self.beta, self.norm = (
-            exact,
-            np.dtype(np.float32),
-            0.5 * square,
-            np.sqrt(square),
-        )
+        self.exact, self.dtype = exact, np.dtype(np.float32)
+        self.beta, self.norm = 0.5 * square, np.sqrt(square)
         self._part, self._error = (right, half, norm), error
         return True
 
     @property
     def row_dtype(self) -> Any:
-        """Format of the rows the reference is summed from."""
+        """Format of the rows that the reference is summed from."""
         return self.a.dtype if self.kind == "l2" else np.dtype(np.float32)
 
     def _enter(self, frame: FilterFrame) -> None:
@@ -191,29 +188,26 @@ class TileScores:
         blocks: Sequence[tuple[int, int]] | None = None,
         cuts: NDArray[np.int64] | None = None,
     ) -> None:
-        """Show every tile to `visit` (which returns how many reference sums it took), in row order.
+        """Pass every tile to `visit`, in row order; `visit` returns the number of reference sums it took.
 
-        Above `free` sums a query plus one percent of the tile (times `targets`), float32 tells too little
-        about these rows and the following tiles come from a float64 product. `blocks` are the rows of each
-        tile, and `cuts`, ascending from 0 to the number of queries, where queries may be parted; anywhere by
-        default.
+        If a query takes more than `free` sums plus one percent of the tile (times `targets`), float32 decides
+        too little, and the following tiles come from a float64 product. `blocks` are the rows of each tile.
+        Queries are split only at `cuts`, ascending from 0 to the number of queries; anywhere by default.
         """
         n = len(self.b)
-        # A team of one on a machine with more leaves the splitting of products to BLAS; see `make_team`.
+        # A team of one on a machine with more cores leaves splitting products to BLAS; see `make_team`.
         with one_blas_thread() if self.team.size == get_threads() else nullcontext():
             for u, end in blocks or [(u, min(u + TILE_COLUMNS, n)) for u in range(0, n, TILE_COLUMNS)]:
                 rows = self.b[u:end]
                 if on_rows is not None:
-                    on_rows(u, u + len(rows))
-                share = free + AMBIGUOUS_SHARE * targets * len(rows)
-                self._run_rows(rows, u, visit, share, cuts)
+                    on_rows(u, end)
+                self._run_rows(rows, u, visit, free + AMBIGUOUS_SHARE * targets * len(rows), cuts)
 
     def _run_rows(self, rows: NDArray[Any], u: int, visit: Visit, share: float, cuts: Any) -> None:
-        """Show the tiles of one block of rows, stripe of queries by stripe."""
+        """Pass on the tiles of one block of rows, one stripe of queries after another."""
         part = self._project(rows)
-        most = max(
-            1, TILE_BYTES * (1 if self.team.size == get_threads() else 2) // (len(rows) * self.dtype.itemsize)
-        )
+        bytes_a_tile = TILE_BYTES * (1 if self.team.size == get_threads() else 2)
+        most = max(1, bytes_a_tile // (len(rows) * self.dtype.itemsize))
         count = max(1, -(-len(self.a) // most))
         if len(self.a) >= 32 * self.team.size:
             count = -(-count // self.team.size) * self.team.size
@@ -221,7 +215,7 @@ class TileScores:
         if cuts is not None:
             ends = np.unique(cuts[np.searchsorted(cuts, [stop for _, stop in stripes])])
             stripes = list(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True))
-        # The first stripes tell whether this format will do for the others.
+        # The first stripes decide whether float32 suffices for the others.
         for some in (stripes[: self.team.size], stripes[self.team.size :]):
 
             def show(q: int, stop: int, part: Any = part) -> int:

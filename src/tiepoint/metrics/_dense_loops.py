@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Counting endpoint errors and pixels of masks: loops only; `flow.py` and `masks.py` define them."""
+"""Compiled loops of `dense`: endpoint errors and mask pixels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _known(u: Any, v: Any) -> bool:
 
 @cached_njit(nogil=True)
 def _span(truth: Array) -> tuple[int, int]:
-    """First column of a row with known truth, and the one after the last; (0, 0) if there is none."""
+    """Return the first column of a row with known truth and the one after the last; (0, 0) if none."""
     flat = truth.reshape(-1)
     small = 0
     for x in range(flat.size):
@@ -38,21 +38,15 @@ def _span(truth: Array) -> tuple[int, int]:
 
 @cached_njit(nogil=True)
 def _count_row(
-    us: Array,
-    vs: Array,
-    truth: Array,
-    thresholds: Array,
-    unknown: Any,
-    memory: Array,
-    wrong: Array,
+    us: Array, vs: Array, truth: Array, thresholds: Array, unknown: Any, memory: Array, wrong: Array,
     sums: Array,
-) -> None:
+) -> None:  # fmt: skip
     """Add one row of estimates (n,) and truth (n, 2) to `wrong` and `sums`.
 
-    `wrong` counts by threshold; `sums` are pixels of known truth, known estimates, and the errors of these in
-    eight lanes (pixel x goes to lane x mod 8), a fixed order that runs on vectors. An error of -1 stands for
-    unknown truth: it is above no threshold. `memory` is (4, n or longer). Many short loops instead of one,
-    because each of them runs on vectors.
+    `wrong` counts by threshold. `sums` are pixels with known truth, known estimates, and the errors of these
+    in eight lanes (pixel x in lane x mod 8), a fixed order that vectorises. An error of -1 marks unknown
+    truth: it is above no threshold. `memory` is (4, n or longer). Each of the many short loops vectorises;
+    one long loop would not.
     """
     kind = thresholds.dtype.type
     limit, none = np.float32(1e9), kind(-1)
@@ -94,7 +88,7 @@ def _count_row(
 
 @cached_njit(nogil=True)
 def _summed(sums: Array) -> Array:
-    """Known truth, known estimates, and the sum of the eight lanes of errors."""
+    """Return known truth, known estimates, and the sum of the eight lanes of errors."""
     s = sums[2:]
     total = ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]))
     return np.array([sums[0], sums[1], total])
@@ -102,7 +96,7 @@ def _summed(sums: Array) -> Array:
 
 @cached_njit(nogil=True)
 def error_counts(flow: Array, truth: Array, thresholds: Array, unknown: Any) -> tuple[Array, Array]:
-    """Pixels above each threshold (t,), and (pixels of known truth, known estimates, their error sum).
+    """Count pixels above each threshold (t,), and pixels with known truth, known estimates, their error sum.
 
     Arithmetic is in the type of `thresholds`; `unknown` is the error of an unknown estimate.
     """
@@ -123,7 +117,7 @@ def error_counts(flow: Array, truth: Array, thresholds: Array, unknown: Any) -> 
 def resized_counts(
     flow: Array, plan: Any, truth: Array, thresholds: Array, unknown: Any
 ) -> tuple[Array, Array]:
-    """`error_counts` of a flow resized by `plan`, only from the first to the last known truth of a row."""
+    """Compute `error_counts` of a flow resized by `plan`, from first to last known truth of each row."""
     xs, fx, ys, fy, ax, ay, to, bx, by, blank = plan
     height, width = truth.shape[0], truth.shape[1]
     spans = np.empty((height, 2), np.int64)
@@ -137,7 +131,7 @@ def resized_counts(
     sums = np.zeros(10)
     if left >= right:
         return wrong, _summed(sums)
-    # No column outside left … right is ever asked for.
+    # No column outside left … right is read.
     xs, fx, ax, bx = xs[:, left:right], fx[:, left:right], ax[left:right], bx[left:right]
     memory = np.empty((4, right - left), thresholds.dtype)
     lines = np.ones((2, 3, right - left), fx.dtype)
@@ -156,7 +150,7 @@ def resized_counts(
 
 @cached_njit(nogil=True)
 def lenient_counts(flow: Array, truth: Array, thresholds: Array) -> tuple[Array, Array]:
-    """`error_counts` where truth needs ``u < 1e9`` only, and a NaN error is above no threshold."""
+    """Compute `error_counts` with truth that needs ``u < 1e9`` only; a NaN error is above no threshold."""
     wrong = np.zeros(thresholds.size, np.int64)
     sums = np.zeros(3)
     for y in range(flow.shape[0]):
@@ -179,7 +173,7 @@ def lenient_counts(flow: Array, truth: Array, thresholds: Array) -> tuple[Array,
 
 @cached_njit(nogil=True)
 def count_bits(a: Array, b: Array) -> tuple[int, int, int]:
-    """Array of two lines with a common bit, with any bit, and with a differing bit."""
+    """Count bytes of two lines with a common bit, with any bit, and with a differing bit."""
     both = either = differing = 0
     for i in range(a.size):
         both += 1 if a[i] & b[i] else 0
@@ -190,7 +184,7 @@ def count_bits(a: Array, b: Array) -> tuple[int, int, int]:
 
 @cached_njit(nogil=True)
 def count_pixels(a: Array, b: Array) -> tuple[int, int, int]:
-    """The same for foreground, which is any value but zero."""
+    """Count pixels with foreground (nonzero) in both lines, in either, and in exactly one."""
     both = either = differing = 0
     for i in range(a.size):
         one, two = a[i] != 0, b[i] != 0
@@ -202,8 +196,8 @@ def count_pixels(a: Array, b: Array) -> tuple[int, int, int]:
 
 @cached_njit(nogil=True)
 def count_between(a: Array) -> int:
-    """Array that are neither 0 nor 255."""
-    found = 0
+    """Count values that are neither 0 nor 255."""
+    count = 0
     for i in range(a.size):
-        found += 1 if (a[i] != 0) & (a[i] != 255) else 0
-    return found
+        count += 1 if (a[i] != 0) & (a[i] != 255) else 0
+    return count

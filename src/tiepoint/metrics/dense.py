@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How far a flow is from the truth: endpoint errors, pixels right at thresholds, outliers."""
+"""Errors of a flow, counts of masks, and PCK: endpoint errors, correct pixels, outliers, IoU."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Size = tuple[int, int]
 
 @dataclass(frozen=True)
 class FlowCounts:
-    """Pixels of known truth (`valid`), those right at each threshold, error sum of the `is_known_flow` estimates."""
+    """Pixels with known truth (`valid`), correct ones by threshold, known estimates and their error sum."""
 
     correct: NDArray[np.int64]
     valid: int
@@ -31,12 +31,12 @@ def flow_counts(
 ) -> FlowCounts:
     """Count pixels whose endpoint error is at most each threshold.
 
-    ``e = |flow - truth|``; right iff ``e <= threshold``; only pixels with known truth count. `flow` and
-    `truth` are (h, w, 2) of any real type, `thresholds_px` must not decrease. An unknown estimate (NaN,
-    beyond 1e9) has the error `rule.unknown_error_px`, infinite in a sound rule: with 1000 px it is right at
-    half the side of an image above 2000 px. A `lenient` rule asks only for ``u < 1e9`` of the truth and
-    counts NaN estimates as right, because NaN is not greater than a threshold. `rule.dtype` is the type of
-    the arithmetic.
+    A pixel with known truth is correct if ``e = |flow - truth| <= threshold``. `flow` and `truth` are
+    (h, w, 2) of any real type; `thresholds_px` must not decrease. An unknown estimate (NaN, beyond 1e9) has
+    the error `rule.unknown_error_px`, infinite in a sound rule: with 1000 px it is correct at half the side
+    of an image above 2000 px. A `lenient` rule requires only ``u < 1e9`` of the truth and counts NaN
+    estimates as correct, because NaN is not greater than a threshold. `rule.dtype` is the type of the
+    arithmetic.
 
     >>> truth = np.zeros((1, 3, 2)); truth[0, 2] = 1e10
     >>> flow = np.array([[[3.0, 4.0], [np.nan, 0], [0, 0]]])
@@ -64,18 +64,18 @@ def flow_counts_resized(
     other: Size,
     rule: FlowRule = SOUND,
 ) -> FlowCounts:
-    """`flow_counts` of a flow of another size than the truth, without keeping the resized flow.
+    """Compute `flow_counts` of a flow whose size differs from the truth, without storing the resized flow.
 
-    The same numbers as `resize_flow_pair` and then `flow_counts`, in less time: rows are resized and counted
-    one by one, only where the truth is known. `old_other` and `other` are the sizes (height, width) of the
-    target image in the flow's and in the truth's scale. For bilinear resampling.
+    The numbers equal those of `resize_flow_pair` followed by `flow_counts`, in less time: rows are resized
+    and counted one by one, only where the truth is known. `old_other` and `other` are the sizes (height,
+    width) of the target image in the flow's and in the truth's scale. For bilinear resampling.
 
     >>> flow, truth = np.ones((2, 2, 2)), np.full((4, 4, 2), 2.0)
     >>> flow_counts_resized(flow, truth, [0.0], old_other=(2, 2), other=(4, 4)).correct
     array([16])
     """
     if rule.lenient or rule.resampling == "imresize":
-        raise ValueError("resize the flow first: these counts are made for bilinear rules")
+        raise ValueError("only bilinear rules are counted while resizing; resize the flow first")
     from ..geometry.flow.resize import resize_plan
     from ._dense_loops import resized_counts
 
@@ -85,20 +85,20 @@ def flow_counts_resized(
 
 
 def _limits(thresholds_px: Sequence[float], rule: FlowRule) -> tuple[NDArray[Any], Any]:
-    """Thresholds in the precision of the rule, and the error of an unknown estimate."""
+    """Return thresholds in the precision of the rule, and the error of an unknown estimate."""
     thresholds: NDArray[Any] = np.asarray(thresholds_px, np.float64)
     if len(thresholds) == 0 or (np.diff(thresholds) < 0).any():
-        raise ValueError("there must be a threshold, and thresholds must not decrease")
+        raise ValueError("thresholds must not be empty and must not decrease")
     return thresholds.astype(rule.dtype), rule.dtype(rule.unknown_error_px)
 
 
-def _counts(made: tuple[NDArray[np.int64], NDArray[np.float64]]) -> FlowCounts:
-    wrong, (valid, known, total) = made
+def _counts(result: tuple[NDArray[np.int64], NDArray[np.float64]]) -> FlowCounts:
+    wrong, (valid, known, total) = result
     return FlowCounts(int(valid) - wrong, int(valid), int(known), float(total))
 
 
 def endpoint_error(flow: Flow, truth: Flow) -> NDArray[np.float64]:
-    """Error of every pixel, float64 (h, w): NaN where the truth is unknown, else inf where the flow is.
+    """Return the error of every pixel, float64 (h, w): NaN if the truth is unknown, inf if the flow is.
 
     >>> endpoint_error(np.array([[[3.0, 4.0], [1e10, 0]]]), np.zeros((1, 2, 2))).tolist()
     [[5.0, inf]]
@@ -111,9 +111,9 @@ def endpoint_error(flow: Flow, truth: Flow) -> NDArray[np.float64]:
 
 
 def outliers(error_px: NDArray[np.float64], truth: Flow) -> int:
-    """Pixels that KITTI counts as outliers (Fl): an `endpoint_error` above 3 px and above ``0.05 |truth|``.
+    """Count KITTI outliers (Fl): pixels with an `endpoint_error` above 3 px and above ``0.05 |truth|``.
 
-    Pixels of unknown truth do not count; an unknown estimate is an outlier.
+    Pixels with unknown truth do not count; an unknown estimate is an outlier.
 
     >>> truth = np.array([[[3.0, 0.0], [3.5, 0.0]]])
     >>> outliers(endpoint_error(np.zeros((1, 2, 2)), truth), truth)
@@ -129,7 +129,7 @@ Mask = NDArray[Any]
 
 @dataclass(frozen=True)
 class MaskCounts:
-    """Pixels in both masks, in either, differing between them, and all."""
+    """Pixels in both masks, in either, differing between them, and all pixels."""
 
     intersection: int
     union: int
@@ -138,7 +138,7 @@ class MaskCounts:
 
     @property
     def iou(self) -> float:
-        """Intersection over union; NaN where both masks are empty."""
+        """Intersection over union; NaN if both masks are empty."""
         return self.intersection / self.union if self.union else float("nan")
 
     @property
@@ -148,7 +148,7 @@ class MaskCounts:
 
 
 def mask_counts(mask: Mask, truth: Mask, *, bitwise: bool = False) -> MaskCounts:
-    """Counts of two masks (h, w); foreground is any value that is not zero.
+    """Count the pixels of two masks (h, w); foreground is any nonzero value.
 
     With `bitwise`, ``&``, ``|`` and ``^`` work on the bytes: values 1 and 2 do not intersect, and 1 and 255
     differ. Both forms agree on masks of 0 and 255.
@@ -161,7 +161,7 @@ def mask_counts(mask: Mask, truth: Mask, *, bitwise: bool = False) -> MaskCounts
         raise ValueError(f"masks {mask.shape} and {truth.shape} differ in shape")
     a, b = np.asarray(mask), np.asarray(truth)
     if bitwise and not a.dtype == b.dtype == np.uint8:
-        raise ValueError(f"bitwise counts are those of bytes (uint8), found {a.dtype} and {b.dtype}")
+        raise ValueError(f"bitwise counts need uint8 masks, found {a.dtype} and {b.dtype}")
     from ._dense_loops import count_bits, count_pixels
 
     one, two = (x if x.dtype == np.uint8 else (x != 0).view(np.uint8) for x in (a, b))
@@ -171,7 +171,7 @@ def mask_counts(mask: Mask, truth: Mask, *, bitwise: bool = False) -> MaskCounts
 
 
 def ambiguous_pixels(mask: NDArray[np.uint8]) -> int:
-    """Pixels of a mask that are neither 0 nor 255, as a mask from a file should be.
+    """Count the pixels of a mask that are neither 0 nor 255, unlike in a well-formed mask file.
 
     >>> ambiguous_pixels(np.array([[0, 1, 255]], np.uint8))
     1
@@ -188,14 +188,14 @@ SCALES = ("image", "box", "keypoints")
 def pck_length(
     scale: str, *, size: tuple[int, int], points: Points, box: tuple[float, float, float, float] | None = None
 ) -> float:
-    """The length L of an image pair, from its *target* image.
+    """Return the reference length L of an image pair, from its *target* image.
 
     * `image`: larger side of the image, ``max(height, width)`` of `size` (PF-PASCAL's convention);
     * `box`: larger side of the object box `box` = (x1, y1, x2, y2) (SPair's);
     * `keypoints`: larger extent of the target's keypoints, ``max - min`` (PF-WILLOW's).
 
-    Trap: the three differ by a factor of two and more, and papers do not always say which they used. Padding
-    (NaN) is left out of the extent; with it, figures rise by ten points.
+    The three differ by a factor of two and more, and papers do not always state their choice. Padding (NaN)
+    is excluded from the extent; including it raises figures by ten points.
 
     >>> points = np.array([[0.0, 0.0], [30.0, 10.0], [np.nan, np.nan]])
     >>> [pck_length(scale, size=(100, 200), points=points) for scale in ("image", "keypoints")]
@@ -208,13 +208,13 @@ def pck_length(
             raise ValueError("scale 'box' needs an object box")
         return float(max(box[2] - box[0], box[3] - box[1]))
     if scale == "keypoints":
-        real = points[np.isfinite(points).all(axis=1)]
-        return float(np.ptp(real, axis=0).max()) if len(real) else float("nan")
+        valid = points[np.isfinite(points).all(axis=1)]
+        return float(np.ptp(valid, axis=0).max()) if len(valid) else float("nan")
     raise ValueError(f"unknown scale {scale!r}; one of {SCALES}")
 
 
 def point_errors(found: Points, truth: Points) -> NDArray[np.float64]:
-    """Distance of each point (n, 2) from where it belongs, (n,); infinite where it was not found.
+    """Return the distance of each point (n, 2) from its true position, (n,); infinite if it is missing.
 
     >>> point_errors(np.array([[0.0, 0.0], [np.nan, 0.0]]), np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
     [5.0, inf]
@@ -226,7 +226,7 @@ def point_errors(found: Points, truth: Points) -> NDArray[np.float64]:
 
 
 def points_right(error_px: NDArray[np.float64], length: float, alpha: float) -> int:
-    """How many points are right: an error of at most alpha times the length. A missing point never is.
+    """Count the points with an error of at most alpha times the length; a missing point never counts.
 
     >>> points_right(np.array([5.0, 5.1, np.inf]), 100.0, 0.05)
     1

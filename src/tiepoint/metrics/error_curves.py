@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Recall against an error threshold, and the areas and shares that are printed under the name AUC.
+"""Recall against an error threshold, and the areas and shares that papers print as AUC.
 
-Errors are >= 0 in any unit; an estimate that failed is inf or NaN. Both are never recalled and always count
-in n; no errors at all give NaN. Only `auc_python_sorted` treats NaN differently.
+Errors are >= 0 in any unit; a failed estimate is inf or NaN. Failures are never recalled and always count in
+n. An empty list gives NaN. Only `auc_python_sorted` treats NaN differently.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 
 def auc_shares(errors: ArrayLike, t: float) -> Floats:
-    """What each error adds to the exact area: max(0, 1 - e/t), and 0 for inf and NaN; same shape as `errors`.
+    """Return the share of each error in the exact area: max(0, 1 - e/t), 0 for inf and NaN; same shape.
 
     >>> auc_shares([1, 5, float("nan"), float("inf")], 5).tolist()
     [0.8, 0.0, 0.0, 0.0]
@@ -26,7 +26,7 @@ def auc_shares(errors: ArrayLike, t: float) -> Floats:
 
 
 def auc_exact(errors: ArrayLike, t: float) -> float:
-    """Exact integral of the recall curve from 0 to t, divided by t: mean of max(0, 1 - e/t).
+    """Integrate the recall curve from 0 to t exactly and divide by t: the mean of max(0, 1 - e/t).
 
     >>> auc_exact([1, 3, float("inf"), 8], 10)
     0.45
@@ -36,24 +36,23 @@ def auc_exact(errors: ArrayLike, t: float) -> float:
 
 
 def auc_trapezoid(errors: ArrayLike, t: float) -> float:
-    """Area under the recall curve with its points joined by straight lines, as most pose papers print it.
+    """Integrate the recall curve with its points joined by straight lines, as most pose papers do.
 
-    Points (0, 0), (e_(i), i/n) for the sorted errors e < t (an error equal to t is outside), then (t, recall
-    of the last kept point); trapezoid rule, divided by t.
-
-    Trap: it exceeds the exact area by (largest kept error)/(2 n t), that is by up to 50/n points: 3.3 points
-    with 15 pairs, 0.03 with 1500. A single error e < t gives 1 - e/(2t).
+    The points are (0, 0), (e_(i), i/n) for the sorted errors e < t (an error equal to t is outside), and (t,
+    recall of the last of these). The trapezoid area is divided by t. It exceeds the exact area by
+    (largest e < t)/(2 n t), up to 50/n points: 3.3 points with 15 pairs, 0.03 with 1500. A single error e < t
+    gives 1 - e/(2t).
 
     >>> auc_trapezoid([2.0], 5)
     0.8
     >>> auc_trapezoid([5, 1], 5)
     0.45
     """
-    return _joined(np.sort(_errors(errors, t).ravel()), t)
+    return _trapezoid(np.sort(_errors(errors, t).ravel()), t)
 
 
 def auc_rounded(errors: ArrayLike, t: float, decimals: int = 4) -> float:
-    """`auc_trapezoid` rounded as glue-factory does, by NumPy: a tie goes to the even digit.
+    """Round `auc_trapezoid` as glue-factory does, with NumPy: half to even.
 
     >>> auc_trapezoid([1.0] * 10 + [90.0] * 10, 20), auc_rounded([1.0] * 10 + [90.0] * 10, 20)
     (0.47625, 0.4762)
@@ -62,19 +61,19 @@ def auc_rounded(errors: ArrayLike, t: float, decimals: int = 4) -> float:
 
 
 def auc_python_sorted(errors: ArrayLike, t: float) -> float:
-    """`auc_trapezoid` after Python's `sorted`, whose result depends on where a NaN stands.
+    """Compute `auc_trapezoid` after Python's `sorted`, whose result depends on the positions of NaN.
 
     A comparison with NaN is false, so `sorted` leaves errors on both sides of a NaN unordered, and the area
-    may come out NaN or far too small. Without NaN it equals `auc_trapezoid`.
+    may be NaN or far too small. Without NaN it equals `auc_trapezoid`.
 
     >>> auc_python_sorted([1, 3, 8, float("nan")], 5), auc_python_sorted([8, float("nan"), 1, 3], 10)
     (0.375, 0.15)
     """
-    return _joined(np.array(sorted(_errors(errors, t).ravel().tolist())), t)
+    return _trapezoid(np.array(sorted(_errors(errors, t).ravel().tolist())), t)
 
 
 def accuracy(errors: ArrayLike, t: float, *, strict: bool = True) -> float:
-    """Share of errors below t: e < t, or e <= t when not `strict`.
+    """Return the share of errors e < t, or e <= t if not `strict`.
 
     >>> accuracy([5, 1], 5), accuracy([5, 1], 5, strict=False)
     (0.5, 1.0)
@@ -85,11 +84,11 @@ def accuracy(errors: ArrayLike, t: float, *, strict: bool = True) -> float:
 
 
 def maa(errors: ArrayLike, t: int = 10) -> float:
-    """Mean of the recall at 1, 2, …, t whole units: mean of max(0, t - floor(e))/t; t at most 10.
+    """Return the mean recall at 1, 2, …, t units: mean of max(0, t - floor(e))/t; t at most 10.
 
-    The rule of the Image Matching Challenge: a histogram with edges 0, 1, …, 10, whose last bin is closed (an
-    error of exactly 10 counts 0.1, one of exactly 5 counts nothing at t = 5), cumulated, the first t
-    averaged. Errors are in effect rounded down, so it is never below the exact area.
+    This is the rule of the Image Matching Challenge: the mean of the first t cumulated bins of a histogram
+    with edges 0, 1, …, 10. The last bin is closed: an error of exactly 10 counts 0.1, one of exactly 5 counts
+    nothing at t = 5. Errors are in effect rounded down, so that it is never below the exact area.
 
     >>> maa([0.5, 2.0, 10.0, 11.0], 10)
     0.475
@@ -102,7 +101,7 @@ def maa(errors: ArrayLike, t: int = 10) -> float:
 
 
 def map_roma(errors: ArrayLike, t: int) -> float:
-    """Mean of the strict accuracies at 5, 10, …, t, which RoMa and DKM print as `map_t`.
+    """Return the mean of the strict accuracies at 5, 10, …, t, which RoMa and DKM print as `map_t`.
 
     >>> map_roma([7.0], 5), map_roma([7.0], 10), map_roma([7.0], 20)
     (0.0, 0.5, 0.75)
@@ -112,15 +111,15 @@ def map_roma(errors: ArrayLike, t: int) -> float:
     return float(np.mean([accuracy(errors, step) for step in range(5, t + 1, 5)]))
 
 
-def _joined(ordered: Floats, t: float) -> float:
-    """Trapezoid area of errors in the order given, divided by t."""
+def _trapezoid(ordered: Floats, t: float) -> float:
+    """Return the trapezoid area of errors in the given order, divided by t."""
     n = len(ordered)
     if n == 0:
         return float("nan")
     x = np.concatenate([[0.0], ordered])
     recall = np.arange(n + 1) / n
-    kept = int(np.searchsorted(x, t))
-    x, recall = np.append(x[:kept], t), np.append(recall[:kept], recall[kept - 1])
+    stop = int(np.searchsorted(x, t))
+    x, recall = np.append(x[:stop], t), np.append(recall[:stop], recall[stop - 1])
     return float((np.diff(x) * (recall[1:] + recall[:-1]) / 2.0).sum() / t)
 
 
@@ -131,36 +130,32 @@ def _errors(errors: ArrayLike, t: float) -> Floats:
 
 
 def homography_accuracy(errors_px: ArrayLike, tau_px: float) -> float:
-    """Share of estimates with a corner error of at most tau_px; a failed estimate has an infinite error.
+    """Return the share of estimates with a corner error of at most tau_px; a failure has an infinite error.
 
     >>> homography_accuracy([0.5, 3.0, float("inf")], 3)
     0.6666666666666666
     """
-    errors = _corner_errors(errors_px, tau_px)
-    return float((errors <= tau_px).mean()) if errors.size else float("nan")
+    return accuracy(_corner_errors(errors_px), tau_px, strict=False)
 
 
 def homography_auc(errors_px: ArrayLike, tau_px: float) -> float:
-    """Area under the curve accuracy(t), t from 0 to tau_px, divided by tau_px: mean of max(0, 1 - e/tau).
+    """Integrate accuracy(t) from 0 to tau_px exactly and divide by tau_px: the mean of max(0, 1 - e/tau).
 
-    This is the exact integral of the step curve. Many scripts join the sorted errors by straight lines
-    instead, which differs by up to 1/n; compare numbers of one rule only.
+    Many scripts join the sorted errors by straight lines instead, which differs by up to 1/n; do not mix the
+    two.
 
     Args:
-        errors_px: (n,) corner errors, infinite where there is no estimate.
+        errors_px: (n,) corner errors, infinite for a failed estimate.
         tau_px: threshold > 0.
 
     >>> homography_auc([0.0, 1.5, 9.0], 3)
     0.5
     """
-    errors = _corner_errors(errors_px, tau_px)
-    return float(np.clip(1.0 - errors / tau_px, 0.0, None).mean()) if errors.size else float("nan")
+    return auc_exact(_corner_errors(errors_px), tau_px)
 
 
-def _corner_errors(errors_px: ArrayLike, tau_px: float) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _corner_errors(errors_px: ArrayLike) -> Floats:
     errors = np.asarray(errors_px, np.float64)
-    if not tau_px > 0:
-        raise InputError(f"tau_px must be positive, found {tau_px}")
     if np.isnan(errors).any():
-        raise InputError("a corner error is NaN; give failed estimates an infinite one")
+        raise InputError("a corner error is NaN; pass failed estimates as infinite")
     return errors

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`ExperimentMetrics`: results of a keypoint experiment, collected query by query, averaged and written out.
+"""`ExperimentMetrics`: results of a keypoint experiment, collected by query, aggregated and serialised.
 
-Its names and rules (what is averaged over what, what is skipped, -1 and 0 for "not measured") are those of an
-older tool and of everything that was written with it. Scores made by the tasks use NaN and reasons instead.
+Names and conventions (what is averaged over what, what is skipped, -1 and 0 for "not measured") are those of
+an older tool. Scores of the tasks use NaN and reasons instead.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ANSWERED = (
     *_AT_K,
 )
 METADATA = (*_LEGACY, *_QUERIES, *_ANSWERED, "viewpoint_map", "illumination_map")
-"""What the metadata of a ranking may state, besides its scenes."""
+"""Keys that the metadata of a ranking may have, besides those of its scenes."""
 
 _SWITCHED = (
     "image_retrieval_map",
@@ -36,7 +36,7 @@ _SWITCHED = (
         for kind in ("viewpoint", "illumination")
     ),
 )
-"""Figures of tasks that are off unless asked for; -1 where they are."""
+"""Figures of tasks that are off unless requested; then -1."""
 
 
 def _lists() -> Lists:
@@ -45,7 +45,7 @@ def _lists() -> Lists:
 
 @dataclass(frozen=True)
 class QueryAPResult:
-    """Outcome of one query; without ground truth: ap 0, rank -1, nothing relevant, no potential match."""
+    """Result of one query; without ground truth: ap 0, rank -1, nothing relevant, no potential match."""
 
     ap: float = 0.0
     rank_of_true_match: int = -1
@@ -55,15 +55,15 @@ class QueryAPResult:
 
 @dataclass
 class ExperimentMetrics:
-    """Collects results image by image and query by query; `calculate_mean_precision` fills the aggregates.
+    """Results collected by image and by query; `calculate_mean_precision` computes the aggregates.
 
     Per-scene maps are plain dicts; scenes are visited in the order of their names. `merge` concatenates, so
-    it is associative; aggregates, times and the verification and retrieval figures are not merged: call
+    it is associative. It does not merge aggregates, times and the verification and retrieval figures: call
     `calculate_mean_precision` afterwards.
 
-    Traps: `get_scene_average_precision` is the mean of the legacy precision, not of AP; `precision_at_k` is
-    the share of queries with the answer among the first k (success at k); `mean_average_precision` is the
-    macro value unless it is 0, then the micro value.
+    `get_scene_average_precision` is the mean of the legacy precision, not of AP. `precision_at_k` is the
+    share of queries with the answer among the first k (success at k). `mean_average_precision` is the macro
+    value unless it is 0, then the micro value.
 
     >>> m = ExperimentMetrics()
     >>> m.add_query_ap("v_wall", QueryAPResult(0.5, 2, 1, True))
@@ -126,16 +126,16 @@ class ExperimentMetrics:
 
     @classmethod
     def create_error(cls, message: str) -> ExperimentMetrics:
-        """Metrics of a failed experiment; the failure survives every merge."""
+        """Return metrics of a failed experiment; the failure survives every merge."""
         return cls(success=False, error_message=message)
 
     @classmethod
     def create_success(cls) -> ExperimentMetrics:
-        """Empty metrics of an experiment that did not fail."""
+        """Return empty metrics of a successful experiment."""
         return cls()
 
     def add_image_result(self, scene: str, precision: float, matches: int, keypoints: int) -> None:
-        """Legacy precision of one image pair, with its numbers of matches and target keypoints."""
+        """Add the legacy precision of one image pair, with its numbers of matches and target keypoints."""
         self.precisions_per_image.append(float(precision))
         self.per_scene_precisions.setdefault(scene, []).append(float(precision))
         self.total_matches += int(matches)
@@ -146,7 +146,7 @@ class ExperimentMetrics:
         _add(self.per_scene_image_count, scene, 1)
 
     def add_query_ap(self, scene: str, result: QueryAPResult) -> None:
-        """Outcome of one query: counted with its AP, or as excluded where it has no ground truth."""
+        """Add a query: with its AP, or as excluded if it has no ground truth."""
         split = {"v": self.viewpoint_scene_ap, "i": self.illumination_scene_ap}.get(scene[:1])
         excluded = {"v": self.viewpoint_scene_excluded, "i": self.illumination_scene_excluded}.get(scene[:1])
         if result.has_potential_match:
@@ -164,13 +164,13 @@ class ExperimentMetrics:
                 _add(excluded, scene, 1)
 
     def add_image_retrieval_ap(self, scene: str, ap: float) -> None:
-        """AP of one query image of a scene in the image retrieval task."""
+        """Add the AP of one query image of a scene in the image retrieval task."""
         self.image_retrieval_ap_per_query.append(float(ap))
         self.image_retrieval_ap_per_scene.setdefault(scene, []).append(float(ap))
         self.image_retrieval_queries = len(self.image_retrieval_ap_per_query)
 
     def calculate_mean_precision(self) -> None:
-        """Compute every aggregate from what was added; resets the verification figures to "not measured"."""
+        """Compute every aggregate; reset the verification figures to "not measured"."""
         self.mean_precision = exact_mean(self.precisions_per_image)
         self.legacy_macro_precision_by_scene = macro_mean(
             self.per_scene_precisions, empty=self.mean_precision
@@ -207,7 +207,7 @@ class ExperimentMetrics:
         return sum(r <= k for r in ranks) / len(ranks) if ranks else 0.0
 
     def merge(self, other: ExperimentMetrics) -> ExperimentMetrics:
-        """Add what `other` collected to this one; failures are sticky, messages are joined by "; "."""
+        """Add the results of `other`; failures are sticky, messages are joined by "; "."""
         if not other.success:
             self.success = False
             self.error_message = "; ".join(m for m in (self.error_message, other.error_message) if m)
@@ -235,58 +235,55 @@ class ExperimentMetrics:
         return self
 
     def get_scene_average_precision(self, scene: str) -> float:
-        """Mean legacy precision of a scene, 0.0 where it is unknown."""
+        """Return the mean legacy precision of a scene, 0.0 if unknown."""
         return exact_mean(self.per_scene_precisions.get(scene, []))
 
     def get_scene_names(self) -> list[str]:
-        """Scenes with a legacy precision, sorted."""
+        """Return the scenes with a legacy precision, sorted."""
         return sorted(self.per_scene_precisions)
 
     def rank_histogram(self) -> dict[str, int]:
-        """Queries by rank of the right answer: ``"0"`` (no ground truth), ``"1"`` to ``"10"``, ``">10"``.
+        """Count queries by rank of the answer: ``"0"`` (no ground truth), ``"1"`` to ``"10"``, ``">10"``.
 
         >>> m = ExperimentMetrics(ranks_per_query=[1, 1, 30, -1])
         >>> h = m.rank_histogram(); h["0"], h["1"], h[">10"]
         (1, 2, 1)
         """
-        names = [str(i) for i in range(_HISTOGRAM_RANKS + 1)]
-        counts = dict.fromkeys([*names, f">{_HISTOGRAM_RANKS}"], 0)
+        above = f">{_HISTOGRAM_RANKS}"
+        counts = dict.fromkeys([*(str(i) for i in range(_HISTOGRAM_RANKS + 1)), above], 0)
         for rank in self.ranks_per_query:
-            counts[
-                "0" if rank <= 0 else str(rank) if rank <= _HISTOGRAM_RANKS else f">{_HISTOGRAM_RANKS}"
-            ] += 1
+            counts[str(max(rank, 0)) if rank <= _HISTOGRAM_RANKS else above] += 1
         return counts
 
     @property
     def mean_average_precision(self) -> float:
-        """The macro value if it is positive, else the micro value."""
+        """Macro value if it is positive, else the micro value."""
         return self.true_map_macro_by_scene if self.true_map_macro_by_scene > 0 else self.true_map_micro
 
     @property
     def true_map_micro_with_zeros(self) -> float:
-        """The schema's name for `true_map_micro_including_zeros`."""
+        """Name of `true_map_micro_including_zeros` in the schema."""
         return self.true_map_micro_including_zeros
 
     @property
     def true_map_macro_with_zeros(self) -> float:
-        """The schema's name for `true_map_macro_by_scene_including_zeros`."""
+        """Name of `true_map_macro_by_scene_including_zeros` in the schema."""
         return self.true_map_macro_by_scene_including_zeros
 
     @property
     def viewpoint_map_with_zeros(self) -> float:
-        """The schema's name for `viewpoint_map_including_zeros`."""
+        """Name of `viewpoint_map_including_zeros` in the schema."""
         return self.viewpoint_map_including_zeros
 
     @property
     def illumination_map_with_zeros(self) -> float:
-        """The schema's name for `illumination_map_including_zeros`."""
+        """Name of `illumination_map_including_zeros` in the schema."""
         return self.illumination_map_including_zeros
 
     def to_metadata_string(self, extra: Mapping[str, object] | None = None) -> str:
-        """The `metadata` column: ``key=value;`` with sorted keys, numbers with six decimals.
+        """Format the `metadata` column: ``key=value;`` with sorted keys, numbers with six decimals.
 
-        Holds the tool's keys and those its documentation promises; `extra` adds more (experiment name,
-        times, device). See `metadata_pairs`.
+        `extra` adds more keys (experiment name, times, device). See `metadata_pairs`.
         """
         return metadata_string(metadata_pairs(self) | dict(extra or {}))
 
@@ -305,13 +302,13 @@ def _add(counts: dict[str, int], key: str, amount: int) -> None:
 
 
 def metadata_pairs(metrics: ExperimentMetrics) -> dict[str, object]:
-    """Everything a result's metadata holds: the tool's keys and those its documentation promises.
+    """Return the metadata of a result: the keys of the tool and those of its documentation.
 
-    What was not measured has no key; the tool writes 0 there. So without image results there is no precision
-    and no number of matches, keypoints or images, without queries nothing about queries, without a query
-    that has ground truth no mean and no success at k, and without scenes of a kind no mean of the kind.
+    A figure that was not measured has no key; the tool writes 0 instead. So there is no precision and no
+    number of matches, keypoints or images without image results, nothing about queries without queries, no
+    mean and no success at k without a query with ground truth, and no mean of a kind without scenes of it.
 
-    Per scene with at least one AP: see `scene_pairs`. `r0_rate` is excluded / (processed + excluded).
+    Scenes with at least one AP add `scene_pairs`. `r0_rate` is excluded / (processed + excluded).
     """
     pairs: dict[str, object] = {"success": "true" if metrics.success else "false"}
     if metrics.error_message:
@@ -342,7 +339,7 @@ def metadata_pairs(metrics: ExperimentMetrics) -> dict[str, object]:
 
 
 def scene_pairs(scene: str, mean: float, count: int, with_zeros: float, excluded: int) -> dict[str, object]:
-    """What metadata says of one scene: its mean over `count` queries, and how many are not in it.
+    """Return the metadata of one scene: its mean over `count` queries, and the number of excluded ones.
 
     >>> list(scene_pairs("v_wall", 0.5, 2, 0.25, 2))
     ['v_wall_true_map', 'v_wall_query_count', 'v_wall_true_map_with_zeros', 'v_wall_excluded_count']
@@ -356,7 +353,7 @@ def scene_pairs(scene: str, mean: float, count: int, with_zeros: float, excluded
 
 
 def metadata_string(pairs: Mapping[str, object]) -> str:
-    """Pairs as text: keys sorted, ``;`` after each, six decimals for floats.
+    """Format pairs: keys sorted, ``;`` after each, six decimals for floats.
 
     >>> metadata_string({"b": 0.5, "a": 3})
     'a=3;b=0.500000;'

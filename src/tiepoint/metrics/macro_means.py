@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Means over lists by scene: over scenes with values, and with left-out queries as zeros."""
+"""Means over scenes, with excluded queries skipped or counted as zeros."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Lists = dict[str, list[float]]
 
 
 def exact_mean(values: Sequence[float], *, empty: float = 0.0) -> float:
-    """Mean, exactly rounded whatever the order; `empty` where there is nothing.
+    """Return the mean, correctly summed for any order; `empty` without values.
 
     >>> exact_mean([0.8, 0.6, 0.9])
     0.7666666666666666
@@ -19,7 +19,7 @@ def exact_mean(values: Sequence[float], *, empty: float = 0.0) -> float:
 
 
 def macro_mean(lists: Mapping[str, Sequence[float]], *, empty: float = 0.0) -> float:
-    """Mean over scenes with at least one value of the scene's mean.
+    """Average the means of the scenes that have values.
 
     >>> round(macro_mean({"a": [0.8, 0.6], "b": [0.9], "c": []}), 12)
     0.8
@@ -30,10 +30,9 @@ def macro_mean(lists: Mapping[str, Sequence[float]], *, empty: float = 0.0) -> f
 def macro_with_zeros(
     lists: Mapping[str, Sequence[float]], excluded: Mapping[str, int], *, empty: float = 0.0
 ) -> float:
-    """Mean over scenes **that have values** of sum / (values + excluded).
+    """Average sum / (values + excluded) over the scenes **that have values**.
 
-    Quirk: a scene with exclusions alone is skipped, although it is the worst of all; compare
-    `union_with_zeros`.
+    A scene with exclusions only is skipped, although it is the worst of all; see `union_with_zeros`.
 
     >>> macro_with_zeros({"a": [1.0]}, {"a": 1, "b": 7})
     0.5
@@ -43,7 +42,7 @@ def macro_with_zeros(
 
 
 def union_with_zeros(lists: Mapping[str, Sequence[float]], excluded: Mapping[str, int]) -> float:
-    """The same over all scenes with values or exclusions; a scene with exclusions alone counts 0.
+    """Average sum / (values + excluded) over all scenes; one with exclusions only counts 0.
 
     >>> union_with_zeros({"a": [1.0]}, {"a": 1, "b": 7})
     0.25

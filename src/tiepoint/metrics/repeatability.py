@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Repeatability of detections, matching score of a whole pipeline, and the accuracy of its matches."""
+"""Repeatability of detections, matching score of a pipeline, and accuracy of its matches."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def repeatability(corresponding: int, visible_first: int, visible_second: int) -> float:
-    """One-to-one correspondences divided by the smaller number of points in the shared view.
+    """Divide one-to-one correspondences by the smaller number of points in the shared view.
 
     Args:
         corresponding: points of one image that are mutual nearest neighbours, within the tolerance, of
@@ -17,11 +17,10 @@ def repeatability(corresponding: int, visible_first: int, visible_second: int) -
         visible_second: points of the second image that the first one shows.
 
     Returns:
-        In [0, 1]; NaN where an image has no point in the shared view.
+        In [0, 1]; NaN if an image has no point in the shared view.
 
-    Trap: more points raise any repeatability by chance (a point every 3 px repeats always), so compare
-    detectors at equal numbers. Counting every point with a neighbour, instead of one to one, lets clusters
-    repeat for free.
+    More points raise any repeatability by chance (a point every 3 px always repeats): compare detectors at
+    equal numbers. Counting every point with a neighbour, instead of one to one, favours clusters.
 
     >>> repeatability(30, 60, 40)
     0.75
@@ -31,9 +30,9 @@ def repeatability(corresponding: int, visible_first: int, visible_second: int) -
 
 
 def matching_score(correct: int, visible_first: int, visible_second: int) -> float:
-    """Correct matches divided by the smaller number of points in the shared view: detector and descriptor.
+    """Divide correct matches by the smaller number of points in the shared view: detector and descriptor.
 
-    NaN where an image has no point in the shared view.
+    NaN if an image has no point in the shared view.
 
     >>> matching_score(10, 60, 40)
     0.25
@@ -42,12 +41,10 @@ def matching_score(correct: int, visible_first: int, visible_second: int) -> flo
 
 
 def matching_accuracy(error_px: ArrayLike, thresholds_px: ArrayLike) -> NDArray[np.float64]:
-    """Share of the matches of an image pair with a reprojection error of at most each threshold, (t,).
+    """Return the share of matches with a reprojection error of at most each threshold, (t,).
 
-    A pair without matches scores 0, as is usual; averaging it away would reward silence. The mean over
-    pairs is the MMA.
-
-    Trap: it says nothing about how many matches there are; print their number beside it.
+    A pair without matches scores 0, so that missing matches are not rewarded. The mean over pairs is the
+    MMA. It does not depend on the number of matches; report that number beside it.
 
     >>> matching_accuracy([0.5, 2.0, 40.0, float("inf")], [1, 3])
     array([0.25, 0.5 ])

@@ -235,5 +235,5 @@ def _shared(
         return [block(*part) for part in parts]
     from ..kernels import ThreadTeam, one_blas_thread  # takes longer to import than little work to do
 
-    with one_blas_thread(), ThreadTeam() as team:
-        return team.each(parts, block)
+    with one_blas_thread():
+        return ThreadTeam().each(parts, block)

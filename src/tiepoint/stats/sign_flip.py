@@ -208,7 +208,8 @@ def _swept(
             sweep(sums, first, second, squares, sizes, floor, goal, one, any_, here)
         return one, any_, largest
 
-    with ThreadTeam() as team, one_blas_thread():
+    team = ThreadTeam()
+    with one_blas_thread():
         for signs in sign_blocks(len(given.values), flips, seed):
             found = team.split(signs.shape[1], partial(work, signs), smallest=_WIDTH)
             for one, any_, largest in found:
@@ -283,7 +284,8 @@ def wide_family(
     cuts = np.unique(m - np.sqrt(np.linspace(1, 0, 17)) * m).astype(np.int64)
     parts = [(int(a), int(b)) for a, b in pairwise(cuts) if a < b]
     maxima = []
-    with ThreadTeam() as team, one_blas_thread():
+    team = ThreadTeam()
+    with one_blas_thread():
         for signs in sign_blocks(n, flips, seed):
             for at in range(0, signs.shape[1], _WIDTH):
                 sums = given.sums(signs[:, at : at + _WIDTH])

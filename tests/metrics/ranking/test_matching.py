@@ -10,7 +10,7 @@ from tiepoint.metrics.ranking.matching import chance_matching_average_precision
 def test_validity_of_ties_and_failures():
     v = expected_validity([0, 0, 1, 0], [1, 5, 1, 1], retrieved=[True, True, True, False])
     assert v.tolist() == [1.0, 0.2, 0.0, 0.0]
-    with pytest.raises(InputError, match="at least one target"):
+    with pytest.raises(InputError, match="must be at least 1"):
         expected_validity([0], [0])
 
 

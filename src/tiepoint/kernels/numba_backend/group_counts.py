@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compiled loops over tiles of reference values: counts by group, and counts against many thresholds."""
+"""Compiled counts by group of rows, and against many thresholds."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ from numba import njit, types
 
 from ...core.numba_cache import compiled_for
 from .nearest_scan import scan_signature
-from .rank_counts import _thresholds
+from .rank_counts import thresholds
 from .reference_distance import sum_squares
 from .simd import PAD, as_type_of, count_two, next_within
 
 _INTS, _REALS = types.int64[::1], types.float64[::1]
 _INT_ROWS, _REAL_ROWS = types.int64[:, ::1], types.float64[:, ::1]
-
-
 _MEMO = 256
 
 
@@ -38,15 +36,14 @@ def group_ranks(
     """Add one tile to the counts of the targets of its query groups; return the reference sums taken.
 
     The rows of query group g are start[g] to start[g + 1] - 1, and the tile begins with group `first_group`.
-    Its first `leads` columns are the first rows of as many pool groups, in the order of their positions; the
-    other rows of group s follow, columns leads + extra[s] to leads + extra[s + 1] - 1, and slot[j] is the
-    group of column leads + j. bounds[g, c] groups of the pool lie within limit c, and `before` of these stand
-    in earlier tiles. Targets of a group come in descending order.
+    Its first `leads` columns are the first rows of as many pool groups, ordered by position. The other rows
+    of group s are columns leads + extra[s] to leads + extra[s + 1] - 1, and slot[j] is the group of column
+    leads + j. bounds[g, c] pool groups are within limit c, `before` of them in earlier tiles. Targets of a
+    group come in descending order.
 
-    The distance of two groups is that of their nearest rows, and so is the score: the least of the columns of
-    a pool group for one query row. Scores of different query rows have different offsets (`beta`), which are
-    added before they are compared; `slack` is what that rounds, and `plain` says that it rounds nothing.
-    `same[u]` is equal for equal pool rows, empty where few are: they share one sum.
+    The distance of two groups is that of their nearest rows, and so is the score. Scores of different query
+    rows have different offsets (`beta`), which are added before comparing; `slack` bounds the rounding of
+    that, and `plain` means that it is exact. Equal pool rows share same[u] (empty if few) and one sum.
     """
     width, columns = tile.shape[1], bounds.shape[1]
     top = as_type_of(half[0], np.finfo(half.dtype).max)
@@ -86,7 +83,7 @@ def group_ranks(
         if repeats:
             memo_key[:] = -1
         for t in range(target_start[g], target_start[g + 1]):
-            low, high = _thresholds(target[t], False, alpha, offset, wide, top)
+            low, high = thresholds(target[t], False, alpha, offset, wide, top)
             pinned = sure and low == high
             inside = 0
             for c in range(columns):
@@ -139,9 +136,9 @@ def count_groups(
     tile: Any, start_a: Any, start_b: Any, position: Any, group: Any, first: Any, value: Any, limits: Any,
     lt: Any, eq: Any,
 ) -> None:  # fmt: skip
-    """Add, for each target of each query group of a tile, the pool groups nearer and equally near.
+    """Add the pool groups nearer and equally near to each target of the query groups of a tile.
 
-    `first[g]` to `first[g + 1]` are the targets of query group g; `group` names those of the tile.
+    The targets of query group g are first[g] to first[g + 1] - 1; `group` lists the query groups of the tile.
     """
     for a in range(len(group)):
         g = group[a]
@@ -162,7 +159,7 @@ def count_groups(
 
 @njit(nogil=True, error_model="numpy")
 def bucket_of(d: float, low: float, scale: float, buckets: int) -> int:
-    """Monotone bucket of a value: never larger for a smaller value, whatever the rounding."""
+    """Return the bucket of a value, a monotone function of the value for any rounding."""
     x = (d - low) * scale
     if x <= 0:
         return 0
@@ -171,21 +168,10 @@ def bucket_of(d: float, low: float, scale: float, buckets: int) -> int:
     return int(x)
 
 
-@compiled_for(
-    lambda: types.void(
-        _REAL_ROWS,
-        _INTS,
-        types.int64,
-        _REALS,
-        _INTS,
-        _INTS,
-        types.float64,
-        types.float64,
-        _INTS,
-        _INTS,
-        _INTS,
-    )
-)
+_BELOW = (_REAL_ROWS, _INTS, types.int64, _REALS, _INTS, _INTS, types.float64, types.float64)
+
+
+@compiled_for(lambda: types.void(*_BELOW, _INTS, _INTS, _INTS))
 def count_below(
     tile: Any, position: Any, stride: int, threshold: Any, at: Any, table: Any, low: float, scale: float,
     below: Any, equal: Any, before: Any,

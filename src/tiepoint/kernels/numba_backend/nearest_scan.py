@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The compiled scans that keep the nearest rows, and thresholds that err on the safe side, for all scans.
+"""Compiled scans for nearest rows, and conservative thresholds shared by all scans.
 
-A tile holds similarities p (products, or minus the distance where that is computed outright). The score is
+A tile holds similarities p (products, or minus the distance where that is computed directly). The score is
 s = half - p, and |s - (alpha R - beta)| <= error for the reference value R. In an exact tile the error is
 zero and R = (s + beta) / alpha.
 
-Few helpers here take arrays: each hand-over inside a loop costs two atomic reference counts.
+Few helpers take arrays: passing one inside a loop costs two atomic reference counts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ GROUPS = 64
 
 
 def scan_signature(real: Any, rows: Any, *state: Any) -> Any:
-    """Signature of a scan: the fields of a `tiles.Tile`, then what the scan keeps."""
+    """Return the signature of a scan: the fields of a `tiles.Tile`, then the state of the scan."""
     vector = types.float64[::1]
     tile = (real[:, ::1], real[::1], types.float64, vector, vector, types.boolean, matrix(rows), matrix(rows))
     return types.int64(*tile, types.int64, types.int64, *state)
@@ -31,7 +31,7 @@ def scan_signature(real: Any, rows: Any, *state: Any) -> Any:
 
 @njit(nogil=True, error_model="numpy")
 def make_buffer(half: Any, extra: int) -> Any:
-    """A row of scores with `extra` infinite elements behind it."""
+    """Allocate a row of scores followed by `extra` infinite elements."""
     buffer = np.empty(len(half) + extra, half.dtype)
     buffer[len(half) :] = np.inf
     return buffer
@@ -39,8 +39,8 @@ def make_buffer(half: Any, extra: int) -> Any:
 
 @njit(nogil=True, error_model="numpy")
 def round_down(x: float, top: Any) -> Any:
-    """Largest finite number <= x (or the lowest one) in the format whose largest is `top`."""
-    # Float32 scores must meet float32 bounds: comparing across formats would cost several times as much.
+    """Return the largest finite number <= x (or the lowest one) in the format whose largest is `top`."""
+    # Float32 scores need float32 bounds: comparing across formats costs several times as much.
     if x >= top:
         return top
     if x <= -top:
@@ -53,17 +53,17 @@ def round_down(x: float, top: Any) -> Any:
 
 @njit(nogil=True, error_model="numpy")
 def round_up(x: float, top: Any) -> Any:
-    """Smallest finite number >= x (or the largest one) in the format whose largest is `top`."""
+    """Return the smallest finite number >= x (or the largest one) in the format whose largest is `top`."""
     return as_type_of(top, -round_down(-x, top))
 
 
 @njit(nogil=True, error_model="numpy")
 def kth_bound(buffer: Any, width: int, k: int) -> float:
-    """A score that at least k of the first `width` elements do not exceed; infinite if there are fewer.
+    """Return a score that at least k of the first `width` elements do not exceed; infinite if fewer exist.
 
-    The k-th smallest itself for k <= 2, else that of the minima of interleaved groups: each group below it
-    holds one such element. That is a little above the true k-th smallest, and one vector pass finds it. The
-    buffer must hold infinite elements up to the next multiple of the number of groups.
+    For k <= 2 it is the k-th smallest score. Otherwise it is the k-th smallest minimum of interleaved groups:
+    each group up to it holds one such element. That is slightly above the true k-th smallest, and one
+    vector pass finds it. The buffer must be infinite up to the next multiple of the number of groups.
     """
     if k <= 2:
         first, second = least_two(buffer, width)
@@ -81,13 +81,13 @@ def kth_bound(buffer: Any, width: int, k: int) -> float:
 
 @njit(nogil=True, error_model="numpy")
 def padding(k: int) -> int:
-    """Infinite elements `kth_bound` and the vector search need behind a row of scores."""
+    """Return the infinite elements that `kth_bound` and the vector search need after a row of scores."""
     return 16 + GROUPS * ((2 * k + GROUPS - 1) // GROUPS)
 
 
 @njit(nogil=True, error_model="numpy")
 def reference(exact: bool, score: float, alpha: float, beta: float, a: Any, q: int, b: Any, u: int) -> float:
-    """Reference value of query q and pool row u, read off an exact score or summed in the fixed order."""
+    """Return the reference value of query q and pool row u, from an exact score or summed in fixed order."""
     if exact:
         return (score + beta) / alpha
     return sum_squares(a, q, b, u)
@@ -112,9 +112,9 @@ def select(
 ) -> int:  # fmt: skip
     """Merge one tile into the k best (value, row) of each query; return the reference sums taken.
 
-    A row belongs to the k best of the tile only if its score is within twice the error of the k-th smallest
-    score; and it enters a full list only if its reference value is below the list's last, since rows pass
-    by in ascending order and the earlier one wins a tie.
+    A row is among the k best of the tile only if its score is within twice the error of the k-th smallest
+    score. It enters a full list only if its reference value is below the last one, because rows come in
+    ascending order and the earlier one wins a tie.
     """
     k = value.shape[1]
     width = tile.shape[1]
@@ -159,7 +159,7 @@ def first_two(
 ) -> int:  # fmt: skip
     """Merge one tile into first, second and ties of each query; return the reference sums taken.
 
-    `copies[u]` is how often distinct row u stands in the pool; empty means once each.
+    `copies[u]` is the number of pool positions of distinct row u; empty means one each.
     """
     width = tile.shape[1]
     buffer = make_buffer(half, padding(2))

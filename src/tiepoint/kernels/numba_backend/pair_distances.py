@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compiled loops that evaluate the reference distance: pair by pair, and for all pairs of two blocks."""
+"""Compiled loops of the reference distance, for listed pairs and for all pairs of two blocks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .simd import pointer, prefetch
 _INDEX = types.Array(types.int64, 1, "C", readonly=True)
 _SHORT = types.Array(types.int32, 1, "C", readonly=True)
 _BASES = types.Array(types.uint64, 1, "C", readonly=True)
-_SOME = 1024
+_CHUNK = 1024
 
 
 def _pairs(rows: Any) -> Any:
@@ -37,7 +37,7 @@ def _table(rows: Any) -> Any:
 
 @njit(nogil=True, error_model="numpy")
 def _ahead(a: Any, b: Any, index_a: Any, index_b: Any, i: int) -> None:
-    """Fetch the rows of a later pair: listed rows lie anywhere in memory, and waiting is most of the time."""
+    """Prefetch the rows of a later pair: rows are scattered, and memory latency dominates."""
     later = min(i + 8, len(index_a) - 1)
     for k in range(0, a.shape[1], 64 // a.itemsize):
         prefetch(a, index_a[later], k)
@@ -62,7 +62,7 @@ def pairs_l1(a: Any, b: Any, index_a: Any, index_b: Any, out: Any) -> None:
 
 @njit(nogil=True, error_model="numpy")
 def _row(like: Any, base: Any, index: int) -> Any:
-    """The row `index` behind the address `base`, as a matrix of one row of the format of `like`."""
+    """Return row `index` of the matrix at address `base`, as a (1, d) matrix in the format of `like`."""
     size = like.shape[1] * like.itemsize
     return carray(pointer(base + np.uint64(index * size)), (1, like.shape[1]), like.dtype)
 
@@ -74,52 +74,43 @@ def _fetch(row: Any) -> None:
 
 
 @njit(nogil=True, error_model="numpy")
-def _place(root: float) -> Any:
-    """Where the single precision of a number >= 0 stands among all of them."""
+def _ordinal(root: float) -> Any:
+    """Return the ordinal of a number >= 0 among all float32 numbers, after rounding to float32."""
     return np.float32(root).view(np.int32)
 
 
 @compiled_for(_across)
 def across(
-    like: Any,
-    bases: Any,
-    part_a: Any,
-    row_a: Any,
-    part_b: Any,
-    row_b: Any,
-    place: Any,
-    out: Any,
-    l2: bool,
+    like: Any, bases: Any, part_a: Any, row_a: Any, part_b: Any, row_b: Any, place: Any, out: Any, l2: bool,
     steps: Any,
-) -> bool:
+) -> bool:  # fmt: skip
     """Write the sum of squares (with `l2`) or absolute differences of pair i to out[place[i]].
 
-    Where `steps` is not empty, steps[place[i]] says how many float32 numbers the root of the sum moves when
-    differences are rounded to float32 first. Rows lie behind the addresses of their parts. Nothing is
-    checked: every part, row and place must be there. Returns whether all sums are finite.
+    If `steps` is not empty, steps[place[i]] is the number of float32 steps by which the root of the sum
+    changes when differences are first rounded to float32. `bases` are the addresses of the parts. Nothing is
+    checked: every part, row and place must exist. Returns whether all sums are finite.
     """
-    n, odd, some, single = len(place), 0, np.empty(_SOME), np.empty(_SOME)
+    n, bad, sums, single = len(place), 0, np.empty(_CHUNK), np.empty(_CHUNK)
     rounded = len(steps) > 0
-    for start in range(0, n, _SOME):
-        count = min(_SOME, n - start)
+    for start in range(0, n, _CHUNK):
+        count = min(_CHUNK, n - start)
         for k in range(count):
             i = start + k
             later = min(i + 10, n - 1)
             _fetch(_row(like, bases[part_a[later]], row_a[later]))
             _fetch(_row(like, bases[part_b[later]], row_b[later]))
             a, b = _row(like, bases[part_a[i]], row_a[i]), _row(like, bases[part_b[i]], row_b[i])
-            some[k] = sum_squares(a, 0, b, 0) if l2 else sum_absolute(a, 0, b, 0)
+            sums[k] = sum_squares(a, 0, b, 0) if l2 else sum_absolute(a, 0, b, 0)
             if rounded:
                 single[k] = sum_squares_single(a, 0, b, 0)
-        # Apart from the loop above, which waits for memory and must not wait for anything else.
+        # Separate from the loop above, which is limited by memory latency.
         for k in range(count):
-            out[place[start + k]] = some[k]
-            odd += 0 if some[k] < np.inf else 1
+            out[place[start + k]] = sums[k]
+            bad += 0 if sums[k] < np.inf else 1
         if rounded:
             for k in range(count):
-                moved = _place(np.sqrt(single[k])) - _place(np.sqrt(some[k]))
-                steps[place[start + k]] = moved
-    return odd == 0
+                steps[place[start + k]] = _ordinal(np.sqrt(single[k])) - _ordinal(np.sqrt(sums[k]))
+    return bad == 0
 
 
 @compiled_for(lambda: types.int64(_INDEX, _SHORT, _SHORT))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Compiled scan that counts pool rows nearer than, equal to, and equal to and before given targets.
 
-Most rows are decided by their score, many at a time; the few inside the band are decided by the reference.
-"Slots" are the pool positions whose row is in the tile, ascending. Without repeated rows slot, row and
-position are the same up to an offset; with them, one row of the tile may stand at many positions.
+Scores decide most rows, many at a time; the reference decides the few inside the error band. "Slots" are
+the pool positions whose row is in the tile, ascending. Without duplicate rows slot, row and position are
+equal up to an offset; with duplicates, one row of the tile may have many positions.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from .nearest_scan import make_buffer, reference, round_down, round_up, scan_sig
 from .simd import PAD, as_type_of, count_two, next_within
 
 _VECTOR, _WHOLE, _TABLE = types.float64[::1], types.int64[::1], types.int64[:, ::1]
-# Rounding of a square and of a square root, with room to spare.
+# Bounds the rounding of a square and of a square root.
 _ROOT_SLACK = 2.0**-50
 
 
 @njit(nogil=True, error_model="numpy")
 def _bisect(values: Any, start: int, stop: int, x: int) -> int:
-    """First index in values[start:stop], ascending, whose value is >= x."""
+    """Return the first index in values[start:stop], ascending, whose value is >= x."""
     while start < stop:
         middle = (start + stop) >> 1
         if values[middle] < x:
@@ -42,8 +42,8 @@ def _slots_before(position: int, slots: Any, first_row: int, width: int) -> int:
 
 
 @njit(nogil=True, error_model="numpy")
-def _standing_before(u: int, limit: int, group: int, positions: Any, grouped: Any, start: Any) -> int:
-    """Positions < limit at which row u stands, without those of the group (-1: none is left out)."""
+def _count_before(u: int, limit: int, group: int, positions: Any, grouped: Any, start: Any) -> int:
+    """Count positions < limit of row u, without those of the group (-1: none is skipped)."""
     if len(start) == 0:
         return 1 if u < limit else 0
     first, last = start[u], start[u + 1]
@@ -57,7 +57,7 @@ def _standing_before(u: int, limit: int, group: int, positions: Any, grouped: An
 
 @njit(nogil=True, error_model="numpy")
 def _nearer(r: float, target: float, root: bool) -> int:
-    """-1 nearer than the target, 0 equal, 1 farther."""
+    """Return -1 if nearer than the target, 0 if equal, 1 if farther."""
     value = np.sqrt(r) if root else r
     if value < target:
         return -1
@@ -65,8 +65,8 @@ def _nearer(r: float, target: float, root: bool) -> int:
 
 
 @njit(nogil=True, error_model="numpy")
-def _thresholds(target: float, root: bool, alpha: float, beta: float, error: float, top: Any) -> Any:
-    """Scores below the first are nearer for certain, above the second farther for certain."""
+def thresholds(target: float, root: bool, alpha: float, beta: float, error: float, top: Any) -> Any:
+    """Return two scores: below the first a row is surely nearer, above the second surely farther."""
     if root:
         square = target * target
         low, high = square * (1.0 - _ROOT_SLACK), square * (1.0 + _ROOT_SLACK)
@@ -116,8 +116,8 @@ def ranks(
         for c in range(columns):
             edge[c] = _slots_before(limit[q, c], slot_position, first_row, width)
         for t in range(target_start[q], target_start[q + 1]):
-            low, high = _thresholds(target[t], root, alpha, beta[i], error[i], top)
-            # In an exact tile the only score between equal thresholds is the target's own value.
+            low, high = thresholds(target[t], root, alpha, beta[i], error[i], top)
+            # In an exact tile the only score between equal thresholds is that of the target's value.
             pinned = exact and low == high
             below = 0
             within = 0
@@ -151,13 +151,13 @@ def ranks(
                     if side <= 0:
                         for c in range(columns):
                             column, end = limit_column[q, c], limit[q, c]
-                            count = _standing_before(u, end, group, positions, grouped, row_start)
+                            count = _count_before(u, end, group, positions, grouped, row_start)
                             if side < 0:
                                 lt[t, column] += count
                             else:
                                 eq[t, column] += count
                                 end = min(end, position[t])
-                                before[t, column] += _standing_before(
+                                before[t, column] += _count_before(
                                     u, end, group, positions, grouped, row_start
                                 )
                     j = next_within(buffer, j + 1, width, low, high)

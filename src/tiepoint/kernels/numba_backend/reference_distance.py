@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The inner loops of the reference distance, as vector code with a fixed order of operations.
+"""Inner loops of the reference distance: vector code with a fixed order of operations.
 
-Numba's loop vectoriser may not reorder float sums (rightly so), so a plain loop over eight accumulators
-stays scalar. These intrinsics write the eight lanes down as one LLVM vector: the same IEEE operations, in
-the same order, with nothing contracted into a fused multiply-add, on every machine.
+LLVM may not reorder float sums, so that a plain loop over eight accumulators stays scalar. These intrinsics
+emit the eight lanes as one LLVM vector: the same IEEE operations in the same order on every machine, without
+fused multiply-add.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 
 
 def _lane_loop(term: Callable[[Any, Any], Any], *, single: bool = False) -> Callable[..., Any]:
-    """Code generator: eight running sums of `term(builder, a_k - b_k)` over the whole vectors of a row.
+    """Return a code generator of eight running sums of `term(builder, a_k - b_k)` over full vectors of a row.
 
     With `single` the difference of float32 numbers is rounded to float32 before it becomes a double.
     """
@@ -110,7 +110,7 @@ def _absolute_lanes(typingctx: Any, a: Any, i: Any, b: Any, j: Any) -> Any:
 
 @intrinsic
 def popcount(typingctx: Any, word: Any) -> Any:
-    """Number of set bits of an unsigned 64-bit word."""
+    """Return the number of set bits of an unsigned 64-bit word."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.ctpop(args[0])
@@ -118,8 +118,8 @@ def popcount(typingctx: Any, word: Any) -> Any:
     return types.uint64(types.uint64), codegen
 
 
-# Every function below has a name of its own: compiled code that is kept on disk refers to what it calls by
-# name, and two functions of one name (closures of a factory) would be taken for each other.
+# Every function below has a unique name: cached compiled code refers to its callees by name, and closures of
+# one factory would be confused with each other.
 
 
 @njit(nogil=True, error_model="numpy")
@@ -128,7 +128,7 @@ def _squared(a: Any, i: int, b: Any, j: int, k: int) -> float:
 
 
 @njit(nogil=True, error_model="numpy")
-def _squared_single(a: Any, i: int, b: Any, j: int, k: int) -> float:
+def _single(a: Any, i: int, b: Any, j: int, k: int) -> float:
     return np.float64(np.float32(a[i, k]) - np.float32(b[j, k])) ** 2 if k < a.shape[1] else 0.0
 
 
@@ -138,23 +138,23 @@ def _magnitude(a: Any, i: int, b: Any, j: int, k: int) -> float:
 
 
 @njit(nogil=True, error_model="numpy")
-def _whole(s: Any) -> float:
+def _add_lanes(s: Any) -> float:
     return ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]))
 
 
 @njit(nogil=True, error_model="numpy")
 def _with_rest(s: Any, r0: float, r1: float, r2: float, r3: float, r4: float, r5: float, r6: float) -> float:
-    """The lanes with the columns behind the last whole vector: k goes to lane k mod 8, 0 past the end."""
+    """Add the columns after the last full vector to their lanes (k mod 8; 0 past the end), then the lanes."""
     s0, s1, s2, s3 = s[0] + r0, s[1] + r1, s[2] + r2, s[3] + r3
     return ((s0 + s1) + (s2 + s3)) + (((s[4] + r4) + (s[5] + r5)) + ((s[6] + r6) + s[7]))
 
 
 @njit(nogil=True, error_model="numpy")
 def sum_squares(a: Any, i: int, b: Any, j: int) -> float:
-    """Reference value of l2: the sum over k of (a[i,k] - b[j,k])^2."""
+    """Return the l2 reference value: the sum over k of (a[i,k] - b[j,k])^2."""
     s, k = _square_lanes(a, i, b, j), a.shape[1] & -8
     if k == a.shape[1]:
-        return _whole(s)
+        return _add_lanes(s)
     r0, r1, r2 = _squared(a, i, b, j, k), _squared(a, i, b, j, k + 1), _squared(a, i, b, j, k + 2)
     r3, r4, r5 = _squared(a, i, b, j, k + 3), _squared(a, i, b, j, k + 4), _squared(a, i, b, j, k + 5)
     return _with_rest(s, r0, r1, r2, r3, r4, r5, _squared(a, i, b, j, k + 6))
@@ -162,29 +162,21 @@ def sum_squares(a: Any, i: int, b: Any, j: int) -> float:
 
 @njit(nogil=True, error_model="numpy")
 def sum_squares_single(a: Any, i: int, b: Any, j: int) -> float:
-    """The same of float32 rows with differences rounded to float32, as NumPy subtracts them."""
+    """Return the same of float32 rows with differences rounded to float32, as in NumPy."""
     s, k = _single_lanes(a, i, b, j), a.shape[1] & -8
     if k == a.shape[1]:
-        return _whole(s)
-    r0, r1, r2 = (
-        _squared_single(a, i, b, j, k),
-        _squared_single(a, i, b, j, k + 1),
-        _squared_single(a, i, b, j, k + 2),
-    )
-    r3, r4, r5 = (
-        _squared_single(a, i, b, j, k + 3),
-        _squared_single(a, i, b, j, k + 4),
-        _squared_single(a, i, b, j, k + 5),
-    )
-    return _with_rest(s, r0, r1, r2, r3, r4, r5, _squared_single(a, i, b, j, k + 6))
+        return _add_lanes(s)
+    r0, r1, r2 = _single(a, i, b, j, k), _single(a, i, b, j, k + 1), _single(a, i, b, j, k + 2)
+    r3, r4, r5 = _single(a, i, b, j, k + 3), _single(a, i, b, j, k + 4), _single(a, i, b, j, k + 5)
+    return _with_rest(s, r0, r1, r2, r3, r4, r5, _single(a, i, b, j, k + 6))
 
 
 @njit(nogil=True, error_model="numpy")
 def sum_absolute(a: Any, i: int, b: Any, j: int) -> float:
-    """Reference value of l1: the sum over k of |a[i,k] - b[j,k]|."""
+    """Return the l1 reference value: the sum over k of |a[i,k] - b[j,k]|."""
     s, k = _absolute_lanes(a, i, b, j), a.shape[1] & -8
     if k == a.shape[1]:
-        return _whole(s)
+        return _add_lanes(s)
     r0, r1, r2 = _magnitude(a, i, b, j, k), _magnitude(a, i, b, j, k + 1), _magnitude(a, i, b, j, k + 2)
     r3, r4, r5 = _magnitude(a, i, b, j, k + 3), _magnitude(a, i, b, j, k + 4), _magnitude(a, i, b, j, k + 5)
     return _with_rest(s, r0, r1, r2, r3, r4, r5, _magnitude(a, i, b, j, k + 6))
@@ -192,7 +184,7 @@ def sum_absolute(a: Any, i: int, b: Any, j: int) -> float:
 
 @njit(nogil=True)
 def bit_count(a: Any, i: int, b: Any, j: int) -> int:
-    """Hamming distance of two rows of 64-bit words."""
+    """Return the Hamming distance of two rows of 64-bit words."""
     total = 0
     for k in range(a.shape[1]):
         total += int(popcount(a[i, k] ^ b[j, k]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compiled passes over rows: fingerprints for finding repeats, centred norms, rounding to the filter."""
+"""Compiled passes over rows: fingerprints, centred norms, projection to the filter."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .simd import pointer
 _CENTRE, _VECTOR = matrix(types.float64), types.float64[::1]
 
 
-def _survey_signature(rows: Any) -> Any:
+def _squares_signature(rows: Any) -> Any:
     return types.boolean(matrix(rows), _CENTRE, _VECTOR)
 
 
-@compiled_for(_survey_signature)
+@compiled_for(_squares_signature)
 def centred_squares(x: Any, centre: Any, out: Any) -> bool:
-    """Write |x_i - centre|^2; return whether all values are whole numbers."""
+    """Write |x_i - centre|^2; return whether all values are integers."""
     return _centred(x, centre, out)
 
 
@@ -46,7 +46,7 @@ def _words_signature(words: Any) -> Any:
 
 @compiled_for(_words_signature)
 def fingerprints(words: Any, keys: Any, out: Any) -> None:
-    """Write the sum of word x key (mod 2^64) of each row: equal rows have equal fingerprints."""
+    """Write the sum of word x key (mod 2^64) of each row; equal rows have equal fingerprints."""
     for i in range(words.shape[0]):
         total = np.uint64(0)
         for k in range(words.shape[1]):
@@ -60,7 +60,7 @@ def _same_signature(words: Any) -> Any:
 
 @compiled_for(_same_signature)
 def same_rows(words: Any, other: Any, out: Any) -> None:
-    """Write whether row i has the words of row other[i]."""
+    """Write whether rows i and other[i] have equal words."""
     for i in range(words.shape[0]):
         different = 0
         if other[i] != i:
@@ -95,22 +95,22 @@ BAD_ROWS, REPEATS = 1, 2
 
 @njit(nogil=True, error_model="numpy")
 def _repeats(words: Any, keys: Any) -> int:
-    """Rows whose fingerprint an earlier row has."""
+    """Count rows with the fingerprint of an earlier row."""
     size = 2
     while size < 2 * words.shape[0]:
         size *= 2
-    table, found = np.zeros(size, np.uint64), 0
+    table, repeats = np.zeros(size, np.uint64), 0
     for i in range(words.shape[0]):
         total = np.uint64(0)
         for k in range(words.shape[1]):
             total += np.uint64(words[i, k]) * keys[k]
-        total |= np.uint64(1)  # zero marks an empty place
+        total |= np.uint64(1)  # zero marks an empty cell
         at = np.int64(total >> np.uint64(20)) & (size - 1)
         while table[at] != 0 and table[at] != total:
             at = (at + 1) & (size - 1)
-        found += 1 if table[at] == total else 0
+        repeats += 1 if table[at] == total else 0
         table[at] = total
-    return found
+    return repeats
 
 
 def _enter_signature() -> Any:
@@ -125,12 +125,12 @@ def enter(
     a: Any, b: Any, keys: Any, worth: float, centre: Any, left: Any, right: Any, spare: Any, half: Any,
     square_a: Any, square_b: Any, error: Any,
 ) -> Any:  # fmt: skip
-    """All that comes before the product of two small sets of float32 rows, without a word of Python between.
+    """Prepare the product of two small sets of float32 rows in one compiled call.
 
-    Repeats, frame, projection and band, as `find_distinct`, `make_frame`, `Frame.project` and `band` have
-    them. Writes centre (1, d), the rows of the filter (`left`, `right`), `half` of the squared norms of b,
-    the squared norms of both, and the error of each query. Returns why the rows must go the long way (0:
-    they need not), the scale, whether products are exact, and the largest norm in b.
+    Combines `find_distinct`, `make_frame`, `FilterFrame.project` and `ambiguity_band`. Writes centre (1, d),
+    the filter rows (`left`, `right`), `half` the squared norms of b, the squared norms of both, and the
+    error of each query. Returns a code (0, or why the rows need the general path), the scale, whether
+    products are exact, and the largest norm in b.
     """
     step = max(1, b.shape[0] // 256)
     count = 0
@@ -171,18 +171,16 @@ def enter(
 
 @compiled_for(lambda: types.void(types.uint64[::1], types.int64[::1], types.uint8[::1]))
 def copy_parts(bases: Any, sizes: Any, out: Any) -> None:
-    """Copy `sizes` bytes from each address, one behind the other. Nothing is checked."""
+    """Copy `sizes[i]` bytes from each address, contiguously. Nothing is checked."""
     at = 0
     for i in range(len(bases)):
         start = 0
-        if (bases[i] & np.uint64(7)) == 0 and at % 8 == 0:  # words, which are copied many at a time
+        if (bases[i] & np.uint64(7)) == 0 and at % 8 == 0:  # aligned words vectorise
             start = sizes[i] & -8
-            words, room = (
-                carray(pointer(bases[i]), (start >> 3,), np.uint64),
-                out[at : at + start].view(np.uint64),
-            )
+            words = carray(pointer(bases[i]), (start >> 3,), np.uint64)
+            aligned = out[at : at + start].view(np.uint64)
             for k in range(len(words)):
-                room[k] = words[k]
+                aligned[k] = words[k]
         rest = carray(pointer(bases[i]), (sizes[i],), np.uint8)
         for k in range(start, sizes[i]):
             out[at + k] = rest[k]

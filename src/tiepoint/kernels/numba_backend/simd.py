@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Searching and counting in a row of scores, one machine vector at a time.
+"""Vectorised search and count in a row of scores.
 
-A loop with an early exit does not vectorise by itself, and compare-and-count does so badly. The row must be
-readable for `PAD` elements past the last one asked for.
+LLVM does not vectorise a loop with an early exit, and vectorises compare-and-count badly. The row must be
+readable for `PAD` elements past the last one requested.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ class _Row:
         return self.builder.shuffle_vector(one, empty, zeros)
 
     def bits(self, compared: Any) -> Any:
-        """A compare's lanes as an integer, lane 0 lowest."""
+        """Return the lanes of a compare as an integer, lane 0 lowest."""
         narrow = self.builder.bitcast(compared, ir.IntType(self.lanes))
         return self.builder.zext(narrow, _I64)
 
 
 @intrinsic
 def next_within(typingctx: Any, row: Any, start: Any, stop: Any, low: Any, high: Any) -> Any:
-    """Index of the first element x of row[start:stop] with low <= x <= high, or `stop`."""
+    """Return the index of the first element x of row[start:stop] with low <= x <= high, or `stop`."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         x = _Row(context, builder, signature.args[0], args[0])
@@ -91,7 +91,7 @@ def next_within(typingctx: Any, row: Any, start: Any, stop: Any, low: Any, high:
 
 @intrinsic
 def count_two(typingctx: Any, row: Any, start: Any, stop: Any, low: Any, high: Any) -> Any:
-    """How many elements of row[start:stop] are < low, and how many are <= high."""
+    """Count the elements of row[start:stop] that are < low, and those that are <= high."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         x = _Row(context, builder, signature.args[0], args[0])
@@ -124,7 +124,7 @@ def count_two(typingctx: Any, row: Any, start: Any, stop: Any, low: Any, high: A
         builder.position_at_end(rest)
         builder.cbranch(builder.icmp_signed("<", k, stop), tail, end)
         builder.position_at_end(tail)
-        # The last vector reaches past `stop`: its surplus lanes are masked away.
+        # The last vector reaches past `stop`: mask its surplus lanes.
         mask = builder.sub(builder.shl(_int(1), builder.sub(stop, k)), _int(1))
         last = counts(k, mask)
         total = builder.add(below, last[0]), builder.add(within, last[1])
@@ -144,7 +144,7 @@ def count_two(typingctx: Any, row: Any, start: Any, stop: Any, low: Any, high: A
 
 @intrinsic
 def least_two(typingctx: Any, row: Any, stop: Any) -> Any:
-    """The smallest and the second smallest of row[:stop]; what follows up to a whole vector is infinite."""
+    """Return the two smallest of row[:stop]; elements up to the next full vector must be infinite."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         x = _Row(context, builder, signature.args[0], args[0])
@@ -171,7 +171,7 @@ def least_two(typingctx: Any, row: Any, stop: Any) -> Any:
         k.add_incoming(builder.add(k, _int(x.lanes)), body)
         builder.branch(loop)
         builder.position_at_end(end)
-        # Lane by lane with scalars: LLVM 22 miscompiles a compare of a vector with a shuffle of itself.
+        # Reduce with scalars: LLVM 22 miscompiles a compare of a vector with a shuffle of itself.
         pairs = []
         for lane in range(x.lanes):
             at = ir.Constant(ir.IntType(32), lane)
@@ -190,7 +190,7 @@ def least_two(typingctx: Any, row: Any, stop: Any) -> Any:
 
 @intrinsic
 def prefetch(typingctx: Any, rows: Any, i: Any, k: Any) -> Any:
-    """Ask for the cache line of rows[i, k] ahead of its use."""
+    """Prefetch the cache line of rows[i, k]."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         array = make_array(signature.args[0])(context, builder, args[0])
@@ -207,7 +207,7 @@ def prefetch(typingctx: Any, rows: Any, i: Any, k: Any) -> Any:
 
 @intrinsic
 def pointer(typingctx: Any, address: Any) -> Any:
-    """An address as a pointer, for rows of arrays that the caller keeps alive."""
+    """Convert an address to a pointer; the caller keeps the array alive."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.inttoptr(args[0], cgutils.voidptr_t)

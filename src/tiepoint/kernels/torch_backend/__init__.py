@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The kernels on a torch device: which one, what is kept there, and the results that compiled code gives."""
+"""Kernels on a torch device: device selection, row cache, and the same results as the compiled code."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Counts and listed pairs on a torch device; see `scan` for how scores decide."""
+"""Rank counts and listed pairs on a torch device; see `nearest_scan` for how scores decide."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from .nearest_scan import MAX_CANDIDATES, DeviceScores, DeviceTile, above, below
 from .row_cache import Tensor, difference, download, in_chunks, pairs, reference, root, to_device, upload
 
 SPARSE = 24
-"""Where fewer than one score in so many can matter to any target, those are looked at one by one."""
+"""If fewer than one score in this many can matter to a target, these are evaluated one by one."""
 FEW = 1 << 16
-"""So many are in any case."""
+"""Up to this many scores are always evaluated one by one."""
 ROOT_SLACK = 2.0**-50
-"""Rounding of a square and of a square root, with room to spare."""
+"""Bounds the rounding of a square and of a square root."""
 Array = NDArray[Any]
 Ints = NDArray[np.int64]
 
 
 class Targets(NamedTuple):
-    """Targets in the order of their queries: query, value, position; `root`: values are roots of sums.
+    """Targets sorted by query: query, value, position; `root`: values are roots of sums.
 
-    `limit` (q, s) ascending for each query; with `own`, the row at a target's position is left out. `order`
-    says where each target came from, `column` (q, s) where each limit did: so are results returned.
+    `limit` (q, s) ascends for each query. With `own`, the row at a target's position is skipped. `order` is
+    the original index of each target and `column` (q, s) that of each limit; results use the original order.
     """
 
     query: Ints
@@ -42,7 +42,7 @@ class Targets(NamedTuple):
 
 
 class _Counter:
-    """Counts (targets, limits) while tiles pass by; targets of a query side by side, as many for each."""
+    """Accumulate counts (targets, limits) over tiles; every query has the same number of target slots."""
 
     def __init__(self, scores: DeviceScores, targets: Targets, groups: tuple[Any, Any] | None) -> None:
         import torch
@@ -59,11 +59,8 @@ class _Counter:
         value[targets.query, self.at] = targets.value
         position = np.zeros((scores.q, self.slots), np.int64)
         position[targets.query, self.at] = targets.position
-        self.value, self.position, self.limit = (
-            to_device(value),
-            to_device(position),
-            to_device(targets.limit),
-        )
+        self.value, self.position = to_device(value), to_device(position)
+        self.limit = to_device(targets.limit)
         self.groups = None if groups is None else (to_device(groups[0]), to_device(groups[1]))
         self.first_limit = int(targets.limit.min())
         shape = (3, scores.q, self.slots, self.columns + 1)
@@ -160,7 +157,7 @@ class _Counter:
     def _count(
         self, kind: int, tile: DeviceTile, row: Tensor, column: Tensor, mask: Tensor, first_slot: int = 0
     ) -> None:
-        """Add entries to the targets that the mask (entries, slots) names, from the first limit past them."""
+        """Add entries to the targets set in the mask (entries, slots), from the first limit past them."""
         import torch
 
         found = mask.nonzero()
@@ -175,7 +172,7 @@ class _Counter:
         self.steps[kind].view(-1).scatter_add_(0, cell, torch.ones_like(cell))
 
     def result(self) -> NDArray[np.int64]:
-        """Counts (3, targets, limits), as these were given."""
+        """Return counts (3, targets, limits) in the original order."""
         import torch
 
         query, value, position, root_of, own, _, order, column = self.targets
@@ -186,7 +183,7 @@ class _Counter:
         cell = to_device((query * self.slots + self.at)[back])
         counts = counts.reshape(3, -1, self.columns)[:, cell]
         if own:
-            found = self.scores.listed(to_device(query), to_device(position))
+            found = self.scores.listed_values(to_device(query), to_device(position))
             found = root(found) if root_of else found
             at, target = to_device(back), to_device(value)
             counted = (to_device(position)[:, None] < self.limit[to_device(query)])[at]
@@ -202,7 +199,7 @@ class _Counter:
 
 
 def rank_counts(scores: DeviceScores, targets: Targets, groups: tuple[Any, Any] | None) -> NDArray[np.int64]:
-    """`lt`, `eq` and `eq_before` (3, t, s) of sorted targets, limits in ascending order.
+    """Return `lt`, `eq` and `eq_before` (3, t, s) of sorted targets, limits in ascending order.
 
     `groups`: whole numbers of the queries and of the pool rows; equal ones leave each other out.
     """
@@ -215,7 +212,7 @@ def rank_counts(scores: DeviceScores, targets: Targets, groups: tuple[Any, Any] 
 def pooled_step_counts(
     queries: Array, pool: Array, position: Ints, stride: int, distance: str, value: Array, at: Ints
 ) -> NDArray[np.int64]:
-    """Steps (3, n + 1) of the sums that `_group_loops.count_below` makes, for all pairs of rows."""
+    """Return steps (3, n + 1) of the cumulative sums of `group_counts.count_below`, for all pairs of rows."""
     import torch
 
     scores = DeviceScores(queries, [[pool]], distance)
@@ -245,7 +242,7 @@ def pooled_step_counts(
 
 
 def value_table(queries: Array, pool: Array, distance: str) -> Array:
-    """Reference values of all pairs, (q, n)."""
+    """Return reference values of all pairs, (q, n)."""
     scores = DeviceScores(queries, [[pool]], distance)
     return download(scores.block(0, scores.q, 0, scores.n))
 
@@ -255,12 +252,12 @@ def _few(count: int, width: int) -> bool:
 
 
 def listed_pair_values(a: Array, b: Array, left: Ints, right: Ints, distance: str) -> Array:
-    """Reference values of listed pairs of two matrices of one format."""
+    """Return reference values of listed pairs of two matrices of one format."""
     if _few(len(left), a.shape[1]) or not len(left):
         raise FallBackToCpu
     sides = []
     for x, index in ((a, left), (b, right)):
-        few = len(x) > 2 * len(index)  # then the rows are cheaper to pick here than to bring all of them
+        few = len(x) > 2 * len(index)  # then selecting rows on the CPU is cheaper than uploading all
         sides.append((np.ascontiguousarray(x[index]), None) if few else (x, index))
     rows_a, rows_b = upload([side[0] for side in sides])
     i, j = (to_device(np.arange(len(left)) if index is None else index) for _, index in sides)
@@ -273,7 +270,7 @@ def listed_pair_values(a: Array, b: Array, left: Ints, right: Ints, distance: st
 def write_distances_across(
     parts: Sequence[Array], lists: Sequence[Array], out: Array, distance: str, steps: NDArray[np.int8] | None
 ) -> None:
-    """Write what `pairs.pair_distances_across` does."""
+    """Implement `pair_distances.pair_distances_across`."""
     import torch
 
     part_a, row_a, part_b, row_b, place = lists

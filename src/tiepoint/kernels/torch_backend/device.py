@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where the kernels run: compiled code on the processor, or a torch device. No result depends on it."""
+"""Device of the kernels: compiled code on the CPU, or torch. No result depends on it."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ _inside = 0
 _restore: list[tuple[Any, Any]] = []
 
 SHARE = 0.25
-"""Share of a card's free memory that the blocks of one kernel may take."""
+"""Share of the free GPU memory that the blocks of one kernel may take."""
 HOST_BYTES = 64 << 20
-"""The same for torch on the processor, whose blocks should not be much larger than its cache."""
+"""The same for torch on the CPU, with blocks not much larger than its cache."""
 MIN_BLOCK_BYTES = 1 << 20
-"""Blocks are halved down to this many bytes before a kernel is left to the processor."""
+"""Blocks are halved down to this size before a kernel falls back to the CPU."""
 _bytes: dict[str, int] = {}
 
 
 class FallBackToCpu(Exception):
-    """This call is better served, or only served, by the compiled code."""
+    """The compiled code is required, or faster, for this call."""
 
 
 def set_device(device: str | None) -> None:
-    """Let the kernels run on `device`: cpu, cuda, cuda:NUMBER, or torch:cpu (None: cpu).
+    """Set the device of the kernels: cpu, cuda, cuda:NUMBER, or torch:cpu (None: cpu).
 
-    ``torch:cpu`` is what runs on a card, run on the processor: for tests, and to see on any machine that the
-    results are the same. Where the environment says ``TIEPOINT_KERNELS=torch``, ``cpu`` means that. A device
-    without float64 (mps) cannot run them; they then stay on the processor, with a notice.
+    ``torch:cpu`` runs the GPU code on the CPU, to test that the results are the same. With
+    ``TIEPOINT_KERNELS=torch`` in the environment, ``cpu`` means ``torch:cpu``. mps has no float64; the
+    kernels then stay on the CPU, with a warning.
 
     Raises:
-        InputError: what names no device, or one that this machine does not have.
+        InputError: the device is unknown or missing on this machine.
 
     >>> set_device("torch:cpu"); get_device()
     'torch:cpu'
@@ -64,7 +64,7 @@ def set_device(device: str | None) -> None:
 
 
 def get_device() -> str:
-    """Where the kernels of this process run.
+    """Return the device of the kernels of this process.
 
     >>> get_device() in ("cpu", "torch:cpu")
     True
@@ -73,12 +73,12 @@ def get_device() -> str:
 
 
 def on_torch() -> bool:
-    """Whether kernels run through torch."""
+    """Return whether kernels run through torch."""
     return _device != "cpu"
 
 
 def torch_device() -> Any:
-    """The device as torch knows it."""
+    """Return the device as a torch.device."""
     import torch
 
     return torch.device(_device.removeprefix("torch:"))
@@ -98,10 +98,10 @@ def _check(name: str) -> None:
 
 
 def run_on_device(work: Callable[[], T], instead: Callable[[], T]) -> T:
-    """What `work` returns on the torch device, else what the compiled code does `replacement_column`.
+    """Return `work()` on the torch device, or `instead()` from the compiled code.
 
-    Out of memory, everything kept on the device is dropped and `work` is tried again with blocks of half the
-    size; if that does not help, the processor takes over, with a notice.
+    When the device runs out of memory, clear its cache and retry with blocks of half the size. If that does
+    not help, run on the CPU with a warning.
     """
     if not on_torch():
         return instead()
@@ -121,7 +121,7 @@ def run_on_device(work: Callable[[], T], instead: Callable[[], T]) -> T:
         clear_cache()
         if not halve():
             warnings.warn(
-                f"{_device} has too little memory: this comparison is made on the CPU",
+                f"{_device} has too little memory: this comparison runs on the CPU",
                 UserWarning,
                 stacklevel=3,
             )
@@ -129,7 +129,7 @@ def run_on_device(work: Callable[[], T], instead: Callable[[], T]) -> T:
 
 
 def upload_ahead(arrays: Sequence[NDArray[Any]]) -> bool:
-    """Bring mapped matrices to the device before they are asked for; False where that brings nothing.
+    """Upload mapped matrices before they are needed. Return False if that does not help.
 
     >>> upload_ahead([])
     False
@@ -146,12 +146,12 @@ def upload_ahead(arrays: Sequence[NDArray[Any]]) -> bool:
 def _is_memory(error: BaseException) -> bool:
     import torch
 
-    said = ("allocate memory", "ALLOC_FAILED", "out of memory")
-    return isinstance(error, torch.OutOfMemoryError) or any(words in str(error) for words in said)
+    texts = ("allocate memory", "ALLOC_FAILED", "out of memory")
+    return isinstance(error, torch.OutOfMemoryError) or any(text in str(error) for text in texts)
 
 
 def block_bytes() -> int:
-    """Bytes one block of scores or rows may take on the device."""
+    """Return the bytes that one block of scores or rows may take on the device."""
     import torch
 
     if _device not in _bytes:
@@ -164,20 +164,20 @@ def block_bytes() -> int:
 
 
 def halve() -> bool:
-    """Make blocks half as large; False where they are as small as they get."""
+    """Halve the block size. Return False if it is already the smallest."""
     now = block_bytes()
     _bytes[_device] = max(MIN_BLOCK_BYTES, now // 2)
     if now <= MIN_BLOCK_BYTES:
-        _bytes.pop(_device)  # the next call may find more
+        _bytes.pop(_device)  # a later call may have more memory
         return False
     return True
 
 
 @contextmanager
 def exact_products() -> Iterator[None]:
-    """Products of float32 matrices in float32: no TF32, no bfloat16 inside.
+    """Compute products of float32 matrices in float32: no TF32, no bfloat16.
 
-    The settings belong to the process: the first kernel in makes them and the last one out takes them back.
+    The settings are global to the process: the first kernel sets them and the last restores them.
     """
     global _inside
     with _lock:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Neighbours and counts on a torch device: scores from a float32 product, the band decided by the reference.
+"""Neighbours on a torch device: scores from a float32 product, ambiguous rows decided by the reference.
 
-Scores, thresholds and the band are those of the compiled code (`tiles`, `_scan`, `band`); centre, scale and
-blocks may differ, as no result depends on them. What a score decides for certain is decided by it, and the
-rows inside the band by their reference value. Indices come from positions of a mask, in ascending order, or
-from stable sorts; of an unstable selection (`topk`) only the values are used.
+Scores, thresholds and bounds are those of the compiled code (`tiles`, `numba_backend.nearest_scan`,
+`error_bound`). Centre, scale and blocks may differ, as no result depends on them. Indices come from positions
+of a mask, in ascending order, or from stable sorts; of an unstable selection (`topk`) only the values are
+used.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from .row_cache import Tensor, check_finite, download, in_chunks, pairs, table, 
 
 GROUPS = 8
 MAX_CANDIDATES = 1 << 22
-"""Rows inside the band above which, if they are also one in `CANDIDATE_SHARE`, float32 tells too little."""
+"""Rows inside the band above which, if they are also one in `CANDIDATE_SHARE`, float32 decides too little."""
 CANDIDATE_SHARE = 32
 SMALL = 1 << 24
-"""Multiplications below which a card takes longer to start than the processor to finish."""
+"""Multiplications below which a GPU takes longer to start than the CPU to finish."""
 _TOP = float(np.finfo(np.float32).max)
 Array = NDArray[Any]
 
@@ -74,7 +74,7 @@ class DeviceScores:
             self.left = _signs(self.a)
 
     def _enter(self, peak: float, whole: bool) -> None:
-        """Centre and scale: exact for whole numbers small enough, else so that no norm exceeds one."""
+        """Choose centre and scale: exact for small integers, else no norm exceeds one."""
         import torch
 
         width = self.a.shape[1]
@@ -85,7 +85,8 @@ class DeviceScores:
         if whole and peak <= 2.0**20:
             self.centre = self.centre.round()
             left, square = self._project(self.a)
-            largest = max(float(square.max()), *(float(self._project(r)[1].max()) for r in self._parts()))
+            squares = (float(self._project(self.b[at])[1].max()) for at in in_chunks(len(self.b), width))
+            largest = max(float(square.max()), *squares)
             # Scores are multiples of 1/2 up to 1.5 x largest; below 2^23 float32 holds each of them.
             self.exact = 1.5 * largest <= 2.0**23
         if not self.exact:
@@ -95,27 +96,23 @@ class DeviceScores:
         self.left, self.beta, self.norm = left, 0.5 * square, square.sqrt()
         self.alpha = 0.5 * self.scale**2
 
-    def _parts(self) -> Iterator[Tensor]:
-        for at in in_chunks(len(self.b), self.b.shape[1]):
-            yield self.b[at]
-
     def _project(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """fl((x - centre) scale) in float32, and its squared norm in float64, summed in any order."""
+        """Return fl((x - centre) scale) in float32, and its squared norm in float64, summed in any order."""
         import torch
 
-        made = []
+        parts = []
         for at in in_chunks(len(rows), rows.shape[1]):
             moved = torch.sub(rows[at], self.centre)  # in float64, the format of the centre
             out = moved.mul_(self.scale).to(torch.float32)
             moved = out.to(torch.float64)
-            made.append((out, moved.mul_(moved).sum(dim=1)))
-        if len(made) == 1:
-            return made[0]
-        outs, squares = zip(*made, strict=True)
+            parts.append((out, moved.mul_(moved).sum(dim=1)))
+        if len(parts) == 1:
+            return parts[0]
+        outs, squares = zip(*parts, strict=True)
         return torch.cat(outs), torch.cat(squares)
 
     def tiles(self) -> Iterator[DeviceTile]:
-        """All scores, block by block of rows, then of queries."""
+        """Yield all scores, by blocks of rows, then of queries."""
         size = 8 if self.kind == "l1" else 4
         room = max(GROUPS, min(1 << 30, block_bytes() // size) // self.pools)
         columns = min(self.n, max(GROUPS, room // min(self.q, 256)))
@@ -128,7 +125,7 @@ class DeviceScores:
                 yield self._tile(part, i, j, u, v)
 
     def _columns(self, u: int, v: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Rows u:v of every pool as the product takes them, half norms (infinite past the end), top norm."""
+        """Return rows u:v of every pool for the product, half norms (infinite past the end), largest norm."""
         import torch
 
         wide = -(-(v - u) // GROUPS) * GROUPS
@@ -163,7 +160,7 @@ class DeviceScores:
             return DeviceTile(scores.view(-1, wide), zero, zero, i, u)
         product = torch.matmul(self.left[i:j], right.T).view(j - i, self.pools, -1)
         if self.kind == "hamming":
-            # Bits that differ = (bits - product of signs) / 2, and exactly so.
+            # Differing bits = (bits - product of signs) / 2, exactly.
             product.sub_(self.left.shape[1]).mul_(0.5)
         scores = torch.sub(half, product, out=product).view(-1, product.shape[2])
         if self.kind == "hamming":
@@ -184,9 +181,9 @@ class DeviceScores:
         score: Tensor,
         more: tuple[Tensor, Tensor] | None = None,
     ) -> Tensor:
-        """Reference values of entries of a tile: read off an exact score, or summed in the fixed order.
+        """Return reference values of entries of a tile, from an exact score or summed in fixed order.
 
-        `more` queries and places are looked at in the same steps; their values follow, if not exact.
+        `more` queries and places are evaluated in the same steps; their values follow, if not exact.
         """
         import torch
 
@@ -201,7 +198,7 @@ class DeviceScores:
         return pairs(self.a, self.b, query, place, "l2")
 
     def block(self, i: int, j: int, u: int, v: int) -> Tensor:
-        """Reference values of queries i:j and rows u:v, float64."""
+        """Return reference values of queries i:j and rows u:v, float64."""
         import torch
 
         if self.kind != "hamming":
@@ -209,8 +206,8 @@ class DeviceScores:
         product = torch.matmul(self.left[i:j], _signs(self.b[u:v]).T).to(torch.float64)
         return (self.left.shape[1] - product) / 2
 
-    def listed(self, query: Tensor, place: Tensor) -> Tensor:
-        """Reference values of listed pairs, float64."""
+    def listed_values(self, query: Tensor, place: Tensor) -> Tensor:
+        """Return reference values of listed pairs, float64."""
         if self.kind != "hamming":
             return pairs(self.a, self.b, query, place, self.kind)
         import torch
@@ -218,7 +215,7 @@ class DeviceScores:
         return (self.left[query] != _signs(self.b[place])).sum(dim=1).to(torch.float64)
 
     def within(self, tile: DeviceTile, most: Tensor) -> tuple[Tensor, Tensor]:
-        """Rows and columns, ascending, of the scores that do not exceed their row's `most`."""
+        """Return rows and columns, ascending, of the scores that do not exceed their row's `most`."""
         mask = tile.scores <= most[:, None]
         found = mask.nonzero()
         if not self.exact and len(found) > MAX_CANDIDATES + mask.numel() // CANDIDATE_SHARE:
@@ -227,7 +224,7 @@ class DeviceScores:
 
 
 def _signs(packed: Tensor) -> Tensor:
-    """Bits of bytes (n, d) as +1 and -1, float32 (n, 8 d)."""
+    """Expand bits of bytes (n, d) to +1 and -1, float32 (n, 8 d)."""
     import torch
 
     out = torch.empty((len(packed), 8 * packed.shape[1]), dtype=torch.float32, device=packed.device)
@@ -238,7 +235,7 @@ def _signs(packed: Tensor) -> Tensor:
 
 
 def above(x: Tensor, like: Tensor) -> Tensor:
-    """A finite number >= x, at most two steps above it, or the largest one, in the format of the scores."""
+    """Return a finite number >= x in the format of the scores, at most two steps above it, or the largest."""
     import torch
 
     if like.dtype == torch.float64:
@@ -247,16 +244,16 @@ def above(x: Tensor, like: Tensor) -> Tensor:
 
 
 def below(x: Tensor, like: Tensor) -> Tensor:
-    """A finite number <= x, at most two steps below it, or the lowest one."""
+    """Return a finite number <= x, at most two steps below it, or the lowest one."""
     return -above(-x, like)
 
 
 def first_two(
     queries: Array, pools: Sequence[Array], distance: str, aligned: bool
 ) -> list[tuple[Array, ...]]:
-    """`index`, `d1`, `ties` and `d2` (reference values) of every query in every pool of equally many rows.
+    """Compute `index`, `d1`, `ties` and `d2` (reference values) of every query in every pool.
 
-    With `aligned` also the reference value of query i and row i.
+    All pools have equally many rows. With `aligned`, also the reference value of query i and row i.
     """
     import torch
 
@@ -272,9 +269,9 @@ def first_two(
         least = tile.scores.view(len(tile.scores), -1, GROUPS).amin(dim=1)
         second = torch.topk(least, 2, dim=1, largest=False).values[:, 1].to(torch.float64)
         row, column = scores.within(tile, above(second + 2.0 * tile.error, tile.scores))
-        asked = None if scores.exact else more
-        value = scores.values(tile, row, column, tile.scores[row, column], asked)
-        if asked is not None:
+        pending = None if scores.exact else more
+        value = scores.values(tile, row, column, tile.scores[row, column], pending)
+        if pending is not None:
             value, own, more = value[: len(row)], value[len(row) :], None
         size = len(tile.scores)
         d1 = torch.full((size,), torch.inf, dtype=torch.float64, device=device)
@@ -282,31 +279,28 @@ def first_two(
         tied = value == d1[row]
         index = torch.full((size,), scores.n, dtype=torch.int64, device=device)
         index.scatter_reduce_(0, row, torch.where(tied, column + tile.u, scores.n), "amin")
-        ties = torch.zeros((size,), dtype=torch.int64, device=device).scatter_add_(
-            0, row, tied.to(torch.int64)
-        )
+        ties = torch.zeros((size,), dtype=torch.int64, device=device)
+        ties.scatter_add_(0, row, tied.to(torch.int64))
         d2 = torch.full((size,), torch.inf, dtype=torch.float64, device=device)
         d2.scatter_reduce_(0, row, torch.where(tied, torch.inf, value), "amin")
         parts.append((d1, torch.where(ties > 1, d1, d2), index, ties))
-        if sum(len(p[0]) for p in parts) == count:  # all queries have met this block of rows
+        if sum(len(p[0]) for p in parts) == count:  # all queries are compared with this block of rows
             new = parts[0] if len(parts) == 1 else tuple(torch.cat(x) for x in zip(*parts, strict=True))
             state, parts = new if state is None else _merged(state, new), []
     d1, d2, index, ties = state or parts[0]
-    found = [index.to(torch.float64), d1, ties.to(torch.float64), d2]
+    columns = [index.to(torch.float64), d1, ties.to(torch.float64), d2]
     if more is not None:
-        own = scores.listed(*more)
+        own = scores.listed_values(*more)
     if own is not None:
-        found.append(own)
-    shape = (len(found), scores.q, scores.pools)
-    values = download(torch.stack(found).view(shape).permute(2, 0, 1).contiguous())
-    whole = values[:, 0::2].astype(np.int64)
-    return [
-        (whole[p, 0], values[p, 1], whole[p, 1], values[p, 3], *values[p, 4:]) for p in range(scores.pools)
-    ]
+        columns.append(own)
+    shape = (len(columns), scores.q, scores.pools)
+    values = download(torch.stack(columns).view(shape).permute(2, 0, 1).contiguous())
+    ints = values[:, 0::2].astype(np.int64)
+    return [(ints[p, 0], values[p, 1], ints[p, 1], values[p, 3], *values[p, 4:]) for p in range(scores.pools)]
 
 
 def _merged(old: tuple[Tensor, ...], new: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """First, second, index and ties over two blocks of rows, the later ones second."""
+    """Merge first, second, index and ties of two blocks of rows; `new` has the later rows."""
     import torch
 
     first = torch.minimum(old[0], new[0])
@@ -319,7 +313,7 @@ def _merged(old: tuple[Tensor, ...], new: tuple[Tensor, ...]) -> tuple[Tensor, .
 def nearest(
     queries: Array, pool: Array, k: int, distance: str, exclude: NDArray[np.int64] | None
 ) -> tuple[Array, Array]:
-    """Pool rows (q, k) and reference values (q, k), sorted by (value, row), without the excluded row."""
+    """Return pool rows and reference values (q, k), sorted by (value, row), without the excluded row."""
     import torch
 
     scores = DeviceScores(queries, [[pool]], distance)
@@ -339,13 +333,13 @@ def nearest(
         held = [*blocks.get(tile.i, []), (query, value, place)]
         query, value, place = (torch.cat(x) for x in zip(*held, strict=True))
         blocks[tile.i] = [_best(query, value, place, k)]
-    parts = [part for found in blocks.values() for part in found]
+    parts = [part for block in blocks.values() for part in block]
     index = download(torch.cat([p[2] for p in parts])).reshape(scores.q, k)
     return index, download(torch.cat([p[1] for p in parts])).reshape(scores.q, k)
 
 
 def _best(query: Tensor, value: Tensor, place: Tensor, k: int) -> tuple[Tensor, ...]:
-    """The first k of each query, by (value, place); given in ascending order of place for each query."""
+    """Return the first k of each query by (value, place); input has ascending places for each query."""
     import torch
 
     order = torch.sort(value, stable=True).indices

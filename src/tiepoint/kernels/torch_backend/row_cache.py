@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rows on a torch device: brought there once, kept while there is room, and their reference values.
+"""Cache of rows on a torch device, and reference values computed there.
 
-The reference is the one of the compiled code: differences in float64, eight running sums, column k to sum
-k mod 8, then one fixed tree. Every step is an elementwise operation of its own, so that nothing is contracted
-into a fused multiply-add, and IEEE multiplications, additions and square roots of float64 are the same on
-every device.
+The reference is that of the compiled code: differences in float64, eight running sums, column k to sum
+k mod 8, then one fixed tree. Every step is a separate elementwise operation, so that nothing is contracted
+into a fused multiply-add. IEEE multiplications, additions and square roots of float64 are the same on every
+device.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from .device import FallBackToCpu, block_bytes, get_device, torch_device
 Array = NDArray[Any]
 Tensor = Any
 CACHE_FRACTION = 0.3
-"""Share of a card's memory for features that several comparisons use."""
+"""Share of the GPU memory for features that several comparisons use."""
 HOST_CACHE_BYTES = 64 << 20
 MAX_THREADS = 12
 STAGE_BYTES = 6 << 20
-"""A pinned buffer; pinning costs as much as copying forty times, so that there are few, used in turns."""
+"""Size of a pinned buffer. Pinning costs as much as copying forty times, so that a few are reused."""
 BYTES_A_PAIR = 34
-"""Memory a pair takes for each of its columns while its reference value is summed, with room to spare."""
+"""Upper bound of the memory a pair takes for each column while its reference value is summed."""
 
 
 class DeviceRows(NamedTuple):
-    """A matrix on the device: (n, d) float32, float64 or uint8; no value is larger than `peak` (NaN if bad).
+    """A matrix on the device, (n, d) float32, float64 or uint8. No |value| exceeds `peak` (NaN if bad).
 
-    `whole` says that all values are known to be whole numbers.
+    `whole` is set if all values are known to be integers.
     """
 
     values: Tensor
@@ -49,78 +49,78 @@ class DeviceRows(NamedTuple):
 
 
 _lock = threading.RLock()
-_kept: dict[Any, DeviceRows] = {}
+_cached: dict[Any, DeviceRows] = {}
 _batches: list[tuple[int, list[Any]]] = []
 
 
 def clear_cache() -> None:
-    """Drop what is kept on the device."""
+    """Clear the cache on the device."""
     import torch
 
     with _lock:
-        _kept.clear()
+        _cached.clear()
         _batches.clear()
     if get_device().startswith("cuda"):
         torch.cuda.empty_cache()
 
 
 def upload(arrays: Sequence[Array]) -> list[DeviceRows]:
-    """Matrices on the device, with exactly the given values; those of mapped files stay there for later.
+    """Return matrices on the device, unrounded. Mapped files stay cached there.
 
-    Kept is what does not change: maps of files, known by file, time of change and place. The oldest goes when
-    a share of the memory is used up.
+    The cache holds read-only file maps, by file, modification time and offset. It evicts the oldest when its
+    share of the memory is full.
     """
     device = get_device()
     keys = [_key(device, x) for x in arrays]
     with _lock:
-        missing = {k or i: i for i, k in enumerate(keys) if k is None or k not in _kept}
+        missing = {k or i: i for i, k in enumerate(keys) if k is None or k not in _cached}
         fresh: dict[Any, DeviceRows] = {}
         groups: dict[tuple[Any, ...], list[int]] = {}
         for i in missing.values():
             groups.setdefault((arrays[i].dtype, arrays[i].shape[1:]), []).append(i)
         for some in groups.values():
-            made = _bring([_plain(arrays[i]) for i in some])
-            fresh |= {keys[i] or i: r for i, r in zip(some, made, strict=True)}
-            _keep([(keys[i], r) for i, r in zip(some, made, strict=True) if keys[i] is not None])
-        return [fresh.get(key or i) or _kept[key] for i, key in enumerate(keys)]
+            rows = _upload_group([_plain(arrays[i]) for i in some])
+            fresh |= {keys[i] or i: r for i, r in zip(some, rows, strict=True)}
+            _keep([(keys[i], r) for i, r in zip(some, rows, strict=True) if keys[i] is not None])
+        return [fresh.get(key or i) or _cached[key] for i, key in enumerate(keys)]
 
 
 def upload_matrices(arrays: Sequence[Array]) -> bool:
-    """Bring mapped matrices to the device before they are asked for; False where no more are kept there."""
-    held = sum(size for size, _ in _batches) + sum(x.nbytes for x in arrays)
-    if held > _most_kept():
+    """Prefetch memory-mapped matrices to the device. Return False when its cache is full."""
+    size = sum(size for size, _ in _batches) + sum(x.nbytes for x in arrays)
+    if size > _cache_bytes():
         return False
     upload(arrays)
     return True
 
 
 def _key(device: str, x: Array) -> Any:
-    """What tells a mapped matrix from all others; None for one that may change."""
-    found = None if x.flags.writeable else file_of(x)
-    if found is None or not x.flags.c_contiguous:
+    """Return the cache key of a mapped matrix; None if the matrix may change."""
+    source = None if x.flags.writeable else file_of(x)
+    if source is None or not x.flags.c_contiguous:
         return None
-    return device, found[0].file, found[1], x.shape, x.dtype
+    return device, source[0].file, source[1], x.shape, x.dtype
 
 
 def _plain(x: Array) -> Array:
-    """A contiguous matrix of a format that torch and the reference share."""
+    """Convert to a contiguous matrix of a format that torch and the reference share."""
     if x.dtype in (np.float32, np.float64, np.uint8):
         return np.require(x, requirements=["C", "A"])
     return as_float(x)
 
 
 def _keep(entries: list[tuple[Any, DeviceRows]]) -> None:
-    size, most = sum(r.values.numel() * r.values.element_size() for _, r in entries), _most_kept()
-    if not entries or size > most:
+    size, limit = sum(r.values.numel() * r.values.element_size() for _, r in entries), _cache_bytes()
+    if not entries or size > limit:
         return
-    _kept.update(entries)
+    _cached.update(entries)
     _batches.append((size, [k for k, _ in entries]))
-    while sum(size for size, _ in _batches) > most:
+    while sum(size for size, _ in _batches) > limit:
         for key in _batches.pop(0)[1]:
-            _kept.pop(key, None)
+            _cached.pop(key, None)
 
 
-def _most_kept() -> int:
+def _cache_bytes() -> int:
     import torch
 
     if not get_device().startswith("cuda"):
@@ -128,8 +128,8 @@ def _most_kept() -> int:
     return int(torch.cuda.get_device_properties(torch_device()).total_memory * CACHE_FRACTION)
 
 
-def _bring(arrays: list[Array]) -> list[DeviceRows]:
-    """Matrices of one format and width, one below the other on the device, cut apart again."""
+def _upload_group(arrays: list[Array]) -> list[DeviceRows]:
+    """Upload matrices of one format and width as one block, and return views of it."""
     import torch
 
     edges = np.concatenate([[0], np.cumsum([len(x) for x in arrays])])
@@ -157,23 +157,23 @@ def _bring(arrays: list[Array]) -> list[DeviceRows]:
 
 
 def to_device(values: Array) -> Tensor:
-    """An array of numbers on the device."""
+    """Upload an array of numbers."""
     import torch
 
     x = np.ascontiguousarray(values)
     if not get_device().startswith("cuda") or x.nbytes < 1 << 18:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # nothing writes into what is only read there
+            warnings.simplefilter("ignore")  # the array may be read-only; nothing writes to it
             return torch.from_numpy(x).to(torch_device())
     kind = torch.from_numpy(np.empty(0, x.dtype)).dtype
     flat = torch.empty((x.size, 1), dtype=kind, device=torch_device())
-    with _lock:  # the pinned buffers are one set
+    with _lock:  # all callers share the pinned buffers
         _stage([x.reshape(-1, 1)], flat)
     return flat.view(x.shape)
 
 
 def _stage(arrays: list[Array], flat: Tensor) -> None:
-    """Copy to the card through pinned buffers, several threads at a time."""
+    """Copy to the GPU through pinned buffers, with several threads."""
     import torch
 
     from ..numba_backend.row_statistics import copy_parts
@@ -197,28 +197,28 @@ def _stage(arrays: list[Array], flat: Tensor) -> None:
             flat[start : start + len(whole)] = torch.from_numpy(whole)
         return
     compiled, pool, stages = copy_parts(), _pool(min(MAX_THREADS, get_threads())), _stages()
-    under_way: deque[tuple[int, int, Any, Future[None]]] = deque()
+    pending: deque[tuple[int, int, Any, Future[None]]] = deque()
 
-    def sent() -> None:
-        start, count, number, future = under_way.popleft()
+    def send() -> None:
+        start, count, number, future = pending.popleft()
         future.result()
         pinned, _, event = stages[number]
         source = pinned[: count * row].view(flat.dtype).view(count, flat.shape[1])
         flat[start : start + count].copy_(source, non_blocking=True)
         event.record(torch.cuda.current_stream(flat.device))
 
-    # Threads copy and do nothing else: each step of Python in one of them would hold up all others.
+    # Threads only copy: Python code in one of them would block all others.
     for k, (start, pieces) in enumerate(jobs):
-        if len(under_way) == len(stages):
-            sent()
+        if len(pending) == len(stages):
+            send()
         bases = np.array([p.__array_interface__["data"][0] for p in pieces], np.uint64)
         sizes = np.array([len(p) * row for p in pieces], np.int64)
-        _, room, event = stages[k % len(stages)]
+        _, buffer, event = stages[k % len(stages)]
         event.synchronize()
-        job = pool.submit(compiled, bases, sizes, room)
-        under_way.append((start, sum(len(p) for p in pieces), k % len(stages), job))
-    while under_way:
-        sent()
+        job = pool.submit(compiled, bases, sizes, buffer)
+        pending.append((start, sum(len(p) for p in pieces), k % len(stages), job))
+    while pending:
+        send()
     for _, _, event in stages:
         event.synchronize()
 
@@ -230,7 +230,7 @@ def _pool(threads: int) -> ThreadPoolExecutor:
 
 @cache
 def _stages() -> list[tuple[Tensor, Array, Any]]:
-    """Pinned buffers in turns, each with the event of its last copy."""
+    """Return pinned buffers, each with the event of its last copy."""
     import torch
 
     count = 2 + min(MAX_THREADS, get_threads())
@@ -239,14 +239,14 @@ def _stages() -> list[tuple[Tensor, Array, Any]]:
 
 
 def check_finite(rows: DeviceRows) -> DeviceRows:
-    """The rows, if all their squares are finite; else the compiled code says which one is not."""
+    """Return the rows if all squares are finite; else fall back to the CPU, which names the bad row."""
     if not rows.peak <= MAX_ABS_VALUE:
         raise FallBackToCpu
     return rows
 
 
 def reference(gap: Tensor, kind: str) -> Tensor:
-    """Sums over the last axis of the squares (l2) or sizes (l1) of float64 differences, which are lost."""
+    """Sum squares (l2) or magnitudes (l1) of float64 differences over the last axis; overwrite `gap`."""
     import torch
 
     term = gap.mul_(gap) if kind == "l2" else gap.abs_()
@@ -263,16 +263,16 @@ def reference(gap: Tensor, kind: str) -> Tensor:
 
 
 def difference(x: Tensor, y: Tensor) -> Tensor:
-    """Differences in float64, exact operands, one rounding."""
+    """Subtract in float64, with exact operands and one rounding."""
     import torch
 
     return torch.sub(x.to(torch.float64), y.to(torch.float64) if y.dtype == torch.uint8 else y)
 
 
 def root(x: Tensor) -> Tensor:
-    """Square roots of float64, correctly rounded.
+    """Return square roots of float64, correctly rounded.
 
-    CUDA's are. On the processor torch may ask a library (MKL) that is off by one unit now and then.
+    CUDA rounds correctly. On the CPU torch may call MKL, which is sometimes off by one unit.
     """
     import torch
 
@@ -280,14 +280,14 @@ def root(x: Tensor) -> Tensor:
 
 
 def in_chunks(count: int, width: int, bytes_a_column: int = BYTES_A_PAIR) -> Iterator[slice]:
-    """Ranges of pairs that fit into a block."""
+    """Yield ranges of pairs that fit into a block."""
     step = max(1, block_bytes() // max(1, bytes_a_column * max(width, 8)))
     for start in range(0, count, step):
         yield slice(start, min(start + step, count))
 
 
 def pairs(a: Tensor, b: Tensor, i: Tensor, j: Tensor, kind: str) -> Tensor:
-    """Reference values of rows i of `a` and rows j of `b`, float64 (n,)."""
+    """Return reference values of rows i of `a` and rows j of `b`, float64 (n,)."""
     import torch
 
     parts = [slice(None)] if len(i) == 0 else list(in_chunks(len(i), a.shape[1]))
@@ -296,7 +296,7 @@ def pairs(a: Tensor, b: Tensor, i: Tensor, j: Tensor, kind: str) -> Tensor:
 
 
 def table(a: Tensor, b: Tensor, kind: str) -> Tensor:
-    """Reference values of all pairs of rows, float64 (q, n)."""
+    """Return reference values of all pairs of rows, float64 (q, n)."""
     import torch
 
     out = torch.empty((len(a), len(b)), dtype=torch.float64, device=a.device)
@@ -308,7 +308,7 @@ def table(a: Tensor, b: Tensor, kind: str) -> Tensor:
 
 
 def download(x: Tensor) -> Array:
-    """A tensor as an array of its own."""
+    """Copy a tensor to a new array."""
     if not x.is_cuda:
         return np.array(x.numpy())
     import torch
@@ -316,6 +316,6 @@ def download(x: Tensor) -> Array:
     size = x.numel() * x.element_size()
     if not 1 << 16 < size <= 64 << 20:
         return np.asarray(x.cpu().numpy())
-    held = torch.empty(x.shape, dtype=x.dtype, pin_memory=True)  # torch keeps pinned memory for later
+    held = torch.empty(x.shape, dtype=x.dtype, pin_memory=True)  # torch reuses pinned memory
     held.copy_(x)
     return np.array(held.numpy())

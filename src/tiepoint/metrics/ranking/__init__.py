@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measures of ranked lists."""
+"""Metrics of ranked lists."""

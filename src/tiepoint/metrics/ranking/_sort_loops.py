@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sorting and merging millions of distances. Loops only; `order.py` has the definitions."""
+"""Compiled loops of `sorting`."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _LOW = np.uint64(255)
 
 @cached_njit(nogil=True)
 def radix_sort(values: Array, keys: Array, spare: Array) -> Array:
-    """Sort float64 given as bit patterns; `keys` and `spare` are memory of the same size, one is returned.
+    """Sort float64 bit patterns; `keys` and `spare` are scratch of the same size, one of them is returned.
 
-    Byte by byte from the lowest, each pass stable. With all bits of negative numbers and the sign of the
+    Sorts by byte from the lowest, each pass stable. With all bits of negative numbers and the sign of the
     others inverted, patterns order as the numbers do. A byte that all values share costs no pass.
     """
     n = values.size
@@ -54,7 +54,7 @@ def radix_sort(values: Array, keys: Array, spare: Array) -> Array:
 
 @cached_njit(nogil=True)
 def merge_counts(targets: Array, others: Array, below: Array, equal: Array) -> None:
-    """Of ascending `others`, how many lie below and at each of ascending `targets`."""
+    """Count ascending `others` below and equal to each of ascending `targets`."""
     j, n = 0, others.size
     for i in range(targets.size):
         t = targets[i]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Average precision of ranked lists, with every choice that published numbers differ in made explicit."""
+"""Average precision of ranked lists, with an option for every choice in which published numbers differ."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .ties import (
     check_list,
     check_ties,
     expected_precision_sums,
-    group_precision_sums,
     places_before_cutoff,
+    precision_sums,
 )
 
 Normaliser = str | int | NDArray[Any]
@@ -32,24 +32,24 @@ def normalise_precision(
     ties: str,
     cutoff: int | None,
 ) -> Floats:
-    """Average precision of every list, from its blocks.
+    """Compute the average precision of every list from its blocks.
 
     Args:
         blocks: tie blocks.
         relevant: (lists,) relevant items of each list, retrieved or not.
         flavour: `trec` or `trapezoid`.
         normaliser: `all`, `retrieved`, or a number (one, or one per list).
-        ties: tie rule; the blocks must have been made for it.
-        cutoff: count only the first so many places.
+        ties: tie rule; the blocks must belong to it.
+        cutoff: count only this many first places.
 
     Returns:
-        (lists,) with NaN where the normaliser is zero.
+        (lists,) with NaN if the normaliser is zero.
     """
     check_choices(flavour, normaliser, cutoff)
     lists = len(relevant)
     if isinstance(normaliser, str) and normaliser == "retrieved":
         return _by_retrieved(blocks, lists, flavour=flavour, ties=ties, cutoff=cutoff)
-    sums = _block_sums(blocks, flavour, ties, cutoff)
+    sums = precision_sums(blocks, ties, flavour=flavour, cutoff=cutoff)
     total = np.bincount(blocks.owner, weights=sums, minlength=lists)
     by = relevant if isinstance(normaliser, str) else np.broadcast_to(np.asarray(normaliser, float), lists)
     if not isinstance(normaliser, str):
@@ -62,23 +62,18 @@ def normalise_precision(
 
 
 def check_choices(flavour: str, normaliser: Normaliser, cutoff: int | None) -> None:
-    """Raise `InputError` for a flavour, normaliser or cutoff that does not exist."""
+    """Raise `InputError` for an unknown flavour, normaliser or cutoff."""
     if flavour not in ("trec", "trapezoid"):
         raise InputError(f"unknown flavour {flavour!r} of average precision; trec or trapezoid")
     if isinstance(normaliser, str) and normaliser not in ("all", "retrieved"):
         raise InputError(f"unknown normaliser {normaliser!r}; all, retrieved or a number")
     if cutoff is not None and cutoff < 1:
-        raise InputError(f"the cutoff must be at least 1, not {cutoff}")
-
-
-def _block_sums(blocks: TieBlocks, flavour: str, ties: str, cutoff: int | None) -> Floats:
-    rule = group_precision_sums if ties == "group" else expected_precision_sums
-    return rule(blocks, flavour=flavour, cutoff=cutoff)
+        raise InputError(f"the cutoff must be at least 1, found {cutoff}")
 
 
 def _by_retrieved(blocks: TieBlocks, lists: int, *, flavour: str, ties: str, cutoff: int | None) -> Floats:
-    """AP over the relevant items inside the cutoff, whose number is itself random when a tie is cut."""
-    sums = _block_sums(blocks, flavour, ties, cutoff)
+    """Divide by the relevant items inside the cutoff, whose number is random if a tie is cut."""
+    sums = precision_sums(blocks, ties, flavour=flavour, cutoff=cutoff)
     places = places_before_cutoff(blocks, cutoff)
     found = blocks.relevant * places / blocks.items
     total = np.bincount(blocks.owner, weights=sums, minlength=lists)
@@ -98,10 +93,10 @@ def _by_retrieved(blocks: TieBlocks, lists: int, *, flavour: str, ties: str, cut
 
 
 def _mixture(blocks: TieBlocks, i: int, places: float, sum_before: float, flavour: str) -> float:
-    """Expectation of sum/found when the cut tie brings x relevant items, x hypergeometric.
+    """Return the expectation of sum/found if the cut tie contributes x relevant items, x hypergeometric.
 
-    Given x, the places inside the cutoff are a tie of their own with x relevant items. No item found at all
-    counts as 0, as the tools that divide by the retrieved items do.
+    Given x, the places inside the cutoff are a tie with x relevant items. Finding no item counts as 0, as in
+    tools that divide by the retrieved items.
     """
     from scipy.stats import hypergeom
 
@@ -131,7 +126,7 @@ def average_precision(
     ties: str = "expected",
     cutoff: int | None = None,
 ) -> float:
-    """Average precision of one list ranked by ascending distance.
+    """Compute the average precision of one list ranked by ascending distance.
 
     With precision Q_k and recall R_k after k items, `trec` is sum (R_k - R_{k-1}) Q_k, the mean of the
     precision at the relevant items, and `trapezoid` is sum (R_k - R_{k-1}) (Q_{k-1} + Q_k) / 2 with Q_0 = 1.
@@ -139,20 +134,20 @@ def average_precision(
     Args:
         distances: (n,), smaller is better. Infinite: never retrieved, but a relevant one still counts in
             the normaliser `all`. NaN is an error.
-        relevant: (n,) booleans, or probabilities in [0, 1] of being relevant, independent of each other.
+        relevant: (n,) booleans, or independent probabilities in [0, 1] of being relevant.
         flavour: `trec` or `trapezoid`.
         normaliser: `all` relevant items of the list; the `retrieved` ones (finite distance, inside the
-            cutoff); or a number, at least as large as what can be found.
+            cutoff); or a number, at least as large as the number of items that can be found.
         ties: order of equal distances. `expected`: mean over all orders, in closed form; `group`: a tie is
             one step of the curve (scikit-learn); `optimistic`: relevant first; `pessimistic`: relevant last;
             `file`: as given.
-        cutoff: use only the first so many places.
+        cutoff: use only this many first places.
 
     Returns:
-        The value, NaN where the normaliser is zero (no relevant item).
+        The value; NaN if the normaliser is zero (no relevant item).
 
-    The trap: `file` is not neutral. Where lists are written positives first, as most benchmark files are, a
-    descriptor that maps everything to one point gets AP 1.
+    `file` is not neutral. If positives are listed first, as in most benchmark files, a descriptor that maps
+    everything to one point gets AP 1.
 
     >>> d, y = [.1, .2, .2, .4], [1, 0, 1, 1]
     >>> [round(average_precision(d, y, ties=t), 4) for t in ("optimistic", "expected", "pessimistic")]
@@ -179,7 +174,7 @@ def average_precision_of_lists(
     ties: str = "expected",
     cutoff: int | None = None,
 ) -> NDArray[np.float64]:
-    """Average precision of many lists laid end to end, without a loop over them.
+    """Compute the average precision of many concatenated lists, without a loop over them.
 
     Args:
         distances: (n,) of all lists.

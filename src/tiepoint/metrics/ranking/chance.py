@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a method without information scores: lists in random order, and lists with random neighbours."""
+"""Chance levels: expected scores of lists in random order and of random neighbours."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def chance_average_precision(
     cutoff: int | None = None,
     certain: bool = True,
 ) -> float:
-    """Expected average precision of `items` in random order, `relevant` of them right.
+    """Return the expected average precision of `items` in random order, `relevant` of them correct.
 
-    It is the average precision of one tie over the whole list, so a constant descriptor scores it too. With
-    one right answer it is H(n)/n; for long lists it tends to relevant/items from above.
+    It equals the average precision of one tie over the entire list, so that a constant descriptor has it too.
+    With one correct answer it is H(n)/n; for long lists it tends to relevant/items from above.
 
     Args:
         items: list length.
-        relevant: how many are relevant; a fraction only with `certain=False`.
+        relevant: number of relevant items; a fraction only with `certain=False`.
         flavour: as in `average_precision`.
         normaliser: as in `average_precision`.
         cutoff: as in `average_precision`.
-        certain: False when each item is relevant with probability relevant/items, independently (first
-            neighbours that guess).
+        certain: False if each item is relevant with probability relevant/items, independently (random first
+            neighbours).
 
     >>> round(chance_average_precision(4, 1), 6), round(chance_average_precision(1200, 200), 4)
     (0.520833, 0.1713)
@@ -57,12 +57,11 @@ def chance_average_precision(
 
 @lru_cache(maxsize=4096)
 def chance_of_found_matches(matches: int, probability: float) -> float:
-    """Expected AP of a list in random order, each match right with a probability, given that one is.
+    """Return the expected AP of random matches in random order, given that at least one is correct.
 
-    sum over r >= 1 of P(r right) / P(at least one) x the chance AP of r right among `matches`.
-
-    Trap: skipping the lists without a right match makes this larger the rarer right matches are; with 100
-    matches and 4000 candidates it is about H(100)/100 = 0.05, not 1/4000.
+    It is the sum over r >= 1 of P(r correct) / P(at least one) x the chance AP of r correct among `matches`.
+    Skipping lists without a correct match makes it larger the rarer correct matches are: with 100 matches and
+    4000 candidates it is about H(100)/100 = 0.05, not 1/4000.
 
     >>> round(chance_of_found_matches(100, 1e-9), 4), chance_of_found_matches(3, 1.0)
     (0.0519, 1.0)
@@ -72,37 +71,36 @@ def chance_of_found_matches(matches: int, probability: float) -> float:
     r = np.arange(1, matches + 1)
     weight = binom.pmf(r, matches, probability)
     weight = weight / weight.sum()
-    kept = np.flatnonzero(weight > _TAIL)
-    return float(sum(weight[i] * chance_average_precision(matches, int(r[i])) for i in kept))
+    likely = np.flatnonzero(weight > _TAIL)
+    return float(sum(weight[i] * chance_average_precision(matches, int(r[i])) for i in likely))
 
 
 def chance_against_nearest(relevant: int, searched: Sequence[int]) -> float:
-    """Expected AP of `relevant` random distances against the smallest of each of several random groups.
+    """Return the expected AP of `relevant` random distances against the minima of several random groups.
 
-    The list of a query holds R right items at independent random distances and, for each distractor image,
-    the smallest of m_i independent random distances. The k-th smallest right distance u has the density of
-    Beta(k, R - k + 1); a distractor lies below it with probability p_i(u) = 1 - (1 - u)^m_i; and
+    The list of a query holds R correct items at independent random distances and, for each distractor image,
+    the smallest of m_i independent random distances. The k-th smallest correct distance u has the density of
+    Beta(k, R - k + 1); a distractor is below it with probability p_i(u) = 1 - (1 - u)^m_i; and
     E[1/(k + X)] = integral of t^(k-1) prod_i (1 - p_i (1 - t)) dt over 0 … 1, so that
 
         chance = (1/R) sum_k integral Beta(u; k, R-k+1) k integral t^(k-1) prod_i (1 - p_i(u)(1 - t)) dt du.
 
-    Both integrals are taken by Gauss-Legendre quadrature, far below 1e-6 of error.
-
-    Trap: with 100 keypoints searched per image the chance level is far under R / (R + images), because a
-    minimum of 100 beats one draw 100 times out of 101.
+    Gauss-Legendre quadrature evaluates both integrals with an error far below 1e-6. With 100 keypoints
+    searched per image the chance level is far below R / (R + images), because a minimum of 100 beats one
+    sample 100 times out of 101.
 
     >>> round(chance_against_nearest(1, [1]), 4), round(chance_against_nearest(5, []), 4)
     (0.75, 1.0)
     """
     if relevant < 1:
-        raise InputError(f"chance needs at least one right item, found {relevant}")
+        raise InputError(f"chance needs at least one correct item, found {relevant}")
     return _integral(relevant, tuple(sorted(int(m) for m in searched)))
 
 
 @lru_cache(maxsize=4096)
 def _integral(relevant: int, searched: tuple[int, ...]) -> float:
     u, wu = _rule(_NODES)
-    # The inner integrand is a polynomial in t: so many nodes integrate it exactly.
+    # The inner integrand is a polynomial in t: this many nodes integrate it exactly.
     t, wt = _rule((len(searched) + relevant) // 2 + 1)
     sizes, times = np.unique(np.asarray(searched, np.int64), return_counts=True)
     log_product = np.zeros((len(u), len(t)))

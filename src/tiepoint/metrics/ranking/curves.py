@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Precision-recall and ROC curves, thinned to a few points without changing their area, or read at a grid."""
+"""Precision-recall and ROC curves, thinned without changing their area or sampled at given recalls."""
 
 from __future__ import annotations
 
@@ -11,22 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...core.errors import InputError
 from .roc import class_counts
-from .ties import (
-    Floats,
-    blocks_of_lists,
-    check_list,
-    check_ties,
-    expected_precision_sums,
-    group_precision_sums,
-)
+from .ties import Floats, blocks_of_lists, check_list, check_ties, precision_sums
 
 
 @dataclass(frozen=True)
 class RankingCurve:
-    """Points of a curve and the area under it.
+    """Points of a curve.
 
-    `line`: straight lines join the points. `step`: from x[i] to x[i+1] the curve is level at y[i+1]; y[0]
-    repeats y[1], so that plotting with steps ending at each point shows it.
+    `line`: straight lines join the points. `step`: from x[i] to x[i+1] the curve is constant at y[i+1]; y[0]
+    repeats y[1], so that plotting with steps that end at each point shows it.
     """
 
     x: Floats
@@ -54,11 +47,11 @@ def precision_recall_curve(
     ties: str = "expected",
     max_points: int = 1000,
 ) -> RankingCurve:
-    """Precision against recall as a step curve whose area is the average precision (normaliser `all`).
+    """Return precision against recall as a step curve; its area is the average precision.
 
-    Each relevant item adds a step of width 1/P as high as the precision collected at it; a tie adds one step
-    as high as the mean over its relevant items. Thinning joins neighbouring steps into one of their mean
-    height, so the area stays the same to rounding. Recall ends where infinite distances begin.
+    Each relevant item adds a step of width 1/P and the height of the precision at it; a tie adds one step
+    with the mean height of its relevant items. Thinning joins neighbouring steps into one of their mean
+    height, so that the area stays the same up to rounding. Recall ends where infinite distances begin.
 
     >>> c = precision_recall_curve([1, 2, 3, 4], [1, 0, 1, 0])
     >>> c.x, c.y, round(c.area, 6)
@@ -70,10 +63,8 @@ def precision_recall_curve(
     if not v.any():
         return RankingCurve(np.zeros(1), np.full(1, np.nan), "step")
     blocks = blocks_of_lists(d, v, None, ties=ties)
-    rule = group_precision_sums if ties == "group" else expected_precision_sums
-    sums = rule(blocks, flavour=flavour)
     width = blocks.relevant / v.sum()
-    area = sums / v.sum()
+    area = precision_sums(blocks, ties, flavour=flavour) / v.sum()
     if len(width) > max_points - 1:
         share = (np.cumsum(width) - width / 2.0) / width.sum()
         bins = np.minimum((share * (max_points - 1)).astype(np.int64), max_points - 2)
@@ -88,12 +79,12 @@ def precision_recall_curve(
 def roc_curve(
     distances: ArrayLike, relevant: ArrayLike, *, ties: str = "expected", max_points: int = 1000
 ) -> RankingCurve:
-    """True against false positive rate, joined by straight lines; its area is `roc_auc`.
+    """Return true against false positive rate, joined by straight lines; its area is `roc_auc`.
 
-    Points on a straight run are dropped. If more than `max_points` remain, stretches between kept points
-    are replaced by two lines that meet on the other diagonal of the stretch, at the place which leaves the
-    area as it was; the curve stays monotone. Infinite distances are never accepted: the curve runs level to
-    the right edge.
+    Points on a straight run are dropped. If more than `max_points` remain, each stretch between retained
+    points becomes two lines that meet on the other diagonal of the stretch, at the point that preserves the
+    area; the curve stays monotone. Infinite distances are never accepted: the curve is horizontal up to the
+    right edge.
 
     >>> c = roc_curve([1, 2, 3, 4], [1, 0, 1, 0])
     >>> c.x, c.y, c.area
@@ -111,12 +102,11 @@ def roc_curve(
     y = np.concatenate([[0.0], np.cumsum(pos), [pos.sum()]]) / positives
     steps_x = np.concatenate([[0.0], neg, [negatives - neg.sum()]])
     corner = _corners(steps_x, np.concatenate([[0.0], pos, [0.0]]))
-    x, y = x[corner], y[corner]
-    return RankingCurve(*_thin(x, y, max_points), "line")
+    return RankingCurve(*_thin(x[corner], y[corner], max_points), "line")
 
 
 def _corners(dx: Floats, dy: Floats) -> NDArray[np.int64]:
-    """Indices of points where the direction changes, from the (integer) steps that lead to each point."""
+    """Return the points where the direction changes, from the (integer) steps that lead to each point."""
     moved = np.flatnonzero((dx != 0) | (dy != 0))
     sx, sy = dx[moved], dy[moved]
     turn = sx[:-1] * sy[1:] != sx[1:] * sy[:-1]
@@ -141,7 +131,7 @@ def _thin(x: Floats, y: Floats, max_points: int) -> tuple[Floats, Floats]:
 
 def _check_points(max_points: int) -> None:
     if max_points < 3:
-        raise InputError(f"a curve needs at least 3 points, not {max_points}")
+        raise InputError(f"a curve needs at least 3 points, found {max_points}")
 
 
 def precision_at_recall(
@@ -155,24 +145,24 @@ def precision_at_recall(
     ties: str = "expected",
     flavour: str = "trec",
 ) -> Floats:
-    """The step curve of precision over recall of every list, read at given recalls.
+    """Evaluate the step curve of precision over recall of every list at given recalls.
 
-    The curve of a list is the one of `precision_recall_curve`, with recall counted over `normaliser` items:
-    it is level between two right items and 0 beyond the last one found. Read at k evenly spaced
-    recalls (i + 1/2)/k, the mean of the values tends to the list's average precision.
+    The curve of a list is that of `precision_recall_curve`, with recall counted over `normaliser` items. It
+    is constant between two correct items and 0 beyond the last one found. At k evenly spaced recalls
+    (i + 1/2)/k the mean of the values tends to the list's average precision.
 
     Args:
-        distances: (n,), lists laid end to end; infinite is never retrieved.
+        distances: (n,), concatenated lists; infinite is never retrieved.
         relevant: (n,) in [0, 1].
         owner: (n,) non-decreasing list number.
-        lists: how many lists there are.
+        lists: number of lists.
         recall: (k,) in (0, 1).
-        normaliser: (lists,) or one number, how many right items a list could have.
-        ties: see `average_precision`.
-        flavour: likewise.
+        normaliser: (lists,) or one number, the correct items that a list could have.
+        ties: as in `average_precision`.
+        flavour: as in `average_precision`.
 
     Returns:
-        (lists, k); NaN rows where the normaliser is 0.
+        (lists, k); NaN rows if the normaliser is 0.
 
     >>> d, right, owner = [1, 2, 3, 1, 2], [1, 0, 1, 0, 1], np.array([0, 0, 0, 1, 1])
     >>> precision_at_recall(d, right, owner, 2, recall=[0.25, 0.75], normaliser=2)
@@ -184,8 +174,7 @@ def precision_at_recall(
     at = np.asarray(recall, np.float64)
     by = np.broadcast_to(np.asarray(normaliser, np.float64), (lists,))
     blocks = blocks_of_lists(d, v, np.asarray(owner), ties=ties)
-    rule = group_precision_sums if ties == "group" else expected_precision_sums
-    height = rule(blocks, flavour=flavour) / blocks.relevant
+    height = precision_sums(blocks, ties, flavour=flavour) / blocks.relevant
     with np.errstate(divide="ignore", invalid="ignore"):
         end = (blocks.relevant_before + blocks.relevant) / by[blocks.owner]
     table = StepCurves(blocks.owner, end, height).at(at, lists)
@@ -201,22 +190,21 @@ class StepCurves:
     height: Floats
 
     def at(self, recall: Floats, lists: int) -> Floats:
-        """The curves read at recalls (k,) in (0, 1], (lists, k); 0 beyond the last step."""
-        # Lists lie end to end on one axis, 2 apart, because no recall is above 1.
-        place = np.searchsorted(
-            2.0 * self.owner + self.end, (2.0 * np.arange(lists)[:, None] + recall).ravel()
-        )
-        found = np.append(self.height, 0.0)[place]
-        mine = np.append(self.owner, lists)[place] == np.repeat(np.arange(lists), len(recall))
-        return np.where(mine, found, 0.0).reshape(lists, len(recall))
+        """Evaluate the curves at recalls (k,) in (0, 1], (lists, k); 0 beyond the last step."""
+        # Concatenated lists share one axis, 2 apart, because no recall is above 1.
+        axis = (2.0 * np.arange(lists)[:, None] + recall).ravel()
+        place = np.searchsorted(2.0 * self.owner + self.end, axis)
+        height = np.append(self.height, 0.0)[place]
+        own = np.append(self.owner, lists)[place] == np.repeat(np.arange(lists), len(recall))
+        return np.where(own, height, 0.0).reshape(lists, len(recall))
 
     def of(self, number: int) -> RankingCurve:
-        """The curve of one list; without points where nothing was found."""
+        """Return the curve of one list; without points if nothing was found."""
         lo, hi = np.searchsorted(self.owner, [number, number + 1])
         return _from_zero(self.end[lo:hi], self.height[lo:hi])
 
     def mean(self, lists: int) -> RankingCurve:
-        """The mean of the curves over `lists` lists, 0 where one has ended; its area is their mean area.
+        """Return the mean curve of `lists` lists, 0 where one has ended; its area is their mean area.
 
         >>> steps = StepCurves(np.array([0, 0, 1]), np.array([0.5, 1.0, 0.5]), np.array([1.0, 0.6, 0.4]))
         >>> steps.mean(2).x, steps.mean(2).y.round(6)
@@ -232,5 +220,5 @@ class StepCurves:
 
 
 def _from_zero(x: Floats, y: Floats) -> RankingCurve:
-    """A step curve that begins at 0."""
+    """Return a step curve that begins at 0."""
     return RankingCurve(np.append(np.zeros(min(len(x), 1)), x), np.append(y[:1], y), "step")

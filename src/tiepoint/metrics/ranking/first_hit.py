@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The first right answer of lists that may have several: success at k, reciprocal rank, histogram.
+"""The first correct answer of lists that may have several: success at k, reciprocal rank, histogram.
 
-In a list with `before` wrong items ahead, then a tie of `items` of which `relevant` are right, the first
-right answer stands at place p of the tie with probability P(p) = (relevant / (items - p + 1)) x the
-probability that the p - 1 places before it hold wrong ones.
+If `before` wrong items precede a tie of `items`, `relevant` of which are correct, then the first correct
+answer is at place p of the tie with probability P(p) = (relevant / (items - p + 1)) x the probability that
+the p - 1 places before it hold wrong ones.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.errors import InputError
-from .from_counts import _targets, blocks_from_counts
+from .from_counts import blocks_from_counts, sort_targets
 from .ties import Floats, TieBlocks, check_ties, harmonic_difference
 
 
 class FirstBlocks(NamedTuple):
-    """The first tie with a right answer of each list, (lists,); `relevant` is 0 where none is retrieved."""
+    """First tie with a correct answer of each list, (lists,); `relevant` is 0 if none is retrieved."""
 
     before: Floats
     items: Floats
@@ -29,7 +29,7 @@ class FirstBlocks(NamedTuple):
 def first_blocks(
     lt: ArrayLike, eq: ArrayLike, owner: ArrayLike, lists: int, *, retrieved: ArrayLike | None = None
 ) -> FirstBlocks:
-    """First ties from the counts of the right answers (see `counts`): `lt` wrong ones nearer, `eq` equal.
+    """Find first ties from counts of the correct answers: `lt` wrong ones nearer, `eq` equal.
 
     >>> first_blocks([3, 1, 1], [0, 2, 2], [0, 0, 0], 1)
     FirstBlocks(before=array([1.]), items=array([4.]), relevant=array([2.]))
@@ -47,12 +47,12 @@ def first_blocks(
 def all_blocks(
     lt: ArrayLike, eq: ArrayLike, owner: ArrayLike, lists: int, *, retrieved: ArrayLike | None = None
 ) -> TieBlocks:
-    """Every tie that holds a right answer, list by list in the order of the places."""
-    return blocks_from_counts(_targets(lt, eq, owner, lists, None, retrieved, "expected"))
+    """Return every tie with a correct answer, by list and place."""
+    return blocks_from_counts(sort_targets(lt, eq, owner, lists, None, retrieved, "expected"))
 
 
 def success_at(first: FirstBlocks, k: int) -> Floats:
-    """Probability that one of the first k places holds a right answer, (lists,).
+    """Return the probability that one of the first k places holds a correct answer, (lists,).
 
     >>> success_at(FirstBlocks(np.array([1.]), np.array([4.]), np.array([2.])), 2)
     array([0.5])
@@ -67,7 +67,7 @@ def success_at(first: FirstBlocks, k: int) -> Floats:
 
 
 def expected_reciprocal_rank(first: FirstBlocks) -> Floats:
-    """Expected 1 / rank of the first right answer, (lists,); 0 where none is retrieved.
+    """Return the expected 1 / rank of the first correct answer, (lists,); 0 if none is retrieved.
 
     >>> expected_reciprocal_rank(FirstBlocks(np.array([0.]), np.array([2.]), np.array([1.])))
     array([0.75])
@@ -92,18 +92,18 @@ def _reciprocal(before: float, items: float, relevant: float) -> float:
 
 
 def hits_at(blocks: TieBlocks, k: int, lists: int) -> Floats:
-    """Expected number of right answers among the first k places, (lists,).
+    """Return the expected number of correct answers among the first k places, (lists,).
 
     >>> hits_at(all_blocks([0, 1], [0, 1], [0, 0], 1), 3, 1)
     array([1.5])
     """
     places = np.clip(k - blocks.before, 0, blocks.items)
-    found = np.bincount(blocks.owner, weights=blocks.relevant * places / blocks.items, minlength=lists)
-    return np.asarray(found, np.float64)
+    hits = np.bincount(blocks.owner, weights=blocks.relevant * places / blocks.items, minlength=lists)
+    return np.asarray(hits, np.float64)
 
 
 def chance_first(items: ArrayLike, relevant: ArrayLike) -> FirstBlocks:
-    """The same for a random order: one tie over the whole list."""
+    """Return the blocks of a random order: one tie over the entire list."""
     n: NDArray[Any] = np.asarray(items, np.float64)
     return FirstBlocks(np.zeros(len(n)), n, np.asarray(relevant, np.float64))
 
@@ -111,7 +111,7 @@ def chance_first(items: ArrayLike, relevant: ArrayLike) -> FirstBlocks:
 def rank_bounds(
     lt: ArrayLike, eq: ArrayLike, *, eq_before: ArrayLike | None = None, ties: str = "expected"
 ) -> tuple[Floats, Floats]:
-    """First and last possible rank of each right answer under a tie rule (`group`: the last one).
+    """Return the first and last possible rank of each correct answer under a tie rule (`group`: the last).
 
     >>> rank_bounds([0, 2], [0, 3])
     (array([1., 3.]), array([1., 6.]))
@@ -131,10 +131,6 @@ def rank_bounds(
     return low, high
 
 
-def _found(retrieved: ArrayLike | None, shape: tuple[int, ...]) -> NDArray[np.bool_]:
-    return np.ones(shape, bool) if retrieved is None else np.asarray(retrieved, bool)
-
-
 def reciprocal_rank(
     lt: ArrayLike,
     eq: ArrayLike,
@@ -143,23 +139,22 @@ def reciprocal_rank(
     retrieved: ArrayLike | None = None,
     ties: str = "expected",
 ) -> Floats:
-    """Expected 1/rank of each right answer: (1/(eq+1)) sum of 1/(lt+1+i), i = 0 … eq.
+    """Return the expected 1/rank of each correct answer: (1/(eq+1)) sum of 1/(lt+1+i), i = 0 … eq.
 
-    With one right answer in a list this is its average precision. An answer that is not `retrieved` gets 0.
-    The trap: 1 / expected rank is smaller than the expected 1/rank.
+    With one correct answer in a list this is its average precision. An answer that is not `retrieved` gets 0.
+    It is larger than 1 / expected rank.
 
     >>> reciprocal_rank([0, 0, 3], [0, 1, 0])
     array([1.  , 0.75, 0.25])
     """
     low, high = rank_bounds(lt, eq, eq_before=eq_before, ties=ties)
     width = high - low + 1.0
-    return np.where(_found(retrieved, low.shape), harmonic_difference(low - 1.0, width) / width, 0.0)
+    value = harmonic_difference(low - 1.0, width) / width
+    return value if retrieved is None else np.where(np.asarray(retrieved, bool), value, 0.0)
 
 
 def half_tie_rank(better: ArrayLike, ties: ArrayLike) -> NDArray[np.int64]:
-    """Rank of the one right answer as a whole number: 1 + better + ceil(ties / 2).
-
-    The mean rank among ties, 1 + better + ties / 2, rounded up.
+    """Return the rank of the correct answer: 1 + better + ceil(ties / 2), the mean rank rounded up.
 
     >>> half_tie_rank([0, 0, 0, 3], [0, 1, 2, 3]).tolist()
     [1, 2, 2, 6]

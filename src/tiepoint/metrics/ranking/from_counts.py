@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""AP, AUC and FPR at 95 % recall from counts: no candidate is kept, only how many are nearer or equal.
+"""AP, AUC and FPR at 95 % recall from counts of nearer and equal items, without the items themselves.
 
 For every relevant item: `lt` irrelevant items of its list are nearer, `eq` are equally near, `eq_before` of
-these stand before it in file order. Relevant items of one list need no distance: the counts order them, and
-two of them are tied exactly when they share irrelevant items (same `lt`, same `eq` > 0).
+these precede it in file order. Relevant items of one list need no distance: the counts order them, and two of
+them are tied exactly when they share irrelevant items (same `lt`, same `eq` > 0).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class _Targets:
-    """Retrieved relevant items sorted by list and place; `lt` and `eq` as the tie rule sees them."""
+class SortedTargets:
+    """Retrieved relevant items sorted by list and place; `lt` and `eq` after applying the tie rule."""
 
     lt: Ints
     eq: Ints
@@ -32,16 +32,16 @@ class _Targets:
     relevant: Floats
 
 
-def _targets(
+def sort_targets(
     lt: ArrayLike, eq: ArrayLike, owner: Any, lists: int, eq_before: Any, retrieved: Any, ties: str
-) -> _Targets:
+) -> SortedTargets:
+    """Check the counts, apply the tie rule and sort the retrieved items."""
     check_ties(ties)
     low, same = np.asarray(lt, np.int64), np.asarray(eq, np.int64)
     o = np.zeros(low.shape, np.int64) if owner is None else np.asarray(owner, np.int64)
     if not (low.ndim == 1 and low.shape == same.shape == o.shape):
-        raise InputError(
-            f"lt, eq and owner must have the same length, found {low.shape}, {same.shape}, {o.shape}"
-        )
+        found = f"{low.shape}, {same.shape}, {o.shape}"
+        raise InputError(f"lt, eq and owner must have the same length, found {found}")
     one = owner is None and lists == 1
     total = np.array([float(len(low))]) if one else np.bincount(o, minlength=lists).astype(np.float64)
     if ties == "file":
@@ -56,25 +56,19 @@ def _targets(
         kept = np.asarray(retrieved, bool)
         if not kept.all():
             low, same, o = low[kept], same[kept], o[kept]
-    if _ordered(low, same, None if one else o):
-        return _Targets(low, same, o, total)
-    order = np.lexsort((same, low, o))
-    return _Targets(low[order], same[order], o[order], total)
-
-
-def _ordered(low: Ints, same: Ints, owner: Ints | None) -> bool:
-    """Whether targets stand in order of list and place already; then a million need no sort."""
     later = (low[1:] > low[:-1]) | ((low[1:] == low[:-1]) & (same[1:] >= same[:-1]))
-    if owner is not None:
-        later = (owner[1:] > owner[:-1]) | ((owner[1:] == owner[:-1]) & later)
-    return bool(later.all())
+    if not one:
+        later = (o[1:] > o[:-1]) | ((o[1:] == o[:-1]) & later)
+    if later.all():  # sorted already; a million items need no sort
+        return SortedTargets(low, same, o, total)
+    order = np.lexsort((same, low, o))
+    return SortedTargets(low[order], same[order], o[order], total)
 
 
-def blocks_from_counts(t: _Targets, *, ties: str = "expected") -> TieBlocks:
-    """Tie blocks of sorted targets: relevant items between the same irrelevant ones share a block.
+def blocks_from_counts(t: SortedTargets, *, ties: str = "expected") -> TieBlocks:
+    """Return the tie blocks: relevant items between the same irrelevant ones share a block.
 
-    Only `group` can tell such items apart from tied ones; there, those without an irrelevant equal stand
-    alone.
+    Only `group` distinguishes such items from tied ones: there, items without an irrelevant equal are single.
     """
     n = len(t.lt)
     if not n:
@@ -106,28 +100,28 @@ def average_precision_from_counts(
     ties: str = "expected",
     cutoff: int | None = None,
 ) -> Floats:
-    """Average precision of many lists from the counts of their relevant items.
+    """Compute the average precision of many lists from the counts of their relevant items.
 
     Args:
         lt: (t,) irrelevant items nearer than each relevant one.
         eq: (t,) irrelevant items equally near.
         owner: (t,) list of each relevant item, in 0 … lists-1; None for one list.
         lists: number of lists.
-        eq_before: (t,) equal ones standing before it; needed for ties `file`.
+        eq_before: (t,) equal ones that precede it; required for ties `file`.
         retrieved: (t,) False for relevant items at infinite distance; they count in the normaliser `all`.
         flavour: as in `average_precision`.
         normaliser: as in `average_precision`, also one number per list.
-        ties: as in `average_precision`; counts do not show ties of relevant items among themselves, so under
-            `group` those that tie with no irrelevant item count as distinct.
+        ties: as in `average_precision`. Counts do not show ties among relevant items, so that under `group`
+            those that tie with no irrelevant item count as distinct.
         cutoff: as in `average_precision`.
 
     Returns:
-        float64 (lists,), NaN where a list has no relevant item.
+        float64 (lists,), NaN for a list without relevant items.
 
     >>> average_precision_from_counts([0, 1, 1], [0, 1, 1]).round(6)   # hit, miss, tie of two hits and a miss
     array([0.753704])
     """
-    t = _targets(lt, eq, owner, lists, eq_before, retrieved, ties)
+    t = sort_targets(lt, eq, owner, lists, eq_before, retrieved, ties)
     blocks = blocks_from_counts(t, ties=ties)
     return normalise_precision(
         blocks, t.relevant, flavour=flavour, normaliser=normaliser, ties=ties, cutoff=cutoff
@@ -145,18 +139,18 @@ def roc_auc_from_counts(
     retrieved: ArrayLike | None = None,
     ties: str = "expected",
 ) -> Floats:
-    """Area under the ROC curve of many lists, 1 - mean(lt + eq/2) / negatives over the relevant items.
+    """Compute the area under the ROC curve of many lists: 1 - mean(lt + eq/2) / negatives.
 
-    `negatives` is the number of irrelevant items of each list (one, or one per list). A relevant item that
-    is never retrieved counts 0; irrelevant ones that are never retrieved are correct rejections.
+    `negatives` is the number of irrelevant items of each list (one, or one per list). A relevant item that is
+    never retrieved counts 0; irrelevant ones that are never retrieved are correct rejections.
 
     >>> roc_auc_from_counts([0, 0], [0, 1], 2)
     array([0.875])
     """
-    t = _targets(lt, eq, owner, lists, eq_before, retrieved, ties)
+    t = sort_targets(lt, eq, owner, lists, eq_before, retrieved, ties)
     n = np.broadcast_to(np.asarray(negatives, np.float64), lists)
     area: Floats
-    if lists == 1:  # whole numbers and halves: the sum is exact in any order
+    if lists == 1:  # integers and halves: the sum is exact in any order
         area = n * len(t.lt) - float(t.lt.sum()) - float(t.eq.sum()) / 2.0
     else:
         won = n[t.owner] - t.lt - t.eq / 2.0
@@ -175,13 +169,13 @@ def fpr_at_recall_from_counts(
     retrieved: ArrayLike | None = None,
     ties: str = "expected",
 ) -> float:
-    """False positive rate of one list where its recall reaches `recall`; see `roc.fpr_at_recall`.
+    """Return the false positive rate of one list where its recall reaches `recall`; see `fpr_at_recall`.
 
     >>> fpr_at_recall_from_counts([0, 1], [0, 0], 2, recall=1.0)
     0.5
     """
     rule = "pessimistic" if ties == "group" else ties
-    t = _targets(lt, eq, None, 1, eq_before, retrieved, rule)
+    t = sort_targets(lt, eq, None, 1, eq_before, retrieved, rule)
     if not t.relevant[0] or not negatives:
         return float("nan")
     needed = needed_positives(int(t.relevant[0]), recall)
@@ -191,7 +185,7 @@ def fpr_at_recall_from_counts(
     nearer, equal = int(t.lt[at]), int(t.eq[at])
     if not equal:
         return nearer / negatives
-    # The tie of the positive that reaches the recall: `first` stand before it, `size` in it.
+    # The tie of the positive that reaches the recall: `first` precede it, `size` are in it.
     place = np.searchsorted(t.lt, [nearer, nearer + 1])
     inside = np.searchsorted(t.eq[place[0] : place[1]], [equal, equal + 1])
     first, size = int(place[0] + inside[0]), int(inside[1] - inside[0])

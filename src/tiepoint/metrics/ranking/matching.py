@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Image matching: one match per reference patch, its first neighbour, ranked by how near it is."""
+"""Image matching: one match per reference patch, its first neighbour, ranked by distance."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from .ties import Floats
 
 
 def expected_validity(lt: ArrayLike, ties: ArrayLike, *, retrieved: ArrayLike | None = None) -> Floats:
-    """Probability that the first neighbour is the right one when ties are broken at random.
+    """Return the probability that the first neighbour is correct when ties are broken at random.
 
     Args:
-        lt: (n,) targets nearer than the right answer of each reference patch.
+        lt: (n,) targets nearer than the correct answer of each reference patch.
         ties: (n,) number of targets that share the smallest distance, at least 1.
-        retrieved: (n,) False where the reference patch or its right answer has no descriptor.
+        retrieved: (n,) False if the reference patch or its correct answer has no descriptor.
 
     Returns:
-        (n,): 1/ties where nothing is nearer than the right answer, else 0.
+        (n,): 1/ties if nothing is nearer than the correct answer, else 0.
 
-    The trap: taking the lowest index of a tie gives a constant descriptor one right match per image, and
-    taking "any of the tied ones" makes all its matches right.
+    Taking the lowest index of a tie instead gives a constant descriptor one correct match per image, and
+    accepting any of the tied targets makes all its matches correct.
 
     >>> expected_validity([0, 0, 2], [1, 4, 1])
     array([1.  , 0.25, 0.  ])
     """
     near, m = np.asarray(lt), np.asarray(ties, np.float64)
     if m.size and m.min() < 1:
-        raise InputError("a smallest distance is shared by at least one target")
+        raise InputError("ties must be at least 1")
     right = near == 0
     if retrieved is not None:
         right &= np.asarray(retrieved, bool)
@@ -41,10 +41,9 @@ def expected_validity(lt: ArrayLike, ties: ArrayLike, *, retrieved: ArrayLike | 
 
 
 def ratio_dissimilarity(d1: ArrayLike, d2: ArrayLike) -> Floats:
-    """Lowe's ratio d1/d2 of first and second distance: small means the match stands out.
+    """Return Lowe's ratio d1/d2 of first and second distance; a small ratio is a distinctive match.
 
-    Two zeros are a tie, hence 1. Without a finite second neighbour there is no ratio: infinite, never
-    retrieved.
+    Two zeros are a tie, hence 1. Without a finite second neighbour the ratio is infinite: never retrieved.
 
     >>> ratio_dissimilarity([1, 0, 0, 2], [2, 1, 0, np.inf])
     array([0.5, 0. , 1. , inf])
@@ -59,10 +58,10 @@ def ratio_dissimilarity(d1: ArrayLike, d2: ArrayLike) -> Floats:
 def chance_matching_average_precision(
     references: int, targets: int, *, normaliser: Normaliser | None = None
 ) -> float:
-    """Expected matching AP of a method that guesses: each match right with probability 1/targets.
+    """Return the expected matching AP of random guesses: each match correct with probability 1/targets.
 
-    With the normaliser `retrieved` the number of right matches is itself random (binomial), and a guess
-    without any counts as 0: the chance level is then far higher.
+    With the normaliser `retrieved` the number of correct matches is random (binomial), and a guess without
+    any counts as 0: the chance level is then far higher.
 
     >>> round(chance_matching_average_precision(1, 4), 4)
     0.25
@@ -76,9 +75,7 @@ def chance_matching_average_precision(
             references, references / targets, normaliser=references, certain=False
         )
     if normaliser != "retrieved":
-        raise InputError(
-            f"the chance of matching is known for all references or 'retrieved', not {normaliser!r}"
-        )
+        raise InputError(f"chance of matching: unknown normaliser {normaliser!r}; None or 'retrieved'")
     from scipy.stats import binom
 
     k = np.arange(1, min(references, int(references / targets) + 60) + 1)

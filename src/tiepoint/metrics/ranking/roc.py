@@ -11,16 +11,16 @@ from .ties import Floats, check_list, check_ties
 
 
 def class_counts(distances: Floats, relevant: Floats, *, ties: str) -> tuple[Floats, Floats]:
-    """Positives and negatives of each step of the ROC curve, in order; finite distances only.
+    """Return positives and negatives of each step of the ROC curve, in order; finite distances only.
 
-    A step is a tie under `expected` and `group`, its positive and negative part under `optimistic` and
+    A step is a tie under `expected` and `group`, its positive or negative part under `optimistic` and
     `pessimistic`, one item under `file`.
 
     >>> class_counts(np.array([1., 1, 2]), np.array([0., 1, 1]), ties="expected")
     (array([1., 1.]), array([1., 0.]))
     """
-    kept = distances < np.inf
-    d, v = distances[kept], relevant[kept]
+    finite = distances < np.inf
+    d, v = distances[finite], relevant[finite]
     order = np.argsort(d, kind="stable")
     d, v = d[order], v[order]
     if ties == "file":
@@ -40,45 +40,43 @@ def class_counts(distances: Floats, relevant: Floats, *, ties: str) -> tuple[Flo
     )
 
 
-def _checked(distances: ArrayLike, relevant: ArrayLike, ties: str) -> tuple[Floats, Floats]:
+def _steps(distances: ArrayLike, relevant: ArrayLike, ties: str) -> tuple[Floats, Floats, int, int]:
+    """Return `class_counts` of checked input, and the numbers of positives and negatives."""
     d, v = check_list(distances, relevant)
     check_ties(ties)
     if ((v != 0) & (v != 1)).any():
-        raise InputError("ROC measures need labels of 0 or 1")
-    return d, v
+        raise InputError("ROC metrics need labels of 0 or 1")
+    positives = int(v.sum())
+    return *class_counts(d, v, ties=ties), positives, len(v) - positives
 
 
 def roc_auc(
     distances: ArrayLike, relevant: ArrayLike, *, ties: str = "expected", unretrieved: str = "extend"
 ) -> float:
-    """Probability that a positive is nearer than a negative: the area under the ROC curve.
+    """Return the area under the ROC curve: the probability that a positive is nearer than a negative.
 
     Args:
         distances: (n,), smaller is more positive. NaN is an error.
         relevant: (n,) labels, 1 positive, 0 negative.
         ties: `expected` (the Mann-Whitney value: a tied pair counts one half; `group` is the same area),
-            `optimistic` (1), `pessimistic` (0), `file` (1 if the positive stands first).
-        unretrieved: what infinite distances do. They are never accepted, so a positive one wins against no
-            negative. `extend` continues the curve level to the right: a negative that is never accepted is a
-            correct rejection. `stop` ends the area at the last finite distance, as VLFeat does: such a
-            negative then counts against the method.
+            `optimistic` (1), `pessimistic` (0), `file` (1 if the positive is first).
+        unretrieved: treatment of infinite distances. They are never accepted, so that a positive one wins
+            against no negative. `extend` continues the curve horizontally: a negative that is never accepted
+            is a correct rejection. `stop` ends the area at the last finite distance, as VLFeat does: such a
+            negative counts against the method.
 
     Returns:
-        The area, NaN without positives or without negatives.
-
-    The trap: on a list with many more negatives than positives an AUC near 1 hides a precision near 0.
+        The area; NaN without positives or without negatives. With many more negatives than positives an AUC
+        near 1 hides a precision near 0.
 
     >>> roc_auc([1, 2, 2, 3], [1, 1, 0, 0]), roc_auc([1, 2, 2, 3], [1, 0, 1, 0], ties="file")
     (0.875, 0.75)
     """
     if unretrieved not in ("extend", "stop"):
         raise InputError(f"unknown rule {unretrieved!r} for infinite distances; extend or stop")
-    d, v = _checked(distances, relevant, ties)
-    positives = float(v.sum())
-    negatives = len(v) - positives
+    pos, neg, positives, negatives = _steps(distances, relevant, ties)
     if not positives or not negatives:
         return float("nan")
-    pos, neg = class_counts(d, v, ties=ties)
     above = np.cumsum(pos)
     area = float(np.sum(neg * (above - pos / 2.0)))
     if unretrieved == "extend":
@@ -87,7 +85,7 @@ def roc_auc(
 
 
 def needed_positives(positives: int, recall: float) -> int:
-    """The smallest t with t / positives >= recall, in floating point as a curve would be read.
+    """Return the smallest t with t / positives >= recall in floating point, as read from a curve.
 
     >>> needed_positives(20, 0.95), needed_positives(100, 0.29)
     (19, 29)
@@ -101,7 +99,7 @@ def needed_positives(positives: int, recall: float) -> int:
 def fpr_at_recall(
     distances: ArrayLike, relevant: ArrayLike, *, recall: float = 0.95, ties: str = "expected"
 ) -> float:
-    """False positive rate at the first place of the list where the recall reaches `recall`.
+    """Return the false positive rate at the first list position where the recall reaches `recall`.
 
     Args:
         distances: (n,), smaller is more positive; infinite is never accepted; NaN is an error.
@@ -112,34 +110,24 @@ def fpr_at_recall(
             threshold can divide a tie); `file` as given.
 
     Returns:
-        The rate, 1 where infinite positives keep the recall from being reached (only accepting everything
-        would do), NaN without positives or without negatives.
+        The rate; 1 if infinite positives prevent the recall (only accepting everything reaches it); NaN
+        without positives or without negatives.
 
     >>> fpr_at_recall([1, 2, 3, 4], [1, 0, 1, 0], recall=1.0)
     0.5
     """
     if not 0 < recall <= 1:
         raise InputError(f"recall must lie in (0, 1], not {recall}")
-    d, v = _checked(distances, relevant, ties)
-    positives = int(v.sum())
-    negatives = len(v) - positives
+    pos, neg, positives, negatives = _steps(distances, relevant, ties)
     if not positives or not negatives:
         return float("nan")
-    pos, neg = class_counts(d, v, ties=ties)
-    return fpr_of_steps(pos, neg, positives, negatives, recall, expected=ties == "expected")
-
-
-def fpr_of_steps(
-    pos: Floats, neg: Floats, positives: int, negatives: int, recall: float, *, expected: bool
-) -> float:
-    """The rate from the positives and negatives of each step (see `fpr_at_recall`)."""
     needed = needed_positives(positives, recall)
     reached = np.cumsum(pos)
     step = int(np.searchsorted(reached, needed))
     if step == len(pos):
         return 1.0
     wrong = float(neg[:step].sum())
-    if expected:
+    if ties == "expected":
         wrong += float(neg[step]) * (needed - float(reached[step] - pos[step])) / (float(pos[step]) + 1.0)
     else:
         wrong += float(neg[step])

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tie blocks: a ranked list reduced to what average precision needs of it.
+"""Tie blocks: the parts of a ranked list that determine its average precision.
 
-A block is a run of list places whose items may stand in any order: a group of equal distances under
-`expected` and `group`, the relevant or the irrelevant part of such a group under `optimistic` and
-`pessimistic`, a single item under `file`. Only blocks with something relevant matter, so a list of a
-million items becomes a few arrays, and counts of nearer and equal items (see `counts`) give the same blocks.
+A block is a run of list places whose items may be in any order: a group of equal distances under `expected`
+and `group`, the relevant or the irrelevant part of such a group under `optimistic` and `pessimistic`, a
+single item under `file`. Only blocks with relevant items matter, so that a list of a million items becomes a
+few arrays. Counts of nearer and equal items (see `from_counts`) give the same blocks.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class TieBlocks:
-    """Blocks of many lists, in order of list and place; all arrays have one entry per block.
+    """Blocks of many lists, by list and place; all arrays have one entry per block.
 
-    `owner`: which list. `before`: items of the list before the block. `relevant_before`: the relevant ones
-    of these. `items`: items in the block. `relevant`: expected number of relevant ones among them (fractions
-    where relevance itself is uncertain). `pairs`: sum of v_i v_j over ordered pairs of different items, which
-    is r(r-1) when relevance is 0 or 1.
+    `owner`: the list. `before`: items of the list before the block. `relevant_before`: relevant ones of
+    these. `items`: items in the block. `relevant`: expected number of relevant ones among them (a fraction
+    if relevance is uncertain). `pairs`: sum of v_i v_j over ordered pairs of different items, which is r(r-1)
+    if relevance is 0 or 1.
     """
 
     owner: NDArray[np.int64]
@@ -40,7 +40,7 @@ class TieBlocks:
 
 
 def check_ties(ties: str) -> None:
-    """Raise `InputError` for a tie rule that does not exist.
+    """Raise `InputError` for an unknown tie rule.
 
     >>> check_ties("expected")
     """
@@ -49,7 +49,7 @@ def check_ties(ties: str) -> None:
 
 
 def check_list(distances: Any, relevant: Any) -> tuple[Floats, Floats]:
-    """Distances (n,) without NaN and relevance (n,) in [0, 1], as float64.
+    """Return distances (n,) without NaN and relevance (n,) in [0, 1], as float64.
 
     >>> check_list([1, 2], [True, False])
     (array([1., 2.]), array([1., 0.]))
@@ -60,16 +60,16 @@ def check_list(distances: Any, relevant: Any) -> tuple[Floats, Floats]:
         raise InputError(f"distances and relevance must have the same length, found {d.shape}, {v.shape}")
     bad = np.flatnonzero(np.isnan(d))
     if bad.size:
-        raise InputError(f"distance {bad[0]} is NaN ({bad.size} in all); give failures an infinite distance")
+        raise InputError(f"distance {bad[0]} is NaN ({bad.size} in all); pass failures as infinite")
     if v.size and not (v.min() >= 0 and v.max() <= 1):
-        raise InputError("relevance must lie between 0 and 1")
+        raise InputError("relevance must be between 0 and 1")
     return d, v
 
 
 def blocks_of_lists(
     distances: Floats, relevant: Floats, owner: NDArray[Any] | None, *, ties: str
 ) -> TieBlocks:
-    """Blocks of one list (`owner` None) or of many lists laid end to end.
+    """Return the blocks of one list (`owner` None) or of many concatenated lists.
 
     Args:
         distances: (n,), smaller is better, file order within a list; infinite is never retrieved.
@@ -81,10 +81,10 @@ def blocks_of_lists(
     >>> b.before, b.items, b.relevant
     (array([1., 3.]), array([2., 1.]), array([1., 1.]))
     """
-    kept = distances < np.inf
-    if not kept.all():
-        distances, relevant = distances[kept], relevant[kept]
-        owner = None if owner is None else owner[kept]
+    finite = distances < np.inf
+    if not finite.all():
+        distances, relevant = distances[finite], relevant[finite]
+        owner = None if owner is None else owner[finite]
     order = _order(distances, relevant, owner, ties)
     d, v = distances[order], relevant[order]
     o = np.zeros(len(d), np.int64) if owner is None else np.asarray(owner, np.int64)[order]
@@ -117,7 +117,7 @@ def blocks_of_lists(
 
 
 def _order(distances: Floats, relevant: Floats, owner: NDArray[Any] | None, ties: str) -> NDArray[np.intp]:
-    """Stable order by list, distance and, where the rule says so, relevance."""
+    """Return the stable order by list, distance and, if the rule requires it, relevance."""
     keys: list[NDArray[Any]] = [distances]
     if ties in ("optimistic", "pessimistic"):
         keys.insert(0, -relevant if ties == "optimistic" else relevant)
@@ -132,7 +132,7 @@ _DIRECT = 32
 
 
 def harmonic_difference(start: ArrayLike, count: ArrayLike) -> NDArray[np.float64]:
-    """Sum of 1/k for k = start+1 … start+count, i.e. H(start+count) - H(start).
+    """Return the sum of 1/k for k = start+1 … start+count, i.e. H(start+count) - H(start).
 
     Args:
         start: non-negative integers, any shape.
@@ -141,8 +141,8 @@ def harmonic_difference(start: ArrayLike, count: ArrayLike) -> NDArray[np.float6
     Returns:
         float64 of the broadcast shape, to a few units in the last place. A count of zero gives 0.
 
-    The obvious H(b) - H(a) cancels: for a million items before a tie of two it keeps nine digits. Here the
-    first terms are added one by one and the rest comes from log1p and the series of the digamma function at
+    The direct H(b) - H(a) cancels: for a million items before a tie of two it keeps nine digits. Here the
+    first terms are added one by one. The rest comes from log1p and the series of the digamma function at
     half-integers, ln x + 1/(24 x^2) - 7/(960 x^4) + 31/(8064 x^6) - 127/(30720 x^8).
 
     >>> harmonic_difference([0, 2, 7], [3, 0, 1])
@@ -160,7 +160,7 @@ def harmonic_difference(start: ArrayLike, count: ArrayLike) -> NDArray[np.float6
 
 
 def _far_difference(a: NDArray[np.float64], c: NDArray[np.float64]) -> NDArray[np.float64]:
-    """H(a+c) - H(a) for a >= 32, where the series is exact to double precision."""
+    """Return H(a+c) - H(a) for a >= 32, where the series is exact to double precision."""
     low, high = a + 0.5, a + c + 0.5
     return np.asarray(np.log1p(c / low) + (_tail(high) - _tail(low)))
 
@@ -174,20 +174,28 @@ _EXPAND = 64
 
 
 def places_before_cutoff(blocks: TieBlocks, cutoff: int | None) -> Floats:
-    """How many places of each block lie inside the first `cutoff` places."""
+    """Return the number of places of each block inside the first `cutoff` places."""
     if cutoff is None:
         return blocks.items
     return np.clip(cutoff - blocks.before, 0.0, blocks.items)
 
 
+def precision_sums(
+    blocks: TieBlocks, ties: str, *, flavour: str = "trec", cutoff: int | None = None
+) -> Floats:
+    """Return the sums of precision of each block under its tie rule."""
+    rule = group_precision_sums if ties == "group" else expected_precision_sums
+    return rule(blocks, flavour=flavour, cutoff=cutoff)
+
+
 def expected_precision_sums(blocks: TieBlocks, *, flavour: str = "trec", cutoff: int | None = None) -> Floats:
-    """Expected sum over the relevant items of each block of the precision at them.
+    """Return the expected sum of the precision at the relevant items of each block.
 
     Args:
         blocks: tie blocks of any number of lists.
         flavour: `trec`, precision at the item; `trapezoid`, mean of the precision just before and at it,
             where the precision before the first item of a list is 1.
-        cutoff: count only the first so many places of each list.
+        cutoff: count only this many first places of each list.
 
     Returns:
         float64, one value per block; divide the sum over a list by its normaliser to get its AP.
@@ -214,7 +222,7 @@ def expected_precision_sums(blocks: TieBlocks, *, flavour: str = "trec", cutoff:
 
 
 def _sum_places(base: Floats, slope: Floats, before: Floats, places: Floats) -> Floats:
-    """Sum of (base + slope (p-1)) / (before + p) for p = 1 … places; a zero denominator is left out."""
+    """Return the sum of (base + slope (p-1)) / (before + p), p = 1 … places; skip a zero denominator."""
     result = np.zeros(len(places))
     short = places <= _EXPAND
     single = places == 1
@@ -239,9 +247,9 @@ def _sum_places(base: Floats, slope: Floats, before: Floats, places: Floats) -> 
 
 
 def group_precision_sums(blocks: TieBlocks, *, flavour: str = "trec", cutoff: int | None = None) -> Floats:
-    """The same with each tie taken as one step of the curve (all of it is retrieved at once).
+    """Return the same with each tie as one step of the curve, as in scikit-learn.
 
-    This is what scikit-learn does. A tie that the cutoff divides counts with the expected share of its items.
+    A tie that the cutoff divides counts with the expected share of its items.
 
     >>> one_tie = TieBlocks(*(np.array([x]) for x in (0, 0.0, 0.0, 2.0, 1.0, 0.0)))
     >>> group_precision_sums(one_tie)

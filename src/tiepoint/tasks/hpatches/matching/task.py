@@ -96,9 +96,9 @@ def compare(setting: DatasetSplit, sequence: str, features: Features) -> Records
     if whole and n and all(len(valid) == n and valid.all() for _, valid in targets):
         _all_valid(reference, [target for target, _ in targets], features.distance, columns)
     else:
-        # Image by image on threads of their own: a kernel alone cannot keep several busy with so little.
-        with ThreadTeam() as team, one_blas_thread():
-            team.each([(i, i + 1) for i in range(len(images))], one)
+        # One thread for each image: one such kernel is too small to keep several threads busy.
+        with one_blas_thread():
+            ThreadTeam().each([(i, i + 1) for i in range(len(images))], one)
     for name in ("index", "ties"):
         columns[name] = smallest_unsigned(columns[name])
     for name in ("d1", "d2"):

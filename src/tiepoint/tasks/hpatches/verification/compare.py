@@ -257,6 +257,5 @@ def _stack(
                 raise _differs(keys[first + k], own, keys[0], model)
             values[at], valid[at] = own, good
 
-    with ThreadTeam() as team:
-        team.split(stop - first, copy, smallest=8)
+    ThreadTeam().split(stop - first, copy, smallest=8)
     return values, valid
