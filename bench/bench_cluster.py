@@ -55,7 +55,7 @@ def main() -> int:
         recipe = ContextRecipe("hpatches/matching", str(data), {}, "pixels", {}, str(root), 1)
         started = time.perf_counter()
         said: list[str] = []
-        with DaskExecutor.open(f"local:{options.workers}", root, ALWAYS, say=said.append) as executor:
+        with DaskExecutor.open(f"local:{options.workers}", root, ALWAYS, report=said.append) as executor:
             opened = recipe.opened()
             remote = executor.remote(recipe, "patches", opened.data_hash)
             executor.check([remote])

@@ -49,7 +49,8 @@ from tiepoint.run.compute import UNITS_IN_FLIGHT_ON_GPU
 from tiepoint.run.context import ContextRecipe, RecordWriters
 from tiepoint.run.costs import cores, machine
 from tiepoint.run.feature_pipeline import make_features
-from tiepoint.run.preparation import RunRequest, make_context, prepare_run
+from tiepoint.run.preparation import make_context, prepare_run
+from tiepoint.run.request import RunRequest
 from tiepoint.run.session import RunSession
 from tiepoint.store.atomic_files import atomic_file
 from tiepoint.store.feature_cache import FeatureCache

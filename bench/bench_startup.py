@@ -97,7 +97,8 @@ def _chunk(name: bytes, data: bytes) -> bytes:
 
 def make_features(data: Path, where: Path) -> None:
     """Descriptors of every image under the keys that the method has for it."""
-    from tiepoint.run.preparation import RunRequest, make_context, prepare_run
+    from tiepoint.run.preparation import make_context, prepare_run
+    from tiepoint.run.request import RunRequest
     from tiepoint.run.session import RunSession
     from tiepoint.store.store import Store
 

@@ -164,26 +164,33 @@ class Life:
 
 def prepare(phase: Path | None = None) -> None:
     """Import all that a run needs, use workers for the smallest work, measure costs for a moment only."""
-    for name in ("cli.run_cmd", "run.engine", "run.efficiency", "report.export", "store.live", "cli.common"):
+    for name in (
+        "cli.commands.run",
+        "run.compute",
+        "run.costs",
+        "report.export",
+        "store.status_files",
+        "cli.common",
+    ):
         importlib.import_module(f"tiepoint.{name}")
     for name in ("cv2", "pyarrow.parquet", "numba", "pandas", "scipy.stats", "poselib"):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
-    engine, efficiency, live = (
-        sys.modules[f"tiepoint.{n}"] for n in ("run.engine", "run.efficiency", "store.live")
+    compute, costs, status_files = (
+        sys.modules[f"tiepoint.{n}"] for n in ("run.compute", "run.costs", "store.status_files")
     )
-    vars(engine)["PARALLEL_WORTH_S"] = 0.0
-    vars(efficiency)["TURNS_S"] = 0.01
-    efficiency.repeated.__kwdefaults__.update(budget_s=0.01)
+    vars(compute)["MIN_PARALLEL_WORK_S"] = 0.0
+    vars(costs)["TURNS_S"] = 0.01
+    costs.time_repeatedly.__kwdefaults__.update(budget_s=0.01)
     if phase is None:
         return
     with phase.open("r+b") as file:
         shown = mmap.mmap(file.fileno(), 1)
-    announced = live.announced
+    track_progress = status_files.track_progress
 
     @contextlib.contextmanager
     def watched(*given: Any) -> Iterator[Any]:
-        with announced(*given) as progress:
+        with track_progress(*given) as progress:
 
             def update(stage: str, done: int, total: int) -> None:
                 if stage.startswith("scores"):
@@ -195,7 +202,7 @@ def prepare(phase: Path | None = None) -> None:
             yield update
         shown[0] = PHASES.index("end")
 
-    vars(live)["announced"] = watched
+    vars(status_files)["track_progress"] = watched
 
 
 def start(life: Life, fresh: bool) -> int:

@@ -125,6 +125,34 @@ def test_other_packages_import_kernels_and_none_of_its_modules() -> None:
     assert not offenders
 
 
+def test_cache_keys_are_built_in_one_module() -> None:
+    """Other modules of `run` hash what identifies a run or a worker, and no cached file."""
+    kinds = {"features", "records", "results", "imported"}
+    offenders = [
+        f"{short(path)}, line {node.lineno}"
+        for path in FILES
+        if short(path) != "run/cache_keys.py"
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and getattr(node.func, "id", getattr(node.func, "attr", "")) == "hash_json"
+        and isinstance(node.args[0], ast.List)
+        and node.args[0].elts
+        and isinstance(node.args[0].elts[0], ast.Constant)
+        and node.args[0].elts[0].value in kinds
+    ]
+    assert not offenders
+    identities = {
+        "context.py", "finish.py", "preparation.py", "importers/imported_result.py",
+        "importers/workbench/importer.py",
+    }  # fmt: skip
+    hashing = {
+        path.relative_to(SOURCE / "run").as_posix()
+        for path in (SOURCE / "run").rglob("*.py")
+        if ("core", "hashing", "hash_json") in imports_of(path)
+    }
+    assert hashing == identities | {"cache_keys.py"}
+
+
 def test_geometry_and_metrics_name_no_protocol() -> None:
     """Rules come as values; the protocol that needs them is a matter of `tasks/`."""
     names = re.compile(r"hbench|hpatches|workbench|bojanic|tss|loftr|d2net|[\"']exact[\"']", re.IGNORECASE)

@@ -59,7 +59,7 @@ def evaluate(
     from .cli.shell.console import bars_on_a_terminal
     from .core.formatting import method_name
     from .run.engine import evaluate as run_engine
-    from .run.preparation import RunRequest
+    from .run.request import RunRequest
     from .store.store import Store
 
     _is_text(task=task, on_bad=on_bad, device=device, **({} if name is None else {"name": name}))
@@ -82,7 +82,7 @@ def evaluate(
     say = logging.getLogger("tiepoint").warning
     with Store.open(store, later=True) as opened, bars_on_a_terminal(progress) as drawn:
         _warn(opened.notices)
-        run = run_engine(request, opened, drawn, cluster=cluster, say=say)
+        run = run_engine(request, opened, drawn, cluster=cluster, report=say)
     _warn(run.warnings)
     return run
 

@@ -16,7 +16,7 @@ from store_world import TASK, make_patches
 
 from tiepoint.cli.main import run
 from tiepoint.run.engine import evaluate
-from tiepoint.run.preparation import RunRequest
+from tiepoint.run.request import RunRequest
 from tiepoint.store.store import Store
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image
 
 from tiepoint.run.engine import evaluate
-from tiepoint.run.preparation import RunRequest
+from tiepoint.run.request import RunRequest
 from tiepoint.store.store import Store
 
 HOSTILE = (

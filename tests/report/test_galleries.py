@@ -17,7 +17,7 @@ from tiepoint.report.galleries import pair_gallery
 from tiepoint.report.html_page import render_page
 from tiepoint.report.runs.sections import sections
 from tiepoint.run.engine import evaluate
-from tiepoint.run.preparation import RunRequest
+from tiepoint.run.request import RunRequest
 from tiepoint.run.result import Run
 from tiepoint.store.store import Store
 

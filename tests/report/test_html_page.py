@@ -23,7 +23,7 @@ from tiepoint.report.runs.sections import sections
 from tiepoint.report.runs.selection import runs_of
 from tiepoint.run.engine import evaluate
 from tiepoint.run.importers import import_files
-from tiepoint.run.preparation import RunRequest
+from tiepoint.run.request import RunRequest
 from tiepoint.run.result import Run
 from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store

@@ -32,7 +32,8 @@ from tiepoint.run.executors.dask_cluster import connect
 from tiepoint.run.executors.dask_executor import DaskExecutor
 from tiepoint.run.experiment.config import parse_experiment
 from tiepoint.run.experiment.runner import run_experiment
-from tiepoint.run.preparation import RunRequest, prepare_all
+from tiepoint.run.preparation import prepare_all
+from tiepoint.run.request import RunRequest
 from tiepoint.run.session import RunSession
 from tiepoint.store.store import Store
 
@@ -231,7 +232,7 @@ def test_an_experiment_file_runs_on_a_cluster(client: Any, sequences: Path, tmp_
     rows = []
     for name, cluster in (("here", None), ("far", client)):
         with Store.open(tmp_path / name) as store:
-            found = list(run_experiment(experiment, store, cluster=cluster, say=len))
+            found = list(run_experiment(experiment, store, cluster=cluster, report=len))
         assert [outcome.error for outcome in found] == [None, None]
         rows.append([outcome.run.rows() for outcome in found if outcome.run is not None])
     assert rows[0] == rows[1]
@@ -524,7 +525,7 @@ def test_without_any_worker_a_local_cluster_fails_and_others_wait() -> None:
     said: list[str] = []
     cluster = SimpleNamespace(client=SimpleNamespace(status="running"), keep=None, local=False)
     alone: Any = SimpleNamespace(
-        cluster=cluster, _workers=lambda every=False: {}, _met_s=-1e6, _alone_said=False, say=said.append
+        cluster=cluster, _workers=lambda every=False: {}, _met_s=-1e6, _alone_said=False, report=said.append
     )
     for _ in range(2):
         executor.DaskExecutor._look(alone)

@@ -14,7 +14,7 @@ from tiepoint.report.runs.card import agrees, times_differ
 from tiepoint.run import costs
 from tiepoint.run.costs import ranges_overlap, time_alternating, time_repeatedly
 from tiepoint.run.engine import evaluate
-from tiepoint.run.preparation import RunRequest
+from tiepoint.run.request import RunRequest
 from tiepoint.store.store import Store
 
 

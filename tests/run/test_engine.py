@@ -17,7 +17,7 @@ from tiepoint.report.runs.lazy_records import lazy_run
 from tiepoint.run import engine, finish, preparation, update
 from tiepoint.run.engine import evaluate
 from tiepoint.run.finish import merge_runs
-from tiepoint.run.preparation import RunRequest
+from tiepoint.run.request import RunRequest
 from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
 from tiepoint.tasks.base import OpenTask, Task

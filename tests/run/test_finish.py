@@ -16,7 +16,8 @@ from tiepoint.core.errors import UnitError
 from tiepoint.core.scores import SceneValues
 from tiepoint.run import finish, update
 from tiepoint.run.engine import evaluate, store_failure
-from tiepoint.run.preparation import RunRequest, prepare_run
+from tiepoint.run.preparation import prepare_run
+from tiepoint.run.request import RunRequest
 from tiepoint.run.update import is_current, update_run
 from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store

@@ -12,7 +12,7 @@ from tiepoint.formats.hpatches.patch_strip import write_strip
 from tiepoint.methods.transforms import load_transform
 from tiepoint.run import engine
 from tiepoint.run.engine import evaluate
-from tiepoint.run.preparation import RunRequest
+from tiepoint.run.request import RunRequest
 from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
 

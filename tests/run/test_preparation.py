@@ -12,7 +12,8 @@ import pytest
 from tiepoint.cli.main import run as tiepoint
 from tiepoint.core.errors import InputError, ProblemsError, UnknownNameError
 from tiepoint.run import preparation
-from tiepoint.run.preparation import RunRequest, prepare_all
+from tiepoint.run.preparation import prepare_all
+from tiepoint.run.request import RunRequest
 
 V2 = "hpatches/verification,hpatches/matching,hpatches/retrieval"
 

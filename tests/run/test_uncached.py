@@ -11,7 +11,7 @@ import pytest
 from tiepoint.cli.main import run as command
 from tiepoint.run import engine
 from tiepoint.run.engine import evaluate
-from tiepoint.run.preparation import RunRequest
+from tiepoint.run.request import RunRequest
 from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
 

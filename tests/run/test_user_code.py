@@ -13,7 +13,7 @@ from tiepoint.core.records import Item
 from tiepoint.methods.resolve import resolve
 from tiepoint.run import engine
 from tiepoint.run.engine import evaluate
-from tiepoint.run.preparation import RunRequest
+from tiepoint.run.request import RunRequest
 from tiepoint.store.store import Store
 
 MINE = """

@@ -22,7 +22,7 @@ pytest.importorskip("starlette", reason="the extra [serve] is not installed")
 from tiepoint.report import case_detail as rooms
 from tiepoint.report.case_order import orders
 from tiepoint.run.engine import evaluate
-from tiepoint.run.preparation import RunRequest
+from tiepoint.run.request import RunRequest
 from tiepoint.serve.app import application
 from tiepoint.serve.cached_results import order_of
 from tiepoint.serve.pictures import evict_oldest

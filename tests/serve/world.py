@@ -15,7 +15,7 @@ from tiepoint.datasets.image_pairs.pair import ImagePair
 from tiepoint.formats.flow.flo import write_flo
 from tiepoint.formats.image.mask import write_mask
 from tiepoint.run.engine import evaluate
-from tiepoint.run.preparation import RunRequest
+from tiepoint.run.request import RunRequest
 from tiepoint.store.store import Store
 
 FAMILIES = {

@@ -26,7 +26,7 @@ import numpy as np
 from PIL import Image
 
 from tiepoint.run.engine import evaluate
-from tiepoint.run.preparation import RunRequest
+from tiepoint.run.request import RunRequest
 from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
 from tiepoint.store.stored_run import StoredRun

@@ -19,7 +19,7 @@ from tiepoint.formats.hpatches.patch_strip import write_strip
 from tiepoint.formats.image.mask import write_mask
 from tiepoint.formats.image.reader import write_image
 from tiepoint.run.engine import evaluate
-from tiepoint.run.preparation import RunRequest
+from tiepoint.run.request import RunRequest
 from tiepoint.run.result import Run
 from tiepoint.store.store import Store
 

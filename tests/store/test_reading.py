@@ -22,7 +22,7 @@ from tiepoint.cli.commands import list_names
 from tiepoint.cli.main import run
 from tiepoint.core.errors import StoreError
 from tiepoint.run.engine import evaluate
-from tiepoint.run.preparation import RunRequest
+from tiepoint.run.request import RunRequest
 from tiepoint.store.run_queries import load_heads, load_run, load_runs, load_singles
 from tiepoint.store.store import Store
 from tiepoint.store.writers import save_run

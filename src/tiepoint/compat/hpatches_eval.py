@@ -101,7 +101,7 @@ def evaluate_descriptor(given: argparse.Namespace) -> int:
 
 def _run(method: str, task: str, data: Path, options: dict[str, str], scratch: Path) -> Run:
     from ..run.engine import evaluate
-    from ..run.preparation import RunRequest
+    from ..run.request import RunRequest
     from ..store.store import Store
 
     with Store.open(scratch / "store") as store:

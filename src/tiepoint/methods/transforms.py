@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -143,10 +143,6 @@ class FitRequest:
     images: str
     fit: Callable[[Array], FittedTransform]
     revision: int = 1
-
-    def key(self, trained_on: Sequence[Sequence[str | None]]) -> str:
-        """What identifies the fit, given the method's key and the content of every training image."""
-        return hash_json([self.name, self.revision, trained_on])
 
 
 def _decomposed(descriptors: Array, name: str) -> tuple[Floats, Floats, Floats]:

@@ -19,7 +19,7 @@ from .compute import ComputedRecords
 from .context import MAX_LISTED_PROBLEMS, Progress, RunContext
 from .costs import costs
 from .executors import Done, JobFailure, summarise_failures
-from .executors.dask_executor import DaskExecutor, JobBatch, Say
+from .executors.dask_executor import DaskExecutor, JobBatch, Report
 from .executors.dask_worker import ALWAYS, RemoteRecipe, wait_for_file
 from .feature_pipeline import FeaturePipeline, raise_input
 from .preparation import PreparedRun, make_recipe
@@ -155,11 +155,11 @@ class ClusterRuns:
 
 
 def open_matrix(
-    stack: ExitStack, spec: Any, store: Store, methods: Sequence[Method], device: str, say: Say
+    stack: ExitStack, spec: Any, store: Store, methods: Sequence[Method], device: str, report: Report
 ) -> ClusterRuns:
     """The matrix on the cluster that `spec` names; it closes with `stack`."""
     libraries = {*ALWAYS, *(name for m in methods for name in libraries_of(m.config))}
-    opened = DaskExecutor.open(spec, store.root, libraries, device=device, say=say)
+    opened = DaskExecutor.open(spec, store.root, libraries, device=device, report=report)
     return ClusterRuns(stack.enter_context(opened), store)
 
 

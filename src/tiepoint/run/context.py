@@ -21,9 +21,7 @@ from ..methods.base import Method
 from ..store.feature_cache import FeatureCache
 from ..store.record_files import RecordStore
 from ..tasks.base import OpenTask, Task
-
-RECORD_FORMAT = 1
-"""Raised when a comparison changes what it writes: old records are then made anew."""
+from .cache_keys import feature_key, record_key
 
 MAX_LISTED_PROBLEMS = 20
 """Problems of a method's features that are listed; a method that computes is stopped after so many."""
@@ -34,18 +32,6 @@ Progress = Callable[[str, int, int], None]
 
 def no_progress(_stage: str, _done: int, _total: int) -> None:
     """Report no progress."""
-
-
-def feature_key(method: Method, own: str | None, item: Item) -> str:
-    """Key of an item's features: `own` identifies the method for it.
-
-    Where failed rows are allowed, it also tells features from older ones, in which such rows were zero.
-    """
-    config: Mapping[str, Any] = method.config
-    while "base" in config:
-        config = config["base"]
-    kept = [] if config.get("on_bad", "error") == "error" else ["failed rows as they are"]
-    return hash_json(["features", own, item.content, *kept])
 
 
 @dataclass(frozen=True)
@@ -250,10 +236,7 @@ class RunContext:
                     "rerun the command to compute them again"
                 )
             contents.append(content)
-        parts = [RECORD_FORMAT, self.task.name, unit.definition, comparison, self.method.distance, contents]
-        rule = self.task.comparison_version(comparison)
-        facts = dict(self.opened.facts_of(self.method.meta, comparison))
-        return hash_json(["records", *parts, *([rule] if rule > 1 else []), *([facts] if facts else [])])
+        return record_key(self.task, self.opened, self.method, unit, comparison, contents)
 
 
 @dataclass(frozen=True)

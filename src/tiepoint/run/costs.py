@@ -21,12 +21,13 @@ import numpy as np
 
 from .._version import __version__
 from ..core.errors import StoreError
-from ..core.hashing import add_checksum, hash_json, verify_checksum
+from ..core.hashing import add_checksum, verify_checksum
 from ..core.processes import cores
 from ..core.records import Item
 from ..core.regular_files import read_content
 from ..methods.pairs.factory import MEMO
 from ..store.atomic_files import atomic_file
+from .cache_keys import cost_key
 from .context import RunContext
 
 __all__ = ["cores", "has_dashboard", "machine", "utc_now", "versions", "visible_gpus"]
@@ -221,10 +222,10 @@ def costs(context: RunContext, root: Path) -> dict[str, Any]:
         return {}
     item = context.opened.items[0]
     own = context.temporary_key or context.method.key(item)
-    path = root / "efficiency" / f"{hash_json([own, machine()])[:24]}.json"
+    path = root / "efficiency" / f"{cost_key(own, machine())}.json"
     with contextlib.suppress(OSError, ValueError):  # a corrupt file is measured again
         return verify_checksum(read_content(path))
-    measured = _measure(context, item, None if context.temporary_key else hash_json(own)[:24])
+    measured = _measure(context, item, None if context.temporary_key else cost_key(own))
     with contextlib.suppress(StoreError), atomic_file(path) as temporary:  # it is measured again then
         temporary.write_text(add_checksum(measured), encoding="utf-8", newline="\n")
     return measured

@@ -21,7 +21,7 @@ from .context import Progress, limit_threads, no_progress
 from .costs import cores
 from .engine import evaluate
 from .executors.process_pool import block_interrupts_in_workers, end_workers, exit_with_parent, safe_path
-from .preparation import RunRequest
+from .request import RunRequest
 from .result import Run
 
 PATCH_METHODS = (

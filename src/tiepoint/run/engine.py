@@ -24,13 +24,13 @@ from .costs import efficiency, sizes
 from .finish import finish_run
 from .preparation import (
     PreparedRun,
-    RunRequest,
     initial_manifest,
     make_context,
     prepare_run,
     stored_result,
     worker_recipe,
 )
+from .request import RunRequest
 from .result import Run, StoredRecords
 from .scoring import (
     UnitRecords,
@@ -49,9 +49,9 @@ def evaluate(
     progress: Progress = no_progress,
     *,
     cluster: Any = None,
-    say: Callable[[str], None] = print,
+    report: Callable[[str], None] = print,
 ) -> Run:
-    """Evaluate a request and store the run. `cluster` and `say` go to `RunSession`.
+    """Evaluate a request and store the run. `cluster` and `report` go to `RunSession`.
 
     Raises:
         UnitError: Units failed; the results of all others are stored.
@@ -60,7 +60,7 @@ def evaluate(
     label = f"{request.name or method} on {request.task}"
     with (
         track_progress(store.root, label, progress) as progress,
-        RunSession(store.root, cluster, say) as session,
+        RunSession(store.root, cluster, report) as session,
     ):
         prepared = prepare_run(request, store.root)
         session.submit([prepared], store, progress)

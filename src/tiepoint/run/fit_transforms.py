@@ -13,14 +13,14 @@ import numpy as np
 
 from ..core.errors import DamagedError, InputError, join_errors
 from ..core.formatting import count_text
-from ..core.hashing import hash_json
 from ..core.records import Arrays, Item
 from ..methods.base import Method
 from ..methods.transforms import PLAIN, FitRequest, FittedTransform, load_transform
 from ..store.atomic_files import atomic_file
 from ..store.feature_cache import FeatureCache
 from ..tasks.base import OpenTask
-from .context import MAX_LISTED_PROBLEMS, feature_key
+from .cache_keys import feature_key, fit_key, temporary_fit_key
+from .context import MAX_LISTED_PROBLEMS
 
 
 class FolderTraining(OpenTask):
@@ -81,9 +81,9 @@ class TransformFitter:
             return self._planned(request)
         keys = [method.key(item) for item in items]
         own = [[key, item.content] for key, item in zip(keys, items, strict=True)]
-        path = self.root / "transforms" / f"{request.key(own)}.npz"
+        path = self.root / "transforms" / f"{fit_key(request, own)}.npz"
         kept = all(key is not None for key in keys)
-        passing = hash_json([self.called, method.family, dict(method.config), path.name])
+        passing = temporary_fit_key(self.called, method, path.name)
         made = load_transform(path) if kept and path.is_file() else self.made.get(passing)
         if made is None:
             made = request.fit(self._values(method, items, keys, source))

@@ -20,35 +20,14 @@ from ..store.store import Store
 from ..store.stored_run import DatasetFacts, Manifest, MethodFacts, StoredRun, run_id
 from ..tasks import load_task
 from ..tasks.base import OpenTask, Task
+from .cache_keys import request_key, task_key, temporary_method_key
 from .context import ContextRecipe, Progress, RunContext, no_progress
 from .fit_transforms import TransformFitter
+from .request import RunRequest, plain_options
 from .update import outdated_protocols, protocols_of, update_run
 
 if TYPE_CHECKING:
     from .session import RunSession
-
-
-@dataclass(frozen=True)
-class RunRequest:
-    """What is asked for: one method on one task.
-
-    `method` is a spec string or an object; `options` go to the task, `method_options` to the resolver.
-    `fit_on` is a dataset that fitted transforms are fitted on instead of the split's training sequences.
-    `name` is what the run is called instead of the method's own name, `meta` what else its manifest should
-    say of the method. `on_cluster` says that other machines do the work, whose devices are not known here.
-    """
-
-    method: Any
-    task: str
-    data: Path
-    protocols: tuple[str, ...] = ()
-    options: Mapping[str, Any] = field(default_factory=dict)
-    method_options: Mapping[str, Any] = field(default_factory=dict)
-    jobs: int = 1
-    fit_on: Path | None = None
-    name: str | None = None
-    meta: Mapping[str, Any] = field(default_factory=dict)
-    on_cluster: bool = False
 
 
 @dataclass(frozen=True)
@@ -108,10 +87,10 @@ def prepare_all(
         check: Called with every task before it is opened, for what else the caller wants of it.
     """
     desk = _Preparation(root)
-    stages = [*dict.fromkeys(map(_task_key, requests)), *requests]
+    stages = [*dict.fromkeys(map(task_key, requests)), *requests]
     done = 0
     for request in requests:
-        if _task_key(request) not in desk.tasks:
+        if task_key(request) not in desk.tasks:
             progress("input", done, len(stages))
             desk.open(request, check)
             done += 1
@@ -152,7 +131,7 @@ class _Preparation:
 
     def open(self, request: RunRequest, check: Callable[[Task], None] | None) -> None:
         """Load and open the task of a request."""
-        key = _task_key(request)
+        key = task_key(request)
         started = time.perf_counter()
         self.tasks[key] = None
         with self.checks.collect():
@@ -168,7 +147,7 @@ class _Preparation:
 
     def resolve(self, request: RunRequest) -> None:
         """Resolve the method of a request, unless an earlier one has, and note the items it is wanted on."""
-        key = _task_key(request)
+        key = task_key(request)
         task, opened, own = self.tasks[key], self.opened.get(key), request_key(request)
         if task is None:
             return
@@ -196,7 +175,7 @@ class _Preparation:
             self.checks.errors.append(InputError("`jobs` must be at least 1"))
         if self.checks.errors:
             return
-        ready = [self.ready[_task_key(r), request_key(r)] for r in requests]
+        ready = [self.ready[task_key(r), request_key(r)] for r in requests]
         names = list(dict.fromkeys(r.method.name for r in ready))
         has = "has" if len(names) == 1 else "have"
         if any(r.fit_on is not None for r in requests) and not any(r.fit.log for r in ready):
@@ -247,7 +226,7 @@ class _Preparation:
 
     def prepared(self, request: RunRequest) -> PreparedRun:
         """The request made ready; there were no errors."""
-        key = _task_key(request)
+        key = task_key(request)
         task, ready = self.tasks[key], self.ready[key, request_key(request)]
         if task is None:
             raise RuntimeError(f"{request.method} on {request.task} was not made ready")
@@ -273,26 +252,6 @@ def _resolve(request: RunRequest, task: Task, root: Path, fit: Callable[..., Any
     return method
 
 
-def _task_key(request: RunRequest) -> str:
-    """Requests of one key share their open task."""
-    return hash_json(
-        [request.task, str(request.data), plain_options(request.options), list(request.protocols)]
-    )
-
-
-def request_key(request: RunRequest) -> str:
-    """Requests of one key and family share their method, unless it has a transform that is fitted."""
-    kind = type(request.method).__name__
-    named = [kind, request.method if isinstance(request.method, str) else id(request.method)]
-    options = plain_options(request.method_options)
-    return hash_json([named, str(request.data), str(request.fit_on), options])
-
-
-def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options that were given, as plain values."""
-    return {k: (str(v) if isinstance(v, Path) else v) for k, v in options.items() if v is not None}
-
-
 def is_cacheable(prepared: PreparedRun) -> bool:
     """Return whether the store caches the features: everything that determines them is known."""
     items = prepared.opened.items
@@ -307,7 +266,7 @@ def make_context(
     context = RunContext(prepared.task, prepared.opened, method, store.features, store.records)
     if is_cacheable(prepared):
         return context
-    key = hash_json([request_key(prepared.request), method.family, dict(method.config)])
+    key = temporary_method_key(prepared.request, method)
     return replace(context, features=session.temporary_cache, temporary_key=key)
 
 

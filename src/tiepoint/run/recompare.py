@@ -16,7 +16,8 @@ from ..store.record_files import RecordStore
 from ..store.store import Store
 from ..store.stored_run import StoredRun
 from .context import Progress, RunContext, no_progress
-from .preparation import RunRequest, prepare_run
+from .preparation import prepare_run
+from .request import RunRequest
 
 
 def extra_records(

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..core.errors import InputError, join_errors
 from ..core.formatting import method_name, path_part
-from ..core.hashing import hash_file, hash_json
+from ..core.hashing import hash_file
 from ..core.records import Records, Unit
 from ..formats.hpatches_v1.definitions import result_folders
 from ..methods.spec import FilesSpec
@@ -19,16 +19,12 @@ from ..store.store import Store
 from ..store.stored_run import Manifest, MethodFacts
 from ..tasks import load_task
 from ..tasks.base import Task
+from .cache_keys import result_file_key
 from .context import Progress, no_progress
 from .engine import evaluate
 from .finish import finish_run
-from .preparation import (
-    PreparedRun,
-    RunRequest,
-    checked_protocols,
-    dataset_facts,
-    make_context,
-)
+from .preparation import PreparedRun, checked_protocols, dataset_facts, make_context
+from .request import RunRequest
 from .result import Run
 from .scoring import UnitRecords, scores_under
 from .session import RunSession
@@ -171,7 +167,7 @@ def _saved(
     unit: Unit, by: Mapping[str, Records], content: Mapping[str, str], task: Task, store: Store
 ) -> dict[str, str]:
     """Store the records of a unit; their keys by comparison."""
-    keys = {c: hash_json(["results", task.name, unit.definition, c, dict(content)]) for c in by}
+    keys = {c: result_file_key(task, unit, c, content) for c in by}
     for comparison, key in keys.items():
         store.records.put(key, by[comparison])
     return keys

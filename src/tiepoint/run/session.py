@@ -37,15 +37,15 @@ _cleaned: set[Path] = set()
 class RunSession(ExitStack):
     """Worker processes, cluster and temporary cache of one command.
 
-    `cluster` is the argument of `DaskExecutor.open`, None to compute on this machine. `say` receives messages
+    `cluster` is the argument of `DaskExecutor.open`, None to compute on this machine. `report` receives messages
     for the user. Leftovers of killed processes are removed from the store at `root`.
     """
 
-    def __init__(self, root: Path, cluster: Any = None, say: Callable[[str], None] = print) -> None:
+    def __init__(self, root: Path, cluster: Any = None, report: Callable[[str], None] = print) -> None:
         super().__init__()
         self.root = root
         self.cluster = cluster
-        self._say = say
+        self._report = report
         self._pool: ProcessPool | None = None
         self._cluster_runs: ClusterRuns | None = None
         if root not in _cleaned:
@@ -67,7 +67,7 @@ class RunSession(ExitStack):
         submitted: dict[int, PreparedRun] = {}
         for run in runs:
             if not is_cacheable(run) or run.method.spec is None:
-                self._say(f"{run.method.name} cannot be sent to the cluster; running it locally")
+                self._report(f"{run.method.name} cannot be sent to the cluster; running it locally")
             elif run.fit.log or self._missing(run, store) is not None:
                 submitted[id(run)] = run
         if submitted:
@@ -75,7 +75,7 @@ class RunSession(ExitStack):
 
             device = str(next(iter(submitted.values())).request.method_options.get("device", "cpu"))
             methods = [run.method for run in submitted.values()]
-            self._cluster_runs = open_matrix(self, self.cluster, store, methods, device, self._say)
+            self._cluster_runs = open_matrix(self, self.cluster, store, methods, device, self._report)
             self._cluster_runs.submit(submitted, partial(self._repaired, store=store), progress)
 
     def _missing(self, prepared: PreparedRun, store: Store) -> RunContext | None:
@@ -92,7 +92,7 @@ class RunSession(ExitStack):
             since_ns = time.time_ns()
             discard_damaged(context)
             for notice in recompute_notices(context, since_ns):
-                self._say(notice)
+                self._report(notice)
         return context
 
     def collect(self, prepared: PreparedRun) -> ComputedRecords | None:

@@ -18,7 +18,7 @@ from tiepoint.report.runs.names import distinct_names
 from tiepoint.report.runs.selection import runs_of
 from tiepoint.run.engine import evaluate
 from tiepoint.run.importers import import_files
-from tiepoint.run.preparation import RunRequest
+from tiepoint.run.request import RunRequest
 from tiepoint.store.store import Store
 
 MATCHING, VERIFICATION = "hpatches/matching", "hpatches/verification"

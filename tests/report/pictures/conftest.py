@@ -12,7 +12,7 @@ from PIL import Image
 from tiepoint.datasets.image_pairs.native_json import write_pairs
 from tiepoint.datasets.image_pairs.pair import ImagePair
 from tiepoint.run.engine import evaluate
-from tiepoint.run.preparation import RunRequest
+from tiepoint.run.request import RunRequest
 from tiepoint.run.result import Run
 from tiepoint.store.store import Store
 

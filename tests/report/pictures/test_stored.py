@@ -20,7 +20,7 @@ from tiepoint.report.match_gallery import match_gallery
 from tiepoint.report.pictures.matches import RunPairs
 from tiepoint.report.runs.sections import sections
 from tiepoint.run.engine import evaluate
-from tiepoint.run.preparation import RunRequest
+from tiepoint.run.request import RunRequest
 from tiepoint.run.result import Run
 from tiepoint.store.store import Store
 

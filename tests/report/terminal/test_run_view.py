@@ -31,13 +31,13 @@ from tiepoint.report.terminal.run_view import (
 )
 from tiepoint.report.terminal.scores import score_tables
 from tiepoint.run.engine import evaluate
-from tiepoint.run.preparation import RunRequest
+from tiepoint.run.request import RunRequest
 from tiepoint.run.result import Run
 from tiepoint.store.store import Store
 
 
 def printed(thing: object, width: int = 2000) -> str:
-    console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console = Console(width=width, record=True, file=open("/dev/null", "w"))
     console.print(thing)
     return console.export_text()
 

@@ -19,7 +19,7 @@ from tiepoint.run.context import ContextRecipe, RunContext
 from tiepoint.run.engine import evaluate
 from tiepoint.run.executors import Done, Executor, InProcess, Job, Outcome
 from tiepoint.run.executors.process_pool import ProcessPool
-from tiepoint.run.preparation import RunRequest
+from tiepoint.run.request import RunRequest
 from tiepoint.run.session import RunSession
 from tiepoint.store.store import Store
 

@@ -20,7 +20,7 @@ from tiepoint.run.context import ContextRecipe
 from tiepoint.run.engine import evaluate
 from tiepoint.run.executors import process_pool
 from tiepoint.run.executors.process_pool import ProcessPool, block_interrupts_in_workers
-from tiepoint.run.preparation import RunRequest
+from tiepoint.run.request import RunRequest
 from tiepoint.store.store import Store
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks processes up in /proc")

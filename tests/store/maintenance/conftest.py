@@ -11,7 +11,7 @@ import pytest
 from store_world import TASK, make_patches
 
 from tiepoint.run.engine import evaluate
-from tiepoint.run.preparation import RunRequest
+from tiepoint.run.request import RunRequest
 from tiepoint.store.store import Store
 
 Make = Callable[..., None]

@@ -14,7 +14,7 @@ from tiepoint.core.errors import InputError, ProblemsError, UnknownNameError
 from tiepoint.datasets.hpatches.splits import official_lengths, official_splits
 from tiepoint.formats.hpatches.patch_strip import write_strip
 from tiepoint.run.engine import evaluate
-from tiepoint.run.preparation import RunRequest
+from tiepoint.run.request import RunRequest
 from tiepoint.store.store import Store
 from tiepoint.tasks.hpatches.matching.task import TASK as MATCHING
 from tiepoint.tasks.hpatches.retrieval.task import TASK as RETRIEVAL

@@ -96,7 +96,8 @@ def run(
     Example: `tiepoint run sift rootsift orb --task hpatches-v1/matching --data hpatches-release`
     """
     from ...run.costs import cores
-    from ...run.preparation import RunRequest, prepare_all
+    from ...run.preparation import prepare_all
+    from ...run.request import RunRequest
     from ...run.result_files import FORMS, has_result_files, refuse_options_of_writing
     from ...run.session import RunSession
     from ...store.status_files import track_progress

@@ -62,7 +62,7 @@ def run_config(
             _live(experiment, opened, outcomes, progress, cluster)
         else:
             outcomes += run_experiment(
-                experiment, opened, progress=progress, cluster=cluster, say=print_status
+                experiment, opened, progress=progress, cluster=cluster, report=print_status
             )
     failed = [o for o in outcomes if o.error is not None]
     for outcome in failed:
@@ -91,7 +91,7 @@ def _live(experiment: Any, store: Any, outcomes: list[Any], progress: Progress, 
             progress(stage, done, total)
             screen.update(table(outcomes, f"{stage}, {done} of {total}"))
 
-        for outcome in run_experiment(experiment, store, progress=step, cluster=cluster, say=print_status):
+        for outcome in run_experiment(experiment, store, progress=step, cluster=cluster, report=print_status):
             outcomes.append(outcome)
             screen.update(table(outcomes))
 

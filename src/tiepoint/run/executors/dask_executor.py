@@ -60,7 +60,7 @@ GONE_S = 120.0
 ALONE_S = 15.0
 """It is said where there has been no worker for so long."""
 
-Say = Callable[[str], None]
+Report = Callable[[str], None]
 Needs = Callable[[Any], Iterable["JobBatch"]]
 
 
@@ -104,7 +104,7 @@ class DaskExecutor:
 
     cluster: ClusterConnection
     expected: WorkerRequirements
-    report: Say
+    report: Report
     gpu: bool = False
     _pieces: dict[int, JobBatch] = field(default_factory=dict)
     _events: queue.SimpleQueue[tuple[int, int | None]] = field(default_factory=queue.SimpleQueue)
@@ -116,7 +116,7 @@ class DaskExecutor:
     @classmethod
     @contextlib.contextmanager
     def open(
-        cls, spec: Any, root: Path, libraries: Iterable[str], *, device: str = "cpu", say: Say
+        cls, spec: Any, root: Path, libraries: Iterable[str], *, device: str = "cpu", report: Report
     ) -> Iterator[DaskExecutor]:
         """An executor on the cluster that `spec` names; work that is still out when it closes is cancelled.
 
@@ -133,11 +133,11 @@ class DaskExecutor:
                 uuid.uuid4().hex, str(root.absolute()), os.getcwd(), worker_versions(sorted({*libraries}))
             )
             stack.callback(remove_tokens, expected)
-            executor = cls(cluster, expected, say, device.startswith("cuda"))
+            executor = cls(cluster, expected, report, device.startswith("cuda"))
             cluster.client.subscribe_topic(expected.token, executor._heard)
             stack.callback(executor.cancel)
             if has_dashboard() and "dashboard" in cluster.client.scheduler_info().get("services", {}):
-                say(f"the dashboard of the cluster is at {cluster.client.dashboard_link}")
+                report(f"the dashboard of the cluster is at {cluster.client.dashboard_link}")
             yield executor
 
     def check(self, remotes: Sequence[RemoteRecipe]) -> None:

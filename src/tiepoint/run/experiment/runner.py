@@ -13,7 +13,8 @@ from ...store.store import Store
 from ..context import Progress, no_progress
 from ..costs import cores
 from ..engine import evaluate_prepared, store_failure
-from ..preparation import PreparedRun, RunRequest, prepare_all
+from ..preparation import PreparedRun, prepare_all
+from ..request import RunRequest
 from ..result import Run
 from ..session import RunSession
 from .config import Experiment
@@ -35,7 +36,7 @@ def run_experiment(
     *,
     progress: Progress = no_progress,
     cluster: Any = None,
-    say: Callable[[str], None] = print,
+    report: Callable[[str], None] = print,
 ) -> Iterator[CellOutcome]:
     """Work through the grid; what the store has already is not computed again.
 
@@ -46,7 +47,7 @@ def run_experiment(
     ready = _prepared([c for c in cells if c.make is None], experiment, store, progress, far)
     make_sets(experiment, cells, store, progress)
     ready |= _prepared([c for c in cells if c.make is not None], experiment, store, progress, far)
-    with RunSession(store.root, cluster, say) as shared:
+    with RunSession(store.root, cluster, report) as shared:
         shared.submit([ready[id(cell)] for cell in cells], store, progress)
         for cell in cells:
             prepared = ready.pop(id(cell))

@@ -15,6 +15,7 @@ from ...core.scores import scene_kind
 from ...store.store import Store
 from ...store.stored_run import DatasetFacts, Manifest, MethodFacts
 from ...tasks import load_task
+from ..cache_keys import imported_key
 from ..finish import finish_run
 from ..result import Run
 from ..scoring import scores_under
@@ -78,7 +79,7 @@ def save_imported(imported: ImportedResult, store: Store, *, name: str | None = 
     split = imported.split or NOT_KNOWN
     content = [[k, hash_array(v)] for k, v in imported.records.columns.items()]
     plain = [called, imported.task, imported.protocol, split, content, dict(imported.records.meta)]
-    key = hash_json(["imported", *plain])
+    key = imported_key(plain)
     store.records.put(key, imported.records)
     comparison = task.comparison(imported.protocol)
     records = {"imported": {comparison: imported.records}}

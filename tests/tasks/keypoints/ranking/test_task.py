@@ -14,7 +14,7 @@ from keypoint_world import GIVEN, make_features, make_scenes, run_task
 from tiepoint.core.errors import InputError, UnknownNameError
 from tiepoint.core.records import Features
 from tiepoint.run.engine import evaluate
-from tiepoint.run.preparation import RunRequest
+from tiepoint.run.request import RunRequest
 from tiepoint.store.store import Store
 from tiepoint.tasks import TASKS
 from tiepoint.tasks.keypoints.distractors import permutation

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Cache keys: the only module that hashes for the names of cached features, records, fits and costs.
+
+Texts inside `hash_json` are part of the keys. Changing one invalidates every cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..core.hashing import hash_json
+from ..core.records import Item, Unit
+from ..methods.base import Method
+from ..methods.transforms import FitRequest
+from ..tasks.base import OpenTask, Task
+from .request import RunRequest, plain_options
+
+RECORD_FORMAT = 1
+"""Raise it when comparisons write other columns: all records are then recomputed."""
+
+
+def feature_key(method: Method, method_key: str | None, item: Item) -> str:
+    """Return the key of an item's features.
+
+    `method_key` is `Method.key` of the item, or stands for a method that has none. With failed rows allowed,
+    the key has one more part.
+    """
+    config: Mapping[str, Any] = method.config
+    while "base" in config:
+        config = config["base"]
+    failed_rows = [] if config.get("on_bad", "error") == "error" else ["failed rows as they are"]
+    return hash_json(["features", method_key, item.content, *failed_rows])
+
+
+def record_key(
+    task: Task, opened: OpenTask, method: Method, unit: Unit, comparison: str, contents: Sequence[str]
+) -> str:
+    """Return the key of a unit's records. `contents` are the hashes of its items' features."""
+    parts = [RECORD_FORMAT, task.name, unit.definition, comparison, method.distance, list(contents)]
+    version = task.comparison_version(comparison)
+    facts = dict(opened.facts_of(method.meta, comparison))
+    return hash_json(["records", *parts, *([version] if version > 1 else []), *([facts] if facts else [])])
+
+
+def result_file_key(task: Task, unit: Unit, comparison: str, content: Mapping[str, str]) -> str:
+    """Return the key of records read from result files. `content` has a hash for each file."""
+    return hash_json(["results", task.name, unit.definition, comparison, dict(content)])
+
+
+def imported_key(facts: Sequence[Any]) -> str:
+    """Return the key of records that another tool computed. `facts` identify them."""
+    return hash_json(["imported", *facts])
+
+
+def fit_key(request: FitRequest, trained_on: Sequence[Sequence[str | None]]) -> str:
+    """Return the key of a fit. `trained_on` has the method key and the content of every training image."""
+    return hash_json([request.name, request.revision, trained_on])
+
+
+def temporary_fit_key(request_key: str, method: Method, fit_key: str) -> str:
+    """Return the key of a fit that lasts as long as the command."""
+    return hash_json([request_key, method.family, dict(method.config), fit_key])
+
+
+def cost_key(method_key: str | None, machine: Mapping[str, Any] | None = None) -> str:
+    """Return the key of a method's costs, on one machine or of the method alone."""
+    return hash_json(method_key if machine is None else [method_key, machine])[:24]
+
+
+def temporary_method_key(request: RunRequest, method: Method) -> str:
+    """Return what stands for a method without a key, for as long as the command runs."""
+    return hash_json([request_key(request), method.family, dict(method.config)])
+
+
+def request_key(request: RunRequest) -> str:
+    """Return the key of a request's method. Requests of one key and family share it unless it is fitted."""
+    kind = type(request.method).__name__
+    method = request.method if isinstance(request.method, str) else id(request.method)
+    options = plain_options(request.method_options)
+    return hash_json([[kind, method], str(request.data), str(request.fit_on), options])
+
+
+def task_key(request: RunRequest) -> str:
+    """Return the key of a request's task. Requests of one key share the open task."""
+    options = plain_options(request.options)
+    return hash_json([request.task, str(request.data), options, list(request.protocols)])

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A request to evaluate a method on a task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """A request to evaluate one method on one task.
+
+    `method` is a spec string or an object. `options` go to the task, `method_options` to the resolver.
+    Transforms are fitted on the dataset `fit_on`, or on the split's training sequences if it is None. `name`
+    replaces the method's name, and `meta` is added to the method's entry in the manifest. With `on_cluster`
+    the devices of the machines that do the work are not known here.
+    """
+
+    method: Any
+    task: str
+    data: Path
+    protocols: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    method_options: Mapping[str, Any] = field(default_factory=dict)
+    jobs: int = 1
+    fit_on: Path | None = None
+    name: str | None = None
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    on_cluster: bool = False
+
+
+def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that were given, as plain values."""
+    return {k: (str(v) if isinstance(v, Path) else v) for k, v in options.items() if v is not None}
