@@ -374,7 +374,7 @@ def _no_efficiency(context: Any, root: Path) -> None:
         items = context.opened.items
 
         @staticmethod
-        def read(key: str) -> Any:
+        def read_item(key: str) -> Any:
             return np.zeros((1, 2, 2), np.uint8)
 
     from dataclasses import replace

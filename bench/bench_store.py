@@ -31,6 +31,7 @@ from tiepoint.store.store import Store
 from tiepoint.store.stored_run import DatasetFacts, Manifest, MethodFacts, StoredRun, run_id
 from tiepoint.store.writers import insert_run
 from tiepoint.tasks import stored_task
+from tiepoint.tasks.info import protocol_version
 
 SCENES = tuple([f"i_{k:03d}" for k in range(57)] + [f"v_{k:03d}" for k in range(59)])
 KINDS = tuple(s[0] for s in SCENES)
@@ -111,7 +112,7 @@ def made_runs(store: Store, count: int, tasks: int, same: bool) -> Iterator[Stor
             dataset=DatasetFacts(hash="0" * 64, name="made", path="none", items=1856),
             split="full" if task.startswith("hpatches/") else None,
             scoring=SCORING,
-            rules={p: stored_task(task).rule(p) for p in TASKS[task]},
+            rules={p: protocol_version(stored_task(task).info, p) for p in TASKS[task]},
             protocols=TASKS[task],
             lists="1" * 64,
             units={s: {"made up": f"{i:08x}{k:056x}"} for k, s in enumerate(SCENES)},

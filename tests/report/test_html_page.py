@@ -28,6 +28,7 @@ from tiepoint.run.result import Run
 from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
 from tiepoint.tasks import load_task
+from tiepoint.tasks.info import metric_info
 
 
 class Tags(HTMLParser):
@@ -100,7 +101,7 @@ def test_every_score_says_what_it_is(report_runs: list[Run], page: str) -> None:
     text = html.unescape(page)
     assert f"Average precision: {section.info.sentence()}." in text
     for metric in {metric for metric, _ in section.columns}:
-        words = section.definition.metric(metric).sentence()
+        words = metric_info(section.definition.info, metric).sentence()
         assert words.endswith(("higher is better", "lower is better"))
         assert words in text
 
@@ -134,7 +135,7 @@ def test_every_score_says_what_it_is(report_runs: list[Run], page: str) -> None:
 def test_the_words_of_a_score_hold_its_thresholds(
     task: str, metric: str, group: str, parts: tuple[str, ...]
 ) -> None:
-    words = load_task(task).metric(metric).sentence(group)
+    words = metric_info(load_task(task).info, metric).sentence(group)
     for part in parts:
         assert part in words
     assert "{" not in words

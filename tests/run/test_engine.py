@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,11 @@ from tiepoint.run.finish import merge_runs
 from tiepoint.run.request import RunRequest
 from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
-from tiepoint.tasks.base import OpenTask, Task
+from tiepoint.tasks.base import BaseTask, BaseTaskData
 from tiepoint.tasks.info import TaskInfo
 
 
-class FakeOpened(OpenTask):
+class FakeOpened(BaseTaskData):
     """Two patch-images and a unit each; counts how often it compares."""
 
     warnings = ("a warning",)
@@ -39,8 +40,8 @@ class FakeOpened(OpenTask):
         self.units = [Unit(k, (k,), f"definition of {k}") for k in self.payload]
         self.data_hash = "d" + "0" * 63 if seed == 0 else f"e{seed:063d}"
 
-    def read(self, item: str) -> Any:
-        return self.payload[item]
+    def read_item(self, key: str) -> Any:
+        return self.payload[key]
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
         type(self).compared += 1
@@ -48,7 +49,7 @@ class FakeOpened(OpenTask):
         return Records("pair", {"mean": values.mean(axis=1)}, {"scene": unit.key, "comparison": comparison})
 
 
-class FakeTask(Task):
+class FakeTask(BaseTask):
     name = "fake/task"
     family = "patches"
     protocols = ("exact", "old")
@@ -61,7 +62,7 @@ class FakeTask(Task):
     def comparison(self, protocol: str) -> str:
         return "same"
 
-    def warnings(self, records: Sequence[Records]) -> list[str]:
+    def record_warnings(self, records: Sequence[Records]) -> list[str]:
         return ["a warning of the records"]
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
@@ -242,7 +243,7 @@ def test_a_second_protocol_keeps_the_warnings_of_the_first(
 ) -> None:
     with Store.open(tmp_path) as store:
         ask(store)
-        monkeypatch.setattr(FakeTask, "warnings", lambda self, records: ["another"])
+        monkeypatch.setattr(FakeTask, "record_warnings", lambda self, records: ["another"])
         ask(store, protocols=("old",))
         kept = load_runs(store)[0].manifest.warnings
     assert kept == ("a warning", "another", "a warning of the records")
@@ -256,7 +257,7 @@ def test_new_rules_of_comparing_mark_old_runs_and_make_their_records_anew(
         before = ask(store, protocols=("exact", "old"))
         assert (before.manifest.rules, FakeOpened.compared) == ({}, 4)
         assert list(lazy_run(before.stored, store).warnings) == list(before.warnings)
-        monkeypatch.setattr(FakeTask, "rules", {"old": 2})
+        monkeypatch.setattr(FakeTask, "info", replace(FakeTask.info, protocol_versions={"old": 2}))
         assert any("under old were made by older rules" in w for w in lazy_run(before.stored, store).warnings)
         with pytest.raises(InputError, match="older rules"):
             merge_runs([before])

@@ -125,7 +125,7 @@ def test_what_users_wrote_is_called_from_one_thread(
     context: RunContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here, reads = set(), set()
-    read = context.opened.read
+    read = context.opened.read_item
 
     def mine(item: Item, payload: Any) -> Arrays:
         here.add(threading.get_ident())
@@ -135,7 +135,7 @@ def test_what_users_wrote_is_called_from_one_thread(
         reads.add(threading.get_ident())
         return read(key)
 
-    monkeypatch.setattr(context.opened, "read", reading)
+    monkeypatch.setattr(context.opened, "read_item", reading)
     make(changed(context, mine))
     assert here == {threading.get_ident()}
     assert threading.get_ident() not in reads
@@ -148,9 +148,9 @@ def test_a_reader_that_users_wrote_is_called_from_the_same_thread(context: RunCo
         def __init__(self) -> None:
             self.__dict__.update(inner.__dict__)
 
-        def read(self, item: str) -> Any:
+        def read_item(self, key: str) -> Any:
             reads.add(threading.get_ident())
-            return inner.read(item)
+            return inner.read_item(key)
 
     make(changed(replace(context, opened=Mine()), described, safe=True))
     assert reads == {threading.get_ident()}
@@ -267,7 +267,7 @@ def test_an_interrupted_run_keeps_what_is_done(context: RunContext, tmp_path: Pa
 def test_memory_is_bounded(context: RunContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feature_pipeline, "PAYLOAD_BYTES", 2 * 20 * 9 * 9)
     reads, most, lock = [0], [0], threading.Lock()
-    read = context.opened.read
+    read = context.opened.read_item
 
     def reading(key: str) -> Any:
         with lock:
@@ -281,7 +281,7 @@ def test_memory_is_bounded(context: RunContext, monkeypatch: pytest.MonkeyPatch)
             reads[0] -= 1
         return found
 
-    monkeypatch.setattr(context.opened, "read", reading)
+    monkeypatch.setattr(context.opened, "read_item", reading)
     own = changed(context, slow)
     work = feature_pipeline.FeaturePipeline(own)
     work.payloads.see(read(next(iter(own.items))))

@@ -61,7 +61,7 @@ def records(given: ImagePair, found: PairMatches, comparison: str = "exact", **o
         arrays["confidence"] = found.confidence
     if found.keypoints is not None:
         arrays |= {f"keypoints{i}": np.array([n]) for i, n in enumerate(found.keypoints)}
-    chosen = RelativeOptions.read("pose/relative", options)
+    chosen = RelativeOptions.parse("pose/relative", options)
     return TASK.compare_pair(given, arrays, chosen, comparison)
 
 

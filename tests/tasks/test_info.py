@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, cast
 
 import hpatches_v1_world
 import hpatches_world
@@ -12,11 +13,18 @@ from keypoint_world import make_features, make_scenes, run_task
 from tss_world import score_results
 
 from tiepoint.core.errors import InputError
+from tiepoint.run.fit_transforms import TransformFitter
+from tiepoint.run.result_files import has_result_files
+from tiepoint.run.scoring import time_scores
 from tiepoint.store.schema import WORKBENCH_COLUMNS
-from tiepoint.tasks import TASKS, stored_task
-from tiepoint.tasks.base import MetricInfo, OpenTask, Task, TaskInfo
+from tiepoint.tasks import TASKS, capabilities, stored_task
+from tiepoint.tasks.base import BaseTask, BaseTaskData, MetricInfo, Task, TaskInfo
+from tiepoint.tasks.info import headline_column, metric_info, metric_label, summary_metrics, table_columns
 
 KIT = Path(__file__).parents[1] / "data" / "synthetic_tss"
+CAPABILITIES = [
+    c for c in vars(capabilities).values() if getattr(c, "__module__", "") == capabilities.__name__
+]
 TASK_NAMES = [entry.name for entry in TASKS if entry.package is None]
 
 
@@ -29,7 +37,7 @@ def test_the_facts_of_a_task_are_complete(name: str) -> None:
     assert info.cite or name == "dense/flow"
     assert all(entry.startswith("@") for entry in info.cite)
     assert info.headline[0] in info.metrics
-    assert info.metrics.keys() >= {*info.columns, *info.brief}
+    assert info.metrics.keys() >= {*info.columns, *info.summary_metrics}
     assert task.protocols[0] == "exact"
     for metric, facts in info.metrics.items():
         assert metric == "metadata" or facts.sentence()
@@ -50,7 +58,7 @@ def test_every_score_is_declared_by_its_task(tmp_path: Path) -> None:
             for protocol in task.protocols:
                 scores, _ = run_task(task, tmp_path / "s", make_features, protocol, **options)
                 found.setdefault(task.name, set()).update(metric for metric, _ in scores)
-                found[task.name] |= {s.metric for s in task.time_scores(protocol, 1.0, 1.0)}
+                found[task.name] |= {s.metric for s in time_scores(task, protocol, 1.0, 1.0)}
     world = hpatches_v1_world.make_world(tmp_path / "v1")
     features = hpatches_v1_world.features_of(hpatches_v1_world.make_descriptors(world, "noisy"))
     for name in ("classification", "matching", "retrieval"):
@@ -74,16 +82,16 @@ def test_every_score_is_declared_by_its_task(tmp_path: Path) -> None:
 
 
 def test_the_columns_of_a_table() -> None:
-    tss, ranking = TASKS.load("tss"), TASKS.load("keypoints/ranking")
+    tss, ranking = TASKS.load("tss").info, TASKS.load("keypoints/ranking").info
     have = [("aepe", "all"), ("iou", "all"), ("flow_accuracy", "all"), ("iou", "flip=0")]
-    assert tss.table_columns(have) == [("flow_accuracy", "all"), ("iou", "all")]
-    assert tss.headline(have) == ("flow_accuracy", "all")
-    assert tss.headline(have[:2]) == ("aepe", "all")
-    assert tss.headline([]) is None
-    assert tss.metric_label("flow_accuracy", "flip=0") == "flow_accuracy T5"
-    assert tss.metric_label("flow_accuracy", "threshold=10") == "flow_accuracy"
-    assert ranking.brief(["mrr", "precision_at_1"]) == ranking.info.brief
-    assert TASKS.load("keypoints/retrieval").brief(["ap", "keypoint_retrieval_ap"]) == ("ap",)
+    assert table_columns(tss, have) == [("flow_accuracy", "all"), ("iou", "all")]
+    assert headline_column(tss, have) == ("flow_accuracy", "all")
+    assert headline_column(tss, have[:2]) == ("aepe", "all")
+    assert headline_column(tss, []) is None
+    assert metric_label(tss, "flow_accuracy", "flip=0") == "flow_accuracy T5"
+    assert metric_label(tss, "flow_accuracy", "threshold=10") == "flow_accuracy"
+    assert summary_metrics(ranking, ["mrr", "precision_at_1"]) == ranking.summary_metrics
+    assert summary_metrics(TASKS.load("keypoints/retrieval").info, ["ap", "keypoint_retrieval_ap"]) == ("ap",)
 
 
 def test_pck_is_spelled_out_from_the_options_of_a_run() -> None:
@@ -94,24 +102,23 @@ def test_pck_is_spelled_out_from_the_options_of_a_run() -> None:
 
 
 def test_a_task_without_facts_has_defaults() -> None:
-    class Bare(Task):
+    class Bare(BaseTask):
         name, family = "my/bare", "patches"
 
-    task = Bare()
-    assert task.metric("anything") == MetricInfo()
-    assert task.headline([("b", "scene=x"), ("a", "all")]) == ("a", "all")
-    assert task.table_columns([("a", "all")]) == [("a", "all")]
-    assert task.info == TaskInfo()
-    assert task.curves([]) is None
-    assert task.conventions([]) is None
-    assert [*task.misses([]), *task.pair_accuracy([]), *task.scene_curves([]), *task.warnings([])] == []
-    assert {task.reads_results, task.writes_results, task.checks_results} == {False}
+    task: Any = Bare()
+    info = task.info
+    assert metric_info(info, "anything") == MetricInfo()
+    assert headline_column(info, [("b", "scene=x"), ("a", "all")]) == ("a", "all")
+    assert table_columns(info, [("a", "all")]) == [("a", "all")]
+    assert info == TaskInfo()
+    assert isinstance(task, Task)
+    assert not [c for c in CAPABILITIES if isinstance(task, c) or isinstance(BaseTaskData(), c)]
     with pytest.raises(InputError, match="unknown protocol of my/bare 'exakt'; did you mean 'exact'"):
         task.comparison("exakt")
     with pytest.raises(InputError, match="no result files of its own"):
-        task.write_run(Path(), None, {}, lambda key: {}, ())
+        has_result_files(task)
     with pytest.raises(InputError, match="`fit_on`"):
-        OpenTask().training("ref")
+        TransformFitter(BaseTaskData(), Path())(cast(Any, None), cast(Any, None))
 
 
 def test_a_task_that_is_not_installed_knows_its_name_only() -> None:

@@ -22,7 +22,7 @@ from tiepoint.core.records import Features
 from tiepoint.formats.flow.tss import PairResult, read_pair_result
 from tiepoint.formats.image.reader import write_image
 from tiepoint.tasks import TASKS
-from tiepoint.tasks.base import OpenTask, Task
+from tiepoint.tasks.base import Task, TaskData
 from tiepoint.tasks.dense.options import FlowOptions, TssOptions
 from tiepoint.tasks.keypoints.options import DistractorOptions, DrawOptions, RankingOptions
 from tiepoint.tasks.options import TaskOptions
@@ -84,7 +84,7 @@ FLIPS: dict[str, dict[str, Any]] = {
 """By task and option a value that is not the default."""
 
 
-def outcome(task: Task, opened: Callable[[], OpenTask], features: Callable[[Any], Features]) -> Any:
+def outcome(task: Task, opened: Callable[[], TaskData], features: Callable[[Any], Features]) -> Any:
     """What becomes of a task: units, scores under every protocol, and files; or the error."""
     try:
         bound = opened()
@@ -249,7 +249,10 @@ def test_no_option_is_left_out_above() -> None:
     for entry in TASKS:
         if entry.package is None:
             task = TASKS.load_entry(entry)
-            passing = {*task.writing_options, *task.printing_options}  # these change no record and no score
+            passing = {
+                *task.info.writing_options,
+                *task.info.printing_options,
+            }  # these change no record and no score
             assert FLIPS[entry.name].keys() | passing == task.options.model_fields.keys(), entry.name
 
 
@@ -261,18 +264,18 @@ def test_every_option_says_what_it_does() -> None:
 
 
 def test_text_from_the_command_line_is_understood() -> None:
-    ranking = RankingOptions.read("t", {"tau_px": "4.5", "gallery": [3, "7"], "scenes": "a, b", "seed": "2"})
+    ranking = RankingOptions.parse("t", {"tau_px": "4.5", "gallery": [3, "7"], "scenes": "a, b", "seed": "2"})
     assert (ranking.tau_px, ranking.gallery, ranking.scenes, ranking.seed) == (4.5, (3, 7), ("a", "b"), 2)
-    assert FlowOptions.read("t", {"alphas": "0.3,0.1,0.3", "thresholds_px": 4}).alphas == (0.1, 0.3)
+    assert FlowOptions.parse("t", {"alphas": "0.3,0.1,0.3", "thresholds_px": 4}).alphas == (0.1, 0.3)
     for word, value in {"false": False, "ON": True, "0": False, 1: True}.items():
-        assert TssOptions.read("t", {"auto_flip": word}).auto_flip is value
-        assert DistractorOptions.read("t", {"self_distractor": word}).self_distractor is value
+        assert TssOptions.parse("t", {"auto_flip": word}).auto_flip is value
+        assert DistractorOptions.parse("t", {"self_distractor": word}).self_distractor is value
 
 
 def test_all_that_is_wrong_is_told_at_once() -> None:
     given = {"tau": 3, "tau_px": -1, "policy": "nearst", "gallery": "1,x", "seed": 1.5}
     with pytest.raises(ProblemsError) as e:
-        RankingOptions.read("keypoints/ranking", given)
+        RankingOptions.parse("keypoints/ranking", given)
     told = "\n".join(e.value.problems)
     assert len(e.value.problems) == 5
     assert "unknown option of keypoints/ranking 'tau'; did you mean 'tau_px'?" in told
@@ -284,8 +287,8 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
 
 def test_problems_can_be_left_to_the_caller() -> None:
     checks = ErrorCollector()
-    found = TssOptions.read("tss", {"missing": "none", "use_prec": "true", "subset": "A"}, checks)
+    found = TssOptions.parse("tss", {"missing": "none", "use_prec": "true", "subset": "A"}, checks)
     assert (found.missing, found.use_prec) == ("error", True)
     assert len(checks.errors) == 2
     with pytest.raises(UnknownNameError, match="option of my/task"):
-        TaskOptions.read("my/task", {"a": 1})
+        TaskOptions.parse("my/task", {"a": 1})

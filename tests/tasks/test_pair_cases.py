@@ -55,7 +55,7 @@ def test_first_neighbours_made_again_are_as_right_as_the_records_say(tmp_path: P
     for record in records:
         for number, pair in enumerate(record.meta["pairs"]):
             name = opened.case_pair(record.meta["scene"], pair["image"])
-            made = opened.matched(name, features)
+            made = opened.draw_matches(name, features)
             rows = (record["image"] == number) & np.isfinite(record["distance"])
             assert len(made) == rows.sum()
             assert (made.errors_px <= 9).sum() == record["right"][rows].sum()
@@ -77,7 +77,7 @@ def test_the_worst_query_of_a_draw(name: str, tmp_path: Path) -> None:
     for unit in opened.units:
         record = opened.compare(unit, features, "exact")
         for iteration in np.unique(record["iteration"]).tolist():
-            made = opened.answered(unit.key, str(iteration), features)
+            made = opened.replay_query(unit.key, str(iteration), features)
             rows = record["iteration"] == iteration
             for answer in (*made.chosen, *made.right):
                 same = np.isclose(record["distance"][rows], answer.distance)
@@ -89,16 +89,16 @@ def test_the_worst_query_of_a_draw(name: str, tmp_path: Path) -> None:
             xy = np.array(made.query.partition("@")[2].split(","), float)
             places = features.arrays(f"{unit.key}/1")["keypoints"][:, :2]
             assert np.abs(places - xy).max(axis=1).min() <= 0.06
-        assert opened.answered(unit.key, "0", None) is None
+        assert opened.replay_query(unit.key, "0", None) is None
     whole = task.open(root, {"distractors": "every"}) if name == "retrieval" else None
-    assert whole is None or whole.answered("i_one", "0", features) is None
+    assert whole is None or whole.replay_query("i_one", "0", features) is None
 
 
 def test_a_border_holds_for_the_matches_made_again(tmp_path: Path) -> None:
     task, root = TASKS.load("keypoints/matching"), keypoint_world.make_scenes(tmp_path)
     opened = task.open(root, {"border_px": 12})
     features = keypoint_world.make_features(opened, style="real", given=False)
-    made = opened.matched("v_two/1-2", features)
+    made = opened.draw_matches("v_two/1-2", features)
     assert len(made) > 0
     assert made.points0.min() >= 12
     record = opened.compare(next(u for u in opened.units if u.key == "v_two"), features, "exact")
@@ -114,7 +114,7 @@ def test_mutual_matches_made_again(name: str, tmp_path: Path) -> None:
     for record in records:
         cases = task.cases(records, record.meta["scene"])
         for i, key in enumerate(cases.keys.tolist()):
-            made = opened.matched(opened.case_pair(record.meta["scene"], key), features)
+            made = opened.draw_matches(opened.case_pair(record.meta["scene"], key), features)
             if name == "geometry":
                 assert (made.errors_px <= 3).mean() == pytest.approx(cases.score[i])
             else:
@@ -142,7 +142,7 @@ def test_pairs_of_a_scene(name: str, tmp_path: Path) -> None:
         cases = task.cases(records, scene)
         assert cases.keys.tolist() == [pair]
         assert cases.score.tolist() == [pytest.approx(share)]
-        made = opened.matched(opened.case_pair(scene, pair), features)
+        made = opened.draw_matches(opened.case_pair(scene, pair), features)
         if name == "semantic/pck":
             assert (made.errors_px <= 0.1 * 40).mean() == pytest.approx(share)
         assert made.errors_px is not None

@@ -88,7 +88,7 @@ def test_the_nearest_patch_and_the_verdict_of_the_records_agree(kind: str, tmp_p
     scene = "v_cat"
     seen = 0
     for key, score, ratio in every(task.cases(records, scene)):
-        made, bare = (opened.answered(scene, key, f) for f in (features, None))
+        made, bare = (opened.replay_query(scene, key, f) for f in (features, None))
         assert (made.query, made.right[0].picture) == (bare.query, bare.right[0].picture)
         assert made.score == pytest.approx(score)
         image = made.right[0].picture.partition("#")[0]
@@ -119,9 +119,9 @@ def test_queries_among_distractors(kind: str, pool: str, tmp_path: Path) -> None
         total += len(cases)
         assert np.mean([s for _, s, _ in cases]) == pytest.approx(v2.value(scores, "map", f"scene={scene}"))
         for key, score, _ in cases:
-            made = opened.answered(scene, key, features)
+            made = opened.replay_query(scene, key, features)
             assert made.score == pytest.approx(score)
-            assert [a.picture for a in opened.answered(scene, key, None).right] == [
+            assert [a.picture for a in opened.replay_query(scene, key, None).right] == [
                 a.picture for a in made.right
             ]
             check_distances(made, features)
@@ -144,7 +144,7 @@ def test_pairs_of_patches_by_the_share_on_their_right_side(kind: str, tmp_path: 
             noise, row = divmod(int(key), len(records[0]))
             r = records[noise]
             d, n = np.asarray(r["distance"], float).tolist(), r.meta["rows"]["pos"]
-            made = opened.answered(scene, key, features)
+            made = opened.replay_query(scene, key, features)
             kept = np.sqrt(d[row]) if squared else d[row]
             assert made.chosen[0].distance == (pytest.approx(kept, rel=1e-6) if np.isfinite(kept) else None)
             assert made.chosen[0].right == (row < n)
@@ -179,7 +179,7 @@ def test_the_benchmarks_of_2016(kind: str, old: Any) -> None:
         for scene in r.meta["scenes"]:
             cases = task.cases(records, scene)
             for key, score, _ in every(cases):
-                made, bare = (opened.answered(scene, key, f) for f in (features, None))
+                made, bare = (opened.replay_query(scene, key, f) for f in (features, None))
                 assert made.query == bare.query
                 assert [a.picture for a in made.right] == [a.picture for a in bare.right]
                 assert made.score is None or made.score == pytest.approx(score)
@@ -204,7 +204,7 @@ def test_two_benchmarks_have_keys_of_their_own(old: Any) -> None:
     assert cases.score[:half].tolist() == cases.score[half:].tolist()
     assert cases.label(0).endswith(", again")
     assert cases.label(half).endswith(", bench")
-    first, second = (opened.answered("v_two", str(cases.keys[i]), features) for i in (0, half))
+    first, second = (opened.replay_query("v_two", str(cases.keys[i]), features) for i in (0, half))
     assert first == second
 
 

@@ -20,11 +20,13 @@ from ..kernels import first_two, pair_distances, value_table
 from ..metrics.dense import endpoint_error
 from ..run.recompare import ReopenedRun, reopen
 from ..run.result import Run
-from ..tasks.base import OpenTask
+from ..tasks.base import TaskData
+from ..tasks.capabilities import ReplaysFlow, ReplaysQueries
 from ..tasks.cases import Cases, DenseCase, MatchedPair, QueryCase
 from .case_order import cases_of
 from .galleries import crop
 from .pictures.flow import error_map
+from .pictures.matches import match_case
 
 Image = NDArray[np.uint8]
 Floats = NDArray[np.float64]
@@ -85,7 +87,7 @@ def dense_view(case: DenseCase) -> DenseView | None:
         errors,
         longest_px,
         case.points,
-        case.found,
+        case.estimated_points,
         case.true_points,
     )
 
@@ -127,7 +129,7 @@ class CaseDetail:
     query: str = ""
     right: tuple[str, ...] = ()
     images: tuple[Image, Image] | None = None
-    opened: OpenTask | None = None
+    opened: TaskData | None = None
     missing: str = ""
 
 
@@ -165,7 +167,7 @@ def detail(runs: Sequence[Run], scene: str, key: str, *, data: Path | None = Non
         runs[0].task,
         scene,
         key,
-        known[0].words(key),
+        known[0].description(key),
         kind,
         views,
         asked.query if asked is not None else next(iter(own)) if len(own) == 1 else "",
@@ -185,7 +187,7 @@ def picture(case: CaseDetail, reference: str, *, side: int = 65) -> Image | None
         return None
     item, _, place = reference.replace("@", "#").partition("#")
     try:
-        image = np.asarray(case.opened.read(item))
+        image = np.asarray(case.opened.read_item(item))
         if "," in place:
             x, y = (round(float(v)) for v in place.split(","))
             return crop(image, x, y, side)
@@ -246,7 +248,7 @@ def _reopened(root: Path, run_id: str, data: Path | None, kept: _Kept[Run]) -> R
 
 
 @lru_cache(maxsize=DATASETS)
-def _shared(key: str, opened: _Kept[OpenTask]) -> OpenTask:
+def _shared(key: str, opened: _Kept[TaskData]) -> TaskData:
     """The first of the open tasks that differ only by their method: lists are held once for all methods."""
     return opened.value
 
@@ -259,7 +261,7 @@ def _tried(make: Callable[[], Made]) -> tuple[Made | None, str]:
         return None, str(error)
 
 
-def _first_opened(runs: Sequence[Run], data: Path | None) -> tuple[OpenTask | None, str]:
+def _first_opened(runs: Sequence[Run], data: Path | None) -> tuple[TaskData | None, str]:
     """The open task of the first run that can be opened, or why none can."""
     said = ""
     for run in runs:
@@ -271,16 +273,18 @@ def _first_opened(runs: Sequence[Run], data: Path | None) -> tuple[OpenTask | No
 
 
 def _asked(
-    opened: OpenTask, scene: str, key: str
+    opened: TaskData, scene: str, key: str
 ) -> tuple[Kind, QueryCase | None, tuple[Image, Image] | None, str]:
     """What a case is, its pictures, and why these are missing."""
-    asked, why = _tried(lambda: opened.answered(scene, key, None))
-    if asked is not None or why:
-        return "query", asked, None, why
-    dense, why = _tried(lambda: opened.replay_flow(scene, key, None))
-    if dense is not None or why:
-        return "dense", None, None if dense is None else (dense.source, dense.target), why
-    return "unknown" if opened.case_pair(scene, key) is None else "pair", None, None, ""
+    if isinstance(opened, ReplaysQueries):
+        asked, why = _tried(lambda: opened.replay_query(scene, key, None))
+        if asked is not None or why:
+            return "query", asked, None, why
+    if isinstance(opened, ReplaysFlow):
+        dense, why = _tried(lambda: opened.replay_flow(scene, key, None))
+        if dense is not None or why:
+            return "dense", None, None if dense is None else (dense.source, dense.target), why
+    return "unknown" if match_case(opened, scene, key) is None else "pair", None, None, ""
 
 
 def _view(
@@ -301,16 +305,16 @@ def _view(
 
 def _made(view: MethodView, again: ReopenedRun, scene: str, key: str, kind: Kind) -> MethodView:
     opened, features = again.context.opened, again.features
-    if kind == "query":
-        return replace(view, answered=opened.answered(scene, key, features))
-    if kind == "dense":
+    if kind == "dense" and isinstance(opened, ReplaysFlow):
         found = opened.replay_flow(scene, key, features)
         dense = None if found is None else dense_view(found)
         return replace(view, dense=dense, missing="" if dense else "the method gave no flow for this pair")
-    pair = opened.case_pair(scene, key)
-    if pair is None:  # a query that only the features of a method can name
-        return replace(view, answered=opened.answered(scene, key, features))
-    return replace(view, matched=opened.matched(pair, features))
+    draw = None if kind == "query" else match_case(opened, scene, key)
+    if draw is not None:
+        return replace(view, matched=draw(features))
+    # Some queries can be named only from the features of a method; their kind is unknown before.
+    query = opened.replay_query(scene, key, features) if isinstance(opened, ReplaysQueries) else None
+    return replace(view, answered=query)
 
 
 def _numbers(cases: Cases | None, row: int | None) -> tuple[float | None, float | None] | None:

@@ -13,7 +13,9 @@ from ..core.errors import InputError, UnknownNameError
 from ..core.scores import SceneValues
 from ..run.result import Run
 from ..tasks import stored_task
+from ..tasks.capabilities import HasCases
 from ..tasks.cases import WRONG_BELOW, Cases, Floats, Keys, row_of
+from ..tasks.info import headline_column
 from .runs.lazy_records import scene_tables
 
 By = Literal["disagreement", "wrong", "confident"]
@@ -70,7 +72,7 @@ class OrderedCases:
         """The line of a row of `keys`."""
         sure = (None,) * len(self.scores) if self.confidence is None else _numbers(self.confidence[:, i])
         key = str(self.keys[i])
-        return CaseRow(key, self.cases.words(key), _numbers(self.scores[:, i]), sure)
+        return CaseRow(key, self.cases.description(key), _numbers(self.scores[:, i]), sure)
 
     def place(self, key: str) -> int | None:
         """Where a key stands in the order, None where it is not in it."""
@@ -99,7 +101,7 @@ def scored_scenes(run: Run, protocol: str = "exact") -> list[SceneRow]:
     tables, task = scene_tables(run, protocol), stored_task(run.task)
     if not tables:
         return []
-    column = task.headline(list(tables))
+    column = headline_column(task.info, list(tables))
     table = tables[column] if column is not None and column in tables else next(iter(tables.values()))
     if not isinstance(table, SceneValues):
         return [SceneRow(s, k, None) for s, k in zip(table.scenes, table.kinds, strict=True)]
@@ -121,7 +123,7 @@ def cases_of(run: Run, scene: str) -> Cases | None:
     units = run.unit_records
     names = [scene] if scene in units else list(units)
     records = [units[name][comparison] for name in names if comparison in units[name]]
-    return task.cases(records, scene) if records else None
+    return task.cases(records, scene) if records and isinstance(task, HasCases) else None
 
 
 def orders(run_a: Run, run_b: Run | None, scene: str, by: By = "disagreement") -> OrderedCases | None:

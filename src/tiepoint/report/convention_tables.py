@@ -10,10 +10,16 @@ from itertools import pairwise
 from typing import Any
 
 from ..core.errors import InputError
+from ..run.context import Progress
+from ..run.recompare import extra_records
 from ..run.result import Run
-from ..tasks.base import MetricInfo
+from ..store.store import Store
+from ..tasks.base import MetricInfo, Task
+from ..tasks.capabilities import HasConventionSteps, HasIntermediateSteps
+from ..tasks.info import metric_info, score_title
+from ..tasks.steps import StepTable
 from .leaderboard import value_text
-from .runs.lazy_records import scored_records
+from .runs.lazy_records import no_records, scored_records
 from .runs.sections import TaskSection
 
 MAX_RECORDS = 200_000
@@ -60,24 +66,54 @@ def by_protocol(section: TaskSection) -> ConventionTable | None:
     )
 
 
+def run_steps(
+    run: Run, task: Task, store: Store | None, progress: Progress
+) -> tuple[list[StepTable], str | None]:
+    """Return the tables of steps of a run, and why there are none if the task has them."""
+    records = scored_records(run, task, "exact")
+    if store is not None and isinstance(task, HasIntermediateSteps):
+        by_protocol = {p: own for p in task.protocols if (own := scored_records(run, task, p))}
+        if wanted := task.intermediate_comparisons(list(by_protocol)):
+            try:
+                extra = extra_records(store, run.stored, wanted, progress)
+            except InputError as e:
+                return [], str(e)
+            known = {task.comparison(p): own for p, own in by_protocol.items()}
+            return task.convention_steps_between({**known, **extra}), None
+    if not isinstance(task, HasConventionSteps):
+        return [], None
+    try:
+        found = task.convention_steps(records)
+    except InputError as e:
+        return [], str(e)
+    return (found, None) if records else ([], no_records(run))
+
+
 def by_step(section: TaskSection) -> list[ConventionTable]:
     """One table a metric: the value under the first convention, then the change of each step."""
     tables: dict[tuple[str, str], list[tuple[str, list[tuple[str, float]]]]] = {}
+    task = section.definition
+    if not isinstance(task, HasConventionSteps):
+        return []
     for run, records in _affordable(section):
         try:
-            explained = section.definition.conventions(records)
+            explained = task.convention_steps(records)
         except InputError:
             continue  # imported results: the task says that they cannot be told apart
-        for table in explained or ():
+        for table in explained:
             if table.steps:
                 place = (table.metric, table.title)
                 tables.setdefault(place, []).append((section.names[run.id], table.steps))
     taken = max((len(t) for t in tables.values()), default=0)
     every = len(section.methods)
     note = f"The best {taken} of {every} methods are taken apart." if taken < every else ""
-    task = section.definition
     return [
-        _table(_capital(task.score_title(metric)) + of.removeprefix(metric), task.metric(metric), by, note)
+        _table(
+            _capital(score_title(task.info, metric)) + of.removeprefix(metric),
+            metric_info(task.info, metric),
+            by,
+            note,
+        )
         for (metric, of), by in tables.items()
     ]
 

@@ -19,8 +19,10 @@ from ..core.hashing import hash_json
 from ..geometry.flow.color import flow_color
 from ..run.result import Run
 from ..tasks import stored_task
-from ..tasks.base import OpenTask
+from ..tasks.base import TaskData
+from ..tasks.capabilities import HasTrueFlow, HasWrongAnswers
 from .figures.figure import only_best
+from .pictures.matches import pair_accuracy
 from .runs.lazy_records import reopen_task, scored_records
 from .runs.sections import TaskSection
 
@@ -31,10 +33,10 @@ class EmbeddedImages:
     """Pictures from the datasets of runs; each dataset is opened once, each image read once."""
 
     def __init__(self) -> None:
-        self._opened: dict[str, OpenTask | None] = {}
+        self._opened: dict[str, TaskData | None] = {}
         self._images: dict[tuple[str, str], NDArray[np.uint8]] = {}
 
-    def opened(self, run: Run) -> OpenTask | None:
+    def opened(self, run: Run) -> TaskData | None:
         """The task of a run bound to its own dataset, None where that is gone or has changed."""
         key = self._key(run)
         if key not in self._opened:
@@ -48,7 +50,7 @@ class EmbeddedImages:
         if key not in self._images:
             opened = self.opened(run)
             assert opened is not None, "runs without their dataset are left out before"
-            self._images[key] = np.asarray(opened.read(item))
+            self._images[key] = np.asarray(opened.read_item(item))
         image = self._images[key]
         if "," in place:
             x, y = (round(float(v)) for v in place.split(","))
@@ -90,19 +92,20 @@ MAX_GALLERY_QUERIES = 12
 def gallery(section: TaskSection) -> dict[str, Any] | None:
     """Pictures of the queries missed by most methods; None for tasks that do not name their misses.
 
-    A task names them through ``misses(records)``: tuples (query, right, wrong) of picture references,
+    A task names them through ``wrong_answers(records)``: tuples (query, right, wrong) of picture references,
     ``SEQUENCE/IMAGE#INDEX`` for patches and ``SCENE/IMAGE@x,y`` for keypoints.
     """
     task = stored_task(section.task)
     runs = section.inspected
-    if not runs:
+    if not runs or not isinstance(task, HasWrongAnswers):
         return None
     missed: Counter[tuple[str, str]] = Counter()
     wrong: dict[tuple[str, str], Counter[str]] = {}
     owner: dict[tuple[str, str], Run] = {}
     for run in runs:
         # A method counts once, however many of its keypoints lie in the same place.
-        own = {(q, right): answer for q, right, answer in task.misses(scored_records(run, task, "exact"))}
+        records = scored_records(run, task, "exact")
+        own = {(q, right): answer for q, right, answer in task.wrong_answers(records)}
         for key, answer in own.items():
             missed[key] += 1
             owner.setdefault(key, run)
@@ -175,13 +178,13 @@ class WorstPair:
 def worst_pairs(section: TaskSection, most: int) -> WorstPair | None:
     """At most `most` of them, by the mean over methods; None for tasks without pairs.
 
-    A task names its pairs through ``rights(records)``: tuples (item, share right) under the headline rule,
+    A task names its pairs through ``pair_accuracy(records)``: tuples (item, share right) under the headline rule,
     an item once or in both directions.
     """
     task, runs = stored_task(section.task), section.inspected
     found: dict[str, dict[str, list[float]]] = {}
     for run in runs:
-        for item, share in task.pair_accuracy(scored_records(run, task, "exact")):
+        for item, share in pair_accuracy(task, scored_records(run, task, "exact")):
             found.setdefault(item, {}).setdefault(section.names[run.id], []).append(share)
     means = {item: {m: float(np.mean(v)) for m, v in by.items()} for item, by in found.items()}
     # A pair that one method lacks would stand above or below others for that alone.
@@ -218,10 +221,10 @@ def pair_gallery(section: TaskSection) -> dict[str, Any] | None:
     return {"task": section.title, "note": worst.note, "misses": shown, "pairs": True}
 
 
-def _pair_pictures(opened: OpenTask, item: str) -> list[dict[str, str]]:
-    one, two = opened.read(item)[:2]
+def _pair_pictures(opened: TaskData, item: str) -> list[dict[str, str]]:
+    one, two = opened.read_item(item)[:2]
     pictures = [("image 1", one), ("image 2", two)]
-    flow = opened.true_flow(item)
+    flow = opened.true_flow(item) if isinstance(opened, HasTrueFlow) else None
     if flow is not None:
         pictures.append(("true flow of image 1", flow_color(flow)))
     return [

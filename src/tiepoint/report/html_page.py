@@ -14,7 +14,7 @@ from .._version import __version__
 from ..core.errors import InputError
 from ..core.formatting import count_text
 from ..run.result import Run
-from ..tasks.info import FAMILIES
+from ..tasks.info import FAMILIES, metric_info
 from .convention_tables import conventions
 from .figures.figure import anchor, short
 from .figures.intervals import intervals_figure
@@ -281,7 +281,7 @@ def _section(section: TaskSection, table: Leaderboard) -> dict[str, Any]:
         "metric": metric,
         "group": group,
         "question": section.definition.info.sentence,
-        "about": section.definition.metric(metric).sentence(group),
+        "about": metric_info(section.definition.info, metric).sentence(group),
         "metrics": _metrics(section, table),
         "table": table,
         "columns": columns,
@@ -303,7 +303,11 @@ def _metrics(section: TaskSection, table: Leaderboard) -> list[tuple[str, str]]:
     task, first = section.definition, table.columns[0][0]
     found: dict[str, tuple[str, str]] = {}
     for metric, group in shown:
-        if metric != first and metric not in found and (words := task.metric(metric).sentence(group)):
+        if (
+            metric != first
+            and metric not in found
+            and (words := metric_info(task.info, metric).sentence(group))
+        ):
             found[metric] = (column_title(task, metric, "all"), words)
     return list(found.values())
 
@@ -313,7 +317,7 @@ def _every(section: TaskSection) -> dict[str, Any]:
     runs, task = section.runs, section.definition
 
     def row(column: tuple[str, str]) -> dict[str, Any]:
-        info = task.metric(column[0])
+        info = metric_info(task.info, column[0])
         cells = [score_cell(info, section.score(run, *column)) for run in runs]
         return {"words": column_title(task, *column), "name": " ".join(column), "cells": cells}
 

@@ -12,6 +12,8 @@ from ..core.scores import caution_note
 from ..run.result import Run
 from ..stats.multiplicity import join_letters
 from ..tasks.base import Column, MetricInfo, Task
+from ..tasks.capabilities import AdjustsColumns
+from ..tasks.info import metric_info, metric_label, score_title, table_columns
 from .compare.comparison import Comparison
 from .compare.findings import ComparisonFinding, compare_section, finding_for
 from .compare.sentences import these_scenes
@@ -91,8 +93,8 @@ def heading(task: Task, metric: str, group: str, *, between: str = " ") -> str:
     >>> heading(tss, "iou", "all"), heading(tss, "aepe", "subset=JODS"), heading(tss, "flow_accuracy", "all")
     ('iou', 'aepe (px) subset=JODS', 'flow_accuracy T5')
     """
-    unit = task.metric(metric).scale[1]
-    full = task.metric_label(metric, group)
+    unit = metric_info(task.info, metric).scale[1]
+    full = metric_label(task.info, metric, group)
     name = full if unit in ("%", "") else f"{full.removesuffix('_' + unit)} ({unit})"
     return name if group == "all" else f"{name}{between}{group}"
 
@@ -103,7 +105,7 @@ def leaderboard(
     """The table of a section; the headline score comes first. `found_before` saves its comparison."""
     head = (section.metric, section.group)
     task = section.definition
-    asked = [head, *(c for c in task.table_columns(section.columns) if c != head)]
+    asked = [head, *(c for c in table_columns(task.info, section.columns) if c != head)]
     own = [s for r in section.runs for s in r.stored.scores if s["protocol"] == section.protocol]
     columns = with_better(task, expand_columns(task, asked, section.runs), own)
     best = [best_value(section, *c) for c in columns]
@@ -124,7 +126,9 @@ def leaderboard(
                 "" if row is None else join_letters(row.letters),
                 "" if row is None else rank_range(row),
                 tuple(
-                    score_cell(task.metric(c[0]), section.score(run, *c), None if is_canary(run) else b)
+                    score_cell(
+                        metric_info(task.info, c[0]), section.score(run, *c), None if is_canary(run) else b
+                    )
                     for c, b in zip(columns, best, strict=True)
                 ),
                 is_canary(run),
@@ -135,7 +139,8 @@ def leaderboard(
     ]
     headings = tuple(heading(task, *c) for c in columns)
     chance = tuple(
-        "" if (v := chance_of(section, *c)) is None else value_text(task.metric(c[0]), v) for c in columns
+        "" if (v := chance_of(section, *c)) is None else value_text(metric_info(task.info, c[0]), v)
+        for c in columns
     )
     titles = tuple(column_title(task, *c) for c in columns)
     finding = finding_for(section, (comparison, reasons))
@@ -151,12 +156,14 @@ def column_title(task: Task, metric: str, group: str) -> str:
     >>> column_title(stored_task("tss"), "aepe", "subset=JODS")
     'end-point error, JODS (px)'
     """
-    unit = task.metric(metric).scale[1]
-    return task.score_title(metric, group) + ("" if unit in ("%", "") else f" ({unit})")
+    unit = metric_info(task.info, metric).scale[1]
+    return score_title(task.info, metric, group) + ("" if unit in ("%", "") else f" ({unit})")
 
 
 def expand_columns(task: Task, columns: Sequence[Column], runs: Sequence[Run]) -> list[Column]:
     """Columns as the options of the runs make them; runs may differ in these, so one may become several."""
+    if not isinstance(task, AdjustsColumns):
+        return list(dict.fromkeys(columns)) if runs else []
     return list(dict.fromkeys(task.expand_column(c, run.manifest.options) for c in columns for run in runs))
 
 
@@ -165,7 +172,7 @@ def with_better(task: Task, columns: Sequence[Column], scores: Iterable[Mapping[
     marked = {(s["metric"], s["group"]) for s in scores if caution_note(s.get("note"))}
     found: list[Column] = []
     for column in columns:
-        better = task.replacement_column(column) if column in marked else None
+        better = task.info.replacements.get(column) if column in marked else None
         found += [column] if better is None or better in marked else [better, column]
     return list(dict.fromkeys(found))
 
@@ -222,7 +229,7 @@ def value_text(info: MetricInfo, value: float | None, *, change: bool = False) -
 
 def best_value(section: TaskSection, metric: str, group: str) -> float | None:
     """The best value of a column among methods that are no canaries; None for counts and without any."""
-    info = section.definition.metric(metric)
+    info = metric_info(section.definition.info, metric)
     if info.better is None or not info.scale[1]:
         return None
     scores = (section.score(r, metric, group) for r in section.methods)

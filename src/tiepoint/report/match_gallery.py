@@ -10,7 +10,7 @@ from ..core.formatting import count_text
 from ..tasks import stored_task
 from .galleries import data_uri, worst_pairs
 from .pictures.error_colours import GRADES, count_grades
-from .pictures.matches import RunPairs, pair_panels
+from .pictures.matches import RunPairs, pair_caption, pair_panels
 from .runs.lazy_records import scored_records
 from .runs.sections import TaskSection
 
@@ -63,7 +63,7 @@ def _picture(section: TaskSection, pairs: RunPairs, name: str) -> dict[str, str]
     found = count_grades(matched)
     near = sum(n for grade, n in found if grade.high_px <= GRADES[1].high_px)
     known = f"{near:,} of {count_text(len(matched), 'match', 'matches')} within {GRADES[1].high_px:g} px"
-    about = task.pair_caption(scored_records(run, task, "exact"), name)
+    about = pair_caption(task, scored_records(run, task, "exact"), name)
     words = "; ".join(w for w in (known if matched.errors_px is not None else "", about) if w)
     panels = pair_panels(matched, most=MATCHES, side_px=SIDE_PX)
     source = data_uri(panels, photo_side=max(panels.shape))

@@ -12,7 +12,7 @@ from ..core.formatting import count_text
 from ..core.scores import caution_note
 from ..run.result import Run
 from ..tasks.base import Column
-from ..tasks.info import FAMILIES
+from ..tasks.info import FAMILIES, metric_info, table_columns
 from .compare.runs import compare_runs
 from .leaderboard import cautions_of, chance_of, expand_columns, value_text, with_better
 from .runs.names import DisplayNames, distinct_names
@@ -172,7 +172,7 @@ def _task_heads(
 def _start(section: TaskSection, title: str, called: DisplayNames) -> str:
     """What the title of a section may share with that of its neighbour."""
     if section.dataset and section.title not in called.tasks:
-        return called.tasks.get(section.task, section.definition.title)
+        return called.tasks.get(section.task, section.task_title)
     return title.rpartition(" ")[0]
 
 
@@ -191,13 +191,13 @@ def _title(section: TaskSection, called: DisplayNames) -> str:
     rest = section.title.removeprefix(section.task)
     if section.title in called.tasks:
         return called.tasks[section.title]
-    return called.tasks.get(section.task, section.definition.title) + rest
+    return called.tasks.get(section.task, section.task_title) + rest
 
 
 def _metric(section: TaskSection, column: Column, called: DisplayNames) -> str:
     """Display name and unit of a metric."""
     metric, group = column
-    info = section.definition.metric(metric)
+    info = metric_info(section.definition.info, metric)
     short = info.short if group == "all" and info.short else ""
     name = called.metrics.get(metric) or " ".join(x for x in (called.metric(metric), short) if x)
     unit = info.scale[1]
@@ -241,7 +241,7 @@ def _group_heads(
     over = "" if said else "all"
     nested = same and any("," in group for _, group in columns) and not said
     for metric, group in columns:
-        lower = section.definition.metric(metric).lower
+        lower = metric_info(section.definition.info, metric).lower
         own = _metric(section, (metric, over), called)
         first, _, second = group.partition(",")
         if nested:
@@ -262,7 +262,7 @@ def task_columns(section: TaskSection) -> list[Column]:
         if 2 <= len(found) <= MAX_PAPER_COLUMNS:
             return [(section.metric, g) for g in found] + ([] if keys[0] in ALONE else over_all)
     task, runs = section.definition, section.runs
-    asked = [head, *(c for c in task.table_columns(section.columns) if c != head)]
+    asked = [head, *(c for c in table_columns(task.info, section.columns) if c != head)]
     scores = [s for r in runs for s in r.stored.scores if s["protocol"] == section.protocol]
     return with_better(task, expand_columns(task, asked, runs), scores)[:MAX_PAPER_COLUMNS]
 
@@ -272,7 +272,7 @@ def _column(section: TaskSection, column: Column) -> tuple[dict[str, PaperCell],
 
     Values that print alike share their rank: no reader could see why one of them is the best.
     """
-    info = section.definition.metric(column[0])
+    info = metric_info(section.definition.info, column[0])
     scores = {r.id: section.score(r, *column) for r in section.methods}
     values = {i: float(s["value"]) for i, s in scores.items() if s is not None and s["value"] is not None}
     texts = {i: value_text(info, v) for i, v in values.items()}
@@ -323,7 +323,7 @@ def _not_separated(section: TaskSection, column: Column, best: str) -> tuple[set
 
 def _chance(section: TaskSection, column: Column) -> str:
     level = chance_of(section, *column)
-    return "" if level is None else value_text(section.definition.metric(column[0]), level)
+    return "" if level is None else value_text(metric_info(section.definition.info, column[0]), level)
 
 
 def _caption(what: str, protocols: set[str], rows: Sequence[tuple[str, Sequence[PaperCell]]]) -> str:

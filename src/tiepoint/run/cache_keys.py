@@ -13,7 +13,12 @@ from ..core.hashing import hash_json
 from ..core.records import Item, Unit
 from ..methods.base import Method
 from ..methods.transforms import FitRequest
-from ..tasks.base import OpenTask, Task
+from ..tasks.base import (
+    Task,
+    TaskData,
+    comparison_version,
+)
+from ..tasks.capabilities import DependsOnMethod
 from .request import RunRequest, plain_options
 
 RECORD_FORMAT = 1
@@ -34,12 +39,12 @@ def feature_key(method: Method, method_key: str | None, item: Item) -> str:
 
 
 def record_key(
-    task: Task, opened: OpenTask, method: Method, unit: Unit, comparison: str, contents: Sequence[str]
+    task: Task, opened: TaskData, method: Method, unit: Unit, comparison: str, contents: Sequence[str]
 ) -> str:
     """Return the key of a unit's records. `contents` are the hashes of its items' features."""
     parts = [RECORD_FORMAT, task.name, unit.definition, comparison, method.distance, list(contents)]
-    version = task.comparison_version(comparison)
-    facts = dict(opened.facts_of(method.meta, comparison))
+    version = comparison_version(task, comparison)
+    facts = dict(opened.method_facts(method.meta, comparison)) if isinstance(opened, DependsOnMethod) else {}
     return hash_json(["records", *parts, *([version] if version > 1 else []), *([facts] if facts else [])])
 
 

@@ -20,7 +20,8 @@ from ..core.records import Arrays, Features, Item, Records, Unit
 from ..methods.base import Method
 from ..store.feature_cache import FeatureCache
 from ..store.record_files import RecordStore
-from ..tasks.base import OpenTask, Task
+from ..tasks.base import Task, TaskData
+from ..tasks.capabilities import AcceptsFamilies
 from .cache_keys import feature_key, record_key
 
 MAX_LISTED_PROBLEMS = 20
@@ -88,7 +89,7 @@ class RunContext:
     """
 
     task: Task
-    opened: OpenTask
+    opened: TaskData
     method: Method
     features: FeatureCache
     records: RecordStore
@@ -125,7 +126,7 @@ class RunContext:
 
     def payload(self, key: str) -> Any:
         """What the method is given for an item; None where it looks features up."""
-        return self.opened.read(key) if self.method.reads_payload else None
+        return self.opened.read_item(key) if self.method.reads_payload else None
 
     def keep(self, key: str, feature_key: str, arrays: Arrays, seconds: float, **also: str) -> None:
         """Cache the features of an item and the seconds that the method took for them.
@@ -239,6 +240,16 @@ class RunContext:
         return record_key(self.task, self.opened, self.method, unit, comparison, contents)
 
 
+def method_family(task: Task, method: Any) -> str:
+    """Return the family in which a task looks up a method (specification or object)."""
+    return task.family_for(method) if isinstance(task, AcceptsFamilies) else task.family
+
+
+def data_for_family(task: Task, opened: TaskData, family: str) -> TaskData:
+    """Return the data of a task as methods of a family see it."""
+    return task.for_family(opened, family) if isinstance(task, AcceptsFamilies) else opened
+
+
 @dataclass(frozen=True)
 class ContextRecipe:
     """How to make a `RunContext` again in another process: plain values only.
@@ -260,8 +271,8 @@ class ContextRecipe:
         """Recipes of one key make the same context."""
         return hash_json(asdict(self))
 
-    def opened(self) -> OpenTask:
-        """The task opened, as methods of its own family see it."""
+    def opened(self, family: str = "") -> TaskData:
+        """Open the task, as methods of a family see it (by default, of its own)."""
         from ..core.array_cache import FOLDER, use_array_cache_folder
         from ..core.hashing import load_memo
         from ..store.atomic_files import atomic_file
@@ -270,7 +281,8 @@ class ContextRecipe:
         load_memo(Path(self.root) / "hashes.json")
         use_array_cache_folder(Path(self.root) / FOLDER, atomic_file)
         task: Task = TASKS.load(self.task)
-        return task.open(Path(self.data), self.options)
+        opened = task.open(Path(self.data), self.options)
+        return data_for_family(task, opened, family or task.family)
 
     def build(self) -> RunContext:
         """The context, with the number of threads its share of the cores allows."""
@@ -284,8 +296,8 @@ class ContextRecipe:
         task: Task = TASKS.load(self.task)
         opened = self.opened()
         fit = TransformFitter(opened, root, fit_on=None if self.fit_on is None else Path(self.fit_on))
-        method = resolve(self.method, family=task.family_for(self.method), fit=fit, **self.method_options)
-        opened = opened.for_family(method.family)
+        method = resolve(self.method, family=method_family(task, self.method), fit=fit, **self.method_options)
+        opened = data_for_family(task, opened, method.family)
         return RunContext(
             task, opened, method, FeatureCache(root / "features"), RecordStore(root / "records")
         )

@@ -243,7 +243,7 @@ def sizes(context: RunContext) -> dict[str, Any]:
 
 
 def _measure(context: RunContext, item: Item, key: str | None) -> dict[str, Any]:
-    method, payload = context.method, context.opened.read(item.key)
+    method, payload = context.method, context.opened.read_item(item.key)
     count = 1
     if method.family == "patches":
         payload = payload[:SAMPLE]

@@ -31,14 +31,20 @@ from .preparation import (
     worker_recipe,
 )
 from .request import RunRequest
-from .result import Run, StoredRecords
+from .result import (
+    Run,
+    StoredRecords,
+    lead_metric,
+)
 from .scoring import (
     UnitRecords,
     discard_damaged,
     missing_value_notes,
     read_intact_records,
     recompute_notices,
+    record_warnings,
     scores_under,
+    time_scores,
 )
 from .session import RunSession
 
@@ -76,11 +82,11 @@ def evaluate_prepared(
     method, fit = prepared.fitted(store.root)
     manifest = initial_manifest(prepared, method, fit)
     context = make_context(prepared, store, session, method)
-    lead_metric = task.first(request.options)
+    first = lead_metric(task, request.options)
     stored = stored_result(context, manifest, protocols, store)
     if stored is not None:
         stored_records = StoredRecords(stored.manifest.units, store.records)
-        run = Run.kept(stored, store, stored_records, protocols, lead_metric)
+        run = Run.kept(stored, store, stored_records, protocols, first)
         return replace(run, warnings=list(dict.fromkeys([*manifest.warnings, *run.warnings])))
     if (store.root / JOURNAL_FOLDER).is_dir():
         finish_changes(store)
@@ -106,7 +112,7 @@ def evaluate_prepared(
     warnings = list(dict.fromkeys([*manifest.warnings, *method.told, *_failed_descriptors(summary)]))
     for protocol in protocols:
         progress(f"scores under {protocol}", 0, 1)
-        times = task.time_scores(protocol, summary.time_s, computed.compare_s)
+        times = time_scores(task, protocol, summary.time_s, computed.compare_s)
         scores[protocol] = [*scores_under(task, protocol, records), *times]
         found = _score_warnings(task, protocol, records, scores[protocol])
         warnings += [warning for warning in found if warning not in warnings]
@@ -130,9 +136,9 @@ def evaluate_prepared(
     try:
         finished = finish(store=store)
     except StoreError as e:  # a full disk does not lose the scores
-        e.unsaved = Run.kept(finish(), store, records, protocols, lead_metric)
+        e.unsaved = Run.kept(finish(), store, records, protocols, first)
         raise
-    run = Run.kept(finished, store, records, protocols, lead_metric)
+    run = Run.kept(finished, store, records, protocols, first)
     return replace(run, warnings=[*recompute_notices(context, since_ns), *repairs, *run.warnings])
 
 
@@ -151,4 +157,4 @@ def _failed_descriptors(summary: FeatureSummary) -> list[str]:
 
 def _score_warnings(task: Task, protocol: str, records: UnitRecords, scores: Sequence[Score]) -> list[str]:
     compared = [by[task.comparison(protocol)] for by in records.values()]
-    return [*task.warnings(compared), *missing_value_notes(protocol, scores)]
+    return [*record_warnings(task, compared), *missing_value_notes(protocol, scores)]

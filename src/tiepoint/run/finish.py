@@ -14,6 +14,7 @@ from ..store.store import Store
 from ..store.stored_run import Manifest, MergedFacts, StoredRun, run_id
 from ..store.writers import save_run
 from ..tasks import load_task
+from ..tasks.info import protocol_version
 from . import costs
 from .result import Run, stored_tables
 from .scoring import SCORING, score_rows_with_intervals, scores_under
@@ -44,7 +45,7 @@ def finish_run(
             "protocols": tuple(sorted(scores)) or manifest.protocols,
             "values": values,
             "scoring": SCORING,
-            "rules": {p: task.rule(p) for p in scores if task.rule(p) > 1},
+            "rules": {p: v for p in scores if (v := protocol_version(task.info, p)) > 1},
             "versions": costs.versions(),
             "machine": {} if manifest.is_imported else costs.machine(),
         }

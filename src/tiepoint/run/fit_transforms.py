@@ -18,12 +18,13 @@ from ..methods.base import Method
 from ..methods.transforms import PLAIN, FitRequest, FittedTransform, load_transform
 from ..store.atomic_files import atomic_file
 from ..store.feature_cache import FeatureCache
-from ..tasks.base import OpenTask
+from ..tasks.base import TaskData
+from ..tasks.capabilities import HasTrainingItems
 from .cache_keys import feature_key, fit_key, temporary_fit_key
 from .context import MAX_LISTED_PROBLEMS
 
 
-class FolderTraining(OpenTask):
+class FolderTraining:
     """Another dataset to fit on: all its sequences."""
 
     def __init__(self, folder: Path) -> None:
@@ -31,9 +32,9 @@ class FolderTraining(OpenTask):
 
         self.data = HPatchesDataset(folder)
 
-    def read(self, item: str) -> Any:
+    def read_item(self, key: str) -> Any:
         """Patches of an item."""
-        return self.data.read(item)
+        return self.data.read(key)
 
     def training(self, images: str) -> list[Item]:
         """Images of every sequence."""
@@ -54,7 +55,7 @@ class TransformFitter:
     under what the method is called there (`called`).
     """
 
-    opened: OpenTask | None
+    opened: TaskData | None
     root: Path
     fit_on: Path | None = None
     fit_now: bool = True
@@ -73,6 +74,11 @@ class TransformFitter:
         source = self._source()
         if source is None:
             return self._planned(request)
+        if not isinstance(source, HasTrainingItems):
+            raise InputError(
+                "a transform is fitted on training sequences, but this task has no split with such sequences; "
+                "name a dataset to fit it on with `fit_on`"
+            )
         items = source.training(request.images)
         self._check(items)
         if method.check is not None:
@@ -102,7 +108,7 @@ class TransformFitter:
         self.log.append({"transform": request.name})
         return FittedTransform(request.name, None, np.eye(1))
 
-    def _source(self) -> OpenTask | None:
+    def _source(self) -> TaskData | FolderTraining | None:
         if self.fit_on is None:
             return self.opened
         self._folder = self._folder or FolderTraining(self.fit_on)
@@ -121,7 +127,11 @@ class TransformFitter:
             )
 
     def _values(
-        self, method: Method, items: Sequence[Item], keys: Sequence[str | None], source: OpenTask
+        self,
+        method: Method,
+        items: Sequence[Item],
+        keys: Sequence[str | None],
+        source: TaskData | FolderTraining,
     ) -> np.ndarray[Any, Any]:
         """Valid descriptors of all items, one below the other, in the order of the items."""
         cache = FeatureCache(self.root / "features")
@@ -143,7 +153,12 @@ class TransformFitter:
         return np.concatenate(parts)
 
     def _arrays(
-        self, method: Method, item: Item, own: str | None, source: OpenTask, cache: FeatureCache
+        self,
+        method: Method,
+        item: Item,
+        own: str | None,
+        source: TaskData | FolderTraining,
+        cache: FeatureCache,
     ) -> Arrays:
         """Features of an item, from the cache if it has them whole."""
         key = feature_key(method, own, item)
@@ -156,7 +171,7 @@ class TransformFitter:
                 self.notices.append(
                     f"the features of {item.key} were damaged on disk and have been made anew ({e.problem})"
                 )
-        arrays = method.extract(item, source.read(item.key) if method.reads_payload else None)
+        arrays = method.extract(item, source.read_item(item.key) if method.reads_payload else None)
         if own is not None:
             cache.put(key, arrays, item=item.key, method=method.name, count=item.count)
         return arrays

@@ -19,9 +19,18 @@ from ..store.run_queries import load_runs
 from ..store.store import Store
 from ..store.stored_run import DatasetFacts, Manifest, MethodFacts, StoredRun, run_id
 from ..tasks import load_task
-from ..tasks.base import OpenTask, Task
+from ..tasks.base import Task, TaskData
+from ..tasks.capabilities import HasProtocolWarnings
+from ..tasks.info import identity_options
 from .cache_keys import request_key, task_key, temporary_method_key
-from .context import ContextRecipe, Progress, RunContext, no_progress
+from .context import (
+    ContextRecipe,
+    Progress,
+    RunContext,
+    data_for_family,
+    method_family,
+    no_progress,
+)
 from .fit_transforms import TransformFitter
 from .request import RunRequest, plain_options
 from .update import outdated_protocols, protocols_of, update_run
@@ -41,7 +50,7 @@ class PreparedRun:
     request: RunRequest
     task: Task
     protocols: tuple[str, ...]
-    opened: OpenTask
+    opened: TaskData
     method: Method
     fit: TransformFitter
     seconds: float = 0.0
@@ -122,7 +131,7 @@ class _Preparation:
         self.root = root
         self.checks = ErrorCollector()
         self.tasks: dict[str, Task | None] = {}
-        self.opened: dict[str, OpenTask] = {}
+        self.opened: dict[str, TaskData] = {}
         self.seconds: dict[str, float] = {}
         self.shared: dict[str, _ResolvedMethod] = {}
         self.ready: dict[tuple[str, str], _ResolvedMethod] = {}
@@ -152,14 +161,14 @@ class _Preparation:
         if task is None:
             return
         with self.checks.collect():
-            family = task.family_for(request.method)
+            family = method_family(task, request.method)
             ready = self.shared.get(f"{family} {own}") or self._ready(request, task, opened)
             if not ready.fit.log:
                 self.shared[f"{family} {own}"] = ready
             self.ready[key, own] = ready
             ready.items.update({i.key: i for i in self._items(request, task, opened, ready.method)})
 
-    def _ready(self, request: RunRequest, task: Task, opened: OpenTask | None) -> _ResolvedMethod:
+    def _ready(self, request: RunRequest, task: Task, opened: TaskData | None) -> _ResolvedMethod:
         called, made = request_key(request), self.fits
         fit = TransformFitter(opened, self.root, request.fit_on, fit_now=False, called=called, made=made)
         method = _resolve(request, task, self.root, fit)
@@ -192,12 +201,12 @@ class _Preparation:
                     self.checks.errors.append(e)
 
     def _items(
-        self, request: RunRequest, task: Task, opened: OpenTask | None, method: Method
+        self, request: RunRequest, task: Task, opened: TaskData | None, method: Method
     ) -> Sequence[Item]:
         if method.check is None:
             return ()
         if opened is not None:
-            return opened.for_family(method.family).items
+            return data_for_family(task, opened, method.family).items
         if method.has is None or task.family != "patches":
             return ()
         return [item for item in self._dataset(request.data) if method.has(item)]
@@ -233,7 +242,7 @@ class _Preparation:
         protocols = checked_protocols(task, request.protocols)
         seconds = self.seconds.pop(key, 0.0)
         method = _named(ready.method, request)
-        opened = self.opened[key].for_family(method.family)
+        opened = data_for_family(task, self.opened[key], method.family)
         return PreparedRun(request, task, protocols, opened, method, ready.fit, seconds)
 
 
@@ -247,7 +256,7 @@ def _resolve(request: RunRequest, task: Task, root: Path, fit: Callable[..., Any
     from ..methods.resolve import resolve
 
     spec = locate_keypoint_sets(request.method, root)
-    family = task.family_for(request.method)
+    family = method_family(task, request.method)
     method: Method = resolve(spec, family=family, fit=fit, **request.method_options)
     return method
 
@@ -295,7 +304,7 @@ def make_recipe(request: RunRequest, spec: str, root: Path, threads: int) -> Con
 def initial_manifest(prepared: PreparedRun, method: Method, fit: TransformFitter) -> Manifest:
     """Build the manifest of a run before it starts."""
     request = prepared.request
-    warnings = [*prepared.opened.notices(prepared.protocols), *method.told, *fit.notices]
+    warnings = [*_data_warnings(prepared), *method.told, *fit.notices]
     if not is_cacheable(prepared):
         warnings.append(method.notice or f"The features of {method.name} are not cached.")
     return Manifest(
@@ -312,11 +321,18 @@ def initial_manifest(prepared: PreparedRun, method: Method, fit: TransformFitter
         ),
         protocols=prepared.protocols,
         warnings=tuple(warnings),
-        **dataset_facts(prepared.opened, request.data, prepared.task.identity_options(request.options)),
+        **dataset_facts(prepared.opened, request.data, identity_options(prepared.task.info, request.options)),
     )
 
 
-def dataset_facts(opened: OpenTask, data: Path, options: Mapping[str, Any]) -> dict[str, Any]:
+def _data_warnings(prepared: PreparedRun) -> list[str]:
+    """Return the warnings of the task's data under the protocols of a run."""
+    opened, protocols = prepared.opened, prepared.protocols
+    own = opened.protocol_warnings(protocols) if isinstance(opened, HasProtocolWarnings) else ()
+    return [*opened.warnings, *own]
+
+
+def dataset_facts(opened: TaskData, data: Path, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the manifest fields of an open task: options, split, dataset and hash of the lists."""
     return {
         "options": plain_options(options),

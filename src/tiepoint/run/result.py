@@ -18,6 +18,8 @@ from ..store.scene_values import Table, ValueStore
 from ..store.store import Store
 from ..store.stored_run import Manifest, StoredRun
 from ..tasks import stored_task
+from ..tasks.base import Task
+from ..tasks.capabilities import HasLeadMetric
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,6 +71,11 @@ class StoredRecords(Mapping[str, Mapping[str, Records]]):
 
     def __len__(self) -> int:
         return len(self._units)
+
+
+def lead_metric(task: Task, options: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return the metric that a task prints first under these options, with a description."""
+    return task.lead_metric(options) if isinstance(task, HasLeadMetric) else None
 
 
 @dataclass(frozen=True)

@@ -19,14 +19,23 @@ from ..store.store import Store
 from ..store.stored_run import Manifest, MethodFacts
 from ..tasks import load_task
 from ..tasks.base import Task
+from ..tasks.capabilities import ChecksResults, ReadsResults, WritesResults
+from ..tasks.info import identity_options
 from .cache_keys import result_file_key
 from .context import Progress, no_progress
 from .engine import evaluate
 from .finish import finish_run
 from .preparation import PreparedRun, checked_protocols, dataset_facts, make_context
 from .request import RunRequest
-from .result import Run
-from .scoring import UnitRecords, scores_under
+from .result import (
+    Run,
+    lead_metric,
+)
+from .scoring import (
+    UnitRecords,
+    record_warnings,
+    scores_under,
+)
 from .session import RunSession
 
 FORMS = ("final", "document")
@@ -35,7 +44,7 @@ FORMS = ("final", "document")
 
 def has_result_files(task: Task, form: str = "final") -> None:
     """Refuse a task that has no result files of its own in a form, before anything is run for them."""
-    if not task.writes_results:
+    if not isinstance(task, WritesResults):
         raise InputError(f"{task.name} has no result files of its own; export its scores as CSV instead")
     if form not in task.result_forms:
         raise InputError(
@@ -47,7 +56,7 @@ def has_result_files(task: Task, form: str = "final") -> None:
 def refuse_options_of_writing(task: Task, options: Mapping[str, Any]) -> None:
     """Refuse options about written result files where none are written; a default is no mistake."""
     usual = task.options.describe()
-    for name in task.writing_options:
+    for name in task.info.writing_options:
         if options.get(name, usual[name]["default"]) != usual[name]["default"]:
             raise InputError(
                 f"option {name} has no effect here: it is about the result files that a run writes with "
@@ -65,15 +74,14 @@ def write_result_files(
     """
     task, context = prepared.task, make_context(prepared, store, shared)
     has_result_files(task, form)
-    name, records = run.method.replace("/", "_"), run.unit_records
+    assert isinstance(task, WritesResults)
+    name, target = run.method.replace("/", "_"), folder
     if form == "document":
-        name = name.removeprefix("files:")
+        name, target = name.removeprefix("files:"), folder / task.name.split("/")[-1]
     path_part(name, "the method")
+    records, arrays, protocols = run.unit_records, context.arrays, prepared.protocols
     try:
-        if form == "document":
-            return list(task.write_document(folder, name, prepared.opened, records, context.arrays))
-        opened, protocols = prepared.opened, prepared.protocols
-        return list(task.write_run(folder / name, opened, records, context.arrays, protocols))
+        return list(task.write_results(target / name, prepared.opened, records, arrays, protocols, form))
     except OSError as e:
         raise InputError(f"cannot write {folder}: {e.strerror or e}") from e
 
@@ -102,7 +110,7 @@ def score_results(
         why = "is a file, not a folder" if results.exists() else "does not exist"
         raise InputError(f"the results folder {results} {why}")
     given = dict(options or {})
-    if not task.reads_results:
+    if not isinstance(task, ReadsResults):
         bad = {"on_bad": given.pop("on_bad")} if "on_bad" in given else {}
         spec = FilesSpec(f"files:{results}")
         request = RunRequest(spec, task_name, data, tuple(protocols), given, bad, jobs, name=name)
@@ -145,11 +153,11 @@ def score_results(
             ),
             units=keys,
             warnings=(*opened.warnings, *_odd(task, chosen, units)),
-            **dataset_facts(opened, data, task.identity_options(given)),
+            **dataset_facts(opened, data, identity_options(task.info, given)),
         )
         scores = {p: scores_under(task, p, units) for p in chosen}
         run = finish_run(manifest, scores, store=store, time_s=seconds)
-        runs.append(Run.kept(run, store, units, chosen, task.first(given)))
+        runs.append(Run.kept(run, store, units, chosen, lead_metric(task, given)))
     return runs
 
 
@@ -158,7 +166,7 @@ def _odd(task: Task, protocols: Sequence[str], units: UnitRecords) -> list[str]:
     found = [
         warning
         for comparison in dict.fromkeys(task.comparison(p) for p in protocols)
-        for warning in task.warnings([by[comparison] for by in units.values()])
+        for warning in record_warnings(task, [by[comparison] for by in units.values()])
     ]
     return list(dict.fromkeys(found))
 
@@ -176,7 +184,7 @@ def _saved(
 def _files_run(request: RunRequest, task: Task, store: Store, progress: Progress) -> Run:
     """The folder as the method ``files:DIR``, its problems listed at once where the task can tell."""
     warnings: list[str] = []
-    if task.checks_results:
+    if isinstance(task, ChecksResults):
         folder = Path(request.method.partition(":")[2])
         warnings = task.check_results(task.open(request.data, request.options), folder)
     run = evaluate(request, store, progress)

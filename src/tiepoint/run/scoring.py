@@ -14,6 +14,8 @@ from ..core.scores import Score
 from ..store.atomic_files import remove_atomically
 from ..store.record_files import RecordStore
 from ..tasks.base import Task
+from ..tasks.capabilities import HasRecordWarnings, HasTimes
+from ..tasks.info import metric_info
 from .context import RunContext
 
 if TYPE_CHECKING:
@@ -42,6 +44,16 @@ def missing_value_notes(protocol: str, scores: Sequence[Score]) -> list[str]:
     if not scores or any(np.isfinite(s.value) for s in scores):
         return []
     return [f"{protocol}: {note}" for note in dict.fromkeys(s.note for s in scores) if note]
+
+
+def time_scores(task: Task, protocol: str, features_s: float, compare_s: float) -> list[Score]:
+    """Return the scores of a task that are times, from the seconds of extraction and comparison."""
+    return task.time_scores(protocol, features_s, compare_s) if isinstance(task, HasTimes) else []
+
+
+def record_warnings(task: Task, records: Sequence[Records]) -> list[str]:
+    """Return the warnings of a task about records."""
+    return task.record_warnings(records) if isinstance(task, HasRecordWarnings) else []
 
 
 def score_rows_with_intervals(task: Task, scores: Sequence[Score]) -> list[dict[str, Any]]:
@@ -74,7 +86,7 @@ def _row(
     if interval is not None:
         low, high, kind = interval.low, interval.high, interval.kind
         note = "; ".join(part for part in (note, interval.note) if part) or None
-    low, high = task.metric(score.metric).within_range(low, high)
+    low, high = metric_info(task.info, score.metric).within_range(low, high)
     return {
         "protocol": score.protocol,
         "metric": score.metric,

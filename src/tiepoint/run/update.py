@@ -14,7 +14,15 @@ from ..store.stored_run import StoredRun
 from ..store.writers import save_run
 from ..tasks import load_task
 from ..tasks.base import Task
-from .scoring import SCORING, UnitRecords, score_rows_with_intervals, scores_under
+from ..tasks.info import protocol_version
+from .scoring import (
+    SCORING,
+    UnitRecords,
+    record_warnings,
+    score_rows_with_intervals,
+    scores_under,
+    time_scores,
+)
 
 
 def protocols_of(run: StoredRun) -> list[str]:
@@ -37,7 +45,11 @@ def outdated_protocols(run: StoredRun) -> list[str]:
     except InputError:  # its package is not installed any more
         return []
     known = run.manifest
-    return [p for p in protocols_of(run) if not known.is_imported and known.rules.get(p, 1) < task.rule(p)]
+    return [
+        p
+        for p in protocols_of(run)
+        if not known.is_imported and known.rules.get(p, 1) < protocol_version(task.info, p)
+    ]
 
 
 def mark_outdated(run: StoredRun) -> StoredRun:
@@ -87,11 +99,11 @@ def rescore(store: Store, run: StoredRun) -> StoredRun:
         if run.manifest.scoring == SCORING:  # by the same rules; another order of units may move a last digit
             rows += stored
         else:
-            timed = {s.metric for s in task.time_scores(protocol, 0.0, 0.0)}
+            timed = {s.metric for s in time_scores(task, protocol, 0.0, 0.0)}
             rows += [*score_rows_with_intervals(task, scores), *(s for s in stored if s["metric"] in timed)]
         values[protocol] = store.values.put(scores)
         if not run.manifest.is_imported:
-            told = task.warnings([record for by in records.values() for record in by.values()])
+            told = record_warnings(task, [record for by in records.values() for record in by.values()])
             warnings += [w for w in told if w not in warnings]
     manifest = run.manifest.model_copy(
         update={

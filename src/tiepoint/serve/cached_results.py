@@ -181,7 +181,7 @@ def _make_order(library: RunIndex, runs: Sequence[Run], scene: str, by: By, name
     for one in BY if folder is not None else (by,):
         made = order_cases(found, one)
         at = made.order
-        labels = tuple(made.cases.words(str(k)) for k in made.keys[at[:LABELS]])
+        labels = tuple(made.cases.description(str(k)) for k in made.keys[at[:LABELS]])
         sure = None if made.confidence is None else made.confidence[:, at]
         order = CaseOrder(made.keys[at], made.scores[:, at], sure, made.meant, labels)
         wanted = order if one == by else wanted
@@ -213,7 +213,7 @@ def row(library: RunIndex, runs: Sequence[Run], scene: str, order: CaseOrder, i:
         words = order.labels[i]
     else:
         cases = library.cases.get((runs[0].id, scene), lambda: cases_of(runs[0], scene))
-        words = key if cases is None else cases.words(key)
+        words = key if cases is None else cases.description(key)
     none = (None,) * len(runs)
     sure = none if order.sure is None else _numbers(order.sure[:, i])
     return CaseRow(key, words, _numbers(order.scores[:, i]), sure)

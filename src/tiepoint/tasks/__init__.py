@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 
 
 class TaskRegistry(Registry):
-    """Names of tasks; what they load is an object of a class derived from `Task`."""
+    """Registry of tasks. An entry is a task or its class."""
 
     def load_entry(self, entry: RegistryEntry) -> Any:
-        """The task of an entry; a plug-in may register its class or an object of it."""
+        """Return the task of an entry; a plug-in may register its class or an instance."""
         from .base import Task
 
         found = super().load_entry(entry)
-        found = found() if isinstance(found, type) and issubclass(found, Task) else found
-        if not isinstance(found, Task) or found.name != entry.name:
+        found = found() if isinstance(found, type) and isinstance(found, Task) else found
+        if isinstance(found, type) or not isinstance(found, Task) or found.name != entry.name:
             raise InputError(
                 f"{entry.target} of {entry.package or 'tiepoint'} is registered as the task {entry.name!r}, "
-                "and is no task of that name; derive it from tiepoint.tasks.base.Task"
+                "and is no task of that name; derive it from tiepoint.tasks.base.BaseTask"
             )
         return found
 
@@ -71,8 +71,8 @@ def load_task(name: str) -> Task:
 def stored_task(name: str) -> Task:
     """The task of a stored run; where it is not installed any more, one that knows nothing but its name.
 
-    >>> stored_task("tss").family, stored_task("gone/task").metric("ap").unit
-    ('dense', 'fraction')
+    >>> stored_task("tss").family, stored_task("gone/task").family
+    ('dense', 'not installed')
     """
     from .base import MissingTask
 

@@ -25,7 +25,7 @@ class Cases:
     their text stands in addresses. `score` is 1 for a right answer and 0 for a wrong one, the average
     precision of a query that is scored so, the share right of a pair of images; NaN where a case has none.
     `confidence` is the ratio of first and second distance, small where the method is sure; None where the
-    task has no such thing, NaN where a case has none. `words` say what a key is.
+    task has no such thing, NaN where a case has none. `description` returns the text of a key.
 
     >>> cases = Cases(np.array([4, 7]), np.array([1.0, 0.0]), None, lambda key: f"patch {key}")
     >>> cases.label(1), cases.find("7"), cases.find("8")
@@ -35,7 +35,7 @@ class Cases:
     keys: Keys
     score: Floats
     confidence: Floats | None
-    words: Callable[[str], str]
+    description: Callable[[str], str]
 
     def __post_init__(self) -> None:
         lengths = {
@@ -51,7 +51,7 @@ class Cases:
 
     def label(self, i: int) -> str:
         """The case in row i, in words."""
-        return self.words(str(self.keys[i]))
+        return self.description(str(self.keys[i]))
 
     def find(self, key: str) -> int | None:
         """Row of a key, None where there is none."""
@@ -108,8 +108,8 @@ class DenseCase:
     """A flow from one image onto another made again, both images (h, w, 3) at the scale the flow counts in.
 
     `flow` (h, w, 2) lives on `source`, None where the method gave none or is not asked; `truth` likewise.
-    `points` and `true_points` (q, 2) are keypoints of the source and where they belong in the target, `found`
-    where the flow takes them.
+    `points` and `true_points` (q, 2) are keypoints of the source and where they belong in the target,
+    `estimated_points` where the flow takes them.
     """
 
     source: NDArray[np.uint8]
@@ -118,7 +118,7 @@ class DenseCase:
     truth: NDArray[Any] | None = None
     points: Floats | None = None
     true_points: Floats | None = None
-    found: Floats | None = None
+    estimated_points: Floats | None = None
 
 
 def pair_cases(shares: Iterable[tuple[str, float]], words: Callable[[str], str] = str) -> Cases:

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 Column = tuple[str, str]
 """Metric and group of a score."""
+MAX_TABLE_COLUMNS = 10
+"""Columns of a narrow table whose task names none."""
 
 UNITS = {
     "fraction": (100.0, "%", "percent"),
@@ -144,24 +147,88 @@ class TaskInfo:
         headline: Metric and group of the score that methods are sorted by.
         metrics: Every metric that its scores may have.
         columns: Metrics of a narrow table in order; all scores of group `all` where there are none.
-        brief: Metrics of a line in a list of many runs; the headline where there are none.
+        choose_columns: Picks the columns of a narrow table from those of a run; if none, `columns` are used.
+        replacements: The column to show before another one whose score carries a caution.
+        summary_metrics: Metrics of a line in a list of many runs; the headline by default.
         other_names: What else its metrics are called, and their names here.
         table_note: What the names of the table's columns leave out.
         cite: BibTeX entries to cite.
         licence: Terms under which the data is published.
-        title: Its name in words; the plain name where there is none.
+        title: Its name as text; the plain name by default.
+        protocol_versions: Versions of protocols whose comparison has changed; the first version is 1. Raise
+            it when records change: they are then recomputed, and older runs are marked. If only the way
+            from records to scores changes, raise `SCORING` instead.
+        writing_options: Options that only affect written result files.
+        printing_options: Options that only affect what is printed first.
     """
 
     sentence: str = ""
     headline: Column = ("", "all")
     metrics: Mapping[str, MetricInfo] = field(default_factory=dict)
     columns: tuple[str, ...] = ()
-    brief: tuple[str, ...] = ()
+    choose_columns: Callable[[Sequence[Column]], list[Column]] | None = None
+    replacements: Mapping[Column, Column] = field(default_factory=dict)
+    summary_metrics: tuple[str, ...] = ()
     other_names: Mapping[str, str] = field(default_factory=dict)
     table_note: str = ""
     cite: tuple[str, ...] = ()
     licence: str = ""
     title: str = ""
+    protocol_versions: Mapping[str, int] = field(default_factory=dict)
+    writing_options: tuple[str, ...] = ()
+    printing_options: tuple[str, ...] = ()
+
+
+def metric_info(info: TaskInfo, metric: str) -> MetricInfo:
+    """Return the facts of a metric. An undeclared metric is a fraction."""
+    return info.metrics.get(metric, MetricInfo())
+
+
+def metric_label(info: TaskInfo, metric: str, group: str) -> str:
+    """Return a metric with the threshold that its score `all` has: ``flow_accuracy T5``."""
+    short = metric_info(info, metric).short if "threshold" not in group and "alpha" not in group else ""
+    return f"{metric} {short}" if short else metric
+
+
+def score_title(info: TaskInfo, metric: str, group: str = "all") -> str:
+    """Return a score as text, with its threshold: ``area under curve at 10°``."""
+    facts = metric_info(info, metric)
+    title = facts.title or metric_title(metric)
+    part = group_title(group) or facts.short.replace("@", "at ")
+    separator = " " if part.startswith("at ") else ", "
+    return f"{title}{separator}{part}" if part else title
+
+
+def headline_column(info: TaskInfo, columns: Sequence[Column]) -> Column | None:
+    """Return the column that methods are sorted by. None if there are no columns."""
+    overall = [c for c in columns if c[1] == "all"]
+    return info.headline if info.headline in columns else next(iter([*overall, *columns]), None)
+
+
+def table_columns(info: TaskInfo, columns: Sequence[Column]) -> list[Column]:
+    """Return the columns of a narrow table, from those of a run."""
+    if info.choose_columns is not None and (chosen := info.choose_columns(columns)):
+        return chosen
+    overall = [c for c in columns if c[1] == "all"] or list(columns)
+    listed = [c for metric in info.columns for c in overall if c[0] == metric]
+    return listed or overall[:MAX_TABLE_COLUMNS]
+
+
+def summary_metrics(info: TaskInfo, metrics: Sequence[str]) -> tuple[str, ...]:
+    """Return the metrics of a line in a list of many runs, from those of group `all`."""
+    first = headline_column(info, [(metric, "all") for metric in metrics])
+    return info.summary_metrics or (() if first is None else (first[0],))
+
+
+def protocol_version(info: TaskInfo, protocol: str) -> int:
+    """Return the version of a protocol."""
+    return info.protocol_versions.get(protocol, 1)
+
+
+def identity_options(info: TaskInfo, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that are part of a run's identity."""
+    excluded = (*info.writing_options, *info.printing_options)
+    return {name: value for name, value in options.items() if name not in excluded}
 
 
 FIRST_PATCHES = MetricInfo(

@@ -21,9 +21,9 @@ class TaskOptions(BaseModel):
     >>> class Mine(TaskOptions):
     ...     tau_px: float = 3.0
     ...     policy: Literal["all", "nearest"] = "all"
-    >>> Mine.read("my/task", {"tau_px": "5", "policy": None})
+    >>> Mine.parse("my/task", {"tau_px": "5", "policy": None})
     Mine(tau_px=5.0, policy='all')
-    >>> Mine.read("my/task", {"tau": 5, "policy": "nerest"})
+    >>> Mine.parse("my/task", {"tau": 5, "policy": "nerest"})
     Traceback (most recent call last):
     tiepoint.core.errors.ProblemsError: wrong input: 2 problems
       - unknown option of my/task 'tau'; did you mean 'tau_px'? Known: tau_px, policy
@@ -43,7 +43,7 @@ class TaskOptions(BaseModel):
         """Refuse options that would have no effect under the protocols asked for; defaults are no mistake."""
         if not (cls.only_under or cls.exact_alone):
             return
-        chosen = cls.read(task, given)
+        chosen = cls.parse(task, given)
         legacy = [p for p in protocols if p != "exact"]
         for name, value in cls.exact_alone.items():
             if legacy and getattr(chosen, name) == value:
@@ -60,7 +60,7 @@ class TaskOptions(BaseModel):
                 )
 
     @classmethod
-    def read(cls, task: str, given: Mapping[str, Any], checks: ErrorCollector | None = None) -> Self:
+    def parse(cls, task: str, given: Mapping[str, Any], checks: ErrorCollector | None = None) -> Self:
         """Options as given by a user; None means not given.
 
         All that is wrong is raised at once, or left with `checks` where the caller has more to look at; the

@@ -72,7 +72,7 @@ def run(task: str, data: Path, arrays, **options: object) -> dict[tuple[str, str
 def of_method(spec: str, task: str, data: Path):
     method = resolve(spec, family="dense")
     opened = TASKS.load(task).open(data, {})
-    made = {i.key: method.extract(i, opened.read(i.key)) for i in opened.items}
+    made = {i.key: method.extract(i, opened.read_item(i.key)) for i in opened.items}
     return made.__getitem__
 
 
@@ -297,7 +297,7 @@ def test_true_flow_of_another_size(flows: Path, size: tuple[int, int]) -> None:
     assert run("dense/flow", flows, arrays, missing="skip")["aepe", "all"] == 10.0
     opened = TASKS.load("dense/flow").open(flows, {"missing": "skip"})
     records = [opened.compare(u, Features(arrays), "x") for u in opened.units]
-    words = TASKS.load("dense/flow").warnings(records)
+    words = TASKS.load("dense/flow").record_warnings(records)
     assert words[0].startswith("ground truth cannot be used, pair left out: 1 of 2 directed pairs")
 
 

@@ -14,7 +14,7 @@ from tiepoint.core.hashing import hash_file
 from tiepoint.core.records import Features, Item, Records, Unit
 from tiepoint.core.scores import Score
 from tiepoint.kernels import first_two
-from tiepoint.tasks.base import MetricInfo, OpenTask, Task, TaskInfo
+from tiepoint.tasks.base import BaseTask, BaseTaskData, MetricInfo, TaskInfo
 from tiepoint.tasks.options import Names, TaskOptions
 from tiepoint.tasks.scene_means import SceneSums, by_scene, macro_score
 
@@ -27,7 +27,7 @@ class TwinOptions(TaskOptions):
     """Largest ratio of the first to the second distance of an answer that counts."""
 
 
-class OpenTwins(OpenTask):
+class TwinData(BaseTaskData):
     def __init__(self, data: Path, options: TwinOptions) -> None:
         self.options = options
         self.files = {p.stem: p for p in sorted(data.glob("*.npy"))}
@@ -46,8 +46,8 @@ class OpenTwins(OpenTask):
             for scene in self.files
         ]
 
-    def read(self, item: str) -> Any:
-        scene, _, side = item.rpartition("/")
+    def read_item(self, key: str) -> Any:
+        scene, _, side = key.rpartition("/")
         return np.load(self.files[scene])[int(side)]
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
@@ -58,7 +58,7 @@ class OpenTwins(OpenTask):
         return Records("pair", {"right": right}, {"scene": unit.key})
 
 
-class Twins(Task):
+class Twins(BaseTask):
     name = "example/twins"
     family = "patches"  # what its methods describe: patches, keypoints or dense
     options = TwinOptions
@@ -72,8 +72,8 @@ class Twins(Task):
         licence="CC0",
     )
 
-    def open(self, data: Path, options: Mapping[str, Any]) -> OpenTwins:
-        return OpenTwins(data, self.options.read(self.name, options))
+    def open(self, data: Path, options: Mapping[str, Any]) -> TwinData:
+        return TwinData(data, self.options.parse(self.name, options))
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
         scenes = tuple(str(r.meta["scene"]) for r in records)

@@ -183,7 +183,7 @@ def reference_matching():
 def test_misses_name_the_query_the_right_and_the_given_answer(world):
     descriptors = make_descriptors("noisy")
     _, records = run_task(MATCHING, world, features_of(descriptors))
-    found = list(MATCHING.misses(records))
+    found = list(MATCHING.wrong_answers(records))
     assert found
     for query, right, wrong in found:
         image, patch = right.split("#")
@@ -193,7 +193,7 @@ def test_misses_name_the_query_the_right_and_the_given_answer(world):
         assert int(np.argmin(d)) == int(wrong.split("#")[1]) != int(patch)
     _, records = run_task(RETRIEVAL, world, features_of(descriptors))
     lists = lists_of(world, "full")
-    found = list(RETRIEVAL.misses(records))
+    found = list(RETRIEVAL.wrong_answers(records))
     assert found
     for query, right, wrong in found:
         rows = [descriptors[x.split("#")[0]][int(x.split("#")[1])] for x in (query, right, wrong)]
@@ -209,7 +209,7 @@ def test_misses_of_the_2016_task(tmp_path):
     old = hpatches_v1_world.make_world(tmp_path)
     descriptors = hpatches_v1_world.make_descriptors(old, "noisy")
     _, records = hpatches_v1_world.run_task(TASK, old, hpatches_v1_world.features_of(descriptors))
-    found = list(TASK.misses(records))
+    found = list(TASK.wrong_answers(records))
     assert found
     for query, right, wrong in found:
         rows = [descriptors[x.split("#")[0]][int(x.split("#")[1])] for x in (query, right, wrong)]

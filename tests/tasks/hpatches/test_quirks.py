@@ -174,7 +174,7 @@ def test_conventions_start_at_a_tool_and_end_at_exact(world, task):
         records = records_for(world, task, data)
         steps = convention_steps(task.name.split("/")[-1])
         assert steps[0][1] == hpatches_rules("hpatches-python")
-        tables = {table.title: table.steps for table in task.conventions(records)}
+        tables = {table.title: table.steps for table in task.convention_steps(records)}
         chain = tables[HEADLINE[task]]
         assert len(chain) == len(steps)
         first = value(task.score(records, "hpatches-python"), HEADLINE[task])

@@ -26,7 +26,7 @@ def world(tmp_path_factory):
 
 def through_files(task, world, features, folder):
     opened, records = run_task(task, world, features)
-    path = task.write_results(records[0], folder, opened)
+    path = task.write_benchmark(records[0], folder, opened)
     assert path.name == "bench.results"
     return records, task.records_from_results(folder, opened)
 
@@ -117,7 +117,7 @@ def test_classification_accepts_any_dissimilarity_and_both_eras(world, tmp_path)
 
 def test_bad_files(world, tmp_path):
     opened, records = run_task(CLASSIFICATION, world, features_of(make_descriptors(world, "noisy")))
-    path = CLASSIFICATION.write_results(records[0], tmp_path, opened)
+    path = CLASSIFICATION.write_benchmark(records[0], tmp_path, opened)
     lines = path.read_text().split("\n")
     lines[3] = "nan"
     path.write_text("\n".join(lines))
@@ -135,9 +135,9 @@ def test_failures_cannot_be_written_as_rankings(world, tmp_path):
     no_queries = {k: np.zeros(len(v), bool) for k, v in descriptors.items() if k.endswith("/ref")}
     opened, records = run_task(RETRIEVAL, world, features_of(descriptors, valid=no_queries))
     with pytest.raises(InputError, match="fewer neighbours"):
-        RETRIEVAL.write_results(records[0], tmp_path, opened)
+        RETRIEVAL.write_benchmark(records[0], tmp_path, opened)
     opened, records = run_task(MATCHING, world, features_of(descriptors, valid=valid))
-    text = MATCHING.write_results(records[0], tmp_path, opened).read_text()
+    text = MATCHING.write_benchmark(records[0], tmp_path, opened).read_text()
     assert "Inf" in text
     read = MATCHING.records_from_results(tmp_path, opened)
     assert value(MATCHING.score(read, "exact"), "ap") == pytest.approx(
@@ -234,12 +234,12 @@ def test_all_neighbours_score_as_the_run(world, tmp_path, kind, protocol):
     features = features_of(descriptors, valid=valid)
     opened = open_task(MATCHING, world, {"neighbours": "all"})
     records = [MATCHING.compare(d, features) for d in opened.definitions.values()]
-    MATCHING.write_results(records[0], tmp_path, opened, features.arrays)
+    MATCHING.write_benchmark(records[0], tmp_path, opened, features.arrays)
     read = MATCHING.records_from_results(tmp_path, opened)
     for a, b in zip(MATCHING.score(records, protocol), MATCHING.score(read, protocol), strict=True):
         assert b.value == pytest.approx(a.value, abs=1e-14), (a.metric, a.group)
     with pytest.raises(InputError, match="needs the features"):
-        MATCHING.write_results(records[0], tmp_path, opened)
+        MATCHING.write_benchmark(records[0], tmp_path, opened)
 
 
 def test_failures_stand_last_in_a_list_of_all_neighbours(world, tmp_path):
@@ -281,9 +281,9 @@ def test_the_caution_follows_the_numbers_of_the_list(world):
     assert "imbalanced" in notes["balance=imbalanced"]
     assert not notes["balance=balanced"]
     assert not notes["all"]
-    assert len(CLASSIFICATION.warnings(records)) == 1
+    assert len(CLASSIFICATION.record_warnings(records)) == 1
     labels = records[0]["label"]
     keep = np.sort(np.concatenate([np.flatnonzero(labels), np.flatnonzero(~labels)[: labels.sum()]]))
     even = [Records("pair", {k: v[keep] for k, v in records[0].columns.items()}, records[0].meta)]
-    assert CLASSIFICATION.warnings(even) == []
+    assert CLASSIFICATION.record_warnings(even) == []
     assert not [s for s in CLASSIFICATION.score(even, "hbench-2016") if caution_note(s.note)]

@@ -121,7 +121,7 @@ def test_conventions_lead_from_one_protocol_to_the_other(world):
     for task in SCORERS:
         _, records = run_task(task, world, features)
         legacy, exact = task.score(records, "hbench-2016"), task.score(records, "exact")
-        for metric, steps, _ in task.conventions(records):
+        for metric, steps, _ in task.convention_steps(records):
             assert steps[0] == ("hbench-2016", pytest.approx(value(legacy, metric)))
             assert steps[-1][1] == pytest.approx(value(exact, metric), abs=1e-15)
             assert len(steps) >= 4

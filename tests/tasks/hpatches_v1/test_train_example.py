@@ -48,7 +48,7 @@ def test_runs_and_files_agree(dataset, tmp_path, name):
     opened = task.open(dataset, {"tasks": DEFINITIONS, "benchmark": ["train_example"]})
     features = features_of(descriptors_for(opened))
     records = [opened.compare(unit, features, task.comparison("exact")) for unit in opened.units]
-    task.write_results(records[0], tmp_path, opened)
+    task.write_benchmark(records[0], tmp_path, opened)
     read = task.records_from_results(tmp_path, opened)
     metrics = {"classification": ("auc", "ap", "fpr95"), "matching": ("ap", "ap_ratio", "success_rate")}
     for metric in metrics.get(name, ("map_patch", "map_image")):

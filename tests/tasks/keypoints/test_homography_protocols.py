@@ -71,7 +71,7 @@ def true_matches(opened, noise=0.0, wrong=0.0, count=80, few=()):
 
 
 def scores_of(root, protocol, options=None, change=None, **world):
-    opened = TASK.open(root, options or {}).for_family("pairs")
+    opened = TASK.for_family(TASK.open(root, options or {}), "pairs")
     features = true_matches(opened, **world)
     if change is not None:
         features = replace(features, arrays=lambda key, plain=features.arrays: change(plain(key)))
@@ -210,9 +210,9 @@ def test_old_runs_keep_their_keys(root):
         items = [f"{unit.key}/{k}" for k in (1, 2, 3)]
         parts = ["keypoints/geometry", opened.sequences.definition(unit.key), old, [], items]
         assert unit.definition == hash_json(parts)
-    assert opened.facts_of({}, "exact") == {}
-    assert list(opened.facts_of({}, "dkm")["versions"]) == ["cv2"]
-    assert list(opened.facts_of({}, "glue-factory")["versions"]) == ["cv2", "poselib"]
+    assert opened.method_facts({}, "exact") == {}
+    assert list(opened.method_facts({}, "dkm")["versions"]) == ["cv2"]
+    assert list(opened.method_facts({}, "glue-factory")["versions"]) == ["cv2", "poselib"]
 
 
 def test_frames_override_those_of_a_protocol(root):
@@ -234,9 +234,9 @@ def test_frames_override_those_of_a_protocol(root):
 @pytest.mark.parametrize("protocol", PAPERS)
 @pytest.mark.parametrize("family", ["pairs", "keypoints"])
 def test_steps_lead_from_a_protocol_to_exact(root, protocol, family):
-    opened = TASK.open(root, {"tau_px": "10"}).for_family(family)
+    opened = TASK.for_family(TASK.open(root, {"tau_px": "10"}), family)
     made = true_matches(opened, noise=1.0, wrong=0.4) if family == "pairs" else make_features(opened)
-    between = TASK.between(("exact", protocol))
+    between = TASK.intermediate_comparisons(("exact", protocol))
     names = ["exact", TASK.comparison(protocol), *between]
     records = {c: [opened.compare(u, made, c) for u in opened.units] for c in names}
     tables = TASK.convention_steps_between(records)
@@ -246,7 +246,7 @@ def test_steps_lead_from_a_protocol_to_exact(root, protocol, family):
     )
     assert len(tables) == len({*PROTOCOLS[protocol].scoring.thresholds_px, 10})
     for table in tables:
-        tau = table.of.rpartition(", ")[2]
+        tau = table.subject.rpartition(", ")[2]
         assert table.steps[0] == (protocol, own[tau])
         assert table.steps[-1][1] == pytest.approx(goal[tau], abs=1e-12)
 
@@ -254,7 +254,7 @@ def test_steps_lead_from_a_protocol_to_exact(root, protocol, family):
 def test_steps_of_matching_accuracy(root):
     opened = TASK.open(root, {})
     made = make_features(opened)
-    names = ["exact", "d2net", *TASK.between(("exact", "d2net"))]
+    names = ["exact", "d2net", *TASK.intermediate_comparisons(("exact", "d2net"))]
     records = {c: [opened.compare(u, made, c) for u in opened.units] for c in names}
     (table,) = TASK.convention_steps_between(records)
     exact = {(s.metric, s.group): s.value for s in TASK.score(records["exact"], "exact")}
@@ -275,12 +275,12 @@ def test_what_is_a_method_on_pairs(tmp_path, root):
     (tmp_path / "k" / "about.json").write_text("{}")
     assert family_of_geometry(f"files:{tmp_path / 'k'}") == "keypoints"
     with pytest.raises(InputError, match="border_px of keypoints/geometry is about keypoints"):
-        TASK.open(root, {"border_px": 3}).for_family("pairs")
+        TASK.for_family(TASK.open(root, {"border_px": 3}), "pairs")
 
 
 def test_pair_matchers_files_and_matched_keypoints_run(tmp_path, root):
     (tmp_path / "my.py").write_text(MATCHER)
-    opened = TASK.open(root, {}).for_family("pairs")
+    opened = TASK.for_family(TASK.open(root, {}), "pairs")
     given = true_matches(opened)
     for name in opened.pairs:
         write_matches(tmp_path / "m", name, **given.arrays(name))
@@ -309,7 +309,7 @@ def test_pair_matchers_files_and_matched_keypoints_run(tmp_path, root):
 def test_rows_of_glue_factory(tmp_path):
     h5py = pytest.importorskip("h5py")
     data = make_scenes(tmp_path / "d", names=("i_a", "v_b"), images=6)
-    opened = TASK.open(data, {}).for_family("pairs")
+    opened = TASK.for_family(TASK.open(data, {}), "pairs")
     given = true_matches(opened)
     (tmp_path / "gf").mkdir()
     with h5py.File(tmp_path / "gf" / "predictions.h5", "w") as file:

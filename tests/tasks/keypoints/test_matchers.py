@@ -67,7 +67,7 @@ def test_wrong_matchers_are_explained(file, name, words):
 
 def test_the_source_is_part_of_the_options(file):
     def source(model, **options):
-        return model.read("t", options).model_dump(mode="json")["matcher_source"]
+        return model.parse("t", options).model_dump(mode="json")["matcher_source"]
 
     before = source(GeometryOptions, matcher=f"{file}:Nearest")
     assert before == source(ImagesOptions, matching=f"{file}:Nearest")
@@ -75,7 +75,7 @@ def test_the_source_is_part_of_the_options(file):
     assert source(GeometryOptions, matcher=f"{file}:Nearest") != before
     assert source(GeometryOptions) is None
     with pytest.raises(InputError, match="matching"):
-        ImagesOptions.read("keypoints/images", {"matching": "flann"})
+        ImagesOptions.parse("keypoints/images", {"matching": "flann"})
 
 
 def test_a_users_matcher_is_scored_beside_ours(file, tmp_path, capsys):

@@ -29,7 +29,7 @@ def features():
     opened = RANKING.open(DATA, {"scenes": SCENES})
     sift, tables = cv2.SIFT_create(400), {}
     for item in opened.items:
-        grey = cv2.cvtColor(opened.read(item.key), cv2.COLOR_RGB2GRAY)
+        grey = cv2.cvtColor(opened.read_item(item.key), cv2.COLOR_RGB2GRAY)
         found, values = sift.detectAndCompute(grey, None)
         tables[item.key] = {
             "keypoints": Keypoints.from_cv(found).to_array(),

@@ -106,7 +106,7 @@ def test_sequences_are_pairs_of_their_reference(tmp_path: Path) -> None:
         }
         for k in (1, 2, 3)
     }
-    found = opened.matched("v_x/1-3", Features(table.__getitem__))
+    found = opened.draw_matches("v_x/1-3", Features(table.__getitem__))
     # The keypoints moved by 2 px from image 1 to image 3, and the homography says 3.
     assert found.errors_px is not None
     assert found.errors_px.tolist() == [1.0, 1.0, 1.0]

@@ -218,7 +218,7 @@ def test_a_pair_without_translation_is_judged_by_its_rotation() -> None:
     T[:3, 3] = 0
     one = pair(T=T)
     made = records(one, seen(one, 200, 0.3), **QUICK)
-    assert TASK.warnings([made]) == ["1 pair has no translation; `exact` scores rotation alone there"]
+    assert TASK.record_warnings([made]) == ["1 pair has no translation; `exact` scores rotation alone there"]
     assert value(TASK.score([made], "exact"), "translation_error_deg") == 0
 
 
@@ -324,12 +324,12 @@ def test_an_unknown_dataset_is_taken_in_original_pixels_and_that_is_told() -> No
     one = pair(dataset="kitchen", size0=(1280, 960), size1=(1280, 960))
     found = seen(one, 60, 2.0, wrong=20)
     made = records(one, found, "loftr")
-    assert TASK.warnings([made]) == [
+    assert TASK.record_warnings([made]) == [
         "loftr has no rule for the dataset kitchen: original pixels are used; `frame` sets another size"
     ]
     original = records(replace(one, dataset="megadepth"), found, "loftr")
     np.testing.assert_array_equal(made["R"], original["R"])
-    assert TASK.warnings([original]) == []
+    assert TASK.record_warnings([original]) == []
     framed = records(one, found, "loftr", frame="640x480")
     resized = records(replace(one, dataset="scannet"), found, "loftr")
     np.testing.assert_array_equal(framed["R"], resized["R"][resized["setting"] == 0])

@@ -48,7 +48,7 @@ def world():
 @pytest.fixture(scope="module")
 def made():
     """Records by comparison, walks included."""
-    comparisons = {TASK.comparison(p) for p in PROTOCOLS} | {*TASK.between(PROTOCOLS)}
+    comparisons = {TASK.comparison(p) for p in PROTOCOLS} | {*TASK.intermediate_comparisons(PROTOCOLS)}
     return {c: [records(p, m, c) for p, m in world()] for c in sorted(comparisons)}
 
 
@@ -70,8 +70,8 @@ def test_a_walk_is_that_of_the_dataset_of_each_pair() -> None:
 
 def test_protocols_that_share_a_comparison_share_a_walk() -> None:
     assert steps_comparison_name("zeb") == steps_comparison_name("loftr")
-    assert len(TASK.between(PROTOCOLS)) == len(PROTOCOLS) - 2
-    assert TASK.between(("superglue", "loftr")) == ()
+    assert len(TASK.intermediate_comparisons(PROTOCOLS)) == len(PROTOCOLS) - 2
+    assert TASK.intermediate_comparisons(("superglue", "loftr")) == ()
     for dataset in ("", "scannet", "megadepth"):
         assert (
             pose_step_chain("zeb", dataset, exact_protocol()).settings
@@ -96,7 +96,7 @@ def test_both_ends_are_the_printed_scores(made) -> None:
 
 
 def test_steps_without_effect_are_left_out(made) -> None:
-    texts = {t.of.split()[0]: [s for s, _ in t.steps] for t in TASK.convention_steps_between(made)}
+    texts = {t.subject.split()[0]: [s for s, _ in t.steps] for t in TASK.convention_steps_between(made)}
     assert any("not the best of 12" in s for s in texts["xfeat"])
     assert not any("not the best of 12" in s for s in texts["dad"])
     assert "threshold: 1 px" not in texts["superglue"]
@@ -128,11 +128,11 @@ def test_a_stored_run_under_its_protocols(tmp_path: Path) -> None:
         found = conventions_of(run, store, lambda *step: told.append(step))
     assert found.protocols == ["exact", "superglue", "loftr", "zeb"]
     assert "roma" in found.missing
-    assert {t.of.split()[0] for t in found.steps} == {"superglue", "loftr", "zeb"}
+    assert {t.subject.split()[0] for t in found.steps} == {"superglue", "loftr", "zeb"}
     assert ("from loftr to exact", 2, 2) in told
     assert not any("zeb" in words for words, _, _ in told)
     by = {s["protocol"]: s["value"] for s in found.scores if s["metric"] == "auc"}
     for table in found.steps:
-        if table.of.endswith("threshold_deg=10"):
-            assert table.steps[0][1] == pytest.approx(by[table.of.split()[0]], abs=1e-12)
+        if table.subject.endswith("threshold_deg=10"):
+            assert table.steps[0][1] == pytest.approx(by[table.subject.split()[0]], abs=1e-12)
             assert table.steps[-1][1] == pytest.approx(by["exact"], abs=1e-12)

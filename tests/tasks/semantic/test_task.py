@@ -196,9 +196,9 @@ def test_steps_lead_from_each_tool_to_exact() -> None:
         some.append(record(found, truth, (500, 200), [10.0, 10.0, 190.0, 100.0], scene=str(i)))
     exact = pck_scores_of_records(some, "exact")[0].value
     tables = pck_step_tables(some)
-    assert {t.of.split()[0] for t in tables} == set(PROTOCOLS) - {"exact", "cats"}
+    assert {t.subject.split()[0] for t in tables} == set(PROTOCOLS) - {"exact", "cats"}
     for table in tables:
-        name = table.of.split()[0]
+        name = table.subject.split()[0]
         assert table.steps[0] == (name, pck_scores_of_records(some, name)[0].value)
         assert table.steps[-1][1] == pytest.approx(exact, abs=1e-12)
     assert any(t.steps[0][1] != t.steps[-1][1] for t in tables)

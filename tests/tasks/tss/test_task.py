@@ -16,7 +16,7 @@ from tiepoint.core.scores import Score
 from tiepoint.formats.flow.flo import write_flo
 from tiepoint.formats.flow.tss import PairResult, format_scores, read_pair_result, write_pair_result
 from tiepoint.formats.image.mask import write_mask
-from tiepoint.tasks.dense.options import write_results
+from tiepoint.tasks.dense.options import write_pair
 from tiepoint.tasks.tss.results import subsets_without_results, tss_score_rows, write_subset_scores
 from tiepoint.tasks.tss.task import TASK
 
@@ -181,7 +181,7 @@ def test_a_pair_without_folder(results: Path, data: Path) -> None:
     assert kit["iou", "subset=A"] == pytest.approx(skip["iou", "subset=A"])  # the kit never looks at it
     records, warnings = score_results(results, data, "tss-cpp", {"missing": "zero"})
     assert warnings == ["no results folder: 1 of 4 pairs (A/p1)"]
-    assert TASK.warnings(records)[0] == warnings[0]  # said once, not twice
+    assert TASK.record_warnings(records)[0] == warnings[0]  # said once, not twice
     assert [r.row for r in tss_score_rows(records, "tss-cpp")["A"]][:2] == ["p2_1to2", "p2_1to2"]
     assert tss_score_rows(records, "tss-matlab")["A"][1].row == "p2_2to1"
 
@@ -191,7 +191,7 @@ def test_masks_are_estimated_where_one_is_missing(results: Path, data: Path) -> 
     records, _ = score_results(results, data)
     one = next(r for r in records if r.meta["pair"] == "q1")
     assert one.meta["estimated_masks"]
-    words = " ".join(TASK.warnings(records))
+    words = " ".join(TASK.record_warnings(records))
     assert "one mask without the other" in words
     assert "masks estimated from the consistency of the flows: 1 of 4 pairs" in words
 
@@ -450,7 +450,7 @@ def test_ground_truth_that_breaks_past_its_header(results: Path, data: Path, pro
         assert found["iou", "subset=A"] == pytest.approx(np.mean(rest))
         assert ("iou", "direction=1to2,pair=A/p1") not in found
         assert len(tss_score_rows(records, protocol)["A"]) == 6
-        assert "ground truth cannot be used, pair left out: 1 of 4 pairs" in TASK.warnings(records)
+        assert "ground truth cannot be used, pair left out: 1 of 4 pairs" in TASK.record_warnings(records)
 
 
 def test_records_are_not_shared_between_names(data: Path) -> None:
@@ -480,7 +480,7 @@ def test_written_masks_are_those_the_task_scores(results: Path, data: Path, prot
     own = compare_result(opened.dataset["A/p2"], PairResult(flows), protocol, opened.options)
     assert own.meta["estimated_masks"]
     out = results.parent / "written"
-    folder = write_results(out, "A/p2", flows, sizes=opened.sizes("A/p2"), rule=protocol)
+    folder = write_pair(out, "A/p2", flows, sizes=opened.sizes("A/p2"), rule=protocol)
     written = read_pair_result(folder)
     assert sorted(written.arrays) == ["flow1", "flow2", "mask1", "mask2"]
     again = compare_result(opened.dataset["A/p2"], written, protocol, opened.options)
@@ -491,5 +491,5 @@ def test_written_masks_are_those_the_task_scores(results: Path, data: Path, prot
 def test_masks_of_a_method_are_written_as_they_are(tmp_path: Path) -> None:
     mask = np.zeros((4, 5), np.uint8)
     arrays = {f"flow{i}": np.zeros((4, 5, 2), np.float32) for i in (1, 2)} | {"mask1": mask, "mask2": mask}
-    folder = write_results(tmp_path, "A/p", arrays, sizes=((4, 5), (4, 5)))
+    folder = write_pair(tmp_path, "A/p", arrays, sizes=((4, 5), (4, 5)))
     assert not read_pair_result(folder).arrays["mask1"].any()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.formatting import count_text
+from ...tasks.info import summary_metrics
 from ..common import (
     console,
     error,
@@ -120,7 +121,7 @@ def table(outcomes: list[Any], now: str = "") -> Any:
             overall = [
                 s for s in outcome.run.stored.scores if s["protocol"] == protocol and s["group"] == "all"
             ]
-            wanted = load_task(outcome.cell.task).brief([s["metric"] for s in overall])
+            wanted = summary_metrics(load_task(outcome.cell.task).info, [s["metric"] for s in overall])
             found = [s for s in overall if s["metric"] in wanted]
             text = ", ".join(f"{s['metric']} {_value(s)}" for s in found)
             name, task = Text(outcome.cell.name), Text(outcome.cell.task)

@@ -12,6 +12,7 @@ from ...core.hashing import hash_json
 from ...run.result import Run
 from ...tasks import stored_task
 from ...tasks.base import Task
+from ...tasks.info import headline_column, metric_info
 from ..runs.lazy_records import scene_tables
 from ..runs.names import data_names, distinct_names, first_few, options_of
 from ..runs.sections import Row, is_canary, is_single
@@ -76,7 +77,7 @@ def compare_runs(
         "metric": metric,
         "group": group,
         "protocol": protocol,
-        "higher_is_better": not task.metric(metric).lower,
+        "higher_is_better": not metric_info(task.info, metric).lower,
     }
     remedy = _remedy(list(named), runs)
     own = [
@@ -245,9 +246,9 @@ def _chosen(
     if metric is not None:
         if not any(c[0] == metric for c in columns):
             metric = task.info.other_names.get(metric, metric)
-        best = task.headline([c for c in columns if c[0] == metric])
+        best = headline_column(task.info, [c for c in columns if c[0] == metric])
         return metric, group if group is not None else (best[1] if best else "all")
-    best = task.headline([c for c in columns if group in (None, c[1])])
+    best = headline_column(task.info, [c for c in columns if group in (None, c[1])])
     groups = {c[1] for c in columns}
     if best is None and group is not None and group not in groups:
         raise UnknownNameError(f"group of scores of {task.name}", group, groups)

@@ -3,18 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.records import Records
 from ...core.scores import PooledBins
 from ...formats.csv_table import to_csv
 from ...run.result import Run
 from ...stats.curve_bands import pooled_band, scene_band
-from ...tasks.info import group_title, metric_title
+from ...tasks.base import Task
+from ...tasks.capabilities import CurvePoints, HasCurves, HasSceneCurves
+from ...tasks.info import group_title, metric_info, metric_title
 from ..runs.sections import Row, TaskSection
 from .figure import Figure, axis_label, escape_mathtext, only_best, short
 from .svg import INK, Drawing, look, text_width
@@ -160,7 +163,7 @@ def numeric_groups(section: TaskSection) -> list[tuple[str, str]]:
 def group_curve(section: TaskSection, metric: str, key: str) -> Figure:
     """A metric along a numeric group, a line a method, with chance and oracle beside them."""
     label, logarithmic = AXES[key]
-    info = section.definition.metric(metric)
+    info = metric_info(section.definition.info, metric)
     words = section.called.metrics.get(metric) or info.title or metric_title(metric)
     lines = [_line(section, run, metric, key) for run in section.methods]
     guides = []
@@ -278,12 +281,18 @@ def _different(found: Found) -> Found:
     return kept
 
 
+def curve_points(task: Task, records: Sequence[Records]) -> Iterable[CurvePoints] | None:
+    """Return the points of a task's curves under `exact`. None if the task has no curves."""
+    return task.curves(records) if isinstance(task, HasCurves) else None
+
+
 def _scene_lines(section: TaskSection) -> Found:
     found: Found = {}
-    if section.protocol != "exact":
+    task = section.definition
+    if section.protocol != "exact" or not isinstance(task, HasSceneCurves):
         return found
     for run in section.inspected:
-        for c in section.definition.scene_curves(section.records(run)):
+        for c in task.scene_curves(section.records(run)):
             bounds = scene_band(c) or (None, None)
             line = Line(section.names[run.id], c.x, c.mean, *bounds)
             found.setdefault((c.group, c.curve), []).append(line)
@@ -297,7 +306,7 @@ def _pooled_lines(section: TaskSection) -> Found:
     for run in section.methods[:MAX_SERIES]:
         bins = _bins(section, run)
         records = section.records(run)
-        for group, curve, xs, ys in (section.definition.curves(records) if records else None) or ():
+        for group, curve, xs, ys in (curve_points(section.definition, records) if records else None) or ():
             parts = group.split(",")
             if curve not in NAMES or any(
                 p.startswith(("scene=", "pair=")) or (curve, p) in ODD for p in parts

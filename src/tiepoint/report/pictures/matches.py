@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,17 @@ from numpy.typing import NDArray
 
 from ...core.errors import InputError, UnknownNameError
 from ...core.formatting import count_text
+from ...core.records import Features, Records
 from ...datasets.image_pairs.pair import file_name
 from ...formats.image.reader import to_grey
 from ...geometry.homography import project
 from ...run.recompare import ReopenedRun, reopen
 from ...run.result import Run
 from ...tasks import stored_task
+from ...tasks.base import Task, TaskData
+from ...tasks.capabilities import DrawsMatches, HasPairAccuracy, HasPairCaption
 from ...tasks.cases import MatchedPair
+from ...tasks.info import headline_column, metric_info, metric_label
 from ..leaderboard import value_text
 from ..runs.lazy_records import scored_records
 from .error_colours import (
@@ -277,6 +282,23 @@ def _rows(legend: Sequence[tuple[str, Any]], width: int) -> list[list[tuple[int,
     return rows
 
 
+def pair_accuracy(task: Task, records: Sequence[Records]) -> Iterable[tuple[str, float]]:
+    """Return the share of correct answers on each pair. Empty if the task has none."""
+    return task.pair_accuracy(records) if isinstance(task, HasPairAccuracy) else ()
+
+
+def pair_caption(task: Task, records: Sequence[Records], pair: str) -> str:
+    """Return what the task reports about a pair. Empty if it reports nothing."""
+    return task.pair_caption(records, pair) if isinstance(task, HasPairCaption) else ""
+
+
+def match_case(opened: TaskData | None, scene: str, key: str) -> Callable[[Features], MatchedPair] | None:
+    """Return a function that draws the matches of a case. None if the case is not an image pair."""
+    if not isinstance(opened, DrawsMatches) or (pair := opened.case_pair(scene, key)) is None:
+        return None
+    return partial(opened.draw_matches, pair)
+
+
 class RunPairs:
     """The pairs of a run; opening it checks that its dataset and method are there. Nothing is written.
 
@@ -289,7 +311,8 @@ class RunPairs:
             raise InputError(f"run {run.id} is of no store, so that its features cannot be found")
         self.run = run
         self._again: ReopenedRun = reopen(run.stored, run.root)
-        self.names: Sequence[str] = self._again.context.opened.drawable_pairs()
+        opened = self._again.context.opened
+        self.names: Sequence[str] = opened.drawable_pairs() if isinstance(opened, DrawsMatches) else ()
         if not self.names:
             raise InputError(
                 f"run {run.id} is on {run.task}, which has no matches of image pairs to draw; tasks on image "
@@ -307,15 +330,17 @@ class RunPairs:
 
     def matched(self, name: str) -> MatchedPair:
         """Images, matches and errors of a pair."""
-        return self._again.context.opened.matched(self.named(name), self._again.features)
+        opened = self._again.context.opened
+        assert isinstance(opened, DrawsMatches), "checked when the run was opened"
+        return opened.draw_matches(self.named(name), self._again.features)
 
     def caption(self, name: str) -> list[str]:
         """What stands above the picture of a pair: pair, method, and the scores of both."""
         run, pair = self.run, self.named(name)
         task = stored_task(run.task)
         records = scored_records(run, task, "exact")
-        shares = [value for item, value in task.pair_accuracy(records) if item == pair]
-        parts = [task.pair_caption(records, pair)] if records else []
+        shares = [value for item, value in pair_accuracy(task, records) if item == pair]
+        parts = [pair_caption(task, records, pair)] if records else []
         if shares:
             parts.append(f"score of this pair {100 * sum(shares) / len(shares):.1f} %")
         return [
@@ -332,10 +357,10 @@ class RunPairs:
             return ""
         protocol = "exact" if "exact" in protocols else protocols[0]
         rows = [s for s in run.stored.scores if s["protocol"] == protocol]
-        column = task.headline([(s["metric"], s["group"]) for s in rows])
+        column = headline_column(task.info, [(s["metric"], s["group"]) for s in rows])
         if column is None:
             return ""
         value = next(s["value"] for s in rows if (s["metric"], s["group"]) == column)
-        info = task.metric(column[0])
+        info = metric_info(task.info, column[0])
         shown = f"{value_text(info, value)} {info.scale[1]}".strip()
-        return f"{task.metric_label(*column)} of the run under {protocol} {shown}"
+        return f"{metric_label(task.info, *column)} of the run under {protocol} {shown}"

@@ -23,7 +23,7 @@ from ...store.scene_values import ValueStore
 from ...store.store import Store
 from ...store.stored_run import StoredRun
 from ...tasks import stored_task
-from ...tasks.base import OpenTask, Task
+from ...tasks.base import Task, TaskData
 
 RECORD_CACHE_BYTES = 1 << 28
 TABLE_CACHE_SIZE = 64
@@ -176,7 +176,7 @@ def no_records(run: Run) -> str:
     return f'run {run.id} has no records under exact; run it with `protocol="exact"` first'
 
 
-def reopen_task(run: Run) -> OpenTask | None:
+def reopen_task(run: Run) -> TaskData | None:
     """The task of a run bound to its dataset, None where that is not there any more or has changed."""
     dataset = run.manifest.dataset
     if not dataset.path or not exists(dataset.path):

@@ -14,6 +14,7 @@ from ...core.records import Records
 from ...run.result import Run, Tables
 from ...tasks import stored_task
 from ...tasks.base import MetricInfo, Task
+from ...tasks.info import headline_column, metric_info, score_title
 from .lazy_records import scene_tables, scored_records
 from .names import DisplayNames, data_names, distinct_names
 
@@ -84,13 +85,22 @@ class TaskSection:
     @property
     def words(self) -> str:
         """The title in words: ``HPatches 2017 matching (on full)``."""
-        return self.definition.title + self.title.removeprefix(self.task)
+        return self.task_title + self.title.removeprefix(self.task)
+
+    @property
+    def task_title(self) -> str:
+        """The task as text: ``Relative pose``."""
+        return self.definition.info.title or self.task
+
+    def score_title(self, metric: str, group: str) -> str:
+        """Return a score as text, with its threshold."""
+        return score_title(self.definition.info, metric, group)
 
     @property
     def score_words(self) -> str:
         """The headline score in words, or as it is called."""
         given = self.called.metrics.get(self.metric)
-        return given or self.definition.score_title(self.metric, self.group)
+        return given or self.score_title(self.metric, self.group)
 
     @cached_property
     def names(self) -> dict[str, str]:
@@ -116,7 +126,7 @@ class TaskSection:
     @property
     def info(self) -> MetricInfo:
         """Facts of the headline metric."""
-        return self.definition.metric(self.metric)
+        return metric_info(self.definition.info, self.metric)
 
     @cached_property
     def _rows(self) -> dict[str, dict[tuple[str, str], Row]]:
@@ -220,7 +230,7 @@ def _of_dataset(task: str, dataset: str, runs: Sequence[Run], protocol: str) -> 
         left = [r for r in left if r.id not in taken]
         ordered = tuple(sorted(members, key=lambda r: (r.method, r.id)))
         draft = TaskSection(task, chosen, "", "all", ordered, more=bool(found), dataset=dataset)
-        best = draft.definition.headline(draft.columns)
+        best = headline_column(draft.definition.info, draft.columns)
         if best is not None:
             found.append(_in_order(replace(draft, metric=best[0], group=best[1])))
     return found

@@ -10,13 +10,15 @@ from typing import Any
 
 from ...core.errors import InputError
 from ...run.context import Progress, no_progress
-from ...run.recompare import extra_records
 from ...run.result import Run
 from ...store.store import Store
 from ...tasks import stored_task
-from ...tasks.base import StepTable, Task
+from ...tasks.base import Task
+from ...tasks.info import metric_info, table_columns
+from ...tasks.steps import StepTable
+from ..convention_tables import run_steps
 from ..leaderboard import heading, value_text
-from ..runs.lazy_records import no_records, scored_records
+from ..runs.lazy_records import scored_records
 
 Row = dict[str, Any]
 
@@ -63,7 +65,7 @@ def conventions_of(run: Run, store: Store | None = None, progress: Progress = no
         scores += own
         if not own:
             missing.setdefault(protocol, _how_to_get(run, task, protocol))
-    steps, reason = _steps(run, task, store, progress)
+    steps, reason = run_steps(run, task, store, progress)
     if reason is not None and len({s["protocol"] for s in scores}) < 2:
         raise InputError(reason)
     notes = [f"{s['protocol']}: {s['note']}" for s in scores if s["note"]]
@@ -84,7 +86,7 @@ def _overall(run: Run, task: Task, protocol: str) -> list[Row]:
             for s in made
             if s.group == "all"
         ]
-    shown = task.table_columns([(str(s["metric"]), "all") for s in stored])
+    shown = table_columns(task.info, [(str(s["metric"]), "all") for s in stored])
     by = {str(s["metric"]): s for s in stored}
     return [{k: by[metric][k] for k in wanted} for metric, _ in shown]
 
@@ -95,29 +97,6 @@ def _how_to_get(run: Run, task: Task, protocol: str) -> str:
         f"{protocol} compares by rules of its own, and run {run.id} was not made under it; "
         f'run it with `protocol="{all_of_them}"`'
     )
-
-
-def _steps(
-    run: Run, task: Task, store: Store | None, progress: Progress
-) -> tuple[list[StepTable], str | None]:
-    """The tables of steps, and why there are none where the task has them."""
-    records = scored_records(run, task, "exact")
-    there = [p for p in task.protocols if scored_records(run, task, p)]
-    wanted = task.between(there)
-    if wanted and store is not None:
-        try:
-            made = extra_records(store, run.stored, wanted, progress)
-        except InputError as e:
-            return [], str(e)
-        own = {task.comparison(p): scored_records(run, task, p) for p in there}
-        return task.convention_steps_between({**own, **made}), None
-    try:
-        found = task.conventions(records)
-    except InputError as e:
-        return [], str(e)
-    if found is None or records:
-        return found or [], None
-    return [], no_records(run)
 
 
 def conventions_json(found: RunConventions) -> dict[str, Any]:
@@ -172,7 +151,7 @@ def terminal_convention_tables(found: RunConventions) -> list[Any]:
             first.add_column(protocol, justify="right")
         by = {(s["metric"], s["protocol"]): s["value"] for s in found.scores}
         for metric in dict.fromkeys(str(s["metric"]) for s in found.scores):
-            row = [value_text(task.metric(metric), by.get((metric, p))) for p in found.protocols]
+            row = [value_text(metric_info(task.info, metric), by.get((metric, p))) for p in found.protocols]
             first.add_row(Text(heading(task, metric, "all")), *row)
         tables.append(first)
     for explained in found.steps:
@@ -180,7 +159,7 @@ def terminal_convention_tables(found: RunConventions) -> list[Any]:
         table.add_column("step")
         table.add_column("value", justify="right")
         table.add_column("change", justify="right")
-        info = task.metric(explained.metric)
+        info = metric_info(task.info, explained.metric)
         for step, value, change in with_changes(explained.steps):
             changed = "" if change is None else value_text(info, change, change=True)
             table.add_row(Text(step), value_text(info, value), changed)

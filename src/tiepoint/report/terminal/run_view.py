@@ -19,7 +19,8 @@ from ...formats.file_io import atomic_path
 from ...run.result import Run
 from ...tasks import stored_task
 from ...tasks.base import MetricInfo
-from ..figures.curves import AXES
+from ...tasks.info import headline_column, metric_info, table_columns
+from ..figures.curves import AXES, curve_points
 from ..figures.heat_map import headline_by_scene
 from ..leaderboard import heading, value_text
 from ..runs.card import card_rows
@@ -132,10 +133,13 @@ def scores_table(run: Run) -> Any:
     for name in ("score", "group", *protocols, "n", "chance"):
         table.add_column(name, justify="left" if name in ("score", "group") else "right")
     for metric, name, groups in _rows(run):
-        cells = [_joined([by.get((p, metric, g)) for g in groups], task.metric(metric)) for p in protocols]
+        cells = [
+            _joined([by.get((p, metric, g)) for g in groups], metric_info(task.info, metric))
+            for p in protocols
+        ]
         first = next((s for p in protocols for g in groups if (s := by.get((p, metric, g)))), None)
         n = "" if first is None else f"{first['n']:,}"
-        factor = task.metric(metric).scale[0]
+        factor = metric_info(task.info, metric).scale[0]
         chance = "" if first is None or first["chance"] is None else f"{factor * first['chance']:.2f}"
         one = len(groups) == 1
         plain = (heading(task, metric, "all"), name, *cells, n if one else "", chance if one else "")
@@ -237,7 +241,7 @@ def scene_table(run: Run) -> Any:
         return None
     task, rows = found[0].definition, found[0].rows(run)
     cells = {
-        (metric, group.removeprefix("scene=")): score_text(s, task.metric(metric))
+        (metric, group.removeprefix("scene=")): score_text(s, metric_info(task.info, metric))
         for (metric, group), s in rows.items()
         if group.startswith("scene=") and "," not in group
     }
@@ -247,8 +251,8 @@ def scene_table(run: Run) -> Any:
     if not cells:
         return None
     have = list(dict.fromkeys((metric, "all") for metric, _ in cells))
-    best = task.headline(have)
-    columns = [c for c in task.table_columns(have) if c != best]
+    best = headline_column(task.info, have)
+    columns = [c for c in table_columns(task.info, have) if c != best]
     metrics = [c[0] for c in ([best] if best else []) + columns][:MAX_SCENE_COLUMNS]
     table = FittingTable(title=f"scores by scene under {protocol}")
     table.add_column("scene")
@@ -265,7 +269,7 @@ def write_curves(run: Run, path: Path) -> int:
     records = scored_records(run, task, "exact")
     if not records:
         raise InputError(no_records(run))
-    curves = task.curves(records)
+    curves = curve_points(task, records)
     if curves is None:
         raise InputError(f"task {task.name} has no curves")
     n = 0

@@ -10,6 +10,7 @@ from ...core.scores import caution_note
 from ...run.result import Run
 from ...tasks import stored_task
 from ...tasks.base import MetricInfo, Task
+from ...tasks.info import metric_info, table_columns
 from ..leaderboard import cautions_of, expand_columns, heading, with_better
 from ..runs.names import distinct_names
 from ..runs.sections import is_single
@@ -120,7 +121,7 @@ def shown_columns(runs: Sequence[Run], task: Task, protocol: str) -> list[tuple[
     """The (metric, group) columns of a table of one task and protocol."""
     scores = [s for run in runs for s in run.stored.scores if s["protocol"] == protocol]
     seen = dict.fromkeys((s["metric"], s["group"]) for s in scores if not is_single(s["group"]))
-    return with_better(task, expand_columns(task, task.table_columns(list(seen)), runs), scores)
+    return with_better(task, expand_columns(task, table_columns(task.info, list(seen)), runs), scores)
 
 
 def score_text(score: Any, info: MetricInfo) -> str:
@@ -170,9 +171,13 @@ def score_tables(runs: Sequence[Run]) -> list[Any]:
                 head = heading(task, metric, group, between="\n")
                 table.add_column(head, justify="right", overflow="fold")
             for r in mine:
-                cells = (Text(score_text(by.get((r.id, m, g)), task.metric(m))) for m, g in columns)
+                cells = (
+                    Text(score_text(by.get((r.id, m, g)), metric_info(task.info, m))) for m, g in columns
+                )
                 table.add_row(Text(names[r.id]), r.id, *cells)
-            chance = [_chance([by.get((r.id, m, g)) for r in mine], task.metric(m)) for m, g in columns]
+            chance = [
+                _chance([by.get((r.id, m, g)) for r in mine], metric_info(task.info, m)) for m, g in columns
+            ]
             if any(chance):
                 table.add_section()
                 table.add_row("chance", "", *chance, style="dim")

@@ -133,9 +133,9 @@ def _card(library: RunIndex, section: TaskSection, until: float) -> dict[str, An
     told = section_comparison(library, section, until)
     return {
         "pending": told.pending,
-        "title": section.definition.title,
+        "title": section.task_title,
         "name": section.title,
-        "score": section.definition.score_title(section.metric, section.group),
+        "score": section.score_title(section.metric, section.group),
         "link": task_link(section),
         "question": section.definition.info.sentence,
         "finding": told.sentence,

@@ -99,7 +99,7 @@ def method_pair_page(library: RunIndex, request: Request) -> Response:
         lower=lower,
         others=[(r.id, section.names[r.id]) for r in section.runs if r.id not in (first.id, second.id)],
         turned=turned,
-        score=section.definition.score_title(section.metric, section.group),
+        score=section.score_title(section.metric, section.group),
     )
 
 

@@ -20,6 +20,7 @@ from ...run.recompare import requested_options
 from ...run.result import Run
 from ...store.run_queries import load_run
 from ...tasks import stored_task
+from ...tasks.info import metric_info
 from .. import params
 from ..cached_results import scene_names
 from ..rendering import page
@@ -46,10 +47,10 @@ def run_page(library: RunIndex, request: Request) -> Response:
             "protocol": s["protocol"],
             "metric": s["metric"],
             "group": s["group"],
-            "value": value_text(task.metric(s["metric"]), s["value"]),
+            "value": value_text(metric_info(task.info, s["metric"]), s["value"]),
             "interval": ""
             if s["low"] is None or s["high"] is None
-            else " – ".join(value_text(task.metric(s["metric"]), s[k]) for k in ("low", "high")),
+            else " – ".join(value_text(metric_info(task.info, s["metric"]), s[k]) for k in ("low", "high")),
             "n": s["n"],
         }
         for s in scores[:MAX_SCORES]

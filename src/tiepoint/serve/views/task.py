@@ -22,6 +22,7 @@ from ...report.figures.pareto import COSTS, pareto_figure
 from ...report.leaderboard import leaderboard
 from ...report.runs.sections import TaskSection, is_canary, sections
 from ...run.result import Run
+from ...tasks.info import metric_info
 from .. import params
 from ..cached_results import section_comparison, section_key
 from ..rendering import figure_response as figure_answer
@@ -153,7 +154,9 @@ def requested_section(library: RunIndex, request: Request) -> RequestedSection:
         raise HTTPException(400, "these filters leave no run")
     looks = of_task[0].looks
     section = replace(made[0], looks=looks, dataset=dataset)
-    scores = tuple(c for c in section.columns if section.definition.metric(c[0]).better is not None)
+    scores = tuple(
+        c for c in section.columns if metric_info(section.definition.info, c[0]).better is not None
+    )
     section = _by(section, given["score"], scores)
     return RequestedSection(section, given, protocols, scores, splits, datasets)
 

@@ -20,7 +20,7 @@ from ...formats.flow.tss import PairResult
 from ...geometry.flow.resize import resize_flow_pair, same_scale
 from ...geometry.flow.warp import transfer
 from ...methods.dense.files import check_folders, extra_folders, missing_pairs_message
-from ..base import OpenTask
+from ..base import BaseTaskData
 from ..cases import Cases, DenseCase, pair_cases
 from .options import ALLOW, DenseTask, PairOptions, excluded_pairs_notes
 
@@ -28,7 +28,7 @@ Flow = NDArray[Any]
 Compare = Callable[[DensePair, Flow | None, Any], Records]
 
 
-class OpenDense(OpenTask):
+class OpenDense(BaseTaskData):
     """Items are image pairs, units are directed pairs with the truth a task needs."""
 
     def __init__(
@@ -79,9 +79,9 @@ class OpenDense(OpenTask):
         """Hash of all images and all truth."""
         return hash_json([[p.key, p.content(), p.truth_content] for p in self.pairs])
 
-    def read(self, item: str) -> Any:
+    def read_item(self, key: str) -> Any:
         """Both images of a pair, RGB uint8."""
-        return self._items[item].images()
+        return self._items[key].images()
 
     def true_flow(self, item: str) -> Flow | None:
         """True flow on image 1, None where the dataset has none."""
@@ -139,7 +139,7 @@ class PairTask(DenseTask):
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenDense:
         """Bind to a folder of image pairs with ground truth."""
-        chosen = self.options.read(self.name, options)
+        chosen = self.options.parse(self.name, options)
         return OpenDense(Path(data), chosen, self.name, self.truth, self.compare_pair)
 
     def comparison(self, protocol: str) -> str:
@@ -174,7 +174,7 @@ class PairTask(DenseTask):
         shares = [(str(r.meta["pair"]), share) for r in own if (share := self.share(r)) is not None]
         return pair_cases(shares) if shares else None
 
-    def warnings(self, records: Sequence[Records]) -> list[str]:
+    def record_warnings(self, records: Sequence[Records]) -> list[str]:
         """What was missing, with counts."""
         return dense_warnings(records)
 

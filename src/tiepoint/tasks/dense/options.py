@@ -14,7 +14,7 @@ from ...core.records import Arrays, Records
 from ...formats.flow.tss import write_pair_result
 from ...geometry.flow.resize import resize_flow_pair
 from ...geometry.flow.warp import consistency_masks
-from ..base import OpenTask, Task
+from ..base import BaseTask
 from ..info import MetricInfo
 from ..options import Flag, Names, Numbers, TaskOptions
 from ..tss.compare import RULES
@@ -112,7 +112,7 @@ def excluded_pairs_notes(problems: Sequence[str], *, shown: int = 5) -> list[str
     return [*(f"pair left out: {p}" for p in problems[:shown]), *more]
 
 
-def write_results(
+def write_pair(
     root: str | Path,
     key: str,
     arrays: Arrays,
@@ -145,23 +145,23 @@ def chosen_protocol(protocols: Sequence[str]) -> str:
     return "tss-cpp" if "tss-cpp" in protocols else next(iter(protocols), "exact")
 
 
-class DenseTask(Task):
+class DenseTask(BaseTask):
     """Base of the dense tasks: what a method made of each pair is written in the layout of the TSS kit."""
 
     family = "dense"
-    writes_results = True
-    checks_results = True
+    result_forms = ("final",)
 
-    def write_run(
+    def write_results(
         self,
         folder: Path,
-        opened: OpenTask,
+        opened: Any,
         records: Mapping[str, Mapping[str, Records]],
         arrays: Callable[[str], Arrays],
         protocols: Sequence[str],
+        form: str,
     ) -> Iterator[Path]:
         """Write ``SUBSET/PAIR/flow1.flo`` and so on of every pair."""
         rule = chosen_protocol(protocols)
         for item in opened.items:
             key = item.key
-            yield write_results(folder, key, arrays(key), sizes=opened.sizes(key), rule=rule)
+            yield write_pair(folder, key, arrays(key), sizes=opened.sizes(key), rule=rule)

@@ -107,7 +107,7 @@ class EvdHomography(PairsTask):
         made.append(Score("median_error_px", "all", middle, len(records)))
         return with_protocol([*made, *count_scores(records, exact=exact)], protocol)
 
-    def warnings(self, records: Sequence[Records]) -> list[str]:
+    def record_warnings(self, records: Sequence[Records]) -> list[str]:
         """Pairs without H."""
         return without_model(records, "homography under some seed")
 

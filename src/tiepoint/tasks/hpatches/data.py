@@ -19,7 +19,7 @@ from ...datasets.hpatches.dataset import HPatchesDataset
 from ...datasets.hpatches.layout import LEVEL_IMAGES, NOISES
 from ...datasets.hpatches.splits import WHOLE, excluded_note, known_splits, named_split, split_problems
 from ...formats.hpatches.task_lists import Split, splits_file
-from ..base import OpenTask, Task
+from ..base import BaseTask, BaseTaskData
 from ..cases import QueryCase
 from ..options import Folder, TaskOptions
 from .protocols import PROTOCOLS, hpatches_rules
@@ -91,7 +91,7 @@ def open_setting(
 ) -> tuple[DatasetSplit, Chosen]:
     """`setting_of` under options given by a user; what is wrong with either is told together."""
     checks = ErrorCollector()
-    chosen = model.read(task, options, checks)
+    chosen = model.parse(task, options, checks)
     setting = checks.call(setting_of, data, chosen, problems)
     checks.raise_all()
     return setting, chosen
@@ -203,7 +203,7 @@ def base_meta(task: str, scenes: Sequence[str], features: Features) -> dict[str,
     }
 
 
-class HPatchesTask(Task):
+class HPatchesTask(BaseTask):
     """Base of the 2017 tasks: all protocols score the same records."""
 
     family = "patches"
@@ -219,7 +219,7 @@ Answer = Callable[[str, str, Features | None], QueryCase | None]
 """Makes a case again: scene, key, features."""
 
 
-class OpenHPatches(OpenTask):
+class OpenHPatches(BaseTaskData):
     """A v2 task bound to its data; `compare_one(unit, features)` makes the records of a unit.
 
     `content` is where its lists come from, None for matching, which has none; `answer` makes a case again.
@@ -247,11 +247,11 @@ class OpenHPatches(OpenTask):
         self.warnings = setting.warnings
         self.split = setting.split.name
 
-    def read(self, item: str) -> NDArray[np.uint8]:
+    def read_item(self, key: str) -> NDArray[np.uint8]:
         """Patches of an item."""
-        return self.setting.data.read(item)
+        return self.setting.data.read(key)
 
-    def answered(self, scene: str, key: str, features: Features | None) -> QueryCase | None:
+    def replay_query(self, scene: str, key: str, features: Features | None) -> QueryCase | None:
         """A case of a sequence made again."""
         return None if self._answer is None else self._answer(scene, key, features)
 

@@ -20,9 +20,10 @@ from ...core.scores import Score, scene_kind
 from ...datasets.hpatches.dataset import HPatchesDataset
 from ...formats.hpatches_v1.definitions import find_benchmarks
 from ...formats.hpatches_v1.patch_ids import split_image
-from ..base import OpenTask, StepTable, Task, convention_tables
+from ..base import BaseTask, BaseTaskData
 from ..cases import QueryCase
 from ..options import Folder, Names, TaskOptions
+from ..steps import StepTable, convention_tables
 from .protocols import PROTOCOLS, convention_steps, hpatches_v1_rules
 
 COMPARISON = "reference"
@@ -136,7 +137,7 @@ def parse_case_key(key: str) -> tuple[int, int]:
     return divmod(int(key), SHIFT)
 
 
-class OpenHPatchesV1(OpenTask):
+class OpenHPatchesV1(BaseTaskData):
     """A v1 task bound to its data; `compare_one(definition, features)` makes the records of a benchmark."""
 
     def __init__(
@@ -159,11 +160,11 @@ class OpenHPatchesV1(OpenTask):
         ]
         self.warnings = data.warnings
 
-    def read(self, item: str) -> NDArray[np.uint8]:
+    def read_item(self, key: str) -> NDArray[np.uint8]:
         """Patches of an item."""
-        return self.data.read(item)
+        return self.data.read(key)
 
-    def answered(self, scene: str, key: str, features: Features | None) -> QueryCase | None:
+    def replay_query(self, scene: str, key: str, features: Features | None) -> QueryCase | None:
         """A case of a sequence made again."""
         number, row = parse_case_key(key)
         name = sorted(self.definitions)[number]
@@ -200,7 +201,7 @@ def base_meta(task: str, benchmark: str, scenes: Sequence[str], features: Featur
     }
 
 
-class V1Task(Task):
+class V1Task(BaseTask):
     """Base of the 2016 tasks; `scoring` is the module with the task's ``score`` and ``METRICS``."""
 
     scoring: ModuleType
@@ -208,8 +209,6 @@ class V1Task(Task):
     protocols = PROTOCOLS
 
     options: type[BenchmarkOptions] = BenchmarkOptions
-    reads_results = True
-    writes_results = True
     result_forms = ("final", "document")
 
     def definition(self, path: Path, data: HPatchesDataset) -> Definition:
@@ -226,7 +225,7 @@ class V1Task(Task):
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenHPatchesV1:
         """Bind to a folder in the HPatches layout and its `.benchmark` files."""
-        chosen = self.options.read(self.name, options)
+        chosen = self.options.parse(self.name, options)
         dataset = open_data(Path(data))
         files = definition_files(Path(data), chosen, self.name.split("/")[-1])
         found = [self.definition(path, dataset) for path in files]
@@ -267,44 +266,34 @@ class V1Task(Task):
             raise InputError("\n".join([head, *lines, *end]))
         return [self.read_results(d, Path(folder), opened, on_nan) for d in definitions]
 
-    def write_results(
+    def write_benchmark(
         self, records: Records, folder: Path, opened: Any = None, arrays: GetArrays | None = None
     ) -> Path:
-        """Write one benchmark's result file into `folder`; `arrays` gives the features of an item."""
+        """Write one benchmark's result file into `folder`; `arrays` returns the features of an item."""
         raise NotImplementedError
 
-    def write_run(
+    def write_results(
         self,
         folder: Path,
         opened: OpenHPatchesV1,
         records: Mapping[str, Mapping[str, Records]],
         arrays: GetArrays,
         protocols: Sequence[str],
+        form: str,
     ) -> Iterator[Path]:
-        """Write ``TASK/BENCHMARK.results`` of every benchmark."""
-        out = folder / self.name.split("/")[-1]
-        out.mkdir(parents=True, exist_ok=True)
+        """Write ``BENCHMARK.results`` of every benchmark; `final` adds a folder named after the task."""
+        if form == "final":
+            folder = folder / self.name.split("/")[-1]
+            folder.mkdir(parents=True, exist_ok=True)
         for by in records.values():
-            yield self.write_results(by[COMPARISON], out, opened, arrays)
-
-    def write_document(
-        self,
-        folder: Path,
-        name: str,
-        opened: OpenHPatchesV1,
-        records: Mapping[str, Mapping[str, Records]],
-        arrays: GetArrays,
-    ) -> Iterator[Path]:
-        """Write ``TASK/METHOD/BENCHMARK.results`` of every benchmark."""
-        for by in records.values():
-            yield self.write_results(by[COMPARISON], folder / self.name.split("/")[-1] / name, opened, arrays)
+            yield self.write_benchmark(by[COMPARISON], folder, opened, arrays)
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
         """Scores under a protocol."""
         found: list[Score] = self.scoring.score(records, hpatches_v1_rules(protocol), protocol)
         return found
 
-    def conventions(self, records: Sequence[Records]) -> list[StepTable]:
+    def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
         """The gap between `hbench-2016` and `exact`, step by step, for the mean over benchmarks."""
         steps = convention_steps(self.name.split("/")[-1])
         return convention_tables(records, self.scoring.METRICS, steps, self.scoring.score)

@@ -19,12 +19,12 @@ from ...core.scores import Score
 from ...datasets.image_pairs.pair import ImagePair
 from ...datasets.image_sequences import ImageSequences
 from ...geometry.correspondence import in_view
-from ..base import OpenTask, Task
+from ..base import BaseTask, BaseTaskData
 from ..cases import MatchedPair, QueryCase
 from ..info import BOJANIC, HPATCHES, WORKBENCH
 from .options import SceneOptions
 
-WORKBENCH_RULES: Mapping[str, int] = {"workbench": 2}
+WORKBENCH_VERSIONS: Mapping[str, int] = {"workbench": 2}
 """2: a border of 40 px, NaN rows compared as they are, and the ratio test in float32."""
 WORKBENCH_BORDER_PX = 40.0
 """Keypoints nearer than this to an edge are left out under `workbench`, as its documentation says."""
@@ -100,7 +100,7 @@ Compare = Callable[["OpenKeypoints", str, Features], Records]
 """Makes the records of one scene."""
 
 
-class OpenKeypoints(OpenTask):
+class OpenKeypoints(BaseTaskData):
     """A keypoint task bound to a folder of sequences; a unit is a scene."""
 
     def __init__(self, task: KeypointTask, sequences: ImageSequences, options: Any) -> None:
@@ -147,16 +147,16 @@ class OpenKeypoints(OpenTask):
         """Content hash of the sequences."""
         return self.sequences.data_hash
 
-    def read(self, item: str) -> Any:
+    def read_item(self, key: str) -> Any:
         """The RGB image of an item."""
-        scene, _, name = item.rpartition("/")
+        scene, _, name = key.rpartition("/")
         return self.sequences.image(scene, name)
 
-    def notices(self, protocols: Sequence[str]) -> Sequence[str]:
+    def protocol_warnings(self, protocols: Sequence[str]) -> Sequence[str]:
         """What the user should know about the data under these protocols and options."""
-        return self.task.notices(self, protocols)
+        return self.task.protocol_warnings(self, protocols)
 
-    def facts_of(self, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
+    def method_facts(self, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
         """The border that keypoints found in the run keep, and whether the rows of a set correspond."""
         border_px = self.options.border_px
         if border_px is None:
@@ -164,11 +164,11 @@ class OpenKeypoints(OpenTask):
         facts: dict[str, Any] = {}
         if border_px and not meta.get("given_keypoints"):
             facts["border_px"] = float(border_px)
-        return facts | self.task.facts_of(self.options, meta, comparison)
+        return facts | self.task.method_facts(self.options, meta, comparison)
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
         """The records of one scene under a comparison, of keypoints that keep the border."""
-        border_px = self.facts_of(features.meta, comparison).get("border_px")
+        border_px = self.method_facts(features.meta, comparison).get("border_px")
         if border_px is None:
             return self.task.comparisons[comparison](self, unit.key, features)
         lost: dict[str, tuple[int, int]] = {}
@@ -192,12 +192,16 @@ class OpenKeypoints(OpenTask):
 
         return replace(features, arrays=arrays)
 
+    def drawable_pairs(self) -> tuple[str, ...]:
+        """Return no pairs: matches are drawn for cases only."""
+        return ()
+
     def case_pair(self, scene: str, key: str) -> str | None:
         """The reference with another image of its scene, such as ``v_graffiti/1-2``; None for draws."""
         first, *others = self.sequences.images(scene)
         return f"{scene}/{first}-{key}" if self.task.cases_are_images and key in others else None
 
-    def matched(self, name: str, features: Features) -> MatchedPair:
+    def draw_matches(self, name: str, features: Features) -> MatchedPair:
         """The matches of such a pair."""
         from .cases import replay_matches
 
@@ -205,7 +209,7 @@ class OpenKeypoints(OpenTask):
         image = numbers.removeprefix(f"{self.sequences.images(scene)[0]}-")
         return replay_matches(self, scene, image, self._inner(features))
 
-    def answered(self, scene: str, key: str, features: Features | None) -> QueryCase | None:
+    def replay_query(self, scene: str, key: str, features: Features | None) -> QueryCase | None:
         """The worst query of a draw; None for other cases, and without features, which name the queries."""
         from .cases import worst_of_draw
 
@@ -215,7 +219,7 @@ class OpenKeypoints(OpenTask):
 
     def _inner(self, features: Features) -> Features:
         """Features that keep the border of `exact`."""
-        border_px = self.facts_of(features.meta, "exact").get("border_px")
+        border_px = self.method_facts(features.meta, "exact").get("border_px")
         return features if border_px is None else self.within(features, border_px, {})
 
     def features_of(self, features: Features, scene: str, image: str) -> ComparedFeatures:
@@ -231,7 +235,7 @@ class OpenKeypoints(OpenTask):
         return found
 
 
-class KeypointTask(Task):
+class KeypointTask(BaseTask):
     """A task of the family `keypoints`; `comparisons` and `scorings` are keyed by protocol."""
 
     family = "keypoints"
@@ -248,15 +252,15 @@ class KeypointTask(Task):
         """Images of other scenes that the comparison of a scene reads."""
         return ()
 
-    def notices(self, opened: OpenKeypoints, protocols: Sequence[str]) -> Sequence[str]:
+    def protocol_warnings(self, opened: OpenKeypoints, protocols: Sequence[str]) -> Sequence[str]:
         """What the user should know about the data under these options and protocols."""
         return ()
 
-    def facts_of(self, options: Any, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
+    def method_facts(self, options: Any, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
         """What the comparison of this task takes from a method besides its features."""
         return {}
 
-    def warnings(self, records: Sequence[Records]) -> list[str]:
+    def record_warnings(self, records: Sequence[Records]) -> list[str]:
         """Scenes of which the border leaves nothing."""
         bare = [r for r in records if (b := r.meta.get("border")) and b["found"] == b["left_out"] > 0]
         if not bare:
@@ -273,7 +277,7 @@ class KeypointTask(Task):
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenKeypoints:
         """Bind to a folder of sequences; bad data and unknown options are errors."""
-        chosen = self.options.read(self.name, options)
+        chosen = self.options.parse(self.name, options)
         return OpenKeypoints(self, ImageSequences(data, chosen.scenes), chosen)
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:

@@ -21,7 +21,7 @@ from ...core.scores import Score, group_name
 from ...geometry.correspondence import Locations, locations
 from ...kernels import group_rank_counts, group_rows
 from ..scene_means import KIND_NAMES
-from .data import WORKBENCH_RULES, ComparedFeatures, KeypointTask, OpenKeypoints
+from .data import ComparedFeatures, KeypointTask, OpenKeypoints
 from .options import DistractorOptions
 
 Ints = NDArray[np.int64]
@@ -211,7 +211,6 @@ class DistractorTask(KeypointTask):
 
     protocols = ("exact", "workbench", "bojanic")
     options = DistractorOptions
-    rules = WORKBENCH_RULES
     reads_others = True
 
     def others(self, opened: OpenKeypoints, scene: str) -> tuple[str, ...]:
@@ -224,7 +223,7 @@ class DistractorTask(KeypointTask):
             keys += bojanic_images(opened, scene, iteration) + other_images(opened, scene, iteration)
         return tuple(dict.fromkeys(keys))
 
-    def notices(self, opened: OpenKeypoints, protocols: Sequence[str]) -> list[str]:
+    def protocol_warnings(self, opened: OpenKeypoints, protocols: Sequence[str]) -> list[str]:
         """What the user should know where the data has fewer scenes than the protocols in use ask for."""
         s, options = opened.sequences, opened.options
         others = len(s.scenes) - 1

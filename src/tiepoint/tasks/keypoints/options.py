@@ -103,6 +103,6 @@ class KeypointRetrievalOptions(DistractorOptions):
     def check_protocols(cls, task: str, given: Mapping[str, Any], protocols: Sequence[str]) -> None:
         """Refuse what has no effect, here also a number of images to draw where none is drawn."""
         super().check_protocols(task, given, protocols)
-        chosen, name = cls.read(task, given), "distractor_images"
+        chosen, name = cls.parse(task, given), "distractor_images"
         if chosen.distractors == "every" and chosen.distractor_images != cls.model_fields[name].default:
             raise InputError(f"option {name} of {task} has no effect with distractors=every; leave it out")

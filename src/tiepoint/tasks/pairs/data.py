@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +24,7 @@ from ...geometry.two_view.epipolar import fundamental, line_distances
 from ...geometry.two_view.estimator import canonical_order
 from ...geometry.two_view.linear_estimation import MIN_POINTS_EIGHT_POINT, eight_point
 from ...geometry.two_view.pose_errors import has_baseline
-from ..base import OpenTask, Task
+from ..base import BaseTask, BaseTaskData
 from ..cases import Cases, MatchedPair, pair_cases
 from ..options import Names, TaskOptions
 
@@ -204,7 +204,7 @@ def matches_in_frame(pair: ImagePair, matches: PairMatches, side_px: float) -> F
     return FramedMatches(x0, x1, *(np.diag([s, s, 1.0]) for s in scales))
 
 
-class OpenPairs(OpenTask):
+class OpenPairs(BaseTaskData):
     """A task bound to a set of image pairs; an item and a unit are a pair."""
 
     def __init__(self, task: PairsTask, data: PairSet, options: Any) -> None:
@@ -250,9 +250,9 @@ class OpenPairs(OpenTask):
         """Hash of all images and all truth."""
         return hash_json([[name, p.content(), p.definition()] for name, p in self.pairs.items()])
 
-    def read(self, item: str) -> Any:
+    def read_item(self, key: str) -> Any:
         """Both images of a pair and, where the task asks for them, the points to carry over."""
-        return self.task.payload(self.pairs[item])
+        return self.task.payload(self.pairs[key])
 
     def sizes(self, item: str) -> tuple[tuple[int, int], tuple[int, int]]:
         """(height, width) of both images."""
@@ -263,7 +263,7 @@ class OpenPairs(OpenTask):
         """All of them."""
         return tuple(self.pairs)
 
-    def matched(self, name: str, features: Features) -> MatchedPair:
+    def draw_matches(self, name: str, features: Features) -> MatchedPair:
         """The matches of a pair and how far they are from its truth."""
         found = matches_of(features.arrays(name), name)
         return match_errors(self.pairs[name], found.points0, found.points1, found.confidence)
@@ -287,7 +287,7 @@ def _images(pair: ImagePair) -> tuple[ImageFacts, ...]:
     )
 
 
-class PairsTask(Task):
+class PairsTask(BaseTask):
     """Base of the tasks on image pairs; `needs` names the truth that a pair must have."""
 
     family = "pairs"
@@ -299,7 +299,7 @@ class PairsTask(Task):
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenPairs:
         """Bind to a file or folder of pairs; everything wrong with it is told at once."""
-        chosen = self.options.read(self.name, options)
+        chosen = self.options.parse(self.name, options)
         found = read_pairs(Path(data), needs=self.needs, images=chosen.images)
         return self.opened(self, self.select_pairs(found, chosen), chosen)
 
@@ -322,6 +322,10 @@ class PairsTask(Task):
     def notices(self, opened: OpenPairs) -> Sequence[str]:
         """What the user should know about the data under these options."""
         return ()
+
+    def pair_accuracy(self, records: Sequence[Records]) -> Iterable[tuple[str, float]]:
+        """Return the share of correct answers on each pair."""
+        raise NotImplementedError
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
         """Pairs of a scene with their share right, as `pair_accuracy` has it."""

@@ -74,21 +74,21 @@ class OpenPointTransfer(OpenPairs):
             for u in super().units
         )
 
-    def read(self, item: str) -> Any:
+    def read_item(self, key: str) -> Any:
         """Both images of a pair in the order asked for, and the points to carry over."""
-        return self.task.payload(self.by_name[item])
+        return self.task.payload(self.by_name[key])
 
     def sizes(self, item: str) -> tuple[tuple[int, int], tuple[int, int]]:
         """(height, width) of both images."""
         first, second = self.by_name[item].sizes()
         return first[::-1], second[::-1]
 
-    def matched(self, name: str, features: Features) -> MatchedPair:
+    def draw_matches(self, name: str, features: Features) -> MatchedPair:
         """The points that were asked about and where they were carried, without those that got no answer."""
         pair = self.pairs[name]
         asked, true = pair.queries(), pair.true_points()
         if asked is None or true is None:
-            return super().matched(name, features)
+            return super().draw_matches(name, features)
         answers = transferred_points(features.arrays(name), asked, name)
         return transfer_errors(pair, asked, answers, true[:, 2:])
 

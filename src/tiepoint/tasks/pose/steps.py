@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...core.records import Records
-from ..base import StepTable
+from ..steps import StepTable
 from .compare import AREAS, Floats, Poses, Rows, both_directions, counted_rows, pose_row_errors
 from .protocols import (
     PROTOCOLS,

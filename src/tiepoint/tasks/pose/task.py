@@ -17,10 +17,11 @@ from ...core.scores import Score
 from ...datasets.image_pairs.pair import ImagePair
 from ...geometry.two_view.pose_estimation import estimator_versions
 from ...methods.source_files import library_versions
-from ..base import Column, MetricInfo, StepTable, TaskInfo
+from ..base import Column, MetricInfo, TaskInfo
 from ..info import count
 from ..options import parse_list
 from ..pairs.data import OpenPairs, PairsOptions, PairsTask, matches_of
+from ..steps import StepTable
 from .compare import Poses, pose_records, pose_row_errors
 from .protocols import PROTOCOLS, ImageFrame, PoseProtocol, exact_protocol, parse_image_frame
 from .score import HEADLINE_DEG, headline_rows, pair_shares, pose_scores, protocol_of
@@ -89,7 +90,7 @@ class RelativeOptions(PairsOptions):
     def check_protocols(cls, task: str, given: Mapping[str, Any], protocols: Sequence[str]) -> None:
         """Refuse options without effect, and protocols whose estimator is not installed: none is replaced."""
         super().check_protocols(task, given, protocols)
-        chosen = cls.read(task, given)
+        chosen = cls.parse(task, given)
         if chosen.frame is not None and set(protocols) <= {"exact"}:
             raise InputError(
                 f"option frame of {task} has no effect under exact, whose frame is `side_px`; ask for "
@@ -106,6 +107,14 @@ class RelativeOptions(PairsOptions):
 
 def _at(words: str) -> Any:
     return lambda parts: words.format(parts.get("threshold_deg", HEADLINE_DEG))
+
+
+def _choose_columns(columns: Sequence[Column]) -> list[Column]:
+    """Choose the three areas that papers print, then the scores beside them."""
+    wanted: list[Column] = [("auc", f"threshold_deg={t}") for t in (5, 10, 20)]
+    wanted = wanted if set(wanted) & set(columns) else [("auc", "all")]
+    wanted += [(m, "all") for m in ("precision", "matches", "inliers", "failures")]
+    return [c for c in wanted if c in columns]
 
 
 class RelativePose(PairsTask):
@@ -148,18 +157,12 @@ class RelativePose(PairsTask):
             "failures": MetricInfo("pairs for which some call gave no pose", unit="count", better="lower"),
         },
         columns=("auc", "accuracy", "precision", "matches", "inliers", "failures"),
+        choose_columns=_choose_columns,
         table_note="auc is the area up to 5, 10 and 20 degrees",
         cite=CITE,
         licence="ScanNet: terms of use on request; MegaDepth: images under their own licences",
         title="Relative pose",
     )
-
-    def table_columns(self, columns: Sequence[Column]) -> list[Column]:
-        """The three areas that papers print, then what goes with them."""
-        wanted: list[Column] = [("auc", f"threshold_deg={t}") for t in (5, 10, 20)]
-        wanted = wanted if set(wanted) & set(columns) else [("auc", "all")]
-        wanted += [(m, "all") for m in ("precision", "matches", "inliers", "failures")]
-        return [c for c in wanted if c in columns] or super().table_columns(columns)
 
     def comparison(self, protocol: str) -> str:
         """The settings of a protocol; `zeb` scores the poses of `loftr`."""
@@ -212,7 +215,7 @@ class RelativePose(PairsTask):
         self.comparison(protocol)
         return pose_scores(records, protocol)
 
-    def warnings(self, records: Sequence[Records]) -> list[str]:
+    def record_warnings(self, records: Sequence[Records]) -> list[str]:
         """Failures, datasets whose frame a protocol does not know, cameras that share their centre."""
         told = []
         still = sum(bool(r.meta["still"]) for r in records)
@@ -232,7 +235,7 @@ class RelativePose(PairsTask):
             )
         return told
 
-    def between(self, protocols: Sequence[str]) -> tuple[str, ...]:
+    def intermediate_comparisons(self, protocols: Sequence[str]) -> tuple[str, ...]:
         """A walk from each protocol to `exact`; protocols that share a comparison share it."""
         if "exact" not in protocols:
             return ()

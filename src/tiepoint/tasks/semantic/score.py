@@ -15,9 +15,9 @@ from ...core.scores import Score, group_name
 from ...geometry.areas import disc_share
 from ...metrics.dense import points_right
 from ...stats.image_clusters import MIN_IMAGES, image_interval
-from ..base import StepTable
 from ..options import parse_ascending
 from ..scene_means import ratio_score, with_protocol
+from ..steps import StepTable
 from .protocols import PROTOCOLS, PckFrame, PckRule, errors_of, is_correct, length_of, make_pck_frame
 
 Floats = NDArray[np.float64]

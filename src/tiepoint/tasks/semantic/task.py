@@ -15,11 +15,12 @@ from ...core.errors import InputError, UnknownNameError
 from ...core.records import Arrays, Records
 from ...core.scores import Score, group_name
 from ...datasets.image_pairs.pair import ImagePair, PairSet
-from ..base import Column, MetricInfo, StepTable, TaskInfo
+from ..base import Column, MetricInfo, TaskInfo
 from ..info import PROPOSAL_FLOW, SPAIR
 from ..options import Flag, Names, Numbers
 from ..pairs.data import PairsOptions
 from ..pairs.point_transfer import Asked, PointsTask, transferred_points
+from ..steps import StepTable
 from .protocols import AMBIGUOUS, PROTOCOLS, ambiguous_points, read_groups
 from .score import HEADLINE_ALPHA, pck_scores_of_records, pck_step_tables, shares
 
@@ -51,6 +52,16 @@ class SemanticOptions(PairsOptions):
 
     groups: Annotated[dict[str, tuple[tuple[int, ...], ...]], BeforeValidator(read_groups)] | None = None
     """JSON file of keypoints that only left and right tell apart, by class; aeroplanes are known."""
+
+
+def _choose_columns(columns: Sequence[Column]) -> list[Column]:
+    """Choose PCK at four alphas per pair, then per point and per class at 0.1."""
+    named = [group_name(alpha=a, per="pair") for a in (0.01, 0.05, HEADLINE_ALPHA, 0.15)]
+    named += [group_name(alpha=HEADLINE_ALPHA, per=per) for per in ("point", "class")]
+    wanted = [("pck", group) for group in named]
+    wanted = wanted if set(wanted) & set(columns) else [("pck", "all")]
+    wanted += [("unanswered", "all"), ("failures", "all")]
+    return [c for c in wanted if c in columns]
 
 
 class SemanticPck(PointsTask):
@@ -85,19 +96,11 @@ class SemanticPck(PointsTask):
             "failures": MetricInfo("pairs without any answer", unit="count", better="lower"),
         },
         columns=("pck", "unanswered", "failures"),
+        choose_columns=_choose_columns,
         cite=(SPAIR, PROPOSAL_FLOW),
         licence="SPair-71k: images of PASCAL VOC, research; PF-WILLOW, PF-PASCAL: academic use only",
         title="Semantic keypoints",
     )
-
-    def table_columns(self, columns: Sequence[Column]) -> list[Column]:
-        """PCK at three alphas per pair, then per point and per class at 0.1."""
-        named = [group_name(alpha=a, per="pair") for a in (0.01, 0.05, HEADLINE_ALPHA, 0.15)]
-        named += [group_name(alpha=HEADLINE_ALPHA, per=per) for per in ("point", "class")]
-        wanted = [("pck", group) for group in named]
-        wanted = wanted if set(wanted) & set(columns) else [("pck", "all")]
-        wanted += [("unanswered", "all"), ("failures", "all")]
-        return [c for c in wanted if c in columns] or super().table_columns(columns)
 
     def comparison(self, protocol: str) -> str:
         """All tools score the same points, but for the one that carries them the other way."""
@@ -138,7 +141,7 @@ class SemanticPck(PointsTask):
         self.comparison(protocol)
         return pck_scores_of_records(records, protocol)
 
-    def warnings(self, records: Sequence[Records]) -> list[str]:
+    def record_warnings(self, records: Sequence[Records]) -> list[str]:
         """Points that nothing is said about."""
         missing = sum(int((~np.isfinite(np.asarray(r["found"]))).any(axis=1).sum()) for r in records)
         total = sum(len(r) for r in records)
@@ -146,7 +149,7 @@ class SemanticPck(PointsTask):
             return []
         return [f"{missing} of {total} keypoints have no answer; they count as wrong"]
 
-    def conventions(self, records: Sequence[Records]) -> list[StepTable]:
+    def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
         """PCK at 0.1 after each change from a tool's rule to `exact`."""
         return pck_step_tables(records)
 

@@ -21,7 +21,7 @@ from ...formats.flow.tss import PairResult
 from ...geometry.flow.reference_resize import resize_u8
 from ...methods.dense.files import NO_FOLDER
 from ...metrics.dense import ambiguous_pixels
-from ..base import OpenTask
+from ..base import BaseTaskData
 from ..cases import DenseCase
 from ..dense.options import ALLOW, TssOptions, excluded_pairs_notes
 from .compare import KIT_ACCURACY, AccuracyRule, PairCounts, compare_pair, full_flows, no_counts
@@ -30,12 +30,12 @@ DIRECTIONS = {"1to2": "image 1 onto image 2", "2to1": "image 2 onto image 1"}
 """Keys of cases, and what they are."""
 
 
-class OpenTss(OpenTask):
+class OpenTss(BaseTaskData):
     """Pairs with complete ground truth, as items (the images) and units (the truth)."""
 
     def __init__(self, data: Path, options: Mapping[str, Any]) -> None:
         checks = ErrorCollector()
-        self.options = TssOptions.read("tss", options, checks)
+        self.options = TssOptions.parse("tss", options, checks)
         self.dataset = checks.call(TssDataset, data)
         known = () if self.dataset is None else self.dataset.subsets
         self.subsets: tuple[str, ...] = tuple(sorted(self.options.subsets or known))
@@ -78,9 +78,9 @@ class OpenTss(OpenTask):
         """Hash of all images and all ground truth."""
         return hash_json([[p.key, p.image_content(), p.truth_content()] for p in self.pairs])
 
-    def read(self, item: str) -> Any:
+    def read_item(self, key: str) -> Any:
         """The two images of a pair, RGB uint8."""
-        return self.dataset[item].images()
+        return self.dataset[key].images()
 
     def sizes(self, item: str) -> tuple[tuple[int, int], tuple[int, int]]:
         """(height, width) of the ground truth of image 1 and image 2."""

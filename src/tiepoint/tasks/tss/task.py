@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -58,11 +58,11 @@ class Tss(DenseTask):
         cite=(TSS,),
         licence="research use only",
         title="TSS flow and masks",
+        # 2: one flow without the other has a score. Under `tss-cpp` also: resized flows are scaled by factors
+        # of float64, and unknown flow both ways is judged as it is.
+        protocol_versions={"exact": 2, "tss-cpp": 2, "tss-matlab": 2},
     )
     protocols = ("exact", "tss-cpp", "tss-matlab")
-    rules: ClassVar[Mapping[str, int]] = {"exact": 2, "tss-cpp": 2, "tss-matlab": 2}
-    """2: one flow without the other has a score. Under `tss-cpp` also: resized flows are scaled by factors of
-    float64, and unknown flow both ways is judged as it is."""
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenTss:
         """Bind to a dataset folder."""
@@ -93,7 +93,7 @@ class Tss(DenseTask):
         shares = [(name, float(v)) for name, v in both if np.isfinite(v)]
         return pair_cases(shares, DIRECTIONS.__getitem__) if shares else None
 
-    def warnings(self, records: Sequence[Records]) -> list[str]:
+    def record_warnings(self, records: Sequence[Records]) -> list[str]:
         """What was odd about the results, with counts."""
         return tss_warnings(records)
 

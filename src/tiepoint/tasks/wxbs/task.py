@@ -150,7 +150,7 @@ class WxbsFundamental(WxbsTask):
         made = curve_scores(records, RecallCurve(labels, recall, area), exact=exact)
         return with_protocol([*made, *count_scores(records, exact=exact)], protocol)
 
-    def warnings(self, records: Sequence[Records]) -> list[str]:
+    def record_warnings(self, records: Sequence[Records]) -> list[str]:
         """Pairs without F."""
         return without_model(records, "F under some seed; recall 0")
 

@@ -10,7 +10,7 @@ import pytest
 from keypoint_world import make_features, make_scenes
 
 from tiepoint.geometry.homography import project
-from tiepoint.tasks.keypoints.matching.compare import CELL_PX, MAX_WRONG_EXAMPLES, misses
+from tiepoint.tasks.keypoints.matching.compare import CELL_PX, MAX_WRONG_EXAMPLES, wrong_answers
 from tiepoint.tasks.keypoints.matching.task import TASK, compare_exact
 
 TAU_PX = 3.0
@@ -48,7 +48,7 @@ def test_references_name_images_and_places(tmp_path: Path) -> None:
     opened = TASK.open(make_scenes(tmp_path), {})
     features = make_features(opened, style="real", count=60)
     records = [compare_exact(opened, u.key, features) for u in opened.units]
-    named = list(misses(records))
+    named = list(wrong_answers(records))
     assert len(named) == sum(len(p["wrong"]) for r in records for p in r.meta["pairs"])
     items = {i.key for i in opened.items}
     for query, right, given in named:

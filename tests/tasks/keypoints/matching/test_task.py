@@ -139,7 +139,7 @@ def test_exact_against_plain_loops(root, style):
 
 def test_conventions_start_at_exact(root):
     scores, records = run_task(MATCHING, root, partial(make_features, style="ties"), tau_px=6)
-    [(_, steps, _)] = MATCHING.conventions(records)
+    [(_, steps, _)] = MATCHING.convention_steps(records)
     assert steps[0][1] == pytest.approx(scores["map", "all"].value, abs=1e-12)
     assert steps[1][1] > steps[0][1]
 

@@ -275,10 +275,10 @@ def test_a_border_of_40_px_is_the_default_of_the_tool_only(tmp_path):
     found = Features(found.arrays, "l2")
     scores, records = run_task(TASK, tmp_path, found, "workbench")
     assert scores["total_queries_processed", "all"].value == 2
-    assert TASK.warnings(records) == []
+    assert TASK.record_warnings(records) == []
     assert run_task(TASK, tmp_path, found)[0]["total_queries_processed", "all"].value == 4
     _, bare = run_task(TASK, tmp_path, found, "workbench", border_px=50)
-    assert "all keypoints of v_pair lie within 50 px of the border" in TASK.warnings(bare)[0]
+    assert "all keypoints of v_pair lie within 50 px of the border" in TASK.record_warnings(bare)[0]
 
 
 def test_new_options_leave_the_identity_of_older_runs(root):
@@ -312,8 +312,11 @@ def test_rows_of_a_projected_set_correspond(tmp_path):
     denied, _ = run_task(TASK, tmp_path, known, "workbench", keypoint_source="database")
     assert np.isnan(denied["mean_precision", "all"].value)
     opened = TASK.open(tmp_path, {})
-    assert opened.facts_of(made, "workbench") == {"rows": "corresponding"}
-    assert (opened.facts_of(made, "exact"), opened.facts_of({}, "workbench")) == ({}, {"border_px": 40.0})
+    assert opened.method_facts(made, "workbench") == {"rows": "corresponding"}
+    assert (opened.method_facts(made, "exact"), opened.method_facts({}, "workbench")) == (
+        {},
+        {"border_px": 40.0},
+    )
 
 
 def test_tool_compares_packed_bits_as_bytes(tmp_path):
@@ -417,7 +420,7 @@ def test_conventions_walk_from_exact_to_the_tool(tmp_path):
     features = one_pair(tmp_path, source, target)
     scores, records = run_task(TASK, tmp_path, features)
     tool, _ = run_task(TASK, tmp_path, features, "workbench")
-    [(metric, steps, _)] = TASK.conventions(records)
+    [(metric, steps, _)] = TASK.convention_steps(records)
     assert metric == "true_map_micro"
     assert steps[0][1] == pytest.approx(scores["true_map_micro", "all"].value, abs=1e-12)
     assert steps[-1][1] == pytest.approx(tool["true_map_micro", "all"].value, abs=1e-12)

@@ -352,13 +352,13 @@ def test_units_read_what_their_draws_need(root):
 
 
 def test_fewer_scenes_than_asked_is_said(root):
-    said = {p: VERIFICATION.open(root, {}).notices([p]) for p in VERIFICATION.protocols}
+    said = {p: VERIFICATION.open(root, {}).protocol_warnings([p]) for p in VERIFICATION.protocols}
     assert [len(notices) for notices in said.values()] == [1, 1, 1]
     assert "10 distractor scenes, but only 3 exist" in said["workbench"][0]
     assert "99 distractor images, but only 12 exist" in said["exact"][0]
     assert "bojanic asks for 99" in said["bojanic"][0]
-    assert len(VERIFICATION.open(root, {}).notices(["workbench", "exact"])) == 2
-    assert VERIFICATION.open(root, OPTIONS).notices(VERIFICATION.protocols) == []
+    assert len(VERIFICATION.open(root, {}).protocol_warnings(["workbench", "exact"])) == 2
+    assert VERIFICATION.open(root, OPTIONS).protocol_warnings(VERIFICATION.protocols) == []
 
 
 def test_every_option_has_an_effect(root):
@@ -390,7 +390,7 @@ def test_every_option_has_an_effect(root):
 
 def test_conventions_and_curves(root):
     scores, records = run_task(VERIFICATION, root, make_features, **OPTIONS)
-    [(_, steps, _)] = VERIFICATION.conventions(records)
+    [(_, steps, _)] = VERIFICATION.convention_steps(records)
     assert steps[0][1] == pytest.approx(scores["ap", "all"].value, abs=1e-12)
     assert len({v for _, v in steps}) == 3
     curves = list(VERIFICATION.curves(records))

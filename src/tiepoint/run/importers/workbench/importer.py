@@ -20,6 +20,7 @@ from ....store.schema import WORKBENCH_COLUMNS
 from ....store.store import Store
 from ....store.stored_run import DatasetFacts, Manifest, MethodFacts
 from ....tasks import load_task
+from ....tasks.info import metric_info
 from ...finish import finish_run
 from ...result import Run
 from ..imported_result import not_a_fraction
@@ -116,7 +117,7 @@ def _check_values(row: Mapping[str, Any], path: Path) -> None:
     for column, (task, metric) in WORKBENCH_COLUMNS.items():
         if values.get(column) is None:
             continue
-        fraction = load_task(task).metric(metric).unit == "fraction"
+        fraction = metric_info(load_task(task).info, metric).unit == "fraction"
         wrong = not_a_fraction(float(values[column])) if fraction else None
         if wrong is not None:
             raise FormatError(path, f"{where}{column}: {wrong}", line=line)

@@ -210,7 +210,7 @@ def _scene(pairs: ImagePairs, metric: str, i: int, protocol: str) -> Score | Non
     return Score(metric, group_name(scene=pairs.scenes[i]), float(row[known].mean()), n, protocol)
 
 
-def misses(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
+def wrong_answers(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
     """Wrong first neighbours of a fixed sample of patches: (query, right answer, given answer)."""
     for r in records:
         if r.meta.get("form") == "ap" or not r.meta["in_split"]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,10 @@ from ....core.hashing import hash_json
 from ....core.records import Features, Records, Unit
 from ....core.scores import SceneCurves, Score
 from ....kernels import ThreadTeam, first_two, first_two_aligned, one_blas_thread, pair_distances
-from ...base import StepTable, TaskInfo, convention_tables
+from ...base import TaskInfo
 from ...cases import Cases
 from ...info import FIRST_PATCHES, HPATCHES, ap_of_matches
+from ...steps import StepTable, convention_tables
 from ..cases import matching_answer, matching_cases
 from ..data import (
     LICENCE,
@@ -147,7 +148,6 @@ class HPatchesMatching(HPatchesTask):
     """
 
     name = NAME
-    rules: ClassVar = {"hpatches-python": 2, "hpatches-matlab": 2}
     options = HPatchesMatchingOptions
     info = TaskInfo(
         "Is the nearest patch of another image the correct one, and are correct matches ranked first?",
@@ -160,6 +160,7 @@ class HPatchesMatching(HPatchesTask):
         cite=(HPATCHES,),
         licence=LICENCE,
         title="HPatches 2017 matching",
+        protocol_versions={"hpatches-python": 2, "hpatches-matlab": 2},
     )
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenHPatches:
@@ -193,7 +194,7 @@ class HPatchesMatching(HPatchesTask):
         """Reference patches in every image."""
         return matching_cases(records, scene)
 
-    def conventions(self, records: Sequence[Records]) -> list[StepTable]:
+    def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
         """From `hpatches-python` over `hpatches-matlab` to `exact`, for the one number of each."""
         refuse_imported(records, "telling conventions apart")
         return convention_tables(records, scoring.METRICS, convention_steps(MATCHING), scoring.score)
@@ -202,9 +203,9 @@ class HPatchesMatching(HPatchesTask):
         """Mean precision-recall curve of every noise level under `exact`, scene by scene."""
         return scoring.scene_curves(records, hpatches_rules("exact"))
 
-    def misses(self, records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
+    def wrong_answers(self, records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
         """Wrong matches of a fixed sample of patches: (query, right answer, given answer)."""
-        return scoring.misses(records)
+        return scoring.wrong_answers(records)
 
 
 TASK = HPatchesMatching()

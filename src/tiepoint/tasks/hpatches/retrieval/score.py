@@ -127,7 +127,7 @@ def score(records: Sequence[Records], rules: HPatchesRules, protocol: str) -> li
     return without_numbers(found, retrieval_stop_reason(r, rules))
 
 
-def misses(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
+def wrong_answers(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
     """Right answers behind a distractor, of the first queries: (query, right answer, nearest distractor)."""
     for r in records:
         if r.meta.get("form") == "ap":

@@ -11,9 +11,10 @@ from typing import Any, ClassVar, Literal
 from ....core.hashing import hash_json
 from ....core.records import Features, Records, Unit
 from ....core.scores import Score
-from ...base import MetricInfo, StepTable, TaskInfo
+from ...base import MetricInfo, TaskInfo
 from ...cases import Cases
 from ...info import HPATCHES
+from ...steps import StepTable
 from ..cases import retrieval_answer, retrieval_cases
 from ..data import LICENCE, HPatchesOptions, HPatchesTask, OpenHPatches, open_setting, raise_problems
 from ..imported import imported_retrieval, refuse_imported
@@ -42,7 +43,6 @@ class HPatchesRetrieval(HPatchesTask):
     """
 
     name = NAME
-    rules: ClassVar = {"hpatches-python": 2}
     options = HPatchesRetrievalOptions
     info = TaskInfo(
         "Are the other views of a patch ranked before distractors of other sequences?",
@@ -56,6 +56,7 @@ class HPatchesRetrieval(HPatchesTask):
         cite=(HPATCHES,),
         licence=LICENCE,
         title="HPatches 2017 retrieval",
+        protocol_versions={"hpatches-python": 2},
     )
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenHPatches:
@@ -89,7 +90,7 @@ class HPatchesRetrieval(HPatchesTask):
         """Queries at each noise level."""
         return retrieval_cases(records, scene)
 
-    def conventions(self, records: Sequence[Records]) -> list[StepTable]:
+    def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
         """From the mean over pool sizes that papers print to `exact`, step by step, and MATLAB's default."""
         refuse_imported(records, "telling conventions apart")
         if not records:
@@ -103,9 +104,9 @@ class HPatchesRetrieval(HPatchesTask):
         smaller += [(f"{k} (first distractors, the default)", v) for k, v in tool.items() if k == "pool=2000"]
         return [StepTable("map", steps), StepTable("map", smaller, "hpatches-matlab")]
 
-    def misses(self, records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
+    def wrong_answers(self, records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
         """Right answers that a distractor precedes: (query, right answer, nearest distractor)."""
-        return scoring.misses(records)
+        return scoring.wrong_answers(records)
 
 
 TASK = HPatchesRetrieval()

@@ -6,15 +6,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from ....core.buffers import Workspace
 from ....core.hashing import hash_json
 from ....core.records import Features, Records, Unit
 from ....core.scores import Score
-from ...base import MetricInfo, StepTable, TaskInfo, convention_tables
+from ...base import MetricInfo, TaskInfo
 from ...cases import Cases
 from ...info import AP_OF_PAIRS, AUC_OF_PAIRS, FPR_OF_PAIRS, HPATCHES
+from ...steps import StepTable, convention_tables
 from ..cases import verification_answer, verification_cases
 from ..data import LICENCE, HPatchesOptions, HPatchesTask, OpenHPatches, open_setting, raise_problems
 from ..imported import imported_verification, refuse_imported
@@ -41,7 +42,6 @@ class HPatchesVerification(HPatchesTask):
     """
 
     name = NAME
-    rules: ClassVar = {"hpatches-python": 2}
     options = VerificationOptions
     info = TaskInfo(
         "Does the distance separate pairs of the same patch from other pairs?",
@@ -54,6 +54,7 @@ class HPatchesVerification(HPatchesTask):
         cite=(HPATCHES,),
         licence=LICENCE,
         title="HPatches 2017 verification",
+        protocol_versions={"hpatches-python": 2},
     )
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenHPatches:
@@ -85,7 +86,7 @@ class HPatchesVerification(HPatchesTask):
         """Pairs whose first patch is of the sequence."""
         return verification_cases(records, scene)
 
-    def conventions(self, records: Sequence[Records]) -> list[StepTable]:
+    def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
         """From `hpatches-python` over `hpatches-matlab` to `exact`, for the mean of the six cells."""
         refuse_imported(records, "telling conventions apart")
         score = partial(scoring.score, bins=False)

@@ -21,7 +21,7 @@ from ....formats.hpatches_v1.classification import (
 )
 from ....formats.hpatches_v1.patch_ids import sequence_codes
 from ....kernels import pair_distances
-from ...base import Column, MetricInfo, TaskInfo
+from ...base import MetricInfo, TaskInfo
 from ...cases import Cases, QueryCase
 from ...hpatches.data import LICENCE
 from ...info import AP_OF_PAIRS, AUC_OF_PAIRS, FPR_OF_PAIRS, HPATCHES
@@ -54,6 +54,7 @@ class HPatchesV1Classification(V1Task):
         cite=(HPATCHES,),
         licence=LICENCE,
         title="HPatches 2016 classification",
+        replacements={("auc", "all"): ("auc", "balance=balanced")},
     )
 
     def definition(self, path: Path, data: HPatchesDataset) -> Definition:
@@ -67,13 +68,9 @@ class HPatchesV1Classification(V1Task):
         """Distances of all pairs of a benchmark, in file order."""
         return compare(definition, features)
 
-    def warnings(self, records: Sequence[Records]) -> list[str]:
+    def record_warnings(self, records: Sequence[Records]) -> list[str]:
         """Lists on which a ROC area misleads."""
         return scoring.warnings(records)
-
-    def replacement_column(self, column: Column) -> Column | None:
-        """The ROC area of the balanced list before that of an imbalanced one."""
-        return ("auc", "balance=balanced") if column == ("auc", "all") else None
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
         """Pairs whose first patch is of the sequence."""
@@ -100,7 +97,7 @@ class HPatchesV1Classification(V1Task):
         distances = read_classification_results(folder, pairs, on_nan=on_nan)
         return _records(pairs, distances, base_meta(NAME, definition.name, scenes, None))
 
-    def write_results(
+    def write_benchmark(
         self,
         records: Records,
         folder: Path,
@@ -112,17 +109,20 @@ class HPatchesV1Classification(V1Task):
         write_classification_results(path, printed_distances(records))
         return path
 
-    def write_document(
+    def write_results(
         self,
         folder: Path,
-        name: str,
         opened: OpenHPatchesV1,
         records: Mapping[str, Mapping[str, Records]],
         arrays: GetArrays,
+        protocols: Sequence[str],
+        form: str,
     ) -> Iterator[Path]:
-        """Write ``classification/METHOD/LIST.results`` once for every `.pairs` list: distance and label."""
+        """Write the files; the form `document` has one per `.pairs` list, with distance and label."""
+        if form == "final":
+            return super().write_results(folder, opened, records, arrays, protocols, form)
         made = ((opened.definitions[unit].content, by[COMPARISON]) for unit, by in records.items())
-        return write_lists(folder / self.name.split("/")[-1] / name, made)
+        return write_lists(folder, made)
 
 
 def compare(definition: Definition, features: Features) -> Records:

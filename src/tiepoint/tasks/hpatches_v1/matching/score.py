@@ -146,7 +146,7 @@ def curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator[tuple
             yield group_name(benchmark=r.meta["benchmark"], pair=f"{a}:{b}"), "pr", recall, curve.y
 
 
-def misses(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
+def wrong_answers(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
     """Wrong first neighbours of a fixed sample of patches: (query, right answer, given answer).
 
     At most `MAX_V1_MATCHING_MISSES` patches of an image pair, evenly spaced, the same for every method.

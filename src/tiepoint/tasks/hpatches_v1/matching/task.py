@@ -40,8 +40,6 @@ class HPatchesV1Matching(V1Task):
     name = NAME
     scoring = scoring
     options = HPatchesV1MatchingOptions
-    writing_options = ("neighbours",)
-    printing_options = ("mean_over",)
     info = TaskInfo(
         "HPatches 2016: is the nearest patch the correct one, and are correct matches ranked first?",
         ("ap", "all"),
@@ -54,11 +52,13 @@ class HPatchesV1Matching(V1Task):
         cite=(HPATCHES,),
         licence=LICENCE,
         title="HPatches 2016 matching",
+        writing_options=("neighbours",),
+        printing_options=("mean_over",),
     )
 
-    def first(self, options: Mapping[str, Any]) -> tuple[str, str] | None:
+    def lead_metric(self, options: Mapping[str, Any]) -> tuple[str, str] | None:
         """`map_query` where the mean over reference patches is asked for."""
-        if self.options.read(self.name, options).mean_over != "reference_patches":
+        if self.options.parse(self.name, options).mean_over != "reference_patches":
             return None
         return "map_query", (
             "map_query is the final number of the document: the mean over all reference patches of the "
@@ -89,9 +89,9 @@ class HPatchesV1Matching(V1Task):
         """Precision-recall points of every image pair under `exact`."""
         return scoring.curves(records, hpatches_v1_rules("exact"))
 
-    def misses(self, records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
+    def wrong_answers(self, records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
         """Wrong matches of a fixed sample of patches: (query, right answer, given answer)."""
-        return scoring.misses(records)
+        return scoring.wrong_answers(records)
 
     def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
         """Mean precision-recall curve of every benchmark under `exact`, scene by scene."""
@@ -106,7 +106,7 @@ class HPatchesV1Matching(V1Task):
         blocks = read_matching_results(path, benchmark, opened.data.counts, on_nan=on_nan)
         return records_of_neighbours(definition.name, benchmark, truth, blocks)
 
-    def write_results(
+    def write_benchmark(
         self,
         records: Records,
         folder: Path,

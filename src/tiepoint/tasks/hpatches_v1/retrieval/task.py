@@ -110,7 +110,7 @@ class HPatchesV1Retrieval(V1Task):
         rankings = read_retrieval_results(path, pool.benchmark, opened.data.counts)
         return records_of_rankings(definition.name, pool, rankings)
 
-    def write_results(
+    def write_benchmark(
         self,
         records: Records,
         folder: Path,

@@ -29,10 +29,6 @@ class OpenGeometry(OpenKeypoints):
 
     pairs_as_items = False
 
-    def for_family(self, family: str) -> OpenGeometry:
-        """With pairs of images as items for methods that see two images."""
-        return OpenGeometryPairs(self.task, self.sequences, self.options) if family == "pairs" else self
-
     @cached_property
     def pairs(self) -> Mapping[str, ImagePair]:
         """Pairs of the reference with every other image of its sequence, by name."""
@@ -44,7 +40,7 @@ class OpenGeometry(OpenKeypoints):
         """The reference with every other image of its sequence."""
         return tuple(self.pairs)
 
-    def matched(self, name: str, features: Features) -> MatchedPair:
+    def draw_matches(self, name: str, features: Features) -> MatchedPair:
         """Mutual neighbours, or the matches of the method, and how far they are from the homography."""
         pair = self.pairs[name]
         k = name.removeprefix(f"{pair.scene}/{self.sequences.images(pair.scene)[0]}-")
@@ -138,18 +134,18 @@ class OpenGeometryPairs(OpenGeometry):
             units.append(Unit(scene, items, hash_json(parts)))
         return tuple(units)
 
-    def read(self, item: str) -> Any:
+    def read_item(self, key: str) -> Any:
         """Both images."""
-        return self.pairs[item].images()
+        return self.pairs[key].images()
 
     def sizes(self, item: str) -> tuple[tuple[int, int], tuple[int, int]]:
         """(height, width) of both images."""
         first, second = self.pairs[item].sizes()
         return first[::-1], second[::-1]
 
-    def facts_of(self, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
+    def method_facts(self, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
         """What the comparison takes from a method: there are no keypoints and no border."""
-        return self.task.facts_of(self.options, meta, comparison)
+        return self.task.method_facts(self.options, meta, comparison)
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
         """The records of one scene."""

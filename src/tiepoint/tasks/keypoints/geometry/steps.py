@@ -11,7 +11,7 @@ import numpy as np
 
 from ....core.records import Records
 from ....geometry.two_view.linear_estimation import HomographyEstimator
-from ...base import StepTable
+from ...steps import StepTable
 from .d2net import counted_records, score_d2net
 from .d2net import d2net_thresholds as d2net_limits
 from .homographies import AREAS, corner_row_errors

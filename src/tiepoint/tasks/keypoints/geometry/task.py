@@ -15,16 +15,17 @@ from ....core.records import Features, Records
 from ....datasets.image_sequences import ImageSequences
 from ....geometry.two_view.linear_estimation import homography_versions
 from ....methods.pairs.factory import family_of_geometry
-from ...base import Column, MetricInfo, StepTable, TaskInfo
+from ...base import Column, MetricInfo, TaskInfo
 from ...cases import Cases
 from ...options import parse_ascending
+from ...steps import StepTable
 from ..data import CITE, LICENCE, KeypointTask
 from ..neighbours import matcher_hash
 from ..options import SceneOptions
 from .compare import compare_exact
 from .d2net import NAME as D2NET
 from .d2net import d2net_records, score_d2net
-from .data import OpenGeometry
+from .data import OpenGeometry, OpenGeometryPairs
 from .homographies import homography_records, is_installed, score_homographies
 from .protocols import LEFT_OUT, PROTOCOLS, HomographyProtocol, parse_threshold_frame, protocol_under
 from .score import GIVEN, format_threshold, geometry_thresholds, score_exact
@@ -113,6 +114,15 @@ def _tau(at: Mapping[str, str]) -> str:
     return f"{at.get('tau_px', '3')} px"
 
 
+def _choose_columns(columns: Sequence[Column]) -> list[Column]:
+    """Choose the areas that papers print, under their homography protocols."""
+    areas: list[Column] = [("homography_auc", f"tau_px={px}") for px in (1, 3, 5, 10)]
+    found = [column for column in areas if column in columns]
+    if not found or ("mma", "all") in columns:
+        return []
+    return [*found, *(c for c in (("inliers", "all"), ("failures", "all")) if c in columns)]
+
+
 class KeypointGeometry(KeypointTask):
     """Detections and matches of image pairs against their homography."""
 
@@ -180,7 +190,8 @@ class KeypointGeometry(KeypointTask):
             "homography_accuracy",
             "homography_auc",
         ),
-        brief=("repeatability", "mma", "homography_auc"),
+        choose_columns=_choose_columns,
+        summary_metrics=("repeatability", "mma", "homography_auc"),
         cite=CITE,
         licence=LICENCE,
         title="Keypoint geometry",
@@ -199,21 +210,17 @@ class KeypointGeometry(KeypointTask):
         **{name: partial(score_homographies, name=name) for name in PROTOCOLS},
     }
 
-    def table_columns(self, columns: Sequence[Column]) -> list[Column]:
-        """Under the papers' homography protocols the areas that they print."""
-        areas: list[Column] = [("homography_auc", f"tau_px={px}") for px in (1, 3, 5, 10)]
-        found = [column for column in areas if column in columns]
-        if not found or ("mma", "all") in columns:
-            return super().table_columns(columns)
-        return [*found, *(c for c in (("inliers", "all"), ("failures", "all")) if c in columns)]
-
     def family_for(self, method: Any) -> str:
         """Keypoint methods, and methods that see two images."""
         return family_of_geometry(method)
 
+    def for_family(self, data: OpenGeometry, family: str) -> OpenGeometry:
+        """Return the data with image pairs as items for methods that see two images."""
+        return OpenGeometryPairs(self, data.sequences, data.options) if family == "pairs" else data
+
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenGeometry:
         """Bind to a folder of sequences; bad data and unknown options are errors."""
-        chosen = self.options.read(self.name, options)
+        chosen = self.options.parse(self.name, options)
         sequences = ImageSequences(data, chosen.scenes)
         if chosen.sequences == "108" and LEFT_OUT & set(sequences.scenes):
             sequences = ImageSequences(data, [s for s in sequences.scenes if s not in LEFT_OUT])
@@ -224,22 +231,22 @@ class KeypointGeometry(KeypointTask):
         own = super().comparison(protocol)
         return (PROTOCOLS[own].comparison if own in PROTOCOLS else "") or own
 
-    def facts_of(self, options: Any, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
+    def method_facts(self, options: Any, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
         """Versions of the libraries that estimate, for all but `exact`, whose keys are older."""
         if comparison in ("exact", D2NET, f"{D2NET}{ARROW}"):
             return {}
         called = [s.estimator for s in _protocol(comparison, options.settings()).settings if is_installed(s)]
         return {"versions": {name: v for e in called for name, v in homography_versions(e).items()}}
 
-    def warnings(self, records: Sequence[Records]) -> list[str]:
+    def record_warnings(self, records: Sequence[Records]) -> list[str]:
         """Matches without the confidence that a protocol goes by."""
-        told = super().warnings(records)
+        told = super().record_warnings(records)
         name = str(records[0].meta.get("protocol", "")) if records else ""
         if name in ("loftr", "glue-factory") and not all(all(r.meta["scored"]) for r in records):
             told.append(f"{name} goes by the confidence of matches, and there is none: all count the same")
         return told
 
-    def between(self, protocols: Sequence[str]) -> tuple[str, ...]:
+    def intermediate_comparisons(self, protocols: Sequence[str]) -> tuple[str, ...]:
         """One way to `exact` a protocol."""
         if "exact" not in protocols:
             return ()

@@ -20,7 +20,7 @@ from ...scene_means import SceneSums, by_scene, macro_score, with_protocol
 from ..data import (
     CITE,
     LICENCE,
-    WORKBENCH_RULES,
+    WORKBENCH_VERSIONS,
     ComparedFeatures,
     KeypointTask,
     OpenKeypoints,
@@ -163,7 +163,6 @@ class KeypointImages(KeypointTask):
     name = "keypoints/images"
     protocols = ("exact", "workbench")
     options = ImagesOptions
-    rules = WORKBENCH_RULES
     info = TaskInfo(
         "Do the other images of a scene have the most matches with its reference image?",
         ("map", "all"),
@@ -176,6 +175,7 @@ class KeypointImages(KeypointTask):
         cite=CITE,
         licence=LICENCE,
         title="Image retrieval",
+        protocol_versions=WORKBENCH_VERSIONS,
     )
     comparisons: ClassVar = {"exact": compare_exact, "workbench": compare_workbench}
     scorings: ClassVar = {"exact": score_exact, "workbench": score_workbench}

@@ -147,7 +147,7 @@ def wrong_examples(
     return [[round(float(v), 1) for v in row] for row in table]
 
 
-def misses(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
+def wrong_answers(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
     """(query, right answer, given answer) as ``SCENE/IMAGE@x,y``, query and right answer by cell."""
     for r in records:
         scene = r.meta["scene"]

@@ -16,13 +16,14 @@ from ....geometry.correspondence import OUT_OF_VIEW, answers, locations
 from ....metrics import average_precision, chance_average_precision
 from ....metrics.ranking.average_precision import Normaliser
 from ....metrics.ranking.chance import chance_of_found_matches
-from ...base import MetricInfo, StepTable, TaskInfo
+from ...base import MetricInfo, TaskInfo
 from ...cases import Cases
 from ...scene_means import grouped_scores, mean_precision_recall, score_from_scenes, with_protocol
+from ...steps import StepTable
 from ..bojanic import bojanic_kind, bojanic_rows, drawn_queries, is_nearest, nearest_rows, reference_of
 from ..data import CITE, LICENCE, ColumnBuilder, KeypointTask, OpenKeypoints, step_means
 from ..options import DrawOptions
-from .compare import first_neighbours, misses, wrong_examples
+from .compare import first_neighbours, wrong_answers, wrong_examples
 
 
 def _growing() -> ColumnBuilder:
@@ -169,7 +170,7 @@ class KeypointMatching(KeypointTask):
     comparisons: ClassVar = {"exact": compare_exact, "bojanic": compare_bojanic}
     scorings: ClassVar = {"exact": score_exact, "bojanic": score_bojanic}
 
-    def conventions(self, records: Sequence[Records]) -> list[StepTable]:
+    def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
         """`map` over answered queries, over found right matches, and with ties as one step."""
         table: dict[str, list[NDArray[np.float64]]] = {}
         for r in records:
@@ -212,9 +213,9 @@ class KeypointMatching(KeypointTask):
             kinds=[str(r.meta["kind"]) for r in records],
         )
 
-    def misses(self, records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
+    def wrong_answers(self, records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
         """Wrong matches of a sample of keypoints: (query, right answer, given answer)."""
-        return misses(records)
+        return wrong_answers(records)
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
         """Other images of the scene."""

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from ....core.records import Records
 from ....core.scores import SceneCurves, Score
 from ....metrics import average_precision_from_counts, half_tie_rank
-from ...base import MetricInfo, StepTable, TaskInfo
+from ...base import MetricInfo, TaskInfo
 from ...cases import Cases
 from ...info import count
-from ..data import CITE, LICENCE, WORKBENCH_RULES, KeypointTask, step_means
+from ...steps import StepTable
+from ..data import CITE, LICENCE, WORKBENCH_VERSIONS, KeypointTask, step_means
 from ..options import RankingOptions
 from .compare import compare_exact
 from .score import KS, RANKS, query_values, score_exact
@@ -114,7 +115,7 @@ class KeypointRanking(KeypointTask):
             "precision_at_5",
             "gallery_size",
         ),
-        brief=("true_map_micro", "true_map_macro_by_scene", "precision_at_1"),
+        summary_metrics=("true_map_micro", "true_map_macro_by_scene", "precision_at_1"),
         other_names={
             "true_map_macro": _BY_SCENE,
             "true_map_micro_with_zeros": "true_map_micro_including_zeros",
@@ -125,19 +126,19 @@ class KeypointRanking(KeypointTask):
         cite=CITE,
         licence=LICENCE,
         title="Keypoint ranking",
+        protocol_versions=WORKBENCH_VERSIONS,
     )
     protocols = ("exact", "workbench")
     options = RankingOptions
-    rules = WORKBENCH_RULES
     comparisons: ClassVar = {"exact": compare_exact, "workbench": compare_workbench}
     scorings: ClassVar = {"exact": score_exact, "workbench": score_workbench}
 
-    def facts_of(self, options: Any, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
+    def method_facts(self, options: Any, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
         """Whether the rows of the method's keypoints correspond, which gives `workbench` legacy precision."""
         known = comparison == "workbench" and options.keypoint_source != "homography_projection"
         return {"rows": "corresponding"} if known and rows_correspond(options, meta) else {}
 
-    def conventions(self, records: Sequence[Records]) -> list[StepTable]:
+    def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
         """`true_map_micro` from all answers, failures as misses, to one answer and the tool's tie rule."""
         steps: dict[str, list[NDArray[np.float64]]] = {}
         for r in records:
@@ -193,15 +194,15 @@ class KeypointRanking(KeypointTask):
             np.array([float(len(t)) for _, t in tables]),
         )
 
-    def time_scores(self, protocol: str, described_s: float, compared_s: float) -> list[Score]:
+    def time_scores(self, protocol: str, features_s: float, compare_s: float) -> list[Score]:
         """``processing_time_ms`` of DescriptorWorkbench's schema, really measured.
 
         Seconds the method took on all images (kept with the features) plus those of the comparison.
         """
         if protocol != "workbench":
             return []
-        parts = f"features {1000 * described_s:.0f} ms, comparison {1000 * compared_s:.0f} ms"
-        total_ms = 1000 * (described_s + compared_s)
+        parts = f"features {1000 * features_s:.0f} ms, comparison {1000 * compare_s:.0f} ms"
+        total_ms = 1000 * (features_s + compare_s)
         note = f"{parts}; a time, not a score"
         return [Score("processing_time_ms", "all", total_ms, 1, protocol, note=note)]
 

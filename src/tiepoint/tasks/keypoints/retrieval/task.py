@@ -34,7 +34,7 @@ from ..bojanic import (
     reference_of,
     searched_rows,
 )
-from ..data import CITE, LICENCE, ColumnBuilder, OpenKeypoints
+from ..data import CITE, LICENCE, WORKBENCH_VERSIONS, ColumnBuilder, OpenKeypoints
 from ..distractors import (
     DistractorTask,
     bojanic_images,
@@ -292,6 +292,7 @@ class KeypointRetrieval(DistractorTask):
         cite=CITE,
         licence=LICENCE,
         title="Keypoint retrieval",
+        protocol_versions=WORKBENCH_VERSIONS,
     )
     options = KeypointRetrievalOptions
     comparisons: ClassVar = {

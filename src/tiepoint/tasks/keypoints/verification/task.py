@@ -18,11 +18,12 @@ from ....core.records import Features, Records
 from ....core.scores import PooledBins, Score
 from ....geometry.correspondence import ANSWERED, OUT_OF_VIEW
 from ....metrics import average_precision, chance_average_precision, precision_recall_curve
-from ...base import MetricInfo, StepTable, TaskInfo
+from ...base import MetricInfo, TaskInfo
 from ...cases import Cases
 from ...info import AP_OF_PAIRS, count
 from ...pooled_bins import pooled_bins
 from ...scene_means import count_score, grouped_scores, with_protocol
+from ...steps import StepTable
 from ..bojanic import (
     bojanic_kind,
     bojanic_rows,
@@ -32,7 +33,7 @@ from ..bojanic import (
     reference_of,
     searched_rows,
 )
-from ..data import CITE, LICENCE, ColumnBuilder, OpenKeypoints
+from ..data import CITE, LICENCE, WORKBENCH_VERSIONS, ColumnBuilder, OpenKeypoints
 from ..distractors import DistractorTask, bojanic_images, by_image, named_by_kind, other_images, query_sample
 from ..neighbours import answered_targets, least, location_table, nearest_distance, right_table
 from ..workbench import compare_verification, score_verification
@@ -197,6 +198,7 @@ class KeypointVerification(DistractorTask):
         cite=CITE,
         licence=LICENCE,
         title="Keypoint verification",
+        protocol_versions=WORKBENCH_VERSIONS,
     )
     comparisons: ClassVar = {
         "exact": compare_exact,
@@ -206,7 +208,7 @@ class KeypointVerification(DistractorTask):
     cases_are_images = False
     scorings: ClassVar = {"exact": score_exact, "workbench": score_verification, "bojanic": score_bojanic}
 
-    def conventions(self, records: Sequence[Records]) -> list[StepTable]:
+    def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
         """`ap` with expected ties over all scenes, ties as one step, and as a mean over scenes."""
 
         def value(chosen: Sequence[Records], ties: str) -> float:
