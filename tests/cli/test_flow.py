@@ -216,7 +216,7 @@ def test_unreadable_results_are_named(folder: Path) -> None:
     assert "S/b: one of the two flows" in lines[2]
     assert "S/c is left out" in lines[3]
     assert "neither a mask nor both flows" in lines[3]
-    assert "image2.png: this is not an image" in lines[4]
+    assert "image2.png: is not an image" in lines[4]
     assert "S/e is left out: S/e: mask2.png is missing" in lines[5]
 
 

@@ -94,7 +94,7 @@ def test_all_problems_at_once(root):
         "H_1_2 has no image 2",
         "i_lamp: the homography from image 1 to image 2 is missing",
         "H1to4p: the homography is singular",
-        "img5.ppm: this is not an image",
+        "img5.ppm: is not an image",
         "image 7 appears twice",
         "alone: has only one image",
     ):

@@ -29,7 +29,7 @@ from tiepoint.run.importers.hpatches_python import read_json_results as read_res
         (b"[" * 500_000, None, "more than 100 levels"),
         (b'{"a":' * 300_000, None, "more than 100 levels"),
         (b'"\\ud800"', None, "surrogate"),
-        (b'[{"a": 1, "b": {"c": 1, "c": 2}}]', None, "has the key 'c' twice"),
+        (b'[{"a": 1, "b": {"c": 1, "c": 2}}]', None, "duplicate key 'c'"),
     ],
 )
 def test_what_is_no_json_is_an_error_with_its_line(data: bytes, line: int | None, words: str) -> None:

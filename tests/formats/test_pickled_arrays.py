@@ -52,7 +52,7 @@ def test_an_array_with_too_few_or_odd_bytes_is_damaged(length: int) -> None:
     content = np.arange(3, dtype=np.int32).tobytes()
     damaged = whole.replace(b"C\x0c" + content, b"C" + bytes([length]) + content[:length])
     assert damaged != whole
-    with pytest.raises(FormatError, match=r"damaged array|not a readable pickle"):
+    with pytest.raises(FormatError, match=r"corrupt array|not a readable pickle"):
         parse_arrays(damaged)
 
 
@@ -66,9 +66,9 @@ class Sneaky:
 
 @pytest.mark.parametrize("place", [lambda s: s, lambda s: [s], lambda s: {"a": (s,)}, lambda s: {s}])
 def test_any_other_global_is_refused(place: Any) -> None:
-    with pytest.raises(FormatError, match=r"asks for builtins\.eval, which plain arrays never need"):
+    with pytest.raises(FormatError, match=r"requests builtins\.eval, which is not an array"):
         parse_arrays(pickle.dumps(place(Sneaky(eval))))
     array = np.empty(1, object)
     array[0] = Sneaky(eval)
-    with pytest.raises(FormatError, match=r"asks for builtins\.eval"):
+    with pytest.raises(FormatError, match=r"requests builtins\.eval"):
         parse_arrays(pickle.dumps(array))

@@ -34,7 +34,7 @@ READERS = {
 
 
 @pytest.mark.parametrize("name", READERS)
-@pytest.mark.parametrize(("data", "words"), [(POINTER, "is a Git-LFS pointer to"), (PAGE, "is a web page")])
+@pytest.mark.parametrize(("data", "words"), [(POINTER, "is a Git LFS pointer to"), (PAGE, "is a web page")])
 def test_readers_name_pointers_and_pages(tmp_path, name, data, words):
     path = tmp_path / name
     path.write_bytes(data)
@@ -46,12 +46,12 @@ def test_readers_name_pointers_and_pages(tmp_path, name, data, words):
 @pytest.mark.parametrize(
     ("head", "words"),
     [
-        (POINTER[:40], "is a Git-LFS pointer, not"),
+        (POINTER[:40], "is a Git LFS pointer, not"),
         (b"../.git/annex/objects/mK/p1/SHA256E-s3--0a.zip/SHA256E-s3--0a.zip", "git-annex"),
         (b"\xef\xbb\xbf \r\n<HTML>", "web page"),
         (b"<?xml version='1.0'?>\n<!DOCTYPE html>", "web page"),
         (b"<!-- x -->\n<html>", "web page"),
-        (b"<?xml version='1.0'?><Error><Code>NoSuchKey</Code>", "XML answer"),
+        (b"<?xml version='1.0'?><Error><Code>NoSuchKey</Code>", "XML response"),
         (b'{"error": "Not found"}', "error message of a server"),
     ],
 )
@@ -70,4 +70,4 @@ def test_a_check_names_pointers_in_a_dataset(tmp_path):
     (tmp_path / "v_a").mkdir()
     (tmp_path / "v_a" / "ref.png").write_bytes(POINTER)
     report = check_dataset(tmp_path)
-    assert "v_a/ref.png: is a Git-LFS pointer to a file of 1,279,545,572 bytes" in str(report)
+    assert "v_a/ref.png: is a Git LFS pointer to a file of 1,279,545,572 bytes" in str(report)

@@ -303,7 +303,7 @@ def _pack(root: Path) -> list[Path]:
 
 def _read_pack(path: Path) -> object:
     pack = open_pack(path)
-    return [[pack.read(key) for key in pack.strips], list(pack.damaged())]
+    return [[pack.read(key) for key in pack.strips], list(pack.verify())]
 
 
 def _onnx(root: Path) -> list[Path]:

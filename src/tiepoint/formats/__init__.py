@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Readers and writers, one file per format. Nothing here knows a task or a dataset."""
+"""Readers and writers, one module per file format. They know nothing of tasks or datasets."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables with names as CSV: rows of strangers' files, cells that no spreadsheet takes for formulas."""
+"""CSV tables with a header: checked rows on reading, escaped formulas on writing."""
 
 from __future__ import annotations
 
@@ -18,44 +18,44 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""A text that begins with one of these is run by spreadsheets."""
+"""Spreadsheets evaluate text that starts with one of these."""
 _MARK = "'"
 _CONTROL = re.compile(r"[^\t\n\r\x20-\x7e\xa0-\U0010ffff]")
 
 
 def escape_formula(cell: Any) -> Any:
-    r"""A cell as it is written: a text that a spreadsheet would run gets an apostrophe before it.
+    r"""Escape text that a spreadsheet would evaluate with a leading apostrophe.
 
-    So does a text that has an apostrophe before such a beginning already: `unescape_formula` takes one away.
-    Control characters, which would reach the terminal of whoever looks at the file, are spelled out; tabs and
-    ends of lines stay. Numbers, also negative ones, and other values stay.
+    Text that already has apostrophes before a formula gets one more, which `unescape_formula` removes.
+    Control characters other than tabs and line ends are escaped, since they would reach a terminal. Numbers,
+    text that is a number and other values are returned unchanged.
 
-    >>> escape_formula("=1+1"), escape_formula("-0.5"), escape_formula(-0.5), escape_formula("sift"), escape_formula("'=x")
-    ("'=1+1", '-0.5', -0.5, 'sift', "''=x")
+    >>> [escape_formula(cell) for cell in ("=1+1", "-0.5", -0.5, "sift", "'=x")]
+    ["'=1+1", '-0.5', -0.5, 'sift', "''=x"]
     >>> escape_formula("a\x1b[2J")
     'a\\x1b[2J'
     """
     if isinstance(cell, str) and not cell.isprintable():
-        cell = _CONTROL.sub(lambda found: printable(found[0]), cell)
+        cell = _CONTROL.sub(lambda match: printable(match[0]), cell)
     if isinstance(cell, str) and cell.lstrip(_MARK).startswith(FORMULA) and not _is_number(cell):
         return _MARK + cell
     return cell
 
 
 def frame_csv(frame: pd.DataFrame) -> str:
-    """A data frame as CSV: names of columns and cells with text `escape_formula`, numbers with all their digits."""
-    made = frame.rename(columns=escape_formula)
+    """Format a data frame as CSV: numbers with all digits, text escaped by `escape_formula`."""
+    escaped = frame.rename(columns=escape_formula)
     quoting: Literal[0, 2] = csv.QUOTE_MINIMAL
-    for name in made.columns:
-        if made[name].dtype.kind not in "biufc":
-            made[name] = [escape_formula(cell) for cell in made[name]]
-            if any(isinstance(cell, str) and "\r" in cell for cell in made[name]):
+    for name in escaped.columns:
+        if escaped[name].dtype.kind not in "biufc":
+            escaped[name] = [escape_formula(cell) for cell in escaped[name]]
+            if any(isinstance(cell, str) and "\r" in cell for cell in escaped[name]):
                 quoting = csv.QUOTE_NONNUMERIC
-    return str(made.to_csv(index=False, lineterminator="\n", quoting=quoting))
+    return str(escaped.to_csv(index=False, lineterminator="\n", quoting=quoting))
 
 
 def to_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    r"""CSV text; numbers with all their digits, text that a spreadsheet would run `escape_formula`.
+    r"""Format rows as CSV: numbers with all digits, text escaped by `escape_formula`.
 
     >>> to_csv(["a", "b"], [[1, 0.5], ["x,y", None]])
     'a,b\n1,0.5\n"x,y",\n'
@@ -65,13 +65,13 @@ def to_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     quoted = csv.writer(buffer, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     for row in (header, *rows):
         cells = [escape_formula(cell) for cell in row]
-        # Python up to 3.12 leaves a lone carriage return without quotes, and readers end the row there.
+        # Python up to 3.12 does not quote a lone carriage return, and readers then end the row there.
         (quoted if any(isinstance(c, str) and "\r" in c for c in cells) else plain).writerow(cells)
     return buffer.getvalue()
 
 
 def unescape_formula(text: str) -> str:
-    """The text that `escape_formula` was given.
+    """Return the text that was passed to `escape_formula`.
 
     >>> [unescape_formula(escape_formula(t)) for t in ("=1+1", "'=1", "''@", "'a", "-3", "")]
     ['=1+1', "'=1", "''@", "'a", '-3', '']
@@ -88,19 +88,19 @@ def _is_number(text: str) -> bool:
 
 
 def named_columns(names: Sequence[str], path: str | Path) -> list[str]:
-    """The names of a first line without blanks around them; one that is there twice is an error.
+    """Return the column names of a header row, stripped. A duplicate name is a `FormatError`.
 
     >>> named_columns(["a", " b"], "x.csv")
     ['a', 'b']
     """
-    found = [name.strip() for name in names]
-    if twice := [name for name, count in Counter(found).items() if count > 1]:
-        raise FormatError(path, f"has the column {twice[0]!r} twice", line=1)
-    return found
+    columns = [name.strip() for name in names]
+    if duplicates := [name for name, count in Counter(columns).items() if count > 1]:
+        raise FormatError(path, f"duplicate column {duplicates[0]!r}", line=1)
+    return columns
 
 
 def csv_rows(lines: Sequence[str], path: str | Path, delimiter: str = ",") -> Iterator[list[str]]:
-    """The rows of CSV text; a field of more than 131,072 characters is an error with its line.
+    """Yield the rows of CSV text. A field of more than 131,072 characters is a `FormatError` with its line.
 
     >>> list(csv_rows(["a,b", '"x,y",2'], "x.csv"))
     [['a', 'b'], ['x,y', '2']]
@@ -108,9 +108,8 @@ def csv_rows(lines: Sequence[str], path: str | Path, delimiter: str = ",") -> It
     reader = csv.reader(lines, delimiter=delimiter)
     while True:
         try:
-            row = next(reader, None)
+            yield next(reader)
+        except StopIteration:
+            return
         except csv.Error as e:
             raise FormatError(path, f"is not CSV ({e})", line=reader.line_num) from e
-        if row is None:
-            return
-        yield row

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bytes in and out of files: errors in words, whole files or nothing on writing."""
+"""File reading and writing: atomic writes, size limits, system errors as `FormatError`."""
 
 from __future__ import annotations
 
@@ -38,33 +38,30 @@ DAMAGED: tuple[type[Exception], ...] = (
     lzma.LZMAError,
     zipfile.BadZipFile,
 )
-"""What decoders raise about damaged data. Errors of programming are not among them."""
+"""Exceptions that decoders raise on corrupt data. Programming errors are not included."""
 
 UNPACKED_BYTES = 256 << 20
-UNPACKED_TIMES = 32
-UNPACKED_MOST = 64 << 30
+UNPACKED_RATIO = 32
+MAX_UNPACKED_BYTES = 64 << 30
 
 
 def check_unpacked_size(path: str | Path, file_bytes: int, announced: int) -> None:
-    """Refuse what would unpack to more than a file of that length may.
+    """Raise a `FormatError` if `announced` bytes are too many for a file of `file_bytes` bytes.
 
-    That is 256 MiB, and 32 times its length more, at most 64 GiB. Known before anything is unpacked: a few
-    kilobytes can announce, and give, gigabytes.
-
-    Raises:
-        FormatError: with both numbers.
+    The limit is 256 MiB plus 32 times the file size, at most 64 GiB. Call it before unpacking: a few
+    kilobytes can expand to gigabytes.
 
     >>> check_unpacked_size("a", 2_000_000, 2_200_000_000)
     Traceback (most recent call last):
     tiepoint.core.errors.FormatError: a: would unpack from 2000000 to 2200000000 bytes, at most 332435456
     """
-    most = min(UNPACKED_MOST, UNPACKED_BYTES + UNPACKED_TIMES * file_bytes)
-    if announced > most:
-        raise FormatError(path, f"would unpack from {file_bytes} to {announced} bytes, at most {most}")
+    limit = min(MAX_UNPACKED_BYTES, UNPACKED_BYTES + UNPACKED_RATIO * file_bytes)
+    if announced > limit:
+        raise FormatError(path, f"would unpack from {file_bytes} to {announced} bytes, at most {limit}")
 
 
 def error_reason(error: BaseException) -> str:
-    r"""What an error says, in one line that can be shown anywhere.
+    r"""Return the message of an error as one printable line of at most 200 characters.
 
     >>> error_reason(ValueError("a\nb\x1b")), error_reason(EOFError())
     ('a b\\x1b', 'EOFError')
@@ -75,13 +72,13 @@ def error_reason(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def format_errors(path: str | Path, words: str) -> Iterator[None]:
-    """Turn whatever decoders raise about damaged data into a `FormatError` that names the file.
+    """Convert exceptions of decoders into a `FormatError` that names the file.
 
-    Errors of ours pass as they are, and so do those of programming (`TypeError`, `KeyError`, …).
+    Errors of tiepoint and programming errors (`TypeError`, `KeyError`, …) pass unchanged.
 
     Args:
         path: The file.
-        words: What is wrong then, as "is not a readable .npz"; the reason is added in brackets.
+        words: The problem, such as "is not a readable .npz"; the reason is appended in brackets.
 
     >>> with format_errors("a.npz", "is not a readable .npz"):
     ...     raise zipfile.BadZipFile("no end")
@@ -97,15 +94,16 @@ def format_errors(path: str | Path, words: str) -> Iterator[None]:
 
 
 _count = itertools.count()
-_LEFT = re.compile(rf"\..*\.tmp-{MARK}-\d+.*")
+_TEMPORARY = re.compile(rf"\..*\.tmp-{MARK}-\d+.*")
+_cleaned: set[tuple[Path, int]] = set()
 
 
 @contextlib.contextmanager
 def atomic_path(path: str | Path) -> Iterator[Path]:
-    """Yields a new name beside `path`, with the same ending; what was written there is then renamed to it.
+    """Yield a temporary path beside `path`, with the same suffix, and rename it to `path` on success.
 
-    Missing folders are made. A link is followed, a device or pipe written to directly. Where an exception is
-    raised nothing stays but what was there; one of the system about the file becomes an `InputError`.
+    Missing folders are created. A link is followed; a device or pipe is written to directly. On an exception
+    the old file stays; an `OSError` about the file becomes an `InputError`.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "folder" / "a.txt"
@@ -123,8 +121,9 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
             yield target
             return
         target.parent.mkdir(parents=True, exist_ok=True)
-        _remove_left(target.parent)
-        temporary = _beside(target)
+        _remove_orphans(target.parent)
+        stem = target.name.removesuffix(target.suffix)[:40]
+        temporary = target.with_name(f".{stem}.tmp-{process_mark()}-{next(_count)}{target.suffix[:40]}")
         temporary.touch(exist_ok=False)
         if target.exists():
             shutil.copymode(target, temporary)
@@ -133,8 +132,8 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
         temporary = None
     except OSError as e:
         known = {str(p) for p in (target, temporary, *target.parents)}
-        where = "" if e.filename is None or str(e.filename) in known else f"{e.filename}: "
-        raise InputError(f"cannot write {path}: {where}{e.strerror or e}") from e
+        place = "" if e.filename is None or str(e.filename) in known else f"{e.filename}: "
+        raise InputError(f"cannot write {path}: {place}{e.strerror or e}") from e
     finally:
         if temporary is not None:
             with contextlib.suppress(OSError):
@@ -142,47 +141,68 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write a text as UTF-8 with its line ends as they are; see `atomic_path`."""
+    """Write text as UTF-8, atomically, with its line ends unchanged."""
     with atomic_path(path) as temporary:
         temporary.write_bytes(text.encode("utf-8"))
 
 
-def _beside(target: Path) -> Path:
-    name = target.name[: -len(target.suffix)] if target.suffix else target.name
-    return target.with_name(f".{name[:40]}.tmp-{process_mark()}-{next(_count)}{target.suffix[:40]}")
-
-
-def _remove_left(folder: Path) -> None:
-    """Remove what killed processes of this machine were writing in a folder."""
-    if (folder, os.getpid()) in _looked:
+def _remove_orphans(folder: Path) -> None:
+    """Remove temporary files of killed processes of this machine, once per folder and process."""
+    if (folder, os.getpid()) in _cleaned:
         return
-    _looked.add((folder, os.getpid()))
+    _cleaned.add((folder, os.getpid()))
     with contextlib.suppress(OSError):
         for name in os.listdir(folder):
-            found = _LEFT.fullmatch(name) if name.startswith(".") else None
-            if found is not None and is_orphan(found):
+            match = _TEMPORARY.fullmatch(name) if name.startswith(".") else None
+            if match is not None and is_orphan(match):
                 with contextlib.suppress(OSError):
                     (folder / name).unlink()
 
 
-_looked: set[tuple[Path, int]] = set()
+INCOMPLETE_MARK = "UNFINISHED.txt"
+
+
+@contextlib.contextmanager
+def mark_incomplete(folder: Path, command: str) -> Iterator[None]:
+    """Mark a folder as incomplete while its files are written. The mark stays after a failure or a kill.
+
+    Args:
+        folder: Created if missing.
+        command: The command that writes it, such as ``data cut``.
+    """
+    mark = folder / INCOMPLETE_MARK
+    write_text(mark, f"`{command}` is writing this folder or was interrupted. Run it again.\n")
+    yield
+    with contextlib.suppress(OSError):
+        mark.unlink()
+
+
+def refuse_incomplete(folder: Path) -> None:
+    """Raise a `FormatError` if the folder is marked as incomplete.
+
+    >>> refuse_incomplete(Path("nowhere"))
+    """
+    if (folder / INCOMPLETE_MARK).is_file():
+        raise FormatError(
+            folder, f"is incomplete: the command named in {INCOMPLETE_MARK} did not finish; run it again"
+        )
 
 
 MAX_FILE_BYTES = 1 << 31
-"""Bytes of a file that is read as a whole."""
+"""Size limit of a file that is read into memory."""
 MAX_TEXT_BYTES = 1 << 28
-"""Bytes of a file that is read as lines."""
+"""Size limit of a text file."""
 MAX_LINES = 5_000_000
 MAX_LINE_CHARS = 1 << 24
-"""Bytes of a line."""
+"""Length limit of a line, in bytes."""
 _BOM = b"\xef\xbb\xbf"
 
 
 @contextlib.contextmanager
 def reading(path: str | Path) -> Iterator[int]:
-    """What the system says about a file that cannot be opened or read, as a `FormatError`; yields its length.
+    """Convert system errors while a file is opened or read into `FormatError`. Yield its size in bytes.
 
-    Pipes, devices and folders are refused before anything is opened.
+    Pipes, devices and folders are refused before they are opened.
 
     >>> with reading("nowhere.flo"):
     ...     open("nowhere.flo")
@@ -199,19 +219,19 @@ def reading(path: str | Path) -> Iterator[int]:
 
 
 def read_bytes(path: str | Path, *, most: int = MAX_FILE_BYTES) -> bytes:
-    """The content of a plain file of at most `most` bytes, without its UTF-8 mark; else a `FormatError`."""
+    """Read a regular file of at most `most` bytes, without its UTF-8 byte order mark."""
     data = read_regular_file(path, most=most)
     return data[3:] if data.startswith(_BOM) else data
 
 
 def map_bytes(path: str | Path) -> NDArray[np.uint8]:
-    """The content of a file as a read-only memory map (n,); an empty file gives an empty array."""
+    """Map a file into memory, read-only, as uint8 (n,). An empty file gives an empty array."""
     with reading(path) as length:
         return np.memmap(path, np.uint8, mode="r") if length else np.empty(0, np.uint8)
 
 
 def read_lines(path: str | Path) -> list[str]:
-    """Lines of a small text file, blanks at both ends removed, empty lines at the end left out.
+    """Read the lines of a text file, stripped, without empty lines at the end.
 
     Line i is ``lines[i - 1]``. An empty file gives an empty list. More than 256 MiB or five million lines are
     a `FormatError`.
@@ -220,7 +240,7 @@ def read_lines(path: str | Path) -> list[str]:
 
 
 def check_lines(path: str | Path) -> None:
-    """Refuse a text file with a line of more than 16 MiB, before its fields are made."""
+    """Raise a `FormatError` if a text file has a line of more than 16 MiB. Call it before parsing."""
     if regular_file_size(path) <= MAX_LINE_CHARS:
         return
     with (
@@ -237,14 +257,12 @@ def _check_lines(data: bytes | mmap.mmap, path: str | Path) -> None:
         end = data.rfind(b"\n", at, at + MAX_LINE_CHARS + 1)
         if end < 0:
             line = data[:at].count(b"\n") + 1
-            raise FormatError(
-                path, f"is longer than {MAX_LINE_CHARS} bytes, as no line of a table is", line=line
-            )
+            raise FormatError(path, f"is longer than {MAX_LINE_CHARS} bytes", line=line)
         at = end + 1
 
 
 def lines_of(data: bytes, path: str | Path) -> list[str]:
-    r"""The lines of what was read from `path`, as `read_lines` gives them.
+    r"""Split the content of a text file into lines; see `read_lines`.
 
     >>> lines_of(b"a \n\nb\n\n", "x.txt")
     ['a', '', 'b']
@@ -264,12 +282,12 @@ def lines_of(data: bytes, path: str | Path) -> list[str]:
 
 
 def write_bytes(path: str | Path, chunks: Iterable[bytes | memoryview]) -> None:
-    """Write a file as a whole: to a temporary name beside it, then rename. Makes missing folders."""
+    """Write chunks of bytes to a file, atomically. Missing folders are created."""
     with atomic_path(path) as temporary, temporary.open("wb") as f:
         for chunk in chunks:
             f.write(chunk)
 
 
 def write_lines(path: str | Path, lines: Iterable[str]) -> None:
-    """Write lines, each ended by a line feed."""
+    """Write lines, each followed by a line feed."""
     write_bytes(path, ((line + "\n").encode() for line in lines))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""JSON that others wrote: bounded in size, values and depth; what is wrong is a `FormatError`."""
+"""Untrusted JSON and YAML files: limits on size, values and depth, problems as `FormatError`."""
 
 from __future__ import annotations
 
@@ -14,28 +14,25 @@ from ..core.errors import FormatError
 from ..core.regular_files import read_regular_file
 
 MAX_JSON_BYTES = 1 << 27
-"""Bytes of a file that is read."""
 MAX_JSON_VALUES = 8_000_000
-"""Values a file may hold: an empty list of two bytes takes sixty in memory."""
+"""Limit on the number of values: an empty list of two bytes takes 60 bytes in memory."""
 MAX_JSON_DEPTH = 100
 _LONG_NUMBER = re.compile(rb"[0-9]{19}")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def read_json(path: str | Path, *, most: int = MAX_JSON_BYTES) -> Any:
-    r"""The value of a JSON file.
+    r"""Read the value of a JSON file.
 
-    NaN and Infinity are read as Python's own writer spells them; a whole number beyond 64 bits becomes a
-    floating point number.
+    NaN and Infinity are accepted as Python's writer spells them. An integer beyond 64 bits becomes a float.
 
     Args:
-        path: A file in UTF-8, or UTF-16 or UTF-32 with their mark.
-        most: Bytes it may have.
+        path: A file in UTF-8, or in UTF-16 or UTF-32 with a byte order mark.
+        most: Size limit in bytes.
 
     Raises:
-        FormatError: A file that is not plain or too long, that is no JSON (with the line), has a key twice in
-            one object, more than eight million values or more than 100 levels, or text that cannot
-            be written again (half a surrogate pair).
+        FormatError: The file is not regular, too long or not JSON (with the line), has a duplicate key,
+            more than eight million values, more than 100 levels or half a surrogate pair.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a.json"
@@ -47,56 +44,56 @@ def read_json(path: str | Path, *, most: int = MAX_JSON_BYTES) -> Any:
 
 
 def parse_json(data: bytes, path: str | Path) -> Any:
-    """The value of JSON text; `path` is named in errors. See `read_json`.
+    """Parse JSON text; see `read_json`. Errors name `path`.
 
     >>> parse_json(b"[" * 5000 + b"]" * 5000, "x.json")
     Traceback (most recent call last):
-    tiepoint.core.errors.FormatError: x.json: is not JSON that is read: it has more than 100 levels
+    tiepoint.core.errors.FormatError: x.json: unsupported JSON: more than 100 levels
     """
     if sum(data.count(mark) for mark in (b",", b"[", b"{")) > MAX_JSON_VALUES:
-        raise FormatError(path, f"is not JSON that is read: it has more than {MAX_JSON_VALUES:,} values")
+        raise FormatError(path, f"unsupported JSON: more than {MAX_JSON_VALUES:,} values")
     try:
         text = data.decode(json.detect_encoding(data))
     except UnicodeDecodeError as e:
         line = data[: e.start].count(b"\n") + 1
         raise FormatError(path, "is not JSON: it is not UTF-8", line=line) from e
-    whole = _whole if _LONG_NUMBER.search(data) else None
+    parse_int = _integer_or_float if _LONG_NUMBER.search(data) else None
     try:
-        found = json.loads(text.removeprefix("\ufeff"), parse_int=whole, object_pairs_hook=_once)
+        value = json.loads(text.removeprefix("\ufeff"), parse_int=parse_int, object_pairs_hook=_unique_keys)
     except json.JSONDecodeError as e:
         reason = f"is not JSON, it may be truncated ({e.msg}, column {e.colno})"
         raise FormatError(path, reason, line=e.lineno) from e
-    except _TwiceError as e:
-        raise FormatError(path, f"is not JSON that is read: it has the key {str(e)[:60]!r} twice") from e
+    except _DuplicateKeyError as e:
+        raise FormatError(path, f"unsupported JSON: duplicate key {str(e)[:60]!r}") from e
     except RecursionError as e:
         raise _too_deep(path) from e
-    if _deeper(found, MAX_JSON_DEPTH):
+    if _deeper(value, MAX_JSON_DEPTH):
         raise _too_deep(path)
-    if _SURROGATE.search(data) and not _writable(found):
-        raise FormatError(path, "is not JSON that is read: it has half a surrogate pair (\\ud800 to \\udfff)")
-    return found
+    if _SURROGATE.search(data) and not _encodable(value):
+        raise FormatError(path, "unsupported JSON: half a surrogate pair (\\ud800 to \\udfff)")
+    return value
 
 
-class _TwiceError(ValueError):
-    """A key that an object has twice."""
+class _DuplicateKeyError(ValueError):
+    """A duplicate key of an object."""
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        raise _TwiceError(Counter(key for key, _ in pairs).most_common(1)[0][0])
-    return made
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise _DuplicateKeyError(Counter(key for key, _ in pairs).most_common(1)[0][0])
+    return value
 
 
 def _too_deep(path: str | Path) -> FormatError:
-    return FormatError(path, f"is not JSON that is read: it has more than {MAX_JSON_DEPTH} levels")
+    return FormatError(path, f"unsupported JSON: more than {MAX_JSON_DEPTH} levels")
 
 
-def _whole(digits: str) -> int | float:
-    """A whole number of 64 bits as such, else the nearest floating point number.
+def _integer_or_float(digits: str) -> int | float:
+    """Parse an integer. Return the nearest float if it needs more than 64 bits.
 
-    >>> _whole("12"), _whole("1" + "0" * 30), _whole("-" + "9" * 400)
-    (12, 1e+30, -inf)
+    >>> [_integer_or_float(digits) for digits in ("12", "1" + "0" * 30, "-" + "9" * 400)]
+    [12, 1e+30, -inf]
     """
     if len(digits) > 20:
         return float(digits)
@@ -105,7 +102,7 @@ def _whole(digits: str) -> int | float:
 
 
 def _deeper(value: Any, most: int) -> bool:
-    """Whether lists and objects are nested deeper than `most`, found level by level, without recursion."""
+    """Return whether lists and objects are nested deeper than `most`, without recursion."""
     level = [value] if isinstance(value, list | dict) else []
     for _ in range(most):
         if not level:
@@ -119,7 +116,7 @@ def _deeper(value: Any, most: int) -> bool:
     return bool(level)
 
 
-def _writable(value: Any) -> bool:
+def _encodable(value: Any) -> bool:
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -128,9 +125,8 @@ def _writable(value: Any) -> bool:
 
 
 MAX_YAML_BYTES = 1 << 18
-"""Bytes of a file that is read."""
 MAX_YAML_NODES = 50_000
-"""Values a file may have, those behind an alias counted each time."""
+"""Limit on the number of values; those of an alias count each time."""
 MAX_YAML_DEPTH = 50
 _NUMBERS = {
     "tag:yaml.org,2002:int": re.compile(r"[-+]?(0|[1-9][0-9_]*|0b[01_]+|0x[0-9a-fA-F_]+)$"),
@@ -138,19 +134,17 @@ _NUMBERS = {
         r"[-+]?([0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)([eE][-+][0-9]+)?$|[-+]?\.(inf|Inf|INF)$|\.(nan|NaN|NAN)$"
     ),
 }
-"""Numbers but for two kinds that nobody means: 02000, which would be 1024, and 1:30, which would be 90."""
+"""Number patterns without octal and sexagesimal forms: YAML 1.1 reads 02000 as 1024 and 1:30 as 90."""
 
 
 def read_mapping(path: Path, otherwise: str) -> dict[Any, Any]:
-    """What a YAML file says; `otherwise` is told where it is YAML and no mapping.
+    """Read a YAML file that contains a mapping. `otherwise` is the error message for another value.
 
-    Dates stay text, and so do numbers with a zero in front and with colons, which older YAML counts in eights
-    and sixties; a key may be there once, and no tag makes an object of Python.
+    Dates, numbers with a leading zero and numbers with colons stay text. Tags never create Python objects.
 
     Raises:
-        FormatError: if it cannot be read, is not UTF-8, not YAML or no mapping, has more than 256 KiB, 50,000
-            values (those behind aliases counted each time) or 50 levels, or an alias of what it is in; with
-            the line where there is one.
+        FormatError: The file cannot be read, is not UTF-8, not YAML or not a mapping, has a duplicate key,
+            more than 256 KiB, 50,000 values or 50 levels, or an alias of a value that contains it.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a.yaml"
@@ -158,14 +152,14 @@ def read_mapping(path: Path, otherwise: str) -> dict[Any, Any]:
     >>> read_mapping(path, "a file has jobs")
     {'jobs': 3}
     """
-    found = read_yaml(path)
-    if not isinstance(found, dict):
+    value = read_yaml(path)
+    if not isinstance(value, dict):
         raise FormatError(path, otherwise)
-    return found
+    return value
 
 
 def read_yaml(path: Path) -> Any:
-    """What a YAML file says, None where it says nothing; bounds and errors are those of `read_mapping`."""
+    """Read the value of a YAML file, None if it is empty. Limits and errors are those of `read_mapping`."""
     import yaml
 
     data = read_regular_file(path, most=MAX_YAML_BYTES)
@@ -187,23 +181,23 @@ def read_yaml(path: Path) -> Any:
         ) from e
     except yaml.YAMLError as e:
         mark = getattr(e, "problem_mark", None) or getattr(e, "context_mark", None)
-        where = None if mark is None else mark.line + 1
-        raise FormatError(path, f"is not YAML: {getattr(e, 'problem', e)}", line=where) from e
+        at = None if mark is None else mark.line + 1
+        raise FormatError(path, f"is not YAML: {getattr(e, 'problem', e)}", line=at) from e
     except RecursionError as e:
-        raise FormatError(path, f"is not YAML that is read: it has more than {MAX_YAML_DEPTH} levels") from e
+        raise FormatError(path, f"unsupported YAML: more than {MAX_YAML_DEPTH} levels") from e
 
 
 @cache
 def _loader() -> Any:
-    """The safe loader of PyYAML within bounds; made at first use, because importing PyYAML takes time."""
+    """Return a subclass of PyYAML's safe loader with limits. PyYAML is imported on first use."""
     import yaml
     from yaml.composer import ComposerError
     from yaml.constructor import ConstructorError
 
     class Bounded(yaml.SafeLoader):
-        """Counts what it composes, and turns what a constructor cannot read into an error of the file."""
+        """Safe loader that counts nodes and reports unreadable values with their line."""
 
-        yaml_implicit_resolvers = {  # noqa: RUF012 - the name and form that PyYAML asks for
+        yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML requires this name and form
             first: [
                 (tag, _NUMBERS.get(tag, pattern))
                 for tag, pattern in known
@@ -222,18 +216,18 @@ def _loader() -> Any:
             alias = isinstance(event, yaml.AliasEvent)
             before, self.count, self.level = self.count, self.count + 1, self.level + 1
             if self.level > MAX_YAML_DEPTH:
-                raise ComposerError(None, None, f"it has more than {MAX_YAML_DEPTH} levels", event.start_mark)
+                raise ComposerError(None, None, f"more than {MAX_YAML_DEPTH} levels", event.start_mark)
             node = super().compose_node(parent, index)
             if alias:
                 if id(node) not in self.sizes:
-                    problem = f"the alias *{event.anchor} is inside what it stands for"
+                    problem = f"the alias *{event.anchor} is inside its own value"
                     raise ComposerError(None, None, problem, event.start_mark)
                 self.count += self.sizes[id(node)]
             else:
                 self.sizes[id(node)] = self.count - before
             self.level -= 1
             if self.count > MAX_YAML_NODES:
-                problem = f"it has more than {MAX_YAML_NODES:,} values (those behind aliases count each time)"
+                problem = f"more than {MAX_YAML_NODES:,} values (those of aliases count each time)"
                 raise ComposerError(None, None, problem, event.start_mark)
             return node
 
@@ -242,7 +236,7 @@ def _loader() -> Any:
             for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
                 if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
                     if (key.tag, key.value) in seen:
-                        problem = f"the key {key.value[:60]!r} is there twice"
+                        problem = f"duplicate key {key.value[:60]!r}"
                         raise ConstructorError(None, None, problem, key.start_mark)
                     seen.add((key.tag, key.value))
             return super().construct_mapping(node, deep=deep)
@@ -251,7 +245,7 @@ def _loader() -> Any:
             try:
                 return super().construct_object(node, deep=deep)
             except (ValueError, ArithmeticError, LookupError, AttributeError, TypeError) as e:
-                problem = f"{str(node.value)[:60]!r} is no {node.tag.rpartition(':')[2]}"
+                problem = f"{str(node.value)[:60]!r} is not of type {node.tag.rpartition(':')[2]}"
                 raise ConstructorError(None, None, problem, node.start_mark) from e
 
     return Bounded

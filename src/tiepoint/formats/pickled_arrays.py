@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""NumPy arrays inside a pickle, read as data: only arrays and plain containers, anything else is refused.
+"""NumPy arrays in pickle files, read without running code.
 
-See `restricted_pickle`: nothing in the file is imported, called or run.
+Only arrays and plain containers are accepted; see `safe_pickle`.
 """
 
 from __future__ import annotations
@@ -25,51 +25,50 @@ _TYPE = re.compile(r"[<>=|]?(?:[fiu][1248]|b1|O8?|[SU]\d{1,6})")
 
 
 def is_pickle(path: str | Path) -> bool:
-    """Whether a file begins like a pickle of protocol 2 or later, whatever its name says."""
+    """Return whether a file starts like a pickle of protocol 2 to 5."""
     with reading(path), Path(path).open("rb") as f:
         head = f.read(2)
     return len(head) == 2 and head[0] == 0x80 and 2 <= head[1] <= 5
 
 
 def parse_arrays(data: bytes, *, path: str | Path = "pickle") -> Any:
-    """The content of a pickle with its NumPy arrays as arrays, those of objects as lists.
+    """Parse a pickle. NumPy arrays become arrays, object arrays become lists.
 
     Raises:
-        FormatError: Not a pickle, damaged, or one that names a global that is not NumPy's array or number.
+        FormatError: Not a pickle, corrupt, or a global other than NumPy's arrays and scalars.
 
     >>> import pickle
     >>> parse_arrays(pickle.dumps({"a": np.arange(3.0)}))
     {'a': array([0., 1., 2.])}
     """
-    found = parse_plain_pickle(data, path=path)
-    return _Arrays(path, len(data)).plain(found)
+    return _ArrayBuilder(path, len(data)).plain(parse_plain_pickle(data, path=path))
 
 
 def read_arrays(path: str | Path) -> Any:
-    """The content of a pickle file; see `parse_arrays`."""
+    """Read a pickle file; see `parse_arrays`."""
     return parse_arrays(read_bytes(path), path=path)
 
 
 def read_npy_objects(path: str | Path) -> Any:
-    """The objects of a ``.npy`` that holds a pickle; see `parse_arrays`."""
+    """Read the objects of a ``.npy`` file that contains a pickle; see `parse_arrays`."""
     data = read_bytes(path)
     if not data.startswith(_MAGIC):
         raise FormatError(path, "is not an .npy file")
-    wide = 2 if data[6:7] == b"\x01" else 4
-    begin = 8 + wide + int.from_bytes(data[8 : 8 + wide], "little")
+    width = 2 if data[6:7] == b"\x01" else 4
+    begin = 8 + width + int.from_bytes(data[8 : 8 + width], "little")
     if b"'|O'" not in data[:begin]:
         raise FormatError(path, "is an .npy of numbers, expected a list of dictionaries")
     return parse_arrays(data[begin:], path=path)
 
 
-_HOLDS = (OpaqueObject, dict, list, tuple, set, frozenset)
+_CONTAINERS = (OpaqueObject, dict, list, tuple, set, frozenset)
 
 
-class _Arrays:
-    """Arrays in place of the notes that ask for them; any other note is refused.
+class _ArrayBuilder:
+    """Replaces opaque objects that stand for arrays by arrays and refuses all others.
 
-    What a pickle holds in several places is made once. Depth and number of parts are bounded when it is
-    parsed, the bytes of arrays here: of all together no more than the file has, as each has its own.
+    A shared object is converted once. The parser bounds depth and number of parts; this class bounds the
+    total size of the arrays by the file size.
     """
 
     def __init__(self, path: str | Path, file_bytes: int) -> None:
@@ -78,14 +77,14 @@ class _Arrays:
         self.done: dict[int, Any] = {}
 
     def plain(self, value: Any) -> Any:
-        """A value with its arrays."""
-        if not isinstance(value, _HOLDS):
+        """Convert a value and everything in it."""
+        if not isinstance(value, _CONTAINERS):
             return value
         if id(value) not in self.done:
-            self.done[id(value)] = self._made(value)
+            self.done[id(value)] = self._convert(value)
         return self.done[id(value)]
 
-    def _made(self, value: Any) -> Any:
+    def _convert(self, value: Any) -> Any:
         if isinstance(value, OpaqueObject):
             return self._array(value)
         if isinstance(value, dict):
@@ -95,13 +94,13 @@ class _Arrays:
         return type(value)(self.plain(inner) for inner in value)
 
     def _key(self, key: Any) -> Any:
-        """A key as it is; a call in it is refused."""
+        """Convert a key. Keys must not contain calls."""
         if isinstance(key, OpaqueObject):
             raise _refusal(key, self.path)
         return tuple(self._key(part) for part in key) if isinstance(key, tuple) else key
 
     def _array(self, note: OpaqueObject) -> Any:
-        """The array of ``_reconstruct`` and its state, or of ``_frombuffer``; objects as a flat list."""
+        """Build an array from ``_reconstruct`` or ``_frombuffer``. Objects become a flat list."""
         callee = note.callee.name if isinstance(note.callee, OpaqueObject) else None
         try:
             if callee in _ARRAY and isinstance(note.state, tuple):
@@ -117,7 +116,7 @@ class _Arrays:
                 content = content.arguments[0] if content.arguments else b""
             if isinstance(content, list) and dtype.hasobject:
                 if len(content) != count:
-                    raise ValueError(f"{len(content)} objects for {count} places")
+                    raise ValueError(f"{len(content)} objects for {count} elements")
                 flat = [self.plain(v) for v in content]
                 return flat if shape else flat[0]
             if dtype.hasobject or not isinstance(content, bytes | bytearray):
@@ -127,23 +126,25 @@ class _Arrays:
             self.left -= len(content)
             if self.left < 0:
                 raise ValueError("the arrays have more bytes than the file")
-            found = np.frombuffer(content, dtype).astype(dtype.newbyteorder("="))
-            return found.reshape(shape, order="F" if fortran else "C")
+            array = np.frombuffer(content, dtype).astype(dtype.newbyteorder("="))
+            return array.reshape(shape, order="F" if fortran else "C")
         except (TypeError, ValueError, OverflowError) as e:
-            raise FormatError(self.path, f"holds a damaged array ({error_reason(e)})") from e
+            raise FormatError(self.path, f"contains a corrupt array ({error_reason(e)})") from e
 
 
 def _count(shape: Any) -> int:
-    """How many numbers a shape has."""
-    if not isinstance(shape, tuple) or len(shape) > 32:
-        raise ValueError("its shape is none")
-    if not all(isinstance(side, int) and 0 <= side < 1 << 48 for side in shape):
-        raise ValueError("its shape is none")
+    """Return the number of elements of a shape."""
+    if (
+        not isinstance(shape, tuple)
+        or len(shape) > 32
+        or not all(isinstance(side, int) and 0 <= side < 1 << 48 for side in shape)
+    ):
+        raise ValueError("its shape is invalid")
     return math.prod(shape)
 
 
 def _dtype(note: Any, path: str | Path) -> np.dtype[Any]:
-    """The type of numbers, text or objects that a note asks for."""
+    """Return the type of numbers, text or objects that an opaque object names."""
     callee = (
         note.callee.name if isinstance(note, OpaqueObject) and isinstance(note.callee, OpaqueObject) else None
     )
@@ -151,8 +152,8 @@ def _dtype(note: Any, path: str | Path) -> np.dtype[Any]:
         raise _refusal(note, path)
     letters = note.arguments[0] if note.arguments else None
     if not isinstance(letters, str) or not _TYPE.fullmatch(letters):
-        found = letters[:40] if isinstance(letters, str) else type(letters).__name__
-        raise FormatError(path, f"holds an array of type {found!r}, expected numbers or text")
+        name = letters[:40] if isinstance(letters, str) else type(letters).__name__
+        raise FormatError(path, f"contains an array of type {name!r}, expected numbers or text")
     order = note.state[1] if isinstance(note.state, tuple) and len(note.state) > 1 else "|"
     return np.dtype(letters).newbyteorder(">") if order == ">" else np.dtype(letters)
 
@@ -161,6 +162,7 @@ def _refusal(note: Any, path: str | Path) -> FormatError:
     while isinstance(note, OpaqueObject) and note.name is None and isinstance(note.callee, OpaqueObject):
         note = note.callee
     name = note.name if isinstance(note, OpaqueObject) else None
-    asked = ".".join(name) if name else f"something of type {type(note).__name__}"
-    reason = f"asks for {asked}, which plain arrays never need; it is not read, because it could run code"
-    return FormatError(path, reason)
+    requested = ".".join(name) if name else f"something of type {type(note).__name__}"
+    return FormatError(
+        path, f"requests {requested}, which is not an array and could run code; it is not read"
+    )

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pickle files read as data: plain containers come out, nothing in the file is imported, called or run.
+"""Pickle files read as data: nothing in the file is imported, called or run.
 
-A pickle is a program; the usual reader executes it. This one walks over its instructions with
-`pickletools.genops` (which only decodes them) and keeps a stack of its own. Dictionaries, lists, tuples,
-sets, numbers, text and bytes are built. Whatever names a global or asks for a call becomes an `OpaqueObject` note of
-what was asked for. A few harmless calls are understood by name, without touching the things named:
+A pickle is a program that the standard reader executes. This reader decodes the instructions with
+`pickletools.genops` and interprets them itself. It builds dictionaries, lists, tuples, sets, numbers, text
+and bytes. A global or a call becomes an `OpaqueObject`. Four calls are recognised by name:
 ``collections.defaultdict`` and ``collections.OrderedDict`` give a dict, ``_codecs.encode`` to latin1 gives
-bytes (how old protocols write them), and NumPy's ``scalar`` a number decoded from its bytes.
+bytes (written by old protocols), and NumPy's ``scalar`` gives a number.
 """
 
 from __future__ import annotations
@@ -24,21 +23,18 @@ MAX_PICKLE_DEPTH = 100
 KEY_DEPTH = 3
 KEY_PARTS = 8
 _MAX_INT = 1 << 60
-_SEVERAL = (list, tuple, set, frozenset)
+_SEQUENCES = (list, tuple, set, frozenset)
 _LEAVES = frozenset({str, bytes, bytearray, int, float, bool, type(None)})
 _PLAIN_KEYS = (str, bytes, float, bool, type(None))
-_MORE = 1_000_000
-_TIMES = 4
+_BASE_PARTS = 1_000_000
+_PARTS_PER_BYTE = 4
 
 
 def check_key(key: Any, depth: int = KEY_DEPTH) -> int:
-    """Refuse what is no plain key; returns how many parts it has.
+    """Raise a ValueError for an unsupported key. Return its number of parts.
 
-    Keys are text, bytes, numbers, None, and tuples of at most 8 of them in at most 3 levels. Whole numbers
-    are below 2**60, where each has a hash of its own. Notes of calls pass: who reads them refuses them.
-
-    Raises:
-        ValueError: in words.
+    Keys are text, bytes, numbers, None, and tuples of at most 8 of them in at most 3 levels. Integers are
+    below 2**60, so that they cannot collide. Opaque objects pass; the caller refuses them.
 
     >>> check_key(("a", 1, (2.5, None)))
     4
@@ -66,64 +62,60 @@ def check_key(key: Any, depth: int = KEY_DEPTH) -> int:
 
 
 def check_size(value: Any, file_bytes: int) -> None:
-    """Refuse what is deeper than 100 levels, holds itself, or written out is far larger than its file.
+    """Raise a ValueError if a value is cyclic, deeper than 100 levels or expands far beyond its file.
 
-    Written out it may have a million parts, and four for every byte of the file.
-
-    Raises:
-        ValueError: in words.
+    The limit is a million parts plus four for every byte of the file; shared parts count each time.
 
     >>> x = [1]
     >>> for _ in range(50):
     ...     x = [x, x]
     >>> check_size(x, 300)
     Traceback (most recent call last):
-    ValueError: written out it would have more than 1001200 parts
+    ValueError: it expands to more than 1001200 parts
     """
-    most = _MORE + _TIMES * file_bytes
+    limit = _BASE_PARTS + _PARTS_PER_BYTE * file_bytes
     known: dict[int, tuple[int, int]] = {}  # parts and levels by container
-    open_ones: set[int] = set()
+    ancestors: set[int] = set()
     waiting: list[tuple[Any, list[Any] | None]] = [(value, None)]
     while waiting:
-        one, inside = waiting.pop()
-        if inside is None:
-            if id(one) in known or type(one) in _LEAVES:
+        container, content = waiting.pop()
+        if content is None:
+            if id(container) in known or type(container) in _LEAVES:
                 continue
-            if id(one) in open_ones:
-                raise ValueError("it holds itself")
-            if len(open_ones) > MAX_PICKLE_DEPTH:
+            if id(container) in ancestors:
+                raise ValueError("it contains itself")
+            if len(ancestors) > MAX_PICKLE_DEPTH:
                 raise ValueError(f"it has more than {MAX_PICKLE_DEPTH} levels")
-            open_ones.add(id(one))
-            parts = parts_of(one)
+            parts = parts_of(container)
             inner = [p for p in parts if type(p) not in _LEAVES]
             if not inner:
-                open_ones.discard(id(one))
-                known[id(one)] = 1 + len(parts), 1
+                known[id(container)] = 1 + len(parts), 1
                 continue
-            waiting.append((one, [len(parts) - len(inner), *inner]))
+            ancestors.add(id(container))
+            waiting.append((container, [len(parts) - len(inner), *inner]))
             waiting += [(p, None) for p in inner]
             continue
-        plain, *inner = inside
-        open_ones.discard(id(one))
+        leaves, *inner = content
+        ancestors.discard(id(container))
         sizes = [known[id(p)] for p in inner]
-        count = 1 + plain + sum(size for size, _ in sizes)
+        count = 1 + leaves + sum(size for size, _ in sizes)
         levels = 1 + max((depth for _, depth in sizes), default=0)
-        if count > most:
-            raise ValueError(f"written out it would have more than {most} parts")
+        if count > limit:
+            raise ValueError(f"it expands to more than {limit} parts")
         if levels > MAX_PICKLE_DEPTH:
             raise ValueError(f"it has more than {MAX_PICKLE_DEPTH} levels")
-        known[id(one)] = count, levels
+        known[id(container)] = count, levels
 
 
 def parts_of(value: Any) -> list[Any]:
-    """What is in it, keys before values.
+    """Return the parts of a container, keys before values.
 
     >>> parts_of({"a": 1, "b": []}), parts_of((1, 2))
     (['a', 'b', 1, []], [1, 2])
     """
     if isinstance(value, dict):
         return [*value, *value.values()]
-    if isinstance(value, _SEVERAL):
+    if isinstance(value, _SEQUENCES):
         return list(value)
     return [value.callee, value.arguments, value.state]
 
@@ -147,7 +139,7 @@ _FIXED: dict[str, Callable[[], Any]] = {
 
 
 class OpaqueObject:
-    """What a pickle asked for and did not get: the name of a global, or a call with its arguments."""
+    """A global or a call named in a pickle, not executed: its name, or the callee with its arguments."""
 
     __slots__ = ("arguments", "callee", "name", "state")
 
@@ -162,23 +154,23 @@ class OpaqueObject:
 
 
 class _Mark:
-    """Where a variable number of items begins on the stack."""
+    """Marks the start of a variable number of items on the stack."""
 
 
 _MARK = _Mark()
 
 
 def read_plain_pickle(path: str | Path) -> Any:
-    """The content of a pickle file as plain containers.
+    """Read a pickle file as plain containers.
 
     Raises:
-        FormatError: Not a pickle, damaged, or with instructions that plain data does not need.
+        FormatError: Not a pickle, corrupt, or an instruction that plain data does not need.
     """
     return parse_plain_pickle(read_bytes(path), path=path)
 
 
 def parse_plain_pickle(data: bytes, *, path: str | Path = "pickle") -> Any:
-    """The same from bytes.
+    """Parse a pickle as plain containers; see `read_plain_pickle`.
 
     >>> import pickle
     >>> parse_plain_pickle(pickle.dumps({"a": [1, 2.5, ("b",)]}))
@@ -189,23 +181,23 @@ def parse_plain_pickle(data: bytes, *, path: str | Path = "pickle") -> Any:
         for op, argument, position in pickletools.genops(data):
             if op.name == "STOP":
                 if len(machine.stack) != 1 or machine.stack[0] is _MARK:
-                    raise FormatError(path, "is a damaged pickle: more than one thing, or none, is left")
+                    raise FormatError(path, "is a corrupt pickle: it ends with no value or several")
                 check_size(machine.stack[0], len(data))
                 return machine.stack[0]
             if not machine.step(op.name, argument):
-                raise FormatError(
-                    path,
-                    f"has the pickle instruction {op.name} at byte {position}, which plain data never needs",
+                reason = (
+                    f"has the pickle instruction {op.name} at byte {position}, which plain data never needs"
                 )
+                raise FormatError(path, reason)
     except FormatError:
         raise
     except (ValueError, IndexError, KeyError, TypeError, AttributeError, OverflowError, struct.error) as e:
         raise FormatError(path, f"is not a readable pickle ({type(e).__name__}: {error_reason(e)})") from e
-    raise FormatError(path, "is a pickle without an end")
+    raise FormatError(path, "is a pickle without a STOP instruction")
 
 
 class _Machine:
-    """The stack and memo of a pickle; only builds plain things."""
+    """Stack and memo of a pickle. Builds plain values only."""
 
     def __init__(self, file_bytes: int) -> None:
         self.file_bytes = file_bytes
@@ -214,18 +206,18 @@ class _Machine:
         self.memo: dict[int, Any] = {}
 
     def items(self) -> list[Any]:
-        """What stands above the last mark, taken off with it."""
+        """Pop the items above the last mark, and the mark."""
         at = len(self.stack) - 1
         while self.stack[at] is not _MARK:
             at -= 1
             if at < 0:
                 raise ValueError("a mark is missing")
-        found = self.stack[at + 1 :]
+        items = self.stack[at + 1 :]
         del self.stack[at:]
-        return found
+        return items
 
     def step(self, name: str, argument: Any) -> bool:
-        """Do one instruction; False for one that plain data has not."""
+        """Execute one instruction. Return False if it is not supported."""
         stack = self.stack
         if name in ("PROTO", "FRAME"):
             return True
@@ -255,14 +247,14 @@ class _Machine:
         return True
 
     def _collect(self, name: str, argument: Any) -> bool:
-        """Instructions that fill containers, and those that would run something."""
+        """Execute an instruction that fills a container, or record one that would run code."""
         stack = self.stack
         if name in ("TUPLE", "LIST", "FROZENSET"):
             kind: Any = {"TUPLE": tuple, "LIST": list, "FROZENSET": frozenset}[name]
-            found = self.items()
+            items = self.items()
             if name == "FROZENSET":
-                _check_keys(found)
-            stack.append(kind(found))
+                _check_keys(items)
+            stack.append(kind(items))
         elif name in ("DICT", "SETITEMS"):
             flat = self.items()
             if name == "DICT":
@@ -280,7 +272,7 @@ class _Machine:
                 _check_keys(more)
                 target.update(more)
             elif not isinstance(target, OpaqueObject):
-                raise TypeError("something is added to what is not a list")
+                raise TypeError("an item is added to a value that is not a list")
         elif name == "GLOBAL":
             module, _, attribute = str(argument).partition(" ")
             stack.append(OpaqueObject((module, attribute)))
@@ -292,10 +284,10 @@ class _Machine:
         elif name in ("REDUCE", "NEWOBJ"):
             arguments, callee = stack.pop(), stack.pop()
             stack.append(_called(callee, arguments))
-            if isinstance(stack[-1], bytes):  # a copy of text, which may be asked for again and again
+            if isinstance(stack[-1], bytes):  # a copy of text, which a hostile file can request repeatedly
                 self.copied += len(stack[-1])
                 if self.copied > 2 * self.file_bytes:
-                    raise ValueError("it makes more bytes than it has")
+                    raise ValueError("it creates more bytes than it has")
         elif name == "NEWOBJ_EX":
             keywords, arguments, callee = stack.pop(), stack.pop(), stack.pop()
             stack.append(OpaqueObject(None, callee, (arguments, keywords)))
@@ -325,11 +317,11 @@ def _fill(target: Any, flat: list[Any]) -> None:
         for key, value in zip(flat[::2], flat[1::2], strict=True):
             target[key] = value
     elif not isinstance(target, OpaqueObject):
-        raise TypeError("keys are set on what is not a dictionary")
+        raise TypeError("a key is set on a value that is not a dictionary")
 
 
 def _called(callee: Any, arguments: Any) -> Any:
-    """What a call stands for: a dict, a number, or a note that it was asked for."""
+    """Return the result of a recognised call (a dict, bytes or a number), or an `OpaqueObject`."""
     if isinstance(callee, OpaqueObject) and callee.name in _DICTS:
         return {}
     if isinstance(callee, OpaqueObject) and callee.name == ("_codecs", "encode"):
@@ -344,7 +336,7 @@ def _called(callee: Any, arguments: Any) -> Any:
 
 
 def _is_scalar(callee: Any) -> bool:
-    """NumPy's ``scalar``, named directly or (dill) as an attribute of a module that is asked for."""
+    """Return whether a callee is NumPy's ``scalar``, named directly or (dill) as an attribute of a module."""
     if not isinstance(callee, OpaqueObject):
         return False
     modules = [
@@ -361,7 +353,7 @@ def _is_scalar(callee: Any) -> bool:
 
 
 def _number(dtype: Any, raw: Any) -> Any:
-    """The number of a NumPy scalar from the name of its type and its bytes; None for other types."""
+    """Decode a NumPy scalar from its type and bytes. None for other types."""
     if not (
         isinstance(dtype, OpaqueObject) and isinstance(dtype.arguments, tuple) and isinstance(raw, bytes)
     ):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files that are something else than their names say: Git-LFS pointers, web pages, answers of servers."""
+"""Detect files of the wrong type: Git LFS pointers, HTML pages, server errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 HEAD_BYTES = 1024
-"""Bytes of a file that tell what it is."""
+"""Number of bytes that `sniff` needs."""
 _LFS = b"version https://git-lfs"
 _ANNEX = re.compile(rb"^[./git]*/annex/objects/")
 _PAGE = re.compile(
@@ -20,13 +20,13 @@ _SIZE = re.compile(rb"^size (\d+)$", re.M)
 
 
 def sniff(head: bytes) -> str | None:
-    r"""What a file is that begins like this, if it is none that any reader wants; None otherwise.
+    r"""Return what is wrong with a file that starts with `head`. None if it may be valid.
 
-    Known are pointers of Git LFS and git-annex, web pages, and what servers answer as XML or JSON instead of
-    a file. Blanks and a UTF-8 mark before it do not matter; 40 bytes are enough for most.
+    Known are pointers of Git LFS and git-annex, HTML pages, and XML or JSON errors of servers. Leading blanks
+    and a byte order mark are ignored; 40 bytes suffice for most types.
 
     >>> sniff(b"version https://git-lfs.github.com/spec/v1\noid sha256:0a\nsize 12\n")
-    'is a Git-LFS pointer to a file of 12 bytes, not that file; fetch it with "git lfs pull"'
+    'is a Git LFS pointer to a file of 12 bytes, not that file; fetch it with "git lfs pull"'
     >>> sniff(b"\n<!DOCTYPE html><html>")
     'is a web page (HTML), perhaps an error or login page saved under this name; download it again'
     >>> sniff(b"PK\x03\x04") is None
@@ -35,21 +35,21 @@ def sniff(head: bytes) -> str | None:
     head = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if head.startswith(_LFS):
         size = _SIZE.search(head)
-        of = f" to a file of {int(size[1]):,} bytes" if size and len(size[1]) < 16 else ""
-        return f'is a Git-LFS pointer{of}, not that file; fetch it with "git lfs pull"'
+        target = f" to a file of {int(size[1]):,} bytes" if size and len(size[1]) < 16 else ""
+        return f'is a Git LFS pointer{target}, not that file; fetch it with "git lfs pull"'
     if _ANNEX.match(head):
         return 'is a git-annex pointer, not the file; fetch it with "git annex get"'
     if _PAGE.match(head):
         return "is a web page (HTML), perhaps an error or login page saved under this name; download it again"
     if _XML.match(head):
-        return "is an XML answer of a server, not the file; download it again"
+        return "is an XML response of a server, not the file; download it again"
     if _JSON_ERROR.match(head):
         return "is an error message of a server (JSON), not the file; download it again"
     return None
 
 
 def explain_wrong_type(path: str | Path, otherwise: str) -> str:
-    """Why a file cannot be read: what it is in truth, where `sniff` knows that, or else `otherwise`.
+    """Return what `sniff` finds wrong with a file, or `otherwise` if it finds nothing.
 
     >>> explain_wrong_type("nowhere.npz", "is not an .npz file")
     'is not an .npz file'

@@ -191,7 +191,7 @@ def test_a_damaged_header_in_the_middle_of_a_tar_is_not_its_end(tmp_path, place)
 def test_what_is_no_archive_is_named(tmp_path, place):
     for data, words in (
         (b"<html><body>Not found</body></html>", "web page"),
-        (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 7\n", "Git-LFS pointer"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 7\n", "Git LFS pointer"),
         (b"hello", "no zip, tar or tar.gz"),
         (b"7z\xbc\xaf\x27\x1c", "no zip, tar or tar.gz"),
     ):

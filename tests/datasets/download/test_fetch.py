@@ -178,7 +178,7 @@ def test_what_is_no_archive_is_named(server, thing, get):
     page = b"<!DOCTYPE html><html><title>Log in</title>" + b" " * 5000
     with pytest.raises(MirrorError, match=r"/a: what it gives is a web page \(HTML\)"):
         get(server.put("/a", thing(page)))
-    with pytest.raises(MirrorError, match="Git-LFS pointer"):
+    with pytest.raises(MirrorError, match="Git LFS pointer"):
         get(server.put("/b", thing(b"version https://git-lfs.github.com/spec/v1\nsize 3\n")))
     with pytest.raises(MirrorError, match="an empty file"):
         get(server.put("/c", thing(b"")))

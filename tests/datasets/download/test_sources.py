@@ -91,7 +91,7 @@ def test_what_is_no_file_of_sources(tmp_path):
         ("d.json", b"[" * 100_000),
     ):
         (tmp_path / name).write_bytes(data)
-        with pytest.raises(FormatError, match=r"is not (JSON|YAML)"):
+        with pytest.raises(FormatError, match=r"(is not|unsupported) (JSON|YAML)"):
             read_sources(tmp_path / name)
     with pytest.raises(FormatError, match="does not exist"):
         read_sources(tmp_path / "nowhere.json")

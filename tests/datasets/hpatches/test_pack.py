@@ -116,10 +116,10 @@ def test_damaged_packs_are_refused(data: Path, tmp_path: Path, folder: bool) -> 
     good = place.read_bytes()
     spoilt = {
         "is not a pack": b"something else",
-        "cut off": good[:-1],
-        "was cut off": good[:5000],
-        "damaged pack": good[:-200] + bytes([good[-200] ^ 1]) + good[-199:],
-        "is a damaged pack": good[:-64] + bytes(8) + good[-56:],
+        "truncated pack": good[:-1],
+        "is a truncated pack": good[:5000],
+        "corrupt table": good[:-200] + bytes([good[-200] ^ 1]) + good[-199:],
+        "is a pack with a corrupt table": good[:-64] + bytes(8) + good[-56:],
     }
     for words, content in spoilt.items():
         place.write_bytes(content)
@@ -146,7 +146,7 @@ def test_a_table_of_other_types_is_refused(data: Path, was: bytes, now: bytes) -
     assert was in table
     rows = table.replace(was, now, 1)
     pack.write_bytes(content[:at] + rows + end.pack(at, len(rows), hashlib.sha256(rows).digest(), last))
-    with pytest.raises(FormatError, match="damaged pack"):
+    with pytest.raises(FormatError, match="corrupt table"):
         open_pack(pack)
 
 
@@ -158,7 +158,8 @@ def test_check_verifies_the_hashes(data: Path) -> None:
     content[strip.offset + 7] ^= 1
     place.write_bytes(content)
     report = check_dataset(data)
-    assert report.problems == (f"{PACK}, v_bb/h3: the pixels do not have their hash; pack the dataset again",)
+    (problem,) = report.problems
+    assert problem == f"{PACK}, v_bb/h3: the pixels do not match their hash; pack the dataset again"
     assert check_dataset(data, deep=False).ok
     shutil.rmtree(data / "v_bb")
     pack_dataset(data)

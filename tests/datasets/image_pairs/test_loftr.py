@@ -65,7 +65,7 @@ class Foreign:
 def test_a_foreign_global_is_refused_wherever_it_is(tmp_path: Path, where: str) -> None:
     changes: dict[str, Any] = {where: [Foreign()]}
     (tmp_path / "index.npz").write_bytes(pickle.dumps(index(**changes)))
-    with pytest.raises(FormatError, match=r"asks for (posix|nt)\.system, which plain arrays never need"):
+    with pytest.raises(FormatError, match=r"requests (posix|nt)\.system, which is not an array"):
         read_pairs(tmp_path / "index.npz")
 
 
@@ -73,7 +73,7 @@ def test_a_truncated_pickle_and_other_pickles_say_so(tmp_path: Path) -> None:
     file = tmp_path / "index.npz"
     whole = pickle.dumps(index())
     file.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(FormatError, match=r"index\.npz: is (not a readable pickle|a pickle without an end)"):
+    with pytest.raises(FormatError, match=r"index\.npz: is (not a readable pickle|a pickle without a STOP)"):
         read_pairs(file)
     file.write_bytes(pickle.dumps({"a": 1}))
     with pytest.raises(FormatError, match="lacks image_paths, intrinsics, poses, pair_infos"):

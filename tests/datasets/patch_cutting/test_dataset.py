@@ -238,7 +238,7 @@ def test_a_cut_that_was_stopped_is_not_whole(tmp_path: Path, monkeypatch: pytest
     assert (out / "i_coins" / "ref.png").is_file()
     report = check_dataset(out)
     assert not report.ok
-    assert "run what wrote it again" in str(report)
+    assert "did not finish; run it again" in str(report)
     with pytest.raises(FormatError, match="was stopped before all was there"):
         HPatchesDataset(out)
     monkeypatch.undo()

@@ -100,7 +100,7 @@ def test_one_of_something_is_not_told_as_several(tmp_path: Path) -> None:
 def test_files_that_are_no_dataset_are_called_what_they_are(tmp_path: Path) -> None:
     for name, content, words in (
         ("EVD.zip", b"<!DOCTYPE html><html></html>", "the file is a web page (HTML)"),
-        ("a.zip", b"version https://git-lfs.github.com/spec/v1\nsize 5\n", "the file is a Git-LFS pointer"),
+        ("a.zip", b"version https://git-lfs.github.com/spec/v1\nsize 5\n", "the file is a Git LFS pointer"),
         ("b.zip", b"PK\x03\x04" + bytes(60), "the file is an archive; unpack it first"),
         ("c.tar", bytes(257) + b"ustar" + bytes(250), "the file is an archive; unpack it first"),
     ):

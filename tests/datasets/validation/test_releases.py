@@ -167,7 +167,7 @@ def test_folders_of_flow_pairs_are_known(tmp_path):
     report = check_dataset(tmp_path)
     assert (report.ok, report.facts, report.uses[0].tasks) == (True, ("2 pairs",), ("dense/flow",))
     (tmp_path / "b" / "flow.flo").write_bytes(b"version https://git-lfs.github.com/spec/v1\nsize 3\n")
-    assert "is a Git-LFS pointer" in str(check_dataset(tmp_path).problems)
+    assert "is a Git LFS pointer" in str(check_dataset(tmp_path).problems)
 
 
 def test_a_check_reads_images_and_trusts_no_memory(tmp_path):

@@ -113,7 +113,7 @@ def test_plain_strips_are_read_as_pillow_and_opencv_read_them(tmp_path, monkeypa
     path = tmp_path / "x.png"
     chosen = rng.choice(kinds, len(pixels)) if len(kinds) > 3 else np.resize(kinds, len(pixels))
     path.write_bytes(png(filtered(pixels, chosen.tolist()), side, 3 * side, parts=3))
-    monkeypatch.setattr(patch_strip, "_WORTH_NUMBA", 0)
+    monkeypatch.setattr(patch_strip, "_MIN_NUMBA_PIXELS", 0)
     monkeypatch.setattr(patch_strip, "_by_pillow", None)  # not needed
     found = read_strip(path)
     assert np.array_equal(found.reshape(-1, side), pixels)
@@ -138,7 +138,7 @@ def test_interlaced_strips_are_read_by_pillow(tmp_path, monkeypatch):
         b"\0" + row.tobytes() for y, x, dy, dx in passes for row in pixels[y::dy, x::dx] if row.size
     )
     (tmp_path / "x.png").write_bytes(png(rows, 13, len(pixels), interlaced=1))
-    monkeypatch.setattr(patch_strip, "_WORTH_NUMBA", 0)
+    monkeypatch.setattr(patch_strip, "_MIN_NUMBA_PIXELS", 0)
     assert np.array_equal(read_strip(tmp_path / "x.png"), PATCHES)
 
 
@@ -148,7 +148,7 @@ def test_both_decoders_refuse_the_same_damage(tmp_path, monkeypatch):
     good = path.read_bytes()
     told = {}
     for worth in (0, 1 << 60):
-        monkeypatch.setattr(patch_strip, "_WORTH_NUMBA", worth)
+        monkeypatch.setattr(patch_strip, "_MIN_NUMBA_PIXELS", worth)
         for at in range(33, len(good) - 12, 37):
             path.write_bytes(good[:at] + bytes([good[at] ^ 255]) + good[at + 1 :])
             try:

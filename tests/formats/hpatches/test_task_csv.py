@@ -54,7 +54,7 @@ def test_round_trips(tmp_path):
         ("s,idx\n", None, "no rows"),
         ("x,idx\na,1\n", 1, "expected the header 's,idx'"),
         ("s,idx\ni_a,1\ni_a\n", 3, "expected 2"),
-        ("s,idx\ni_a,x\n", 2, "whole number"),
+        ("s,idx\ni_a,x\n", 2, "non-negative integer"),
         ("s,idx\ni_a,99999999999\n", 2, "not a patch index"),
         ("s,idx\ni_a,0\ni_q,0\n", 3, "no sequence 'i_q'"),
         ("s,idx\ni_a,10\n", 2, "it has 10 patches"),
@@ -73,5 +73,5 @@ def test_bad_pairs(tmp_path):
     with pytest.raises(FormatError, match="image number 6"):
         read_pairs_csv(tmp_path / "p.csv")
     (tmp_path / "p.csv").write_text("s1,t1,idx1,s2,t2,idx2\ni_a,0,1,i_a,5,12\n")
-    with pytest.raises(FormatError, match="made for other data"):
+    with pytest.raises(FormatError, match="written for other data"):
         read_pairs_csv(tmp_path / "p.csv", {"i_a": 10})

@@ -23,7 +23,7 @@ def test_round_trip(tmp_path):
         ([], "object of splits"),
         ({"a": ["i_x"]}, "'test'"),
         ({"a": {"test": []}}, "empty"),
-        ({"a": {"test": ["x", "x"]}}, "twice"),
+        ({"a": {"test": ["x", "x"]}}, "duplicate"),
         ({"a": {"test": [1]}}, "list of sequence names"),
         ({"a": {"test": ["x"], "tests": []}}, "unknown key 'tests'"),
         ({"a": {"test": ["x"], "name": "b"}}, "'name'"),

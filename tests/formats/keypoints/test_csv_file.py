@@ -34,7 +34,7 @@ def test_round_trip_is_exact(tmp_path, rows):
         (f"{HEADER}\nnan,2,3,4,5,6,7\n", "line 2: x is 'nan', expected a finite number"),
         (f"{HEADER}\n1,inf,3,4,5,6,7\n", "line 2: y is 'inf'"),
         (f"{HEADER}\n1,two,3,4,5,6,7\n", "line 2: y is 'two', expected a number"),
-        (f"{HEADER}\n1,2,3,4,5,6.5,7\n", "line 2: octave is '6.5', expected a whole number"),
+        (f"{HEADER}\n1,2,3,4,5,6.5,7\n", "line 2: octave is '6.5', expected an integer"),
     ],
 )
 def test_bad_files_name_the_line(tmp_path, text, message):

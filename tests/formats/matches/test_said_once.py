@@ -34,7 +34,7 @@ def table(tmp_path: Path, text: str) -> MatchTables:
 
 
 def test_answers_of_one_pair_in_two_files_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match=r"1\.json: has p-q twice, as 0\.json, p/q and as 1\.json, p-q"):
+    with pytest.raises(FormatError, match=r"1\.json: duplicate p-q: 0\.json, p/q and 1\.json, p-q"):
         _ = answers(tmp_path, {"p/q": [[1, 2]]}, {"p-q": [[3, 4]]}).pairs
 
 
@@ -62,8 +62,8 @@ def test_names_in_a_table_are_text_as_it_stands(tmp_path: Path) -> None:
     ("text", "words"),
     [
         (HEAD + "p,1,2,3,4\n,1,2,3,4\n", "row 2 has no text in its column pair"),
-        (HEAD + "a/b,1,2,3,4\na-b,5,6,7,8\n", "has a-b twice, as m.csv, row 1 and as m.csv, row 2"),
-        ("pair,x0,y0,x1,y1,x0\np,1,2,3,4,5\n", "has the column 'x0' twice"),
+        (HEAD + "a/b,1,2,3,4\na-b,5,6,7,8\n", "duplicate a-b: m.csv, row 1 and m.csv, row 2"),
+        ("pair,x0,y0,x1,y1,x0\np,1,2,3,4,5\n", "duplicate column 'x0'"),
     ],
 )
 def test_a_table_that_can_be_read_two_ways_is_refused(tmp_path: Path, text: str, words: str) -> None:
@@ -86,14 +86,14 @@ def test_names_and_numbers_of_a_parquet_file_have_their_types(tmp_path: Path) ->
     dates = {**numbers, "x0": pd.to_datetime([1, 2])}
     pd.DataFrame({"pair": ["a", "a"], **dates}).to_parquet(tmp_path / "m.parquet")
     found = MatchTables([tmp_path / "m.parquet"])
-    with pytest.raises(FormatError, match="no number"):
+    with pytest.raises(FormatError, match="not a number"):
         found.read(found.pairs["a"])
 
 
 def test_a_feature_table_with_a_column_twice_is_refused(tmp_path: Path) -> None:
     """The second x became a part of the descriptor."""
     (tmp_path / "1.csv").write_text("x,y,d0,d1,x\n1,2,3,4,5\n")
-    with pytest.raises(FormatError, match="has the column 'x' twice"):
+    with pytest.raises(FormatError, match="duplicate column 'x'"):
         read_features(tmp_path / "1.csv")
 
 
@@ -101,7 +101,7 @@ def test_a_feature_table_with_a_column_twice_is_refused(tmp_path: Path) -> None:
 def test_indices_that_cannot_name_all_keypoints_are_refused(kind: type, count: int) -> None:
     """Index 260 as uint8 is keypoint 4, which exists."""
     partner, points = np.zeros(count, kind), np.zeros((count, 2))
-    with pytest.raises(FormatError, match="cannot name"):
+    with pytest.raises(FormatError, match="cannot index"):
         IndexedSource((points, points), partner).arrays()
     assert len(IndexedSource((points[:-1], points[:-1]), partner[:-1]).arrays()["points0"]) == count - 1
 
@@ -118,17 +118,17 @@ def groups(path: Path, *names: str, **data: object) -> Path:
 def test_groups_whose_names_differ_in_slashes_are_refused(tmp_path: Path) -> None:
     points = np.zeros((2, 2))
     path = groups(tmp_path / "f.h5", "s-2.jpg", "s/2.jpg", keypoints=points)
-    with pytest.raises(FormatError, match=r"has s-2\.jpg twice, as s-2\.jpg and as s/2\.jpg"):
+    with pytest.raises(FormatError, match=r"duplicate s-2\.jpg: s-2\.jpg and s/2\.jpg"):
         feature_groups(path)
     both = {"keypoints0": points, "keypoints1": points, "matches0": [0, 1]}
-    with pytest.raises(FormatError, match="twice"):
+    with pytest.raises(FormatError, match="duplicate"):
         _ = GlueFactoryFiles(groups(tmp_path / "p.h5", "a-b/c-d", "a/b/c/d", **both)).pairs
 
 
 def test_a_pair_under_both_names_of_hloc_is_refused(tmp_path: Path) -> None:
     features = groups(tmp_path / "f.h5", "1.jpg", "2.jpg", keypoints=np.zeros((2, 2)))
     matches = groups(tmp_path / "m.h5", "1.jpg/2.jpg", "1.jpg_2.jpg", matches0=[0, 1])
-    with pytest.raises(FormatError, match=r"twice, as 1\.jpg/2\.jpg and as 1\.jpg_2\.jpg"):
+    with pytest.raises(FormatError, match=r"duplicate .*: 1\.jpg/2\.jpg and 1\.jpg_2\.jpg"):
         _ = HlocFiles(features, matches).pairs
 
 

@@ -49,9 +49,9 @@ def test_many_distinct_names_grow_the_table():
         ("a.b.1\n", "i", 1, "expected an image"),
         ("a.b,\n", "ii", 1, "field 2"),
         ("2\n", "l", 1, "a label, 0 or 1"),
-        ("1.5\n", "n", 1, "whole number"),
+        ("1.5\n", "n", 1, "non-negative integer"),
         ("a.b\n", "w", 1, "without dots"),
-        ("99999999999999999999\n", "n", 1, "whole number"),
+        ("99999999999999999999\n", "n", 1, "non-negative integer"),
     ],
 )
 def test_errors_name_line_and_reason(text, pattern, line, words):

@@ -177,7 +177,7 @@ def test_float16_beyond_1024_px_is_told(tmp_path):
     found = method(tmp_path / "h")
     found.check(w.items())
     assert len(found.told) == 1
-    assert "3 of 3 pairs: keypoints are float16 and lie beyond 1024 px" in found.told[0]
+    assert "3 of 3 pairs: keypoints are float16, which beyond 1024 px" in found.told[0]
     small = method(w.write_hloc(tmp_path / "g", {k: _halved(p) for k, p in w.world().items()}, np.float16))
     small.check(w.items())
     assert list(small.told) == []
@@ -191,13 +191,13 @@ def test_int16_that_has_wrapped_around(tmp_path):
     known = np.tile([[5.0, 6.0]], (40_000, 1))
     pair = w.Indexed((known[:3], known), np.array([0, 1, 2]), np.ones(3))
     w.write_hloc(tmp_path / "h", {w.NAMES[0]: pair})
-    refused(tmp_path / "h", "int16 matches cannot name 40000 keypoints")
+    refused(tmp_path / "h", "int16 cannot index 40000 keypoints")
 
 
 def test_an_index_that_names_no_keypoint(tmp_path):
     pair = w.Indexed((np.ones((3, 2)), np.ones((2, 2))), np.array([0, 1, 2]), np.ones(3))
     w.write_glue_factory(tmp_path / "g", {w.NAMES[0]: pair})
-    refused(tmp_path / "g", "match 2 names keypoint 2 of 2")
+    refused(tmp_path / "g", "match 2 is keypoint 2 of 2")
 
 
 def test_a_pickled_npz_is_refused(tmp_path):
@@ -206,7 +206,7 @@ def test_a_pickled_npz_is_refused(tmp_path):
             return (exec, ("raise SystemExit",))
 
     np.savez(tmp_path / "s0-a.jpg--s0-b.jpg.npz", points0=np.array([Foreign()], dtype=object))
-    refused(tmp_path, "holds pickled objects, which could run code and are not read")
+    refused(tmp_path, "contains pickled objects, which could run code and are not read")
 
 
 def test_a_loftr_dump_with_a_foreign_global_is_refused(tmp_path):
@@ -215,7 +215,7 @@ def test_a_loftr_dump_with_a_foreign_global_is_refused(tmp_path):
             return (exec, ("raise SystemExit",))
 
     w.write_loftr(tmp_path / "l", w.world(), bad=Foreign())
-    refused(tmp_path / "l", r"asks for builtins\.exec, which plain arrays never need", "?resize=none")
+    refused(tmp_path / "l", r"requests builtins\.exec, which is not an array", "?resize=none")
 
 
 def test_truncated_hdf5(tmp_path):

@@ -80,8 +80,10 @@ def test_a_time_below_zero_was_not_measured(tmp_path: Path) -> None:
 def test_names_in_a_csv_export_are_text_as_it_stands(tmp_path: Path) -> None:
     path = written(tmp_path, "w.csv", "descriptor_type,true_map_micro\n007,0.5\nnan,0.6\n")
     assert [row["name"] for row in read_workbench(path)[0]] == ["007", "nan"]
-    for text, words in (("descriptor_type,true_map_micro\n ,0.5\n", "has no descriptor_type"),
-                        ("descriptor_type,true_map_micro,true_map_micro\na,0.5,0.9\n", "twice")):  # fmt: skip
+    for text, words in (
+        ("descriptor_type,true_map_micro\n ,0.5\n", "has no descriptor_type"),
+        ("descriptor_type,true_map_micro,true_map_micro\na,0.5,0.9\n", "duplicate"),
+    ):
         with pytest.raises(FormatError, match=words):
             read_workbench(written(tmp_path, "w.csv", text))
 
@@ -90,7 +92,7 @@ def test_names_in_a_csv_export_are_text_as_it_stands(tmp_path: Path) -> None:
     ("text", "words"),
     [
         (VERIFICATION + 2 * "d,a,inter,easy,imbalanced,0,0.5,0\n", "line 3: .* listed twice"),
-        (VERIFICATION.strip() + ",pr_ap\nd,a,inter,easy,imbalanced,0,0.5,0,0.9\n", "line 1: has the column"),
+        (VERIFICATION.strip() + ",pr_ap\nd,a,inter,easy,imbalanced,0,0.5,0,0.9\n", "line 1: duplicate"),
         (VERIFICATION + "d,a,inter,everything,imbalanced,0,0.5,0\n", "unknown noise 'everything'"),
     ],
 )

@@ -92,7 +92,7 @@ def test_task_files_made_for_other_lengths(world):
         VERIFICATION.open(world.data, {"tasks": world.tasks})
     files = " ".join(e.value.problems)
     assert all(f"verif_{k}_split-full.csv" in files for k in ("pos", "neg_intra", "neg_inter"))
-    with pytest.raises(ProblemsError, match="was the file made for other data") as e:
+    with pytest.raises(ProblemsError, match="was the file written for other data") as e:
         RETRIEVAL.open(world.data, {"tasks": world.tasks})
     assert len(e.value.problems) == 2
 

@@ -18,10 +18,10 @@ from ...core.hashing import cached_file_hash, hash_file, hash_files, hash_json
 from ...core.processes import cores
 from ...core.records import Item
 from ...core.scores import scene_kind
+from ...formats.file_io import refuse_incomplete
 from ...formats.hpatches.patch_pack import SUFFIX, PatchPack, open_pack
 from ...formats.hpatches.patch_strip import read_strip
 from ...formats.json_yaml import read_json
-from ...formats.unfinished import refuse_incomplete
 from .layout import NOISES, STANDARD_IMAGES, image_order, scan_folder
 from .pack import find_pack
 

@@ -13,9 +13,9 @@ import numpy as np
 from ...core.errors import InputError, ProblemsError, TiepointError, UnknownNameError
 from ...core.formatting import path_below
 from ...core.keypoints import Keypoints
+from ...formats.file_io import mark_incomplete, refuse_incomplete
 from ...formats.keypoints.features import read_keypoint_csv, write_keypoint_csv
 from ...formats.keypoints.set_folder import KeypointSet
-from ...formats.unfinished import mark_incomplete, refuse_incomplete
 from ...geometry.correspondence import centre, in_view
 from ...geometry.homography import local_affine, project
 from ...methods.keypoints.adapter import as_keypoints, check_keypoints

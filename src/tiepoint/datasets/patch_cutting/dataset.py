@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import InputError
+from ...formats.file_io import mark_incomplete
 from ...formats.hpatches.patch_strip import write_strip
 from ...formats.image.reader import write_image
 from ...formats.text.numbers import write_frames, write_homography
-from ...formats.unfinished import mark_incomplete
 from ..image_sequences import ImageSequences
 from .sequence import NOISE, CutOptions, CutPatches, cut_sequence
 

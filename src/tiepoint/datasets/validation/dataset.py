@@ -17,11 +17,11 @@ from ...core.errors import FormatError, InputError, ProblemsError
 from ...core.formatting import count_text, printable
 from ...core.hashing import hash_array, hash_bytes
 from ...core.regular_files import regular_file_size
+from ...formats.file_io import refuse_incomplete
 from ...formats.flow.reader import SUFFIXES
 from ...formats.hpatches.patch_pack import SUFFIX
 from ...formats.hpatches.patch_strip import read_strip
 from ...formats.sniff import explain_wrong_type
-from ...formats.unfinished import refuse_incomplete
 from ..dense_pairs import BrokenPair, find_pairs
 from ..hpatches.dataset import HPatchesDataset
 from ..hpatches.layout import scan_folder
@@ -298,7 +298,7 @@ def _damaged_pack(data: HPatchesDataset, progress: Callable[[int, int], None] | 
     """Strips in the pack whose pixels or whose file do not have the hash that was kept."""
     problems = []
     assert data.pack is not None
-    for i, (key, reason) in enumerate(data.pack.damaged(), 1):
+    for i, (key, reason) in enumerate(data.pack.verify(), 1):
         strip = None if data.root is None else data.root / f"{key}.png"
         if reason is None and strip is not None and strip.exists():
             same = hash_bytes(strip.read_bytes()) == data.pack.strips[key].content  # read, not remembered

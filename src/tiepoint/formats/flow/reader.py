@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A flow file of any kind we know, chosen by its suffix."""
+"""Flow files of any supported format, selected by suffix: ``.flo``, KITTI ``.png``, NumPy."""
 
 from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,15 @@ from ...core.errors import FormatError, InputError
 from ..file_io import atomic_path, read_bytes, reading
 from ..image.png import BAND, RGB16, SIGNATURE, decode_plain
 from ..npy import map_npy, read_npz
-from .flo import UNKNOWN, read_flo, write_flo
+from .flo import UNKNOWN, check_flow_shape, read_flo, write_flo
 
 
 def read_flow_array(path: str | Path) -> NDArray[np.float32]:
-    """The flow in a NumPy file, float32 (height, width, 2).
+    """Read the flow of a NumPy file, float32 (height, width, 2).
 
-    Accepts little-endian float16, float32, float64 of shape (height, width, 2) or (2, height, width).
-    A ``.npz`` must hold one array, or one called ``flow``. Nothing is unpickled, and the announced shape is
-    held against the bytes there are before anything is allocated.
+    Accepts little-endian float16, float32, float64 of shape (height, width, 2) or (2, height, width). A
+    ``.npz`` must contain one array, or one called ``flow``. Nothing is unpickled, and the announced shape is
+    checked against the file size before allocating.
 
     >>> import tempfile
     >>> name = Path(tempfile.mkdtemp()) / "a.npy"
@@ -33,32 +34,30 @@ def read_flow_array(path: str | Path) -> NDArray[np.float32]:
     """
     p = Path(path)
     with reading(p):
-        values = _in_archive(p) if p.suffix == ".npz" else map_npy(p)
+        values = _read_npz_flow(p) if p.suffix == ".npz" else map_npy(p)
         if values.dtype.str not in ("<f2", "<f4", "<f8") or values.ndim != 3:
             raise FormatError(p, "expected a float array of three dimensions, (height, width, 2)")
         if 2 not in (values.shape[2], values.shape[0]) or values.size == 0:
             raise FormatError(p, f"expected shape (height, width, 2), found {values.shape}")
         if values.shape[2] != 2:
             values = np.moveaxis(values, 0, 2)
-        with np.errstate(over="ignore"):  # too large for float32 is unknown, as infinity is
+        with np.errstate(over="ignore"):  # values too large for float32 become inf, which means unknown
             return np.array(values, np.float32, order="C")
 
 
-def _in_archive(path: Path) -> NDArray[Any]:
-    def chosen(names: list[str]) -> str:
+def _read_npz_flow(path: Path) -> NDArray[Any]:
+    def select(names: list[str]) -> str:
         if len(names) != 1 and "flow" not in names:
             raise FormatError(path, f"expected one array or one called 'flow', found {sorted(names)[:9]}")
         return "flow" if "flow" in names else names[0]
 
-    (flow,) = read_npz(path, chosen).values()
+    (flow,) = read_npz(path, select).values()
     return flow
 
 
 def write_flow_array(path: str | Path, flow: NDArray[np.floating]) -> None:
-    """Write a flow as float32 (height, width, 2) into ``.npy``, or as ``flow`` into a compressed ``.npz``."""
-    values = np.ascontiguousarray(flow, dtype="<f4")
-    if values.ndim != 3 or values.shape[2] != 2 or 0 in values.shape:
-        raise InputError(f"a flow must have shape (height, width, 2), found {values.shape}")
+    """Write a flow as float32 (height, width, 2): ``.npy``, or ``flow`` in a compressed ``.npz``."""
+    values = np.ascontiguousarray(check_flow_shape(flow), dtype="<f4")
     with atomic_path(path) as temporary, temporary.open("wb") as f:
         if Path(path).suffix == ".npz":
             np.savez_compressed(f, flow=values)
@@ -67,9 +66,9 @@ def write_flow_array(path: str | Path, flow: NDArray[np.floating]) -> None:
 
 
 def read_png_rgb16(path: str | Path) -> NDArray[np.uint16]:
-    """Samples of a 16-bit RGB PNG, uint16 (height, width, 3); any other PNG is a `FormatError`.
+    """Read a 16-bit RGB PNG as uint16 (height, width, 3). Any other PNG is a `FormatError`.
 
-    As strict as `decode_plain`.
+    The checks are those of `decode_plain`.
 
     >>> import tempfile
     >>> name = Path(tempfile.mkdtemp()) / "a.png"
@@ -82,7 +81,7 @@ def read_png_rgb16(path: str | Path) -> NDArray[np.uint16]:
 
 
 def write_png_rgb16(path: str | Path, samples: NDArray[np.uint16]) -> None:
-    """Write uint16 (height, width, 3) as a 16-bit RGB PNG (filter `up`, no date, no gamma)."""
+    """Write uint16 (height, width, 3) as a 16-bit RGB PNG with filter `up`, without date and gamma."""
     height, width, _ = samples.shape
     raw = np.ascontiguousarray(samples, ">u2").view(np.uint8).reshape(height, 6 * width)
     rows = np.empty((height, 1 + 6 * width), np.uint8)
@@ -92,11 +91,7 @@ def write_png_rgb16(path: str | Path, samples: NDArray[np.uint16]) -> None:
     header = struct.pack(">IIBBBBB", width, height, 16, 2, 0, 0, 0)
     with atomic_path(path) as temporary, temporary.open("wb") as f:
         f.write(SIGNATURE)
-        for kind, body in (
-            (b"IHDR", header),
-            (b"IDAT", zlib.compress(rows.tobytes(), 6)),
-            (b"IEND", b""),
-        ):
+        for kind, body in ((b"IHDR", header), (b"IDAT", zlib.compress(rows.tobytes(), 6)), (b"IEND", b"")):
             f.write(struct.pack(">I", len(body)) + kind + body)
             f.write(struct.pack(">I", zlib.crc32(body, zlib.crc32(kind))))
 
@@ -106,9 +101,9 @@ _STEPS = 64
 
 
 def read_kitti_flow(path: str | Path) -> NDArray[np.float32]:
-    """The flow of a KITTI PNG, float32 (height, width, 2): ``u = (R - 2^15)/64``, ``v = (G - 2^15)/64``.
+    """Read a KITTI PNG as float32 (height, width, 2): ``u = (R - 2^15)/64``, ``v = (G - 2^15)/64``.
 
-    Where the third channel is 0 the flow is unknown and both components are 1e10.
+    If the third channel is 0 the flow is unknown and both components are 1e10.
 
     >>> import tempfile
     >>> name = Path(tempfile.mkdtemp()) / "a.png"
@@ -121,7 +116,7 @@ def read_kitti_flow(path: str | Path) -> NDArray[np.float32]:
     flow -= np.float32(_ZERO)
     flow /= np.float32(_STEPS)
     step = max(1, BAND // flow.shape[1])
-    for top in range(0, len(flow), step):  # of all at once, the places would take more memory than the flow
+    for top in range(0, len(flow), step):  # one mask for all rows would need more memory than the flow
         flow[top : top + step][samples[top : top + step, :, 2] == 0] = UNKNOWN
     return flow
 
@@ -132,9 +127,7 @@ def write_kitti_flow(path: str | Path, flow: NDArray[np.floating]) -> None:
     Unknown flow (NaN, or beyond 1e9) is written as invalid. Known flow outside -512..+511.98 pixels does not
     fit the format and is an `InputError` that names the first such pixel.
     """
-    values = np.asarray(flow, np.float64)
-    if values.ndim != 3 or values.shape[2] != 2 or 0 in values.shape:
-        raise InputError(f"a flow must have shape (height, width, 2), found {values.shape}")
+    values = check_flow_shape(np.asarray(flow, np.float64))
     known = np.all(np.abs(values) <= 1e9, axis=2)
     steps = np.rint(np.where(known[..., None], values, 0.0) * _STEPS) + _ZERO
     bad = ((steps < 0) | (steps > 2**16 - 1)).any(axis=2)
@@ -150,38 +143,32 @@ def write_kitti_flow(path: str | Path, flow: NDArray[np.floating]) -> None:
     write_png_rgb16(path, samples)
 
 
-_READERS = {
-    ".flo": read_flo,
-    ".png": read_kitti_flow,
-    ".npy": read_flow_array,
-    ".npz": read_flow_array,
+_FORMATS: dict[str, tuple[Callable[[Any], NDArray[np.float32]], Callable[[Any, Any], None]]] = {
+    ".flo": (read_flo, write_flo),
+    ".png": (read_kitti_flow, write_kitti_flow),
+    ".npy": (read_flow_array, write_flow_array),
+    ".npz": (read_flow_array, write_flow_array),
 }
-_WRITERS = {
-    ".flo": write_flo,
-    ".png": write_kitti_flow,
-    ".npy": write_flow_array,
-    ".npz": write_flow_array,
-}
-SUFFIXES = tuple(_READERS)
+SUFFIXES = tuple(_FORMATS)
 
 
 def read_flow(path: str | Path) -> NDArray[np.float32]:
-    """The flow in a ``.flo``, KITTI ``.png``, ``.npy`` or ``.npz`` file, float32 (height, width, 2).
+    """Read a ``.flo``, KITTI ``.png``, ``.npy`` or ``.npz`` file, float32 (height, width, 2).
 
     >>> read_flow("flow.tif")
     Traceback (most recent call last):
     tiepoint.core.errors.InputError: flow.tif: a flow file ends in .flo, .png, .npy, .npz
     """
-    return _READERS[_suffix(path)](path)
+    return _FORMATS[_suffix(path)][0](path)
 
 
 def write_flow(path: str | Path, flow: NDArray[np.floating]) -> None:
     """Write a flow in the format of the suffix."""
-    _WRITERS[_suffix(path)](path, flow)
+    _FORMATS[_suffix(path)][1](path, flow)
 
 
 def _suffix(path: str | Path) -> str:
     suffix = Path(path).suffix
-    if suffix not in _READERS:
+    if suffix not in _FORMATS:
         raise InputError(f"{path}: a flow file ends in {', '.join(SUFFIXES)}")
     return suffix

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Results for one pair of the TSS kit: a folder with up to two flows and two masks."""
+"""Files of the TSS kit: the results of a pair (two flows, two masks), its annotations, ``scores.csv``."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _FILES = {"flow1": "flow1.flo", "flow2": "flow2.flo", "mask1": "mask1.png", "mas
 
 @dataclass(frozen=True)
 class PairResult:
-    """What a method made of a pair.
+    """Result of a method for a pair.
 
-    `arrays` holds those of flow1, flow2 (h, w, 2) and mask1, mask2 (h, w) that there are. `problems` says
-    of every file that is there but cannot be read why; `present` is False where there is no folder at all.
+    `arrays` contains the available ones of flow1, flow2 (h, w, 2) and mask1, mask2 (h, w). `problems` has a
+    message for each unreadable file. `present` is False if the folder is missing.
     """
 
     arrays: Arrays
@@ -38,16 +38,16 @@ class PairResult:
     _status: str = field(default="status", repr=False)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Arrays only, for the feature cache: what is not an array goes as JSON into ``status``."""
+        """Return the arrays for the feature cache, with the other fields as JSON in ``status``."""
         status = json.dumps({"present": self.present, "problems": list(self.problems)})
         return {**self.arrays, self._status: np.frombuffer(status.encode(), np.uint8)}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> PairResult:
-        """The inverse of `to_arrays`; arrays without ``status`` come from a method and are complete.
+        """Invert `to_arrays`. Arrays without ``status`` come from a method and are complete.
 
-        >>> made = PairResult({}, ("flow1.flo: truncated",)).to_arrays()
-        >>> PairResult.from_arrays(made).problems
+        >>> arrays = PairResult({}, ("flow1.flo: truncated",)).to_arrays()
+        >>> PairResult.from_arrays(arrays).problems
         ('flow1.flo: truncated',)
         """
         own = {name: np.array(arrays[name]) for name in _FILES if name in arrays}
@@ -58,9 +58,9 @@ class PairResult:
 
 
 def read_pair_result(folder: str | Path, space: Workspace | None = None) -> PairResult:
-    """Read the results of a pair. A missing file is left out, an unreadable one becomes a problem in words.
+    """Read the results of a pair. Missing files are skipped; unreadable ones become `problems`.
 
-    With a `space` they are arrays of it.
+    With a `space` the arrays are taken from it.
 
     >>> read_pair_result("nowhere").present
     False
@@ -81,7 +81,7 @@ def read_pair_result(folder: str | Path, space: Workspace | None = None) -> Pair
 
 
 def write_pair_result(folder: str | Path, arrays: Arrays) -> None:
-    """Write flow1.flo, flow2.flo, mask1.png, mask2.png of a pair, those there are; makes the folder.
+    """Write flow1.flo, flow2.flo, mask1.png and mask2.png of a pair, as available. Create the folder.
 
     >>> write_pair_result("x", {"values": np.zeros(3)})
     Traceback (most recent call last):
@@ -101,7 +101,6 @@ def write_pair_result(folder: str | Path, arrays: Arrays) -> None:
 
 THRESHOLDS = tuple(range(1, 51))
 """Percent of the larger side of an image: the columns T1 to T50 of ``scores.csv``."""
-
 _MAX_BYTES = 1 << 20
 
 
@@ -117,13 +116,13 @@ def _text(path: Path) -> str:
 
 
 def read_flip(path: str | Path) -> int:
-    """1 where the two objects face opposite ways, else 0; 0 where the file does not exist, as in the kit.
+    """Return 1 if the two objects face opposite ways, else 0. 0 if the file is missing, as in the kit.
 
     >>> read_flip("nowhere/flip_gt.txt")
     0
     """
     p = Path(path)
-    if not os.path.lexists(p):  # a link that leads nowhere is no statement
+    if not os.path.lexists(p):  # a dangling link is an error
         return 0
     text = _text(p).strip()
     if text not in ("0", "1"):
@@ -132,15 +131,15 @@ def read_flip(path: str | Path) -> int:
 
 
 def read_pair_names(path: str | Path) -> tuple[str, str]:
-    """Original names of the two images: line 2 of a CSV with header ``Image1,Image2``.
+    """Read the original names of the two images: line 2 of a CSV with header ``Image1,Image2``.
 
-    Two empty names where the file does not exist, as in the kit.
+    Returns two empty names if the file is missing, as in the kit.
 
     >>> read_pair_names("nowhere/pair.txt")
     ('', '')
     """
     p = Path(path)
-    if not os.path.lexists(p):  # a link that leads nowhere is no statement
+    if not os.path.lexists(p):  # a dangling link is an error
         return "", ""
     lines = _text(p).splitlines()
     if len(lines) < 2 or lines[0].strip() != "Image1,Image2":
@@ -152,9 +151,9 @@ def read_pair_names(path: str | Path) -> tuple[str, str]:
 
 
 def read_corr(path: str | Path) -> NDArray[np.float64]:
-    """Hand-marked correspondences ``x1 y1 x2 y2``, float64 (n, 4), normalised as stored.
+    """Read hand-marked correspondences ``x1 y1 x2 y2``, float64 (n, 4), normalised as stored.
 
-    `corr_pixels` turns them into pixels. Neither tool of the kit reads this file.
+    `corr_pixels` converts them to pixels. Neither tool of the kit reads this file.
     """
     p = Path(path)
     rows: list[list[float]] = []
@@ -175,10 +174,11 @@ def read_corr(path: str | Path) -> NDArray[np.float64]:
 def corr_pixels(
     corr: NDArray[np.float64], size1: tuple[int, int], size2: tuple[int, int]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Pixel positions (n, 2) in image 1 and image 2; sizes are (height, width).
+    """Convert correspondences to pixel positions (n, 2) in both images. Sizes are (height, width).
 
-    The stored numbers are 1-based positions over the size, so 0-based pixels are ``c * W - 1``, ``c * H - 1``
-    (against the ground-truth flow: median residual 0.06 to 0.15 px, without the -1 up to 2.2 px).
+    The stored numbers are 1-based positions divided by the size, so 0-based pixels are ``c * W - 1`` and ``c
+    * H - 1``. Against the ground-truth flow the median residual is 0.06 to 0.15 px; without the -1 it is up
+    to 2.2 px.
 
     >>> corr_pixels(np.array([[0.5, 0.5, 1.0, 1.0]]), (10, 20), (30, 40))
     (array([[9., 4.]]), array([[39., 29.]]))
@@ -189,10 +189,10 @@ def corr_pixels(
 
 @dataclass(frozen=True)
 class ScoreRow:
-    """One row: a direction of a pair, or a summary (``Average``, ``w/o flip``).
+    """Row of ``scores.csv``: a direction of a pair, or a summary (``Average``, ``w/o flip``).
 
-    `seg` is the segmentation score of the source image, `accuracy` holds T1..T50 of the flow on its grid.
-    None is a score of which nothing was there to measure, NaN one that is undefined.
+    `seg` is the segmentation score of the source image, `accuracy` contains T1..T50 of the flow on its grid.
+    None means that there was nothing to measure, NaN that the score is undefined.
     """
 
     row: str
@@ -204,9 +204,9 @@ class ScoreRow:
 
 
 def format_scores(rows: Sequence[ScoreRow], *, use_prec: bool = False) -> str:
-    """The text of ``scores.csv``, as the C++ tool prints it: ``%.6f``, ``-nan`` for NaN, LF, no quotes.
+    """Format ``scores.csv`` like the C++ tool: ``%.6f``, ``-nan`` for NaN, LF, no quotes.
 
-    A score that there is none of is an empty cell; the tool, which counts it as 0, has none of these.
+    None becomes an empty cell; the tool counts it as 0 and never writes one.
 
     >>> text = format_scores([ScoreRow("a_1to2", "x.jpg", "y.jpg", 0.5, 0, (float("nan"),) * 50)])
     >>> text.splitlines()[1][:34]
@@ -227,5 +227,5 @@ def _number(value: float | None) -> str:
 
 
 def write_scores(path: str | Path, rows: Sequence[ScoreRow], *, use_prec: bool = False) -> None:
-    """Write `format_scores` to a file, the same bytes on every system."""
+    """Write `format_scores` to a file."""
     write_text(path, format_scores(rows, use_prec=use_prec))

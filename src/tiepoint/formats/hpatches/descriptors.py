@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Descriptors of one patch-image in arrays, numbers or packed bits: `.npy` and `.npz` files, checked."""
+"""Descriptor files of one patch image: CSV, `.npy` and `.npz`, numbers or packed bits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..text.numbers import find_delimiter, parse_table
 
 @dataclass(frozen=True)
 class DescriptorTable:
-    """Descriptors of one image: float32 (n, d), or packed bits uint8 (n, bytes) when `is_bits`."""
+    """Descriptors of one image: float32 (n, d), or packed bits uint8 (n, bytes) if `is_bits`."""
 
     values: NDArray[Any]
     is_bits: bool = False
@@ -29,7 +29,7 @@ class DescriptorTable:
 
 
 def npy_chunks(values: NDArray[Any]) -> Iterator[bytes | memoryview]:
-    """The bytes of an `.npy` file, piece by piece."""
+    """Yield the bytes of an `.npy` file: header, then data."""
     head = io.BytesIO()
     np.lib.format.write_array_header_1_0(head, np.lib.format.header_data_from_array_1_0(values))
     yield head.getvalue()
@@ -37,21 +37,19 @@ def npy_chunks(values: NDArray[Any]) -> Iterator[bytes | memoryview]:
 
 
 def read_array(path: Path) -> DescriptorTable:
-    """The table in an `.npy` or `.npz` file; numbers in float32 and bits of an `.npy` are memory-mapped."""
+    """Read an `.npy` or `.npz` file. float32 numbers and bits of an `.npy` are memory-mapped."""
     if path.suffix == ".npy":
         with reading(path):
-            found = map_npy(path)
-        return _table(path, found, bits=found.dtype == np.uint8)
-    loaded = read_npz(path)
-    names = list(loaded)
-    unknown = sorted(set(names) - {"values", "bits", "valid"})
-    if unknown or ("values" in names) == ("bits" in names):
-        raise FormatError(path, f"expected the key 'values' or 'bits' (and 'valid'), found {sorted(names)}")
-    valid = loaded.get("valid")
+            values = map_npy(path)
+        return _table(path, values, bits=values.dtype == np.uint8)
+    arrays = read_npz(path)
+    if set(arrays) - {"values", "bits", "valid"} or ("values" in arrays) == ("bits" in arrays):
+        raise FormatError(path, f"expected the key 'values' or 'bits' (and 'valid'), found {sorted(arrays)}")
+    valid = arrays.get("valid")
     if valid is not None and valid.dtype.kind not in "biuf":
-        raise FormatError(path, f"'valid' is {valid.dtype}, expected truth values")
-    key = "bits" if "bits" in loaded else "values"
-    table = _table(path, loaded[key], bits=key == "bits")
+        raise FormatError(path, f"'valid' is {valid.dtype}, expected booleans")
+    key = "bits" if "bits" in arrays else "values"
+    table = _table(path, arrays[key], bits=key == "bits")
     if valid is not None and valid.shape != (len(table.values),):
         raise FormatError(path, f"'valid' has shape {valid.shape}, expected ({len(table.values)},)")
     return DescriptorTable(table.values, table.is_bits, None if valid is None else valid.astype(bool))
@@ -75,7 +73,7 @@ def _table(path: Path, values: NDArray[Any], *, bits: bool) -> DescriptorTable:
 
 
 def count_descriptor_rows(path: str | Path) -> int:
-    """Rows of a descriptor file without parsing its numbers, for early checks."""
+    """Count the rows of a descriptor file without parsing its numbers."""
     p = Path(path)
     if p.suffix in (".npy", ".npz"):
         return len(read_array(p).values)
@@ -85,10 +83,10 @@ def count_descriptor_rows(path: str | Path) -> int:
 
 
 def table_shape(path: str | Path, *, delimiter: str | None = None) -> tuple[int, int]:
-    """Rows and columns of a descriptor file without parsing its numbers; columns are those of the first line.
+    """Return rows and columns of a descriptor file. Columns of text are those of the first line.
 
     Raises:
-        FormatError: An empty file, an array of the wrong shape.
+        FormatError: An empty file, or an array of the wrong shape.
     """
     p = Path(path)
     if p.suffix in (".npy", ".npz"):
@@ -105,13 +103,13 @@ def table_shape(path: str | Path, *, delimiter: str | None = None) -> tuple[int,
 
 SUFFIXES = (".csv", ".npy", ".npz")
 _PARSED = 1
-"""Version of the parsed copies; a change of the parser makes old copies void."""
+"""Version of the parser, part of the key of parsed copies."""
 
 
 def find_descriptor_file(folder: str | Path, sequence: str, image: str) -> Path | None:
-    """The descriptor file of an image, ``FOLDER/SEQ/IM`` with one of the known endings, or None.
+    """Return the descriptor file of an image, ``FOLDER/SEQ/IM`` with a known suffix. None if there is none.
 
-    Two files for one image (say `.csv` and `.npy`) are an `InputError`: which one counts is not guessed.
+    Two files for one image (such as `.csv` and `.npy`) are an `InputError`.
     """
     found = [p for s in SUFFIXES if (p := Path(folder) / sequence / f"{image}{s}").is_file()]
     if len(found) > 1:
@@ -122,17 +120,17 @@ def find_descriptor_file(folder: str | Path, sequence: str, image: str) -> Path 
 def read_descriptors(
     path: str | Path, *, delimiter: str | None = None, cache: str | Path | None = None
 ) -> DescriptorTable:
-    """Read a descriptor file; `.npy` numbers in float32 and parsed copies are memory-mapped.
+    """Read a descriptor file. float32 `.npy` arrays and parsed copies are memory-mapped.
 
     Args:
-        path: A file ending in `.csv`, `.npy` or `.npz` (any other ending is read as text).
-        delimiter: Of a text file; None finds it.
-        cache: Folder for parsed copies of text files, used again while the file's path, size, time and
-            inode stay the same. None keeps no copy. Nothing is ever written beside the file.
+        path: A `.csv`, `.npy` or `.npz` file. Any other suffix is read as text.
+        delimiter: Separator of a text file. None detects it.
+        cache: Folder for parsed copies of text files, reused while path, size, time and inode of the file
+            stay the same. None stores no copy.
 
     Raises:
-        FormatError: Ragged rows, a field that is no number, an array of the wrong shape or type. NaN and
-            infinity are read as they are: see `find_bad_rows`.
+        FormatError: Ragged rows, a field that is not a number, an array of the wrong shape or type. NaN and
+            infinity are read: see `find_bad_rows`.
     """
     p = Path(path)
     if p.suffix in (".npy", ".npz"):
@@ -140,21 +138,19 @@ def read_descriptors(
     if cache is None:
         return DescriptorTable(parse_table(map_bytes(p), path=p, delimiter=delimiter))
     copy = parsed_copy(p, cache, delimiter=delimiter)
-    if not copy.is_file():
-        values = parse_table(map_bytes(p), path=p, delimiter=delimiter)
-        write_bytes(copy, npy_chunks(values))
-    try:
-        return DescriptorTable(map_npy(copy))
-    except (OSError, FormatError):
-        # A damaged copy is not the user's problem: it is made anew.
-        copy.unlink(missing_ok=True)
-        values = parse_table(map_bytes(p), path=p, delimiter=delimiter)
-        write_bytes(copy, npy_chunks(values))
-        return DescriptorTable(values)
+    for _ in range(2):
+        if not copy.is_file():
+            values = parse_table(map_bytes(p), path=p, delimiter=delimiter)
+            write_bytes(copy, npy_chunks(values))
+        try:
+            return DescriptorTable(map_npy(copy))
+        except (OSError, FormatError):  # parse again if the copy is corrupt
+            copy.unlink(missing_ok=True)
+    return DescriptorTable(parse_table(map_bytes(p), path=p, delimiter=delimiter))
 
 
 def parsed_copy(path: Path, cache: str | Path, *, delimiter: str | None = None) -> Path:
-    """Where the parsed copy of a text file is kept, by its path, size, time and inode."""
+    """Return the path of the parsed copy of a text file, by its path, size, time and inode."""
     try:
         stat = path.stat()
     except OSError as e:
@@ -164,14 +160,14 @@ def parsed_copy(path: Path, cache: str | Path, *, delimiter: str | None = None) 
 
 
 def write_descriptors(path: str | Path, values: NDArray[Any]) -> None:
-    """Write a text table: commas, as many digits as bring every float32 back (nine), whole numbers plain."""
+    """Write a comma-separated table with nine significant digits, which restore every float32."""
 
     def chunks() -> Iterator[bytes]:
-        form = ",".join(["%.9g"] * values.shape[1]) + "\n"
+        template = ",".join(["%.9g"] * values.shape[1]) + "\n"
         step = max(1, (1 << 17) // values.shape[1])
         for lo in range(0, len(values), step):
             part = values[lo : lo + step]
-            yield ((form * len(part)) % tuple(part.ravel().tolist())).encode()
+            yield ((template * len(part)) % tuple(part.ravel().tolist())).encode()
 
     if values.ndim != 2 or 0 in values.shape:
         raise InputError(f"descriptors must have shape (n, d), found {values.shape}")

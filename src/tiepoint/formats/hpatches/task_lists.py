@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`splits.json` of HPatches v2: named lists of test sequences, some with train sequences.
+"""Task files of HPatches v2: `splits.json`, verification pairs and retrieval patches.
 
-The order of the test list matters: the official pairs were drawn from it by position.
+A split names test sequences, and some splits also train sequences. The order of the test list matters: the
+official pairs were sampled from it by position.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from ..text.identifiers import scan_fields, split_first_line
 
 @dataclass(frozen=True)
 class Split:
-    """A named list of test sequences; `train` is None where a split defines none."""
+    """Named list of test sequences. `train` is None if the split defines none."""
 
     name: str
     test: tuple[str, ...]
@@ -32,13 +33,12 @@ class Split:
 
 
 def splits_file(folder: str | Path) -> Path | None:
-    """The ``splits.json`` of a folder of task files, None where it has none.
+    """Return the ``splits.json`` of a folder of task files. None if it has none.
 
-    It is in the folder itself, or in ``splits`` below it, where the published tool keeps it. With both, it is
-    the first.
+    It is in the folder, or in ``splits`` below it as in the published tool. The first has priority.
     """
-    places = (Path(folder) / "splits.json", Path(folder) / "splits" / "splits.json")
-    return next((path for path in places if path.is_file()), None)
+    paths = (Path(folder) / "splits.json", Path(folder) / "splits" / "splits.json")
+    return next((path for path in paths if path.is_file()), None)
 
 
 def read_splits(path: str | Path) -> dict[str, Split]:
@@ -72,9 +72,9 @@ def _split(path: str | Path, name: str, value: Any) -> Split:
             continue
         if not isinstance(names, list) or not all(isinstance(s, str) and s for s in names):
             raise FormatError(path, f"split {name!r}: {key!r} must be a list of sequence names")
-        twice = sorted({s for s in names if names.count(s) > 1})
-        if twice:
-            raise FormatError(path, f"split {name!r}: {key!r} names {twice[0]!r} twice")
+        duplicates = sorted({s for s in names if names.count(s) > 1})
+        if duplicates:
+            raise FormatError(path, f"split {name!r}: {key!r} has the duplicate {duplicates[0]!r}")
         lists[key] = tuple(names)
     if not lists.get("test"):
         raise FormatError(path, f"split {name!r}: the test list is empty")
@@ -82,7 +82,7 @@ def _split(path: str | Path, name: str, value: Any) -> Split:
 
 
 def write_splits(path: str | Path, splits: Mapping[str, Split]) -> None:
-    """Write splits in the published form: one line, keys test, train (where there is one), name."""
+    """Write splits in the published form: one line with the keys test, train (if any), name."""
     plain: dict[str, dict[str, Any]] = {}
     for key, split in splits.items():
         plain[key] = {"test": list(split.test)}
@@ -128,7 +128,7 @@ class RefPatches:
 
 
 def read_pairs_csv(path: str | Path, lengths: Mapping[str, int] | None = None) -> VerificationPairs:
-    """Read verification pairs; with `lengths` (sequence to number of patches) every row must exist."""
+    """Read verification pairs. With `lengths` (patches per sequence), every patch must exist."""
     table, names, numbers = _read(path, PAIRS_HEADER, "wnnwnn")
     pairs = VerificationPairs(
         table, names[:, 0].copy(), numbers[:, 1].copy(), numbers[:, 2].copy(), names[:, 3].copy(),
@@ -140,17 +140,17 @@ def read_pairs_csv(path: str | Path, lengths: Mapping[str, int] | None = None) -
             reason = f"image number {image[bad[0]]} does not exist; expected 0 (ref) to {IMAGES - 1}"
             raise FormatError(path, reason, line=int(bad[0]) + 2)
     if lengths is not None:
-        _check(path, table, pairs.seq1, pairs.index1, lengths)
-        _check(path, table, pairs.seq2, pairs.index2, lengths)
+        _check_indices(path, table, pairs.seq1, pairs.index1, lengths)
+        _check_indices(path, table, pairs.seq2, pairs.index2, lengths)
     return pairs
 
 
 def read_patches_csv(path: str | Path, lengths: Mapping[str, int] | None = None) -> RefPatches:
-    """Read retrieval queries or distractors; with `lengths` every patch must exist."""
+    """Read retrieval queries or distractors. With `lengths`, every patch must exist."""
     table, names, numbers = _read(path, PATCHES_HEADER, "wn")
     patches = RefPatches(table, names[:, 0].copy(), numbers[:, 1].copy())
     if lengths is not None:
-        _check(path, table, patches.seq, patches.index, lengths)
+        _check_indices(path, table, patches.seq, patches.index, lengths)
     return patches
 
 
@@ -172,7 +172,7 @@ def _read(
     return fields.table, fields.names.reshape(shape), numbers.astype(np.int32)
 
 
-def _check(
+def _check_indices(
     path: str | Path,
     table: tuple[str, ...],
     seq: NDArray[np.int32],
@@ -185,7 +185,7 @@ def _check(
         return
     i = int(bad[0])
     name = table[seq[i]]
-    more = f" ({bad.size} such rows: was the file made for other data?)"
+    more = f" ({bad.size} such rows: was the file written for other data?)"
     if name not in lengths:
         raise FormatError(path, f"the dataset has no sequence {name!r}{more}", line=i + 2)
     reason = f"patch {index[i]} of {name!r} does not exist, it has {lengths[name]} patches{more}"
@@ -193,13 +193,13 @@ def _check(
 
 
 def pairs_csv_chunks(pairs: VerificationPairs) -> Iterator[bytes]:
-    """The bytes of a verification file, in pieces (for hashing without writing)."""
+    """Yield the bytes of a verification file, in chunks."""
     columns = [pairs.seq1, pairs.image1, pairs.index1, pairs.seq2, pairs.image2, pairs.index2]
     return _chunks(PAIRS_HEADER, "wnnwnn", pairs.sequences, columns)
 
 
 def patches_csv_chunks(patches: RefPatches) -> Iterator[bytes]:
-    """The bytes of a retrieval file, in pieces."""
+    """Yield the bytes of a retrieval file, in chunks."""
     return _chunks(PATCHES_HEADER, "wn", patches.sequences, [patches.seq, patches.index])
 
 

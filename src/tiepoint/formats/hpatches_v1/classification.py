@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The truth of the 2016 classification benchmark: from its `.labels` file, or from its lists of pairs.
+"""Files of the 2016 classification benchmark: `.pairs`, `.labels` and `.results`.
 
-One 0 or 1 a line, in the order of the `.pairs` files. A ``#`` begins a comment.
+Labels are one 0 or 1 per line, in the order of the `.pairs` files. ``#`` starts a comment.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from ..text.numbers import parse_table
 from .definitions import read_classification, without_comments
 from .patch_ids import PatchList, check_patch_ids, recode, sequence_codes
 
-_PAIR_CHUNK = 1 << 16
+_CHUNK = 1 << 16
 
 
 @dataclass(frozen=True)
 class PatchPairs:
-    """Pairs of patches with one table of image names ``SEQ.IM``; `labels` where the file had them."""
+    """Pairs of patches with one table of image names ``SEQ.IM``. `labels` is None if the file has none."""
 
     images: tuple[str, ...]
     image_a: NDArray[np.int32]
@@ -49,7 +49,7 @@ class PatchPairs:
 
 
 def same_patch(pairs: PatchPairs) -> NDArray[np.bool_]:
-    """Truth by identifiers: a pair corresponds if sequence and index are equal.
+    """Return the truth by identifiers: whether sequence and index of each pair are equal.
 
     >>> zero, five = np.zeros(2, np.int32), np.array([5, 5])
     >>> p = PatchPairs(("a.ref", "a.e1"), zero, five, zero + 1, np.array([5, 6]))
@@ -62,46 +62,39 @@ def same_patch(pairs: PatchPairs) -> NDArray[np.bool_]:
 
 
 def read_patch_pairs(path: str | Path, counts: Mapping[str, int] | None = None) -> PatchPairs:
-    """Read a `.pairs` file of either era.
+    """Read a `.pairs` file with or without labels.
 
     Args:
-        path: The file. The number of columns (2 or 3) is that of the first line and holds for all.
-        counts: Patches of every image ``SEQ.IM`` of the dataset; None leaves that check out.
+        path: The file. All lines have as many columns (2 or 3) as the first.
+        counts: Patches by image ``SEQ.IM`` of the dataset. None skips the check.
 
     Raises:
         FormatError: Empty file, wrong field, unknown sequence or image, index out of range.
     """
     with without_comments(path) as data:
-        return _pairs(path, data, counts)
-
-
-def _pairs(path: str | Path, data: bytes, counts: Mapping[str, int] | None) -> PatchPairs:
-    first = data[: data.find(b"\n") if b"\n" in data else len(data)]
-    if not first.strip():
-        raise FormatError(path, "the file is empty; expected lines 'patch_a,patch_b'")
-    width = 3 if first.count(b",") == 2 else 2
-    fields = scan_fields(data, "ppl"[:width], path=path)
-    names, numbers = fields.names.reshape(-1, width), fields.numbers.reshape(-1, width)
-    pairs = PatchPairs(
-        fields.table,
-        names[:, 0].copy(),
-        numbers[:, 0].copy(),
-        names[:, 1].copy(),
-        numbers[:, 1].copy(),
-        numbers[:, 2] == 1 if width == 3 else None,
-    )
-    if counts is not None:
-        check_patch_ids(pairs.a, counts, path=path, line_of=lambda i: i + 1)
-        check_patch_ids(pairs.b, counts, path=path, line_of=lambda i: i + 1)
-    return pairs
+        first = data.partition(b"\n")[0]
+        if not first.strip():
+            raise FormatError(path, "the file is empty; expected lines 'patch_a,patch_b'")
+        width = 3 if first.count(b",") == 2 else 2
+        fields = scan_fields(data, "ppl"[:width], path=path)
+        names, numbers = fields.names.reshape(-1, width), fields.numbers.reshape(-1, width)
+        labels = numbers[:, 2] == 1 if width == 3 else None
+        pairs = PatchPairs(
+            fields.table, names[:, 0].copy(), numbers[:, 0].copy(), names[:, 1].copy(), numbers[:, 1].copy(),
+            labels,
+        )  # fmt: skip
+        if counts is not None:
+            check_patch_ids(pairs.a, counts, path=path, line_of=lambda i: i + 1)
+            check_patch_ids(pairs.b, counts, path=path, line_of=lambda i: i + 1)
+        return pairs
 
 
 def write_patch_pairs(path: str | Path, pairs: PatchPairs) -> None:
-    """Write the final form, ``patch_a,patch_b`` a line, LF, ended by a line feed."""
+    """Write ``patch_a,patch_b`` per line, without labels."""
 
     def chunks() -> Iterator[bytes]:
-        for lo in range(0, len(pairs), _PAIR_CHUNK):
-            part = slice(lo, lo + _PAIR_CHUNK)
+        for lo in range(0, len(pairs), _CHUNK):
+            part = slice(lo, lo + _CHUNK)
             a = PatchList(pairs.images, pairs.image_a[part], pairs.index_a[part]).ids()
             b = PatchList(pairs.images, pairs.image_b[part], pairs.index_b[part]).ids()
             yield "".join([f"{x},{y}\n" for x, y in zip(a, b, strict=True)]).encode()
@@ -110,7 +103,7 @@ def write_patch_pairs(path: str | Path, pairs: PatchPairs) -> None:
 
 
 def concatenate(parts: Sequence[PatchPairs]) -> PatchPairs:
-    """One list of pairs after another, with one image table; labels are kept if every part has them."""
+    """Concatenate lists of pairs. Labels are retained if every part has them."""
     images = tuple(dict.fromkeys(name for part in parts for name in part.images))
     a = [recode(part.a, images) for part in parts]
     b = [recode(part.b, images) for part in parts]
@@ -127,7 +120,7 @@ def concatenate(parts: Sequence[PatchPairs]) -> PatchPairs:
 
 @dataclass(frozen=True)
 class LabelledPairs:
-    """A classification benchmark ready to score: pairs in file order, truth, names and sizes of the lists."""
+    """Classification benchmark: pairs in file order, truth, names and sizes of the lists."""
 
     name: str
     pairs: PatchPairs
@@ -136,13 +129,13 @@ class LabelledPairs:
     sizes: tuple[int, ...]
 
     def slices(self) -> dict[str, slice]:
-        """The rows of each list, by its name."""
+        """Return the rows of each list by name."""
         ends = np.cumsum((0, *self.sizes)).tolist()
         return {name: slice(lo, hi) for name, lo, hi in zip(self.parts, ends, ends[1:], strict=False)}
 
 
 def read_classification_labels(path: str | Path, count: int) -> NDArray[np.bool_] | None:
-    """Labels of `count` pairs; None for an empty file (a placeholder of the first published state)."""
+    """Read the labels of `count` pairs. None for an empty file, which the first release has."""
     with without_comments(path) as data:
         if not data.strip():
             return None
@@ -155,11 +148,11 @@ def read_classification_labels(path: str | Path, count: int) -> NDArray[np.bool_
 def load_classification(path: str | Path, counts: Mapping[str, int] | None = None) -> LabelledPairs:
     """Read a classification `.benchmark` with its pairs and truth.
 
-    The truth is that of the `.labels` file beside it; where that is missing or empty, the third column of
-    each `.pairs` file; where one has none, the identifiers (same sequence, same index).
+    The truth is the `.labels` file beside it. If that is missing or empty, it is the third column of each
+    `.pairs` file, or else the identifiers (same sequence, same index).
 
     Raises:
-        FormatError: As the readers do, and when there is no negative or no positive pair.
+        FormatError: As the readers do, and if there is no negative or no positive pair.
     """
     p = Path(path)
     benchmark = read_classification(p)
@@ -171,66 +164,59 @@ def load_classification(path: str | Path, counts: Mapping[str, int] | None = Non
     if labels is None:
         labels = stated
     else:
-        said = np.repeat([part.labels is not None for part in lists], [len(part) for part in lists])
-        wrong = np.flatnonzero((labels != stated) & said)
+        has_label = np.repeat([part.labels is not None for part in lists], [len(part) for part in lists])
+        wrong = np.flatnonzero((labels != stated) & has_label)
         if wrong.size:
             reason = "differs from the label in the .pairs file; remove one"
             raise FormatError(labels_path, reason, line=int(wrong[0]) + 1)
     if labels.all() or not labels.any():
         kind = "negative" if labels.all() else "positive"
-        raise FormatError(
-            p, f"has no {kind} pair among {len(pairs)}, so there is nothing to tell apart and no score"
-        )
+        raise FormatError(p, f"has no {kind} pair among {len(pairs)}; a score needs both kinds")
     names, sizes = tuple(part.stem for part in benchmark.pairs), tuple(len(part) for part in lists)
     return LabelledPairs(p.stem, pairs, labels, names, sizes)
 
 
 def write_classification_labels(path: str | Path, labels: NDArray[np.bool_]) -> None:
-    """Write 0 or 1 a line; as in the published files, no line feed after the last."""
+    """Write 0 or 1 per line, without a line feed after the last, as in the published files."""
     text = np.full((len(labels), 2), ord("\n"), np.uint8)
     text[:, 0] = ord("0") + labels.astype(np.uint8)
     write_bytes(path, (text.tobytes()[:-1],))
 
 
-_CHUNK = 1 << 16
-
-
 def refuse_nan(path: str | Path, values: NDArray[np.float64], on_nan: str, line: int | None = None) -> None:
-    """Make NaN infinite in place (`on_nan` "miss"), or raise a `FormatError` naming the first ("error")."""
+    """Replace NaN by infinity in place if `on_nan` is "miss", else raise a `FormatError` for the first."""
     bad = np.flatnonzero(np.isnan(values))
     if not bad.size:
         return
     if on_nan != "miss":
-        where = int(bad[0]) + 1
-        place = f"value {where} is" if line is not None else "the dissimilarity is"
-        reason = f'{place} NaN ({bad.size} such); correct them, or count them as misses: `on_bad="miss"`'
-        raise FormatError(path, reason, line=where if line is None else line)
+        number = int(bad[0]) + 1
+        value = f"value {number} is" if line is not None else "the dissimilarity is"
+        reason = f'{value} NaN ({bad.size} such); correct them, or count them as misses: `on_bad="miss"`'
+        raise FormatError(path, reason, line=number if line is None else line)
     values[bad] = np.inf
 
 
 def read_distances(
     path: str | Path, count: int, *, labels: NDArray[np.bool_] | None = None, on_nan: str = "error"
 ) -> NDArray[np.float64]:
-    """Read `count` dissimilarities; a second column must be 0 or 1 and equal to `labels` where given.
+    """Read `count` dissimilarities. A second column must be 0 or 1 and equal to `labels` if given.
 
-    Infinity stands for "never retrieved". NaN is an error, or infinity with ``on_nan="miss"``.
+    Infinity means "never retrieved". NaN is an error, or infinity with ``on_nan="miss"``.
     """
     data = read_bytes(path)
-    head = data[: data.find(b"\n") if b"\n" in data else len(data)]
-    columns = 2 if head.count(b",") == 1 else 1
+    columns = 2 if data.partition(b"\n")[0].count(b",") == 1 else 1
     table = parse_table(data, path=path, dtype=np.float64, delimiter=",", columns=columns)
     if len(table) != count:
         raise FormatError(path, f"expected {count} lines (one per pair), found {len(table)}")
     if columns == 2:
         wrong = np.flatnonzero((table[:, 1] != 0) & (table[:, 1] != 1))
         if wrong.size:
-            raise FormatError(
-                path, f"the label is {table[wrong[0], 1]:g}, not 0 or 1", line=int(wrong[0]) + 1
-            )
+            label = f"{table[wrong[0], 1]:g}"
+            raise FormatError(path, f"the label is {label}, expected 0 or 1", line=int(wrong[0]) + 1)
         if labels is not None:
             wrong = np.flatnonzero((table[:, 1] == 1) != labels)
             if wrong.size:
-                reason = "the label is not that of the benchmark; are the lines in the order of the pairs?"
+                reason = "the label differs from the benchmark; are the lines in the order of the pairs?"
                 raise FormatError(path, reason, line=int(wrong[0]) + 1)
     distances = np.ascontiguousarray(table[:, 0])
     refuse_nan(path, distances, on_nan)
@@ -238,7 +224,7 @@ def read_distances(
 
 
 def missing_results(folder: str | Path, benchmark: LabelledPairs) -> list[str]:
-    """Names of the files that a results folder lacks for a benchmark: its own, or those of its lists."""
+    """Return the names of the missing results files of a benchmark: none, or those of its lists."""
     root = Path(folder)
     lists = [f"{name}.results" for name in benchmark.parts if not (root / f"{name}.results").is_file()]
     return [] if (root / f"{benchmark.name}.results").is_file() else lists
@@ -247,19 +233,19 @@ def missing_results(folder: str | Path, benchmark: LabelledPairs) -> list[str]:
 def read_classification_results(
     folder: str | Path, benchmark: LabelledPairs, *, on_nan: str = "error"
 ) -> NDArray[np.float64]:
-    """Dissimilarities of a benchmark's pairs from a results folder.
+    """Read the dissimilarities of a benchmark's pairs from a results folder.
 
-    Reads ``BENCHMARK.results``, or else one file for each `.pairs` (``train_easy_pos.results``, …). Where a
-    list has the name of the benchmark, its file is that of the list if those of the other lists are there.
+    Reads ``BENCHMARK.results``, or else one file per `.pairs` file (``train_easy_pos.results``, …). If a list
+    has the name of the benchmark, the file belongs to the list if the files of the other lists exist.
     """
     root = Path(folder)
-    whole = root / f"{benchmark.name}.results"
+    combined = root / f"{benchmark.name}.results"
     parts = {name: root / f"{name}.results" for name in benchmark.parts}
     missing = [path.name for path in parts.values() if not path.is_file()]
-    if whole.is_file() and (missing or benchmark.name not in parts):
-        return read_distances(whole, len(benchmark.pairs), labels=benchmark.labels, on_nan=on_nan)
+    if combined.is_file() and (missing or benchmark.name not in parts):
+        return read_distances(combined, len(benchmark.pairs), labels=benchmark.labels, on_nan=on_nan)
     if missing:
-        raise FormatError(whole, f"does not exist, and neither does {' nor '.join(missing)} in {root}")
+        raise FormatError(combined, f"does not exist, and neither does {' nor '.join(missing)} in {root}")
     return np.concatenate(
         [
             read_distances(parts[name], rows.stop - rows.start, labels=benchmark.labels[rows], on_nan=on_nan)
@@ -271,9 +257,9 @@ def read_classification_results(
 def write_classification_results(
     path: str | Path, distances: NDArray[np.float64], labels: NDArray[np.bool_] | None = None
 ) -> None:
-    """Write one dissimilarity a line with six decimals (``Inf`` for infinity), as the 2016 tool does.
+    """Write one dissimilarity per line with six decimals (``Inf`` for infinity), like the 2016 tool.
 
-    With `labels`, the truth follows behind a comma.
+    With `labels`, the truth follows after a comma.
     """
 
     def chunks() -> Iterator[bytes]:
@@ -284,8 +270,8 @@ def write_classification_results(
             else:
                 own = labels[lo : lo + _CHUNK].astype(int).tolist()
                 text = "".join(f"{d:.6f},{y}\n" for d, y in zip(part.tolist(), own, strict=True))
-            yield (
-                text if np.isfinite(part).all() else text.replace("inf", "Inf").replace("nan", "NaN")
-            ).encode()
+            if not np.isfinite(part).all():
+                text = text.replace("inf", "Inf").replace("nan", "NaN")
+            yield text.encode()
 
     write_bytes(path, chunks())

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`.benchmark` files of 2016: which pairs, images or queries a benchmark is made of, and where they lie.
+"""`.benchmark` files of 2016: the pairs, images or queries of a benchmark, and where to find them.
 
-Classification: the names of `.pairs` files beside it, one a line; their union is scored. Matching:
-``SEQ.IM,SEQ.IM`` a line, reference image first. Retrieval: the images of the pool, comma-separated, on the
-first line; then one query patch a line. A ``#`` begins a comment in all of them.
+Classification: the names of `.pairs` files beside it, one per line; their union is scored. Matching:
+``SEQ.IM,SEQ.IM`` per line, reference image first. Retrieval: the images of the pool, comma-separated, on the
+first line; then one query patch per line. ``#`` starts a comment in all of them.
 """
 
 from __future__ import annotations
@@ -52,22 +52,22 @@ class RetrievalBenchmark:
 
 @contextlib.contextmanager
 def without_comments(path: str | Path) -> Iterator[bytes]:
-    """The content of a file without what follows a ``#`` in a line, and without lines that are only that.
+    """Yield the content of a file without comments and without lines that have only a comment.
 
-    An error about the file that is raised inside names the line as the file has it.
+    A `FormatError` about the file that is raised inside gets the original line number.
     """
     data = read_bytes(path)
     if b"#" not in data:
         yield data
         return
-    kept, numbers = [], []
+    lines, numbers = [], []
     for number, line in enumerate(data.split(b"\n"), 1):
         text, mark, _ = line.partition(b"#")
         if not mark or text.strip():
-            kept.append(text.rstrip() if mark else text)
+            lines.append(text.rstrip() if mark else text)
             numbers.append(number)
     try:
-        yield b"\n".join(kept)
+        yield b"\n".join(lines)
     except FormatError as e:
         if e.line is None or e.path != Path(path) or e.line > len(numbers):
             raise
@@ -80,12 +80,12 @@ def read_classification(path: str | Path) -> ClassificationBenchmark:
     with without_comments(p) as data:
         lines = lines_of(data, p)
         if not lines:
-            raise FormatError(p, "the file is empty; expected names of .pairs files, one a line")
+            raise FormatError(p, "the file is empty; expected names of .pairs files, one per line")
         for number, name in enumerate(lines, 1):
             if not name.endswith(".pairs") or "/" in name or "\\" in name:
                 raise FormatError(p, f"expected the name of a .pairs file, found {name!r}", line=number)
             if name in lines[: number - 1]:
-                raise FormatError(p, f"{name!r} appears twice; remove one", line=number)
+                raise FormatError(p, f"duplicate {name!r}; remove one", line=number)
             if not os.path.isfile(p.parent / name):
                 reason = f"{name!r} is not in {p.parent}; put it beside the .benchmark"
                 raise FormatError(p, reason, line=number)
@@ -93,46 +93,42 @@ def read_classification(path: str | Path) -> ClassificationBenchmark:
 
 
 def read_matching(path: str | Path, counts: Mapping[str, int] | None = None) -> MatchingBenchmark:
-    """Read a matching `.benchmark`; with `counts`, images must exist and have equally many patches."""
+    """Read a matching `.benchmark`. With `counts`, images must exist and have equally many patches."""
     with without_comments(path) as data:
-        return _matching(path, data, counts)
-
-
-def _matching(path: str | Path, data: bytes, counts: Mapping[str, int] | None) -> MatchingBenchmark:
-    fields = scan_fields(data, "ii", path=path)
-    if not fields.rows:
-        raise FormatError(path, "the file is empty; expected lines 'SEQ.IM,SEQ.IM'")
-    names = [fields.table[code] for code in fields.names]
-    pairs = tuple(zip(names[::2], names[1::2], strict=True))
-    if len(set(pairs)) != len(pairs):
-        first = {pair: i for i, pair in reversed(list(enumerate(pairs)))}
-        line = next(i for i, pair in enumerate(pairs) if first[pair] != i)
-        raise FormatError(path, f"the pair {','.join(pairs[line])} appears twice", line=line + 1)
-    if counts is not None:
-        check_images(names, counts, path=path, line_of=lambda i: i // 2 + 1)
-        for line, (a, b) in enumerate(pairs, 1):
-            if counts[a] != counts[b]:
-                reason = f"{a} has {counts[a]} patches but {b} has {counts[b]}; they must be equal"
-                raise FormatError(path, reason, line=line)
-    return MatchingBenchmark(Path(path).stem, pairs)
+        fields = scan_fields(data, "ii", path=path)
+        if not fields.rows:
+            raise FormatError(path, "the file is empty; expected lines 'SEQ.IM,SEQ.IM'")
+        names = [fields.table[code] for code in fields.names]
+        pairs = tuple(zip(names[::2], names[1::2], strict=True))
+        if len(set(pairs)) != len(pairs):
+            first = {pair: i for i, pair in reversed(list(enumerate(pairs)))}
+            line = next(i for i, pair in enumerate(pairs) if first[pair] != i)
+            raise FormatError(path, f"duplicate pair {','.join(pairs[line])}", line=line + 1)
+        if counts is not None:
+            check_images(names, counts, path=path, line_of=lambda i: i // 2 + 1)
+            for line, (a, b) in enumerate(pairs, 1):
+                if counts[a] != counts[b]:
+                    reason = f"{a} has {counts[a]} patches but {b} has {counts[b]}; they must be equal"
+                    raise FormatError(path, reason, line=line)
+        return MatchingBenchmark(Path(path).stem, pairs)
 
 
 def read_pool(path: str | Path, line: str, counts: Mapping[str, int] | None = None) -> tuple[str, ...]:
-    """Parse the first line of a retrieval file: distinct images of the pool."""
+    """Parse the first line of a retrieval file: the distinct images of the pool."""
     pool = scan_fields(line.encode(), "i", repeat=True, path=path)
     if not pool.rows:
         raise FormatError(path, "expected the images of the pool, comma-separated, found nothing", line=1)
     if len(pool.table) != len(pool.names):
         code, times = np.unique(pool.names, return_counts=True)
         name = pool.table[code[times > 1][0]]
-        raise FormatError(path, f"the pool names {name!r} twice", line=1)
+        raise FormatError(path, f"the pool has the duplicate image {name!r}", line=1)
     if counts is not None:
         check_images(pool.table, counts, path=path, line_of=lambda _: 1)
     return pool.table
 
 
 def read_retrieval(path: str | Path, counts: Mapping[str, int] | None = None) -> RetrievalBenchmark:
-    """Read a retrieval `.benchmark`: queries must be distinct and of images of the pool."""
+    """Read a retrieval `.benchmark`. Queries must be distinct patches of images of the pool."""
     with without_comments(path) as data:
         return _retrieval(path, data, counts)
 
@@ -153,10 +149,10 @@ def _retrieval(path: str | Path, data: bytes, counts: Mapping[str, int] | None) 
         check_patch_ids(queries, counts, path=path, line_of=lambda i: i + 2)
     key = np.stack([queries.image, queries.index], axis=1)
     _, first, inverse = np.unique(key, axis=0, return_index=True, return_inverse=True)
-    again = np.flatnonzero(first[inverse.ravel()] != np.arange(len(queries)))
-    if again.size:
-        i = int(again[0])
-        raise FormatError(path, f"query {queries.id(i)!r} appears twice", line=i + 2)
+    repeated = np.flatnonzero(first[inverse.ravel()] != np.arange(len(queries)))
+    if repeated.size:
+        i = int(repeated[0])
+        raise FormatError(path, f"duplicate query {queries.id(i)!r}", line=i + 2)
     return RetrievalBenchmark(Path(path).stem, pool, queries)
 
 
@@ -166,7 +162,7 @@ def write_classification(path: str | Path, positives: str, negatives: str) -> No
 
 
 def write_matching(path: str | Path, pairs: Sequence[tuple[str, str]]) -> None:
-    """Write pairs of images, one a line."""
+    """Write pairs of images, one per line."""
     write_lines(path, (f"{a},{b}" for a, b in pairs))
 
 
@@ -176,7 +172,7 @@ def write_retrieval(path: str | Path, benchmark: RetrievalBenchmark) -> None:
 
 
 def task_of(path: str | Path) -> str:
-    """Which task a `.benchmark` file is for, told from its content.
+    """Return the task of a `.benchmark` file from its content.
 
     Classification names `.pairs` files; retrieval has patches (two dots) on its second line; matching has
     images only.
@@ -195,10 +191,10 @@ def task_of(path: str | Path) -> str:
 
 
 def find_benchmarks(folder: str | Path, task: str, pattern: str = "*") -> list[Path]:
-    """`.benchmark` files of a task below a folder, sorted by name.
+    """Return the `.benchmark` files of a task below a folder, sorted by name.
 
-    Looked for in ``FOLDER/TASK``, ``FOLDER/benchmarks/TASK`` and ``FOLDER`` itself (there, the task is told
-    from the content); the first of these that has any counts. `pattern` selects by name (``train_*``).
+    Searches ``FOLDER/TASK``, ``FOLDER/benchmarks/TASK`` and ``FOLDER`` (there the content decides); the first
+    with any file counts. `pattern` selects by name (``train_*``).
     """
     root = Path(folder)
     if task not in TASKS:
@@ -206,44 +202,42 @@ def find_benchmarks(folder: str | Path, task: str, pattern: str = "*") -> list[P
     if not root.is_dir():
         raise InputError(f"the task folder {root} does not exist")
     found: list[Path] = []
-    for place in (root / task, root / "benchmarks" / task, root):
-        found = sorted(place.glob("*.benchmark"))
-        if place == root:
+    for folder in (root / task, root / "benchmarks" / task, root):
+        found = sorted(folder.glob("*.benchmark"))
+        if folder == root:
             found = [p for p in found if task_of(p) == task]
         if found:
             break
     if not found:
         raise InputError(
             f"no {task} .benchmark file in {root}, {root / task} or {root / 'benchmarks' / task}; "
-            "name their folder as `tasks`, or make such files for this dataset first"
+            "pass their folder as `tasks`, or create such files for this dataset first"
         )
-    chosen = [p for p in found if fnmatchcase(p.stem, pattern)]
-    if not chosen:
+    selected = [p for p in found if fnmatchcase(p.stem, pattern)]
+    if not selected:
         raise UnknownNameError(f"{task} benchmark", pattern, (p.stem for p in found))
-    return chosen
+    return selected
 
 
 def result_folders(folder: str | Path, task: str) -> dict[str, Path]:
-    """Folders with `.results` files of a task, by descriptor name.
+    """Return the folders with `.results` files of a task, by descriptor name.
 
-    Understands ``FOLDER/DESC/TASK``, ``FOLDER/TASK/DESC``, ``FOLDER/TASK`` and ``FOLDER`` itself with the
-    files in it (then the descriptor is named after FOLDER).
+    Searches ``FOLDER/DESC/TASK``, ``FOLDER/TASK/DESC``, ``FOLDER/TASK`` and ``FOLDER``; for the last two the
+    descriptor is named after FOLDER.
     """
     root = Path(folder)
     if not root.is_dir():
         raise InputError(f"the results folder {root} does not exist")
     found: dict[str, Path] = {}
-    for place in sorted(root.glob(f"*/{task}")):
-        if any(place.glob("*.results")):
-            found[place.parent.name] = place
-    for place in sorted((root / task).glob("*")):
-        if place.is_dir() and any(place.glob("*.results")):
-            found[place.name] = place
-    for place in (root / task, root):
-        if not found and place.is_dir() and any(place.glob("*.results")):
-            found[root.resolve().name] = place
+    for path in sorted(root.glob(f"*/{task}")):
+        if any(path.glob("*.results")):
+            found[path.parent.name] = path
+    for path in sorted((root / task).glob("*")):
+        if path.is_dir() and any(path.glob("*.results")):
+            found[path.name] = path
+    for path in (root / task, root):
+        if not found and path.is_dir() and any(path.glob("*.results")):
+            found[root.resolve().name] = path
     if not found:
-        raise InputError(
-            f"no .results file in {root} (looked in DESC/{task}, {task}/DESC, {task} and itself)"
-        )
+        raise InputError(f"{root}: no .results file (searched DESC/{task}, {task}/DESC, {task} and itself)")
     return found

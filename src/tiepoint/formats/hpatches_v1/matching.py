@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The truth of the 2016 matching benchmark: from its `.labels` file, or patch k to patch k without one.
+"""Files of the 2016 matching benchmark: `.labels` and `.results`.
 
-Three lines a pair of images: header, indices in the first, corresponding indices in the second. A ``#``
-begins a comment.
+Labels have three lines per pair of images: header, indices in the first, corresponding indices in the
+second. ``#`` starts a comment.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,12 +26,12 @@ from .patch_ids import split_image
 def matching_truth(
     benchmark: MatchingBenchmark, counts: Mapping[str, int], labels: str | Path | None = None
 ) -> list[NDArray[np.int64]]:
-    """For each pair of images, the target index of every reference patch, (N,).
+    """Return for each pair of images the target index of every reference patch, (N,).
 
     Without a `.labels` file patch k corresponds to patch k.
 
     Raises:
-        FormatError: A missing block, an index out of range or there twice, lists of different length.
+        FormatError: A missing block, a duplicate index or one out of range, lists of different length.
     """
     if labels is None:
         return [np.arange(counts[a]) for a, _ in benchmark.pairs]
@@ -45,8 +46,8 @@ def _targets(
     while lines and not lines[-1].strip():
         lines.pop()
     if len(lines) != 3 * len(benchmark.pairs):
-        wanted = f"{3 * len(benchmark.pairs)} lines (3 for each of {len(benchmark.pairs)} pairs)"
-        raise FormatError(labels, f"expected {wanted}, found {len(lines)}")
+        expected = f"{3 * len(benchmark.pairs)} lines (3 for each of {len(benchmark.pairs)} pairs)"
+        raise FormatError(labels, f"expected {expected}, found {len(lines)}")
     truth = []
     for i, (a, b) in enumerate(benchmark.pairs):
         head = lines[3 * i].decode("utf-8", "replace").replace(" ", "").strip()
@@ -73,14 +74,14 @@ def _indices(text: bytes, count: int, path: str | Path, line: int) -> NDArray[np
         reason = f"value {bad[0] + 1} is {values[bad[0]]:g}; expected an index from 0 to {count - 1}"
         raise FormatError(path, reason, line=line)
     if np.unique(index).size != index.size:
-        raise FormatError(path, "an index appears twice", line=line)
+        raise FormatError(path, "duplicate index", line=line)
     return index
 
 
 def write_matching_labels(
     path: str | Path, benchmark: MatchingBenchmark, truth: Sequence[NDArray[np.int64]]
 ) -> None:
-    """Write three lines a pair: header, reference indices, target indices."""
+    """Write three lines per pair: header, reference indices, target indices."""
     lines = []
     for (a, b), target in zip(benchmark.pairs, truth, strict=True):
         lines += [f"{a},{b}", ",".join(map(str, range(len(target)))), ",".join(map(str, target.tolist()))]
@@ -100,17 +101,14 @@ class NeighbourList:
 def iter_matching_results(
     path: str | Path, counts: Mapping[str, int] | None = None, *, on_nan: str = "error"
 ) -> Iterator[NeighbourList]:
-    """Read block by block, so that a large file never is in memory as a whole.
+    """Yield the blocks of a results file one by one, so that memory stays small.
 
-    Checked: an even number of equally long lines a block, whole indices inside the target image (with
-    `counts`), no target named twice for one patch, dissimilarities that do not decrease from neighbour to
-    neighbour.
+    Each block must have an even number of equally long lines, integer indices inside the target image (with
+    `counts`), no duplicate target of a patch, and dissimilarities that do not decrease.
     """
     head: tuple[str, str] | None = None
-    start = 0
     block: list[bytes] = []
-    blank = 0
-    number = 0
+    start = blank = 0
     with reading(path), open(path, "rb") as f:
         for number, line in enumerate(f, 1):
             if not line.strip():
@@ -118,30 +116,27 @@ def iter_matching_results(
                 continue
             if blank:
                 raise FormatError(path, "empty line; remove it", line=blank)
-            found = _header(line)
-            if found is None and head is None:
+            images = _header(line)
+            if images is None and head is None:
                 raise FormatError(path, "expected a pair of images SEQ.IM,SEQ.IM first", line=number)
-            if found is None:
+            if images is None:
                 block.append(line)
                 continue
             if head is not None:
                 yield _block(path, head, start, block, counts, on_nan)
-            head, start, block = found, number, []
+            head, start, block = images, number, []
     if head is None:
         raise FormatError(path, "the file is empty; expected a pair of images and its neighbours")
     yield _block(path, head, start, block, counts, on_nan)
 
 
 def _header(line: bytes) -> tuple[str, str] | None:
-    """The two images if the line is a header; a line of numbers may have two fields with a dot each, too."""
+    """Return the two images of a header line, else None. A number with a dot is not an image."""
     if line.count(b",") != 1:
         return None
     parts = [part.strip() for part in line.decode("utf-8", "replace").split(",")]
-    try:
+    with contextlib.suppress(ValueError):
         float(parts[0])
-    except ValueError:
-        pass
-    else:
         return None
     try:
         for part in parts:
@@ -156,13 +151,12 @@ def _block(
     on_nan: str,
 ) -> NeighbourList:  # fmt: skip
     a, b = head
-    name = f"{a},{b}"
     if counts is not None:
         unknown = next((image for image in head if image not in counts), None)
         if unknown is not None:
             raise FormatError(path, f"the dataset has no image {unknown!r}", line=start)
     if not lines or len(lines) % 2:
-        reason = f"{name}: expected a line of indices and one of distances for each neighbour"
+        reason = f"{a},{b}: expected a line of indices and one of distances for each neighbour"
         raise FormatError(path, f"{reason}, found {len(lines)} lines", line=start)
     columns = counts[a] if counts is not None else lines[0].count(b",") + 1
     rows = [
@@ -186,48 +180,39 @@ def _block(
     falls = np.argwhere(distance[1:] < distance[:-1])
     if falls.size:
         k, i = map(int, falls[0])
-        reason = (
-            f"value {i + 1} is {distance[k + 1, i]:g}, less than {distance[k, i]:g} of the neighbour before; "
-            "dissimilarities must not decrease from neighbour to neighbour"
-        )
-        raise FormatError(path, reason, line=start + 4 + 2 * k)
-    _refuse_repeats(path, index, distance, start)
-    return NeighbourList(a, b, index, distance)
-
-
-def _refuse_repeats(
-    path: str | Path, index: NDArray[np.int64], distance: NDArray[np.float64], start: int
-) -> None:
+        value = f"value {i + 1} is {distance[k + 1, i]:g}, less than {distance[k, i]:g} before it"
+        raise FormatError(path, f"{value}; dissimilarities must not decrease", line=start + 4 + 2 * k)
     order = np.sort(np.where(np.isfinite(distance), index, -1 - np.arange(len(index))[:, None]), axis=0)
-    again = np.flatnonzero((order[1:] == order[:-1]).any(axis=0))
-    if again.size:
-        raise FormatError(path, f"reference patch {again[0]} names one target patch twice", line=start + 1)
+    repeated = np.flatnonzero((order[1:] == order[:-1]).any(axis=0))
+    if repeated.size:
+        raise FormatError(path, f"reference patch {repeated[0]} has a duplicate target", line=start + 1)
+    return NeighbourList(a, b, index, distance)
 
 
 def read_matching_results(
     path: str | Path, benchmark: MatchingBenchmark, counts: Mapping[str, int], *, on_nan: str = "error"
 ) -> list[NeighbourList]:
-    """All blocks in the order of the benchmark; one missing, unknown or there twice is a `FormatError`."""
+    """Read all blocks in the order of the benchmark. A missing, unknown or duplicate one is an error."""
     found: dict[tuple[str, str], NeighbourList] = {}
-    wanted = set(benchmark.pairs)
+    expected = set(benchmark.pairs)
     for block in iter_matching_results(path, counts, on_nan=on_nan):
         pair = (block.a, block.b)
         if pair in found:
-            raise FormatError(path, f"the pair {block.a},{block.b} appears twice")
-        if pair not in wanted:
+            raise FormatError(path, f"duplicate pair {block.a},{block.b}")
+        if pair not in expected:
             raise FormatError(path, f"the pair {block.a},{block.b} is not in {benchmark.name}.benchmark")
         found[pair] = block
     missing = [pair for pair in benchmark.pairs if pair not in found]
     if missing:
-        reason = (
-            f"{len(missing)} of {len(benchmark.pairs)} pairs are missing, the first is {','.join(missing[0])}"
+        first = ",".join(missing[0])
+        raise FormatError(
+            path, f"{len(missing)} of {len(benchmark.pairs)} pairs are missing, the first is {first}"
         )
-        raise FormatError(path, reason)
     return [found[pair] for pair in benchmark.pairs]
 
 
 def write_matching_results(path: str | Path, blocks: Iterable[NeighbourList]) -> None:
-    """Write 2 K + 1 lines a block; distances as the 2016 tool prints them (see `matlab_numbers`)."""
+    """Write 2 K + 1 lines per block, distances as the 2016 tool prints them (see `matlab_numbers`)."""
 
     def chunks() -> Iterator[bytes]:
         for block in blocks:
@@ -240,14 +225,14 @@ def write_matching_results(path: str | Path, blocks: Iterable[NeighbourList]) ->
 
 
 def matlab_numbers(values: NDArray[np.float64]) -> str:
-    """Numbers as MATLAB's ``%d`` prints them: whole ones as integers, others as ``%e``, infinity as ``Inf``.
+    """Format numbers like MATLAB's ``%d``: integers plain, others as ``%e``, infinity as ``Inf``.
 
     >>> matlab_numbers(np.array([7.174843, 12.0, np.inf]))
     '7.174843e+00,12,Inf'
     """
     finite = np.isfinite(values)
-    whole = finite & (np.trunc(np.where(finite, values, 0.5)) == values) & (np.abs(values) < 2.0**53)
-    if not whole.any() and finite.all():
+    integer = finite & (np.trunc(np.where(finite, values, 0.5)) == values) & (np.abs(values) < 2.0**53)
+    if not integer.any() and finite.all():
         return (("%e," * len(values)) % tuple(values.tolist()))[:-1]
-    text = [f"{v:.0f}" if w else f"{v:e}" for v, w in zip(values.tolist(), whole.tolist(), strict=True)]
+    text = [f"{v:.0f}" if w else f"{v:e}" for v, w in zip(values.tolist(), integer.tolist(), strict=True)]
     return ",".join(text).replace("inf", "Inf").replace("nan", "NaN")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Identifiers of the 2016 files: image ``SEQ.IM``, patch ``SEQ.IM.IDX`` with IDX counted from 0."""
+"""Identifiers of the 2016 files: image ``SEQ.IM``, patch ``SEQ.IM.IDX`` with 0-based IDX."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class PatchList:
         return f"{self.images[self.image[i]]}.{self.index[i]}"
 
     def ids(self) -> list[str]:
-        """All identifiers."""
+        """Identifiers of all patches."""
         names = self.images
         return [f"{names[m]}.{k}" for m, k in zip(self.image.tolist(), self.index.tolist(), strict=True)]
 
 
 def split_image(name: str) -> tuple[str, str]:
-    """Sequence and image of ``SEQ.IM``.
+    """Split ``SEQ.IM`` into sequence and image.
 
     >>> split_image("v_wall.e1")
     ('v_wall', 'e1')
@@ -52,18 +52,18 @@ def split_image(name: str) -> tuple[str, str]:
 
 
 def sequence_codes(images: Sequence[str]) -> tuple[tuple[str, ...], NDArray[np.int32]]:
-    """Distinct sequences of images, in order of first appearance, and the code of each image's.
+    """Return the distinct sequences of images in order of first appearance, and a code for each image.
 
     >>> sequence_codes(["a.ref", "b.ref", "a.e1"])
     (('a', 'b'), array([0, 1, 0], dtype=int32))
     """
-    codes: dict[str, int] = {}
-    of = [codes.setdefault(split_image(name)[0], len(codes)) for name in images]
-    return tuple(codes), np.array(of, np.int32)
+    table: dict[str, int] = {}
+    codes = [table.setdefault(split_image(name)[0], len(table)) for name in images]
+    return tuple(table), np.array(codes, np.int32)
 
 
 def unknown_image(name: str, counts: Mapping[str, int]) -> str:
-    """Why an image is not in the dataset: the sequence is unknown, or only the image is."""
+    """Return why an image is not in the dataset: an unknown sequence, or an unknown image of it."""
     sequence, image = split_image(name)
     sequences = sorted({n.partition(".")[0] for n in counts})
     if sequence not in sequences:
@@ -77,7 +77,7 @@ def unknown_image(name: str, counts: Mapping[str, int]) -> str:
 def check_images(
     names: Sequence[str], counts: Mapping[str, int], *, path: str | Path, line_of: Callable[[int], int]
 ) -> None:
-    """Raise a `FormatError` for the first image that is not a key of `counts` (``SEQ.IM`` to N)."""
+    """Raise a `FormatError` for the first image that is not a key of `counts` (patches by ``SEQ.IM``)."""
     for i, name in enumerate(names):
         if name not in counts:
             raise FormatError(path, unknown_image(name, counts), line=line_of(i))
@@ -88,7 +88,7 @@ def check_patch_ids(
 ) -> None:
     """Raise a `FormatError` for the first patch outside the dataset.
 
-    `counts` gives the number of patches of each image ``SEQ.IM``; `line_of` the line of patch i.
+    `counts` has the number of patches of each image ``SEQ.IM``; `line_of` returns the line of patch i.
     """
     limit = np.array([counts.get(name, 0) for name in patches.images], np.int64)
     bad = np.flatnonzero(patches.index >= limit[patches.image])
@@ -105,7 +105,7 @@ def check_patch_ids(
 
 
 def recode(patches: PatchList, images: Sequence[str]) -> PatchList:
-    """The same patches with codes into `images`, which must hold all images that occur."""
+    """Return the same patches with codes into `images`, which must contain all their images."""
     code = {name: i for i, name in enumerate(images)}
     try:
         table = np.array([code[name] for name in patches.images], np.int32)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The truth of the 2016 retrieval benchmark: from its `.labels` file, or from the identifiers without one.
+"""Files of the 2016 retrieval benchmark: `.labels` and `.results`.
 
-The header of the benchmark, then per query the corresponding patches, the query first. A ``#`` begins a
-comment.
+Labels have the header of the benchmark, then per query the corresponding patches, the query first. ``#``
+starts a comment.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from .patch_ids import PatchList, check_patch_ids, recode, sequence_codes
 
 @dataclass(frozen=True)
 class Relevant:
-    """Relevant patches of queries, the query itself left out: query q has ``offsets[q]:offsets[q + 1]``."""
+    """Relevant patches without the query itself: query q has ``offsets[q]:offsets[q + 1]``."""
 
     patches: PatchList
     offsets: NDArray[np.int64]
 
 
 def retrieval_truth(benchmark: RetrievalBenchmark, labels: str | Path | None = None) -> Relevant:
-    """Relevant patches of every query.
+    """Return the relevant patches of every query.
 
-    Without a `.labels` file: the patches of the same index in the other images of its sequence.
+    Without a `.labels` file these are the patches of the same index in the other images of its sequence.
     """
     queries = benchmark.queries
     if labels is not None:
@@ -49,17 +49,12 @@ def retrieval_truth(benchmark: RetrievalBenchmark, labels: str | Path | None = N
 
 def _read_relevant(benchmark: RetrievalBenchmark, path: str | Path, data: bytes) -> Relevant:
     head, rest = split_first_line(data)
-    if set(read_pool(path, head)) != set(benchmark.pool):
-        raise FormatError(path, f"its pool is not that of {benchmark.name}.benchmark", line=1)
+    _check_same_pool(path, head, benchmark)
     fields = scan_fields(rest, "p", repeat=True, path=path, first_line=2)
     queries = benchmark.queries
     if fields.rows != len(queries):
         raise FormatError(path, f"expected {len(queries)} rows (one per query), found {fields.rows}")
-    outside = sorted(set(fields.table) - set(benchmark.pool))
-    if outside:
-        field = int(np.flatnonzero(fields.names == fields.table.index(outside[0]))[0])
-        line = int(np.searchsorted(fields.offsets, field, side="right")) + 1
-        raise FormatError(path, f"image {outside[0]!r} is not in the pool", line=line)
+    _check_images_in_pool(path, fields, benchmark.pool)
     patches = recode(PatchList(fields.table, fields.names, fields.numbers), benchmark.pool)
     first = fields.offsets[:-1]
     wrong = np.flatnonzero((patches.image[first] != queries.image) | (patches.index[first] != queries.index))
@@ -69,8 +64,21 @@ def _read_relevant(benchmark: RetrievalBenchmark, path: str | Path, data: bytes)
         raise FormatError(path, reason, line=i + 2)
     keep = np.ones(len(patches), bool)
     keep[first] = False
-    kept = PatchList(benchmark.pool, patches.image[keep], patches.index[keep])
-    return Relevant(kept, fields.offsets - np.arange(fields.rows + 1))
+    relevant = PatchList(benchmark.pool, patches.image[keep], patches.index[keep])
+    return Relevant(relevant, fields.offsets - np.arange(fields.rows + 1))
+
+
+def _check_same_pool(path: str | Path, head: str, benchmark: RetrievalBenchmark) -> None:
+    if set(read_pool(path, head)) != set(benchmark.pool):
+        raise FormatError(path, f"the pool differs from {benchmark.name}.benchmark", line=1)
+
+
+def _check_images_in_pool(path: str | Path, fields: FieldTable, pool: tuple[str, ...]) -> None:
+    outside = sorted(set(fields.table) - set(pool))
+    if outside:
+        field = int(np.flatnonzero(fields.names == fields.table.index(outside[0]))[0])
+        line = int(np.searchsorted(fields.offsets, field, side="right")) + 1
+        raise FormatError(path, f"image {outside[0]!r} is not in the pool", line=line)
 
 
 def write_retrieval_labels(path: str | Path, benchmark: RetrievalBenchmark, relevant: Relevant) -> None:
@@ -84,18 +92,17 @@ def write_retrieval_labels(path: str | Path, benchmark: RetrievalBenchmark, rele
 
 
 def check_relevant(path: str | Path, relevant: Relevant, counts: Mapping[str, int]) -> None:
-    """Raise a `FormatError` when a relevant patch does not exist in the dataset."""
+    """Raise a `FormatError` if a relevant patch is not in the dataset."""
     offsets = relevant.offsets
-    check_patch_ids(
-        relevant.patches,
-        counts,
-        path=path,
-        line_of=lambda i: int(np.searchsorted(offsets, i, side="right")) + 1,
-    )
+
+    def line_of(i: int) -> int:
+        return int(np.searchsorted(offsets, i, side="right")) + 1
+
+    check_patch_ids(relevant.patches, counts, path=path, line_of=line_of)
 
 
 NEIGHBOURS = 51
-"""Patches a row, the query itself included."""
+"""Patches per row, including the query."""
 
 
 @dataclass(frozen=True)
@@ -119,14 +126,13 @@ def read_retrieval_results(
 ) -> Rankings:
     """Read the rankings of a benchmark's queries, in the order of the benchmark.
 
-    Checked: the pool is that of the benchmark, every query has one row (in any order), the query comes first,
-    `neighbours` patches a row (fewer if the pool has fewer), no patch twice in a row, all in the pool.
+    The pool must be that of the benchmark. Every query has one row, in any order, that starts with the query
+    and has `neighbours` distinct patches of the pool (fewer if the pool has fewer).
     """
     head, rest = split_first_line(read_bytes(path))
     if not head:
         raise FormatError(path, "the file is empty; expected the pool, then one row per query")
-    if set(read_pool(path, head)) != set(benchmark.pool):
-        raise FormatError(path, f"its pool is not that of {benchmark.name}.benchmark", line=1)
+    _check_same_pool(path, head, benchmark)
     width = min(neighbours, sum(counts[name] for name in benchmark.pool))
     fields = scan_fields(rest, "p", repeat=True, path=path, first_line=2)
     lengths = np.diff(fields.offsets)
@@ -135,65 +141,48 @@ def read_retrieval_results(
         i = int(wrong[0])
         reason = f"expected {width} patches (the query and its {width - 1} nearest), found {lengths[i]}"
         raise FormatError(path, reason, line=i + 2)
-    _check_pool(path, fields, benchmark.pool, width)
+    _check_images_in_pool(path, fields, benchmark.pool)
     patches = recode(PatchList(fields.table, fields.names, fields.numbers), benchmark.pool)
     check_patch_ids(patches, counts, path=path, line_of=lambda i: i // width + 2)
     image, index = patches.image.reshape(-1, width), patches.index.reshape(-1, width)
     order = _rows_of_queries(path, benchmark, image[:, 0], index[:, 0])
-    _check_repeats(path, benchmark.pool, image, index)
+    key = np.sort(index * len(benchmark.pool) + image, axis=1)
+    repeated = np.argwhere(key[:, 1:] == key[:, :-1])
+    if repeated.size:
+        row, column = map(int, repeated[0])
+        number, code = divmod(int(key[row, column]), len(benchmark.pool))
+        patch = f"{benchmark.pool[code]}.{number}"
+        raise FormatError(path, f"duplicate patch {patch} in the row", line=row + 2)
     return Rankings(benchmark.pool, image[order], index[order])
-
-
-def _check_pool(path: str | Path, fields: FieldTable, pool: tuple[str, ...], width: int) -> None:
-    outside = sorted(set(fields.table) - set(pool))
-    if outside:
-        field = int(np.flatnonzero(fields.names == fields.table.index(outside[0]))[0])
-        raise FormatError(path, f"image {outside[0]!r} is not in the pool", line=field // width + 2)
 
 
 def _rows_of_queries(
     path: str | Path, benchmark: RetrievalBenchmark, image: NDArray[np.int32], index: NDArray[np.int64]
 ) -> list[int]:
-    """Row of each query; a missing, unknown or repeated one is an error."""
+    """Return the row of each query. A missing, unknown or duplicate one is a `FormatError`."""
     queries = benchmark.queries
-    wanted = {
-        key: i for i, key in enumerate(zip(queries.image.tolist(), queries.index.tolist(), strict=True))
-    }
+    keys = zip(queries.image.tolist(), queries.index.tolist(), strict=True)
+    query_of = {key: i for i, key in enumerate(keys)}
     rows: dict[int, int] = {}
     for row, key in enumerate(zip(image.tolist(), index.tolist(), strict=True)):
         name = f"{benchmark.pool[key[0]]}.{key[1]}"
-        query = wanted.get(key)
+        query = query_of.get(key)
         if query is None:
-            reason = (
-                f"the first patch must be the query, and {name} is not a query of {benchmark.name}.benchmark"
-            )
+            reason = f"expected a query first, {name} is not a query of {benchmark.name}.benchmark"
             raise FormatError(path, reason, line=row + 2)
         if query in rows:
-            reason = f"query {name} appears twice (first on line {rows[query] + 2}); remove one"
+            reason = f"duplicate query {name} (first on line {rows[query] + 2}); remove one"
             raise FormatError(path, reason, line=row + 2)
         rows[query] = row
     missing = [i for i in range(len(queries)) if i not in rows]
     if missing:
-        reason = (
-            f"{len(missing)} of {len(queries)} queries have no row, the first is {queries.id(missing[0])}"
-        )
-        raise FormatError(path, reason)
+        first = queries.id(missing[0])
+        raise FormatError(path, f"{len(missing)} of {len(queries)} queries have no row, the first is {first}")
     return [rows[i] for i in range(len(queries))]
 
 
-def _check_repeats(
-    path: str | Path, pool: tuple[str, ...], image: NDArray[np.int32], index: NDArray[np.int64]
-) -> None:
-    key = np.sort(index * len(pool) + image, axis=1)
-    again = np.argwhere(key[:, 1:] == key[:, :-1])
-    if again.size:
-        row, column = map(int, again[0])
-        number, code = divmod(int(key[row, column]), len(pool))
-        raise FormatError(path, f"patch {pool[code]}.{number} appears twice in the row", line=row + 2)
-
-
 def write_retrieval_results(path: str | Path, rankings: Rankings) -> None:
-    """Write the pool, then one row a query."""
+    """Write the pool, then one row per query."""
     pool = rankings.pool
 
     def chunks() -> Iterator[bytes]:

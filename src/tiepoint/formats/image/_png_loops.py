@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The chunks and row filters of a PNG, undone. Apart from its reader, because it imports Numba."""
+"""Numba loops of the PNG reader: gather chunks, undo row filters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _POLYNOMIAL = 0xEDB88320
 
 
 def _crc_tables() -> NDArray[np.uint32]:
-    """What a byte does to the checksum of zlib, with 0 to 7 bytes behind it."""
+    """Return the tables (8, 256) of zlib's CRC-32 for eight bytes at a time."""
     tables = np.zeros((8, 256), np.uint32)
     tables[0] = np.arange(256)
     for _ in range(8):
@@ -36,20 +36,20 @@ def _number(data: Bytes, at: int) -> Any:
 
 @cached_njit(nogil=True)
 def _checksum(data: Bytes, begin: int, end: int, tables: Bytes) -> Any:
-    found = np.uint32(0xFFFFFFFF)
+    crc = np.uint32(0xFFFFFFFF)
     i = begin
     while i + 8 <= end:
         low = np.uint32(data[i]) | np.uint32(data[i + 1]) << np.uint32(8)
         low |= np.uint32(data[i + 2]) << np.uint32(16) | np.uint32(data[i + 3]) << np.uint32(24)
-        low ^= found
-        found = tables[7, low & 255] ^ tables[6, (low >> 8) & 255] ^ tables[5, (low >> 16) & 255]
-        found ^= tables[4, low >> 24] ^ tables[3, data[i + 4]] ^ tables[2, data[i + 5]]
-        found ^= tables[1, data[i + 6]] ^ tables[0, data[i + 7]]
+        low ^= crc
+        crc = tables[7, low & 255] ^ tables[6, (low >> 8) & 255] ^ tables[5, (low >> 16) & 255]
+        crc ^= tables[4, low >> 24] ^ tables[3, data[i + 4]] ^ tables[2, data[i + 5]]
+        crc ^= tables[1, data[i + 6]] ^ tables[0, data[i + 7]]
         i += 8
     while i < end:
-        found = (found >> np.uint32(8)) ^ tables[0, (found ^ data[i]) & 255]
+        crc = (crc >> np.uint32(8)) ^ tables[0, (crc ^ data[i]) & 255]
         i += 1
-    return np.int64(found ^ np.uint32(0xFFFFFFFF))
+    return np.int64(crc ^ np.uint32(0xFFFFFFFF))
 
 
 @cached_njit(nogil=True)
@@ -71,10 +71,10 @@ def _gather(data: Bytes, out: Bytes, tables: Bytes) -> int:
 
 
 def gather_data(data: bytes, out: NDArray[np.uint8]) -> int:
-    """Put the bodies of all IDAT chunks of a PNG file into `out`, one behind the other; their length.
+    """Copy the bodies of all IDAT chunks of a PNG file to `out`. Return their total length.
 
-    -1 where a chunk is cut off or does not have its checksum. All in one call: in several threads, taking
-    turns with the interpreter at every chunk costs more than the checksums.
+    Returns -1 if a chunk is truncated or its checksum is wrong. One call handles all chunks: taking the
+    interpreter lock at every chunk costs more than the checksums when several threads read.
 
     >>> import zlib
     >>> body = b"IDATxyz"
@@ -89,8 +89,8 @@ def gather_data(data: bytes, out: NDArray[np.uint8]) -> int:
 
 @cached_njit(nogil=True)
 def _paeth(left: int, above: int, corner: int) -> int:
-    # The nearest of the three to left + above - corner, without absolute values: that is `low` where the sum
-    # lies below both, `high` where it lies above both, and the corner between them.
+    # The value nearest to left + above - corner, without absolute values: `low` if the sum is below both,
+    # `high` if it is above both, else the corner.
     bound = 3 * corner - (left + above)
     low, high = min(left, above), max(left, above)
     nearest = low if high <= bound else corner
@@ -99,7 +99,7 @@ def _paeth(left: int, above: int, corner: int) -> int:
 
 @cached_njit(nogil=True)
 def _add_left(given: Bytes, own: Bytes, step: int) -> None:
-    if step == 1:  # in a register, not by way of memory
+    if step == 1:  # keep the sum in a register
         total = np.uint8(0)
         for i in range(own.size):
             total = np.uint8(total + given[i])
@@ -138,7 +138,7 @@ def _add_paeth(given: Bytes, above: Bytes, own: Bytes, step: int) -> None:
 
 @cached_njit(nogil=True)
 def _add_paeth_twice(given: Bytes, below: Bytes, above: Bytes, own: Bytes, next_own: Bytes) -> None:
-    """Two rows of single bytes at once, the second one byte behind: each waits for its own left byte only."""
+    """Undo two rows of single bytes together, the second one byte behind, to overlap their dependencies."""
     left, corner, lower, lower_corner = np.int32(0), np.int32(0), np.int32(0), np.int32(0)
     for i in range(own.size):
         over, value = np.int32(above[i]), left
@@ -152,11 +152,11 @@ def _add_paeth_twice(given: Bytes, below: Bytes, above: Bytes, own: Bytes, next_
 
 @cached_njit(nogil=True)
 def _undo(rows: Bytes, out: Bytes, step: int) -> None:
-    nothing = np.zeros(out.shape[1], np.uint8)
+    zeros = np.zeros(out.shape[1], np.uint8)
     y = 0
     while y < rows.shape[0]:
         kind, given, own = rows[y, 0], rows[y][1:], out[y]
-        above = out[y - 1] if y else nothing
+        above = out[y - 1] if y else zeros
         if kind == 0:
             own[:] = given
         elif kind == 1:
@@ -174,7 +174,7 @@ def _undo(rows: Bytes, out: Bytes, step: int) -> None:
 
 
 def undo_filters(rows: Bytes, out: Bytes, pixel_bytes: int) -> None:
-    """Write the bytes of filtered rows (h, 1 + n) to `out` (h, n); each row starts with its filter, 0..4.
+    """Write the bytes of filtered rows (h, 1 + n) to `out` (h, n). Each row starts with its filter, 0 to 4.
 
     >>> out = np.empty((1, 3), np.uint8)
     >>> undo_filters(np.array([[1, 1, 0, 4]], np.uint8), out, 1)

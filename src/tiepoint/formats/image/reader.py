@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Images: colour as RGB uint8 whatever the file format, and one grey conversion for all of them."""
+"""Image files of any format as RGB uint8, and one conversion to grey for all of them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ..sniff import explain_wrong_type
 from .png import BAND, allow_large_images, check_pixels, png_header
 
 SUFFIXES = (".ppm", ".png", ".jpg", ".jpeg", ".pgm", ".bmp", ".tif", ".tiff", ".webp")
-"""File name endings that count as images."""
+"""File name suffixes of images."""
 MAX_IMAGE_BYTES = 2 << 30
-_KINDS = ("PNG", "JPEG", "PPM", "BMP", "TIFF", "WEBP")
-"""What Pillow may take a file for. It knows forty kinds; decoders of some start other programs."""
+_PILLOW_FORMATS = ("PNG", "JPEG", "PPM", "BMP", "TIFF", "WEBP")
+"""Formats that Pillow may decode. It knows forty, and some decoders start other programs."""
 _ORIENTATION = 0x0112
 
 
@@ -29,13 +29,14 @@ def read_image(path: str | Path) -> NDArray[np.uint8]:
     """Read an image as RGB uint8 (h, w, 3).
 
     Grey images get three equal channels, palettes are looked up, transparency is dropped, 16-bit grey is
-    scaled by 1/257 and rounded; of several pictures in a file the first is taken. A TIFF of 32-bit or signed
-    numbers is refused: nothing says which of them are black and white. Stored pixels are returned as they lie
-    in the file: an EXIF rotation is not applied, because homographies refer to stored pixels. A missing,
-    truncated or unreadable file is a `FormatError`; so is one that announces more pixels than `check_pixels`
-    allows, before any is decoded.
+    scaled by 1/257 and rounded, and the first of several frames is read. A TIFF of 32-bit or signed numbers
+    is refused, because its range is unknown. Pixels are returned as stored: an EXIF rotation is not applied,
+    because homographies refer to stored pixels.
+
+    Raises:
+        FormatError: The file is missing, truncated or unreadable, or exceeds `check_pixels`.
     """
-    with _opened(path) as image:
+    with _open_image(path) as image:
         width, height = image.size
         step = max(1, BAND // width)
         if height <= step:
@@ -56,32 +57,31 @@ def _colours(image: Image.Image) -> NDArray[np.uint8]:
 
 
 def read_size(path: str | Path) -> tuple[int, int]:
-    """(width, height) from the header alone; an unreadable header is a `FormatError`."""
-    with _opened(path, load=False) as image:
+    """Return (width, height) from the header. An unreadable header is a `FormatError`."""
+    with _open_image(path, load=False) as image:
         return image.size
 
 
 def read_orientation(path: str | Path) -> int:
-    """The EXIF orientation of an image, 1 to 8; 1 where none is stated or the EXIF data is damaged.
+    """Return the EXIF orientation of an image, 1 to 8. 1 (upright) if none is stated or EXIF is corrupt.
 
-    1 is upright. `read_image` never applies it. Of a PNG only what stands before its pixels is read.
+    `read_image` never applies it. In a PNG only metadata before the pixels is read.
     """
-    with _opened(path, load=False) as image:
+    with _open_image(path, load=False) as image:
         if image.format == "PNG" and "exif" not in image.info:
             return 1
         try:
-            stated = image.getexif().get(_ORIENTATION, 1)
-        except Exception:  # Pillow's parsers raise many types; the pixels are none the worse
+            orientation = image.getexif().get(_ORIENTATION, 1)
+        except Exception:  # Pillow's parsers raise many types; the pixels are still readable
             return 1
-        return int(stated) if stated in range(1, 9) else 1
+        return int(orientation) if orientation in range(1, 9) else 1
 
 
 def to_grey(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Grey values of an RGB image: y = round(0.299 R + 0.587 G + 0.114 B), halves up, in integers.
+    """Convert an RGB image (h, w, 3) to grey: (299 R + 587 G + 114 B + 500) // 1000.
 
-    y = (299 R + 587 G + 114 B + 500) // 1000, so R = G = B = v gives v exactly. Trap: image libraries round
-    this formula differently from one file format to the next when asked to read grey directly, so colour is
-    always loaded first. A grey image (h, w) is returned as it is.
+    R = G = B = v gives v exactly. A grey image (h, w) is returned unchanged. Trap: image libraries that read
+    grey directly round this formula differently per file format, so colour is always loaded first.
 
     >>> to_grey(np.array([[[255, 0, 0], [7, 7, 7]]], dtype=np.uint8)).tolist()
     [[76, 7]]
@@ -97,7 +97,7 @@ def to_grey(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def write_image(path: str | Path, image: NDArray[np.uint8]) -> None:
-    """Write RGB (h, w, 3) or grey (h, w) uint8; the format follows from the file name."""
+    """Write RGB (h, w, 3) or grey (h, w) uint8 in the format of the file name."""
     try:
         with atomic_path(path) as temporary:
             Image.fromarray(np.ascontiguousarray(image)).save(temporary)
@@ -105,31 +105,29 @@ def write_image(path: str | Path, image: NDArray[np.uint8]) -> None:
         raise InputError(f"cannot write {path}: {e}") from e
 
 
-def _opened(path: str | Path, *, load: bool = True) -> Image.Image:
+def _open_image(path: str | Path, *, load: bool = True) -> Image.Image:
     if not os.path.exists(path):
         raise FormatError(path, "the image is missing")
     size = regular_file_size(path, most=MAX_IMAGE_BYTES)
     try:
         allow_large_images()
         if not load:
-            return Image.open(path, formats=_KINDS)
-        # From memory: of a file Pillow would reserve what a damaged chunk announces.
+            return Image.open(path, formats=_PILLOW_FORMATS)
+        # From memory, because Pillow allocates what a corrupt chunk of a file announces.
         data = read_regular_file(path, most=MAX_IMAGE_BYTES)
-        image = Image.open(BytesIO(data), formats=_KINDS)
+        image = Image.open(BytesIO(data), formats=_PILLOW_FORMATS)
         if image.format == "PNG":
             png_header(path, data, len(data))
         check_pixels(path, image.size, len(data))
         if image.format == "TIFF" and image.mode in ("F", "I"):
-            raise FormatError(path, "has pixels of 32 bits or with signs; write it with 8 or 16 bits")
+            raise FormatError(path, "has 32-bit or signed pixels; write it with 8 or 16 bits")
         image.load()
         return image
     except FormatError:
         raise
     except UnidentifiedImageError:
-        empty = size == 0
-        raise FormatError(
-            path, "the file is empty" if empty else explain_wrong_type(path, "this is not an image")
-        ) from None
+        reason = explain_wrong_type(path, "is not an image") if size else "the file is empty"
+        raise FormatError(path, reason) from None
     except PermissionError as e:
         raise FormatError(path, f"cannot be read: {e.strerror}") from e
     except Exception as e:  # Pillow's decoders raise many types; all mean an unreadable file

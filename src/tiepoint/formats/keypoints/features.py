@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Keypoints with descriptors of one image, as several programs write them.
+"""Keypoints of one image, with or without descriptors, as several programs write them.
 
-* ``.npz`` under any ending (D2-Net writes ``IMAGE.png.d2-net``): `keypoints` (n, 2 or more; x, y first),
-  `descriptors` (n, d) or (d, n), and perhaps `scores` (n,) and `valid` (n,);
-* CSV: a header with ``x, y``, perhaps ``size, angle, response`` (or ``score``), ``octave, class_id``, and any
-  other columns, which are the descriptor in order;
-* HDF5 of hloc: one group an image with `keypoints`, `descriptors` (d, n) and perhaps `scores`.
+* ``.npz`` with any suffix (D2-Net writes ``IMAGE.png.d2-net``): `keypoints` (n, 2 or more; x, y first),
+  `descriptors` (n, d) or (d, n), optional `scores` (n,) and `valid` (n,);
+* CSV: a header with ``x, y``, optional ``size, angle, response`` (or ``score``), ``octave, class_id``; all
+  other columns are the descriptor, in order;
+* HDF5 of hloc: one group per image with `keypoints`, `descriptors` (d, n) and optional `scores`.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from numpy.typing import NDArray
 from ...core.errors import FormatError, InputError
 from ...core.keypoints import COLUMNS, Keypoints
 from .. import hdf5
-from ..file_io import read_lines, write_bytes
+from ..file_io import read_lines, write_lines
 from ..matches.table import header_columns, read_table
 from ..npy import read_npz
 
 Array = NDArray[Any]
 _ARRAYS = ("keypoints", "descriptors", "scores", "valid")
-_PLACES = (*COLUMNS, "score", "scores")
+_KEYPOINT_COLUMNS = (*COLUMNS, "score", "scores")
 
 
 class StoredFeatures(NamedTuple):
-    """Keypoints, descriptors (n, d), validity if stated, and the type that positions were written in."""
+    """Keypoints, descriptors (n, d), validity or None, and the dtype in which positions were stored."""
 
     keypoints: Keypoints
     descriptors: Array
@@ -40,10 +40,10 @@ class StoredFeatures(NamedTuple):
 
 
 def read_features(path: Path) -> StoredFeatures:
-    """The features in a file of one image.
+    """Read the features of one image.
 
     Raises:
-        FormatError: if it is neither a zip of arrays nor a CSV, or arrays are missing or do not fit.
+        FormatError: Neither a zip of arrays nor a CSV, or arrays are missing or inconsistent.
     """
     if path.suffix == ".csv":
         return _from_csv(path)
@@ -51,22 +51,22 @@ def read_features(path: Path) -> StoredFeatures:
     for name in ("keypoints", "descriptors"):
         if name not in arrays:
             raise FormatError(path, f"has no array {name!r}; it has {', '.join(arrays) or 'none'}")
-    return _made(arrays, path)
+    return _from_arrays(arrays, path)
 
 
 def read_hdf5_features(path: Path, group: str) -> StoredFeatures:
-    """The features of an image in an HDF5 file; descriptors that fit both ways are (d, n), as in hloc."""
+    """Read the features of an image from an HDF5 file. Ambiguous descriptors are (d, n), as in hloc."""
     with hdf5.open_hdf5(path) as file:
         names = [n for n in ("keypoints", "descriptors", "scores") if n in file[group]]
         arrays = {name: hdf5.read_numbers(file[group], name, path) for name in names}
     if "descriptors" not in arrays:
-        raise FormatError(path, f"{group} has no descriptors; match it elsewhere and bring the matches")
+        raise FormatError(path, f"{group} has no descriptors; match it elsewhere and provide the matches")
     if arrays["descriptors"].ndim == 2 and arrays["descriptors"].shape[1] == len(arrays["keypoints"]):
         arrays["descriptors"] = arrays["descriptors"].T
-    return _made(arrays, path)
+    return _from_arrays(arrays, path)
 
 
-def _made(arrays: Mapping[str, Array], path: Path) -> StoredFeatures:
+def _from_arrays(arrays: Mapping[str, Array], path: Path) -> StoredFeatures:
     for name, array in arrays.items():
         if name in _ARRAYS and array.dtype.kind not in "biuf":
             raise FormatError(path, f"{name} is {array.dtype}, expected numbers")
@@ -89,7 +89,7 @@ def _made(arrays: Mapping[str, Array], path: Path) -> StoredFeatures:
 
 
 def upright(descriptors: Array, rows: int) -> Array:
-    """Descriptors as (n, d): one that has a column and not a row for each keypoint is turned.
+    """Return descriptors as (n, d): transpose them if only the columns match the number of keypoints.
 
     >>> upright(np.zeros((128, 5)), 5).shape, upright(np.zeros((5, 128)), 5).shape
     ((5, 128), (5, 128))
@@ -100,9 +100,9 @@ def upright(descriptors: Array, rows: int) -> Array:
 
 
 def is_feature_csv(path: Path) -> bool:
-    """Whether a CSV has positions and descriptors."""
+    """Return whether a CSV has positions and descriptors."""
     names = header_columns(path)
-    return {"x", "y"} <= set(names) and bool(set(names) - {*_PLACES, "pair", "index"})
+    return {"x", "y"} <= set(names) and bool(set(names) - {*_KEYPOINT_COLUMNS, "pair", "index"})
 
 
 def _from_csv(path: Path) -> StoredFeatures:
@@ -112,15 +112,15 @@ def _from_csv(path: Path) -> StoredFeatures:
         if name not in frame.columns:
             raise FormatError(path, f"has no column {name}; its columns are {', '.join(frame.columns[:8])}")
     if frame.columns.has_duplicates:
-        raise FormatError(path, "has a column twice")
-    rest = [name for name in frame.columns if name not in _PLACES]
+        raise FormatError(path, "has a duplicate column")
+    rest = [name for name in frame.columns if name not in _KEYPOINT_COLUMNS]
     if not rest:
-        raise FormatError(path, "has no columns of descriptors besides those of keypoints")
+        raise FormatError(path, "has keypoints only; add the columns of the descriptor")
     try:
-        values = {name: frame[name].to_numpy(np.float64) for name in frame.columns if name in _PLACES}
+        values = {n: frame[n].to_numpy(np.float64) for n in frame.columns if n in _KEYPOINT_COLUMNS}
         descriptors = frame[rest].to_numpy(np.float64)
     except (TypeError, ValueError, OverflowError) as e:
-        raise FormatError(path, f"holds something that is no number ({e})") from e
+        raise FormatError(path, f"contains a value that is not a number ({e})") from e
     angle = values.get("angle", np.full(len(frame), np.nan))
     response = next((values[n] for n in ("response", "score", "scores") if n in values), 0.0)
     keypoints = Keypoints.at(
@@ -133,31 +133,32 @@ def _from_csv(path: Path) -> StoredFeatures:
 
 
 HEADER = ",".join(COLUMNS)
-_WHOLE = (5, 6)
+_INTEGERS = (5, 6)
 
 
 def write_keypoint_csv(path: str | Path, keypoints: Keypoints) -> None:
-    """Write keypoints; reading the file gives the same numbers, bit for bit.
+    """Write keypoints so that `read_keypoint_csv` returns the same bits.
 
-    An empty set is a file with the header alone. NaN or infinite values cannot be written, except an unset
-    angle, which becomes -1.
+    An empty set is a header alone. An unset angle becomes -1; other NaN or infinite values are errors.
     """
     table = keypoints.to_array()
     table[np.isnan(table[:, 3]), 3] = -1.0
     bad = np.flatnonzero(~np.isfinite(table).all(axis=1))
     if len(bad):
         raise FormatError(path, f"keypoint {bad[0]} is not finite and cannot be written")
-    lines = [HEADER]
-    for row in table:
-        lines.append(",".join(str(int(v)) if i in _WHOLE else repr(float(v)) for i, v in enumerate(row)))
-    write_bytes(path, [("\n".join(lines) + "\n").encode()])
+    rows = (
+        ",".join(str(int(v)) if i in _INTEGERS else repr(float(v)) for i, v in enumerate(row))
+        for row in table
+    )
+    write_lines(path, [HEADER, *rows])
 
 
 def read_keypoint_csv(path: str | Path) -> Keypoints:
-    """Read keypoints; a wrong header, a short or long row, NaN, inf or text is a `FormatError` with its line.
+    """Read keypoints. A header alone is an empty set.
 
-    A file without any line is an error (the header says what the columns are); a header alone is an empty
-    set.
+    Raises:
+        FormatError: No header or a wrong one, a row of another length, or a value that is not a finite
+            number.
 
     >>> import tempfile, pathlib
     >>> p = pathlib.Path(tempfile.mkdtemp()) / "1.csv"
@@ -187,7 +188,7 @@ def _row(path: str | Path, number: int, line: str) -> list[float]:
             raise FormatError(path, f"{name} is {text.strip()!r}, expected a number", line=number) from None
         if not math.isfinite(value):
             raise FormatError(path, f"{name} is {text.strip()!r}, expected a finite number", line=number)
-        if i in _WHOLE and value != int(value):
-            raise FormatError(path, f"{name} is {text.strip()!r}, expected a whole number", line=number)
+        if i in _INTEGERS and value != int(value):
+            raise FormatError(path, f"{name} is {text.strip()!r}, expected an integer", line=number)
         values.append(value)
     return values

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Keypoints of PF-WILLOW: a MATLAB 5 file per image with ``pts_coord``, 2 x n.
 
-SciPy's reader covers far more of the format, but damaged files can crash the interpreter in it, and a
-benchmark reads files of strangers.
+SciPy reads more of the format, but corrupt files can crash the interpreter in it.
 """
 
 from __future__ import annotations
@@ -24,34 +23,24 @@ _NAME = "pts_coord"
 _HEADER = 128
 _MATRIX, _COMPRESSED = 14, 15
 _NUMBERS = {
-    1: "<i1",
-    2: "<u1",
-    3: "<i2",
-    4: "<u2",
-    5: "<i4",
-    6: "<u4",
-    7: "<f4",
-    9: "<f8",
-    12: "<i8",
-    13: "<u8",
-}
+    1: "<i1", 2: "<u1", 3: "<i2", 4: "<u2", 5: "<i4", 6: "<u4", 7: "<f4", 9: "<f8", 12: "<i8", 13: "<u8"
+}  # fmt: skip
 _DOUBLE_CLASS = 6
 _COMPLEX = 0x0800
 
 
-class _DamagedError(Exception):
-    """Anything that does not follow the format, in words."""
+class _CorruptError(Exception):
+    """A violation of the format, with a message."""
 
 
 def read_pf_keypoints(path: str | Path) -> NDArray[np.float64]:
-    """Keypoints of one image, float64 (n, 2) as x, y in the pixels the file uses.
+    """Read the keypoints of one image, float64 (n, 2) as x, y in the pixels of the file.
 
-    Point i of one image corresponds to point i of every other image of the class. Values are returned as
-    stored. Padding (negative numbers in some distributions) becomes NaN: a padded point is no point and
-    must never be counted.
+    Point i corresponds to point i of every other image of the class. Padding (negative numbers in some
+    distributions) becomes NaN and must not be counted.
 
     Raises:
-        FormatError: for anything but a small MATLAB 5 file with a real matrix ``pts_coord`` of two rows.
+        FormatError: Not a small MATLAB 5 file with a real matrix ``pts_coord`` of two rows.
     """
     values = read_mat5_matrix(path, _NAME)
     if values.shape[0] != 2:
@@ -63,33 +52,33 @@ def read_pf_keypoints(path: str | Path) -> NDArray[np.float64]:
 
 
 def read_mat5_matrix(path: str | Path, name: str) -> NDArray[np.float64]:
-    """The two-dimensional real matrix called `name` of a MATLAB 5 file (compressed or not), float64.
+    """Read the real matrix called `name` of a MATLAB 5 file, compressed or not, as float64 (rows, columns).
 
-    For small files: at most 1 MB, packed and unpacked. Other variables are skipped unread.
+    The limit is 1 MB, packed and unpacked. Other variables are skipped.
 
     Raises:
-        FormatError: for anything else.
+        FormatError: Any other file.
     """
     p = Path(path)
     with reading(p), p.open("rb") as f:
         data = f.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES or len(data) < _HEADER:
-        sizes = f"expected a MATLAB 5 file of {_HEADER} to {MAX_BYTES} bytes, found {len(data)}"
-        raise FormatError(p, sniff(data[:1024]) or sizes)
+        reason = f"expected a MATLAB 5 file of {_HEADER} to {MAX_BYTES} bytes, found {len(data)}"
+        raise FormatError(p, sniff(data[:1024]) or reason)
     if data[126:128] != b"IM":
-        raise FormatError(p, sniff(data[:1024]) or "not a little-endian MATLAB 5 file")
+        raise FormatError(p, sniff(data[:1024]) or "is not a little-endian MATLAB 5 file")
     try:
         for kind, body in _elements(data[_HEADER:], padded=False):
-            found = _matrix(_unpacked(kind, body), name)
-            if found is not None:
-                return found
-    except _DamagedError as e:
-        raise FormatError(p, f"not a readable MATLAB file: {e}") from e
+            matrix = _matrix(_unpack(kind, body), name)
+            if matrix is not None:
+                return matrix
+    except _CorruptError as e:
+        raise FormatError(p, f"is not a readable MATLAB file: {e}") from e
     raise FormatError(p, f"has no matrix {name!r} of real numbers")
 
 
 def _elements(data: bytes, *, padded: bool = True) -> Iterator[tuple[int, bytes]]:
-    """Type and content of each data element; those of up to four bytes are stored in their own tag."""
+    """Yield type and content of each data element. Up to four bytes are stored in the tag."""
     at = 0
     while at + 8 <= len(data):
         kind, size = struct.unpack_from("<II", data, at)
@@ -98,21 +87,21 @@ def _elements(data: bytes, *, padded: bool = True) -> Iterator[tuple[int, bytes]
             at += 8
             continue
         if at + 8 + size > len(data):
-            raise _DamagedError("an element is longer than the file")
+            raise _CorruptError("an element is longer than the file")
         yield kind, data[at + 8 : at + 8 + size]
         at += 8 + (size + 7 & ~7 if padded else size)
 
 
-def _unpacked(kind: int, body: bytes) -> bytes:
-    """The content of a matrix element, unpacked where it is compressed; empty for other elements."""
+def _unpack(kind: int, body: bytes) -> bytes:
+    """Return the content of a matrix element, uncompressed. Empty for other elements."""
     if kind == _COMPRESSED:
         try:
-            inside = zlib.decompressobj().decompress(body, MAX_BYTES)
+            content = zlib.decompressobj().decompress(body, MAX_BYTES)
         except zlib.error as e:
-            raise _DamagedError(str(e)) from e
-        if len(inside) >= MAX_BYTES:
-            raise _DamagedError(f"it unpacks to more than {MAX_BYTES} bytes")
-        kind, body = next(_elements(inside), (0, b""))
+            raise _CorruptError(str(e)) from e
+        if len(content) >= MAX_BYTES:
+            raise _CorruptError(f"it unpacks to more than {MAX_BYTES} bytes")
+        kind, body = next(_elements(content), (0, b""))
     return body if kind == _MATRIX else b""
 
 
@@ -129,8 +118,8 @@ def _matrix(body: bytes, name: str) -> NDArray[np.float64] | None:
     rows, columns = struct.unpack("<ii", sizes)
     kind, content = parts[3]
     if kind not in _NUMBERS:
-        raise _DamagedError(f"numbers of unknown type {kind}")
+        raise _CorruptError(f"numbers of unknown type {kind}")
     dtype = np.dtype(_NUMBERS[kind])
     if rows < 0 or columns < 0 or rows * columns * dtype.itemsize != len(content):
-        raise _DamagedError(f"{rows} x {columns} numbers do not fit {len(content)} bytes")
+        raise _CorruptError(f"{rows} x {columns} numbers do not fit {len(content)} bytes")
     return np.frombuffer(content, dtype).reshape(rows, columns, order="F").astype(np.float64)

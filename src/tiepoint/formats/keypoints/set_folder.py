@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A keypoint set on disk: a folder with a JSON header and one table of keypoints for all images."""
+"""Keypoint sets on disk: a folder with a JSON header and one table of keypoints for all images."""
 
 from __future__ import annotations
 
@@ -24,35 +24,33 @@ from ..npy import array_in
 HEADER, TABLE, PAIRS = "set.json", "keypoints.npy", "pairs.npy"
 VERSION = 1
 _MAX_HEADER_BYTES = 1 << 27
-_WHOLE = [COLUMNS.index("octave"), COLUMNS.index("class_id")]
-
+_INTEGERS = [COLUMNS.index("octave"), COLUMNS.index("class_id")]
 REPLACED = ".old-"
-"""How the name of a folder begins that makes way for another one."""
-
+"""Name prefix of a folder while it is replaced."""
 SETS = "keypoint_sets"
-"""The folder of a store that holds its keypoint sets, a folder each."""
+"""Folder of a store with one folder per keypoint set."""
 
 
 def sets_below(root: Path) -> dict[str, Path]:
-    """Folders of the keypoint sets of a store by name, in alphabetical order.
+    """Return the folders of a store's keypoint sets by name, sorted.
 
     >>> sets_below(Path("nowhere"))
     {}
     """
     found = {p.parent.name: p.parent for p in sorted((root / SETS).glob(f"*/{HEADER}"))}
-    whole = {name: path for name, path in found.items() if not name.startswith(".")}
-    # A set that was just being replaced when the process was killed lies beside its place.
-    kept = {n.removeprefix(REPLACED): p for n, p in found.items() if n.startswith(REPLACED)}
-    return dict(sorted((kept | whole).items()))
+    sets = {name: path for name, path in found.items() if not name.startswith(".")}
+    # If the process was killed while it replaced a set, the old set has the prefix.
+    replaced = {n.removeprefix(REPLACED): p for n, p in found.items() if n.startswith(REPLACED)}
+    return dict(sorted((replaced | sets).items()))
 
 
 @dataclass(frozen=True)
 class KeypointSet:
     """Keypoints of every image of a dataset, by ``SCENE/IMAGE``, in a fixed order.
 
-    `pairs` numbers the rows of each image where rows have partners, in another set or in the other images of
-    the scene: equal numbers are the same physical point. `recipe` says how the set was made (detector,
-    border, cap, sources), `contents` which image files it was made from.
+    `pairs` has a number for each row of an image if rows have partners, in another set or in other images of
+    the scene; equal numbers are the same physical point. `recipe` says how the set was created (detector,
+    border, cap, sources), `contents` has hashes of the image files.
     """
 
     name: str
@@ -69,7 +67,7 @@ class KeypointSet:
                 )
 
     def of(self, key: str) -> Keypoints:
-        """Keypoints of an image; an image the set does not know is an error, not an empty one."""
+        """Return the keypoints of an image. An unknown image is an error."""
         if key not in self.images:
             raise UnknownNameError(f"image of keypoint set {self.name!r}", key, list(self.images)[:10])
         return self.images[key]
@@ -87,7 +85,7 @@ class KeypointSet:
         return hash_json([self.name, tables, pairs])
 
     def row(self) -> dict[str, Any]:
-        """The set as a row of the store's table ``keypoint_sets``; what does not apply is None."""
+        """Return the row of the store's table ``keypoint_sets``. Fields that do not apply are None."""
         r = self.recipe
         return {
             "id": self.id,
@@ -106,29 +104,29 @@ class KeypointSet:
         }
 
 
-def write_keypoint_set(folder: Path, made: KeypointSet) -> None:
-    """Write the files of a set into a folder that exists."""
-    counts = {key: len(k) for key, k in made.images.items()}
+def write_keypoint_set(folder: Path, keypoint_set: KeypointSet) -> None:
+    """Write the files of a set into an existing folder."""
+    counts = {key: len(k) for key, k in keypoint_set.images.items()}
     header = {
         "version": VERSION,
-        "name": made.name,
-        "id": made.id,
+        "name": keypoint_set.name,
+        "id": keypoint_set.id,
         "columns": list(COLUMNS),
         "images": counts,
-        "contents": dict(made.contents),
-        "paired": made.pairs is not None,
-        "recipe": dict(made.recipe),
+        "contents": dict(keypoint_set.contents),
+        "paired": keypoint_set.pairs is not None,
+        "recipe": dict(keypoint_set.recipe),
     }
-    tables = [k.to_array() for k in made.images.values()]
+    tables = [k.to_array() for k in keypoint_set.images.values()]
     np.save(folder / TABLE, np.concatenate([np.empty((0, len(COLUMNS))), *tables]))
-    if made.pairs is not None:
-        numbers = [np.asarray(made.pairs[key], np.int64) for key in made.images]
+    if keypoint_set.pairs is not None:
+        numbers = [np.asarray(keypoint_set.pairs[key], np.int64) for key in keypoint_set.images]
         np.save(folder / PAIRS, np.concatenate([np.empty(0, np.int64), *numbers]))
     (folder / HEADER).write_text(add_checksum(header, indent=1), encoding="utf-8", newline="\n")
 
 
 def read_keypoint_set(folder: str | Path) -> KeypointSet:
-    """Read a set and check that its content is the one the header names."""
+    """Read a set and check that its content matches the hash in the header."""
     root = Path(folder)
     if not (root / HEADER).is_file():
         raise InputError(f"{root} is not a keypoint set: it has no {HEADER}")
@@ -138,9 +136,9 @@ def read_keypoint_set(folder: str | Path) -> KeypointSet:
     table = _array(root / TABLE)
     if table.shape != (total, len(COLUMNS)) or table.dtype != np.float64:
         raise FormatError(root / TABLE, f"is {table.dtype} {table.shape}, the header counts {total} rows")
-    whole = table[:, _WHOLE]
-    if not (np.abs(whole) < 1 << 53).all() or not np.array_equal(whole, np.rint(whole)):
-        raise FormatError(root / TABLE, "octaves and classes are whole numbers")
+    integers = table[:, _INTEGERS]
+    if not (np.abs(integers) < 1 << 53).all() or not np.array_equal(integers, np.rint(integers)):
+        raise FormatError(root / TABLE, "octaves and classes must be integers")
     numbers = _array(root / PAIRS) if header["paired"] else None
     if numbers is not None and (numbers.shape != (total,) or numbers.dtype != np.int64):
         raise FormatError(root / PAIRS, f"is {numbers.dtype} {numbers.shape}, expected int64 ({total},)")
@@ -151,10 +149,10 @@ def read_keypoint_set(folder: str | Path) -> KeypointSet:
     pairs = None
     if numbers is not None:
         pairs = {key: numbers[a:b] for key, a, b in zip(counts, starts, starts[1:], strict=False)}
-    made = KeypointSet(header["name"], images, header["recipe"], pairs, header["contents"])
-    if made.id != header["id"]:
-        raise FormatError(root, "the keypoints do not match the header of the set; make the set again")
-    return made
+    keypoint_set = KeypointSet(header["name"], images, header["recipe"], pairs, header["contents"])
+    if keypoint_set.id != header["id"]:
+        raise FormatError(root, "the keypoints do not match the header of the set; create the set again")
+    return keypoint_set
 
 
 def _array(path: Path) -> NDArray[Any]:
@@ -162,16 +160,16 @@ def _array(path: Path) -> NDArray[Any]:
 
 
 def _header(path: Path) -> dict[str, Any]:
-    """The header of a set; every value has the type that is written."""
+    """Read the header of a set and check the type of each value."""
     try:
-        found = verify_checksum(read_bytes(path, most=_MAX_HEADER_BYTES))
+        header = verify_checksum(read_bytes(path, most=_MAX_HEADER_BYTES))
     except ValueError as e:
-        raise FormatError(path, f"the keypoint set is damaged: {e}") from e
+        raise FormatError(path, f"the keypoint set is corrupt: {e}") from e
     kinds = {"name": str, "id": str, "images": dict, "contents": dict, "recipe": dict, "paired": bool}
     for key, kind in kinds.items():
-        if not isinstance(found.get(key), kind):
-            raise FormatError(path, f"the keypoint set is damaged: {key} is missing or no {kind.__name__}")
-    for image, count in found["images"].items():
+        if not isinstance(header.get(key), kind):
+            raise FormatError(path, f"the keypoint set is corrupt: {key} is missing or not a {kind.__name__}")
+    for image, count in header["images"].items():
         if not isinstance(count, int) or not 0 <= count < 1 << 40:
-            raise FormatError(path, f"the keypoint set is damaged: {image} has {str(count)[:40]} keypoints")
-    return found
+            raise FormatError(path, f"the keypoint set is corrupt: {image} has {str(count)[:40]} keypoints")
+    return header

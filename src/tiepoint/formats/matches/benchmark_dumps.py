@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Dumps of LoFTR: ``LoFTR_pred_eval.npy``, a pickled list of dictionaries, read without running it.
+"""Match dumps of benchmarks: LoFTR, glue-factory, SuperGlue.
 
-Each has `mkpts0_f`, `mkpts1_f` (n, 2), `mconf` (n,) and `identifier` ``name0#name1``. Points are multiplied
-back to original pixels where its dataset knows a scale (MegaDepth) and stay in 640 x 480 where it does not
-(ScanNet), so the user must say which.
+LoFTR's ``LoFTR_pred_eval.npy`` is a pickled list of dictionaries, read without running it. Each has
+`mkpts0_f`, `mkpts1_f` (n, 2), `mconf` (n,) and `identifier` ``name0#name1``. Points are in original pixels if
+LoFTR's dataset knows a scale (MegaDepth), else in 640 x 480 (ScanNet), so the user must state which.
 """
 
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +29,7 @@ NAME = "LoFTR_pred_eval.npy"
 
 
 class LoftrFiles:
-    """The pairs of a dump."""
+    """Pairs of a LoFTR dump."""
 
     what = f"a LoFTR dump ({NAME})"
     resized = True
@@ -38,14 +39,14 @@ class LoftrFiles:
 
     @cached_property
     def pairs(self) -> dict[str, int]:
-        """Entries of the dump by the names of both images; of equal ones the last, as LoFTR has it."""
-        found = {}
+        """Entries of the dump by the names of both images. The last of equal ones counts, as in LoFTR."""
+        pairs = {}
         for i, entry in enumerate(self._entries):
-            two = str(entry.get("identifier", "")).split("#") if isinstance(entry, dict) else []
-            if len(two) != 2:
+            names = str(entry.get("identifier", "")).split("#") if isinstance(entry, dict) else []
+            if len(names) != 2:
                 raise FormatError(self.path, f"entry {i} has no identifier NAME0#NAME1")
-            found[pair_text(*two)] = i
-        return found
+            pairs[pair_text(*names)] = i
+        return pairs
 
     @cached_property
     def _entries(self) -> list[Any]:
@@ -55,7 +56,7 @@ class LoftrFiles:
         return entries
 
     def files(self, place: int) -> Sequence[Path]:
-        """The one file."""
+        """Return the file."""
         return [self.path]
 
     def _part(self, place: int, name: str) -> NDArray[Any] | None:
@@ -65,14 +66,14 @@ class LoftrFiles:
         return part
 
     def read(self, place: int) -> Arrays:
-        """Matched points of a pair."""
+        """Read the matched points of a pair."""
         found = {new: self._part(place, old) for new, old in zip(_NEW, _OLD, strict=True)}
         if found["points0"] is None or found["points1"] is None:
             raise FormatError(self.path, f"entry {place} has no mkpts0_f and mkpts1_f")
         return {k: v.astype(np.float64) for k, v in found.items() if v is not None}
 
     def remarks(self, place: int) -> list[str]:
-        """Whether float16 is too coarse."""
+        """Return a remark if float16 is too coarse."""
         return float16_remarks(*(p for n in _OLD[:2] if (p := self._part(place, n)) is not None))
 
 
@@ -82,8 +83,24 @@ _NEW, _OLD = ("points0", "points1", "confidence"), ("mkpts0_f", "mkpts1_f", "mco
 _ROW = re.compile(r"(?P<sequence>[iv]_\w+)/(?P<row>\d+)\.ppm")
 
 
-class GlueFactoryFiles:
-    """The pairs of a file of predictions."""
+class _IndexedFiles(ABC):
+    """Files with matches as indices of keypoints."""
+
+    @abstractmethod
+    def _indexed(self, place: Any) -> IndexedSource:
+        """Read the keypoints and indices of a pair."""
+
+    def read(self, place: Any) -> Arrays:
+        """Read the matched points of a pair."""
+        return self._indexed(place).arrays()
+
+    def remarks(self, place: Any) -> list[str]:
+        """Return a remark if float16 is too coarse."""
+        return float16_remarks(*self._indexed(place).keypoints)
+
+
+class GlueFactoryFiles(_IndexedFiles):
+    """Pairs of a predictions file."""
 
     what = "glue-factory predictions (HDF5)"
     resized = False
@@ -103,7 +120,7 @@ class GlueFactoryFiles:
         return index_unique(places, self.path)
 
     def files(self, place: str) -> Sequence[Path]:
-        """The one file."""
+        """Return the file."""
         return [self.path]
 
     def _indexed(self, place: str) -> IndexedSource:
@@ -114,28 +131,20 @@ class GlueFactoryFiles:
         keypoints = found["keypoints0"], found["keypoints1"]
         return IndexedSource(keypoints, found["matches0"], found.get("matching_scores0"), place, self.path)
 
-    def read(self, place: str) -> Arrays:
-        """Matched points of a pair."""
-        return self._indexed(place).arrays()
-
-    def remarks(self, place: str) -> list[str]:
-        """Whether float16 is too coarse."""
-        return float16_remarks(*self._indexed(place).keypoints)
-
 
 def _halves(group: str) -> tuple[str, str]:
-    """The two names of a group; where names kept their slashes, they have equally many."""
+    """Return the two names of a group. Names that contain slashes have equally many."""
     parts = group.split("/")
     middle = len(parts) // 2
     return "/".join(parts[:middle]), "/".join(parts[middle:])
 
 
 def _hpatches(groups: Sequence[str]) -> dict[str, str]:
-    """Rows of HPatches by the images they are of, which follow from their order in the sequence."""
+    """Return the groups of HPatches by their images, which follow from the order in the sequence."""
     rows: dict[str, list[tuple[int, str]]] = {}
     for group in groups:
-        if found := _ROW.fullmatch(group):
-            rows.setdefault(found["sequence"], []).append((int(found["row"]), group))
+        if match := _ROW.fullmatch(group):
+            rows.setdefault(match["sequence"], []).append((int(match["row"]), group))
     return {
         pair_text(f"{sequence}/1", f"{sequence}/{i}"): group
         for sequence, own in rows.items()
@@ -147,8 +156,8 @@ def _hpatches(groups: Sequence[str]) -> dict[str, str]:
 ENDING = "_matches.npz"
 
 
-class SuperGlueFiles:
-    """The dumps of a folder."""
+class SuperGlueFiles(_IndexedFiles):
+    """SuperGlue dumps of a folder."""
 
     what = "SuperGlue dumps (STEM0_STEM1_matches.npz)"
     resized = True
@@ -162,7 +171,7 @@ class SuperGlueFiles:
         return {p.name.removesuffix(ENDING): p for p in sorted(self.root.glob(f"*{ENDING}"))}
 
     def files(self, place: Path) -> Sequence[Path]:
-        """The dump of a pair."""
+        """Return the dump of a pair."""
         return [place]
 
     def _indexed(self, place: Path) -> IndexedSource:
@@ -172,11 +181,3 @@ class SuperGlueFiles:
             raise FormatError(place, f"has no {' and no '.join(missing)}; it has {', '.join(arrays)}")
         keypoints = arrays["keypoints0"], arrays["keypoints1"]
         return IndexedSource(keypoints, arrays["matches"], arrays.get("match_confidence"), "matches", place)
-
-    def read(self, place: Path) -> Arrays:
-        """Matched points of a pair."""
-        return self._indexed(place).arrays()
-
-    def remarks(self, place: Path) -> list[str]:
-        """Whether float16 is too coarse."""
-        return float16_remarks(*self._indexed(place).keypoints)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which layout of match files a folder has."""
+"""Detection of the layout of a folder of match files."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ KNOWN = (
 
 
 def detect_match_layout(root: Path) -> MatchSource | None:
-    """The match files of a folder; None where it has none, and perhaps features of images instead.
+    """Return the match files of a folder. None if it has none, and perhaps features of images.
 
     Raises:
-        InputError: if it has several kinds that could both be meant, or a file that cannot be opened.
+        InputError: Several layouts are possible, or a file cannot be opened.
     """
     names = sorted(p for p in root.iterdir() if p.is_file() and not p.name.startswith("."))
     found: list[MatchSource] = []
@@ -35,7 +35,7 @@ def detect_match_layout(root: Path) -> MatchSource | None:
     arrays = [p for p in names if p.suffix == ".npz" and p not in dumps]
     if dumps:
         found.append(SuperGlueFiles(root))
-    elif arrays and _is_own(arrays[0]):
+    elif arrays and _is_native(arrays[0]):
         found.append(OwnFiles(root))
     if (root / NAME).is_file():
         found.append(LoftrFiles(root / NAME))
@@ -52,32 +52,32 @@ def detect_match_layout(root: Path) -> MatchSource | None:
     return found[0] if found else None
 
 
-def _is_own(path: Path) -> bool:
+def _is_native(path: Path) -> bool:
     names = set(read_npz(path))
     return {"points0", "points1"} <= names or bool(ALONE & names)
 
 
 def _hdf5(paths: list[Path]) -> list[MatchSource]:
-    features, matches, found = [], [], []
+    features, matches, predictions = [], [], []
     for path in paths:
         with hdf5.open_hdf5(path) as file:
             if hdf5.groups_with(file, ("keypoints0", "keypoints1", "matches0")):
-                found.append(path)
+                predictions.append(path)
             elif hdf5.groups_with(file, ("matches0",)):
                 matches.append(path)
             elif hdf5.groups_with(file, ("keypoints",)):
                 features.append(path)
-    sources: list[MatchSource] = [GlueFactoryFiles(path) for path in found]
+    sources: list[MatchSource] = [GlueFactoryFiles(path) for path in predictions]
     if matches and not features:
-        raise InputError(f"{matches[0]} has matches of hloc; put the file of features beside it")
+        raise InputError(f"{matches[0]} has matches of hloc; put the features file beside it")
     if matches and (len(matches) > 1 or len(features) > 1):
         several = ", ".join(p.name for p in [*features, *matches])
-        raise InputError(f"{matches[0].parent} has {several}; keep one file of features and one of matches")
+        raise InputError(f"{matches[0].parent} has {several}; keep one features file and one matches file")
     return [*sources, HlocFiles(features[0], matches[0])] if matches else sources
 
 
 def describe_folder(root: Path) -> str:
-    """What a folder holds, in words: endings with their counts.
+    """Describe the content of a folder: file suffixes with their counts.
 
     >>> import tempfile
     >>> describe_folder(Path(tempfile.mkdtemp()))

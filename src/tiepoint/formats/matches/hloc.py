@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Features and matches as hloc writes them: two HDF5 files, integer pixel centres, original pixels.
+"""Features and matches of hloc: two HDF5 files, integer pixel centres, original pixels.
 
-Features: one group an image name (slashes make nested groups) with `keypoints` (n, 2), float16 unless told
-otherwise, `descriptors` (d, n), `scores` (n,), `image_size` (w, h). Matches: one group ``name0/name1``,
-slashes inside names replaced by ``-`` (older files join them by ``_``), with `matches0` (n0,), -1 for none,
-and `matching_scores0`.
+Features: one group per image name (slashes become nested groups) with `keypoints` (n, 2), float16 by
+default, `descriptors` (d, n), `scores` (n,), `image_size` (w, h). Matches: one group ``name0/name1``, slashes
+in names replaced by ``-`` (older files join the names by ``_``), with `matches0` (n0,), -1 for none, and
+`matching_scores0`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .source import (
 
 
 class MatchedGroup(NamedTuple):
-    """Group of the matches, and the images' groups of the features."""
+    """Group of the matches of a pair, and the groups of its images in the features file."""
 
     group: str
     images: tuple[str, str]
@@ -40,7 +40,7 @@ class MatchedGroup(NamedTuple):
 
 
 class HlocFiles:
-    """The pairs of a file of matches whose images are in a file of features."""
+    """Pairs of a matches file whose images are in a features file."""
 
     what = "hloc HDF5 features and matches"
     resized = False
@@ -50,7 +50,7 @@ class HlocFiles:
 
     @cached_property
     def images(self) -> dict[str, str]:
-        """Groups of images by flat name, with and without the ending."""
+        """Groups of images by flat name, with and without the suffix."""
         return feature_groups(self.features)
 
     @cached_property
@@ -58,25 +58,25 @@ class HlocFiles:
         """Groups of pairs by name."""
         with hdf5.open_hdf5(self.matches) as file:
             groups = hdf5.groups_with(file, ("matches0",))
-        places = [(MatchedGroup(g, two), two) for g in groups if (two := self._two(g)) is not None]
-        return index_unique(((pair_text(*two), place) for place, two in places), self.matches)
+        places = [MatchedGroup(g, images) for g in groups if (images := self._split(g)) is not None]
+        return index_unique(((pair_text(*place.images), place) for place in places), self.matches)
 
-    def _two(self, group: str) -> tuple[str, str] | None:
-        """The images of a pair; where names are joined by ``_``, the parting of which both are known."""
-        for joint in ("/", "_"):
-            pieces = group.split(joint)
-            for i in range(1, len(pieces)):
-                first, second = (find_image(self.images, joint.join(p)) for p in (pieces[:i], pieces[i:]))
+    def _split(self, group: str) -> tuple[str, str] | None:
+        """Return the images of a pair: the first split of its name into two known images, else None."""
+        for separator in ("/", "_"):
+            parts = group.split(separator)
+            for i in range(1, len(parts)):
+                first, second = (find_image(self.images, separator.join(p)) for p in (parts[:i], parts[i:]))
                 if first is not None and second is not None:
                     return first, second
         return None
 
     def files(self, place: MatchedGroup) -> Sequence[Path]:
-        """Both files."""
+        """Return both files."""
         return [self.features, self.matches]
 
     def read(self, place: MatchedGroup) -> Arrays:
-        """Matched points of a pair."""
+        """Read the matched points of a pair."""
         keypoints = self._keypoints(place)
         with hdf5.open_hdf5(self.matches) as file:
             group = file[place.group]
@@ -92,21 +92,20 @@ class HlocFiles:
         return first, second
 
     def remarks(self, place: MatchedGroup) -> list[str]:
-        """Whether float16 is too coarse."""
+        """Return a remark if float16 is too coarse."""
         return float16_remarks(*self._keypoints(place))
 
 
 def feature_groups(path: Path) -> dict[str, str]:
-    """Groups of images in a file of features, by flat name with and without the ending of an image.
+    """Return the groups of images in a features file, by flat name with and without the image suffix.
 
-    A name without ending that two images have (``1.jpg`` and ``1.png``) stands for neither.
+    A name without suffix that two images share (``1.jpg`` and ``1.png``) is skipped.
     """
     with hdf5.open_hdf5(path) as file:
         groups = hdf5.groups_with(file, ("keypoints",))
     if not groups:
         raise FormatError(path, "has no group with keypoints")
     known = index_unique(((flat_name(g), g) for g in groups), path)
-    bare = Counter(flat_name(without_ending(g)) for g in groups)
-    return {
-        flat_name(without_ending(g)): g for g in groups if bare[flat_name(without_ending(g))] == 1
-    } | known
+    bare = [flat_name(without_ending(g)) for g in groups]
+    counts = Counter(bare)
+    return {name: g for name, g in zip(bare, groups, strict=True) if counts[name] == 1} | known

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Our own file of the matches of one pair: ``NAME.npz`` of plain arrays, slashes in it replaced by ``-``."""
+"""Native formats for pairs: ``NAME.npz`` with the matches of a pair, and JSON with predicted points.
+
+Slashes of NAME are replaced by ``-``.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +24,13 @@ NAMES = (
     "points0", "points1", "confidence", "keypoints0", "keypoints1", "flow", "flow_confidence",
     "answers", "F", "H",
 )  # fmt: skip
-"""Arrays that are read, as features of a pair have them."""
+"""Arrays to read: those of the features of a pair."""
 ALONE = frozenset({"flow", "answers", "F", "H"})
-"""Each of them says enough about a pair."""
+"""Arrays of which one suffices."""
 
 
 def read_matches(path: str | Path) -> Arrays:
-    """Features of a pair from our ``.npz``: `points0` and `points1` (n, 2), `flow`, `answers`, `F` or `H`."""
+    """Read the features of a pair: `points0` and `points1` (n, 2), `flow`, `answers`, `F` or `H`."""
     arrays = read_npz(path, NAMES)
     for name, array in arrays.items():
         if array.dtype.kind not in "biuf":
@@ -41,7 +44,7 @@ def read_matches(path: str | Path) -> Arrays:
 
 
 def write_matches(folder: str | Path, pair: str, **arrays: Any) -> Path:
-    """Write the features of a pair, so that `read_matches` gives them back bit for bit; returns the file.
+    """Write the features of a pair so that `read_matches` returns the same bits. Return the file.
 
     >>> import tempfile
     >>> folder = tempfile.mkdtemp()
@@ -49,14 +52,14 @@ def write_matches(folder: str | Path, pair: str, **arrays: Any) -> Path:
     'WGABS-kremlin.npz'
     """
     path = Path(folder) / f"{flat_name(pair)}.npz"
-    kept: dict[str, Any] = {name: np.asarray(arrays[name]) for name in NAMES if name in arrays}
+    known: dict[str, Any] = {name: np.asarray(arrays[name]) for name in NAMES if name in arrays}
     with atomic_path(path) as temporary, temporary.open("wb") as f:
-        np.savez(f, **kept)
+        np.savez(f, **known)
     return path
 
 
 class OwnFiles:
-    """The ``.npz`` of a folder, one a pair."""
+    """Folder of ``.npz`` files, one per pair."""
 
     what = "our own matches (PAIR.npz)"
     resized = False
@@ -70,15 +73,15 @@ class OwnFiles:
         return {path.stem: path for path in sorted(self.root.glob("*.npz"))}
 
     def files(self, place: Path) -> Sequence[Path]:
-        """The file of a pair."""
+        """Return the file of a pair."""
         return [place]
 
     def read(self, place: Path) -> Arrays:
-        """Matches, a flow or answers of a pair."""
+        """Read matches, a flow or answers of a pair."""
         return read_matches(place)
 
     def remarks(self, place: Path) -> list[str]:
-        """Whether float16 is too coarse."""
+        """Return a remark if float16 is too coarse."""
         arrays = read_matches(place)
         return float16_remarks(*(arrays[n] for n in ("points0", "points1", "answers") if n in arrays))
 
@@ -94,7 +97,7 @@ class AnswerEntry(NamedTuple):
 
 
 class AnswerFiles:
-    """The pairs of all JSON files of a folder."""
+    """Pairs of all JSON files of a folder."""
 
     what = "predicted points (JSON)"
     resized = False
@@ -117,11 +120,11 @@ class AnswerFiles:
         return index_unique(places, self.all[-1])
 
     def files(self, place: AnswerEntry) -> Sequence[Path]:
-        """The file of a pair."""
+        """Return the file of a pair."""
         return [place.file]
 
     def read(self, place: AnswerEntry) -> Arrays:
-        """Answers (q, 2), NaN where there is none."""
+        """Read the answers (q, 2) of a pair, NaN if missing."""
         rows = self._content[place.file][place.name]
         for i, row in enumerate(rows):
             if row is not None and not _is_point(row):
@@ -131,18 +134,19 @@ class AnswerFiles:
         return {"answers": np.array(points, np.float64).reshape(-1, 2)}
 
     def remarks(self, place: AnswerEntry) -> list[str]:
-        """Nothing: text has all digits."""
+        """Return nothing: text has all digits."""
         return []
 
 
 def _is_point(row: Any) -> bool:
-    """Whether a value is two numbers, or nulls in their place."""
-    two = isinstance(row, list) and len(row) == 2
-    return two and all(v is None or (isinstance(v, int | float) and not isinstance(v, bool)) for v in row)
+    """Return whether a value is a list of two numbers or nulls."""
+    if not isinstance(row, list) or len(row) != 2:
+        return False
+    return all(v is None or (isinstance(v, int | float) and not isinstance(v, bool)) for v in row)
 
 
 def read_answers(file: Path) -> dict[str, Any]:
-    """A JSON file of predicted points."""
+    """Read a JSON file of predicted points."""
     content = read_json(file)
     if not isinstance(content, dict) or not all(isinstance(v, list) for v in content.values()):
         raise FormatError(file, 'is not {"PAIR": [[x, y], …]}')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What every layout of match files offers: which pairs it has, and the matches of one."""
+"""Protocol of match files, and how files name pairs and images."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ...core.records import Arrays
 from ..image.reader import SUFFIXES
 
 FLOAT16_EXACT_PX = 1024
-"""From here on a float16 holds whole pixels only."""
+"""From here on float16 represents whole pixels only."""
 
 
 class MatchSource(Protocol):
     """Match files of one layout below a folder.
 
-    `pairs` has the places of all pairs by names as `naming` makes them. `resized` says that points are in
-    pixels of resized images, whose size the files do not tell.
+    `what` names the layout and is part of the cache key. `resized` says that points are in pixels of resized
+    images, whose size the files do not state.
     """
 
     what: str
@@ -32,16 +32,16 @@ class MatchSource(Protocol):
 
     @property
     def pairs(self) -> Mapping[str, Any]:
-        """Places of all pairs by name; a place is a text, or has one."""
+        """Places of all pairs, by names from `flat_name` or `pair_text`."""
 
     def files(self, place: Any) -> Sequence[Path]:
-        """Files that the matches of a place come from."""
+        """Return the files that the matches of a place come from."""
 
     def read(self, place: Any) -> Arrays:
-        """`points0`, `points1` and perhaps `confidence`, `keypoints0`, `keypoints1`; or `flow`, `answers`."""
+        """Read `points0`, `points1` and optional `confidence`, `keypoints0` and `keypoints1`; or a flow."""
 
     def remarks(self, place: Any) -> list[str]:
-        """What the user should know about a place, in words that are the same for all places."""
+        """Return remarks for the user, worded the same for all places."""
 
 
 @dataclass(frozen=True)
@@ -55,41 +55,35 @@ class IndexedSource:
     path: Path = field(default_factory=Path)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The matched points, in order of the first image.
+        """Return the matched points, in the order of the first image.
 
         Raises:
-            FormatError: if shapes differ, an index names no keypoint, or their type cannot name them all.
+            FormatError: Shapes differ, an index is out of range, or the index type is too small.
         """
         first, second = self.keypoints
+        dtype = self.partner.dtype
         for array in (first, second, *([] if self.scores is None else [self.scores])):
             if array.dtype.kind not in "biuf":
-                raise FormatError(self.path, f"{self.where}: {array.dtype} where numbers are expected")
+                raise self._error(f"found {array.dtype}, expected numbers")
         for side, points in enumerate(self.keypoints):
             if points.ndim != 2 or points.shape[1] < 2:
-                raise FormatError(
-                    self.path, f"{self.where}: keypoints{side} has shape {points.shape}, not (n, 2)"
-                )
+                raise self._error(f"keypoints{side} has shape {points.shape}, expected (n, 2)")
         if self.partner.shape != (len(first),):
-            raise FormatError(
-                self.path,
-                f"{self.where}: matches have shape {self.partner.shape} for {len(first)} keypoints; "
-                "expected one a keypoint",
+            raise self._error(
+                f"matches have shape {self.partner.shape}, expected one for each of {len(first)} keypoints"
             )
-        if self.partner.dtype.kind not in "iu":
-            raise FormatError(self.path, f"{self.where}: matches are {self.partner.dtype}, expected integers")
-        if len(second) - 1 > (most := np.iinfo(self.partner.dtype).max):
-            raise FormatError(
-                self.path,
-                f"{self.where}: {self.partner.dtype} matches cannot name {len(second)} keypoints, those "
-                f"above {most} have wrapped around; write them as int32",
+        if dtype.kind not in "iu":
+            raise self._error(f"matches are {dtype}, expected integers")
+        if len(second) - 1 > (largest := np.iinfo(dtype).max):
+            problem = (
+                f"{dtype} cannot index {len(second)} keypoints, those above {largest} have wrapped around"
             )
+            raise self._error(f"{problem}; write int32")
         partner = self.partner.astype(np.int64)
-        beyond = (partner >= len(second)) | (partner < -1)
-        if beyond.any():
-            i = int(np.argmax(beyond))
-            raise FormatError(
-                self.path, f"{self.where}: match {i} names keypoint {partner[i]} of {len(second)}"
-            )
+        outside = (partner >= len(second)) | (partner < -1)
+        if outside.any():
+            i = int(np.argmax(outside))
+            raise self._error(f"match {i} is keypoint {partner[i]} of {len(second)}")
         rows = np.flatnonzero(partner >= 0)
         out: dict[str, NDArray[Any]] = {
             "points0": first[rows, :2].astype(np.float64),
@@ -97,46 +91,44 @@ class IndexedSource:
         }
         if self.scores is not None:
             if self.scores.shape != self.partner.shape:
-                raise FormatError(
-                    self.path, f"{self.where}: {self.scores.shape} scores for {self.partner.shape} matches"
-                )
+                raise self._error(f"{self.scores.shape} scores for {self.partner.shape} matches")
             out["confidence"] = self.scores[rows].astype(np.float64)
         out["keypoints0"], out["keypoints1"] = (np.array([len(k)], np.int64) for k in self.keypoints)
         return out
 
+    def _error(self, problem: str) -> FormatError:
+        return FormatError(self.path, f"{self.where}: {problem}")
+
 
 def float16_remarks(*points: Any) -> list[str]:
-    """A sentence where float16 coordinates are coarse: 1 px from 1024 on, 0.5 px from 512.
+    """Return a remark if float16 coordinates are coarse: 1 px from 1024 on, 0.5 px from 512.
 
     >>> float16_remarks(np.array([[1500.0, 3.0]], np.float16))
-    ['keypoints are float16 and lie beyond 1024 px, where it holds whole pixels only; write float32']
+    ['keypoints are float16, which beyond 1024 px represents whole pixels only; write float32']
     """
-    for array in points:
-        if array.dtype == np.float16 and bool((np.abs(array) > FLOAT16_EXACT_PX).any()):
-            return [
-                f"keypoints are float16 and lie beyond {FLOAT16_EXACT_PX} px, where it holds whole pixels "
-                "only; write float32"
-            ]
+    if any(a.dtype == np.float16 and bool((np.abs(a) > FLOAT16_EXACT_PX).any()) for a in points):
+        reason = f"which beyond {FLOAT16_EXACT_PX} px represents whole pixels only"
+        return [f"keypoints are float16, {reason}; write float32"]
     return []
 
 
 T = TypeVar("T")
 TWO = "|"
-"""Between two names that a file keeps apart."""
+"""Separator of two names that a file stores separately."""
 JOINTS = ("--", "_", "-", TWO)
 BACK = "-back"
-"""Ends the name of a pair that is asked about from image 1 to image 0."""
+"""Suffix of the name of a pair from image 1 to image 0."""
 
 
 class PairQuery(NamedTuple):
-    """A pair that is looked for: its name and those of its images, empty where unknown."""
+    """Pair to look up: its name and those of its images, empty if unknown."""
 
     name: str
     images: tuple[str, str] = ("", "")
 
 
 def flat_name(name: str) -> str:
-    r"""A name as part of a file name: slashes of either direction become ``-``.
+    r"""Return a name as part of a file name: slashes of either direction become ``-``.
 
     >>> flat_name("WGABS/kremlin"), flat_name("a\\b")
     ('WGABS-kremlin', 'a-b')
@@ -145,33 +137,33 @@ def flat_name(name: str) -> str:
 
 
 def pair_text(name0: str, name1: str) -> str:
-    """Two names that a file keeps apart, as one text to look up."""
+    """Return two names that a file stores separately as one key."""
     return f"{flat_name(name0)}{TWO}{flat_name(name1)}"
 
 
 def index_unique(
-    places: Iterable[tuple[str, T]], path: Path, shown: Callable[[T], str] = str
+    places: Iterable[tuple[str, T]], path: Path, display: Callable[[T], str] = str
 ) -> dict[str, T]:
-    """Places by name, which are `shown` in errors; which of two would count is not guessed.
+    """Return places by name. Errors print a place with `display`.
 
     Raises:
-        FormatError: if a name is there twice, as two names are that differ only in their slashes.
+        FormatError: A duplicate name, also if two names differ only in their slashes.
 
     >>> index_unique([("a-b", 1), ("a-b", 2)], Path("m.h5"))
     Traceback (most recent call last):
-    tiepoint.core.errors.FormatError: m.h5: has a-b twice, as 1 and as 2; keep one of them
+    tiepoint.core.errors.FormatError: m.h5: duplicate a-b: 1 and 2; keep one of them
     """
-    found: dict[str, T] = {}
+    index: dict[str, T] = {}
     for name, place in places:
-        if name in found:
-            both = f"as {shown(found[name])} and as {shown(place)}"
-            raise FormatError(path, f"has {name.replace(TWO, ' to ')} twice, {both}; keep one of them")
-        found[name] = place
-    return found
+        if name in index:
+            both = f"{display(index[name])} and {display(place)}"
+            raise FormatError(path, f"duplicate {name.replace(TWO, ' to ')}: {both}; keep one of them")
+        index[name] = place
+    return index
 
 
 def without_ending(name: str) -> str:
-    """A name without the ending of an image file.
+    """Remove the suffix of an image file from a name.
 
     >>> without_ending("scene/1.ppm"), without_ending("frame.12")
     ('scene/1', 'frame.12')
@@ -181,52 +173,51 @@ def without_ending(name: str) -> str:
 
 
 def name_variants(name: str) -> Iterator[str]:
-    """The names an image may go by, longest first.
+    """Yield the names of an image that a file may use, longest first.
 
     >>> list(name_variants("a/b.png"))
     ['a-b.png', 'a-b', 'b.png', 'b']
     """
     parts = [part for part in name.replace("\\", "/").split("/") if part]
     for start in range(len(parts)):
-        whole = "/".join(parts[start:])
-        yield flat_name(whole)
-        if (bare := without_ending(whole)) != whole:
+        full = "/".join(parts[start:])
+        yield flat_name(full)
+        if (bare := without_ending(full)) != full:
             yield flat_name(bare)
 
 
-def find_pair(known: Mapping[str, T], wanted: PairQuery) -> tuple[T, bool] | None:
-    """What is known for a pair, and whether that is the reversed pair; None where there is nothing.
+def find_pair(known: Mapping[str, T], query: PairQuery) -> tuple[T, bool] | None:
+    """Return the place of a pair, and whether it is the reversed pair. None if unknown.
 
-    `known` has texts as `flat_name` and `pair_text` make them. The name of the pair is tried first, then those of
-    its images.
+    `known` has keys from `flat_name` and `pair_text`. The name of the pair is tried first, then those of its
+    images.
 
-    >>> find_pair({"b_a": 1}, PairQuery("x", ("s/a.png", "s/b.png"))), find_pair({"s-x": 2}, PairQuery("s/x-back"))
-    ((1, True), (2, True))
+    >>> find_pair({"b_a": 1}, PairQuery("x", ("s/a.png", "s/b.png")))
+    (1, True)
+    >>> find_pair({"s-x": 2}, PairQuery("s/x-back"))
+    (2, True)
     """
-    for text in (flat_name(wanted.name), flat_name(wanted.name).replace("--", TWO)):
+    name = flat_name(query.name)
+    for text in (name, name.replace("--", TWO)):
         if text in known:
             return known[text], False
-    sides = [list(name_variants(name)) for name in wanted.images]
+    sides = [list(name_variants(image)) for image in query.images]
     if all(sides):
         for i, j in sorted(product(*(range(len(side)) for side in sides)), key=sum):
-            for text, flipped in _joined(sides[0][i], sides[1][j]):
-                if text in known:
-                    return known[text], flipped
-    forward = flat_name(wanted.name).removesuffix(BACK)
-    if forward != flat_name(wanted.name) and forward in known:
+            a, b = sides[0][i], sides[1][j]
+            for joint in JOINTS:
+                for text, flipped in ((f"{a}{joint}{b}", False), (f"{b}{joint}{a}", True)):
+                    if text in known:
+                        return known[text], flipped
+    forward = name.removesuffix(BACK)
+    if forward != name and forward in known:
         return known[forward], True
-    turned = "--".join(reversed(flat_name(wanted.name).split("--")))
-    return (known[turned], True) if "--" in wanted.name and turned in known else None
-
-
-def _joined(a: str, b: str) -> Iterator[tuple[str, bool]]:
-    for joint in JOINTS:
-        yield f"{a}{joint}{b}", False
-        yield f"{b}{joint}{a}", True
+    reverse = "--".join(reversed(name.split("--")))
+    return (known[reverse], True) if "--" in query.name and reverse in known else None
 
 
 def find_image(known: Mapping[str, T], name: str) -> T | None:
-    """What is known for an image by any of its names; `known` has flat names without endings of images.
+    """Return the place of an image by any of its names. None if unknown.
 
     >>> find_image({"s-a": 1}, "/data/s/a.png")
     1

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Matches, or predicted points, as tables: CSV or Parquet, one row a match.
+"""Tables of matches or predicted points: CSV or Parquet, one row per match.
 
-Columns ``x0, y0, x1, y1`` and perhaps ``confidence``; or ``x, y``, the answers to the query points in order.
-The pair is in a column ``pair``, in the columns ``image0, image1``, or it is the name of the file.
+Columns are ``x0, y0, x1, y1`` and optionally ``confidence``; or ``x, y``, the answers to the query points in
+order. The pair is in a column ``pair``, in the columns ``image0, image1``, or in the file name.
 """
 
 from __future__ import annotations
@@ -23,28 +23,15 @@ from .source import flat_name, index_unique, pair_text
 
 SUFFIXES = (".csv", ".parquet")
 NAMES = ("pair", "image0", "image1")
-_NOTHING = [
-    "",
-    "nan",
-    "NaN",
-    "NAN",
-    "-nan",
-    "-NaN",
-    "NA",
-    "N/A",
-    "n/a",
-    "#N/A",
-    "<NA>",
-    "null",
-    "NULL",
-    "None",
-]
-"""What stands for no number in a table."""
+_MISSING = [
+    "", "nan", "NaN", "NAN", "-nan", "-NaN", "NA", "N/A", "n/a", "#N/A", "<NA>", "null", "NULL", "None"
+]  # fmt: skip
+"""Texts that mean a missing number."""
 MATCH, ANSWER = ("x0", "y0", "x1", "y1"), ("x", "y")
 
 
 class TableRows(NamedTuple):
-    """A table, the rows of it that a pair has (None for all), and what it calls the pair."""
+    """Rows of a pair in a table: the file, the row numbers (None for all), and the name of the pair."""
 
     file: Path
     rows: Any
@@ -55,7 +42,7 @@ class TableRows(NamedTuple):
 
 
 class MatchTables:
-    """The pairs of all tables of a folder."""
+    """Pairs of all tables of a folder."""
 
     what = "tables of matches (CSV, Parquet)"
     resized = False
@@ -93,11 +80,11 @@ class MatchTables:
         return {}
 
     def files(self, place: TableRows) -> Sequence[Path]:
-        """The table that a pair is in."""
+        """Return the table of a pair."""
         return [place.file]
 
     def read(self, place: TableRows) -> Arrays:
-        """Matched points of a pair, or answers."""
+        """Read the matched points of a pair, or answers."""
         table = self._table(place.file)
         own = table if place.rows is None else table.iloc[place.rows]
         try:
@@ -111,22 +98,22 @@ class MatchTables:
                 return out
             return {"answers": own[list(ANSWER)].to_numpy(np.float64)}
         except (TypeError, ValueError, OverflowError) as e:
-            raise FormatError(place.file, f"holds something that is no number ({e})") from e
+            raise FormatError(place.file, f"contains a value that is not a number ({e})") from e
         except KeyError as e:
             raise FormatError(place.file, f"has neither {', '.join(MATCH)} nor {', '.join(ANSWER)}") from e
 
     def remarks(self, place: TableRows) -> list[str]:
-        """Nothing: text has all digits."""
+        """Return nothing: text has all digits."""
         return []
 
 
 def _line(place: TableRows) -> str:
-    """Where the rows of a pair begin."""
+    """Return the position of the first row of a pair, for errors."""
     return place.file.name if place.rows is None else f"{place.file.name}, row {place.rows[0] + 1}"
 
 
 def header_columns(file: Path) -> list[str]:
-    """Names of the columns of a table, from its first line or its footer."""
+    """Read the column names of a table from its first line or its footer."""
     regular_file_size(file)
     try:
         if file.suffix == ".parquet":
@@ -139,12 +126,12 @@ def header_columns(file: Path) -> list[str]:
         raise
     except OSError as e:
         raise FormatError(file, f"cannot be read ({error_reason(e)})") from e
-    except Exception as e:  # pyarrow has many
+    except Exception as e:  # pyarrow raises many types
         raise FormatError(file, f"is not a readable Parquet file ({error_reason(e)})") from e
 
 
 def _parquet(file: Path) -> Any:
-    """A Parquet file as a data frame; its announced size is held against its length first."""
+    """Read a Parquet file as a data frame, after checking its announced size against its length."""
     import pyarrow.parquet as pq
 
     try:
@@ -155,18 +142,18 @@ def _parquet(file: Path) -> Any:
             check_unpacked_size(
                 file, regular_file_size(file), max([wide, *(g.total_byte_size for g in groups)])
             )
-            # What pandas noted about its index is not needed, and it trusts that blindly.
+            # Ignore the index metadata: pandas trusts it without checks.
             table = opened.read()
             table.validate(full=True)
             return table.to_pandas(ignore_metadata=True)
     except FormatError:
         raise
-    except Exception as e:  # pyarrow has many
+    except Exception as e:  # pyarrow raises many types
         raise FormatError(file, f"is not a readable Parquet file ({error_reason(e)})") from e
 
 
 def is_match_table(file: Path) -> bool:
-    """Whether a table has the columns of matches or of predicted points."""
+    """Return whether a table has the columns of matches or of predicted points."""
     if file.suffix not in SUFFIXES:
         return False
     names = set(header_columns(file))
@@ -174,10 +161,10 @@ def is_match_table(file: Path) -> bool:
 
 
 def read_table(file: Path) -> Any:
-    """A table as a pandas data frame; names of pairs and images are text as it stands (``001``, ``NA``).
+    """Read a table as a pandas data frame. Names of pairs and images stay text (``001``, ``NA``).
 
     Raises:
-        FormatError: if it is no table, has a column twice, or a row without the name of its pair.
+        FormatError: Not a table, a duplicate column, or a row without the name of its pair.
     """
     import pandas as pd
 
@@ -194,11 +181,11 @@ def read_table(file: Path) -> Any:
                 float_precision="round_trip",
                 dtype=dict.fromkeys(NAMES, str),
                 keep_default_na=False,
-                na_values={name: _NOTHING for name in columns if name not in NAMES},
+                na_values={name: _MISSING for name in columns if name not in NAMES},
             )
         except (ValueError, OSError, OverflowError) as e:
             raise FormatError(file, f"is not a readable table ({' '.join(str(e).split())})") from e
-        if not isinstance(table.index, pd.RangeIndex):  # what is too much becomes names of rows
+        if not isinstance(table.index, pd.RangeIndex):  # pandas turns surplus fields into an index
             raise FormatError(file, "has rows with more fields than the header")
     for name in set(NAMES) & set(table.columns):
         if table[name].dtype.kind not in "iu":

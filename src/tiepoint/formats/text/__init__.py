@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Numbers in text files."""
+"""Text files of numbers and identifiers."""

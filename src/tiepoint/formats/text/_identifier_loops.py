@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compiled scanner of comma-separated identifiers (used by `field_scan`), and their writer (`task_csv`)."""
+"""Numba loops that scan (`identifiers`) and write (`hpatches.task_lists`) rows of identifiers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _blank(c: int) -> bool:
 
 @cached_njit(nogil=True)
 def _find_name(buf: Any, lo: int, hi: int, slots: Any, starts: Any, ends: Any, n_names: int) -> int:
-    """Code of the name buf[lo:hi]; n_names if it is new (then already entered); -1 if the table is full."""
+    """Return the code of the name buf[lo:hi], entering it as `n_names` if new. -1 if the table is full."""
     h = np.uint64(14695981039346656037)
     for i in range(lo, hi):
         h = (h ^ np.uint64(buf[i])) * np.uint64(1099511628211)
@@ -50,7 +50,7 @@ def _find_name(buf: Any, lo: int, hi: int, slots: Any, starts: Any, ends: Any, n
 
 @cached_njit(nogil=True)
 def _parse_number(buf: Any, lo: int, hi: int) -> int:
-    """Value of a run of 1 to 18 digits, or -1."""
+    """Return the value of 1 to 18 digits, or -1."""
     if hi <= lo or hi - lo > 18:
         return -1
     value = 0
@@ -64,7 +64,7 @@ def _parse_number(buf: Any, lo: int, hi: int) -> int:
 
 @cached_njit(nogil=True)
 def _dots(buf: Any, lo: int, hi: int) -> int:
-    """How many dots a name has; -1 if it has blanks, is empty, or a part of it is empty."""
+    """Count the dots of a name. -1 if it has blanks or an empty part."""
     if hi <= lo or buf[lo] == _DOT or buf[hi - 1] == _DOT:
         return -1
     dots = 0
@@ -88,10 +88,7 @@ def scan(
     Returns (rows, distinct names, status, column of the problem, its first byte, its end).
     """
     n = buf.size
-    n_names = 0
-    field = 0
-    row = 0
-    pos = 0
+    n_names = field = row = pos = 0
     while pos < n:
         eol = pos
         while eol < n and buf[eol] != _LF:
@@ -164,7 +161,7 @@ def scan(
 def write_rows(columns: Any, is_name: Any, text: Any, starts: Any, out: Any, first: int, last: int) -> int:
     """Write rows first..last of `columns` (c, n) into `out`; a name is text[starts[code]:starts[code+1]].
 
-    Returns the number of bytes written; the caller provides enough room.
+    Returns the number of bytes written. The caller provides enough space.
     """
     pos = 0
     n_columns = columns.shape[0]

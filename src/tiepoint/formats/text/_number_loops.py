@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compiled reader of rectangular tables of decimal numbers (used by `number_table`)."""
+"""Numba loops that parse rectangular tables of decimal numbers; see `numbers.parse_table`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OK, EMPTY_LINE, WRONG_COUNT, BAD_NUMBER, HARD_FULL = 0, 1, 2, 3, 4
 _LF, _MINUS, _PLUS, _POINT = 10, 45, 43, 46
 
 _POW10 = 10.0 ** np.arange(23)
-"""Powers of ten that a float64 holds exactly."""
+"""Powers of ten that float64 represents exactly."""
 
 
 @cached_njit(nogil=True)
@@ -23,7 +23,7 @@ def _blank(c: int) -> bool:
 
 @cached_njit(nogil=True)
 def _special(buf: Any, lo: int, hi: int) -> float:
-    """Nan or infinity (in any case of letters), 0 if the text is neither."""
+    """Return NaN or infinity for their names in any case, else 0."""
     n = hi - lo
     if n != 3 and n != 8:
         return 0.0
@@ -42,7 +42,7 @@ def _special(buf: Any, lo: int, hi: int) -> float:
 
 @cached_njit(nogil=True)
 def _field_end(buf: Any, at: int, delimiter: int) -> int:
-    """End of the text that starts at `at`: the next separator, blank or line feed."""
+    """Return the end of the field that starts at `at`: the next separator, blank or line feed."""
     while buf[at] != _LF and buf[at] != delimiter and not _blank(buf[at]):
         at += 1
     return at
@@ -50,7 +50,7 @@ def _field_end(buf: Any, at: int, delimiter: int) -> int:
 
 @cached_njit(nogil=True)
 def _scale(value: float, exponent: int) -> float:
-    """Value times ten to the exponent (-80 to 44), within a few units of the last place."""
+    """Return value times ten to the exponent (-80 to 44), within a few units of the last place."""
     while exponent > 0:
         step = min(exponent, 22)
         value *= _POW10[step]
@@ -63,16 +63,65 @@ def _scale(value: float, exponent: int) -> float:
 
 
 @cached_njit(nogil=True)
+def _skip_blanks(buf: Any, at: int, delimiter: int) -> int:
+    while _blank(buf[at]) and buf[at] != delimiter:
+        at += 1
+    return at
+
+
+@cached_njit(nogil=True)
+def _add_digits(buf: Any, at: int, mantissa: Any) -> tuple[Any, int]:
+    """Append the digits that start at `at` to the mantissa. Return it and the end of the digits."""
+    d = np.int64(buf[at]) - 48
+    while 0 <= d <= 9:
+        mantissa = mantissa * np.uint64(10) + np.uint64(d)
+        at += 1
+        d = np.int64(buf[at]) - 48
+    return mantissa, at
+
+
+@cached_njit(nogil=True)
+def _exponent(buf: Any, at: int) -> tuple[int, int, int]:
+    """Parse a decimal exponent, at most 100000. Return it, and the start and end of its digits."""
+    sign = -1 if buf[at] == _MINUS else 1
+    if buf[at] == _MINUS or buf[at] == _PLUS:
+        at += 1
+    begin = at
+    power: Any = 0
+    while 48 <= buf[at] <= 57:
+        power = min(power * 10 + (np.int64(buf[at]) - 48), 100000)
+        at += 1
+    return sign * power, begin, at
+
+
+@cached_njit(nogil=True)
+def _first_digits(buf: Any, lo: int, hi: int) -> tuple[Any, int]:
+    """Return the first 19 significant digits, and how many follow: those are worth less than an ulp."""
+    mantissa = np.uint64(0)
+    taken = dropped = 0
+    for i in range(lo, hi):
+        if buf[i] == _POINT:
+            continue
+        if taken < 19:
+            mantissa = mantissa * np.uint64(10) + np.uint64(buf[i] - 48)
+            if mantissa != np.uint64(0):
+                taken += 1
+        else:
+            dropped += 1
+    return mantissa, dropped
+
+
+@cached_njit(nogil=True)
 def read_rows(
     buf: Any, pos: int, delimiter: int, row: int, last: int, out: Any, exact: bool, hard: Any
 ) -> tuple[int, int, int, int, int, int, int]:
     """Parse rows `row` to `last` into `out` (rows, cols) from byte `pos` on; `delimiter` 0 means blanks.
 
-    Every row must end with a line feed, so that no step needs to ask for the end of the buffer.
-    A number goes through a float64 that is either right (at most 2^53 in its digits and a power of ten up
-    to 22: one rounding), or, unless `exact`, within a few units of the last place and far enough from the
-    middle of two float32 that both round to the same float32. All others are left in `hard` as (row, column,
-    first byte, end) for an exact reader. Returns (row, pos, hard ones, status, column, first byte, end).
+    Every row must end with a line feed, so the loops need no check for the end of the buffer. A number is
+    parsed as a float64 that is either exact (digits up to 2^53 and a power of ten up to 22, so one rounding)
+    or, unless `exact`, within a few units of the last place and far enough from the midpoint of two float32
+    to round to the same float32. The others are listed in `hard` as (row, column, first byte, end) for an
+    exact parser. Returns (row, pos, hard numbers, status, column, first byte, end).
     """
     cols = out.shape[1]
     scratch = np.empty(1, np.float64)
@@ -84,8 +133,7 @@ def read_rows(
         at = pos
         col = 0
         while True:
-            while _blank(buf[at]) and buf[at] != delimiter:
-                at += 1
+            at = _skip_blanks(buf, at, delimiter)
             c = np.int64(buf[at])
             if c == _LF and (delimiter == 0 or col == 0):
                 if col == 0:
@@ -97,48 +145,28 @@ def read_rows(
                 at += 1
             first = at
             mantissa = np.uint64(0)
-            d = np.int64(buf[at]) - 48
-            while 0 <= d <= 9:
-                mantissa = mantissa * np.uint64(10) + np.uint64(d)
-                at += 1
-                d = np.int64(buf[at]) - 48
+            mantissa, at = _add_digits(buf, at, mantissa)
             digits = at - first
             exponent = 0
-            if d == _POINT - 48:
-                at += 1
-                point = at
-                d = np.int64(buf[at]) - 48
-                while 0 <= d <= 9:
-                    mantissa = mantissa * np.uint64(10) + np.uint64(d)
-                    at += 1
-                    d = np.int64(buf[at]) - 48
+            if buf[at] == _POINT:
+                point = at + 1
+                mantissa, at = _add_digits(buf, point, mantissa)
                 exponent = point - at
                 digits -= exponent
             after_digits = at
             if digits > 0 and (buf[at] | 32) == 101:
-                at += 1
-                sign = 1
-                if buf[at] == _MINUS or buf[at] == _PLUS:
-                    sign = -1 if buf[at] == _MINUS else 1
-                    at += 1
-                power: Any = 0
-                if buf[at] < 48 or buf[at] > 57:
+                power, begin, at = _exponent(buf, at + 1)
+                exponent += power
+                if begin == at:
                     digits = 0
-                while 48 <= buf[at] <= 57:
-                    power = min(power * 10 + (np.int64(buf[at]) - 48), 100000)
-                    at += 1
-                exponent += sign * power
             hi = at
-            while _blank(buf[at]) and buf[at] != delimiter:
-                at += 1
+            at = _skip_blanks(buf, at, delimiter)
             over = buf[at] == _LF
             value = 0.0
             easy: Any = True
             if digits == 0 or not (over or buf[at] == delimiter or (delimiter == 0 and at > hi)):
                 hi = _field_end(buf, lo, delimiter)
-                at = hi
-                while _blank(buf[at]) and buf[at] != delimiter:
-                    at += 1
+                at = _skip_blanks(buf, hi, delimiter)
                 over = buf[at] == _LF
                 value = _special(buf, first, hi)
                 if value == 0.0 or not (over or delimiter == 0 or buf[at] == delimiter):
@@ -148,19 +176,7 @@ def read_rows(
             elif digits > 19:
                 easy = False
                 if not exact:
-                    # Leading zeros do not count, and what follows the 19th place is less than an ulp.
-                    mantissa = np.uint64(0)
-                    kept = 0
-                    dropped = 0
-                    for i in range(first, after_digits):
-                        if buf[i] == _POINT:
-                            continue
-                        if kept < 19:
-                            mantissa = mantissa * np.uint64(10) + np.uint64(buf[i] - 48)
-                            if mantissa != np.uint64(0):
-                                kept += 1
-                        else:
-                            dropped += 1
+                    mantissa, dropped = _first_digits(buf, first, after_digits)
                     exponent += dropped
             if easy and mantissa != np.uint64(0) and value == 0.0:
                 value = np.float64(mantissa)
@@ -197,7 +213,7 @@ def read_rows(
 
 @cached_njit(nogil=True)
 def count_rows(buf: Any) -> tuple[int, int, int]:
-    """(lines up to the last one that is not blank, end of its text, start of that line)."""
+    """Return (lines up to the last non-blank one, end of its text, start of that line)."""
     end = buf.size
     while end > 0 and (_blank(buf[end - 1]) or buf[end - 1] == _LF):
         end -= 1

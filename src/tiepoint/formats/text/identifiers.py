@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fast, strict reading of comma-separated identifiers into integer arrays.
+"""Strict, fast reader of comma-separated identifiers into integer arrays.
 
-All identifier files of HPatches (pairs, queries, rankings, task CSVs, label columns) are rows of words,
-numbers, images ``SEQ.IM`` and patches ``SEQ.IM.IDX``. They are read here in one pass: names become codes
-into a table, indices become integers; a million rows take a fraction of a second.
+The identifier files of HPatches (pairs, queries, rankings, task CSVs, label columns) have rows of words,
+numbers, images ``SEQ.IM`` and patches ``SEQ.IM.IDX``. One pass turns names into codes of a table and indices
+into integers; a million rows take a fraction of a second.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from ...core.errors import FormatError
 
 _KINDS = {"w": 0, "n": 1, "i": 2, "p": 3, "l": 4}
-_WANTED = {
+_DESCRIPTIONS = {
     "w": "a name without dots or blanks",
-    "n": "a whole number, zero or more",
+    "n": "a non-negative integer",
     "i": "an image SEQ.IM",
     "p": "a patch SEQ.IM.IDX (IDX counts from 0)",
     "l": "a label, 0 or 1",
@@ -30,8 +30,8 @@ _WANTED = {
 class FieldTable:
     """Fields of a text, in reading order.
 
-    `table` holds the distinct names in order of first appearance; field f has name ``table[names[f]]``
-    (words, images, patches) and number ``numbers[f]`` (numbers, labels, patches). Row r has the fields
+    `table` contains the distinct names in order of first appearance. Field f has the name ``table[names[f]]``
+    (words, images, patches) and the number ``numbers[f]`` (numbers, labels, patches). Row r has the fields
     ``offsets[r]:offsets[r + 1]``.
     """
 
@@ -52,14 +52,14 @@ def scan_fields(
     r"""Scan rows whose columns follow `pattern`.
 
     Args:
-        data: The text; LF or CRLF, the last line feed may be missing. Blanks around fields are ignored.
-        pattern: One letter a column: w word, n number, i image, p patch, l label (0 or 1).
-        path: Named in errors.
-        repeat: The last column may be repeated any number of times.
+        data: Text with LF or CRLF; the last line feed is optional. Blanks around fields are ignored.
+        pattern: One letter per column: w word, n number, i image, p patch, l label (0 or 1).
+        path: File name for errors.
+        repeat: Whether the last column may be repeated.
         first_line: Line number of the first row, for errors.
 
     Raises:
-        FormatError: With file, line, column and what was expected, at the first row that does not follow.
+        FormatError: The first row that does not follow the pattern, with its line and column.
 
     >>> f = scan_fields(b"v_wall.ref.3, v_wall.e1.3\n", "pp", path="x")
     >>> f.table, f.numbers.tolist()
@@ -86,13 +86,13 @@ def scan_fields(
         capacity *= 4
     if status != kernel.OK:
         found = bytes(buf[lo:hi][:80]).decode("utf-8", "replace")
-        wanted = len(pattern)
-        letter = pattern[min(col, wanted - 1)]
+        count = len(pattern)
+        expected = _DESCRIPTIONS[pattern[min(col, count - 1)]]
         reason = {
             kernel.EMPTY_LINE: "empty line; remove it",
-            kernel.TOO_FEW: f"expected {wanted} comma-separated fields, found {col}",
-            kernel.TOO_MANY: f"expected {wanted} comma-separated fields, found more (from {found!r} on)",
-            kernel.BAD_FIELD: f"field {col + 1}: expected {_WANTED[letter]}, found {found!r}",
+            kernel.TOO_FEW: f"expected {count} comma-separated fields, found {col}",
+            kernel.TOO_MANY: f"expected {count} comma-separated fields, found more (from {found!r} on)",
+            kernel.BAD_FIELD: f"field {col + 1}: expected {expected}, found {found!r}",
         }[status]
         raise FormatError(path, reason, line=first_line + rows)
     try:
@@ -104,7 +104,7 @@ def scan_fields(
 
 
 def split_first_line(data: bytes) -> tuple[str, memoryview]:
-    r"""The first line, stripped, and the bytes after it.
+    r"""Return the first line, stripped, and the bytes after it.
 
     >>> split_first_line(b"s,idx\na,1\n")[0]
     's,idx'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables of numbers as text: the separator is found, every row must have the same number of columns."""
+"""Text files of numbers: tables with any separator, homographies, frames."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HARD_ROWS = 4096
 
 
 def find_delimiter(line: str) -> str:
-    """Separator of a line of numbers: ``;`` before ``,`` before tab, else blanks.
+    """Return the separator of a line of numbers: ``;`` before ``,`` before tab, else a blank.
 
     >>> find_delimiter("0.5; 1.5"), find_delimiter("1 2"), find_delimiter("7")
     (';', ' ', ' ')
@@ -38,16 +38,16 @@ def parse_table(
     r"""Parse a table of numbers, (rows, columns).
 
     Args:
-        data: Text, perhaps with the mark of UTF-8; LF or CRLF, last line feed optional, blanks around numbers
-            ignored, ``nan`` and ``inf`` in any case of letters allowed. No header.
-        path: Named in errors.
+        data: Text without header; LF or CRLF, the last line feed is optional, blanks around numbers are
+            ignored, ``nan`` and ``inf`` are accepted in any case. A byte order mark is skipped.
+        path: File name for errors.
         dtype: float32 (equal to ``np.float32(float(text))``) or float64 (equal to ``float(text)``).
-        delimiter: One of comma, semicolon, tab, blank; None finds it on the first line.
-        columns: Expected number of columns; None takes that of the first line.
+        delimiter: Comma, semicolon, tab or blank. None detects it on the first line.
+        columns: Number of columns. None takes that of the first line.
         first_line: Line number of the first row, for errors.
 
     Raises:
-        FormatError: Empty table, empty line, ragged row or a field that is no number, with its line.
+        FormatError: Empty table, empty line, ragged row or a field that is not a number, with its line.
 
     >>> parse_table(b"1;2.5\n3;-4e-1\n", path="x").tolist()
     [[1.0, 2.5], [3.0, -0.4000000059604645]]
@@ -68,7 +68,7 @@ def parse_table(
     hard = np.empty((max(_HARD_ROWS, columns), 4), np.int64)
     row = 0
     code = 0 if sep == " " else ord(sep)
-    # The last line is read from a copy that surely ends with a line feed.
+    # Read the last line from a copy that ends with a line feed.
     for text, last in ((buf, rows - 1), (np.append(buf[start:end], np.uint8(10)), rows)):
         pos = 0
         while True:
@@ -109,11 +109,14 @@ _SINGULAR = 1e-14
 
 
 def read_homography(path: str | Path) -> NDArray[np.float64]:
-    """Read a 3x3 homography (`H_1_2`, `H1to2p`, `H_ref_1`), float64 (3, 3), as written (not rescaled).
+    """Read a 3x3 homography (`H_1_2`, `H1to2p`, `H_ref_1`), float64 (3, 3), not rescaled.
 
-    Three lines of three numbers, separated by commas, semicolons or blanks. Empty lines are skipped. A
-    missing file, another number of lines or columns, a word that is not a number, NaN, inf and a singular
-    matrix are each a `FormatError` with the line where there is one.
+    The file has three lines of three numbers, separated by commas, semicolons or blanks. Empty lines are
+    skipped.
+
+    Raises:
+        FormatError: The file is missing, has another number of lines or columns, a field that is not a finite
+            number, or a singular matrix.
     """
     try:
         text = read_regular_file(path, most=_MAX_MATRIX_BYTES).decode("utf-8-sig")
@@ -141,17 +144,17 @@ def read_homography(path: str | Path) -> NDArray[np.float64]:
 
 
 def write_homography(path: str | Path, homography: ArrayLike, *, delimiter: str = " ") -> None:
-    """Write a 3x3 homography with all its digits, so that reading it back gives the same bits."""
+    """Write a 3x3 homography with all digits."""
     matrix = np.asarray(homography, dtype=np.float64).reshape(3, 3)
     lines = [delimiter.join(repr(float(v)) for v in row) for row in matrix]
     write_text(path, "\n".join(lines) + "\n")
 
 
 def is_singular(matrix: NDArray[np.float64]) -> bool:
-    """Whether a 3x3 matrix is no homography.
+    """Return whether a 3x3 matrix is singular.
 
-    Each row, then each column is scaled to unit norm; singular means that |det| <= 1e-14 is left. A plain
-    determinant would depend on the unit of length and on the common factor.
+    Scales each row, then each column to unit norm; singular means |det| <= 1e-14. A plain determinant would
+    depend on the unit of length and on a common factor.
 
     >>> is_singular(np.diag([1e-9, 1e-9, 1.0])), is_singular(np.ones((3, 3)))
     (False, True)
@@ -165,10 +168,10 @@ def is_singular(matrix: NDArray[np.float64]) -> bool:
 
 
 def write_frames(path: str | Path, frames: NDArray[np.float64]) -> None:
-    """Write frames (n, 2, 3) = [A | centre] (`IMNAME.frames`): ``x,y,a11,a21,a12,a22`` a line, six decimals.
+    """Write frames (n, 2, 3) = [A | centre] (`IMNAME.frames`): ``x,y,a11,a21,a12,a22``, six decimals.
 
-    Order of a line: centre x, y, then A by columns, as VLFeat orders an oriented ellipse. A maps the unit
-    circle to the region; pixel centres are integers, (0, 0) is the top left one.
+    The line has the centre x, y, then A by columns, as VLFeat orders an oriented ellipse. A maps the unit
+    circle to the region; the centre of the top left pixel is (0, 0).
     """
     if frames.ndim != 3 or frames.shape[1:] != (2, 3):
         raise InputError(f"frames have shape (n, 2, 3), found {frames.shape}")
