@@ -239,7 +239,7 @@ def test_a_cut_that_was_stopped_is_not_whole(tmp_path: Path, monkeypatch: pytest
     report = check_dataset(out)
     assert not report.ok
     assert "did not finish; run it again" in str(report)
-    with pytest.raises(FormatError, match="was stopped before all was there"):
+    with pytest.raises(FormatError, match="did not finish; run it again"):
         HPatchesDataset(out)
     monkeypatch.undo()
     module.cut_patches(made.sequences, out)
