@@ -140,7 +140,7 @@ def test_level_widens() -> None:
     ("scenes", "cells", "message"),
     [
         (("a", "b"), np.ones((1, 3)), "2 scenes"),
-        (("a", "a", "b"), np.ones((1, 3)), "listed twice"),
+        (("a", "a", "b"), np.ones((1, 3)), "duplicate scene"),
         (("a", "b", "c"), np.array([[1, np.inf, 0]]), "infinite"),
     ],
 )
@@ -207,7 +207,7 @@ def test_resampled_scores_by_plain_loops_with_weights_and_gaps() -> None:
     cells[0, :4] = np.nan
     score = make_scene_score(table(cells, "iiiivvvvv", weights))
     draws = resample(score.strata, resamples=40, seed=3)
-    got = score.resampled(draws)
+    got = score.resample_scores(draws)
     for r in range(40):
         times = np.empty(9)
         for member, counts in zip(draws.members, draws.counts, strict=True):

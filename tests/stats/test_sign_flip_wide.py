@@ -49,7 +49,7 @@ def test_sweeps_are_the_loops_over_pairs_and_patterns(
     wide = wide_family(x, strata, flips=flips, seed=seed)
     assert np.allclose(wide.null_maximum, found.null_maximum, rtol=1e-12)
     single = (t.max(axis=0)[None, :] >= observed[:, None]).mean(axis=1)
-    assert np.array_equal(wide.adjusted(found.statistic), single)
+    assert np.array_equal(wide.adjusted_p(found.statistic), single)
     value = x.sum(axis=0)
     apart = [
         (a, b) if value[a] > value[b] else (b, a)
@@ -76,8 +76,8 @@ def test_compiled_and_plain_families_have_the_same_bits(monkeypatch: pytest.Monk
 def test_fewer_patterns_are_taken_for_more_pairs() -> None:
     rng = np.random.default_rng(0)
     x, strata = rng.random((30, 8)) / 30, np.zeros(30, np.int64)
-    assert wide_family(x, strata, flips=5000, most=28 * 2000).flips == 2000
-    assert wide_family(x, strata, flips=5000, most=1).flips == 500
+    assert wide_family(x, strata, flips=5000, max_statistics=28 * 2000).flips == 2000
+    assert wide_family(x, strata, flips=5000, max_statistics=1).flips == 500
 
 
 def test_resamples_made_when_wanted_are_those_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +94,9 @@ def test_resamples_made_when_wanted_are_those_in_memory(monkeypatch: pytest.Monk
         found.append(samples.sample_of_scenes(scores, resamples=200))
     kept, made = found
     assert made.resampled is None
-    assert np.array_equal(made.drawn(np.array([4, 0, 2])), kept.drawn(np.array([4, 0, 2])))
+    assert np.array_equal(
+        made.resampled_scores(np.array([4, 0, 2])), kept.resampled_scores(np.array([4, 0, 2]))
+    )
     for a, b in zip(made.bounds(), kept.bounds(), strict=True):
         assert np.array_equal(a, b)
     for a, b in zip(made.difference_bounds(all_pairs(5)), kept.difference_bounds(all_pairs(5)), strict=True):

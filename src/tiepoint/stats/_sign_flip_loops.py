@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compiled sweeps over the statistics of sign patterns: pairs times patterns, none of which is kept.
+"""Compiled sweeps over the statistics of pairs times sign patterns, without storing them.
 
-The statistic is that of `signflip.sign_flip_family`, without its square root: t² is compared with t², and a
-root keeps the order. Each step rounds as the plain NumPy one does, so both give the same bits.
+The statistic is that of `sign_flip.sign_flip_family` before its square root: t² is compared with t², as the
+root is monotone. Each step rounds like the NumPy version, so that both give the same bits.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WHOLE, _COUNTS = types.int64[::1], types.int32[::1]
 
 @njit(nogil=True, error_model="numpy")
 def _squared_t(sums: Any, square: Any, k: int, a: int, b: int, sizes: Any, floor: float, out: Any) -> None:
-    """t² of pair k = (a, b) for every pattern of `sums` (strata, methods, patterns)."""
+    """Write t² of pair k = (a, b) for every pattern of `sums` (strata, methods, patterns)."""
     if len(sizes) == 2:
         n0, n1 = sizes[0], sizes[1]
         m0, m1 = -1.0 / n0, -1.0 / n1
@@ -53,41 +53,33 @@ def _squared_t(sums: Any, square: Any, k: int, a: int, b: int, sizes: Any, floor
     lambda: types.void(_CUBE, _WHOLE, _WHOLE, _MATRIX, _WHOLE, _VECTOR, _VECTOR, _COUNTS, _COUNTS, _VECTOR)
 )
 def step_down_sweep(
-    sums: Any,
-    first: Any,
-    second: Any,
-    square: Any,
-    sizes: Any,
-    floor: Any,
-    goal: Any,
-    alone: Any,
-    joint: Any,
-    largest: Any,
-) -> None:
-    """Count patterns that reach the goal of each pair: the pair alone, and it or any pair after it.
+    sums: Any, first: Any, second: Any, square: Any, sizes: Any, floor: Any, goal: Any, single: Any,
+    joint: Any, largest: Any,
+) -> None:  # fmt: skip
+    """Count patterns that reach the goal of each pair: by the pair, and by it or any pair after it.
 
-    Pairs come by falling observed statistic, `goal` is on the scale of t². `alone` and `joint` are added to;
-    `largest` (patterns,) becomes the largest t² of all pairs.
+    Pairs come in descending order of the observed statistic; `goal` is on the scale of t². `single` and
+    `joint` are incremented; `largest` (patterns,) becomes the largest t² of all pairs.
     """
     width = sums.shape[2]
-    here = np.empty(width)
+    squared = np.empty(width)
     largest[:] = 0.0
     for k in range(len(first) - 1, -1, -1):
-        _squared_t(sums, square, k, first[k], second[k], sizes, floor[k], here)
-        wanted, one, any_ = goal[k], 0, 0
+        _squared_t(sums, square, k, first[k], second[k], sizes, floor[k], squared)
+        least, one, any_ = goal[k], 0, 0
         for r in range(width):
-            x = here[r]
+            x = squared[r]
             m = largest[r] if largest[r] > x else x
             largest[r] = m
-            one += x >= wanted
-            any_ += m >= wanted
-        alone[k] += one
+            one += x >= least
+            any_ += m >= least
+        single[k] += one
         joint[k] += any_
 
 
 @njit(nogil=True, error_model="numpy")
 def _square(rounded: Any, start: Any, a: int, b: int, out: Any) -> float:
-    """Sums of squared differences of a pair by stratum into column 0 of `out`; returns their floor."""
+    """Write sums of squared differences of a pair by stratum to column 0 of `out`; return their floor."""
     total = 0.0
     for h in range(len(start) - 1):
         part = 0.0
@@ -103,35 +95,35 @@ def _square(rounded: Any, start: Any, a: int, b: int, out: Any) -> float:
 def largest_sweep(sums: Any, rounded: Any, start: Any, low: int, high: int, block: int, largest: Any) -> None:
     """Raise `largest` (patterns,) to the largest t² of all pairs whose first method is in low … high.
 
-    Methods are taken in blocks, so that their sums stay near the processor. Scenes of `rounded`
-    (methods, scenes) stand stratum by stratum, h from start[h] on.
+    Methods are processed in blocks, so that their sums stay in the cache. Scenes of `rounded` (methods,
+    scenes) are ordered by stratum, h from start[h] on.
     """
     methods, width = sums.shape[1], sums.shape[2]
     sizes = start[1:] - start[:-1]
-    here, square = np.empty(width), np.empty((len(sizes), 1))
+    squared, square = np.empty(width), np.empty((len(sizes), 1))
     for left in range(low, high, block):
         for right in range(left, methods, block):
             for a in range(left, min(left + block, high)):
                 for b in range(max(a + 1, right), min(right + block, methods)):
                     floor = _square(rounded, start, a, b, square)
-                    _squared_t(sums, square, 0, a, b, sizes, floor, here)
+                    _squared_t(sums, square, 0, a, b, sizes, floor, squared)
                     for r in range(width):
-                        largest[r] = largest[r] if largest[r] > here[r] else here[r]
+                        largest[r] = largest[r] if largest[r] > squared[r] else squared[r]
 
 
 @compiled_for(lambda: types.void(_CUBE, _MATRIX, _WHOLE, types.float64, types.int64[:, ::1]))
 def count_apart(sums: Any, rounded: Any, start: Any, least: float, counts: Any) -> None:
     """Count for each method those separated above and below it: t² of the data is at least `least`.
 
-    `sums` are of one pattern, the data themselves; `counts` (methods, 2) is added to.
+    `sums` are of one pattern, the data; `counts` (methods, 2) is incremented.
     """
     sizes = start[1:] - start[:-1]
-    here, square = np.empty(1), np.empty((len(sizes), 1))
+    squared, square = np.empty(1), np.empty((len(sizes), 1))
     for a in range(sums.shape[1]):
         for b in range(a + 1, sums.shape[1]):
             floor = _square(rounded, start, a, b, square)
-            _squared_t(sums, square, 0, a, b, sizes, floor, here)
-            if here[0] >= least:
+            _squared_t(sums, square, 0, a, b, sizes, floor, squared)
+            if squared[0] >= least:
                 gap = 0.0
                 for h in range(len(sizes)):
                     gap += sums[h, a, 0] - sums[h, b, 0]

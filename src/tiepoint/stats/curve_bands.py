@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bands around curves: what each point would do with other scenes of the same sort."""
+"""Pointwise confidence bands of curves over scenes."""
 
 from __future__ import annotations
 
@@ -13,50 +13,50 @@ from .samples import STUDENT_FROM, seed_for
 
 Array = NDArray[np.float64]
 DRAWS = 400
-"""Resamples behind a band: enough for a standard error that the eye cannot tell from the true one."""
+"""Resamples of a band: enough for a standard error that looks exact in a plot."""
 
 
 def scene_band(curves: SceneCurves, *, level: float = 0.95, draws: int = DRAWS) -> tuple[Array, Array] | None:
-    """Low and high of a mean of scene curves at each x, None below 6 scenes.
+    """Return low and high of a mean of scene curves at each x; None below 6 scenes.
 
-    Pointwise: curve ± t times the standard deviation of the curve over resamples of scenes within kinds.
-    It is no band for the whole curve at once. Cut to 0…1 where all values are.
+    The band is pointwise: curve ± t times the standard deviation of the curve over resamples of scenes within
+    kinds. It does not hold jointly for the curve. It is clipped to 0…1 if all values are inside.
 
     >>> y = np.linspace(0, 1, 12).reshape(6, 2)
     >>> c = SceneCurves("all", "pr", np.arange(2.0), tuple("abcdef"), ("i",) * 6, y, np.ones(6))
     >>> low, high = scene_band(c); bool((low < c.mean).all() and (c.mean < high).all())
     True
     """
-    drawn = _draws(curves.scenes, curves.kinds, draws)
-    if drawn is None:
+    samples = _resample(curves.scenes, curves.kinds, draws)
+    if samples is None:
         return None
     weighted = np.column_stack([curves.weights[:, None] * curves.y, curves.weights])
-    sums = drawn.weigh(weighted)
+    sums = samples.weigh(weighted)
     with np.errstate(invalid="ignore", divide="ignore"):
         values = sums[:, :-1] / sums[:, -1:]
-    # Means of ties may be off one in the last digit.
+    # Means of ties may be off by one in the last digit.
     inside = bool((curves.y >= -1e-9).all() and (curves.y <= 1 + 1e-9).all())
-    return _bounds(curves.mean, values, drawn, level, inside)
+    return _bounds(curves.mean, values, samples, level, inside)
 
 
 def pooled_band(
     bins: PooledBins, curve: str, x: Array, y: Array, *, level: float = 0.95, draws: int = DRAWS
 ) -> tuple[Array, Array] | None:
-    """Low and high of a ROC or precision-recall curve (x, y) of one list over all scenes.
+    """Return low and high of a ROC or precision-recall curve (x, y) of one list over all scenes.
 
-    Scenes are resampled through the counts by scene and bin; a pair of two scenes is there as often as both
-    are. The spread of the binned curve is put around the exact one. None below 6 scenes.
+    Scenes are resampled through the counts by scene and bin; a pair of two scenes has the product of their
+    counts. The spread of the binned curve is applied to the exact one. None below 6 scenes.
     """
-    drawn = _draws(bins.scenes, bins.kinds, draws)
-    if drawn is None:
+    samples = _resample(bins.scenes, bins.kinds, draws)
+    if samples is None:
         return None
-    positives, negatives = pooled_counts(bins, drawn)
-    make = binned_roc if curve == "roc" else binned_precision
-    return _bounds(np.asarray(y, np.float64), make(positives, negatives, x), drawn, level, True)
+    positives, negatives = pooled_counts(bins, samples)
+    binned = (binned_roc if curve == "roc" else binned_precision)(positives, negatives, x)
+    return _bounds(np.asarray(y, np.float64), binned, samples, level, True)
 
 
 def binned_roc(positives: Array, negatives: Array, fpr: Array) -> Array:
-    """True positive rate at false positive rates, from counts by bin (r, bins); straight within a bin.
+    """Return true positive rates at false positive rates, from counts (r, bins); linear within a bin.
 
     >>> one = np.array([[1.0, 1.0]]); binned_roc(one, one, np.array([0.5]))
     array([[0.5]])
@@ -69,7 +69,7 @@ def _rates(counts: Array) -> Array:
 
 
 def binned_precision(positives: Array, negatives: Array, recall: Array) -> Array:
-    """Precision at recalls, from counts by bin (r, bins); items of a bin are evenly mixed.
+    """Return the precision at recalls, from counts (r, bins); items of a bin are evenly mixed.
 
     >>> binned_precision(np.array([[2.0, 2.0]]), np.array([[0.0, 2.0]]), np.array([0.5, 1.0]))
     array([[1.        , 0.66666667]])
@@ -78,28 +78,28 @@ def binned_precision(positives: Array, negatives: Array, recall: Array) -> Array
     for p, n in zip(positives, negatives, strict=True):
         last = len(p) - int(np.argmax(p[::-1] > 0))
         first = int(np.argmax(p > 0))
-        wanted = recall * p.sum()
+        needed = recall * p.sum()
         x, y = (np.append(0.0, np.cumsum(c[:last])) for c in (p, n))
-        accepted = np.interp(wanted, x, y)
+        accepted = np.interp(needed, x, y)
         share = p[first] / max(float(p[first] + n[: first + 1].sum()), 1e-300)
         with np.errstate(invalid="ignore", divide="ignore"):
-            rows.append(np.where(wanted > 0, wanted / (wanted + accepted), share))
+            rows.append(np.where(needed > 0, needed / (needed + accepted), share))
     return np.stack(rows)
 
 
-def _draws(scenes: tuple[str, ...], kinds: tuple[str, ...], draws: int) -> Resamples | None:
+def _resample(scenes: tuple[str, ...], kinds: tuple[str, ...], draws: int) -> Resamples | None:
     if len(scenes) < STUDENT_FROM:
         return None
     return resample(strata_of(kinds), resamples=draws, seed=seed_for(scenes, kinds, None))
 
 
 def _bounds(
-    middle: Array, values: Array, drawn: Resamples, level: float, inside: bool
+    middle: Array, values: Array, samples: Resamples, level: float, inside: bool
 ) -> tuple[Array, Array]:
     from scipy.stats import t
 
-    scenes = sum(len(m) for m in drawn.members)
-    reach = float(t.ppf((1 + level) / 2, max(scenes - len(drawn.members), 1)))
+    scenes = sum(len(m) for m in samples.members)
+    reach = float(t.ppf((1 + level) / 2, max(scenes - len(samples.members), 1)))
     spread = reach * np.nanstd(values, axis=0)
     low, high = middle - spread, middle + spread
     return (np.clip(low, 0, 1), np.clip(high, 0, 1)) if inside else (low, high)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scenes that are the same scene twice, and methods that are the same method twice."""
+"""Detect duplicate scenes and duplicate methods."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from .resampling import SceneScore
 
 Array = NDArray[np.float64]
 TOLERANCE = 1e-9
-TELLING = 3
-"""Values other than 0 and 1 that two scenes must have for their agreement to mean something."""
+MIN_INFORMATIVE = 3
+"""Values other than 0 and 1 that two scenes must have for their agreement to be evidence."""
 
 
 def duplicate_scenes(
     values: Array, scenes: Sequence[str], kinds: Sequence[str], *, tolerance: float = TOLERANCE
 ) -> list[tuple[int, ...]]:
-    """Groups of scenes that agree in every value, more often than chance allows.
+    """Find groups of scenes that agree in every value, more often than chance allows.
 
-    Two scenes are duplicates if they are of one kind, have values in the same places, and all of them
-    agree within the tolerance. Agreement must mean something: values of exactly 0 or 1 prove nothing (an
-    easy scene is easy for everyone), and neither do coarse values that many scenes share. So at least three
-    other values are needed, and the number of pairs of scenes expected to agree in all of them by chance
-    (pairs x product of the share of pairs that agree in each) must be below 0.01.
+    Two scenes are duplicates if they are of one kind, have values in the same cells, and all values agree
+    within the tolerance. Values of exactly 0 or 1 are no evidence (an easy scene is easy for every method),
+    and neither are coarse values that many scenes share. So at least three other values are required, and the
+    number of pairs of scenes expected to agree in all of them by chance (pairs x product of the share of
+    pairs that agree in each) must be below 0.01.
 
     Args:
-        values: (k, scenes), all methods and cells stacked; NaN where a scene has no value.
+        values: (k, scenes), all methods and cells stacked; NaN if a scene has no value.
         scenes: names, (scenes,).
         kinds: (scenes,).
         tolerance: largest difference of equal values.
@@ -43,18 +43,18 @@ def duplicate_scenes(
     n = len(scenes)
     pairs = n * (n - 1) / 2
     finite = np.isfinite(values)
-    telling = (finite & (values != 0) & (values != 1)).sum(axis=0) >= TELLING
-    if n < 2 or not telling.any():
+    informative = (finite & (values != 0) & (values != 1)).sum(axis=0) >= MIN_INFORMATIVE
+    if n < 2 or not informative.any():
         return []
     chance = np.array([_equal_pairs(row[np.isfinite(row)], tolerance) for row in values]) / pairs
-    # A fixed random projection puts duplicates next to each other without comparing all pairs.
+    # A fixed random projection sorts duplicates next to each other, without comparing all pairs.
     direction = np.random.Generator(np.random.PCG64(0)).random((values.shape[0],))
     projected = direction @ np.where(finite, values, -1.0)
     reach = tolerance * float(np.sum(direction)) * 2
     order = np.argsort(projected, kind="stable")
     parent = np.arange(n)
     for at, i in enumerate(order):
-        if not telling[i]:
+        if not informative[i]:
             continue
         for j in order[at + 1 :]:
             if projected[j] - projected[i] > reach:
@@ -66,7 +66,7 @@ def duplicate_scenes(
 
 
 def _equal_pairs(row: Array, tolerance: float) -> float:
-    """How many pairs of values in a row agree within the tolerance (by runs of the sorted values)."""
+    """Count the pairs of values in a row that agree within the tolerance (by runs of sorted values)."""
     if len(row) == 0:
         return 0.0
     run = np.concatenate([[0], np.cumsum(np.diff(np.sort(row)) > tolerance)])
@@ -75,30 +75,30 @@ def _equal_pairs(row: Array, tolerance: float) -> float:
 
 
 def _same(a: Array, b: Array, chance: Array, pairs: float, tolerance: float) -> bool:
-    """Whether two scenes agree, where the first has enough telling values."""
-    there = np.isfinite(a)
-    if (there != np.isfinite(b)).any() or (np.abs(a - b)[there] > tolerance).any():
+    """Return whether two scenes agree, if the first has enough informative values."""
+    present = np.isfinite(a)
+    if (present != np.isfinite(b)).any() or (np.abs(a - b)[present] > tolerance).any():
         return False
-    telling = there & (a != 0) & (a != 1)
-    log_expected = np.log(pairs) + np.log(np.maximum(chance[telling], 1e-300)).sum()
+    informative = present & (a != 0) & (a != 1)
+    log_expected = np.log(pairs) + np.log(np.maximum(chance[informative], 1e-300)).sum()
     return bool(log_expected < np.log(0.01))
 
 
 def identical_methods(values: Array, *, tolerance: float = TOLERANCE) -> list[tuple[int, ...]]:
-    """Groups of methods whose values agree everywhere: the same method under two names.
+    """Find groups of methods whose values agree everywhere: one method under several names.
 
     Args:
-        values: (methods, k), NaN where there is no value.
+        values: (methods, k), NaN for a missing value.
         tolerance: largest difference of equal values.
 
     >>> identical_methods(np.array([[0.1, 0.2], [0.3, 0.2], [0.1, 0.2]]))
     [(0, 2)]
     """
-    there = np.isfinite(values)
-    # Rows that agree everywhere have sums that are close: only those are compared.
-    total = np.where(there, values, 0.0).sum(axis=1)
+    present = np.isfinite(values)
+    # Rows that agree everywhere have close sums: only those are compared.
+    total = np.where(present, values, 0.0).sum(axis=1)
     width = values.shape[1] if values.ndim > 1 else 0
-    reach = 2 * tolerance * width + 1e-12 * np.where(there, np.abs(values), 0.0).sum(axis=1)
+    reach = 2 * tolerance * width + 1e-12 * np.where(present, np.abs(values), 0.0).sum(axis=1)
     order = np.argsort(total, kind="stable")
     ranked = total[order]
     done = np.zeros(len(values), dtype=bool)
@@ -121,10 +121,10 @@ def identical_methods(values: Array, *, tolerance: float = TOLERANCE) -> list[tu
 
 
 def merge_duplicates(given: SceneScore) -> tuple[SceneScore, list[tuple[str, ...]]]:
-    """Make one scene of scenes that are the same; its weight is the sum of theirs, so the score stays.
+    """Merge duplicate scenes; the merged weight is the sum of theirs, so that the score stays.
 
     Returns:
-        The merged scene values and the names that went together.
+        The merged scene values and the names that were merged.
     """
     values = np.where(given.weights > 0, given.values, np.nan)
     groups = duplicate_scenes(values, given.scenes, given.kinds)
@@ -134,25 +134,25 @@ def merge_duplicates(given: SceneScore) -> tuple[SceneScore, list[tuple[str, ...
 def merge_scenes(
     given: SceneScore, groups: Sequence[tuple[int, ...]], *, keep_score: bool = True
 ) -> SceneScore:
-    """Merge groups of scene indices; the first of each stays.
+    """Merge groups of scene indices into the first of each.
 
     Args:
         given: scene values.
         groups: from `duplicate_scenes`.
-        keep_score: the merged scene carries the sum of the weights, so that the score is the one of the
-            list as published; False: it counts once, like any other distinct scene.
+        keep_score: the merged scene has the sum of the weights, so that the score equals the published one;
+            False: it counts once, like any other distinct scene.
 
     >>> s = SceneScore(("a", "b", "c"), ("i",) * 3, np.array([[0.2, 0.2, 0.8]]), np.ones((1, 3)))
     >>> [round(merge_scenes(s, [(0, 1)], keep_score=k).value(), 6) for k in (True, False)]
     [0.4, 0.5]
     """
     weights = given.weights.copy()
-    gone: set[int] = set()
+    removed: set[int] = set()
     for group in groups:
         together = given.weights[:, list(group)]
         weights[:, group[0]] = together.sum(axis=1) if keep_score else together.mean(axis=1)
-        gone.update(group[1:])
-    keep = [s for s in range(len(given.scenes)) if s not in gone]
+        removed.update(group[1:])
+    keep = [s for s in range(len(given.scenes)) if s not in removed]
     return SceneScore(
         tuple(given.scenes[s] for s in keep),
         tuple(given.kinds[s] for s in keep),

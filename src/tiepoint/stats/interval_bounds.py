@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bounds of the bias-corrected and accelerated (BCa) bootstrap interval."""
+"""Bounds of intervals: BCa bootstrap, Student t, and joint intervals of a family of differences."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Array = NDArray[np.float64]
 
 
 def acceleration(influence: Array, strata: NDArray[np.int64]) -> Array:
-    """Skewness of the influence of the scenes, the `a` of BCa.
+    """Return the skewness of the influence of the scenes, the `a` of BCa.
 
-    a = (1/6) sum u³ / (sum u²)^(3/2) with u centred within strata; 0 where all u are 0.
+    a = (1/6) sum u³ / (sum u²)^(3/2) with u centred within strata; 0 if all u are 0.
 
     Args:
         influence: (scenes, k); for a plain mean (x - mean)/n.
@@ -45,12 +45,12 @@ def bca_bounds(
     level: float = 0.95,
     df: Array | None = None,
 ) -> tuple[Array, Array]:
-    """Lower and upper bounds for k scores that share their resamples.
+    """Return lower and upper BCa bounds of k scores that share their resamples.
 
-    With z0 the normal quantile of the share of resampled values below the score (ties count half), and a
-    the `acceleration`, the bounds are the quantiles Phi(z0 + (z0 + z)/(1 - a (z0 + z))) of the resampled
-    values for z = ± the normal quantile of the level. With `df` z is the quantile of Student's t instead,
-    as the spread is estimated from the same scenes: without it BCa covers too little at 40 scenes.
+    Let z0 be the normal quantile of the share of resampled values below the score (ties count half), and a
+    the `acceleration`. The bounds are the quantiles Phi(z0 + (z0 + z)/(1 - a (z0 + z))) of the resampled
+    values for z = ± the normal quantile of the level. With `df`, z is the quantile of Student's t, because
+    the spread is estimated from the same scenes: without it the coverage of BCa is too low at 40 scenes.
 
     Args:
         value: the scores, (k,).
@@ -61,7 +61,7 @@ def bca_bounds(
         df: degrees of freedom of the standard error, (k,); None for the textbook BCa.
 
     Returns:
-        low (k,), high (k,). A score without any spread gives its own value twice.
+        low (k,), high (k,). A score without any spread has its own value as both bounds.
 
     >>> x = np.arange(10.0); draws = np.linspace(3, 6, 1001)[:, None]
     >>> low, high = bca_bounds(np.array([4.5]), draws, (x[:, None] - 4.5) / 10, np.zeros(10, dtype=int))
@@ -87,7 +87,7 @@ def bca_bounds(
 
 
 def _columnwise_quantile(x: Array, q: Array) -> Array:
-    """Linear-interpolation quantile q[k] of column k."""
+    """Return the linearly interpolated quantile q[k] of column k."""
     position = np.clip(q, 0, 1) * (len(x) - 1)
     index = np.minimum(position.astype(np.int64), max(len(x) - 2, 0))
     out = np.empty(x.shape[1])
@@ -99,20 +99,19 @@ def _columnwise_quantile(x: Array, q: Array) -> Array:
 
 
 def standard_error(influence: Array, strata: NDArray[np.int64]) -> tuple[Array, Array]:
-    """Standard error of scores and its degrees of freedom, from the influence of scenes within strata.
+    """Return the standard error of scores and its degrees of freedom, from the influence of scenes.
 
-    v_h = n_h/(n_h-1) sum (u - mean_h u)² and se = sqrt(sum v_h). Strata may differ in spread, so the
-    degrees of freedom are estimated (Welch): df = (sum v_h)² / sum v_h²/(n_h + 1) - 2, at most
-    n - strata, at least the smallest n_h - 1. The n_h + 1 and the - 2 remove the bias of the better known
-    form with n_h - 1, which is too low for strata of three or four scenes. For a plain mean in one
-    stratum: s/sqrt(n) and n - 1.
+    v_h = n_h/(n_h-1) sum (u - mean_h u)² and se = sqrt(sum v_h). Strata may differ in spread, so that the
+    degrees of freedom are estimated (Welch): df = (sum v_h)² / sum v_h²/(n_h + 1) - 2, at most n - strata, at
+    least the smallest n_h - 1. The n_h + 1 and the - 2 remove the bias of the common form with n_h - 1, which
+    is too low for strata of three or four scenes. For a plain mean in one stratum: s/sqrt(n) and n - 1.
 
     Args:
         influence: (scenes, k).
         strata: (scenes,).
 
     Returns:
-        se (k,), df (k,); df is n - strata where se is 0.
+        se (k,), df (k,); df is n - strata if se is 0.
 
     >>> x = np.array([1.0, 2.0, 3.0, 4.0]); u = ((x - 2.5) / 4)[:, None]
     >>> se, df = standard_error(u, np.zeros(4, dtype=int)); round(float(se[0]), 4), float(df[0])
@@ -137,19 +136,18 @@ def standard_error(influence: Array, strata: NDArray[np.int64]) -> tuple[Array, 
 def t_bounds(
     value: float, se: float, df: float, *, level: float = 0.95, logit: bool = False
 ) -> tuple[float, float]:
-    """Value ± t se; with `logit`, the same on the scale log(p/(1-p)), so that it stays within 0 and 1.
+    """Return value ± t se; with `logit` on the scale log(p/(1-p)), so that bounds stay within 0 and 1.
 
-    On the logit scale the standard error is se / (p (1 - p)) and the bounds are mapped back. It is the
-    score that is transformed, never the scene values: their mean on another scale is another score, and
-    a scene at 0 or 1 would be infinite.
+    On the logit scale the standard error is se / (p (1 - p)) and the bounds are mapped back. The score is
+    transformed, not the scene values: their mean on another scale is another score, and a scene at 0 or 1
+    would be infinite.
 
     >>> [round(b, 3) for b in t_bounds(0.97, 0.02, 10, logit=True)]
     [0.875, 0.993]
     """
-    from scipy.special import expit
-    from scipy.special import stdtrit as t_quantile
+    from scipy.special import expit, stdtrit
 
-    half = float(t_quantile(df, 0.5 + level / 2)) * se
+    half = float(stdtrit(df, 0.5 + level / 2)) * se
     if se == 0 or not logit or not 0 < value < 1:
         return value - half, value + half
     centre = math.log(value / (1 - value))
@@ -157,8 +155,8 @@ def t_bounds(
     return float(expit(centre - half)), float(expit(centre + half))
 
 
-DRAWS, FEWEST_DRAWS, MOST = 4000, 1000, 40_000_000
-"""Draws behind the reach of intervals: the level is then known to 0.3 points; fewer for very many pairs."""
+SAMPLES, MIN_SAMPLES, MAX_VALUES = 4000, 1000, 40_000_000
+"""Samples for joint intervals, which give the level to 0.3 points; fewer for very many pairs."""
 
 _BLOCK, _STEPS = 256, 1024.0
 
@@ -171,41 +169,41 @@ def family_half_width(
     level: float = 0.95,
     seed: int = 0,
 ) -> float:
-    """How many standard errors on either side hold the differences of all pairs at once.
+    """Return the standard errors on either side that cover the differences of all pairs jointly.
 
-    The quantile of the largest |t| of the family around the true differences: normal draws that depend on
-    each other as the pairs do in these scenes, each over a standard error of its own. For one pair it is
-    Student's t. The quantile of the test, where nothing differs, would be too small: where differences are
-    much larger than their spread all pairs flip together, and of 95 % as few as 78 remain.
+    It is the quantile of the largest |t| of the family around the true differences. Normal samples have the
+    dependence of the pairs in these scenes, and each is divided by its own standard error. For one pair it is
+    Student's t. The quantile of the test, under no difference, would be too small: if differences are much
+    larger than their spread all pairs flip together, and a nominal 95 % can drop to 78 %.
 
     Args:
         influence: of scenes on the scores, (scenes, methods).
         pairs: (k, 2), columns of `influence`.
         strata: (scenes,).
-        level: at which all intervals hold together.
-        seed: of the draws.
+        level: joint level of all intervals.
+        seed: of the samples.
 
     Returns:
-        The reach; 0 where no pair has any spread.
+        The half width in standard errors; 0 if no pair has any spread.
 
     >>> x = np.random.default_rng(0).normal(0, 1, (60, 5)); one = np.array([[0, 1]])
     >>> reach = family_half_width(x, one, np.zeros(60, dtype=int)); bool(1.9 < reach < 2.1)  # Student t: 2.0
     True
     """
     rng = np.random.Generator(np.random.PCG64(seed))
-    draws = int(np.clip(MOST // max(len(pairs), 1), FEWEST_DRAWS, DRAWS))
-    # Multiples of a power of two: the products are exact, whatever the number of threads.
-    normal = np.rint(rng.standard_normal((draws, len(strata))) * _STEPS)
-    moved = np.zeros((draws, influence.shape[1]))
+    samples = int(np.clip(MAX_VALUES // max(len(pairs), 1), MIN_SAMPLES, SAMPLES))
+    # Multiples of a power of two: the products are exact for any number of threads.
+    normal = np.rint(rng.standard_normal((samples, len(strata))) * _STEPS)
+    moved = np.zeros((samples, influence.shape[1]))
     for member in stratum_members(strata):
         n = len(member)
         own = influence[member] - influence[member].mean(axis=0)
         moved += exact_product(normal[:, member], own, own_grid=True) * np.sqrt(n / max(n - 1, 1)) / _STEPS
-    largest = np.zeros(draws)
+    largest = np.zeros(samples)
     for start in range(0, len(pairs), _BLOCK):
         first, second = pairs[start : start + _BLOCK].T
         se, df = standard_error(influence[:, first] - influence[:, second], strata)
-        spread = np.sqrt(rng.chisquare(df, (draws, len(df))) / df) * se
+        spread = np.sqrt(rng.chisquare(df, (samples, len(df))) / df) * se
         gap = np.abs(moved[:, first] - moved[:, second])
         with np.errstate(invalid="ignore", divide="ignore"):
             np.maximum(largest, np.where(se > 0, gap / spread, 0.0).max(axis=1), out=largest)
@@ -215,18 +213,18 @@ def family_half_width(
 def wide_family_half_width(
     influence: Array, strata: NDArray[np.int64], *, level: float = 0.95, flips: int = FLIPS, seed: int = 0
 ) -> float:
-    """`family_half_width` of all pairs of many methods, by flipping signs of the influence; see `wide_family`."""
+    """Return `family_half_width` of all pairs of many methods, from sign flips; see `wide_family`."""
     return wide_family(influence, strata, level=level, flips=flips, seed=seed).critical(level)
 
 
 def intervals_matching_tests(
     difference: Array, half: Array, separated: NDArray[np.bool_]
 ) -> tuple[Array, Array]:
-    """Intervals difference ± half, brought to agree with the tests: low (k,), high (k,).
+    """Return the intervals difference ± half, adjusted to agree with the tests: low (k,), high (k,).
 
-    Step-down tests separate a few more pairs than intervals that hold at once. Of such a pair the direction
-    is known and no least size: its interval ends at 0, which is not in it. The interval of a pair that is
-    not separated holds 0, at its end if need be.
+    Step-down tests separate a few more pairs than joint intervals do. The direction of such a pair is known
+    but not its size: its interval ends at 0, exclusive. The interval of a pair that is not separated
+    contains 0, at its end if necessary.
 
     >>> d, half = np.array([0.5, 0.5, -0.2]), np.array([0.2, 0.6, 0.1])
     >>> low, high = intervals_matching_tests(d, half, np.array([True, True, False]))

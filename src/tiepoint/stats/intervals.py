@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Intervals of scores: BCa from 40 scenes on, Student t from 6 to 39, none below."""
+"""Confidence intervals: BCa from 40 scenes on, Student t from 6 to 39, over images if scenes are few."""
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..core.errors import InputError
 from ..core.scores import PooledBins, SceneValues
@@ -14,10 +17,14 @@ from .pooled import PooledMemo, pooled_influence, pooled_resampled, pooled_stati
 from .resampling import RESAMPLES, make_scene_score, resample, strata_of
 from .samples import BOOTSTRAP_FROM, STUDENT_FROM, MethodSample, sample_of_scenes, seed_for
 
+MIN_IMAGES = 6
+IMAGE_RESAMPLES = 2000
+_RESAMPLE_BATCH = 4_000_000
+
 
 @dataclass(frozen=True)
 class Interval:
-    """Bounds of a score. `kind` is `bca`, `t` or `none` (then low and high are None and `note` says why)."""
+    """Bounds of a score. `kind` is `bca`, `t` or `none` (low and high are None; `note` has the reason)."""
 
     low: float | None
     high: float | None
@@ -35,23 +42,23 @@ def scene_interval(
     resamples: int = RESAMPLES,
     bounded: bool | None = None,
 ) -> Interval:
-    """Interval of a score that is a mean of scene values.
+    """Compute the interval of a score that is a mean of scene values.
 
     The independent unit is the distinct scene, resampled within its kind. From 40 scenes on the interval is
-    the BCa bootstrap; from 6 to 39 Student t with the stratified standard error, on the logit scale when the
-    score lies within 0.1 of 0 or 1 or the plain bounds leave that range; below 6 there is none.
+    the BCa bootstrap. From 6 to 39 it is Student t with the stratified standard error, on the logit scale if
+    the score is within 0.1 of 0 or 1 or the plain bounds leave that range. Below 6 there is none.
 
     Args:
         values: scenes, kinds, cells and weights.
-        level: coverage aimed at.
-        seed: of the resamples; by default from the names and kinds of the scenes, so that all
+        level: nominal coverage.
+        seed: of the resamples; by default derived from the names and kinds of the scenes, so that all
             methods and scores on the same scenes share their resamples.
         resamples: number of bootstrap resamples.
-        bounded: whether the score lives between 0 and 1; by default, whether all its values do.
-            Say False for errors in pixels.
+        bounded: whether the score is between 0 and 1; by default, whether all its values are. Pass False
+            for errors in pixels.
 
     Returns:
-        The interval; never narrower than a point, and it always holds the score.
+        The interval, which always contains the score.
 
     >>> x = SceneValues(tuple("abcdef"), ("v",) * 6, np.array([[0.4, 0.5, 0.6, 0.5, 0.45, 0.55]]))
     >>> i = scene_interval(x); i.kind, i.n_scenes, round(i.low, 4), round(i.high, 4)
@@ -63,13 +70,14 @@ def scene_interval(
     note = "; ".join("merged duplicates " + " = ".join(group) for group in merged) or None
     if n < STUDENT_FROM:
         return _no_interval(n, level, note)
-    if score.alone:
-        one = len(score.alone) == 1
+    if alone := score.singleton_scenes:
         which = (
-            "is the only scene of its cell, so its" if one else "are the only scenes of their cells, so their"
+            "is the only scene of its cell, so its"
+            if len(alone) == 1
+            else "are the only scenes of their cells, so their"
         )
-        why = f"{', '.join(score.alone)} {which} spread is unknown"
-        return Interval(None, None, "none", n, why if note is None else f"{note}; {why}", level)
+        reason = f"{', '.join(alone)} {which} spread is unknown"
+        return Interval(None, None, "none", n, reason if note is None else f"{note}; {reason}", level)
     if bounded is None:
         inside = score.values[score.weights > 0]
         bounded = bool((inside >= 0).all() and (inside <= 1).all())
@@ -87,17 +95,17 @@ def pooled_interval(
     resamples: int = RESAMPLES,
     memo: PooledMemo | None = None,
 ) -> Interval:
-    """Interval of a pooled score (AP, AUC, FPR95 of one list over all scenes), through its bins.
+    """Compute the interval of a pooled score (AP, AUC, FPR95 of one list over all scenes) from its bins.
 
-    Same rules as `scene_interval`; the t interval uses the standard error of leaving scenes out.
+    Same conventions as `scene_interval`; the t interval uses the jackknife standard error.
 
     Args:
         bins: counts by scene and bin.
-        value: the exact score; the interval is shifted by what binning changed.
-        level: coverage aimed at.
+        value: the exact score; the interval is shifted by the effect of binning.
+        level: nominal coverage.
         seed: as in `scene_interval`.
         resamples: number of bootstrap resamples.
-        memo: where intervals of scores on the same scenes share their work; the result is the same.
+        memo: cache shared by scores on the same scenes; the result is the same.
     """
     _check_level(level)
     n = len(bins.scenes)
@@ -109,15 +117,73 @@ def pooled_interval(
         return Interval(None, None, "none", n, "the list has no positives or no negatives", level)
     strata = strata_of(bins.kinds)
     influence = pooled_influence(bins, strata, memo=memo)[:, None]
-    drawn = None
+    resampled = None
     if n >= BOOTSTRAP_FROM:
-        draws = resample(strata, resamples=resamples, seed=seed_for(bins.scenes, bins.kinds, seed))
-        drawn = pooled_resampled(bins, draws, memo=memo)[:, None]
-    sample = MethodSample(np.array([exact if drawn is None else binned]), influence, drawn, strata)
+        samples = resample(strata, resamples=resamples, seed=seed_for(bins.scenes, bins.kinds, seed))
+        resampled = pooled_resampled(bins, samples, memo=memo)[:, None]
+    sample = MethodSample(np.array([exact if resampled is None else binned]), influence, resampled, strata)
     low, high = (float(b[0]) for b in sample.bounds(level=level, bounded=True))
-    if drawn is not None:
+    if resampled is not None:
         low, high = (float(np.clip(b + exact - binned, 0, 1)) for b in (low, high))
     return _interval(exact, low, high, sample.interval_kind, n, None, level)
+
+
+def image_interval(
+    values: NDArray[np.float64],
+    images: Sequence[tuple[str, str]],
+    weights: NDArray[np.float64],
+    *,
+    classes: Sequence[str] | None = None,
+    level: float = 0.95,
+    resamples: int = IMAGE_RESAMPLES,
+) -> tuple[float, float] | None:
+    """Compute the percentile interval of a weighted mean over pairs by resampling images.
+
+    An image sampled k times has weight k, and a pair has the product of its two images' weights and its own.
+    The interval is about other images **of the same scenes**, not about new scenes. A sample without any pair
+    is replaced. With `classes` each class keeps its number of images. None below 6 images, in total or of a
+    class.
+
+    Args:
+        values: (n,) value of each pair; NaN is skipped.
+        images: the two images of each pair.
+        weights: (n,) of the pairs.
+        classes: the class of each pair; the images of each class are resampled separately.
+        level: nominal coverage.
+        resamples: number of samples, seeded by the names of the images.
+
+    >>> pairs = [(a, b) for a in "abcdef" for b in "abcdef" if a < b]
+    >>> low, high = image_interval(np.linspace(0, 1, 15), pairs, np.ones(15))
+    >>> 0 < low < 0.5 < high < 1
+    True
+    """
+    names = sorted({name for pair in images for name in pair})
+    class_of: dict[str, str] = {}  # an image of several classes belongs to the first
+    for pair, label in zip(images, classes or [""] * len(images), strict=True):
+        for name in pair:
+            class_of.setdefault(name, label)
+    labels = np.array([class_of[name] for name in names])
+    strata = [np.flatnonzero(labels == label) for label in sorted(set(labels.tolist()))]
+    if min(map(len, strata), default=0) < MIN_IMAGES:
+        return None
+    place = {name: i for i, name in enumerate(names)}
+    known = np.isfinite(values)
+    first = np.array([place[a] for a, _ in images])[known]
+    second = np.array([place[b] for _, b in images])[known]
+    seed = int.from_bytes(hashlib.sha256("\0".join(names).encode()).digest()[:8], "big")
+    rng = np.random.Generator(np.random.PCG64(seed))
+    means: list[NDArray[np.float64]] = []
+    while sum(map(len, means)) < resamples:
+        counts = np.zeros((resamples, len(names)))
+        for members in strata:
+            n = len(members)
+            counts[:, members] += rng.multinomial(n, np.full(n, 1 / n), size=resamples)
+        for some in np.array_split(counts, max(1, resamples * len(first) // _RESAMPLE_BATCH)):
+            weight = some[:, first] * some[:, second] * weights[known]
+            total = weight.sum(axis=1)
+            means.append((weight @ values[known])[total > 0] / total[total > 0])
+    low, high = np.quantile(np.concatenate(means)[:resamples], [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
 
 
 def _interval(
@@ -136,4 +202,4 @@ def _no_interval(n: int, level: float, note: str | None) -> Interval:
 
 def _check_level(level: float) -> None:
     if not 0 < level < 1:
-        raise InputError(f"level is {level}; expected a number between 0 and 1 such as 0.95")
+        raise InputError(f"level is {level}; pass a number between 0 and 1 such as 0.95")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Many comparisons at once: step-down max-T, and Benjamini-Hochberg for exploration."""
+"""Multiple comparisons: step-down max-T, Benjamini-Hochberg for exploration, letters and ranks."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 SLACK = 1e-10
-"""A draw reaches an observed statistic if it is no smaller by more than this share."""
+"""Relative tolerance with which a sampled statistic reaches an observed one."""
 
 
 @dataclass(frozen=True)
 class TestFamily:
     """P-values of a family of k comparisons.
 
-    `p` (k,) is for each alone, `adjusted` (k,) family-wise; `null_maximum` holds the largest statistic of
-    each draw of the null, from which critical values are read; `draws` is their number, with the data
-    themselves as one of them, and `exact` says whether they are all there are.
+    `p` (k,) is per comparison, `adjusted` (k,) family-wise. `null_maximum` is the largest statistic of each
+    sample of the null, for critical values. `draws` is the number of samples, including the data, and `exact`
+    is set if they are all possible ones.
     """
 
     statistic: Array
@@ -32,40 +32,40 @@ class TestFamily:
 
     @property
     def smallest_p(self) -> float:
-        """The smallest p-value these draws can give."""
+        """Smallest p-value that these samples can give."""
         return 1.0 / max(self.draws, 1)
 
     def critical(self, level: float = 0.95) -> float:
-        """What the largest statistic of the family exceeds with probability 1 - level if nothing differs."""
+        """Return the value that the maximum exceeds with probability 1 - level if nothing differs."""
         return quantile_reached(self.null_maximum, level)
 
 
-def quantile_reached(draws: Array, level: float) -> float:
-    """The smallest of the draws that at least a share `level` of them does not exceed; NaN without draws.
+def quantile_reached(samples: Array, level: float) -> float:
+    """Return the smallest sample that at least a share `level` of them does not exceed; NaN if empty.
 
     >>> quantile_reached(np.arange(100.0), 0.95)
     94.0
     """
-    if len(draws) == 0:
+    if len(samples) == 0:
         return float("nan")
-    rank = min(int(np.ceil(level * len(draws))), len(draws)) - 1
-    return float(np.partition(draws, rank)[rank])
+    rank = min(int(np.ceil(level * len(samples))), len(samples)) - 1
+    return float(np.partition(samples, rank)[rank])
 
 
 def step_down(
     observed: Array, blocks: Callable[[NDArray[np.int64]], Iterator[Array]], *, exact: bool
 ) -> TestFamily:
-    """Step-down max-T of Westfall and Young, from draws of the statistics when nothing differs.
+    """Compute step-down max-T of Westfall and Young from samples of the statistics under the null.
 
-    Comparisons are ordered by falling statistic. The adjusted p-value of the k-th is the share of draws in
-    which the largest of the k-th and all after it reaches the observed one, made non-decreasing. It uses
-    how comparisons depend on each other, and so separates more than Bonferroni.
+    Comparisons are in descending order of their statistic. The adjusted p-value of the k-th is the share of
+    samples in which the largest of the k-th and all after it reaches the observed one, made non-decreasing.
+    It uses the dependence of the comparisons, and so separates more than Bonferroni.
 
     Args:
         observed: statistics, (k,), larger is more extreme.
-        blocks: given an order of the comparisons, yields the draws as (k, r) arrays with rows in that
-            order; the data themselves must be one of the draws.
-        exact: whether the draws are all that exist.
+        blocks: given an order of the comparisons, yields samples as (k, r) arrays with rows in that order;
+            one of the samples must be the data.
+        exact: whether the samples are all possible ones.
 
     >>> draws = np.array([[3.0, 0.1, 0.2, 0.3], [1.0, 2.0, 0.5, 0.5]])
     >>> f = step_down(draws[:, 0], lambda order: iter([draws[order]]), exact=True)
@@ -74,40 +74,40 @@ def step_down(
     """
     order = np.argsort(-observed, kind="stable")
     goal = observed[order][:, None] * (1 - SLACK)
-    alone = np.zeros(len(order), dtype=np.int64)
+    single = np.zeros(len(order), dtype=np.int64)
     joint = np.zeros(len(order), dtype=np.int64)
     maxima = []
-    for draw in blocks(order):
-        alone += np.count_nonzero(draw >= goal, axis=1)
-        largest = np.maximum.accumulate(draw[::-1], axis=0)[::-1]
+    for block in blocks(order):
+        single += np.count_nonzero(block >= goal, axis=1)
+        largest = np.maximum.accumulate(block[::-1], axis=0)[::-1]
         joint += np.count_nonzero(largest >= goal, axis=1)
-        maxima.append(largest[0].copy() if len(order) else np.zeros(draw.shape[1]))
+        maxima.append(largest[0].copy() if len(order) else np.zeros(block.shape[1]))
     null_maximum = np.concatenate(maxima) if maxima else np.zeros(0)
-    return in_order(observed, order, alone, joint, null_maximum, exact=exact)
+    return unsort_family(observed, order, single, joint, null_maximum, exact=exact)
 
 
-def in_order(
+def unsort_family(
     observed: Array,
     order: NDArray[np.int64],
-    alone: NDArray[np.int64],
+    single: NDArray[np.int64],
     joint: NDArray[np.int64],
     null_maximum: Array,
     *,
     exact: bool,
 ) -> TestFamily:
-    """The family of counts of draws by comparisons in `order`: each alone, and it or any after it."""
+    """Build the family from counts of samples in `order`: for each comparison, and for it or any after."""
     draws = max(len(null_maximum), 1)
     p, adjusted = np.empty(len(order)), np.empty(len(order))
-    p[order] = alone / draws
+    p[order] = single / draws
     adjusted[order] = np.maximum.accumulate(joint / draws)
     return TestFamily(observed, p, adjusted, null_maximum, draws, exact)
 
 
 def benjamini_hochberg(p: Array) -> Array:
-    """Adjusted p-values that bound the share of false finds among the finds (false discovery rate).
+    """Return adjusted p-values that bound the false discovery rate.
 
-    For exploration only: with many true differences around, single finds may well be false. Never use it for
-    the claim that one method is better; tables label it.
+    For exploration only: with many true differences, single findings may be false. Never use it to claim that
+    one method is better; tables label it.
 
     >>> benjamini_hochberg(np.array([0.01, 0.04, 0.03, 0.5])).round(4).tolist()
     [0.04, 0.0533, 0.0533, 0.5]
@@ -123,7 +123,7 @@ Flags = NDArray[np.bool_]
 
 
 def letter(index: int) -> str:
-    """The name of group number `index`: a, b, … z, aa, ab, … and so on without end.
+    """Return the name of group number `index`: a, b, … z, aa, ab, and so on.
 
     >>> [letter(i) for i in (0, 25, 26, 27, 701, 702)]
     ['a', 'z', 'aa', 'ab', 'zz', 'aaa']
@@ -137,11 +137,11 @@ def letter(index: int) -> str:
 
 
 def letter_groups(separated: Flags) -> list[tuple[str, ...]]:
-    """Letters such that two methods share one if and only if they are not separated.
+    """Assign letters such that two methods share one if and only if they are not separated.
 
-    Methods come best first. Groups are sets in which no two methods are separated; they are grown greedily
-    from the pairs not yet covered, so the effort stays polynomial for any number of methods (all maximal sets
-    could be exponentially many). A method separated from all others has a letter of its own.
+    Methods come best first. Groups are sets in which no two methods are separated. They are grown greedily
+    from the pairs not yet covered, so that the effort stays polynomial (there can be exponentially many
+    maximal sets). A method separated from all others has its own letter.
 
     Args:
         separated: symmetric (m, m); the diagonal is ignored.
@@ -166,15 +166,15 @@ def letter_groups(separated: Flags) -> list[tuple[str, ...]]:
             open_pairs[np.ix_(group, group)] = False
             groups.append(group)
     groups.sort()
-    found: list[list[str]] = [[] for _ in range(m)]
+    letters: list[list[str]] = [[] for _ in range(m)]
     for g, group in enumerate(groups):
         for i in group:
-            found[i].append(letter(g))
-    return [tuple(letters) for letters in found]
+            letters[i].append(letter(g))
+    return [tuple(own) for own in letters]
 
 
 def _grow(group: list[int], together: Flags, open_pairs: Flags) -> list[int]:
-    """Add methods not separated from any in the group, those first that cover most open pairs."""
+    """Add methods not separated from any in the group, first those that cover most open pairs."""
     fits = together[group].all(axis=0)
     covers = open_pairs[group].sum(axis=0)
     while fits.any():
@@ -186,7 +186,7 @@ def _grow(group: list[int], together: Flags, open_pairs: Flags) -> list[int]:
 
 
 def join_letters(letters: tuple[str, ...]) -> str:
-    """Letters as one text: run together while single, with blanks once a name has two characters.
+    """Join letters to one text, with blanks if a name has two characters.
 
     >>> join_letters(("a", "b")), join_letters(("z", "aa"))
     ('ab', 'z aa')
@@ -195,11 +195,11 @@ def join_letters(letters: tuple[str, ...]) -> str:
 
 
 def rank_intervals(better: Flags) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The ranks a method may truly have, given which are separated and in which direction.
+    """Return the ranks that a method may truly have, given the separated pairs and their direction.
 
-    With family-wise tests at 95 %, all intervals hold at once with 95 %: the best rank is 1 + the number of
+    With family-wise tests at 95 % all intervals hold jointly with 95 %: the best rank is 1 + the number of
     methods separated above, the worst is m - the number separated below. Ranks of resampled tables would be
-    too narrow just where methods are close.
+    too narrow exactly where methods are close.
 
     Args:
         better: better[i, j] is True if i is separated from j and above it, (m, m).

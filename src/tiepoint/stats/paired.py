@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Paired differences of methods on the same scenes: size, interval, tests, scenes won."""
+"""Paired differences of methods on the same scenes: size, interval, tests, wins."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class PairedResult:
-    """Differences first - second of k pairs of methods of a `sample`; the pairs together are one family.
+    """Differences first - second of k pairs of methods of a `sample`; the pairs form one family.
 
-    What takes long and is not always looked at, intervals above all, is computed when it is.
+    Slow attributes, above all intervals, are computed on first access.
     """
 
     sample: MethodSample
@@ -39,7 +39,7 @@ class PairedResult:
     find_reach: Callable[[], float] | None = None
 
     def take(self, which: NDArray[np.int64]) -> PairedResult:
-        """Some of the pairs, with the p-values they have in the family of all."""
+        """Return some of the pairs, with their p-values in the family of all."""
         own = self.family
         family = replace(own, statistic=own.statistic[which], p=own.p[which], adjusted=own.adjusted[which])
         return replace(
@@ -57,16 +57,17 @@ class PairedResult:
 
     @cached_property
     def reach(self) -> float:
-        """Standard errors on either side of a difference that hold all differences of the family at once."""
+        """Half width, in standard errors, of intervals that hold jointly for the family."""
         if self.part_of is not None:
             return self.part_of[0].reach
         return float("nan") if self.find_reach is None else self.find_reach()
 
     @cached_property
     def bounds(self) -> tuple[Array, Array]:
-        """Intervals of the differences that hold for the whole family at once, low (k,), high (k,).
+        """Joint intervals of the differences of the family, low (k,), high (k,).
 
-        An interval leaves 0 out exactly where the pair is separated, see `intervals_matching_tests`; NaN below 6 scenes.
+        An interval excludes 0 exactly if the pair is separated; see `intervals_matching_tests`. NaN below 6
+        scenes.
         """
         if self.sample.interval_kind == "none" or not len(self.pairs):
             return np.full(len(self.pairs), np.nan), np.full(len(self.pairs), np.nan)
@@ -74,10 +75,10 @@ class PairedResult:
 
     @cached_property
     def single_bounds(self) -> tuple[Array, Array]:
-        """Interval of each difference alone, as if no other pair had been looked at: low (k,), high (k,)."""
+        """Interval of each difference alone, ignoring the other pairs: low (k,), high (k,)."""
         pairs = self.pairs
         if self.part_of is not None and len(self.part_of[0].pairs) > 1:
-            # A sum over scenes may round differently for a pair on its own than for one among others.
+            # A sum over scenes may round differently for a single pair than for one among others.
             pairs = np.concatenate([pairs, pairs[-1:]])
         low, high = self.sample.difference_bounds(pairs, level=self.level)
         return low[: len(self.pairs)], high[: len(self.pairs)]
@@ -96,8 +97,8 @@ class PairedResult:
     def q(self) -> Array:
         """P-values of Benjamini-Hochberg, for exploration only, (k,)."""
         if self.part_of is not None:
-            whole, which = self.part_of
-            return whole.q[which]
+            family, which = self.part_of
+            return family.q[which]
         return benjamini_hochberg(self.family.p)
 
     @cached_property
@@ -107,7 +108,7 @@ class PairedResult:
     @cached_property
     def _error(self) -> tuple[Array, Array]:
         se, df = standard_error(self._gap.influence, self._gap.strata)
-        return (np.full_like(se, np.nan) if self.sample.alone else se), df
+        return (np.full_like(se, np.nan) if self.sample.singleton_scenes else se), df
 
     @cached_property
     def effect(self) -> Array:
@@ -117,7 +118,7 @@ class PairedResult:
 
     @cached_property
     def resolvable(self) -> Array:
-        """The true difference that would be separated with 80 % probability, (k,)."""
+        """True difference that would be separated with 80 % probability, (k,)."""
         critical = self.family.critical(self.level)
         return np.array(
             [smallest_resolvable(s, d, critical=critical) for s, d in zip(*self._error, strict=True)]
@@ -125,7 +126,7 @@ class PairedResult:
 
     @cached_property
     def wins(self) -> NDArray[np.int64] | None:
-        """Scenes won, level and lost, (k, 3); None for pooled scores."""
+        """Scenes won, tied and lost, (k, 3); None for pooled scores."""
         if self._gap.by_scene is None:
             return None
         zero = np.zeros(self.sample.n_scenes)
@@ -141,16 +142,16 @@ def compare_pairs(
     flips: int = FLIPS,
     seed: int = 0,
 ) -> PairedResult:
-    """Compare pairs of methods; the pairs together are one family.
+    """Compare pairs of methods; the pairs form one family.
 
-    What scenes contribute to the difference is tested by sign flips with step-down max-T, for means over
-    scenes and for pooled scores alike.
+    The contributions of scenes to the difference are tested by sign flips with step-down max-T, for means
+    over scenes and for pooled scores.
 
     Args:
         sample: methods on scenes.
         pairs: (k, 2) columns of the sample.
         level: of intervals and of the family.
-        flips: random sign patterns, if not all can be taken.
+        flips: number of random sign patterns, if enumerating all is too many.
         seed: of the patterns.
     """
     pairs = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
@@ -162,12 +163,12 @@ def compare_pairs(
 
 
 MAX_STEP_DOWN_METHODS = 300
-"""Methods up to which every pair has a p-value of its own, and step-down max-T is taken over all pairs."""
+"""Methods up to which every pair has a p-value, and step-down max-T covers all pairs."""
 
 
 @dataclass(frozen=True)
 class WideResult:
-    """Many methods: `shown` are pairs (other, base), tested within the family of all pairs.
+    """Results for many methods: `shown` are pairs (other, base), tested within the family of all pairs.
 
     `above` and `below` (m,) count the methods separated from each, in the order of `kept`.
     """
@@ -186,37 +187,32 @@ def compare_pairs_wide(
     flips: int = FLIPS,
     seed: int = 0,
 ) -> WideResult:
-    """All pairs of many methods as one family, of which only those with `base` are kept.
+    """Compare all pairs of many methods as one family, and return those with `base`.
 
-    Single-step max-T with fewer patterns of signs, see `wide_family`: all pairs of 5,000 methods are twelve
-    million.
+    Uses single-step max-T with fewer sign patterns, see `wide_family`: 5,000 methods have twelve million
+    pairs.
 
     Args:
         sample: methods on scenes.
         kept: columns of the sample.
-        base: one of them, which all others are compared with.
+        base: the column that all others are compared with.
         level: of intervals and of the family.
-        flips: random sign patterns at most.
+        flips: largest number of random sign patterns.
         seed: of the patterns.
     """
     pairs = np.array([(m, base) for m in kept if m != base], dtype=np.int64)
     assert sample.contributions is not None
     family = wide_family(sample.contributions[:, kept], sample.strata, level=level, flips=flips, seed=seed)
-    alone = compare_pairs(sample, pairs, level=level, flips=family.flips, seed=seed)
-    own = replace(
-        alone.family,
-        adjusted=family.adjusted(alone.family.statistic),
-        null_maximum=family.null_maximum,
-    )
-    influence = sample.influence[:, kept]
-    reach = partial(
-        wide_family_half_width, influence, sample.strata, level=level, flips=family.flips, seed=seed
-    )
-    return WideResult(replace(alone, family=own, find_reach=reach), family.above, family.below)
+    single = compare_pairs(sample, pairs, level=level, flips=family.flips, seed=seed)
+    adjusted = family.adjusted_p(single.family.statistic)
+    own = replace(single.family, adjusted=adjusted, null_maximum=family.null_maximum)
+    influence, strata, flips = sample.influence[:, kept], sample.strata, family.flips
+    reach = partial(wide_family_half_width, influence, strata, level=level, flips=flips, seed=seed)
+    return WideResult(replace(single, family=own, find_reach=reach), family.above, family.below)
 
 
 def all_pairs(m: int) -> NDArray[np.int64]:
-    """All pairs i < j of m methods, (m (m-1)/2, 2).
+    """Return all pairs i < j of m methods, (m (m-1)/2, 2).
 
     >>> all_pairs(3).tolist()
     [[0, 1], [0, 2], [1, 2]]
@@ -225,7 +221,7 @@ def all_pairs(m: int) -> NDArray[np.int64]:
 
 
 def against(baseline: int, m: int) -> NDArray[np.int64]:
-    """Pairs (other, baseline) of every other of m methods.
+    """Return the pairs (other, baseline) of every other of m methods.
 
     >>> against(1, 3).tolist()
     [[0, 1], [2, 1]]
@@ -234,10 +230,10 @@ def against(baseline: int, m: int) -> NDArray[np.int64]:
 
 
 def effect_size(difference: float, se: float, n_scenes: int) -> float:
-    """Difference in units of its spread from scene to scene: difference / (se sqrt(n)).
+    """Return the difference in units of its spread from scene to scene: difference / (se sqrt(n)).
 
-    For a plain mean of paired differences it is mean / standard deviation. It does not grow with the number
-    of scenes, unlike a p-value. NaN without spread.
+    For a plain mean of paired differences it is mean / standard deviation. Unlike a p-value it does not grow
+    with the number of scenes. NaN without spread.
 
     >>> effect_size(0.02, 0.01, 4)
     1.0
@@ -246,11 +242,11 @@ def effect_size(difference: float, se: float, n_scenes: int) -> float:
 
 
 def smallest_resolvable(se: float, df: float, *, critical: float | None = None, power: float = 0.8) -> float:
-    """The true difference that such data would separate with the given probability.
+    """Return the true difference that such data would separate with the given probability.
 
-    (critical + t_power) se, where `critical` is the value |t| must exceed; by default that of a single test
-    at 95 %, for a family the one of its max-T. Two methods whose true difference is smaller may well not be
-    separated: it then says little that they are not.
+    It is (critical + t_power) se, where `critical` is the value that |t| must exceed: by default that of a
+    single test at 95 %, for a family that of its max-T. Methods with a smaller true difference are often not
+    separated, which is then weak evidence that they are equal.
 
     >>> round(smallest_resolvable(0.01, 100), 4)
     0.0283
@@ -262,7 +258,7 @@ def smallest_resolvable(se: float, df: float, *, critical: float | None = None, 
 
 
 def win_tie_loss(a: Array, b: Array, *, tolerance: float = 1e-9) -> tuple[int, int, int]:
-    """In how many scenes a is above b, level with it, below it; scenes without both values are left out.
+    """Count scenes where a is above b, equal, and below; scenes without both values are skipped.
 
     >>> win_tie_loss(np.array([0.3, 0.2, 0.1, np.nan]), np.array([0.1, 0.2, 0.4, 0.5]))
     (1, 1, 1)

@@ -19,12 +19,12 @@ STATISTICS = ("ap", "auc", "fpr95")
 
 
 def binned_statistic(positives: Array, negatives: Array, statistic: str) -> Array:
-    """AP, AUC or FPR at 95 % recall of lists given by their counts in bins of rising distance.
+    """Compute AP, AUC or FPR at 95 % recall of lists from their counts in bins of ascending distance.
 
-    Items of one bin are in random order (the expectation over orders, in the limit of many items):
-    for `ap`, a bin with p positives and n negatives behind P and N adds the integral over u in 0…1 of
-    p (P + p u) / (P + N + (p + n) u) to the sum that is divided by all positives;
-    `auc` counts half of the pairs within a bin; `fpr95` is interpolated linearly within its bin.
+    Items of one bin are in random order (the expectation over orders, in the limit of many items). For `ap`,
+    a bin with p positives and n negatives after P and N adds the integral over u in 0…1 of
+    p (P + p u) / (P + N + (p + n) u) to the sum that is divided by all positives. `auc` counts half of the
+    pairs within a bin. `fpr95` is interpolated linearly within its bin.
 
     Args:
         positives: (r, bins), counts or weights.
@@ -32,7 +32,7 @@ def binned_statistic(positives: Array, negatives: Array, statistic: str) -> Arra
         statistic: `ap`, `auc` or `fpr95`.
 
     Returns:
-        (r,); NaN where a list has no positives or (auc, fpr95) no negatives.
+        (r,); NaN for a list without positives or (auc, fpr95) without negatives.
 
     >>> one = np.array([[1.0, 0.0]]); binned_statistic(one, one[:, ::-1], "auc").tolist()
     [1.0]
@@ -62,65 +62,65 @@ def _ap(positives: Array, negatives: Array) -> Array:
     before = np.cumsum(items, axis=1) - items
     slope = np.where(items > 0, positives / items, 0.0)
     log_term = np.where(before > 0, np.log1p(items / before) / items, 0.0)
-    # With nothing before, the precision within the bin is its share of positives throughout.
+    # With nothing before it, the precision within the bin is its share of positives.
     inside = slope + np.where(items > 0, (before_p - slope * before) * log_term, 0.0)
     total = positives.sum(axis=1)
     return np.where(total > 0, (positives * inside).sum(axis=1) / total, np.nan)
 
 
 def pooled_statistic(bins: PooledBins, *, memo: PooledMemo | None = None) -> float:
-    """The score as the bins give it; it differs from the exact one by what binning loses.
+    """Compute the score from the bins; it differs from the exact one by the effect of binning.
 
     >>> bins = PooledBins(("a",), ("i",), np.array([[3.0, 1.0]]), np.array([[0, 0, 1, 4]]), "auc")
     >>> pooled_statistic(bins)
     0.875
     """
-    return float(weighted_statistics(bins, lambda: _once(strata_of(bins.kinds)), memo=memo, name="whole")[0])
+    strata = strata_of(bins.kinds)
 
+    def once() -> SceneCounts:
+        return SceneCounts(np.ones((1, len(strata))), strata, np.ones((1, int(strata.max(initial=0)) + 1)))
 
-def _once(strata: NDArray[np.int64]) -> SceneCounts:
-    """Every scene once."""
-    return SceneCounts(np.ones((1, len(strata))), strata, np.ones((1, int(strata.max(initial=0)) + 1)))
+    return float(weighted_statistics(bins, once, memo=memo, name="whole")[0])
 
 
 class PooledMemo:
-    """What scores on the same scenes share: resampled pairs of scenes, and the statistics of a list.
+    """Cache for scores on the same scenes: resampled pairs of scenes, and the statistics of a list.
 
     AUC, AP and FPR95 of a list have the same negatives, lists of one benchmark the same pairs of scenes, and
-    the mean over lists the statistics of each. Use one memo for scores with the same seed and number of
-    resamples only.
+    the mean over lists the statistics of each. Use one memo only for scores with the same seed and number of
+    resamples.
 
     Args:
-        scores: that will be asked for; statistics of lists on the same pairs of scenes are then made
-            together, which changes no bit of them.
+        scores: scores that will be requested. Statistics of lists on the same pairs of scenes are then
+            computed together, with the same bits.
     """
 
     def __init__(self, scores: Iterable[PooledBins] = ()) -> None:
         self.lists = [one for bins in scores for one in lists_of(bins)]
-        self._found: dict[tuple[object, ...], tuple[PooledBins, Array]] = {}
+        self._values: dict[tuple[object, ...], tuple[PooledBins, Array]] = {}
         self._stacks: dict[tuple[object, ...], PairStack] = {}
 
     def stack(self, one: PooledBins, strata: NDArray[np.int64]) -> PairStack:
-        """A list with all those of the scores that are on the same pairs of scenes."""
+        """Return a list together with all lists of the scores on the same pairs of scenes."""
         key = (strata.tobytes(), *_identity(one))
         if key not in self._stacks:
             alike = (b for b in self.lists if (b.scenes, b.kinds) == (one.scenes, one.kinds))
-            made = PairStack.of(list({_identity(b): b for b in (one, *alike)}.values()), strata)
-            self._stacks |= {(strata.tobytes(), *_identity(b)): made for b in made.lists}
+            stack = PairStack.of(list({_identity(b): b for b in (one, *alike)}.values()), strata)
+            self._stacks |= {(strata.tobytes(), *_identity(b)): stack for b in stack.lists}
         return self._stacks[key]
 
     def get(self, name: str, one: PooledBins) -> Array | None:
-        """Statistics of a list under the scene counts of a name, None where they are not known."""
-        found = self._found.get((name, *_identity(one)))
-        return None if found is None else found[1]
+        """Return the statistics of a list under the scene counts of a name; None if unknown."""
+        entry = self._values.get((name, *_identity(one)))
+        return None if entry is None else entry[1]
 
     def put(self, name: str, one: PooledBins, values: Array) -> None:
-        """Keep statistics, and the list with them: its arrays stand for it, and must not go."""
-        self._found[name, *_identity(one)] = (one, values)
+        """Store statistics, and the list itself: the key has the ids of its arrays, which must stay alive."""
+        self._values[name, *_identity(one)] = (one, values)
 
 
 def lists_of(bins: PooledBins) -> tuple[PooledBins, ...]:
-    """The lists whose mean a score is: itself, where it has no others.
+    """Return the lists whose mean a score is, or the score itself.
 
     >>> one = PooledBins(("a",), ("i",), np.array([[3.0]]), np.array([[0, 0, 0, 4]]), "auc")
     >>> len(lists_of(one)), len(lists_of(replace(one, also=(one, one))))
@@ -136,20 +136,17 @@ def _identity(one: PooledBins) -> tuple[object, ...]:
 def weighted_statistics(
     bins: PooledBins, scenes: Callable[[], SceneCounts], *, memo: PooledMemo | None = None, name: str = ""
 ) -> Array:
-    """The score for each row of scene counts, (r,).
+    """Compute the score for each row of scene counts, (r,); for several lists the mean.
 
-    A positive pair carries the weight of its scene. A negative pair within a scene carries that weight
-    too; one between two scenes carries the product of both, because it is there only as often as both
-    are. The proportion of positives to negatives is a choice of the list, not of the scenes, so both
-    totals are kept as they were.
+    A positive pair has the weight of its scene, and so has a negative pair within a scene. A negative pair
+    between two scenes has the product of both weights. The ratio of positives to negatives is a choice of the
+    list, not of the scenes, so that both totals stay constant.
 
     Args:
         bins: counts by scene and bin.
-        scenes: makes the scene counts; called where the memo does not know the result.
-        memo: where scores on the same scenes share what they have in common.
+        scenes: returns the scene counts; called if the memo has no result.
+        memo: cache shared by scores on the same scenes.
         name: of these counts, in the memo.
-
-    Of several lists it is the mean.
     """
     memo = PooledMemo() if memo is None else memo
     each = [_of_list(one, scenes, memo, name) for one in lists_of(bins)]
@@ -157,22 +154,22 @@ def weighted_statistics(
 
 
 def _of_list(one: PooledBins, scenes: Callable[[], SceneCounts], memo: PooledMemo, name: str) -> Array:
-    found = memo.get(name, one)
-    if found is not None:
-        return found
+    cached = memo.get(name, one)
+    if cached is not None:
+        return cached
     counts = scenes()
     stack = memo.stack(one, counts.strata)
-    made = stack.each(counts, lambda own, p, q: binned_statistic(p, q, own.statistic))
-    for own, values in zip(stack.lists, made, strict=True):
+    each = stack.each(counts, lambda own, p, q: binned_statistic(p, q, own.statistic))
+    for own, values in zip(stack.lists, each, strict=True):
         memo.put(name, own, values)
-    return next(v for own, v in zip(stack.lists, made, strict=True) if _identity(own) == _identity(one))
+    return next(v for own, v in zip(stack.lists, each, strict=True) if _identity(own) == _identity(one))
 
 
 def pooled_influence(bins: PooledBins, strata: NDArray[np.int64], *, memo: PooledMemo | None = None) -> Array:
-    """Influence of each scene on a pooled score by leaving it out, (scenes,).
+    """Compute the jackknife influence of each scene on a pooled score, (scenes,).
 
     u_s = (n_h - 1)/n_h (score - score without s), comparable with the influence of a scene mean; the other
-    scenes of the stratum stand in for the one left out.
+    scenes of the stratum are weighted up to replace the omitted one.
     """
     size = np.bincount(strata)
     share = (size[strata] - 1) / size[strata]
@@ -188,11 +185,10 @@ def pooled_influence(bins: PooledBins, strata: NDArray[np.int64], *, memo: Poole
 
 
 def pooled_slope(bins: PooledBins, *, memo: PooledMemo | None = None) -> Array:
-    """How a pooled score leans on each scene, (scenes,): half of what there twice differs from left out.
+    """Compute the slope of a pooled score in each scene, (scenes,): half of (counted twice - omitted).
 
-    Where a scene holds a large part of the list, leaving it out alone (`pooled_influence`) would tell more
-    than its part. For a plain mean of n scenes it is about (x_s - mean)/n. 0 where there is no score without
-    the scene.
+    If a scene is a large part of the list, omitting it alone (`pooled_influence`) would overstate its effect.
+    For a plain mean of n scenes it is about (x_s - mean)/n. 0 if there is no score without the scene.
     """
     n = len(bins.scenes)
     strata = strata_of(bins.kinds)
@@ -206,9 +202,9 @@ def pooled_slope(bins: PooledBins, *, memo: PooledMemo | None = None) -> Array:
 
 
 def scene_shares(bins: PooledBins) -> Array:
-    """The part of the list that belongs to each scene, (scenes,), of sum 1; of several lists the mean.
+    """Return the part of the list that belongs to each scene, (scenes,), of sum 1; of several lists the mean.
 
-    Half of it is the part of the positives, half that of the negatives; a pair of two scenes belongs to both.
+    Positives and negatives count half each; a pair of two scenes belongs to both.
 
     >>> rows = np.array([[0, 0, 0, 1], [0, 1, 0, 2]])
     >>> two = PooledBins(("a", "b"), ("i", "i"), np.array([[1.0], [3.0]]), rows, "ap")
@@ -221,18 +217,17 @@ def scene_shares(bins: PooledBins) -> Array:
         rows = np.asarray(one.negatives, dtype=np.int64).reshape(-1, 4)
         negatives = sum(np.bincount(rows[:, k], weights=rows[:, 3], minlength=len(positives)) for k in (0, 1))
         parts = [x / x.sum() for x in (positives, np.asarray(negatives)) if x.sum() > 0]
-        shares.append(
-            np.mean(parts, axis=0) if parts else np.full(len(positives), 1 / max(len(positives), 1))
-        )
+        even = np.full(len(positives), 1 / max(len(positives), 1))
+        shares.append(np.mean(parts, axis=0) if parts else even)
     return np.asarray(np.mean(shares, axis=0))
 
 
 def pooled_contributions(values: Array, slopes: Array, shares: Array, strata: NDArray[np.int64]) -> Array:
-    """What each scene adds to pooled scores, (scenes, k): sums are the scores, as for scores that are means.
+    """Compute the contributions of scenes to pooled scores, (scenes, k); their sums are the scores.
 
-    A scene adds its share of the score, and what the score leans on it. The latter is centred within the k
-    kinds and multiplied by sqrt((n - 1)/(n - k)), as each kind has a centre of its own: without it tests of
-    few scenes in two or three kinds find more than they should.
+    A scene contributes its share of the score and the slope of the score. The slope is centred within the k
+    kinds and multiplied by sqrt((n - 1)/(n - k)), as each kind has its own centre: without the factor, tests
+    on few scenes in two or three kinds reject too often.
 
     Args:
         values: the scores, (k,).
@@ -254,23 +249,23 @@ def pooled_contributions(values: Array, slopes: Array, shares: Array, strata: ND
     return np.asarray(shares[:, None] * values + moved * wider)
 
 
-def pooled_resampled(bins: PooledBins, draws: Resamples, *, memo: PooledMemo | None = None) -> Array:
-    """The pooled score of each resample of scenes, (r,)."""
-    return weighted_statistics(bins, lambda: _drawn(draws), memo=memo, name="drawn")
+def pooled_resampled(bins: PooledBins, samples: Resamples, *, memo: PooledMemo | None = None) -> Array:
+    """Compute the pooled score of each resample of scenes, (r,)."""
+    return weighted_statistics(bins, lambda: _scene_counts(samples), memo=memo, name="drawn")
 
 
-def pooled_counts(bins: PooledBins, draws: Resamples) -> tuple[Array, Array]:
-    """Positives and negatives by bin of each resample of scenes, (r, bins) each; of the first list alone."""
-    scenes = _drawn(draws)
+def pooled_counts(bins: PooledBins, samples: Resamples) -> tuple[Array, Array]:
+    """Count positives and negatives by bin of each resample of scenes, (r, bins) each; first list only."""
+    scenes = _scene_counts(samples)
     stack = PairStack.of([replace(bins, also=())], scenes.strata)
     (both,) = stack.each(scenes, lambda _, p, q: np.concatenate([p, q], axis=1))
     width = both.shape[1] // 2
     return both[:, :width], both[:, width:]
 
 
-def _drawn(draws: Resamples) -> SceneCounts:
-    r, n = len(draws.counts[0]), sum(len(m) for m in draws.members)
+def _scene_counts(samples: Resamples) -> SceneCounts:
+    r, n = len(samples.counts[0]), sum(len(m) for m in samples.members)
     counts, strata = np.empty((r, n)), np.empty(n, dtype=np.int64)
-    for h, (member, drawn) in enumerate(zip(draws.members, draws.counts, strict=True)):
-        counts[:, member], strata[member] = drawn, h
-    return SceneCounts(counts, strata, np.tile(draws.factors, (r, 1)))
+    for h, (member, own) in enumerate(zip(samples.members, samples.counts, strict=True)):
+        counts[:, member], strata[member] = own, h
+    return SceneCounts(counts, strata, np.tile(samples.factors, (r, 1)))

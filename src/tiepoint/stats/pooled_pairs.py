@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pooled lists on the same pairs of scenes, whose counts are resampled together."""
+"""Pooled lists on the same pairs of scenes, resampled together."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from ..core.errors import InputError
 from ..core.scores import PooledBins
 
 Array = NDArray[np.float64]
-_WHOLE = 1 << 24
+_FLOAT32_INTEGERS = 1 << 24
 
 
 @dataclass(frozen=True)
 class PairGroup:
     """Pairs of scenes of two given strata, all within scenes or all between them.
 
-    `first`, `second` (p,) are scenes, `counts` (bins, p) how many pairs lie in each bin; `strata` are theirs.
+    `first`, `second` (p,) are the scenes, `counts` (bins, p) the pairs in each bin, `strata` those of the
+    scenes.
     """
 
     first: NDArray[np.int64]
@@ -32,17 +33,17 @@ class PairGroup:
 
     @property
     def total(self) -> float:
-        """All pairs of the group."""
+        """Number of pairs in the group."""
         return float(self.counts.sum())
 
     @classmethod
     def stack(cls, parts: Sequence[PairGroup]) -> PairGroup:
-        """Groups with the same pairs as one, their bins one below the other."""
+        """Stack the bins of groups with the same pairs."""
         counts = np.concatenate([p.counts for p in parts])
         return cls(parts[0].first, parts[0].second, counts, parts[0].strata, parts[0].within)
 
     def has_pairs_of(self, other: PairGroup) -> bool:
-        """Whether both hold the same pairs, in the same order."""
+        """Return whether both hold the same pairs in the same order."""
         same = (self.strata, self.within) == (other.strata, other.within)
         return same and all(
             np.array_equal(*sides) for sides in ((self.first, other.first), (self.second, other.second))
@@ -50,35 +51,35 @@ class PairGroup:
 
     @cached_property
     def _single(self) -> NDArray[np.float32] | None:
-        """The counts in float32, None where it does not hold them."""
-        return self.counts.astype(np.float32) if self.counts.max(initial=0) < _WHOLE else None
+        """Counts in float32; None if it cannot represent them."""
+        return self.counts.astype(np.float32) if self.counts.max(initial=0) < _FLOAT32_INTEGERS else None
 
     def factor(self, factors: Array) -> Array:
-        """The weight of a pair for each resample beyond its scene counts, (r,); factors are (strata, r)."""
+        """Return the weight of a pair beyond its scene counts, (r,) per resample; factors are (strata, r)."""
         one, other = self.strata
         return factors[one] if self.within else factors[one] * factors[other]
 
     def product(self, scene_counts: NDArray[np.float32]) -> Array:
-        """How many pairs lie in each bin when scenes are there as often as counted, (bins, r).
+        """Count the pairs in each bin under scene counts, (bins, r).
 
-        Float32 holds whole numbers up to 2^24, and no term is negative: if no sum passes that, no partial
-        sum did, and the result is exact in any order. Otherwise float64 does it again.
+        Float32 represents integers up to 2^24, and no term is negative: if no sum exceeds that, no partial
+        sum did, and the result is exact in any order. Otherwise the product is repeated in float64.
         """
         joint = scene_counts[self.first]
         if not self.within:
             joint *= scene_counts[self.second]
         if self._single is not None:
-            found = self._single @ joint
-            if found.max(initial=0) < _WHOLE:
-                return found.astype(np.float64)
+            product = self._single @ joint
+            if product.max(initial=0) < _FLOAT32_INTEGERS:
+                return product.astype(np.float64)
         return self.counts @ joint.astype(np.float64)
 
 
 def pair_groups(bins: PooledBins, strata: NDArray[np.int64]) -> list[PairGroup]:
-    """The negatives of a pooled score by stratum of their scenes, repeated pairs added up.
+    """Group the negatives of a pooled score by stratum of their scenes, and add up repeated pairs.
 
     Raises:
-        InputError: scenes or bins that are not in the table.
+        InputError: a scene or bin is not in the table.
 
     >>> b = PooledBins(("a", "b"), ("i", "i"), np.ones((2, 1)), np.array([[1, 0, 0, 2], [0, 1, 0, 3]]), "ap")
     >>> [g.counts.tolist() for g in pair_groups(b, np.zeros(2, dtype=int))]
@@ -92,7 +93,7 @@ def pair_groups(bins: PooledBins, strata: NDArray[np.int64]) -> list[PairGroup]:
         )
     if len(rows) and (rows.min() < 0 or rows[:, :2].max() >= n or rows[:, 2].max() >= width):
         raise InputError(
-            f"pooled bins: negatives name a scene outside 0…{n - 1} or a bin outside 0…{width - 1}"
+            f"pooled bins: negatives with a scene outside 0…{n - 1} or a bin outside 0…{width - 1}"
         )
     one, other, place, times = np.ascontiguousarray(rows.T)
     code, pair = _distinct(np.minimum(one, other) * n + np.maximum(one, other), n * n)
@@ -111,25 +112,25 @@ def pair_groups(bins: PooledBins, strata: NDArray[np.int64]) -> list[PairGroup]:
 
 
 def _distinct(code: NDArray[np.int64], limit: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The numbers below `limit` that occur, ascending, and the place of each among them."""
-    if limit > 16 * len(code) + _WHOLE:
+    """Return the numbers below `limit` that occur, ascending, and the index of each entry among them."""
+    if limit > 16 * len(code) + _FLOAT32_INTEGERS:
         return np.unique(code, return_inverse=True)
-    there = np.bincount(code, minlength=limit) > 0  # counting takes a tenth of the time of sorting
-    return np.flatnonzero(there), (np.cumsum(there) - 1)[code]
+    present = np.bincount(code, minlength=limit) > 0  # counting takes a tenth of the time of sorting
+    return np.flatnonzero(present), (np.cumsum(present) - 1)[code]
 
 
 Use = Callable[[PooledBins, Array, Array], Array]
 _BLOCK = 512
 _MIN_THREADED_OPS = 1 << 24
-"""Multiplications from which on threads share the blocks of resamples, and products keep to their thread."""
+"""Multiplications from which on threads share the blocks of resamples."""
 
 
 @dataclass(frozen=True)
 class SceneCounts:
-    """How often each scene is there, for r resamples or other choices of scenes.
+    """Counts of each scene, for r resamples or other selections of scenes.
 
-    `counts` (r, scenes) are whole numbers, `strata` is (scenes,), and `factors` (r, strata) are what the
-    counts of a stratum are multiplied by to be weights.
+    `counts` (r, scenes) are integers, `strata` is (scenes,), and `factors` (r, strata) convert the counts of
+    a stratum to weights.
     """
 
     counts: Array
@@ -139,10 +140,10 @@ class SceneCounts:
 
 @dataclass(frozen=True)
 class PairStack:
-    """Lists with the same pairs of scenes: the bins of their negatives lie one below the other in `groups`.
+    """Lists with the same pairs of scenes; the bins of their negatives are stacked in `groups`.
 
-    Lists may share their table of negatives. `tables` are, for each, its rows in the groups and its total;
-    `table_of` says which one a list has.
+    Lists may share their table of negatives. `tables` are the rows of each table in the groups and its total;
+    `table_of` is the table of each list.
     """
 
     lists: tuple[PooledBins, ...]
@@ -152,7 +153,7 @@ class PairStack:
 
     @classmethod
     def of(cls, lists: Sequence[PooledBins], strata: NDArray[np.int64]) -> PairStack:
-        """The first list and those of the others that have its pairs."""
+        """Stack the first list and all others with its pairs."""
         distinct = {id(b.negatives): b for b in lists}
         grouped = {key: pair_groups(b, strata) for key, b in distinct.items()}
         first = grouped[id(lists[0].negatives)]
@@ -168,10 +169,10 @@ class PairStack:
         return cls(kept, groups, tuple(tables), tuple(place[id(b.negatives)] for b in kept))
 
     def each(self, scenes: SceneCounts, use: Use) -> list[Array]:
-        """For each list, what `use(list, positives, negatives)` makes of its counts by bin, (r, …).
+        """Return `use(list, positives, negatives)` for each list, (r, …), from its counts by bin.
 
-        Counts are (rows, bins) of a block of rows. All sums are of whole numbers and exact, so that neither
-        blocks nor threads nor the other lists change a bit.
+        Counts are (rows, bins) of a block of rows. All sums are of integers and exact, so that neither blocks
+        nor threads nor the other lists change a bit.
         """
         positives = {id(b.positives): _by_stratum(b, scenes) for b in self.lists}
 
@@ -185,15 +186,22 @@ class PairStack:
 
         r = len(scenes.counts)
         parts = [(at, min(at + _BLOCK, r)) for at in range(0, max(r, 1), _BLOCK)]
-        made = _shared(parts, block, r * sum(g.counts.size for g in self.groups))
-        return [np.concatenate(own) for own in zip(*made, strict=True)]
+        size = r * sum(g.counts.size for g in self.groups)
+        if size < _MIN_THREADED_OPS:
+            results = [block(*part) for part in parts]
+        else:
+            from ..kernels import ThreadTeam, one_blas_thread  # slow to import
+
+            with one_blas_thread():
+                results = ThreadTeam().each(parts, block)
+        return [np.concatenate(own) for own in zip(*results, strict=True)]
 
     def _negatives(self, counts: NDArray[np.float32], factors: Array) -> list[Array]:
-        """By table, how many negatives lie in each bin, (r, bins)."""
+        """Return the negatives in each bin, (r, bins), by table."""
         q = np.zeros((self.tables[-1][0].stop, counts.shape[1]))
         for g in self.groups:
             q += g.factor(factors) * g.product(counts)
-        return [_kept_total(q[rows], total) for rows, total in self.tables]
+        return [_restore_total(q[rows], total) for rows, total in self.tables]
 
 
 def _same_pairs(one: Sequence[PairGroup], other: Sequence[PairGroup]) -> bool:
@@ -204,36 +212,24 @@ _Parts = tuple[list[tuple[NDArray[np.int64], Array]], float]
 
 
 def _by_stratum(bins: PooledBins, scenes: SceneCounts) -> _Parts:
-    """Scenes and positives (bins, scenes) of each stratum, and all positives."""
+    """Return scenes and positives (bins, scenes) of each stratum, and the number of all positives."""
     every = np.asarray(bins.positives, dtype=np.float64).T
     members = [np.flatnonzero(scenes.strata == h) for h in range(scenes.factors.shape[1])]
     return [(m, np.ascontiguousarray(every[:, m])) for m in members], float(every.sum())
 
 
 def _resampled(parts: _Parts, counts: NDArray[np.float32], factors: Array) -> Array:
-    """How many positives lie in each bin, (r, bins)."""
+    """Return the positives in each bin, (r, bins)."""
     strata, total = parts
     p = np.zeros((len(strata[0][1]), counts.shape[1]))
     for h, (members, own) in enumerate(strata):
         p += factors[h] * (own @ counts[members].astype(np.float64))
-    return _kept_total(p, total)
+    return _restore_total(p, total)
 
 
-def _kept_total(counts: Array, total: float) -> Array:
-    """Counts (bins, r) with every list brought back to the total it had, as (r, bins)."""
+def _restore_total(counts: Array, total: float) -> Array:
+    """Scale counts (bins, r) of every list to the given total; return (r, bins)."""
     counts = np.ascontiguousarray(counts.T)
-    now = counts.sum(axis=1, keepdims=True)
+    own = counts.sum(axis=1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(now > 0, counts * (total / now), 0.0)
-
-
-def _shared(
-    parts: Sequence[tuple[int, int]], block: Callable[[int, int], list[Array]], work: int
-) -> list[list[Array]]:
-    """The blocks, by several threads where there is much to do."""
-    if work < _MIN_THREADED_OPS:
-        return [block(*part) for part in parts]
-    from ..kernels import ThreadTeam, one_blas_thread  # takes longer to import than little work to do
-
-    with one_blas_thread():
-        return ThreadTeam().each(parts, block)
+        return np.where(own > 0, counts * (total / own), 0.0)

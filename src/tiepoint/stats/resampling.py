@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Strata of scenes, resamples within them as counts, and products with those that have no rounding."""
+"""Strata of scenes, stratified resampling as counts, and exact products with the counts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 
 
 def seed_of(*parts: object) -> int:
-    """A seed from the content of what is resampled, so that it never depends on workers or order of calls.
+    """Derive a seed from the resampled content, independent of workers and of the order of calls.
 
     >>> seed_of(["i_a", "v_b"]) == seed_of(["i_a", "v_b"])
     True
@@ -31,19 +31,18 @@ def seed_of(*parts: object) -> int:
 def exact_product(
     counts: Array, values: Array, *, total: float | None = None, own_grid: bool = False
 ) -> Array:
-    """`counts @ values` with the same bits for any number of threads and any block size.
+    """Compute `counts @ values` with the same bits for any number of threads and any block size.
 
     Values are rounded to multiples of a power of two so small that every partial sum is an integer below
-    2^53 times it: then the order of summation cannot matter. With 116 scenes the rounding is below 2^-44
-    of the largest value.
-
-    All columns share one power of two, so differences between columns are exact as well.
+    2^53 times it: then the order of summation does not matter. With 116 scenes the rounding is below 2^-44
+    of the largest value. All columns share one power of two, so that differences between columns are exact
+    as well.
 
     Args:
         counts: integers in float64 (positive or negative), (r, s).
         values: (s, k), finite.
-        total: the largest sum of absolute counts of a row, if it is known.
-        own_grid: each column has a power of two of its own, as if it were multiplied alone.
+        total: the largest sum of absolute counts of a row, if known.
+        own_grid: each column has its own power of two, as if it were multiplied alone.
 
     >>> exact_product(np.array([[2.0, 0.0]]), np.array([[0.5], [9.0]]))
     array([[1.]])
@@ -54,7 +53,7 @@ def exact_product(
     scale = grid(largest * max(total, 1.0))
     rounded = np.rint(values * scale)
     if values.shape[1] <= 2:
-        # A few columns are not worth waking the threads of BLAS, which on a busy machine takes far longer.
+        # For few columns starting BLAS threads takes far longer on a busy machine.
         product: Array = np.einsum("rs,sk->rk", counts, rounded)
     else:
         product = counts @ rounded
@@ -62,7 +61,7 @@ def exact_product(
 
 
 def grid(largest_sum: Any) -> Any:
-    """The power of two by which values are multiplied before rounding, if no sum exceeds `largest_sum`.
+    """Return the power of two to multiply values by before rounding, if no sum exceeds `largest_sum`.
 
     >>> bool(grid(3.0) == 2.0**50)
     True
@@ -72,11 +71,11 @@ def grid(largest_sum: Any) -> Any:
 
 @dataclass(frozen=True)
 class Resamples:
-    """Counts of resampled scenes, stratum by stratum.
+    """Counts of resampled scenes by stratum.
 
     Each resample draws n_h - 1 of the n_h scenes of stratum h with replacement and multiplies by
-    n_h / (n_h - 1): the variance of a resampled mean then is s²/n, without the factor (n-1)/n by which
-    the ordinary bootstrap is too narrow (it matters: strata may hold few scenes).
+    n_h / (n_h - 1). The variance of a resampled mean is then s²/n, without the factor (n-1)/n by which the
+    ordinary bootstrap is too narrow; strata may have few scenes.
     """
 
     members: tuple[NDArray[np.int64], ...]
@@ -84,20 +83,20 @@ class Resamples:
 
     @property
     def factors(self) -> tuple[float, ...]:
-        """What a count is multiplied by to be a weight, for each stratum."""
+        """Factor from count to weight, for each stratum."""
         return tuple(len(m) / (len(m) - 1) if len(m) > 1 else 1.0 for m in self.members)
 
     def weigh(self, values: Array, *, own_grid: bool = False) -> Array:
-        """Sum of values (s, k) over the scenes of each resample, (r, k); see `exact_product`."""
+        """Sum values (s, k) over the scenes of each resample, (r, k); see `exact_product`."""
         parts = zip(self.members, self.counts, self.factors, strict=True)
         total = np.zeros((len(self.counts[0]), values.shape[1]))
         for member, counts, factor in parts:
-            drawn = max(len(member) - 1, 1)
-            total += factor * exact_product(counts, values[member], total=drawn, own_grid=own_grid)
+            most = max(len(member) - 1, 1)
+            total += factor * exact_product(counts, values[member], total=most, own_grid=own_grid)
         return total
 
     def weights(self) -> Array:
-        """The weight of every scene in every resample, (r, s)."""
+        """Return the weight of every scene in every resample, (r, s)."""
         out = np.empty((len(self.counts[0]), sum(len(m) for m in self.members)))
         for member, counts, factor in zip(self.members, self.counts, self.factors, strict=True):
             out[:, member] = factor * counts
@@ -105,7 +104,7 @@ class Resamples:
 
 
 def resample(strata: NDArray[np.int64], *, resamples: int = RESAMPLES, seed: int) -> Resamples:
-    """Draw scenes with replacement within strata; equal arguments share one draw in memory.
+    """Sample scenes with replacement within strata; equal arguments share one cached result.
 
     >>> r = resample(np.array([0, 0, 0, 1, 1]), resamples=4, seed=1)
     >>> [c.sum(axis=1).tolist() for c in r.counts]
@@ -121,8 +120,8 @@ def _resample(strata: bytes, resamples: int, seed: int) -> Resamples:
     counts = []
     for member in members:
         n = len(member)
-        drawn = rng.integers(0, n, size=(resamples, max(n - 1, 1)))
-        flat = np.bincount((drawn + n * np.arange(resamples)[:, None]).ravel(), minlength=resamples * n)
+        sampled = rng.integers(0, n, size=(resamples, max(n - 1, 1)))
+        flat = np.bincount((sampled + n * np.arange(resamples)[:, None]).ravel(), minlength=resamples * n)
         counts.append(flat.reshape(resamples, n).astype(np.float64))
     return Resamples(tuple(members), tuple(counts))
 
@@ -130,8 +129,8 @@ def _resample(strata: bytes, resamples: int, seed: int) -> Resamples:
 def strata_of(kinds: Sequence[str]) -> NDArray[np.int64]:
     """Number the strata of scenes, 0 … H-1 in alphabetical order of their kinds.
 
-    A kind with a single scene says nothing about its own spread. Such kinds form one stratum together;
-    if that still holds one scene, it joins the smallest other stratum (the first of equals).
+    A kind with a single scene has no known spread. Such kinds form one stratum; if that has one scene, it
+    joins the smallest other stratum (the first of equals).
 
     Args:
         kinds: the kind of each scene, (S,).
@@ -152,12 +151,12 @@ def strata_of(kinds: Sequence[str]) -> NDArray[np.int64]:
         else:
             target = single[0]
         stratum = np.where(np.isin(stratum, single), target, stratum)
-    # Renumber by first occurrence among the sorted kinds, so that gaps left by merging vanish.
+    # Renumber without the gaps left by merging.
     return np.unique(stratum, return_inverse=True)[1].astype(np.int64)
 
 
 def stratum_members(strata: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Indices of the scenes of each stratum, in the order of the strata.
+    """Return the indices of the scenes of each stratum, in the order of the strata.
 
     >>> [m.tolist() for m in stratum_members(np.array([1, 0, 1]))]
     [[1], [0, 2]]
@@ -167,7 +166,7 @@ def stratum_members(strata: NDArray[np.int64]) -> list[NDArray[np.int64]]:
 
 @dataclass(frozen=True)
 class SceneScore:
-    """Checked scene values: `values` and `weights` are (cells, scenes), weight 0 where there is no value."""
+    """Checked scene values: `values` and `weights` are (cells, scenes), weight 0 for a missing value."""
 
     scenes: tuple[str, ...]
     kinds: tuple[str, ...]
@@ -180,28 +179,25 @@ class SceneScore:
         return strata_of(self.kinds)
 
     @property
-    def alone(self) -> tuple[str, ...]:
-        """Scenes that are the only one of a cell, while the score has others: their spread is unknown.
-
-        Such a scene is the mean of its cell, so that nothing shows how far it is from its kind.
-        """
+    def singleton_scenes(self) -> tuple[str, ...]:
+        """Scenes that are the only one of a cell, while the score has others: their spread is unknown."""
         if len(self.scenes) == 1:
             return ()
-        there = self.weights > 0
-        single = there[there.sum(axis=1) == 1].any(axis=0)
-        return tuple(s for s, a in zip(self.scenes, single, strict=True) if a)
+        present = self.weights > 0
+        single = present[present.sum(axis=1) == 1].any(axis=0)
+        return tuple(s for s, only in zip(self.scenes, single, strict=True) if only)
 
     def cell_means(self) -> Array:
-        """Weighted mean over scenes of each cell, (cells,)."""
+        """Return the weighted mean over scenes of each cell, (cells,)."""
         means: Array = (self.weights * self.values).sum(axis=1) / self.weights.sum(axis=1)
         return means
 
     def value(self) -> float:
-        """The score."""
+        """Return the score."""
         return float(self.cell_means().mean())
 
     def influence(self) -> Array:
-        """What each scene adds to the error of the score, (scenes,); their sum is 0.
+        """Return the influence of each scene on the score, (scenes,); their sum is 0.
 
         u_s = mean over cells of w_cs (x_cs - mean_c) / W_c. For a plain mean of n scenes: (x_s - mean)/n.
         """
@@ -210,21 +206,21 @@ class SceneScore:
         return out
 
     def contributions(self) -> Array:
-        """What each scene adds to the score itself, (scenes,); their sum is the score."""
+        """Return the part of each scene in the score, (scenes,); their sum is the score."""
         share = self.weights / self.weights.sum(axis=1, keepdims=True)
         out: Array = (share * self.values).mean(axis=0)
         return out
 
-    def evenly_weighed(self, draws: Resamples) -> bool:
-        """Whether weights are equal within each stratum: then no resample changes the denominators."""
-        return all((self.weights[:, m] == self.weights[:, m[:1]]).all() for m in draws.members)
+    def has_even_weights(self, samples: Resamples) -> bool:
+        """Return whether weights are equal within each stratum: then denominators are constant."""
+        return all((self.weights[:, m] == self.weights[:, m[:1]]).all() for m in samples.members)
 
-    def resampled(self, draws: Resamples) -> Array:
-        """The score of each resample, (r,). A cell that lost all its scenes is left out of that mean."""
-        if self.evenly_weighed(draws):
-            return draws.weigh(self.contributions()[:, None])[:, 0]
-        above = draws.weigh((self.weights * self.values).T)
-        below = draws.weigh(self.weights.T)
+    def resample_scores(self, samples: Resamples) -> Array:
+        """Return the score of each resample, (r,), as the mean over cells that have scenes in it."""
+        if self.has_even_weights(samples):
+            return samples.weigh(self.contributions()[:, None])[:, 0]
+        above = samples.weigh((self.weights * self.values).T)
+        below = samples.weigh(self.weights.T)
         with np.errstate(invalid="ignore", divide="ignore"):
             cells = np.where(below > 0, above / below, np.nan)
         if np.isnan(cells).any():
@@ -235,10 +231,10 @@ class SceneScore:
 
 
 def make_scene_score(given: SceneValues) -> SceneScore:
-    """Check scene values, order scenes by name, leave out scenes and cells without any value.
+    """Check scene values, sort scenes by name, and drop scenes and cells without any value.
 
     Raises:
-        InputError: shapes that do not fit, infinite values, weights that are negative or not finite.
+        InputError: inconsistent shapes, infinite values, weights that are negative or not finite.
 
     >>> s = make_scene_score(SceneValues(("a", "b"), ("i", "i"), np.array([[0.2, 0.4], [np.nan, 0.8]])))
     >>> round(s.value(), 12)
@@ -253,7 +249,7 @@ def make_scene_score(given: SceneValues) -> SceneScore:
         )
     if len(set(given.scenes)) != n:
         twice = next(s for s in given.scenes if given.scenes.count(s) > 1)
-        raise InputError(f"scene values: scene {twice!r} is listed twice; give one column per scene")
+        raise InputError(f"scene values: duplicate scene {twice!r}; pass one column per scene")
     weights = np.ones_like(values) if given.weights is None else np.asarray(given.weights, dtype=np.float64)
     weights = np.broadcast_to(weights, values.shape)
     if np.isinf(values).any() or not np.isfinite(weights).all() or (weights < 0).any():
@@ -261,9 +257,9 @@ def make_scene_score(given: SceneValues) -> SceneScore:
     weights = np.where(np.isnan(values), 0.0, weights)
     values = np.where(weights > 0, values, 0.0)
     used = np.flatnonzero((weights > 0).any(axis=0))
-    # By name, so that no result depends on the order in which scenes were given.
+    # By name, so that no result depends on the order of the input.
     used = np.array(sorted(used.tolist(), key=lambda s: given.scenes[s]), dtype=np.int64)
-    kept = np.flatnonzero((weights > 0).any(axis=1))
+    cells = np.flatnonzero((weights > 0).any(axis=1))
     scenes = tuple(given.scenes[s] for s in used)
     kinds = tuple(given.kinds[s] for s in used)
-    return SceneScore(scenes, kinds, values[kept][:, used], weights[kept][:, used])
+    return SceneScore(scenes, kinds, values[cells][:, used], weights[cells][:, used])

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Studentised sign-flip tests of paired differences, alone and in families."""
+"""Studentised sign-flip tests of paired differences, single and in families."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -13,25 +13,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import InputError
-from .multiplicity import SLACK, TestFamily, in_order, quantile_reached, step_down
+from .multiplicity import SLACK, TestFamily, quantile_reached, step_down, unsort_family
 from .resampling import grid, stratum_members
 
 Array = NDArray[np.float64]
 FLIPS = 100_000
 _BLOCK = 2048
-_IN_CACHE = 1 << 16  # statistics worked on at a time
+_IN_CACHE = 1 << 16  # statistics computed at a time
 _COMPILED_FROM = 500
-"""Pairs from which on loading compiled code takes less time than it saves."""
+"""Pairs from which on the compiled code saves more time than loading it takes."""
 
-MOST_STATISTICS, FEWEST_FLIPS = 2_000_000_000, 500
-"""Pairs times patterns of a `wide_family`, and how few patterns it may come to."""
+MAX_STATISTICS, MIN_FLIPS = 2_000_000_000, 500
+"""Largest number of pairs times patterns of a `wide_family`, and its smallest number of patterns."""
 
 _WIDTH, _METHODS = 256, 64
-"""Patterns and methods worked on at a time."""
+"""Patterns and methods in a block."""
 
 
 def is_exact(n_scenes: int, flips: int = FLIPS) -> bool:
-    """Whether all sign patterns of the scenes (2^(n-1) up to a common sign) are no more than `flips`.
+    """Return whether all sign patterns of the scenes (2^(n-1) up to a common sign) are at most `flips`.
 
     >>> is_exact(17), is_exact(18)
     (True, False)
@@ -40,10 +40,10 @@ def is_exact(n_scenes: int, flips: int = FLIPS) -> bool:
 
 
 def sign_blocks(n_scenes: int, flips: int, seed: int) -> Iterator[Array]:
-    """Signs in blocks (scenes, r) of ±1; the first pattern is the data themselves (all +1).
+    """Yield signs in blocks (scenes, r) of ±1; the first pattern is the data (all +1).
 
-    All patterns with the first scene at +1 when there are no more than `flips`, else `flips` random ones
-    behind the first.
+    These are all patterns with the first scene at +1 if there are at most `flips`, else the first and `flips`
+    random ones.
     """
     if is_exact(n_scenes, flips):
         total = 2 ** (n_scenes - 1)
@@ -56,8 +56,8 @@ def sign_blocks(n_scenes: int, flips: int, seed: int) -> Iterator[Array]:
     first = True
     for start in range(0, flips, _BLOCK):
         width = min(_BLOCK, flips - start)
-        drawn = np.unpackbits(rng.integers(0, 256, (n_scenes, _BLOCK // 8), dtype=np.uint8), axis=1)
-        signs = 1.0 - 2.0 * drawn[:, :width].astype(np.float64)
+        flipped = np.unpackbits(rng.integers(0, 256, (n_scenes, _BLOCK // 8), dtype=np.uint8), axis=1)
+        signs = 1.0 - 2.0 * flipped[:, :width].astype(np.float64)
         if first:
             signs = np.concatenate([np.ones((n_scenes, 1)), signs], axis=1)
             first = False
@@ -72,18 +72,18 @@ def sign_flip_family(
     flips: int = FLIPS,
     seed: int = 0,
 ) -> TestFamily:
-    """Test pairs of methods for a difference on the same scenes, all at once.
+    """Test pairs of methods for a difference on the same scenes, jointly.
 
-    If two methods do not differ, the difference in each scene may as well have the other sign. The statistic
-    is |sum D| / se with D the difference of a scene's contributions and se² = sum over strata of
-    n/(n-1) (sum D² - (sum D)²/n), taken anew for every pattern of signs. One pattern flips a scene for all
-    pairs, which keeps how they depend on each other.
+    If two methods do not differ, the difference in each scene is as likely to have the other sign. The
+    statistic is |sum D| / se with D the difference of a scene's contributions and se² = sum over strata of
+    n/(n-1) (sum D² - (sum D)²/n), recomputed for every sign pattern. One pattern flips a scene for all pairs,
+    which preserves their dependence.
 
     Args:
-        contributions: what each scene adds to the score of each method, (scenes, methods).
+        contributions: of each scene to the score of each method, (scenes, methods).
         pairs: (k, 2), columns of `contributions`.
         strata: (scenes,).
-        flips: number of random patterns; all patterns are taken if there are no more.
+        flips: number of random patterns; all patterns are used if there are at most this many.
         seed: of the patterns.
 
     Returns:
@@ -116,7 +116,7 @@ def sign_flip_family(
             part += square[order][:, None]
             part *= count / max(count - 1, 1)
             spread += part
-        # Equal differences in all scenes leave no spread: then t is very large, not infinite.
+        # Equal differences in all scenes leave no spread: then t is very large, but finite.
         np.maximum(spread, floor[order][:, None], out=spread)
         total *= total
         total /= spread
@@ -132,15 +132,15 @@ def sign_flip_family(
         return step_down(observed, blocks, exact=is_exact(n, flips))
     order = np.argsort(-observed, kind="stable")
     goal = _squared_goal(observed[order] * (1 - SLACK))
-    swept = _swept(given, pairs[order], np.array(squares)[:, order], floor[order], goal, flips, seed)
-    return in_order(observed, order, *swept, exact=is_exact(n, flips))
+    counts = _sweep(given, pairs[order], np.array(squares)[:, order], floor[order], goal, flips, seed)
+    return unsort_family(observed, order, *counts, exact=is_exact(n, flips))
 
 
 @dataclass(frozen=True)
 class _Rounded:
     """Contributions (scenes, methods) as multiples of one power of two, and the scenes of each stratum.
 
-    Sums over scenes are exact then, so ties between patterns stay ties.
+    Sums over scenes are then exact, so that ties between patterns stay ties.
     """
 
     values: Array
@@ -150,7 +150,7 @@ class _Rounded:
     def of(cls, contributions: Array, strata: NDArray[np.int64]) -> _Rounded:
         n = len(contributions)
         if n == 0:
-            raise InputError("no scene has a value for all methods, so there is nothing to test")
+            raise InputError("no scene has a value for all methods; nothing to test")
         step = grid(float(np.abs(contributions).max(initial=0.0)) * n)
         return cls(np.rint(contributions * step) / step, stratum_members(strata))
 
@@ -160,12 +160,12 @@ class _Rounded:
         return np.array([len(m) for m in self.members], dtype=np.int64)
 
     def sums(self, signs: Array) -> Array:
-        """Sums over the scenes of each stratum under patterns (scenes, r): (strata, methods, r)."""
+        """Return sums over the scenes of each stratum under patterns (scenes, r): (strata, methods, r)."""
         return np.stack([self.values[m].T @ signs[m] for m in self.members])
 
 
 def _squared_goal(goal: Array) -> Array:
-    """The smallest x whose square root, rounded, is at least `goal`: x is compared instead of its root.
+    """Return the smallest x whose rounded square root is at least `goal`, to compare squares instead.
 
     >>> g = np.array([0.1, 3.0]); x = _squared_goal(g)
     >>> (np.sqrt(x) >= g).all(), (np.sqrt(np.nextafter(x, 0)) < g).all()
@@ -179,7 +179,7 @@ def _squared_goal(goal: Array) -> Array:
     return x
 
 
-def _swept(
+def _sweep(
     given: _Rounded,
     pairs: NDArray[np.int64],
     squares: Array,
@@ -188,14 +188,14 @@ def _swept(
     flips: int,
     seed: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
-    """Patterns that reach the goal of each pair alone and jointly, and the largest statistic of each."""
+    """Count patterns that reach the goal of each pair, singly and jointly; return also their maxima."""
     from ..kernels import ThreadTeam, one_blas_thread
     from ._sign_flip_loops import step_down_sweep
 
     sweep = step_down_sweep()
     first, second = (np.ascontiguousarray(x, dtype=np.int64) for x in pairs.T)
     squares, sizes = np.ascontiguousarray(squares), given.sizes
-    alone, joint = np.zeros(len(pairs), np.int64), np.zeros(len(pairs), np.int64)
+    single, joint = np.zeros(len(pairs), np.int64), np.zeros(len(pairs), np.int64)
     maxima = []
 
     def work(signs: Array, start: int, stop: int) -> tuple[Any, Any, Array]:
@@ -203,27 +203,26 @@ def _swept(
         largest = np.empty(stop - start)
         for at in range(start, stop, _WIDTH):
             part = slice(at, min(at + _WIDTH, stop))
-            here = largest[part.start - start : part.stop - start]
+            target = largest[part.start - start : part.stop - start]
             sums = given.sums(signs[:, part])
-            sweep(sums, first, second, squares, sizes, floor, goal, one, any_, here)
+            sweep(sums, first, second, squares, sizes, floor, goal, one, any_, target)
         return one, any_, largest
 
     team = ThreadTeam()
     with one_blas_thread():
         for signs in sign_blocks(len(given.values), flips, seed):
-            found = team.split(signs.shape[1], partial(work, signs), smallest=_WIDTH)
-            for one, any_, largest in found:
-                alone += one
+            for one, any_, largest in team.split(signs.shape[1], partial(work, signs), smallest=_WIDTH):
+                single += one
                 joint += any_
                 maxima.append(np.sqrt(largest))
-    return alone, joint, np.concatenate(maxima)
+    return single, joint, np.concatenate(maxima)
 
 
 @dataclass(frozen=True)
 class WideFamily:
     """All pairs of many methods as one family, by single-step max-T.
 
-    `null_maximum` holds the largest statistic of each pattern; `above` and `below` (m,) count the methods
+    `null_maximum` is the largest statistic of each pattern; `above` and `below` (m,) count the methods
     separated from each.
     """
 
@@ -234,11 +233,11 @@ class WideFamily:
     exact: bool
 
     def critical(self, level: float = 0.95) -> float:
-        """What the largest statistic exceeds with probability 1 - level if nothing differs."""
+        """Return the value that the maximum exceeds with probability 1 - level if nothing differs."""
         return quantile_reached(self.null_maximum, level)
 
-    def adjusted(self, statistic: Array) -> Array:
-        """Family-wise p of observed statistics: the share of patterns whose largest one reaches it."""
+    def adjusted_p(self, statistic: Array) -> Array:
+        """Return the family-wise p of observed statistics: the share of patterns whose maximum reaches it."""
         ordered = np.sort(self.null_maximum)
         reached = len(ordered) - np.searchsorted(ordered, statistic * (1 - SLACK), side="left")
         return np.asarray(reached / len(ordered))
@@ -251,21 +250,21 @@ def wide_family(
     level: float = 0.95,
     flips: int = FLIPS,
     seed: int = 0,
-    most: int = MOST_STATISTICS,
+    max_statistics: int = MAX_STATISTICS,
 ) -> WideFamily:
-    """All pairs of many methods, of which neither statistics nor p-values are kept.
+    """Test all pairs of many methods, without storing statistics or p-values of pairs.
 
-    The statistic and the patterns are those of `sign_flip_family`; the patterns are fewer where pairs times
-    patterns would exceed `most`, which makes the smallest possible p larger and nothing else wrong.
-    Single-step max-T compares every pair with the largest statistic of all; step-down separates a few more.
+    The statistic and the patterns are those of `sign_flip_family`. There are fewer patterns if pairs times
+    patterns would exceed `max_statistics`; then the smallest possible p is larger. Single-step max-T compares
+    every pair with the largest statistic of all; step-down would separate a few more.
 
     Args:
-        contributions: what each scene adds to the score of each method, (scenes, methods).
+        contributions: of each scene to the score of each method, (scenes, methods).
         strata: (scenes,).
         level: of the family.
-        flips: number of random patterns at most.
+        flips: largest number of random patterns.
         seed: of the patterns.
-        most: pairs times patterns; there are at least `FEWEST_FLIPS` patterns.
+        max_statistics: largest number of pairs times patterns, but at least `MIN_FLIPS` patterns.
 
     >>> x = np.array([[9.0, 5.0], [8.0, 5.0], [7.0, 5.0], [8.0, 4.0], [6.0, 5.0], [7.0, 3.0]]) / 60
     >>> f = wide_family(x, np.zeros(6, dtype=int)); f.above.tolist(), f.below.tolist()
@@ -276,11 +275,11 @@ def wide_family(
 
     given = _Rounded.of(contributions, strata)
     n, m = contributions.shape
-    flips = min(flips, max(most // max(m * (m - 1) // 2, 1), FEWEST_FLIPS))
+    flips = min(flips, max(max_statistics // max(m * (m - 1) // 2, 1), MIN_FLIPS))
     sweep, count = largest_sweep(), count_apart()
     rows = np.ascontiguousarray(given.values[np.concatenate(given.members)].T)
     start = np.concatenate([[0], np.cumsum(given.sizes)]).astype(np.int64)
-    # Equal shares of the pairs: the first methods have most.
+    # Equal shares of the pairs: the first methods have the most.
     cuts = np.unique(m - np.sqrt(np.linspace(1, 0, 17)) * m).astype(np.int64)
     parts = [(int(a), int(b)) for a, b in pairwise(cuts) if a < b]
     maxima = []
@@ -297,7 +296,6 @@ def wide_family(
 
                 maxima.append(np.sqrt(np.max(team.each(parts, work), axis=0)))
     null_maximum = np.concatenate(maxima)
-    made = WideFamily(null_maximum, np.zeros(0, np.int64), np.zeros(0, np.int64), flips, is_exact(n, flips))
     counts = np.zeros((m, 2), np.int64)
     ordered = np.sort(null_maximum)[::-1]
     # Separated: at most this many patterns reach the statistic.
@@ -305,11 +303,11 @@ def wide_family(
     if allowed < len(ordered):
         least = _squared_goal(np.nextafter(ordered[allowed : allowed + 1], np.inf) / (1 - SLACK))[0]
         count(given.sums(np.ones((n, 1))), rows, start, float(least), counts)
-    return replace(made, above=counts[:, 0], below=counts[:, 1])
+    return WideFamily(null_maximum, counts[:, 0], counts[:, 1], flips, is_exact(n, flips))
 
 
 def _squares(rounded: Array, pairs: NDArray[np.int64]) -> Array:
-    """Sum over scenes of the squared difference of each pair, which no pattern of signs changes, (k,)."""
+    """Return the sum over scenes of the squared difference of each pair, the same for all patterns, (k,)."""
     columns = np.ascontiguousarray(rounded.T)
     out = np.empty(len(pairs))
     for start in range(0, len(pairs), _BLOCK):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ...core.records import Records
 from ...core.scores import Score, group_name
 from ...metrics.error_curves import accuracy, auc_shares, maa, map_roma
-from ...stats.image_clusters import image_interval
+from ...stats.intervals import image_interval
 from ...stats.samples import STUDENT_FROM
 from ..pairs.score import strata
 from ..scene_means import SceneSums, by_scene, micro_score, with_protocol

@@ -14,7 +14,7 @@ from ...core.records import Records
 from ...core.scores import Score, group_name
 from ...geometry.areas import disc_share
 from ...metrics.dense import points_right
-from ...stats.image_clusters import MIN_IMAGES, image_interval
+from ...stats.intervals import MIN_IMAGES, image_interval
 from ..options import parse_ascending
 from ..scene_means import ratio_score, with_protocol
 from ..steps import StepTable
