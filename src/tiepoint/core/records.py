@@ -62,14 +62,23 @@ class Item:
 
     `key` is unique in the dataset (``v_wall/ref``); `content` hashes what the method sees; `count` is the
     number of rows expected (patches), None where the method decides. A pair of images names its `images`, by
-    which files are looked up, and `truth`, a hash of what an oracle would be told.
+    which files are looked up. `truth_hash` hashes the ground truth of a pair, for the key of its oracle.
     """
 
     key: str
     content: str
     count: int | None = None
     images: tuple[ImageFacts, ...] = ()
-    truth: str = ""
+    truth_hash: str = ""
+
+
+@dataclass(frozen=True)
+class ItemView:
+    """What user code may know about an `Item`."""
+
+    key: str
+    images: tuple[ImageFacts, ...] = ()
+    count: int | None = None
 
 
 @dataclass(frozen=True)

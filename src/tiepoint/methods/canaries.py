@@ -179,9 +179,9 @@ def _hashes(*images: Image) -> list[str]:
 
 
 class OracleMatches:
-    """Is told true correspondences by the task, and adds noise of `noise_px` to where they lie in image 2.
+    """Name and cache key of the true correspondences with Gaussian noise of `noise_px` pixels.
 
-    For poses the points are made up: pixels of image 1 at drawn depths, seen from camera 2.
+    It never receives ground truth. The task computes the features (`tasks.capabilities.MakesOracle`).
     """
 
     name = "oracle"
@@ -191,16 +191,9 @@ class OracleMatches:
         self.config = {"noise_px": self.noise_px}
 
     def item_key(self, item: Item) -> str:
-        """What the truth is."""
-        return hash_json([item.key, item.truth])
+        """Hash the key and the ground truth of an item."""
+        return hash_json([item.key, item.truth_hash])
 
-    def match_truth(self, item: Item, truth: Any, queries: Any = None) -> dict[str, Points]:
-        """The true correspondences (n, 4), and those of the queries where there are some."""
-        if truth is None:
-            raise InputError(f"oracle: {item.key} has no truth that can be told as points")
-        table = np.asarray(truth, np.float64)
-        noise = _generator("oracle", item.key).standard_normal((len(table), 2)) * self.noise_px
-        found = {"points0": table[:, :2], "points1": table[:, 2:] + noise}
-        if queries is not None and len(queries) == len(table) and np.array_equal(queries, table[:, :2]):
-            found["answers"] = found["points1"]
-        return found
+    def match(self, image1: Image, image2: Image) -> tuple[Points, Points]:
+        """Raise: this task does not compute the features of an oracle."""
+        raise InputError("oracle: this task does not provide true correspondences; choose another method")

@@ -23,7 +23,7 @@ from .object_state import NotHashable, ObjectState
 from .registry import METHODS
 from .source_files import library_versions, sources_of
 from .spec import parameters_of
-from .user_code import UserObject, is_builtin_class
+from .user_code import UserObject, is_builtin_class, view_for_user
 
 MAX_INLINE_CHARS = 500
 """Characters of a setting that are kept as they are."""
@@ -129,5 +129,5 @@ def _loaded(modules: Mapping[str, Any]) -> list[Path]:
 def item_part(thing: Any) -> Callable[[Item], Sequence[Any]]:
     """What tells, of an item, all that decides besides its content what an object gives for it."""
     if hasattr(thing, "item_key"):
-        return lambda item: [thing.item_key(item)]
+        return lambda item: [thing.item_key(view_for_user(thing, item))]
     return (lambda item: [item.key, item.count]) if hasattr(thing, "lookup_item") else no_item_key

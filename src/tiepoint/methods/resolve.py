@@ -24,7 +24,7 @@ from .identity import config_of, item_part
 from .output_checks import check_descriptors, check_on_bad
 from .registry import FAMILIES, METHODS
 from .spec import FilesSpec, Spec, Stage, arguments, display_name, instantiate, parameters_of, parse_spec
-from .user_code import as_network, is_builtin_class, load_from_file
+from .user_code import as_network, check_hook, is_builtin_class, load_from_file, view_for_user
 
 BINDERS: dict[str, str] = {
     "patches": "tiepoint.methods.patches.adapter:bind_patches",
@@ -211,8 +211,8 @@ def _bound(thing: Any, name: str, family: str, device: str, on_bad: str, spec: s
         of_item=item_part(thing) if on_bad == "error" else _with_nan(item_part(thing), family, config),
         spec=spec,
         reads_payload=not (hasattr(thing, "lookup_item") or hasattr(thing, "lookup")),
-        check=getattr(thing, "check_items", None),
-        has=getattr(thing, "has_item", None),
+        check=check_hook(thing),
+        has=(lambda item: thing.has_item(view_for_user(thing, item))) if hasattr(thing, "has_item") else None,
         meta=_meta(thing, family),
         uncached_reason=reason,
         told=thing.warnings if is_builtin_class(type(thing)) and hasattr(thing, "warnings") else (),

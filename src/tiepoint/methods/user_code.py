@@ -26,6 +26,7 @@ from typing import Any
 
 from ..core.errors import InputError, TiepointError, UnknownNameError, UserCodeError
 from ..core.hashing import hash_bytes
+from ..core.records import Item, ItemView
 from ..core.regular_files import is_file
 from .source_files import OWN, is_installed, package_root
 
@@ -131,6 +132,18 @@ def copy_for_user(thing: Any, array: Any, *, used_again: bool = False) -> Any:
     if not is_user_code(thing) or (array.flags.writeable and not used_again):
         return array
     return array.copy()
+
+
+def view_for_user(thing: Any, item: Item) -> Any:
+    """Return the item for a built-in method, an `ItemView` without hashes for user code."""
+    return ItemView(item.key, item.images, item.count) if is_user_code(thing) else item
+
+
+def check_hook(thing: Any) -> Callable[[Sequence[Item]], None] | None:
+    """Return the `check_items` of an object, or None."""
+    if not hasattr(thing, "check_items"):
+        return None
+    return lambda items: thing.check_items([view_for_user(thing, item) for item in items])
 
 
 def is_builtin_class(cls: type) -> bool:

@@ -23,6 +23,7 @@ from ..store.record_files import RecordStore
 from ..tasks.base import Task, TaskData
 from ..tasks.capabilities import AcceptsFamilies
 from .cache_keys import feature_key, record_key
+from .oracle import with_oracle
 
 MAX_LISTED_PROBLEMS = 20
 """Problems of a method's features that are listed; a method that computes is stopped after so many."""
@@ -298,6 +299,7 @@ class ContextRecipe:
         fit = TransformFitter(opened, root, fit_on=None if self.fit_on is None else Path(self.fit_on))
         method = resolve(self.method, family=method_family(task, self.method), fit=fit, **self.method_options)
         opened = data_for_family(task, opened, method.family)
+        method = with_oracle(method, opened)
         return RunContext(
             task, opened, method, FeatureCache(root / "features"), RecordStore(root / "records")
         )

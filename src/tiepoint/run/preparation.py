@@ -32,6 +32,7 @@ from .context import (
     no_progress,
 )
 from .fit_transforms import TransformFitter
+from .oracle import with_oracle
 from .request import RunRequest, plain_options
 from .update import outdated_protocols, protocols_of, update_run
 
@@ -243,6 +244,7 @@ class _Preparation:
         seconds = self.seconds.pop(key, 0.0)
         method = _named(ready.method, request)
         opened = data_for_family(task, self.opened[key], method.family)
+        method = with_oracle(method, opened)
         return PreparedRun(request, task, protocols, opened, method, ready.fit, seconds)
 
 

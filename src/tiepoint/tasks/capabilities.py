@@ -248,3 +248,11 @@ class DrawsMatches(Protocol):
 
     def case_pair(self, scene: str, key: str) -> str | None:
         """Return the pair of a case. None if the case is not a pair."""
+
+
+@runtime_checkable
+class MakesOracle(Protocol):
+    """Data that computes the features of the oracle of family `pairs`."""
+
+    def oracle_features(self, item: Item, noise_px: float) -> Arrays:
+        """Return the true correspondences of an item with Gaussian noise of `noise_px` pixels."""

@@ -16,6 +16,7 @@ from ...formats.image.reader import read_image, write_image
 from ...geometry.correspondence import Size, centre, in_view
 from ...geometry.homography import corners, denominator, project
 from ...geometry.patch_sampling import render_view
+from ..image_pairs.ground_truth import PairTruth
 from ..image_pairs.native_json import write_pairs
 from ..image_pairs.pair import ImagePair
 
@@ -269,17 +270,15 @@ def camera(focal_px: float, middle: tuple[float, float]) -> Matrix:
 
 def _pair(
     root: Path, name: str, cameras: tuple[Matrix, Matrix], sizes: tuple[Size, Size], R: Matrix
-) -> ImagePair:
+) -> PairTruth:
     T = np.eye(4)
     T[:3, :3], T[:3, 3] = R, R @ [-BASELINE_M, 0.0, 0.0]
-    return ImagePair(
+    pair = ImagePair(
         f"left--{name}",
         "motorcycle",
         image0=root / "left.png",
         image1=root / f"{name}.png",
         size0=sizes[0],
         size1=sizes[1],
-        K0=cameras[0],
-        K1=cameras[1],
-        T_0to1=T,
     )
+    return PairTruth(pair, K0=cameras[0], K1=cameras[1], T_0to1=T)

@@ -12,7 +12,8 @@ import numpy as np
 
 from ...formats.text.numbers import is_singular
 from ...geometry.two_view.scaling import turned_intrinsics, turned_pose
-from .pair import ImagePair, Matrix, PairSet, Size, default_names, file_name
+from .ground_truth import PairSet, PairTruth
+from .pair import ImagePair, Matrix, Size, default_names, file_name
 from .problems import PairProblems, first_names
 from .scenes import dataset_of, scenes_of
 
@@ -66,7 +67,7 @@ def build(drafts: Sequence[PairDraft], findings: PairProblems, *, needs: str, wh
 
 def assemble_pairs(
     drafts: Sequence[PairDraft], findings: PairProblems, *, needs: str
-) -> tuple[ImagePair, ...]:
+) -> tuple[PairTruth, ...]:
     """The pairs of a dataset, with what is wrong with them noted in `findings`.
 
     Problems are: an image that is neither there nor has a stated size, a size that is not the image's, K not
@@ -82,7 +83,7 @@ def assemble_pairs(
     )
 
 
-def _checked(draft: PairDraft, name: str, scene: str, findings: PairProblems, needs: str) -> ImagePair:
+def _checked(draft: PairDraft, name: str, scene: str, findings: PairProblems, needs: str) -> PairTruth:
     found = [None if image is None else findings.image(image) for image in draft.images]
     sizes = [
         findings.size(path, size, f"{draft.where}, image{side}", draft.assumed[side])
@@ -95,7 +96,7 @@ def _checked(draft: PairDraft, name: str, scene: str, findings: PairProblems, ne
     T = None if draft.T is None else findings.pose(draft.T, f"{draft.where}, T_0to1")
     for side in (0, 1):
         _principal_point(K[side], sizes[side], f"{draft.where}, K{side}", findings)
-    truth = _truth(draft, findings)
+    annotations = _annotations(draft, findings)
     stated = {"K0": draft.K[0], "K1": draft.K[1], "T_0to1": draft.T, **draft.truth}
     findings.lacks(draft.where, [f"`{key}`" for key in NEEDS[needs] if stated.get(key) is None], needs)
     turns = (draft.turns[0] % 4, draft.turns[1] % 4)
@@ -105,7 +106,7 @@ def _checked(draft: PairDraft, name: str, scene: str, findings: PairProblems, ne
             if value is not None:
                 K[side] = rotated_camera(value, size, turns[side], draft.centre)
             sizes[side] = size if turns[side] % 2 == 0 else (size[1], size[0])
-    return ImagePair(
+    pair = ImagePair(
         name=name,
         scene=scene,
         dataset=dataset_of(draft.dataset, draft.images),
@@ -113,13 +114,16 @@ def _checked(draft: PairDraft, name: str, scene: str, findings: PairProblems, ne
         image1=found[1],
         size0=sizes[0],
         size1=sizes[1],
+        turns=turns,
+        facts=dict(draft.facts),
+    )
+    return PairTruth(
+        pair,
         K0=K[0],
         K1=K[1],
         T_0to1=T if T is None or not any(turns) else turned_pose(T, *turns),
         centre=draft.centre,
-        turns=turns,
-        truth=truth,
-        facts=dict(draft.facts),
+        annotations=annotations,
     )
 
 
@@ -145,7 +149,7 @@ def _principal_point(K: Matrix | None, size: Size | None, where: str, findings: 
         )
 
 
-def _truth(draft: PairDraft, findings: PairProblems) -> dict[str, Matrix]:
+def _annotations(draft: PairDraft, findings: PairProblems) -> dict[str, Matrix]:
     truth = {}
     for key, value in draft.truth.items():
         array = None if value is None else findings.numbers(value, _SHAPES[key], f"{draft.where}, {key}")

@@ -1,22 +1,137 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""True correspondences made up from a homography or from two cameras, for a method that knows the truth."""
+"""Ground truth of image pairs. Only tasks and dataset checks import it; methods never receive it."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.hashing import seeded_generator
+from ...core.errors import UnknownNameError
+from ...core.hashing import hash_array, hash_json, seeded_generator
 from ...geometry.correspondence import in_view
 from ...geometry.homography import project
+from .pair import ImagePair, Matrix, Size, file_name
 
-Floats = NDArray[np.float64]
-Size = tuple[int, int]
 COUNT, TRIES = 500, 20_000
 
 
-def points_on_plane(h: Floats, sizes: tuple[Size, Size]) -> Floats:
-    """Points (n, 4) of a grid in image 0 that the homography takes into image 1.
+@dataclass(frozen=True, eq=False)
+class PairTruth:
+    """Ground truth of an image pair.
+
+    `K0`, `K1` are in pixels of the turned images, the centre of the first pixel at (`centre`, `centre`);
+    x1 = R x0 + t with `T_0to1` = [R | t]. `annotations` may have "corrs" (n, 4), "H" (3, 3), "points0",
+    "points1" (n, 2) with "ids" (n,), "visible0", "visible1" (ids of all keypoints of each image, also of
+    those that the other lacks), "box0", "box1" (4,) as x1 y1 x2 y2, all in pixels whose first centre is (0, 0).
+    """
+
+    pair: ImagePair
+    K0: Matrix | None = None
+    K1: Matrix | None = None
+    T_0to1: Matrix | None = None
+    centre: float = 0.0
+    annotations: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+    def queries(self) -> Matrix | None:
+        """Return the points (q, 2) of image 0 with a known position in image 1, or None."""
+        if "points0" in self.annotations:
+            return np.asarray(self.annotations["points0"], np.float64)
+        if "corrs" in self.annotations:
+            return np.ascontiguousarray(self.annotations["corrs"][:, :2], np.float64)
+        return None
+
+    def correspondences(self) -> Matrix | None:
+        """Return true correspondences (n, 4): annotated, on a grid by H, or at random depths by K and T."""
+        if "points0" in self.annotations:
+            points = self.annotations["points0"], self.annotations["points1"]
+            return np.column_stack(points).astype(np.float64)
+        if "corrs" in self.annotations:
+            return np.asarray(self.annotations["corrs"], np.float64)
+        if "H" in self.annotations:
+            return points_on_plane(self.annotations["H"], self.pair.sizes())
+        if self.K0 is not None and self.K1 is not None and self.T_0to1 is not None:
+            return points_at_random_depths(
+                self.K0, self.K1, self.T_0to1, self.pair.sizes(), self.centre, self.pair.name
+            )
+        return None
+
+    def definition(self) -> str:
+        """Hash K, T, centre, sizes, turns, dataset and annotations."""
+        arrays = {"K0": self.K0, "K1": self.K1, "T_0to1": self.T_0to1, **self.annotations}
+        hashes = {name: hash_array(a) for name, a in arrays.items() if a is not None}
+        pair = self.pair
+        return hash_json([hashes, self.centre, pair.sizes(), list(pair.turns), pair.dataset])
+
+    def swapped(self) -> PairTruth:
+        """Return the truth from image 1 to image 0: T and H inverted, sides swapped."""
+        annotations: dict[str, NDArray[Any]] = {}
+        for key, value in self.annotations.items():
+            if key == "corrs":
+                annotations[key] = np.ascontiguousarray(value[:, [2, 3, 0, 1]])
+            elif key == "H":
+                annotations[key] = np.linalg.inv(value)
+            else:
+                annotations[_other(key)] = value
+        return replace(
+            self,
+            pair=self.pair.swapped(),
+            K0=self.K1,
+            K1=self.K0,
+            T_0to1=None if self.T_0to1 is None else np.asarray(np.linalg.inv(self.T_0to1), np.float64),
+            annotations=annotations,
+        )
+
+
+def _other(key: str) -> str:
+    return key[:-1] + {"0": "1", "1": "0"}[key[-1]] if key[-1] in "01" else key
+
+
+@dataclass(frozen=True)
+class PairSet:
+    """Image pairs in file order, a description and warnings about them."""
+
+    truths: tuple[PairTruth, ...]
+    what: str = "pairs"
+    warnings: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.truths)
+
+    @property
+    def pairs(self) -> tuple[ImagePair, ...]:
+        """The pairs without their ground truth."""
+        return tuple(truth.pair for truth in self.truths)
+
+    @cached_property
+    def _by_name(self) -> dict[str, PairTruth]:
+        return {truth.pair.name: truth for truth in self.truths}
+
+    def truth(self, name: str) -> PairTruth:
+        """Return the ground truth of a pair. Slashes may be written as `-`, as in file names.
+
+        >>> PairSet((PairTruth(ImagePair("s/a--b", "s")),)).truth("s-a--b").pair.name
+        's/a--b'
+        """
+        found = self._by_name.get(name)
+        if found is None:
+            by_file = {file_name(n): truth for n, truth in self._by_name.items()}
+            found = by_file.get(file_name(name))
+        if found is None:
+            raise UnknownNameError("pair", name, self._by_name)
+        return found
+
+    def select(self, keep: Callable[[ImagePair], bool]) -> PairSet:
+        """Return the set with only the pairs for which `keep` is true."""
+        return replace(self, truths=tuple(truth for truth in self.truths if keep(truth.pair)))
+
+
+def points_on_plane(h: Matrix, sizes: tuple[Size, Size]) -> Matrix:
+    """Return points (n, 4) of a grid in image 0 that the homography maps into image 1.
 
     >>> points_on_plane(np.eye(3), ((9, 9), (9, 9)))[-1].tolist()
     [8.0, 8.0, 8.0, 8.0]
@@ -29,12 +144,12 @@ def points_on_plane(h: Floats, sizes: tuple[Size, Size]) -> Floats:
 
 
 def points_at_random_depths(
-    K0: Floats, K1: Floats, T: Floats, sizes: tuple[Size, Size], centre: float, name: str
-) -> Floats:
-    """Up to 500 points (n, 4): pixels of image 0 at drawn depths, where camera 1 sees them, if it does.
+    K0: Matrix, K1: Matrix, T: Matrix, sizes: tuple[Size, Size], centre: float, name: str
+) -> Matrix:
+    """Return up to 500 points (n, 4): pixels of image 0 at random depths that camera 1 sees.
 
-    Depths are spread evenly in their logarithm between 1/2 and 200 baselines. Points have the first pixel's
-    centre at (0, 0), K at (`centre`, `centre`). Fewer, or none, where the cameras see little in common.
+    Depths are log-uniform between 1/2 and 200 baselines. Points have the first pixel's centre at (0, 0), K at
+    (`centre`, `centre`). There are fewer points, or none, if the views hardly overlap.
 
     >>> K = np.array([[100.0, 0, 50], [0, 100, 50], [0, 0, 1]])
     >>> T = np.eye(4); T[0, 3] = 1

@@ -14,7 +14,8 @@ from ...core.errors import InputError
 from ...formats.file_io import read_bytes, write_bytes
 from ...geometry.two_view.scaling import turned_pose
 from .builder import PairDraft, rotated_camera
-from .pair import ImagePair, Matrix, Size
+from .ground_truth import PairTruth
+from .pair import Matrix, Size
 from .problems import PairProblems
 
 TRUTH = ("corrs", "H", "points0", "points1", "ids", "visible0", "visible1", "box0", "box1", "crossval")
@@ -137,37 +138,38 @@ def _truth(value: Any, findings: PairProblems) -> Any:
         return None
 
 
-def write_pairs(path: str | Path, pairs: Sequence[ImagePair]) -> None:
+def write_pairs(path: str | Path, truths: Sequence[PairTruth]) -> None:
     """Write pairs as a JSON list, one line each; `read_pairs` gives them back, all digits included.
 
     Images are named relative to the folder of the file where they are below it, else by their whole path. K,
     T and sizes of turned pairs are written as they were before the turns, beside the turns.
     """
     folder = Path(path).absolute().parent
-    lines = ",\n".join(json.dumps(_entry(pair, folder)) for pair in pairs)
+    lines = ",\n".join(json.dumps(_entry(truth, folder)) for truth in truths)
     write_bytes(path, [f"[\n{lines}\n]\n".encode()])
 
 
-def _entry(pair: ImagePair, folder: Path) -> dict[str, Any]:
+def _entry(truth: PairTruth, folder: Path) -> dict[str, Any]:
+    pair = truth.pair
     entry: dict[str, Any] = {"name": pair.name, "scene": pair.scene}
     if pair.dataset:
         entry["dataset"] = pair.dataset
-    sides = ((pair.image0, pair.size0, pair.K0), (pair.image1, pair.size1, pair.K1))
+    sides = ((pair.image0, pair.size0, truth.K0), (pair.image1, pair.size1, truth.K1))
     for side, (image, size, K) in enumerate(sides):
         back = -pair.turns[side] % 4
         entry[f"image{side}"] = None if image is None else _name(image, folder)
         if size is not None:
             if K is not None:
-                entry[f"K{side}"] = _upright(K, size, back, pair.centre)
+                entry[f"K{side}"] = _upright(K, size, back, truth.centre)
             entry[f"size{side}"] = list(size if back % 2 == 0 else size[::-1])
-    if pair.T_0to1 is not None:
-        before = turned_pose(pair.T_0to1, -pair.turns[0] % 4, -pair.turns[1] % 4)
-        entry["T_0to1"] = np.asarray(before if any(pair.turns) else pair.T_0to1).tolist()
-    if pair.K0 is not None:
-        entry["centre"] = pair.centre
+    if truth.T_0to1 is not None:
+        before = turned_pose(truth.T_0to1, -pair.turns[0] % 4, -pair.turns[1] % 4)
+        entry["T_0to1"] = np.asarray(before if any(pair.turns) else truth.T_0to1).tolist()
+    if truth.K0 is not None:
+        entry["centre"] = truth.centre
     if any(pair.turns):
         entry["turns"] = list(pair.turns)
-    entry |= {key: pair.truth[key].tolist() for key in TRUTH if key in pair.truth}
+    entry |= {key: truth.annotations[key].tolist() for key in TRUTH if key in truth.annotations}
     return entry | {key: value for key, value in pair.facts.items() if key not in entry}
 
 

@@ -15,9 +15,9 @@ from ...formats.json_yaml import read_json
 from . import text_lists
 from .builder import NEEDS, PairDraft, build
 from .colmap import model_drafts, view_drafts
+from .ground_truth import PairSet
 from .loftr import megadepth_drafts, scannet_drafts
 from .native_json import is_own, own_drafts
-from .pair import PairSet
 from .problems import PairProblems, first_names
 from .semantic import is_listed, list_drafts, listed_drafts, spair_drafts, willow_drafts
 from .text_lists import one_line_drafts, plain_drafts, turned_drafts

@@ -126,8 +126,8 @@ def _checked(root: Path, deep: bool, progress: Callable[[int, int], None] | None
             return other
         pairs = check_pairs(root, deep=deep, progress=progress)
         if pairs is not None:
-            release = pairs_release(pairs.pairs) if pairs.pairs else None
-            return CheckReport(*pairs[:4], release, tuple(pair_uses(root, pairs.pairs)))
+            release = pairs_release([t.pair for t in pairs.truths]) if pairs.truths else None
+            return CheckReport(*pairs[:4], release, tuple(pair_uses(root, pairs.truths)))
         if root.suffix != ".json" and (root.is_file() or not scan_folder(root).strips):
             return _unknown(root)
     return check_patches(root, deep=deep, progress=progress)

@@ -15,6 +15,7 @@ from ...core.formatting import count_text
 from ...core.hashing import hash_bytes
 from ...formats.image.reader import read_image
 from ..image_pairs.builder import NEEDS, PairDraft, assemble_pairs
+from ..image_pairs.ground_truth import PairTruth
 from ..image_pairs.pair import ImagePair
 from ..image_pairs.problems import PairProblems, first_names
 from ..image_pairs.reader import detect_layout
@@ -27,7 +28,7 @@ class PairsReport(NamedTuple):
     facts: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    pairs: tuple[ImagePair, ...] = ()
+    truths: tuple[PairTruth, ...] = ()
 
 
 def check_pairs(
@@ -45,17 +46,17 @@ def check_pairs(
         return PairsReport(f"{root}: pairs", problems=(str(e),))
     if layout is None:
         return None
-    pairs = assemble_pairs(drafts, findings, needs=_needs(drafts))
+    truths = assemble_pairs(drafts, findings, needs=_needs(drafts))
     if deep:
-        _decode(pairs, findings, progress)
+        _decode([truth.pair for truth in truths], findings, progress)
     warnings: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     try:
         warnings = findings.end()
     except ProblemsError as e:
         problems = e.problems
-    facts = _facts(pairs) if pairs else []
-    return PairsReport(f"{root}: {layout.name}", tuple(facts), problems, warnings, tuple(pairs))
+    facts = _facts(truths) if truths else []
+    return PairsReport(f"{root}: {layout.name}", tuple(facts), problems, warnings, truths)
 
 
 def _needs(drafts: Sequence[PairDraft]) -> str:
@@ -89,7 +90,8 @@ def _decode(
             )
 
 
-def _facts(pairs: Sequence[ImagePair]) -> list[str]:
+def _facts(truths: Sequence[PairTruth]) -> list[str]:
+    pairs = [truth.pair for truth in truths]
     images = {p for pair in pairs for p in (pair.image0, pair.image1) if p is not None}
     there = sum(path.is_file() for path in images)
     scenes = Counter(pair.scene for pair in pairs)
@@ -107,21 +109,21 @@ def _facts(pairs: Sequence[ImagePair]) -> list[str]:
     turned = sum(any(pair.turns) for pair in pairs)
     if turned:
         facts.append(f"with turned images: {count_text(turned, 'pair')}")
-    facts += _truth(pairs)
+    facts += _truth_facts(truths)
     keys = sorted({key for pair in pairs for key in pair.facts})
     if keys:
         facts.append(f"to group scores by: {', '.join(keys)}")
     return facts
 
 
-def _truth(pairs: Sequence[ImagePair]) -> list[str]:
+def _truth_facts(truths: Sequence[PairTruth]) -> list[str]:
     facts = []
-    posed = [pair for pair in pairs if pair.T_0to1 is not None and pair.K0 is not None]
+    posed = [truth for truth in truths if truth.T_0to1 is not None and truth.K0 is not None]
     if posed:
-        centres = sorted({pair.centre for pair in posed})
+        centres = sorted({truth.centre for truth in posed})
         where = " and ".join(f"({c:g}, {c:g})" for c in centres)
         facts.append(f"K and T: {count_text(len(posed), 'pair')}, centre of the first pixel at {where}")
-        T = np.stack([pair.T_0to1 for pair in posed if pair.T_0to1 is not None])
+        T = np.stack([truth.T_0to1 for truth in posed if truth.T_0to1 is not None])
         R = T[:, :3, :3]
         off = np.abs(np.swapaxes(R, 1, 2) @ R - np.eye(3)).max()
         angles = np.rad2deg(np.arccos(np.clip((np.trace(R, axis1=1, axis2=2) - 1) / 2, -1, 1)))
@@ -131,10 +133,10 @@ def _truth(pairs: Sequence[ImagePair]) -> list[str]:
             f"baselines of {lengths.min():.3g} to {lengths.max():.3g}"
         )
     for key, words in (("corrs", "correspondences"), ("points0", "keypoints")):
-        counts = [len(pair.truth[key]) for pair in pairs if key in pair.truth]
+        counts = [len(truth.annotations[key]) for truth in truths if key in truth.annotations]
         if counts:
             facts.append(f"{words}: {count_text(len(counts), 'pair')}, {span(counts)} each")
-    planes = sum("H" in pair.truth for pair in pairs)
+    planes = sum("H" in truth.annotations for truth in truths)
     if planes:
         facts.append(f"homographies: {count_text(planes, 'pair')}")
     return facts

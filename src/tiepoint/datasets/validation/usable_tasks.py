@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ..hpatches.dataset import HPatchesDataset
 from ..hpatches.layout import LEVEL_IMAGES, NOISES
 from ..hpatches.splits import WHOLE, known_splits, split_problems
-from ..image_pairs.pair import ImagePair
+from ..image_pairs.ground_truth import PairTruth
 
 _MATCHER = '"sift?matcher=mnn&ratio=0.8"'
 
@@ -93,23 +93,23 @@ def flow_uses(root: Path, *, images: bool = True) -> list[UsableTask]:
     ]
 
 
-def pair_uses(root: Path, pairs: Sequence[ImagePair]) -> list[UsableTask]:
+def pair_uses(root: Path, truths: Sequence[PairTruth]) -> list[UsableTask]:
     """Tasks of pairs of images, by the truth that all of them have."""
-    if not pairs:
+    if not truths:
         return []
-    there = all(pair.has_images() for pair in pairs)
+    there = all(truth.pair.has_images() for truth in truths)
     matcher, dense = (_MATCHER, "dense-sift") if there else ("files:MATCHES", "files:POINTS")
     note = "" if there else "images are not there: matches come from files"
     found = []
-    if all(p.T_0to1 is not None and p.K0 is not None and p.K1 is not None for p in pairs):
+    if all(t.T_0to1 is not None and t.K0 is not None and t.K1 is not None for t in truths):
         found.append(UsableTask(("pose/relative",), _run(matcher, ["pose/relative"], root), note))
     for key, method, tasks in (
         ("corrs", matcher, ("wxbs/fundamental", "wxbs/points")),
         ("H", matcher, ("evd/homography",)),
         ("points0", dense, ("semantic/pck",)),
     ):
-        if all(key in pair.truth for pair in pairs):
+        if all(key in truth.annotations for truth in truths):
             found.append(UsableTask(tasks, _run(method, tasks, root), note))
-    if there and pairs[0].dataset == "pf-willow" and any(root.glob("*/*.mat")):
+    if there and truths[0].pair.dataset == "pf-willow" and any(root.glob("*/*.mat")):
         found.append(UsableTask(("dense/pck",), _run(dense, ["dense/pck"], root, " -o scale=keypoints")))
     return found

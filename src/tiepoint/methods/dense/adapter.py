@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...core.errors import InputError, TiepointError
 from ...core.records import Arrays, Item
 from ..pairs.adapter import as_array, check_kind, match_arrays, output_form
-from ..user_code import copy_for_user, user_failure
+from ..user_code import copy_for_user, user_failure, view_for_user
 
 Image = NDArray[np.uint8]
 
@@ -42,7 +42,7 @@ def bind_dense(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable
     thing = as_matcher(thing)
     check_kind(thing, name)
     if hasattr(thing, "lookup_item"):
-        return lambda item, _: dict(thing.lookup_item(item))
+        return lambda item, _: dict(thing.lookup_item(view_for_user(thing, item)))
     if hasattr(thing, "match_both"):
         return _telling(name, thing, lambda item, pair: _both(thing, name, item, pair))
     if hasattr(thing, "match"):

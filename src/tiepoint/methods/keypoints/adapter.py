@@ -14,7 +14,7 @@ from ...core.keypoints import COLUMNS, Keypoints
 from ...core.records import Arrays, Item
 from ...geometry.correspondence import in_view
 from ..output_checks import check_descriptors, output_array
-from ..user_code import copy_for_user, user_failure
+from ..user_code import check_hook, copy_for_user, user_failure, view_for_user
 
 Image = NDArray[np.uint8]
 Extract = Callable[[Item, Any], Arrays]
@@ -84,9 +84,9 @@ class DetectThenDescribe:
         self.tiepoint_parts = {"detector": detector, "descriptor": descriptor}
         self.rooted = bool(getattr(descriptor, "rooted", False))
         if hasattr(detector, "item_key"):
-            self.item_key = detector.item_key
+            self.item_key = lambda item: detector.item_key(view_for_user(detector, item))
         if hasattr(detector, "check_items"):
-            self.check_items = detector.check_items
+            self.check_items = check_hook(detector)
         self.keypoint_set = getattr(detector, "keypoint_set", None)
         self.given_keypoints = bool(getattr(detector, "given_keypoints", False))
 
@@ -97,7 +97,8 @@ class DetectThenDescribe:
         if len(found) == 0:
             return found, np.empty((0, 1)), None
         if hasattr(self.descriptor, "describe_item"):
-            made = self.descriptor.describe_item(item, image, found)
+            known = view_for_user(self.descriptor, item)
+            made = self.descriptor.describe_item(known, copy_for_user(self.descriptor, image), found)
         else:
             made = self.descriptor.describe(copy_for_user(self.descriptor, image), found)
         values, valid = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
@@ -107,7 +108,8 @@ class DetectThenDescribe:
 def detect_keypoints(detector: Any, item: Item, image: Image, where: str) -> Keypoints:
     """Checked keypoints of an image."""
     if hasattr(detector, "detect_item"):
-        found = detector.detect_item(item, image)
+        given = copy_for_user(detector, image, used_again=True)
+        found = detector.detect_item(view_for_user(detector, item), given)
     else:
         found = detector.detect(copy_for_user(detector, image, used_again=True))
     return check_keypoints(as_keypoints(found, where), image, where)
@@ -141,9 +143,9 @@ def bind_keypoints(thing: Any, *, name: str, distance: str, on_bad: str) -> Extr
 
 def _caller(thing: Any, name: str) -> Callable[[Item, Any], Any]:
     if hasattr(thing, "extract_item"):
-        return lambda item, image: thing.extract_item(item, image)
+        return lambda item, image: thing.extract_item(view_for_user(thing, item), image)
     if hasattr(thing, "lookup_item"):
-        return lambda item, image: thing.lookup_item(item)
+        return lambda item, image: thing.lookup_item(view_for_user(thing, item))
     if hasattr(thing, "lookup"):
         return lambda item, image: thing.lookup(*item.key.rpartition("/")[::2])
     if hasattr(thing, "extract"):

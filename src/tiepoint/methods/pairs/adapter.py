@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from ...core.records import Arrays, Item
 from ...formats.image.reader import to_grey
 from ...geometry.correspondence import in_view
 from ..output_checks import output_array
-from ..user_code import copy_for_user, user_failure
+from ..user_code import copy_for_user, user_failure, view_for_user
 
 FORMS = (
     "expected (points0 (n, 2), points1 (n, 2)[, confidence (n,)]) "
@@ -167,7 +167,7 @@ def flow_arrays(parts: Parts, where: str) -> dict[str, NDArray[Any]]:
 
 Image = NDArray[np.uint8]
 Sizes = list[tuple[int, int] | None]
-EDGES = ("lookup_item", "match_truth", "match_points", "match", "match_both")
+EDGES = ("lookup_item", "match_points", "match", "match_both")
 """What a method on pairs has, one of them at least."""
 
 
@@ -182,11 +182,10 @@ def bind_pairs(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable
       the other form is then an error. A mapping of the arrays named below will do as well;
     * ``match_points(image1, image2, points)``: where the points (q, 2) of image 1 lie in image 2; called
       where the pair has query points, besides ``match``, if there is one;
-    * ``lookup_item(item)``: a mapping of the arrays, for what only needs to know which pair (files);
-    * of this package, ``match_truth(item, truth, queries)``.
+    * ``lookup_item(item)``: a mapping of the arrays, for what only needs to know which pair (files).
 
     Images are uint8 (h, w, 3) RGB, or (h, w) where the object says ``colour = "grey"``. The payload of an
-    item is (image0, image1), with `queries` and `truth` where it has them. The features are `points0`,
+    item is (image0, image1), with `queries` where it has some. The features are `points0`,
     `points1` and, where given, `confidence`, `keypoints0` and `keypoints1` (numbers of keypoints, (1,)); or
     `flow` float32 with `flow_confidence`; or `answers` (q, 2), NaN where a point has none; or a matrix `F` or
     `H` (3, 3) from image 1 to image 2, NaN where there is none. `distance` has no
@@ -210,9 +209,9 @@ def bind_pairs(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable
         except TiepointError:
             raise
         except (Exception, SystemExit) as e:
-            raise user_failure(f"{name} failed on {item.key}", e, thing, payload) from e
+            raise user_failure(f"{name} failed on {item.key}", e, thing, payload and payload[:2]) from e
         out: dict[str, NDArray[Any]] = {}
-        sizes: Sizes = [None, None] if hasattr(thing, "match_truth") else image_sizes(item, payload)
+        sizes = image_sizes(item, payload)
         queries = getattr(payload, "queries", None)
         for part in made:
             out |= _checked(part, kind, sizes, None if queries is None else len(queries), where)
@@ -221,27 +220,21 @@ def bind_pairs(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable
     return extract
 
 
-class _Payload(tuple[Any, Any]):
-    """Two images, with the queries and the truth of where they came from."""
-
+class _GreyPair(NamedTuple):
+    image0: Any
+    image1: Any
     queries: Any
-    truth: Any
 
 
-def _grey(payload: Any) -> _Payload:
-    made = _Payload(to_grey(image) for image in payload[:2])
-    made.queries, made.truth = getattr(payload, "queries", None), getattr(payload, "truth", None)
-    return made
+def _grey(payload: Any) -> _GreyPair:
+    image0, image1 = map(to_grey, payload[:2])
+    return _GreyPair(image0, image1, getattr(payload, "queries", None))
 
 
 def _caller(thing: Any, name: str) -> Callable[[Item, Any], list[Any]]:
     """What an object gives for a pair: its answers to the queries, and its matches or flow."""
     if hasattr(thing, "lookup_item"):
-        return lambda item, payload: [_one_way(thing.lookup_item(item))]
-    if hasattr(thing, "match_truth"):
-        return lambda item, payload: [
-            thing.match_truth(item, getattr(payload, "truth", None), getattr(payload, "queries", None))
-        ]
+        return lambda item, payload: [_one_way(thing.lookup_item(view_for_user(thing, item)))]
     if not any(hasattr(thing, edge) for edge in EDGES):
         raise InputError(
             f"method {name!r} has no match(image1, image2), which a method on pairs of images needs"

@@ -14,7 +14,7 @@ from ...core.errors import InputError, TiepointError
 from ...core.records import Arrays, Item
 from ..base import Finish
 from ..output_checks import check_descriptors
-from ..user_code import copy_for_user, is_builtin_class, user_failure
+from ..user_code import copy_for_user, is_builtin_class, user_failure, view_for_user
 
 
 class PatchExtract:
@@ -90,7 +90,7 @@ def _rows(item: Item, payload: Any) -> int:
 
 def _caller(thing: Any, name: str) -> Callable[[Item, int, Any], Any]:
     if hasattr(thing, "lookup_item"):
-        return lambda item, rows, payload: thing.lookup_item(item, rows)
+        return lambda item, rows, payload: thing.lookup_item(view_for_user(thing, item), rows)
     if hasattr(thing, "lookup"):
         return lambda item, rows, payload: thing.lookup(*_sequence_and_image(item))
     if hasattr(thing, "describe"):

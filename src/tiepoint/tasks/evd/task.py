@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ...core.records import Arrays, Records
 from ...core.scores import Score
+from ...datasets.image_pairs.ground_truth import PairTruth
 from ...datasets.image_pairs.pair import ImagePair
 from ...geometry.two_view.homography_errors import visible_error, visible_error_float32
 from ...geometry.two_view.linear_estimation import (
@@ -74,9 +75,9 @@ class EvdHomography(PairsTask):
         """OpenCV and PoseLib decide H."""
         return library_versions(("cv2", "poselib"))
 
-    def compare_pair(self, pair: ImagePair, arrays: Arrays, options: Any, comparison: str) -> Records:
+    def compare_pair(self, truth: PairTruth, arrays: Arrays, options: Any, comparison: str) -> Records:
         """Error of every estimated homography."""
-        truth = np.asarray(pair.truth["H"], np.float64)
+        pair, H = truth.pair, np.asarray(truth.annotations["H"], np.float64)
         found = homographies(pair, arrays, options, comparison)
         tool = comparison == TOOL
         rule = visible_error_float32 if tool else visible_error
@@ -84,7 +85,7 @@ class EvdHomography(PairsTask):
         columns: dict[str, NDArray[Any]] = {
             "repeat": np.arange(len(found), dtype=np.int16),
             "H": np.array([np.asarray(m).ravel() for m in models], np.float64),
-            "error_px": np.array([rule(m, truth, *pair.sizes()) for m in models], np.float64),
+            "error_px": np.array([rule(m, H, *pair.sizes()) for m in models], np.float64),
             "ok": np.array([h.ok for h in found], bool),
         }
         meta = {

@@ -16,6 +16,7 @@ from ...core.errors import InputError
 from ...core.hashing import hash_json
 from ...core.records import Arrays, Features, Item, Records, Unit
 from ...core.scores import Score
+from ...datasets.image_pairs.ground_truth import PairTruth
 from ...datasets.image_pairs.pair import ImagePair
 from ...datasets.image_sequences import ImageSequences
 from ...geometry.correspondence import in_view
@@ -114,19 +115,19 @@ class OpenKeypoints(BaseTaskData):
         s = self.sequences
         return tuple(Item(f"{scene}/{k}", s.content(scene, k)) for scene in s.scenes for k in s.images(scene))
 
-    def image_pair(self, scene: str, image: str) -> ImagePair:
+    def image_pair(self, scene: str, image: str) -> PairTruth:
         """The reference of a scene and another of its images, with the homography between them."""
         s = self.sequences
         first = s.images(scene)[0]
-        return ImagePair(
+        pair = ImagePair(
             f"{scene}/{first}-{image}",
             scene,
             image0=s.path(scene, first),
             image1=s.path(scene, image),
             size0=s.size(scene, first),
             size1=s.size(scene, image),
-            truth={"H": s.homography(scene, image)},
         )
+        return PairTruth(pair, annotations={"H": s.homography(scene, image)})
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:

@@ -16,7 +16,8 @@ from pydantic import Field
 from ...core.errors import InputError, UnknownNameError
 from ...core.hashing import hash_json
 from ...core.records import Arrays, Features, ImageFacts, Item, Records, Unit
-from ...datasets.image_pairs.pair import ImagePair, PairSet
+from ...datasets.image_pairs.ground_truth import PairSet, PairTruth
+from ...datasets.image_pairs.pair import ImagePair
 from ...datasets.image_pairs.reader import read_pairs
 from ...formats.image.reader import read_image
 from ...geometry.homography import project
@@ -34,7 +35,7 @@ PLACES = "distance to the true place in image 1"
 
 
 def match_errors(
-    pair: ImagePair, points0: Floats, points1: Floats, confidence: Floats | None = None
+    truth: PairTruth, points0: Floats, points1: Floats, confidence: Floats | None = None
 ) -> MatchedPair:
     """The matches of a pair with their errors.
 
@@ -42,7 +43,8 @@ def match_errors(
     share their centre the distance to the place that the rotation gives; by clicked correspondences the same
     distance under the F that fits these best (at least eight are needed); by H the distance |H x0 - x1|.
     """
-    F, H, measure = _truth(pair)
+    pair = truth.pair
+    F, H, measure = _model(truth)
     errors: Floats | None = None
     if F is not None:
         errors = np.asarray(line_distances(points0, points1, F), np.float64)
@@ -69,18 +71,18 @@ def transfer_errors(pair: ImagePair, asked: Floats, answers: Floats, true: Float
     return MatchedPair(pair.name, images, sizes, asked[known], answers[known], errors, f"{PLACES}{some}")
 
 
-def _truth(pair: ImagePair) -> tuple[Floats | None, Floats | None, str]:
+def _model(truth: PairTruth) -> tuple[Floats | None, Floats | None, str]:
     """F and H for points whose first centre is (0, 0), at most one of them, and what an error is."""
-    if pair.K0 is not None and pair.K1 is not None and pair.T_0to1 is not None:
-        T = np.asarray(pair.T_0to1, np.float64)
-        shift = np.array([[1, 0, pair.centre], [0, 1, pair.centre], [0, 0, 1]])
+    if truth.K0 is not None and truth.K1 is not None and truth.T_0to1 is not None:
+        T = np.asarray(truth.T_0to1, np.float64)
+        shift = np.array([[1, 0, truth.centre], [0, 1, truth.centre], [0, 0, 1]])
         if has_baseline(T[:3, 3]):
-            return shift.T @ fundamental(pair.K0, pair.K1, T) @ shift, None, LINES
-        H = np.linalg.inv(shift) @ pair.K1 @ T[:3, :3] @ np.linalg.inv(pair.K0) @ shift
+            return shift.T @ fundamental(truth.K0, truth.K1, T) @ shift, None, LINES
+        H = np.linalg.inv(shift) @ truth.K1 @ T[:3, :3] @ np.linalg.inv(truth.K0) @ shift
         return None, np.asarray(H / H[2, 2], np.float64), f"{PLACES}, as the cameras share their centre"
-    if "H" in pair.truth:
-        return None, np.asarray(pair.truth["H"], np.float64), PLACES
-    clicked = np.asarray(pair.truth.get("corrs", np.empty((0, 4))), np.float64)
+    if "H" in truth.annotations:
+        return None, np.asarray(truth.annotations["H"], np.float64), PLACES
+    clicked = np.asarray(truth.annotations.get("corrs", np.empty((0, 4))), np.float64)
     if len(clicked) < MIN_POINTS_EIGHT_POINT:
         return None, None, ""
     fitted = f"{LINES}, of an F fitted to {len(clicked)} clicked correspondences"
@@ -95,6 +97,20 @@ def _image_paths(pair: ImagePair) -> tuple[NDArray[np.uint8] | None, NDArray[np.
         for path, turns in zip((pair.image0, pair.image1), pair.turns, strict=True)
     ]
     return found[0], found[1]
+
+
+def oracle_features(truth: PairTruth, noise_px: float) -> dict[str, Floats]:
+    """Return the true correspondences of a pair, and answers to its queries, with Gaussian noise."""
+    name = truth.pair.name
+    table = truth.correspondences()
+    if table is None:
+        raise InputError(f"oracle: {name} has no ground truth that gives correspondences")
+    seed = int(hash_json(["pairs", "oracle", name])[:32], 16)
+    noise = np.random.Generator(np.random.PCG64(seed)).standard_normal((len(table), 2)) * noise_px
+    points0, points1 = table[:, :2].astype(np.float64), table[:, 2:] + noise
+    queries = truth.queries()
+    answers = {} if queries is None or not np.array_equal(queries, points0) else {"answers": points1}
+    return {**answers, "points0": points0, "points1": points1}
 
 
 FLOW_STEP_PX = 8
@@ -209,13 +225,12 @@ class OpenPairs(BaseTaskData):
 
     def __init__(self, task: PairsTask, data: PairSet, options: Any) -> None:
         self.task, self.options, self.what = task, options, data.what
-        self.pairs = {p.name: p for p in data.pairs}
         scenes = sorted({p.scene for p in data.pairs})
         for scene in options.scenes:
             if scene not in scenes:
                 raise UnknownNameError("scene", scene, scenes)
-        if options.scenes:
-            self.pairs = {name: p for name, p in self.pairs.items() if p.scene in options.scenes}
+        self.data = data.select(lambda p: p.scene in options.scenes) if options.scenes else data
+        self.pairs = {p.name: p for p in self.data.pairs}
         if not self.pairs:
             raise InputError(f"{task.name}: {data.what} has no pair")
         self.warnings = (*data.warnings, *task.notices(self))
@@ -223,11 +238,17 @@ class OpenPairs(BaseTaskData):
     @cached_property
     def items(self) -> tuple[Item, ...]:
         """One per pair, with the names and sizes of its images, by which match files are found and read."""
-        return tuple(self.item(pair) for pair in self.pairs.values())
+        return tuple(self.item(self.truth(name)) for name in self.pairs)
 
-    def item(self, pair: ImagePair) -> Item:
-        """A pair as what a method is run on."""
-        return Item(pair.name, self.task.content(pair), images=_images(pair), truth=pair.definition())
+    def item(self, truth: PairTruth) -> Item:
+        """Return a pair as what a method is run on."""
+        pair = truth.pair
+        content = pair.content(truth.queries())
+        return Item(pair.name, content, images=_images(pair), truth_hash=truth.definition())
+
+    def truth(self, item: str) -> PairTruth:
+        """Return the ground truth of an item."""
+        return self.data.truth(item)
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:
@@ -240,7 +261,7 @@ class OpenPairs(BaseTaskData):
             Unit(
                 name,
                 (name,),
-                hash_json([*same, name, pair.scene, dict(pair.facts), pair.definition()]),
+                hash_json([*same, name, pair.scene, dict(pair.facts), self.truth(name).definition()]),
             )
             for name, pair in self.pairs.items()
         )
@@ -248,15 +269,21 @@ class OpenPairs(BaseTaskData):
     @cached_property
     def data_hash(self) -> str:
         """Hash of all images and all truth."""
-        return hash_json([[name, p.content(), p.definition()] for name, p in self.pairs.items()])
+        truths = [self.truth(name) for name in self.pairs]
+        return hash_json([[t.pair.name, t.pair.content(t.queries()), t.definition()] for t in truths])
 
     def read_item(self, key: str) -> Any:
-        """Both images of a pair and, where the task asks for them, the points to carry over."""
-        return self.task.payload(self.pairs[key])
+        """Read both images of a pair, and the query points if it has some."""
+        truth = self.truth(key)
+        return truth.pair.payload(truth.queries())
+
+    def oracle_features(self, item: Item, noise_px: float) -> Arrays:
+        """Return the true correspondences of an item with Gaussian noise of `noise_px` pixels."""
+        return oracle_features(self.truth(item.key), noise_px)
 
     def sizes(self, item: str) -> tuple[tuple[int, int], tuple[int, int]]:
-        """(height, width) of both images."""
-        first, second = self.pairs[item].sizes()
+        """Return (height, width) of both images."""
+        first, second = self.truth(item).pair.sizes()
         return first[::-1], second[::-1]
 
     def drawable_pairs(self) -> tuple[str, ...]:
@@ -266,7 +293,7 @@ class OpenPairs(BaseTaskData):
     def draw_matches(self, name: str, features: Features) -> MatchedPair:
         """The matches of a pair and how far they are from its truth."""
         found = matches_of(features.arrays(name), name)
-        return match_errors(self.pairs[name], found.points0, found.points1, found.confidence)
+        return match_errors(self.truth(name), found.points0, found.points1, found.confidence)
 
     def case_pair(self, scene: str, key: str) -> str | None:
         """A case is a pair."""
@@ -274,9 +301,8 @@ class OpenPairs(BaseTaskData):
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
         """The records of one pair."""
-        return self.task.compare_pair(
-            self.pairs[unit.key], features.arrays(unit.items[0]), self.options, comparison
-        )
+        truth, arrays = self.truth(unit.key), features.arrays(unit.items[0])
+        return self.task.compare_pair(truth, arrays, self.options, comparison)
 
 
 def _images(pair: ImagePair) -> tuple[ImageFacts, ...]:
@@ -307,14 +333,6 @@ class PairsTask(BaseTask):
         """The pairs that the options leave, all by default."""
         return data
 
-    def content(self, pair: ImagePair) -> str:
-        """Hash of what a method is given for a pair."""
-        return pair.content()
-
-    def payload(self, pair: ImagePair) -> Any:
-        """What a method is given for a pair."""
-        return pair.images()
-
     def versions(self, options: Any) -> Mapping[str, str]:
         """Versions of the libraries whose result a comparison depends on."""
         return {}
@@ -333,6 +351,6 @@ class PairsTask(BaseTask):
         shares = list(self.pair_accuracy(own)) if own else []
         return pair_cases(shares) if shares else None
 
-    def compare_pair(self, pair: ImagePair, arrays: Arrays, options: Any, comparison: str) -> Records:
+    def compare_pair(self, truth: PairTruth, arrays: Arrays, options: Any, comparison: str) -> Records:
         """Records of one pair from the features of a method."""
         raise NotImplementedError

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...core.errors import InputError
 from ...core.hashing import hash_json
 from ...core.records import Arrays, Features, Item, Records, Unit
-from ...datasets.image_pairs.pair import ImagePair, PairSet
+from ...datasets.image_pairs.ground_truth import PairSet, PairTruth
 from ...geometry.flow.warp import transfer
 from ...methods.dense.sparse_to_dense import interpolated_points
 from ..cases import MatchedPair
@@ -50,58 +50,53 @@ class OpenPointTransfer(OpenPairs):
     def __init__(self, task: PairsTask, data: PairSet, options: Any) -> None:
         super().__init__(task, data, options)
         there = {(str(p.image0), str(p.image1)): p for p in self.pairs.values() if p.image0 and p.image1}
-        self.back: dict[str, ImagePair] = {}
+        self.back: dict[str, PairTruth] = {}
         for name, pair in self.pairs.items():
             other = there.get((str(pair.image1), str(pair.image0)))
             if other is not None:
-                self.back[name] = other
+                self.back[name] = self.data.truth(other.name)
             elif self.task.asks_back(options):
-                self.back[name] = pair.swapped()
-        self.by_name = {p.name: p for p in (*self.back.values(), *self.pairs.values())}
+                self.back[name] = self.data.truth(name).swapped()
+        self.truths = {t.pair.name: t for t in (*self.back.values(), *self.data.truths)}
 
     @cached_property
     def items(self) -> tuple[Item, ...]:
         """Every pair and, where it is asked for, every pair turned around."""
-        return tuple(self.item(pair) for pair in self.by_name.values())
+        return tuple(map(self.item, self.truths.values()))
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:
         """One per pair, with its features in both directions where there are both."""
         return tuple(
-            Unit(u.key, (u.key, self.back[u.key].name), hash_json([u.definition, "both"]))
+            Unit(u.key, (u.key, self.back[u.key].pair.name), hash_json([u.definition, "both"]))
             if u.key in self.back
             else u
             for u in super().units
         )
 
-    def read_item(self, key: str) -> Any:
-        """Both images of a pair in the order asked for, and the points to carry over."""
-        return self.task.payload(self.by_name[key])
-
-    def sizes(self, item: str) -> tuple[tuple[int, int], tuple[int, int]]:
-        """(height, width) of both images."""
-        first, second = self.by_name[item].sizes()
-        return first[::-1], second[::-1]
+    def truth(self, item: str) -> PairTruth:
+        """Return the ground truth of an item, in its direction."""
+        return self.truths[item]
 
     def draw_matches(self, name: str, features: Features) -> MatchedPair:
         """The points that were asked about and where they were carried, without those that got no answer."""
-        pair = self.pairs[name]
-        asked, true = pair.queries(), pair.true_points()
+        truth = self.truth(name)
+        asked, true = truth.queries(), truth.correspondences()
         if asked is None or true is None:
             return super().draw_matches(name, features)
         answers = transferred_points(features.arrays(name), asked, name)
-        return transfer_errors(pair, asked, answers, true[:, 2:])
+        return transfer_errors(truth.pair, asked, answers, true[:, 2:])
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
         """The records of one pair."""
-        pair, back = self.pairs[unit.key], self.back.get(unit.key)
+        truth, back = self.truth(unit.key), self.back.get(unit.key)
         arrays = [features.arrays(name) for name in unit.items]
         other = None if back is None else (back, arrays[1])
-        return self.task.compare_both((pair, arrays[0]), other, self.options, comparison)
+        return self.task.compare_both((truth, arrays[0]), other, self.options, comparison)
 
 
-Asked = tuple[ImagePair, Arrays]
-"""A pair and what a method made of it."""
+Asked = tuple[PairTruth, Arrays]
+"""The ground truth of a pair and the features of a method."""
 
 
 class PointsTask(PairsTask):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ...core.errors import InputError
 from ...core.records import Records
-from ...datasets.image_pairs.pair import ImagePair
+from ...datasets.image_pairs.ground_truth import PairTruth
 from ...geometry.two_view.epipolar import (
     essential,
     mean_distances,
@@ -35,7 +35,7 @@ PRECISIONS = {"squared": (1e-4, 5e-4), "mean": (1e-4, 5e-4, 1e-3), "px": (1.0, 3
 
 
 def pose_records(
-    pair: ImagePair,
+    truth: PairTruth,
     matches: Mapping[int, PairMatches],
     protocol: PoseProtocol,
     options: Any,
@@ -47,9 +47,9 @@ def pose_records(
     }
     for budget, chosen in matches.items():
         for number, setting in enumerate(protocol.settings):
-            if setting.only and pair.dataset not in setting.only:
+            if setting.only and truth.pair.dataset not in setting.only:
                 continue
-            for repeat, made in enumerate(_poses(pair, chosen, setting, options.permutation_seed)):
+            for repeat, made in enumerate(_poses(truth, chosen, setting, options.permutation_seed)):
                 values = (number, repeat, budget, made.R.reshape(9), made.t, made.ok, made.inliers)
                 for column, value in zip(rows.values(), values, strict=True):
                     column.append(value)
@@ -63,23 +63,23 @@ def pose_records(
         "inliers": np.int32,
     }
     columns = {name: np.asarray(values, kinds[name]) for name, values in rows.items()}
-    return Records("pair", columns, {**_facts(pair, matches[0], protocol), **meta})
+    return Records("pair", columns, {**_facts(truth, matches[0], protocol), **meta})
 
 
-def _truth(pair: ImagePair) -> tuple[Floats, Floats, Floats]:
-    """K0, K1 and T_0to1 of a pair."""
-    if pair.K0 is None or pair.K1 is None or pair.T_0to1 is None:
-        raise InputError(f"pair {pair.name} has no K0, K1 or T_0to1; pose/relative needs all three")
-    return pair.K0, pair.K1, np.asarray(pair.T_0to1, np.float64)
+def _cameras(truth: PairTruth) -> tuple[Floats, Floats, Floats]:
+    """Return K0, K1 and T_0to1 of a pair."""
+    if truth.K0 is None or truth.K1 is None or truth.T_0to1 is None:
+        raise InputError(f"pair {truth.pair.name} has no K0, K1 or T_0to1; pose/relative needs all three")
+    return truth.K0, truth.K1, np.asarray(truth.T_0to1, np.float64)
 
 
-def _poses(pair: ImagePair, matches: PairMatches, setting: PoseSetting, seed: int) -> Iterator[Estimate]:
+def _poses(truth: PairTruth, matches: PairMatches, setting: PoseSetting, seed: int) -> Iterator[Estimate]:
     """The estimates of all repeats of a setting."""
-    frame = setting.frame(pair.dataset)
-    shift = pair.centre if setting.centre else 0.0
-    resizes = [frame.resize(size) for size in pair.sizes()]
+    frame = setting.frame(truth.pair.dataset)
+    shift = truth.centre if setting.centre else 0.0
+    resizes = [frame.resize(size) for size in truth.pair.sizes()]
     points = matches.points0 + shift, matches.points1 + shift
-    x0, x1, K0, K1 = in_frame(*points, *_truth(pair)[:2], *resizes)
+    x0, x1, K0, K1 = in_frame(*points, *_cameras(truth)[:2], *resizes)
     for order, own_seed in _orders(matches, setting, seed):
         yield estimate(setting.estimator, x0[order], x1[order], K0, K1, own_seed)
 
@@ -98,9 +98,10 @@ def _orders(
         yield from ((np.arange(len(matches)), None) for _ in range(setting.repeats))
 
 
-def _facts(pair: ImagePair, matches: PairMatches, protocol: PoseProtocol) -> dict[str, Any]:
+def _facts(truth: PairTruth, matches: PairMatches, protocol: PoseProtocol) -> dict[str, Any]:
     """What scoring must know about a pair."""
-    K0, K1, T = _truth(pair)
+    pair = truth.pair
+    K0, K1, T = _cameras(truth)
     turn = pose_errors(np.eye(3), T[:3, 3], T[:3, :3], T[:3, 3], STABLE)[1]
     zoom = (K1[0, 0] + K1[1, 1]) / (K0[0, 0] + K0[1, 1])
     numbers = {k: float(v) for k, v in pair.facts.items() if isinstance(v, int | float)}
@@ -114,7 +115,7 @@ def _facts(pair: ImagePair, matches: PairMatches, protocol: PoseProtocol) -> dic
         "unknown": not protocol.knows(pair.dataset),
         "matches": len(matches),
         "keypoints": None if matches.keypoints is None else list(matches.keypoints),
-        "precision": _precision(pair, matches),
+        "precision": _precision(truth, matches),
         "strata": {
             **numbers,
             "rotation_deg": float(turn),
@@ -125,13 +126,13 @@ def _facts(pair: ImagePair, matches: PairMatches, protocol: PoseProtocol) -> dic
     }
 
 
-def _precision(pair: ImagePair, matches: PairMatches) -> dict[str, dict[str, int]]:
+def _precision(truth: PairTruth, matches: PairMatches) -> dict[str, dict[str, int]]:
     """Numbers of matches below each threshold by each rule of distance to the true epipolar lines."""
-    K0, K1, T = _truth(pair)
+    K0, K1, T = _cameras(truth)
     E = essential(T)
     x0, x1 = matches.points0, matches.points1
     u0, u1 = normalise_points(x0, K0), normalise_points(x1, K1)
-    shift = pair.centre
+    shift = truth.centre
     v0, v1 = normalise_points(x0 + shift, K0), normalise_points(x1 + shift, K1)
     distances = {
         "squared": squared_distances(u0, u1, E),

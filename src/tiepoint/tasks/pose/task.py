@@ -14,7 +14,7 @@ from ...core.errors import InputError
 from ...core.formatting import count_text
 from ...core.records import Arrays, Records
 from ...core.scores import Score
-from ...datasets.image_pairs.pair import ImagePair
+from ...datasets.image_pairs.ground_truth import PairTruth
 from ...geometry.two_view.pose_estimation import estimator_versions
 from ...methods.source_files import library_versions
 from ..base import Column, MetricInfo, TaskInfo
@@ -196,8 +196,9 @@ class RelativePose(PairsTask):
         frames: Mapping[str, ImageFrame] = {"": parse_image_frame(options.frame)}
         return replace(protocol, settings=tuple(replace(s, frames=frames) for s in protocol.settings))
 
-    def compare_pair(self, pair: ImagePair, arrays: Arrays, options: Any, comparison: str) -> Records:
+    def compare_pair(self, truth: PairTruth, arrays: Arrays, options: Any, comparison: str) -> Records:
         """Estimated poses of one pair under every setting of a protocol."""
+        pair = truth.pair
         matches = matches_of(arrays, pair.name)
         budgets = (0,) if comparison.endswith(ARROW) else (0, *options.budget)
         chosen = [matches if b == 0 else matches.best(b, pair.name) for b in budgets]
@@ -208,7 +209,7 @@ class RelativePose(PairsTask):
             "budgets": list(budgets),
             "cluster": options.cluster,
         }
-        return pose_records(pair, dict(zip(budgets, chosen, strict=True)), protocol, options, meta)
+        return pose_records(truth, dict(zip(budgets, chosen, strict=True)), protocol, options, meta)
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
         """Scores under a protocol, from records alone."""

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -14,7 +13,7 @@ from pydantic import BeforeValidator
 from ...core.errors import InputError, UnknownNameError
 from ...core.records import Arrays, Records
 from ...core.scores import Score, group_name
-from ...datasets.image_pairs.pair import ImagePair, PairSet
+from ...datasets.image_pairs.ground_truth import PairSet, PairTruth
 from ..base import Column, MetricInfo, TaskInfo
 from ..info import PROPOSAL_FLOW, SPAIR
 from ..options import Flag, Names, Numbers
@@ -115,9 +114,7 @@ class SemanticPck(PointsTask):
                 raise UnknownNameError("category", name, known)
         if not options.categories:
             return data
-        return replace(
-            data, pairs=tuple(p for p in data.pairs if p.facts.get("category") in options.categories)
-        )
+        return data.select(lambda p: p.facts.get("category") in options.categories)
 
     def asks_back(self, options: Any) -> bool:
         """Only where the user asks for it: it doubles the work."""
@@ -125,12 +122,12 @@ class SemanticPck(PointsTask):
 
     def compare_both(self, there: Asked, back: Asked | None, options: Any, comparison: str) -> Records:
         """Found and true points of a pair."""
-        pair, arrays = there
+        truth, arrays = there
         if comparison != BACK:
-            return point_records(pair, arrays, options)
+            return point_records(truth, arrays, options)
         if back is not None:
             return point_records(back[0], back[1], options)
-        turned = pair.swapped()
+        turned = truth.swapped()
         if {"points0", "points1"} <= set(arrays):
             swapped = {"points0": arrays["points1"], "points1": arrays["points0"]}
             return point_records(turned, swapped, options)
@@ -161,25 +158,26 @@ class SemanticPck(PointsTask):
                 yield str(r.meta["pair"]), float(value)
 
 
-def point_records(pair: ImagePair, arrays: Arrays | None, options: Any) -> Records:
+def point_records(truth: PairTruth, arrays: Arrays | None, options: Any) -> Records:
     """Found and true points of a pair in pixels of the target, NaN where a point has no answer.
 
     `arrays` is None where the method was not asked in this direction.
     """
-    queries = np.asarray(pair.truth["points0"], np.float64)
-    truth = np.asarray(pair.truth["points1"], np.float64)
-    found = np.full_like(truth, np.nan) if arrays is None else transferred_points(arrays, queries, pair.name)
+    pair, annotations = truth.pair, truth.annotations
+    queries = np.asarray(annotations["points0"], np.float64)
+    points = np.asarray(annotations["points1"], np.float64)
+    found = np.full_like(points, np.nan) if arrays is None else transferred_points(arrays, queries, pair.name)
     category = str(pair.facts.get("category", ""))
     groups = {**AMBIGUOUS, **(options.groups or {})}
-    ids, visible = pair.truth.get("ids"), pair.truth.get("visible1")
+    ids, visible = annotations.get("ids"), annotations.get("visible1")
     told = ids is not None and visible is not None and category in groups
     ambiguous = (
         ambiguous_points(ids, visible, groups[category]).astype(np.int8)
         if told and ids is not None and visible is not None
-        else np.full(len(truth), -1, np.int8)
+        else np.full(len(points), -1, np.int8)
     )
-    columns: dict[str, NDArray[Any]] = {"found": found, "truth": truth, "ambiguous": ambiguous}
-    box = pair.truth.get("box1")
+    columns: dict[str, NDArray[Any]] = {"found": found, "truth": points, "ambiguous": ambiguous}
+    box = annotations.get("box1")
     meta = {
         "pair": pair.name,
         "scene": pair.scene,

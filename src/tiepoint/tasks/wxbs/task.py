@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from ...core.errors import InputError
 from ...core.records import Arrays, Records
 from ...core.scores import Score
-from ...datasets.image_pairs.pair import ImagePair, PairSet
+from ...datasets.image_pairs.ground_truth import PairSet, PairTruth
+from ...datasets.image_pairs.pair import ImagePair
 from ...geometry.areas import disc_share
 from ...geometry.two_view.epipolar import symmetric_distances
 from ...geometry.two_view.estimator import Estimator
@@ -58,12 +59,12 @@ class WxbsTask(PairsTask):
 
     def select_pairs(self, data: PairSet, options: Any) -> PairSet:
         """The pairs of the split; those that state none belong to every split."""
-        pairs = tuple(p for p in data.pairs if p.facts.get("split", options.split) == options.split)
-        if not pairs:
+        found = data.select(lambda p: p.facts.get("split", options.split) == options.split)
+        if not found:
             raise InputError(
                 f"{data.what} has no pair of the split {options.split!r}; choose another `split`"
             )
-        return replace(data, pairs=pairs)
+        return found
 
     def notices(self, opened: OpenPairs) -> Sequence[str]:
         """How many pairs are used, where the set is WxBS and not whole."""
@@ -118,9 +119,9 @@ class WxbsFundamental(WxbsTask):
         """OpenCV and PoseLib decide F."""
         return library_versions(("cv2", "poselib"))
 
-    def compare_pair(self, pair: ImagePair, arrays: Arrays, options: Any, comparison: str) -> Records:
+    def compare_pair(self, truth: PairTruth, arrays: Arrays, options: Any, comparison: str) -> Records:
         """Distance of every clicked correspondence under every F."""
-        corrs = np.asarray(pair.truth["corrs"], np.float64)
+        pair, corrs = truth.pair, np.asarray(truth.annotations["corrs"], np.float64)
         found = fundamentals(pair, arrays, options, comparison)
         rows = [_distances(corrs, f) for f in found]
         columns: dict[str, NDArray[Any]] = {
@@ -258,8 +259,8 @@ class WxbsPoints(PointsTask, WxbsTask):
         sides = [] if back is None else [there, back]
         columns: dict[str, list[Any]] = {"side": [], "truth": [], "distance_px": []}
         sizes = []
-        for side, (pair, arrays) in enumerate(sides):
-            corrs = np.asarray(pair.truth["corrs"], np.float64)
+        for side, (truth, arrays) in enumerate(sides):
+            pair, corrs = truth.pair, np.asarray(truth.annotations["corrs"], np.float64)
             found = transferred_points(arrays, np.ascontiguousarray(corrs[:, :2]), pair.name)
             columns["side"].append(np.full(len(corrs), side, np.int8))
             columns["truth"].append(corrs[:, 2:])
@@ -267,7 +268,7 @@ class WxbsPoints(PointsTask, WxbsTask):
             sizes.append(list(pair.sizes()[1]))
         made = {name: np.concatenate(parts) for name, parts in columns.items()}
         ok = [bool(np.isfinite(d).any()) for d in columns["distance_px"]]
-        return Records("pair", made, {**facts_of(there[0]), "sizes": sizes, "ok": ok, "matches": None})
+        return Records("pair", made, {**facts_of(there[0].pair), "sizes": sizes, "ok": ok, "matches": None})
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
         """Scores under a protocol, from records alone."""

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from ....core.errors import InputError
 from ....core.hashing import hash_json
-from ....core.records import Features, ImageFacts, Item, Records, Unit
+from ....core.records import Arrays, Features, ImageFacts, Item, Records, Unit
+from ....datasets.image_pairs.ground_truth import PairTruth
 from ....datasets.image_pairs.pair import ImagePair
 from ....geometry.two_view.estimator import canonical_order
 from ...cases import MatchedPair
-from ...pairs.data import PairMatches, match_errors, matches_of
+from ...pairs.data import PairMatches, match_errors, matches_of, oracle_features
 from ..data import ComparedFeatures, OpenKeypoints
 from ..neighbours import first_neighbours_mutual, user_class_matches
 from .d2net import dot_product_matches
@@ -30,11 +31,11 @@ class OpenGeometry(OpenKeypoints):
     pairs_as_items = False
 
     @cached_property
-    def pairs(self) -> Mapping[str, ImagePair]:
+    def pairs(self) -> Mapping[str, PairTruth]:
         """Pairs of the reference with every other image of its sequence, by name."""
         s = self.sequences
         every = [self.image_pair(scene, k) for scene in s.scenes for k in s.images(scene)[1:]]
-        return {pair.name: pair for pair in every}
+        return {truth.pair.name: truth for truth in every}
 
     def drawable_pairs(self) -> tuple[str, ...]:
         """The reference with every other image of its sequence."""
@@ -42,10 +43,11 @@ class OpenGeometry(OpenKeypoints):
 
     def draw_matches(self, name: str, features: Features) -> MatchedPair:
         """Mutual neighbours, or the matches of the method, and how far they are from the homography."""
-        pair = self.pairs[name]
+        truth = self.pairs[name]
+        pair = truth.pair
         k = name.removeprefix(f"{pair.scene}/{self.sequences.images(pair.scene)[0]}-")
         found = self.matches(features, pair.scene, k)
-        return match_errors(pair, found.points0, found.points1, found.confidence)
+        return match_errors(truth, found.points0, found.points1, found.confidence)
 
     def matches(self, features: Features, scene: str, k: str, *, exact: bool = False) -> PairMatches:
         """Matches of the reference image and image k: mutual neighbours, or those of the user's matcher.
@@ -110,8 +112,8 @@ class OpenGeometryPairs(OpenGeometry):
     def items(self) -> tuple[Item, ...]:
         """Every pair."""
         return tuple(
-            Item(name, pair.content(), images=self._images(pair), truth=pair.definition())
-            for name, pair in self.pairs.items()
+            Item(name, t.pair.content(), images=self._images(t.pair), truth_hash=t.definition())
+            for name, t in self.pairs.items()
         )
 
     def _images(self, pair: ImagePair) -> tuple[ImageFacts, ...]:
@@ -129,18 +131,22 @@ class OpenGeometryPairs(OpenGeometry):
         s, options = self.sequences, self.options.settings()
         units = []
         for scene in s.scenes:
-            items = tuple(name for name, pair in self.pairs.items() if pair.scene == scene)
+            items = tuple(name for name, t in self.pairs.items() if t.pair.scene == scene)
             parts = [self.task.name, "pairs", s.definition(scene), options, items]
             units.append(Unit(scene, items, hash_json(parts)))
         return tuple(units)
 
     def read_item(self, key: str) -> Any:
         """Both images."""
-        return self.pairs[key].images()
+        return self.pairs[key].pair.payload()
+
+    def oracle_features(self, item: Item, noise_px: float) -> Arrays:
+        """Return the true correspondences of a pair with Gaussian noise of `noise_px` pixels."""
+        return oracle_features(self.pairs[item.key], noise_px)
 
     def sizes(self, item: str) -> tuple[tuple[int, int], tuple[int, int]]:
         """(height, width) of both images."""
-        first, second = self.pairs[item].sizes()
+        first, second = self.pairs[item].pair.sizes()
         return first[::-1], second[::-1]
 
     def method_facts(self, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
