@@ -48,6 +48,7 @@ from typing import Any
 import numpy as np
 
 from tiepoint.datasets.demo.dataset import make_dense
+from tiepoint.datasets.image_pairs.ground_truth import PairTruth
 from tiepoint.datasets.image_pairs.native_json import write_pairs
 from tiepoint.datasets.image_pairs.pair import ImagePair
 from tiepoint.formats.hpatches.patch_strip import write_strip
@@ -93,9 +94,8 @@ def make_data(root: Path) -> dict[str, list[str]]:
         T = np.eye(4)
         T[0, 3] = 0.1 * (k + 1)
         first, second = (root / "sequences" / scene / f"{i}.png" for i in (1, 2))
-        pairs.append(
-            ImagePair(scene, scene, image0=first, image1=second, size0=size, size1=size, K0=K, K1=K, T_0to1=T)
-        )
+        pair = ImagePair(scene, scene, image0=first, image1=second, size0=size, size1=size)
+        pairs.append(PairTruth(pair, K0=K, K1=K, T_0to1=T))
     write_pairs(root / "pairs.json", pairs)
     found = {
         "patches": f"meanstd resize --task hpatches/matching --data {root}/patches "

@@ -10,8 +10,8 @@ from PIL import Image
 from report_world import make_patches
 from scipy.ndimage import gaussian_filter
 
+from pair_truths import pair_truth
 from tiepoint.datasets.image_pairs.native_json import write_pairs
-from tiepoint.datasets.image_pairs.pair import ImagePair
 from tiepoint.formats.flow.flo import write_flo
 from tiepoint.formats.image.mask import write_mask
 from tiepoint.run.engine import evaluate
@@ -55,7 +55,7 @@ def make_data(root: Path) -> Path:
         images = {"image0": posed / "a.png", "image1": posed / f"{other}.png"}
         size = (160, 120)
         cameras = {"size0": size, "size1": size, "K0": K, "K1": K, "T_0to1": moved}
-        pairs.append(ImagePair(f"room/a--{other}", "room", **images, **cameras))
+        pairs.append(pair_truth(f"room/a--{other}", "room", **images, **cameras))
     write_pairs(posed / "pairs.json", pairs)
     for name, move in (("near", 1), ("far", 20)):
         folder, photo = root / "dense" / "S" / name, texture(move, 60, 140)

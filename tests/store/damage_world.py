@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from scipy.ndimage import gaussian_filter
 
+from pair_truths import pair_truth
 from tiepoint.datasets.hpatches.pack import pack_dataset
 from tiepoint.datasets.image_pairs.native_json import write_pairs
-from tiepoint.datasets.image_pairs.pair import ImagePair
 from tiepoint.formats.flow.flo import write_flo
 from tiepoint.formats.hpatches.patch_strip import write_strip
 from tiepoint.formats.image.mask import write_mask
@@ -60,7 +60,7 @@ def make_data(root: Path) -> None:
     for other in ("b", "c"):
         images = {"image0": posed / "a.png", "image1": posed / f"{other}.png"}
         cameras = {"size0": (160, 120), "size1": (160, 120), "K0": K, "K1": K, "T_0to1": moved}
-        pairs.append(ImagePair(f"room/a--{other}", "room", **images, **cameras))  # type: ignore[arg-type]
+        pairs.append(pair_truth(f"room/a--{other}", "room", **images, **cameras))  # type: ignore[arg-type]
     write_pairs(posed / "pairs.json", pairs)
     for name, move in (("near", 1), ("far", 9)):
         folder, photo = root / "dense" / "S" / name, texture(move, 40, 80)

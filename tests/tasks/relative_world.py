@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from pair_truths import pair_truth
 from pose_golden import golden, matches
 from tiepoint.core.records import Records
-from tiepoint.datasets.image_pairs.pair import ImagePair
+from tiepoint.datasets.image_pairs.ground_truth import PairTruth
 from tiepoint.tasks.pairs.data import PairMatches
 from tiepoint.tasks.pose.task import TASK, RelativeOptions
 
@@ -28,7 +29,7 @@ def motion(turn_deg: float = 10.0, baseline: float = 0.8) -> np.ndarray:
     return T
 
 
-def pair(name: str = "a--b", scene: str = "s", T: np.ndarray | None = None, **changes: Any) -> ImagePair:
+def pair(name: str = "a--b", scene: str = "s", T: np.ndarray | None = None, **changes: Any) -> PairTruth:
     first, _, second = name.partition("--")
     known: dict[str, Any] = {
         "image0": Path(f"{first}.png"),
@@ -39,10 +40,10 @@ def pair(name: str = "a--b", scene: str = "s", T: np.ndarray | None = None, **ch
         "K1": K1,
         "T_0to1": motion() if T is None else T,
     }
-    return ImagePair(name=name, scene=scene, **{**known, **changes})
+    return pair_truth(name, scene, **{**known, **changes})
 
 
-def seen(given: ImagePair, n: int = 200, noise_px: float = 0.0, wrong: int = 0, seed: int = 0) -> PairMatches:
+def seen(given: PairTruth, n: int = 200, noise_px: float = 0.0, wrong: int = 0, seed: int = 0) -> PairMatches:
     """Matches of points before both cameras with noise; the first `wrong` lie anywhere. Half are doubtful."""
     rng = np.random.default_rng(seed)
     points = rng.uniform(-1, 1, (n, 3)) * np.array([1.5, 1.0, 1.5]) + np.array([0, 0, 5.0])
@@ -54,7 +55,7 @@ def seen(given: ImagePair, n: int = 200, noise_px: float = 0.0, wrong: int = 0, 
     return PairMatches(x0, x1, sure, (n + 50, n + 60))
 
 
-def records(given: ImagePair, found: PairMatches, comparison: str = "exact", **options: Any) -> Records:
+def records(given: PairTruth, found: PairMatches, comparison: str = "exact", **options: Any) -> Records:
     """Records of a pair as the task makes them."""
     arrays = {"points0": found.points0, "points1": found.points1}
     if found.confidence is not None:
@@ -77,25 +78,25 @@ def areas(scores: Any, group: str = "") -> list[float]:
     return [value(scores, "auc", f"{group},threshold_deg={t}".lstrip(",")) for t in (5, 10, 20)]
 
 
-def entry(given: ImagePair, **changes: Any) -> dict[str, Any]:
+def entry(given: PairTruth, **changes: Any) -> dict[str, Any]:
     """A pair as our JSON has it."""
     return {
-        "name": given.name,
-        "image0": str(given.image0),
-        "image1": str(given.image1),
+        "name": given.pair.name,
+        "image0": str(given.pair.image0),
+        "image1": str(given.pair.image1),
         "K0": given.K0.tolist(),
         "K1": given.K1.tolist(),
         "T_0to1": given.T_0to1.tolist(),
-        "size0": list(given.size0 or SIZE),
-        "size1": list(given.size1 or SIZE),
-        "scene": given.scene,
-        "dataset": given.dataset,
+        "size0": list(given.pair.size0 or SIZE),
+        "size1": list(given.pair.size1 or SIZE),
+        "scene": given.pair.scene,
+        "dataset": given.pair.dataset,
         "centre": given.centre,
         **changes,
     }
 
 
-def write_world(root: Path, pairs: dict[str, tuple[ImagePair, PairMatches]]) -> tuple[Path, Path]:
+def write_world(root: Path, pairs: dict[str, tuple[PairTruth, PairMatches]]) -> tuple[Path, Path]:
     """A list of pairs and a folder of their matches."""
     root.mkdir(parents=True, exist_ok=True)
     folder = root / "matches"
@@ -109,7 +110,7 @@ def write_world(root: Path, pairs: dict[str, tuple[ImagePair, PairMatches]]) -> 
     return root / "pairs.json", folder
 
 
-def golden_world() -> dict[str, tuple[ImagePair, PairMatches]]:
+def golden_world() -> dict[str, tuple[PairTruth, PairMatches]]:
     """The ten recorded pairs with ratio test.
 
     The recorded figures of `motorcycle` were made with the rules for MegaDepth.
@@ -118,9 +119,9 @@ def golden_world() -> dict[str, tuple[ImagePair, PairMatches]]:
     for name, case in golden()["relative_pose"].items():
         if name.endswith("_mnn"):
             continue
-        given = ImagePair(
-            name=name,
-            scene=case["scene"],
+        given = pair_truth(
+            name,
+            case["scene"],
             dataset="megadepth" if name == "motorcycle" else case["dataset"],
             image0=Path(f"{name}-0.jpg"),
             image1=Path(f"{name}-1.jpg"),

@@ -54,20 +54,20 @@ def model(root: Path, camera: str = "PINHOLE 640 480 500 510 320 240", shared: i
 
 def test_pairs_by_shared_points(tmp_path: Path) -> None:
     pairs = read_pairs(model(tmp_path))
-    (pair,) = pairs.pairs
-    assert (pair.image0, pair.image1) == (
+    (truth,) = pairs.truths
+    assert (truth.pair.image0, truth.pair.image1) == (
         tmp_path / "images" / "a.jpg",
         tmp_path / "images" / "sub" / "b.jpg",
     )
-    assert (pair.scene, pair.centre, pair.name) == (tmp_path.name, 0.5, "a--b")
-    assert pair.facts == {"shared_points": 40, "overlap": 40 / 60}
+    assert (truth.pair.scene, truth.centre, truth.pair.name) == (tmp_path.name, 0.5, "a--b")
+    assert truth.pair.facts == {"shared_points": 40, "overlap": 40 / 60}
     expected = world_to_camera("sub/b.jpg") @ np.linalg.inv(world_to_camera("a.jpg"))
-    np.testing.assert_allclose(pair.T_0to1, expected, atol=1e-12)
-    assert pair.K0 is not None
-    assert pair.K0.tolist() == [[500, 0, 320], [0, 510, 240], [0, 0, 1]]
+    np.testing.assert_allclose(truth.T_0to1, expected, atol=1e-12)
+    assert truth.K0 is not None
+    assert truth.K0.tolist() == [[500, 0, 320], [0, 510, 240], [0, 0, 1]]
     # A point in space that both cameras see obeys the pose.
     X = np.array([0.3, 0.4, 5.0, 1.0])
-    np.testing.assert_allclose(pair.T_0to1 @ world_to_camera("a.jpg") @ X, world_to_camera("sub/b.jpg") @ X)
+    np.testing.assert_allclose(truth.T_0to1 @ world_to_camera("a.jpg") @ X, world_to_camera("sub/b.jpg") @ X)
 
 
 def test_pairs_by_a_list(tmp_path: Path) -> None:
@@ -91,9 +91,9 @@ def test_too_few_shared_points_ask_for_a_list(tmp_path: Path) -> None:
     "camera", ["SIMPLE_PINHOLE 640 480 500 320 240", "OPENCV 640 480 500 500 320 240 0 0 0 0"]
 )
 def test_cameras_without_distortion_are_exact(tmp_path: Path, camera: str) -> None:
-    (pair,) = read_pairs(model(tmp_path, camera)).pairs
-    assert pair.K1 is not None
-    assert pair.K1.tolist() == [[500, 0, 320], [0, 500, 240], [0, 0, 1]]
+    (truth,) = read_pairs(model(tmp_path, camera)).truths
+    assert truth.K1 is not None
+    assert truth.K1.tolist() == [[500, 0, 320], [0, 500, 240], [0, 0, 1]]
 
 
 @pytest.mark.parametrize(
@@ -145,8 +145,8 @@ def views(root: Path) -> Path:
 
 
 def test_posed_images_with_a_list(tmp_path: Path) -> None:
-    pairs = read_pairs(views(tmp_path)).pairs
-    assert [(p.name, p.centre) for p in pairs] == [("a--b", 0.5), ("b--c", 0.5)]
+    pairs = read_pairs(views(tmp_path)).truths
+    assert [(p.pair.name, p.centre) for p in pairs] == [("a--b", 0.5), ("b--c", 0.5)]
     expected = world_to_camera("c.jpg") @ np.linalg.inv(world_to_camera("sub/b.jpg"))
     np.testing.assert_allclose(pairs[1].T_0to1, expected, atol=1e-12)
 
@@ -180,9 +180,9 @@ def test_text_without_turns(tmp_path: Path, form: str) -> None:
     pictures(tmp_path)
     T = world_to_camera("c.jpg")
     (tmp_path / "pairs_calibrated.txt").write_text(lines_of(form, T) + "\n")
-    (pair,) = read_pairs(tmp_path).pairs
-    np.testing.assert_allclose(pair.T_0to1, T, atol=1e-15)
-    assert (pair.name, pair.centre, pair.turns) == ("a--c", 0.5, (0, 0))
+    (truth,) = read_pairs(tmp_path).truths
+    np.testing.assert_allclose(truth.T_0to1, T, atol=1e-15)
+    assert (truth.pair.name, truth.centre, truth.pair.turns) == ("a--c", 0.5, (0, 0))
 
 
 def test_text_with_homographies(tmp_path: Path) -> None:
@@ -191,8 +191,8 @@ def test_text_with_homographies(tmp_path: Path) -> None:
     with pytest.raises(ProblemsError, match="line 2 has 3 fields; expected 32"):
         read_pairs(tmp_path, needs="homography")
     (tmp_path / "pairs.txt").write_text(lines_of("H", np.eye(4)) + "\n")
-    (pair,) = read_pairs(tmp_path, needs="homography").pairs
-    assert pair.truth["H"].tolist() == [[1, 0, 5], [0, 1, 6], [0, 0, 1]]
+    (truth,) = read_pairs(tmp_path, needs="homography").truths
+    assert truth.annotations["H"].tolist() == [[1, 0, 5], [0, 1, 6], [0, 0, 1]]
 
 
 def test_one_line_files_of_several_sets(tmp_path: Path) -> None:

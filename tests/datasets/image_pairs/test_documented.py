@@ -48,10 +48,10 @@ def test_every_example_makes_what_it_says(tmp_path: Path, monkeypatch: pytest.Mo
         ("planes", "homography"),
         ("keypoints", "keypoints"),
     ):
-        (pair,) = read_pairs(path, needs=needs).pairs
+        (truth,) = read_pairs(path, needs=needs).truths
         if needs == "pose":
-            np.testing.assert_array_equal(pair.T_0to1, np.array(names["T"]))
-        assert pair.has_images() == (path != "test.npz")
+            np.testing.assert_array_equal(truth.T_0to1, np.array(names["T"]))
+        assert truth.pair.has_images() == (path != "test.npz")
 
 
 def test_every_layout_is_on_the_page() -> None:

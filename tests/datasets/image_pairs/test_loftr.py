@@ -48,12 +48,17 @@ def index(**changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
 def test_a_pickled_index_is_read_without_being_run(tmp_path: Path, protocol: int) -> None:
     (tmp_path / "0022_0.1_0.3.npz").write_bytes(pickle.dumps(index(), protocol=protocol))
-    (pair,) = read_pairs(tmp_path).pairs
-    assert (pair.name, pair.scene, pair.dataset, pair.centre) == ("a--b", "0022", "megadepth", 0.5)
-    assert pair.facts == {"overlap": 0.25}
-    assert pair.sizes() == ((640, 480), (1280, 960))
+    (truth,) = read_pairs(tmp_path).truths
+    assert (truth.pair.name, truth.pair.scene, truth.pair.dataset, truth.centre) == (
+        "a--b",
+        "0022",
+        "megadepth",
+        0.5,
+    )
+    assert truth.pair.facts == {"overlap": 0.25}
+    assert truth.pair.sizes() == ((640, 480), (1280, 960))
     expected = pose(40, (0, 1, 0)) @ np.linalg.inv(pose(10, (1, 2, 3)))
-    np.testing.assert_allclose(pair.T_0to1, expected, atol=1e-12)
+    np.testing.assert_allclose(truth.T_0to1, expected, atol=1e-12)
 
 
 class Foreign:
@@ -96,11 +101,11 @@ def scannet(root: Path, **changes: Any) -> Path:
 
 def test_the_scannet_index_belongs_to_640_x_480(tmp_path: Path) -> None:
     pairs = read_pairs(scannet(tmp_path))
-    assert [p.name for p in pairs.pairs] == ["scene0707_00/15--585", "scene0711_01/3--4"]
-    assert [p.scene for p in pairs.pairs] == ["scene0707", "scene0711"]
-    assert pairs.pairs[0].sizes() == ((640, 480), (640, 480))
-    assert pairs.pairs[0].K0 is not None
-    np.testing.assert_array_equal(pairs.pairs[0].K0, K)
+    assert [p.pair.name for p in pairs.truths] == ["scene0707_00/15--585", "scene0711_01/3--4"]
+    assert [p.pair.scene for p in pairs.truths] == ["scene0707", "scene0711"]
+    assert pairs.truths[0].pair.sizes() == ((640, 480), (640, 480))
+    assert pairs.truths[0].K0 is not None
+    np.testing.assert_array_equal(pairs.truths[0].K0, K)
 
 
 def test_k_follows_images_of_another_size(tmp_path: Path) -> None:
@@ -108,10 +113,10 @@ def test_k_follows_images_of_another_size(tmp_path: Path) -> None:
     (tmp_path / "scene0707_00" / "color").mkdir(parents=True)
     image = Image.fromarray(np.zeros((968, 1296, 3), np.uint8))
     image.save(tmp_path / "scene0707_00" / "color" / "15.jpg")
-    pair = read_pairs(tmp_path / "test.npz").pairs[0]
-    assert pair.sizes() == ((1296, 968), (640, 480))
-    assert pair.K0 is not None
-    assert pair.K0[0].tolist() == [500 * 1296 / 640, 0, 320 * 1296 / 640]
+    truth = read_pairs(tmp_path / "test.npz").truths[0]
+    assert truth.pair.sizes() == ((1296, 968), (640, 480))
+    assert truth.K0 is not None
+    assert truth.K0[0].tolist() == [500 * 1296 / 640, 0, 320 * 1296 / 640]
 
 
 def test_a_damaged_scannet_index_says_what_it_lacks(tmp_path: Path) -> None:
@@ -133,8 +138,8 @@ def test_a_damaged_scannet_index_says_what_it_lacks(tmp_path: Path) -> None:
 
 @needs_truth
 def test_both_encodings_of_scannet_1500_agree() -> None:
-    text = read_pairs(TRUTH / "scannet_test_pairs_with_gt.txt").pairs
-    arrays = read_pairs(TRUTH / "scannet_test.npz").pairs
+    text = read_pairs(TRUTH / "scannet_test_pairs_with_gt.txt").truths
+    arrays = read_pairs(TRUTH / "scannet_test.npz").truths
     assert len(text) == len(arrays) == 1500
     scale = np.array([[640 / 1296], [480 / 968], [1]])
     for a, b in zip(text, arrays, strict=True):
@@ -145,15 +150,15 @@ def test_both_encodings_of_scannet_1500_agree() -> None:
 
 @needs_truth
 def test_the_index_of_megadepth_agrees_with_its_json_twin() -> None:
-    index = read_pairs(TRUTH / "megadepth_0015_0.1_0.3.npz").pairs
-    twin = {p.name: p for p in read_pairs(TRUTH / "megadepth_1500.json").pairs}
+    index = read_pairs(TRUTH / "megadepth_0015_0.1_0.3.npz").truths
+    twin = {p.pair.name: p for p in read_pairs(TRUTH / "megadepth_1500.json").truths}
     assert len(index) == 300
-    for pair in index:
-        other = twin[pair.name]
-        np.testing.assert_allclose(pair.T_0to1, other.T_0to1, atol=1e-6)
-        np.testing.assert_allclose(pair.K0, other.K0, rtol=1e-7)
-        assert pair.sizes() == other.sizes()
-        assert pair.scene == other.scene == "0015"
+    for truth in index:
+        other = twin[truth.pair.name]
+        np.testing.assert_allclose(truth.T_0to1, other.T_0to1, atol=1e-6)
+        np.testing.assert_allclose(truth.K0, other.K0, rtol=1e-7)
+        assert truth.pair.sizes() == other.pair.sizes()
+        assert truth.pair.scene == other.pair.scene == "0015"
 
 
 @pytest.mark.parametrize(

@@ -43,26 +43,31 @@ def problems(folder: Path, needs: str = "pose") -> str:
 
 def test_a_pair_has_its_images_sizes_and_truth(tmp_path: Path) -> None:
     pairs = read_pairs(write(tmp_path, {"dataset": "ScanNet", "overlap": 0.3, "centre": 0.5}))
-    (pair,) = pairs.pairs
-    assert (pair.name, pair.scene, pair.dataset, pair.centre) == ("a--b", "a", "scannet", 0.5)
-    assert pair.sizes() == ((64, 48), (64, 48))
-    assert pair.facts == {"overlap": 0.3}
-    assert pair.images().image0.shape == (48, 64, 3)
-    assert pair.images().queries is None
-    np.testing.assert_array_equal(pair.T_0to1, T)
+    (truth,) = pairs.truths
+    assert (truth.pair.name, truth.pair.scene, truth.pair.dataset, truth.centre) == (
+        "a--b",
+        "a",
+        "scannet",
+        0.5,
+    )
+    assert truth.pair.sizes() == ((64, 48), (64, 48))
+    assert truth.pair.facts == {"overlap": 0.3}
+    assert truth.pair.payload().image0.shape == (48, 64, 3)
+    assert truth.pair.payload(truth.queries()).queries is None
+    np.testing.assert_array_equal(truth.T_0to1, T)
     assert pairs.warnings == ()
 
 
 def test_sizes_make_images_unnecessary_and_that_is_said(tmp_path: Path) -> None:
     pairs = read_pairs(write(tmp_path, {"size0": [64, 48], "size1": [64, 48]}, images=False))
-    (pair,) = pairs.pairs
-    assert pair.sizes() == ((64, 48), (64, 48))
-    assert not pair.has_images()
+    (truth,) = pairs.truths
+    assert truth.pair.sizes() == ((64, 48), (64, 48))
+    assert not truth.pair.has_images()
     assert len(pairs.warnings) == 1
     assert "2 images are not there (a.png, b.png)" in pairs.warnings[0]
-    with pytest.raises(InputError, match=r"pair a--b: image0 \(.*a.png\) is not there"):
-        pair.images()
-    assert pair.content() != ImagePair("a--b", "a", size0=(1, 1), size1=(1, 1)).content()
+    with pytest.raises(InputError, match=r"pair a--b: image0 \(.*a.png\) is missing"):
+        truth.pair.payload(truth.queries())
+    assert truth.pair.content() != ImagePair("a--b", "a", size0=(1, 1), size1=(1, 1)).content()
 
 
 def test_images_may_lie_in_a_folder_of_their_own(tmp_path: Path) -> None:
@@ -133,9 +138,9 @@ def test_names_get_their_scene_where_stems_repeat(tmp_path: Path) -> None:
     )
     pairs = read_pairs(folder)
     assert [p.name for p in pairs.pairs] == ["x/a--b", "y/a--b"]
-    assert pairs.named("y-a--b") is pairs.named("y/a--b") is pairs.named("y\\a--b")
+    assert pairs.truth("y-a--b") is pairs.truth("y/a--b") is pairs.truth("y\\a--b")
     with pytest.raises(UnknownNameError, match="unknown pair 'z/a--b'; did you mean"):
-        pairs.named("z/a--b")
+        pairs.truth("z/a--b")
 
 
 def test_pairs_that_share_images_are_one_scene(tmp_path: Path) -> None:
@@ -163,18 +168,18 @@ def test_a_truncated_file_and_an_unknown_one_say_so(tmp_path: Path) -> None:
 def test_clicked_points_homographies_and_keypoints_in_json(tmp_path: Path) -> None:
     (tmp_path / "clicks.txt").write_text("1 2 3 4\n5 6 7 8\n")
     folder = write(tmp_path, {"corrs": "clicks.txt", "H": np.eye(3).tolist(), "box1": [0, 0, 9, 9]})
-    pair = read_pairs(folder, needs="corrs").pairs[0]
-    assert pair.truth["corrs"].tolist() == [[1, 2, 3, 4], [5, 6, 7, 8]]
-    queries = pair.images().queries
+    truth = read_pairs(folder, needs="corrs").truths[0]
+    assert truth.annotations["corrs"].tolist() == [[1, 2, 3, 4], [5, 6, 7, 8]]
+    queries = truth.pair.payload(truth.queries()).queries
     assert queries is not None
     assert queries.tolist() == [[1, 2], [5, 6]]
-    back = pair.swapped()
-    assert back.name == "b--a"
-    assert back.truth["corrs"][0].tolist() == [3, 4, 1, 2]
-    assert set(back.truth) == {"corrs", "H", "box0"}
-    assert pair.T_0to1 is not None
+    back = truth.swapped()
+    assert back.pair.name == "b--a"
+    assert back.annotations["corrs"][0].tolist() == [3, 4, 1, 2]
+    assert set(back.annotations) == {"corrs", "H", "box0"}
+    assert truth.T_0to1 is not None
     assert back.T_0to1 is not None
-    np.testing.assert_allclose(back.T_0to1 @ pair.T_0to1, np.eye(4), atol=1e-15)
+    np.testing.assert_allclose(back.T_0to1 @ truth.T_0to1, np.eye(4), atol=1e-15)
     assert "lacks `points0`, `points1`, which keypoints needs" in problems(folder, needs="keypoints")
     write(tmp_path, {"points0": [[1, 2]], "points1": [[1, 2], [3, 4]]})
     assert "1 points0, 2 points1; their numbers must agree" in problems(tmp_path, needs="keypoints")
@@ -193,34 +198,34 @@ def test_an_exif_orientation_is_said(tmp_path: Path) -> None:
 
 
 def test_definition_and_content_change_with_what_they_cover(tmp_path: Path) -> None:
-    first = read_pairs(write(tmp_path)).pairs[0]
-    other = read_pairs(write(tmp_path, {"centre": 0.5})).pairs[0]
-    assert first.content() == other.content()
+    first = read_pairs(write(tmp_path)).truths[0]
+    other = read_pairs(write(tmp_path, {"centre": 0.5})).truths[0]
+    assert first.pair.content() == other.pair.content()
     assert first.definition() != other.definition()
-    turned = read_pairs(write(tmp_path, {"turns": [1, 0]})).pairs[0]
-    assert turned.content() != first.content()
-    assert turned.sizes()[0] == (48, 64)
-    assert turned.images().image0.shape == (64, 48, 3)
+    turned = read_pairs(write(tmp_path, {"turns": [1, 0]})).truths[0]
+    assert turned.pair.content() != first.pair.content()
+    assert turned.pair.sizes()[0] == (48, 64)
+    assert turned.pair.payload().image0.shape == (64, 48, 3)
 
 
 @pytest.mark.skipif(not (DATA / "truth").is_dir(), reason="no truth of pose benchmarks in TIEPOINT_TEST_DATA")
 def test_megadepth_1500_as_json() -> None:
     pairs = read_pairs(DATA / "truth" / "megadepth_1500.json")
     assert len(pairs) == 1500
-    assert pairs.scenes() == ["0015", "0022"]
-    assert len({p.name for p in pairs.pairs}) == 1500
-    assert all(p.dataset == "megadepth" and p.centre == 0.5 for p in pairs.pairs)
-    for pair in pairs.pairs:  # the principal points of this dataset are in the middle of the images
-        for K, (w, h) in zip((pair.K0, pair.K1), pair.sizes(), strict=True):
+    assert {p.scene for p in pairs.pairs} == {"0015", "0022"}
+    assert len({p.pair.name for p in pairs.truths}) == 1500
+    assert all(p.pair.dataset == "megadepth" and p.centre == 0.5 for p in pairs.truths)
+    for truth in pairs.truths:  # the principal points of this dataset are in the middle of the images
+        for K, (w, h) in zip((truth.K0, truth.K1), truth.pair.sizes(), strict=True):
             assert K is not None
             assert (2 * K[0, 2], 2 * K[1, 2]) == (w, h)
 
 
 @pytest.mark.skipif(not (DATA / "megadepth_sample").is_dir(), reason="no sample in TIEPOINT_TEST_DATA")
 def test_the_megadepth_sample() -> None:
-    (pair,) = read_pairs(DATA / "megadepth_sample").pairs
-    assert (pair.dataset, pair.centre, pair.has_images()) == ("megadepth", 0.5, True)
-    assert [i.shape for i in (pair.images().image0, pair.images().image1)] == [
+    (truth,) = read_pairs(DATA / "megadepth_sample").truths
+    assert (truth.pair.dataset, truth.centre, truth.pair.has_images()) == ("megadepth", 0.5, True)
+    assert [i.shape for i in (truth.pair.payload().image0, truth.pair.payload().image1)] == [
         (1185, 1600, 3),
         (1182, 1600, 3),
     ]

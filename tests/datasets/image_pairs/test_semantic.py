@@ -40,23 +40,23 @@ def spair(root: Path, **changes: Any) -> Path:
 
 
 def test_spair_as_published(tmp_path: Path) -> None:
-    (pair,) = read_pairs(spair(tmp_path), needs="keypoints").pairs
-    assert pair.name == "000001-2008_1-2009_2:cat"
-    assert pair.has_images()
-    assert {k: v.tolist() for k, v in pair.truth.items()} == {
+    (truth,) = read_pairs(spair(tmp_path), needs="keypoints").truths
+    assert truth.pair.name == "000001-2008_1-2009_2:cat"
+    assert truth.pair.has_images()
+    assert {k: v.tolist() for k, v in truth.annotations.items()} == {
         "points0": [[1, 2], [3, 4]],
         "points1": [[5, 6], [7, 8]],
         "box0": [0, 0, 20, 20],
         "box1": [1, 2, 30, 29],
         "ids": [0, 9],
     }
-    assert pair.facts == {
+    assert truth.pair.facts == {
         "category": "cat", "viewpoint_variation": 2, "scale_variation": 0, "truncation": 1, "occlusion": 0,
         "split": "test",
     }  # fmt: skip
     val = read_pairs(tmp_path / "PairAnnotation" / "val", needs="keypoints")
-    assert val.pairs[0].facts["split"] == "val"
-    assert val.pairs[0].has_images()
+    assert val.truths[0].pair.facts["split"] == "val"
+    assert val.truths[0].pair.has_images()
 
 
 def test_spair_names_what_is_wrong(tmp_path: Path) -> None:
@@ -86,10 +86,14 @@ def pascal(root: Path, points: np.ndarray, rows: str = "JPEGImages/a.jpg,JPEGIma
 
 def test_pf_pascal_keeps_the_keypoints_both_images_have(tmp_path: Path) -> None:
     points = np.array([[1.0, 2], [np.nan, np.nan], [5, 6]])
-    (pair,) = read_pairs(pascal(tmp_path, points), needs="keypoints").pairs
-    assert (pair.name, pair.dataset, pair.facts) == ("a--b", "pf-pascal", {"category": "cat"})
-    assert pair.truth["points1"].tolist() == [[2, 3], [6, 7]]
-    assert pair.truth["ids"].tolist() == [0, 2]
+    (truth,) = read_pairs(pascal(tmp_path, points), needs="keypoints").truths
+    assert (truth.pair.name, truth.pair.dataset, truth.pair.facts) == (
+        "a--b",
+        "pf-pascal",
+        {"category": "cat"},
+    )
+    assert truth.annotations["points1"].tolist() == [[2, 3], [6, 7]]
+    assert truth.annotations["ids"].tolist() == [0, 2]
 
 
 def test_pf_pascal_names_what_is_absent(tmp_path: Path) -> None:
@@ -107,10 +111,10 @@ def test_pf_willow_as_a_list(tmp_path: Path) -> None:
     (tmp_path / "test_pairs.csv").write_text(
         f"imageA,imageB,XA1\nPF-dataset/car(S)/a.png,PF-dataset/car(S)/b.png,{numbers}\n"
     )
-    (pair,) = read_pairs(tmp_path, needs="keypoints").pairs
-    assert pair.facts == {"category": "car(S)"}
-    assert pair.truth["points0"][:2].tolist() == [[0, 10], [1, 11]]
-    assert pair.truth["points1"][-1].tolist() == [29, 39]
+    (truth,) = read_pairs(tmp_path, needs="keypoints").truths
+    assert truth.pair.facts == {"category": "car(S)"}
+    assert truth.annotations["points0"][:2].tolist() == [[0, 10], [1, 11]]
+    assert truth.annotations["points1"][-1].tolist() == [29, 39]
 
 
 def test_pf_willow_classes_drop_padding(tmp_path: Path) -> None:
@@ -120,8 +124,8 @@ def test_pf_willow_classes_drop_padding(tmp_path: Path) -> None:
         savemat(tmp_path / "duck(S)" / f"{name}.mat", {"pts_coord": coordinates})
     pairs = read_pairs(tmp_path, needs="keypoints")
     assert len(pairs) == 6
-    assert pairs.scenes() == ["duck(S)"]
-    assert pairs.pairs[0].truth["points0"].tolist() == [[1, 3], [2, 4]]
+    assert {p.pair.scene for p in pairs.truths} == {"duck(S)"}
+    assert pairs.truths[0].annotations["points0"].tolist() == [[1, 3], [2, 4]]
 
 
 @pytest.mark.skipif(not (DATA / "spair_sample").is_dir(), reason="TIEPOINT_TEST_DATA has no SPair sample")
@@ -141,9 +145,9 @@ def test_keypoints_that_only_the_target_has_are_known(tmp_path: Path) -> None:
     for name, there in (("2008_1", "0 9"), ("2009_2", "0 1 9")):
         kps = {str(i): [1, 2] if str(i) in there.split() else None for i in range(12)}
         (folder / f"{name}.json").write_text(json.dumps({"kps": kps}))
-    (pair,) = read_pairs(tmp_path, needs="keypoints").pairs
-    assert pair.truth["visible1"].tolist() == [0, 1, 9]
-    assert pair.swapped().truth["visible1"].tolist() == [0, 9]
+    (truth,) = read_pairs(tmp_path, needs="keypoints").truths
+    assert truth.annotations["visible1"].tolist() == [0, 1, 9]
+    assert truth.swapped().annotations["visible1"].tolist() == [0, 9]
     (folder / "2009_2.json").write_text(json.dumps({"kps": []}))
     with pytest.raises(ProblemsError, match="expected `kps` with a number"):
         read_pairs(tmp_path, needs="keypoints")

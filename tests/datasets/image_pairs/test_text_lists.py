@@ -48,25 +48,25 @@ def test_turned_images_see_the_same_points(folder: Path, turns: tuple[int, int])
     """A point in space projects with the turned K and T to where its pixel went."""
     T = pose()
     (folder / "pairs_with_gt.txt").write_text(line(T, turns) + "\n")
-    pair = read_pairs(folder).pairs[0]
-    assert pair.turns == turns
-    assert pair.name == "a--b" + ("" if turns == (0, 0) else f"-turned-{turns[0]}-{turns[1]}")
+    truth = read_pairs(folder).truths[0]
+    assert truth.pair.turns == turns
+    assert truth.pair.name == "a--b" + ("" if turns == (0, 0) else f"-turned-{turns[0]}-{turns[1]}")
     X0 = np.array([0.3, -0.2, 4.0])
     X1 = T[:3, :3] @ X0 + T[:3, 3]
-    images = pair.images()
+    images = truth.pair.payload(truth.queries())
     size = (640, 480)
-    assert pair.T_0to1 is not None
+    assert truth.T_0to1 is not None
     depths = []
     for side, X in enumerate((X0, X1)):
         x, y = (K @ X / X[2])[:2]
         w, h = size
         quarter = {0: (x, y), 1: (y, w - 1 - x), 2: (w - 1 - x, h - 1 - y), 3: (h - 1 - y, x)}[turns[side]]
-        Kt = (pair.K0, pair.K1)[side]
+        Kt = (truth.K0, truth.K1)[side]
         assert Kt is not None
         ray = np.linalg.solve(Kt, [*quarter, 1.0])
         depths.append(ray / ray[2] * X[2])
-        assert (images.image0, images.image1)[side].shape[:2] == pair.sizes()[side][::-1]
-    np.testing.assert_allclose(pair.T_0to1[:3, :3] @ depths[0] + pair.T_0to1[:3, 3], depths[1], atol=1e-6)
+        assert (images.image0, images.image1)[side].shape[:2] == truth.pair.sizes()[side][::-1]
+    np.testing.assert_allclose(truth.T_0to1[:3, :3] @ depths[0] + truth.T_0to1[:3, 3], depths[1], atol=1e-6)
 
 
 @pytest.mark.skipif(not GOLDEN.is_file(), reason="golden/pose.json is not beside TIEPOINT_TEST_DATA")
@@ -74,9 +74,9 @@ def test_turned_images_see_the_same_points(folder: Path, turns: tuple[int, int])
 def test_turned_intrinsics_equal_the_golden_ones(folder: Path, turns: int) -> None:
     golden = json.loads(GOLDEN.read_text())["superglue.rotate_intrinsics"][str(turns)]
     (folder / "pairs_with_gt.txt").write_text(line(pose(), (turns, turns)) + "\n")
-    pair = read_pairs(folder).pairs[0]
-    np.testing.assert_array_equal(pair.K0, golden)
-    np.testing.assert_array_equal(pair.K1, golden)
+    truth = read_pairs(folder).truths[0]
+    np.testing.assert_array_equal(truth.K0, golden)
+    np.testing.assert_array_equal(truth.K1, golden)
 
 
 @pytest.mark.skipif(not GOLDEN.is_file(), reason="golden/pose.json is not beside TIEPOINT_TEST_DATA")
@@ -84,7 +84,7 @@ def test_turned_intrinsics_equal_the_golden_ones(folder: Path, turns: int) -> No
 def test_turned_poses_equal_the_golden_ones(folder: Path, turns: int) -> None:
     golden = json.loads(GOLDEN.read_text())["superglue.rotate_pose_inplane"][str(turns)]
     (folder / "pairs_with_gt.txt").write_text(line(pose(), (0, turns)) + "\n")
-    np.testing.assert_allclose(read_pairs(folder).pairs[0].T_0to1, golden, atol=1e-15)
+    np.testing.assert_allclose(read_pairs(folder).truths[0].T_0to1, golden, atol=1e-15)
 
 
 @pytest.mark.parametrize(
@@ -114,10 +114,10 @@ def test_lines_without_truth_are_pairs_where_none_is_needed(folder: Path) -> Non
 @pytest.mark.skipif(not (DATA / "scannet_sample").is_dir(), reason="TIEPOINT_TEST_DATA has no ScanNet sample")
 def test_scannet() -> None:
     sample = read_pairs(DATA / "scannet_sample")
-    assert (len(sample), len(sample.scenes())) == (8, 8)
+    assert (len(sample), len({p.scene for p in sample.pairs})) == (8, 8)
     assert all(p.dataset == "scannet" and p.has_images() for p in sample.pairs)
     whole = read_pairs(DATA / "truth" / "scannet_test_pairs_with_gt.txt")
-    assert (len(whole), len(whole.scenes())) == (1500, 100)
+    assert (len(whole), len({p.scene for p in whole.pairs})) == (1500, 100)
     assert len({p.name for p in whole.pairs}) == 1500
     assert whole.pairs[0].name == "scene0707/frame-000015.color--frame-000585.color"
     assert all(p.sizes() == ((1296, 968), (1296, 968)) for p in whole.pairs)

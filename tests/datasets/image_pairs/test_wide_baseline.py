@@ -31,14 +31,14 @@ def clicked(root: Path, name: str, seed: int, rows: str = "1 2 3 4\n5 6 7 8.5\n"
 def test_names_splits_and_categories(tmp_path: Path) -> None:
     clicked(tmp_path / "v1.1", "WGBS/kn-church", 1)
     clicked(tmp_path / "v1.1", "WGABS/petrzin", 2)
-    pairs = read_pairs(tmp_path, needs="corrs").pairs
-    assert [p.name for p in pairs] == ["WGABS/petrzin", "WGBS/kn-church"]
-    assert [p.facts for p in pairs] == [
+    pairs = read_pairs(tmp_path, needs="corrs").truths
+    assert [p.pair.name for p in pairs] == ["WGABS/petrzin", "WGBS/kn-church"]
+    assert [p.pair.facts for p in pairs] == [
         {"category": "WGABS", "split": "val"},
         {"category": "WGBS", "split": "test"},
     ]
-    assert pairs[0].dataset == "wxbs"
-    assert pairs[0].truth["corrs"].tolist() == [[1, 2, 3, 4], [5, 6, 7, 8.5]]
+    assert pairs[0].pair.dataset == "wxbs"
+    assert pairs[0].annotations["corrs"].tolist() == [[1, 2, 3, 4], [5, 6, 7, 8.5]]
 
 
 def test_a_pair_without_image_01_is_left_out_and_named(tmp_path: Path) -> None:
@@ -94,9 +94,9 @@ def planes(root: Path) -> Path:
 
 def test_homographies_are_divided_by_their_last_number(tmp_path: Path) -> None:
     planes(tmp_path / "EVD")
-    (pair,) = read_pairs(tmp_path, needs="homography").pairs
-    assert (pair.name, pair.dataset) == ("cat", "evd")
-    assert pair.truth["H"].tolist() == [[1, 0, 3], [0, 1, 4], [0, 0, 1]]
+    (truth,) = read_pairs(tmp_path, needs="homography").truths
+    assert (truth.pair.name, truth.pair.dataset) == ("cat", "evd")
+    assert truth.annotations["H"].tolist() == [[1, 0, 3], [0, 1, 4], [0, 0, 1]]
 
 
 def test_what_a_plane_lacks_is_told(tmp_path: Path) -> None:
@@ -112,10 +112,10 @@ def test_what_a_plane_lacks_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not (DATA / "wxbs").is_dir(), reason="TIEPOINT_TEST_DATA has no WxBS sample")
 def test_the_samples() -> None:
-    pairs = read_pairs(DATA / "wxbs", needs="corrs").pairs
+    pairs = read_pairs(DATA / "wxbs", needs="corrs").truths
     assert len(pairs) == 16
-    assert [p.name for p in pairs if p.facts["split"] == "val"] == ["WGABS/petrzin"]
-    assert all(p.truth["corrs"].shape == (len(p.truth["crossval"]), 4) for p in pairs)
-    planes = read_pairs(DATA / "evd", needs="homography").pairs
+    assert [p.pair.name for p in pairs if p.pair.facts["split"] == "val"] == ["WGABS/petrzin"]
+    assert all(p.annotations["corrs"].shape == (len(p.annotations["crossval"]), 4) for p in pairs)
+    planes = read_pairs(DATA / "evd", needs="homography").truths
     assert len(planes) == 8
-    assert all(p.truth["H"][2, 2] == 1 for p in planes)
+    assert all(p.annotations["H"][2, 2] == 1 for p in planes)

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tiepoint.datasets.image_pairs.ground_truth import PairSet, PairTruth
 from tiepoint.datasets.image_pairs.native_json import write_pairs
-from tiepoint.datasets.image_pairs.pair import ImagePair, PairSet
+from tiepoint.datasets.image_pairs.pair import ImagePair
 from tiepoint.datasets.image_pairs.reader import read_pairs
 
 DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", "../shared/data"))
@@ -18,16 +19,11 @@ DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", "../shared/data"))
 
 def same(first: PairSet, second: PairSet) -> None:
     assert len(first) == len(second)
-    for a, b in zip(first.pairs, second.pairs, strict=True):
-        assert (a.name, a.scene, a.dataset, a.centre, a.turns) == (
-            b.name,
-            b.scene,
-            b.dataset,
-            b.centre,
-            b.turns,
-        )
-        assert (a.sizes(), a.facts) == (b.sizes(), b.facts)
-        assert a.content() == b.content()
+    for a, b in zip(first.truths, second.truths, strict=True):
+        for name in ("name", "scene", "dataset", "turns", "facts"):
+            assert getattr(a.pair, name) == getattr(b.pair, name)
+        assert (a.centre, a.pair.sizes()) == (b.centre, b.pair.sizes())
+        assert a.pair.content(a.queries()) == b.pair.content(b.queries())
         assert a.definition() == b.definition()
 
 
@@ -38,14 +34,13 @@ def test_turned_pairs_come_back(tmp_path: Path, turns: tuple[int, int], centre: 
         Image.fromarray(np.zeros((30, 40, 3), np.uint8)).save(tmp_path / name)
     T = np.array([[0.0, -1, 0, 1], [1, 0, 0, 2], [0, 0, 1, 3], [0, 0, 0, 1]])
     K = np.array([[50.0, 0, 20.25], [0, 60, 15.5], [0, 0, 1]])
-    upright = ImagePair(
-        "x", "s", "", tmp_path / "a.png", tmp_path / "b.png", (40, 30), (40, 30), K, K, T, centre
-    )
+    pair = ImagePair("x", "s", "", tmp_path / "a.png", tmp_path / "b.png", (40, 30), (40, 30))
+    upright = PairTruth(pair, K, K, T, centre)
     write_pairs(tmp_path / "pairs.json", [upright])
     text = (tmp_path / "pairs.json").read_text()
     (tmp_path / "pairs.json").write_text(text.replace('"scene"', f'"turns": {list(turns)}, "scene"'))
     turned = read_pairs(tmp_path)
-    write_pairs(tmp_path / "again.json", turned.pairs)
+    write_pairs(tmp_path / "again.json", turned.truths)
     same(turned, read_pairs(tmp_path / "again.json"))
     assert '"image0": "a.png"' in text
 
@@ -65,6 +60,6 @@ def test_turned_pairs_come_back(tmp_path: Path, turns: tuple[int, int], centre: 
 )
 def test_real_layouts_come_back(tmp_path: Path, name: str, needs: str) -> None:
     pairs = read_pairs(DATA / name, needs=needs)
-    write_pairs(tmp_path / "pairs.json", pairs.pairs)
+    write_pairs(tmp_path / "pairs.json", pairs.truths)
     back = read_pairs(tmp_path, needs=needs)
     same(pairs, back)

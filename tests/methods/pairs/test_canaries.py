@@ -8,14 +8,16 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from pair_truths import pair_truth
 from tiepoint.core.errors import InputError
 from tiepoint.core.records import Item
-from tiepoint.datasets.image_pairs.pair import ImagePair
+from tiepoint.datasets.image_pairs.ground_truth import PairTruth
 from tiepoint.formats.image.reader import write_image
 from tiepoint.methods.resolve import resolve
+from tiepoint.tasks.pairs.data import oracle_features
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (2, 60, 80, 3)).astype(np.uint8)
-ITEM = Item("a--b", "content", truth="t")
+ITEM = Item("a--b", "content", truth_hash="t")
 K = np.array([[90.0, 0, 40], [0, 90, 30], [0, 0, 1]])
 
 
@@ -23,7 +25,6 @@ class Payload(NamedTuple):
     image0: np.ndarray
     image1: np.ndarray
     queries: np.ndarray | None = None
-    truth: np.ndarray | None = None
 
 
 def pose():
@@ -35,23 +36,15 @@ def pose():
 
 
 @pytest.fixture
-def pair(tmp_path):
+def truth(tmp_path):
     for name, image in zip("ab", IMAGES, strict=True):
         write_image(tmp_path / f"{name}.png", image)
-    return ImagePair(
-        "a--b",
-        "s",
-        image0=tmp_path / "a.png",
-        image1=tmp_path / "b.png",
-        K0=K,
-        K1=K,
-        T_0to1=pose(),
-        centre=0.5,
-    )
+    images = {"image0": tmp_path / "a.png", "image1": tmp_path / "b.png"}
+    return pair_truth("a--b", "s", **images, K0=K, K1=K, T_0to1=pose(), centre=0.5)
 
 
-def test_the_points_of_the_oracle_fulfil_the_pose(pair):
-    found = resolve("oracle", family="pairs").extract(ITEM, pair.images())
+def test_oracle_points_fulfil_pose(truth):
+    found = oracle_features(truth, 0.0)
     assert len(found["points0"]) == 500
     T = pose()
     t = T[:3, 3]
@@ -61,39 +54,44 @@ def test_the_points_of_the_oracle_fulfil_the_pose(pair):
     )
     residual = np.einsum("ni,ij,nj->n", u1, cross @ T[:3, :3], u0)
     assert np.abs(residual).max() < 1e-12
-    noisy = resolve("oracle?noise_px=0.5", family="pairs").extract(ITEM, pair.images())
+    noisy = oracle_features(truth, 0.5)
     apart = noisy["points1"] - found["points1"]
     assert 0.45 < apart.std() < 0.55
     np.testing.assert_array_equal(noisy["points0"], found["points0"])
 
 
-def test_the_oracle_answers_queries_and_follows_planes(pair):
+def test_oracle_answers_queries_and_follows_planes(truth):
     corrs = np.array([[1.0, 2, 3, 4], [5, 6, 7, 8]])
-    clicked = ImagePair("a--b", "s", image0=pair.image0, image1=pair.image1, truth={"corrs": corrs})
-    found = resolve("oracle", family="pairs").extract(ITEM, clicked.images())
+    found = oracle_features(PairTruth(truth.pair, annotations={"corrs": corrs}), 0.0)
     np.testing.assert_array_equal(found["answers"], corrs[:, 2:])
     np.testing.assert_array_equal(found["points0"], corrs[:, :2])
     h = np.array([[1.0, 0, 30], [0, 1, 0], [0, 0, 1]])
-    plane = ImagePair("a--b", "s", image0=pair.image0, image1=pair.image1, truth={"H": h})
-    found = resolve("oracle", family="pairs").extract(ITEM, plane.images())
+    found = oracle_features(PairTruth(truth.pair, annotations={"H": h}), 0.0)
     np.testing.assert_allclose(found["points1"] - found["points0"], [[30, 0]] * len(found["points0"]))
     assert 0 < len(found["points0"]) < 484
 
 
-def test_the_key_of_the_oracle_changes_with_the_truth():
+def test_oracle_key_changes_with_truth():
     method = resolve("oracle", family="pairs")
-    assert method.key(ITEM) != method.key(Item("a--b", "content", truth="u"))
-    with pytest.raises(InputError, match="no truth that can be told"):
-        method.extract(ITEM, Payload(*IMAGES))
+    assert method.key(ITEM) != method.key(Item("a--b", "content", truth_hash="u"))
 
 
-def test_random_and_constant_do_not_see_the_truth():
+def test_oracle_without_truth_raises(truth):
+    with pytest.raises(InputError, match="a--b has no ground truth that gives correspondences"):
+        oracle_features(PairTruth(truth.pair), 0.0)
+    with pytest.raises(InputError, match="this task does not provide true correspondences"):
+        resolve("oracle", family="pairs").extract(ITEM, Payload(*IMAGES))
+
+
+def test_random_and_constant_depend_on_the_images_alone():
     queries = np.array([[3.0, 4.0], [5.0, 6.0]])
     for name in ("random", "constant"):
         method = resolve(name, family="pairs")
-        blind, told = (method.extract(ITEM, Payload(*IMAGES, queries, t)) for t in (None, np.ones((2, 4))))
-        assert all(np.array_equal(blind[k], told[k]) for k in blind)
-        assert sorted(blind) == sorted(told)
+        first, other = (
+            method.extract(Item(key, "", truth_hash=key), Payload(*IMAGES, queries)) for key in "ab"
+        )
+        assert all(np.array_equal(first[k], other[k]) for k in first)
+        assert sorted(first) == sorted(other)
     constant = resolve("constant", family="pairs").extract(ITEM, Payload(*IMAGES, queries))
     assert constant["answers"].tolist() == [[39.5, 29.5]] * 2
     assert len(np.unique(constant["points1"], axis=0)) == 1

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from pair_truths import pair_truth
 from tiepoint.datasets.image_pairs.native_json import write_pairs
-from tiepoint.datasets.image_pairs.pair import ImagePair
 from tiepoint.run.engine import evaluate
 from tiepoint.run.request import RunRequest
 from tiepoint.run.result import Run
@@ -34,7 +34,7 @@ def pairs_file(tmp_path: Path) -> Path:
     for name in ("a", "b", "c"):
         Image.fromarray(draw.integers(0, 256, (60, 80, 3)).astype(np.uint8)).save(folder / f"{name}.png")
     pairs = [
-        ImagePair(
+        pair_truth(
             f"room/a--{other}",
             "room",
             image0=folder / "a.png",

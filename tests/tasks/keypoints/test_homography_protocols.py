@@ -54,11 +54,11 @@ def root(tmp_path_factory):
 def true_matches(opened, noise=0.0, wrong=0.0, count=80, few=()):
     """Points of a grid under the true homography, with noise and wrong ones; three alone for some pairs."""
     tables = {}
-    for name, pair in opened.pairs.items():
+    for name, truth in opened.pairs.items():
         draw = np.random.default_rng(5)
-        size0, size1 = pair.sizes()
+        size0, size1 = truth.pair.sizes()
         x0 = draw.uniform(1, np.array(size0) - 2, (count, 2))
-        x1 = project(pair.truth["H"], x0, reference=(size0[0] / 2, size0[1] / 2)) + draw.normal(
+        x1 = project(truth.annotations["H"], x0, reference=(size0[0] / 2, size0[1] / 2)) + draw.normal(
             0, noise, (count, 2)
         )
         off = draw.random(count) < wrong

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from pair_truths import pair_truth
 from tiepoint.core.records import Features
 from tiepoint.datasets.image_pairs.pair import ImagePair
 from tiepoint.geometry.two_view.epipolar import pixel_distances
@@ -33,7 +34,7 @@ def turned(deg: float) -> np.ndarray:
 def test_cameras_give_distances_to_epipolar_lines_in_the_convention_of_k(centre: float) -> None:
     T = turned(12)
     T[:3, 3] = [0.4, -0.1, 0.2]
-    pair = ImagePair("p", "s", K0=K0, K1=K1, T_0to1=T, centre=centre, **SIZES)
+    pair = pair_truth("p", "s", K0=K0, K1=K1, T_0to1=T, centre=centre, **SIZES)
     found = match_errors(pair, POINTS0, POINTS1)
     assert found.errors_px is not None
     assert found.F is not None
@@ -45,7 +46,7 @@ def test_cameras_give_distances_to_epipolar_lines_in_the_convention_of_k(centre:
 
 def test_cameras_that_share_their_centre_give_places() -> None:
     T = turned(5)
-    pair = ImagePair("p", "s", K0=K0, K1=K1, T_0to1=T, centre=0.5, **SIZES)
+    pair = pair_truth("p", "s", K0=K0, K1=K1, T_0to1=T, centre=0.5, **SIZES)
     rays = np.column_stack([POINTS0 + 0.5, np.ones(30)]) @ np.linalg.inv(K0).T @ T[:3, :3].T @ K1.T
     places = rays[:, :2] / rays[:, 2:] - 0.5
     found = match_errors(pair, POINTS0, places + np.array([3.0, 4.0]))
@@ -56,7 +57,7 @@ def test_cameras_that_share_their_centre_give_places() -> None:
 
 def test_a_homography_gives_reprojection_errors() -> None:
     H = np.array([[0.5, 0.02, 3], [-0.01, 0.5, 2], [1e-5, 0, 1]])
-    pair = ImagePair("p", "s", truth={"H": H}, **SIZES)
+    pair = pair_truth("p", "s", annotations={"H": H}, **SIZES)
     places = np.column_stack([POINTS0, np.ones(30)]) @ H.T
     found = match_errors(pair, POINTS0, places[:, :2] / places[:, 2:] + np.array([0.0, 2.0]))
     assert found.errors_px is not None
@@ -69,20 +70,19 @@ def test_clicked_correspondences_give_the_lines_that_fit_them() -> None:
     T[0, 3] = 1.0
     there = world @ T[:3, :3].T + T[:3, 3]
     first, second = (world @ K0.T)[:, :2] / world[:, 2:], (there @ K1.T)[:, :2] / there[:, 2:]
-    pair = ImagePair("p", "s", truth={"corrs": np.hstack([first, second])}, **SIZES)
+    pair = pair_truth("p", "s", annotations={"corrs": np.hstack([first, second])}, **SIZES)
     found = match_errors(pair, POINTS0, POINTS1)
     assert found.errors_px is not None
     assert np.allclose(found.errors_px, pixel_distances(POINTS0, POINTS1, K0, K1, T), rtol=1e-4)
     assert found.measure.endswith("of an F fitted to 20 clicked correspondences")
-    few = ImagePair("p", "s", truth={"corrs": np.hstack([first, second])[:7]}, **SIZES)
+    few = pair_truth("p", "s", annotations={"corrs": np.hstack([first, second])[:7]}, **SIZES)
     assert match_errors(few, POINTS0, POINTS1).errors_px is None
 
 
 def test_carried_points_are_as_far_off_as_they_are_and_silence_is_told() -> None:
     answers = POINTS1 + np.array([0.0, 7.0])
     answers[:4] = np.nan
-    pair = ImagePair("p", "s", truth={"points0": POINTS0, "points1": POINTS1}, **SIZES)
-    found = transfer_errors(pair, POINTS0, answers, POINTS1)
+    found = transfer_errors(ImagePair("p", "s", **SIZES), POINTS0, answers, POINTS1)
     assert len(found) == 26
     assert found.errors_px is not None
     assert np.allclose(found.errors_px, 7.0)

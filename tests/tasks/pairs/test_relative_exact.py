@@ -142,7 +142,13 @@ def test_both_directions_of_a_pair_count_once() -> None:
     """Trap 9, in scores and in a warning."""
     one = pair("a--b", "s0")
     back = pair(
-        "b--a", "s0", np.linalg.inv(motion()), image0=one.image1, image1=one.image0, K0=one.K1, K1=one.K0
+        "b--a",
+        "s0",
+        np.linalg.inv(motion()),
+        image0=one.pair.image1,
+        image1=one.pair.image0,
+        K0=one.K1,
+        K1=one.K0,
     )
     far = pair("c--d", "s1", motion(50))
     found, noisy = seen(one, 100, 2.0), seen(far, 100, 6.0)
@@ -158,8 +164,8 @@ def test_both_directions_of_a_pair_count_once() -> None:
 
 def test_pairs_in_both_directions_are_told(tmp_path: Path) -> None:
     one = pair("a--b", "s0")
-    back = pair("b--a", "s0", np.linalg.inv(motion()), image0=one.image1, image1=one.image0)
-    data, _ = write_world(tmp_path / "w", {p.name: (p, seen(p, 20)) for p in (one, back)})
+    back = pair("b--a", "s0", np.linalg.inv(motion()), image0=one.pair.image1, image1=one.pair.image0)
+    data, _ = write_world(tmp_path / "w", {p.pair.name: (p, seen(p, 20)) for p in (one, back)})
     assert any("1 pair stands there in both directions" in w for w in TASK.open(data, {}).warnings)
 
 
@@ -167,7 +173,7 @@ def test_pairs_in_both_directions_are_told(tmp_path: Path) -> None:
 def test_two_scenes_have_no_interval_and_say_so(tmp_path: Path) -> None:
     """Trap 19."""
     given = scene_of_pairs(8, scenes=2, noise_px=2.0)
-    given = [(replace(p, dataset="megadepth"), m) for p, m in given]
+    given = [(replace(p, pair=replace(p.pair, dataset="megadepth")), m) for p, m in given]
     scores = scored(given, **QUICK)
     (head,) = [s for s in scores if s.metric == "auc" and s.group == "all"]
     assert head.low is None
@@ -263,7 +269,7 @@ def test_missing_poselib_is_an_error_that_names_the_extra(
 ) -> None:
     """Never a silent change of the estimator."""
     one = pair(size0=LARGE, size1=LARGE)
-    data, folder = write_world(tmp_path / "w", {one.name: (one, seen(one))})
+    data, folder = write_world(tmp_path / "w", {one.pair.name: (one, seen(one))})
     found = []
     real = estimator.import_module
 
@@ -296,7 +302,7 @@ def test_another_poselib_is_refused_before_any_work(tmp_path: Path, monkeypatch:
     import poselib
 
     one = pair(size0=LARGE, size1=LARGE)
-    data, folder = write_world(tmp_path / "w", {one.name: (one, seen(one))})
+    data, folder = write_world(tmp_path / "w", {one.pair.name: (one, seen(one))})
     monkeypatch.setattr(poselib, "__version__", "3.0.0")
     estimator.import_library.cache_clear()
     try:
@@ -308,7 +314,7 @@ def test_another_poselib_is_refused_before_any_work(tmp_path: Path, monkeypatch:
 
 def test_options_without_effect_are_refused(tmp_path: Path) -> None:
     one = pair(size0=LARGE, size1=LARGE)
-    data, folder = write_world(tmp_path / "w", {one.name: (one, seen(one))})
+    data, folder = write_world(tmp_path / "w", {one.pair.name: (one, seen(one))})
     ask = {"task": "pose/relative", "data": data, "store": tmp_path / "s"}
     with pytest.raises(InputError, match="option seeds of pose/relative has no effect under superglue"):
         tp.evaluate(f"files:{folder}", protocol="superglue", seeds=3, **ask)
@@ -327,18 +333,18 @@ def test_an_unknown_dataset_is_taken_in_original_pixels_and_that_is_told() -> No
     assert TASK.record_warnings([made]) == [
         "loftr has no rule for the dataset kitchen: original pixels are used; `frame` sets another size"
     ]
-    original = records(replace(one, dataset="megadepth"), found, "loftr")
+    original = records(replace(one, pair=replace(one.pair, dataset="megadepth")), found, "loftr")
     np.testing.assert_array_equal(made["R"], original["R"])
     assert TASK.record_warnings([original]) == []
     framed = records(one, found, "loftr", frame="640x480")
-    resized = records(replace(one, dataset="scannet"), found, "loftr")
+    resized = records(replace(one, pair=replace(one.pair, dataset="scannet")), found, "loftr")
     np.testing.assert_array_equal(framed["R"], resized["R"][resized["setting"] == 0])
     assert not np.array_equal(framed["R"], made["R"])
 
 
 def test_a_pair_without_truth_is_named(tmp_path: Path) -> None:
     one = pair()
-    data, _ = write_world(tmp_path / "w", {one.name: (one, seen(one))})
+    data, _ = write_world(tmp_path / "w", {one.pair.name: (one, seen(one))})
     entries = json.loads(data.read_text())
     del entries[0]["T_0to1"]
     data.write_text(json.dumps(entries))
@@ -351,6 +357,7 @@ def test_the_size_of_a_frame_is_that_of_each_image() -> None:
     one = pair()
     found = seen(one, 100, 0.5)
     half = np.diag([0.5, 0.5, 1.0])
-    small = replace(one, K1=half @ one.K1, size1=(SIZE[0] // 2, SIZE[1] // 2))
+    smaller = replace(one.pair, size1=(SIZE[0] // 2, SIZE[1] // 2))
+    small = replace(one, pair=smaller, K1=half @ one.K1)
     shrunk = PairMatches(found.points0, found.points1 / 2)
     np.testing.assert_allclose(records(small, shrunk)["R"], records(one, found)["R"], atol=1e-9)

@@ -10,9 +10,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from pair_truths import pair_truth
 from pose_golden import golden, matches, needs_golden
 from tiepoint.core.records import Records
-from tiepoint.datasets.image_pairs.pair import ImagePair
 from tiepoint.tasks.pairs.data import PairMatches
 from tiepoint.tasks.pose.compare import pose_records
 from tiepoint.tasks.pose.protocols import PROTOCOLS
@@ -40,9 +40,9 @@ def cases(names=NAMES, few=3):
 def records(protocol: str) -> list[Records]:
     made = []
     for name, case, x0, x1 in cases():
-        pair = ImagePair(
-            name=name,
-            scene=case["scene"],
+        pair = pair_truth(
+            name,
+            case["scene"],
             dataset=case["dataset"],
             image0=Path(f"{name}-0.jpg"),
             image1=Path(f"{name}-1.jpg"),

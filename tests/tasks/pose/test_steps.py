@@ -39,7 +39,7 @@ def world():
     first = given[0][0]
     back = pair(
         "b0--a0", "s0", np.linalg.inv(first.T_0to1), dataset="scannet", size0=LARGE, size1=LARGE,
-        image0=first.image1, image1=first.image0, K0=first.K1, K1=first.K0,
+        image0=first.pair.image1, image1=first.pair.image0, K0=first.K1, K1=first.K0,
     )  # fmt: skip
     given.append((back, seen(back, 60, 1.5, wrong=12, seed=9)))
     return given
@@ -115,7 +115,9 @@ def test_walks_have_no_budget() -> None:
 
 
 def test_a_stored_run_under_its_protocols(tmp_path: Path) -> None:
-    given = {p.name: (p, m) for p, m in world() if p.dataset == "scannet" and p.name != "b0--a0"}
+    given = {
+        p.pair.name: (p, m) for p, m in world() if p.pair.dataset == "scannet" and p.pair.name != "b0--a0"
+    }
     data, folder = write_world(tmp_path / "w", given)
     with pytest.warns(UserWarning, match="images are not there"):
         tp.evaluate(

@@ -369,11 +369,11 @@ def test_willow_reports_the_extent_of_keypoints() -> None:
         pytest.skip(f"no PF-WILLOW at {data}")
     opened = TASK.open(data, {})
     assert len(opened.units[0].items) == 2  # the pair turned around is there anyway, for `cats`
-    pair = next(iter(opened.pairs.values()))
-    truth = {"points0": pair.truth["points0"], "points1": pair.truth["points1"]}
-    r = TASK.compare_both((pair, truth), None, opened.options, "exact")
+    truth = opened.truth(next(iter(opened.pairs)))
+    arrays = {name: truth.annotations[name] for name in ("points0", "points1")}
+    r = TASK.compare_both((truth, arrays), None, opened.options, "exact")
     rule = PROTOCOLS["exact"]
-    assert make_pck_frame(r, rule).length == np.ptp(pair.truth["points1"], axis=0).max()
+    assert make_pck_frame(r, rule).length == np.ptp(truth.annotations["points1"], axis=0).max()
     assert (
         make_pck_frame(r, PROTOCOLS["dhpf"]).length
         > make_pck_frame(r, replace(PROTOCOLS["dhpf"], padding=False)).length
