@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from tiepoint._version import __version__
-from tiepoint.core.scores import SceneValues, Score
+from tiepoint.core.scores import SceneValues, Score, ScoreRow
 from tiepoint.run.scoring import SCORING
 from tiepoint.store.store import Store
 from tiepoint.store.stored_run import DatasetFacts, Manifest, MethodFacts, StoredRun, run_id
@@ -45,7 +45,6 @@ TASKS = {
 }
 METRICS = {"hpatches-v1/matching": "ap", "keypoints/geometry": "mma"}
 LEVEL = np.random.default_rng(0).normal(0, 0.8, len(SCENES))
-SCORE = {"low": None, "high": None, "interval": None, "chance": None, "note": None}
 
 
 def scene_table(rng: np.random.Generator, skill: float) -> np.ndarray:
@@ -127,7 +126,7 @@ def made_runs(store: Store, count: int, tasks: int, same: bool) -> Iterator[Stor
             },
         )
         made = f"2026-01-{1 + i % 28:02d}T{i % 24:02d}:00:00+00:00"
-        every = [SCORE | {"protocol": p} | row for p in TASKS[task] for row in rows]
+        every = [ScoreRow(p, **row) for p in TASKS[task] for row in rows]
         yield StoredRun(run_id(manifest), task, "done", manifest, every, created_at=made, time_s=1.0)
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,12 @@ from report_world import HOSTILE
 import tiepoint as tp
 from tiepoint.cli.main import run as command
 from tiepoint.core.errors import InputError
+from tiepoint.core.scores import ScoreRow
+from tiepoint.report.cells import ScoreCell
 from tiepoint.report.compare.export import latex_text
 from tiepoint.report.compare.runs import compare_runs
 from tiepoint.report.export import NEEDED, scores_text
-from tiepoint.report.paper_tables import PaperCell, combined_tables, task_tables
+from tiepoint.report.paper_tables import combined_tables, task_tables
 from tiepoint.report.runs.names import DisplayNames, parse_names
 from tiepoint.report.runs.sections import is_canary
 from tiepoint.run.result import Run
@@ -63,17 +64,15 @@ COMMANDS = {
 }
 
 
-def score(run: Run, group: str, value: float) -> dict[str, Any]:
-    first: Mapping[str, Any] = next(
-        s for s in run.stored.scores if s["metric"] == "ap" and s["group"] == "all"
-    )
-    return {**first, "group": group, "value": value, "low": None, "high": None}
+def score(run: Run, group: str, value: float) -> ScoreRow:
+    first = next(s for s in run.score_rows if s.metric == "ap" and s.group == "all")
+    return replace(first, group=group, value=value, low=None, high=None)
 
 
 def changed(run: Run, *, task: str | None = None, **values: float) -> Run:
     """A run of another task, with scores `ap` of groups beside its own."""
     more = [score(run, f"noise={g}", v) for g, v in values.items()]
-    stored = replace(run.stored, scores=[*run.stored.scores, *more], task=task or run.task)
+    stored = replace(run.stored, scores=[*run.score_rows, *more], task=task or run.task)
     return replace(run, stored=replace(stored, id=f"{run.id}{'-' if task else ''}"))
 
 
@@ -161,11 +160,11 @@ def test_values_that_print_alike_share_their_mark(report_runs: list[Run]) -> Non
     made = [changed(r, easy=v, hard=v / 2, tough=0.1) for r, v in zip(runs, values, strict=True)]
     (table,) = task_tables(made, DisplayNames())
     by = {name: own[0] for name, own in table.rows}
-    assert [by[r.method] for r in runs] == [
-        PaperCell("50.00", best=True),
-        PaperCell("50.00", best=True),
-        PaperCell("40.00", second=True),
-        PaperCell("30.00"),
+    assert [(by[r.method].text, by[r.method].ranking) for r in runs] == [
+        ("50.00", "best"),
+        ("50.00", "best"),
+        ("40.00", "second"),
+        ("30.00", ""),
     ]
     assert all(own[2].best for _, own in table.rows)
 
@@ -188,7 +187,7 @@ def test_a_task_is_shown_by_noise_and_then_over_all(report_runs: list[Run]) -> N
 def test_a_method_without_a_run_of_a_task_has_an_empty_cell(two_tasks: list[Run]) -> None:
     (table,) = combined_tables(two_tasks, CALLED)
     rows = dict(table.rows)
-    assert rows["MStd"][1] == PaperCell()
+    assert rows["MStd"][1] == ScoreCell()
     assert [h.whole for h in table.heads] == ["HPatches 2016 matching AP (%)", "Find 100% AP (%)"]
     found = list(csv.reader(io.StringIO(scores_text(two_tasks, "csv", table="combined", called=CALLED))))
     assert found[0][:3] == ["method", "HPatches 2016 matching AP (%)", "HPatches 2016 matching AP (%) mark"]

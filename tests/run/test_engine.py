@@ -117,11 +117,11 @@ def test_another_protocol_only_scores(task: FakeTask, tmp_path: Path) -> None:
         ask(store)
         other = ask(store, protocols=("old",))
         assert (len(CALLS), FakeOpened.compared) == (2, 2)
-        assert [s["protocol"] for s in other.stored.scores] == ["old"]
-        assert [s["protocol"] for s in load_runs(store)[0].scores] == ["exact", "old"]
+        assert [s.protocol for s in other.score_rows] == ["old"]
+        assert [s.protocol for s in load_runs(store)[0].scores] == ["exact", "old"]
         assert len(load_runs(store)) == 1
         again = ask(store, protocols=("old", "exact"))
-        assert [s["protocol"] for s in again.stored.scores] == ["old", "exact"]
+        assert [s.protocol for s in again.score_rows] == ["old", "exact"]
 
 
 def test_changed_data_are_described_again(task: FakeTask, tmp_path: Path) -> None:
@@ -276,7 +276,7 @@ def test_new_rules_of_comparing_mark_old_runs_and_make_their_records_anew(
         assert FakeOpened.compared == 6
         (kept,) = load_runs(store)
         assert (kept.manifest.rules, update.outdated_protocols(kept)) == ({"old": 2}, [])
-        assert {s["protocol"] for s in kept.scores} == {"exact", "old"}
+        assert {s.protocol for s in kept.scores} == {"exact", "old"}
         units = before.manifest.units["v_s0/ref"], after.manifest.units["v_s0/ref"]
         assert units[0]["exact"] == units[1]["exact"]
         assert units[0]["old"] != units[1]["old"]
@@ -295,4 +295,4 @@ def test_scores_made_by_other_rules_are_made_again_from_records(
         assert FakeOpened.compared == compared
         assert after.manifest.protocols == ("exact", "old")
         (kept,) = load_runs(store)
-        assert {s["protocol"] for s in kept.scores} == {"exact", "old"}
+        assert {s.protocol for s in kept.scores} == {"exact", "old"}

@@ -56,7 +56,7 @@ def test_results_scored_under_two_protocols_are_one_run(
         assert {s["protocol"] for s in shown} == {protocol}
     with Store.open(results / "s") as store:
         run = only(store)
-        assert {s["protocol"] for s in run.scores} == {"exact", "hbench-2016"}
+        assert {s.protocol for s in run.scores} == {"exact", "hbench-2016"}
         assert run.manifest.protocols == ("exact", "hbench-2016")
         assert run.id == run_id(run.manifest)
         assert all(key in store.values for key in run.manifest.values.values())
@@ -83,7 +83,7 @@ def test_scene_values_of_a_run_are_stored_and_come_along(patches: Path, tmp_path
 def older(store: Store, run: StoredRun, **changes: Any) -> StoredRun:
     """The run as an older version would have stored it."""
     manifest = run.manifest.model_copy(update={"scoring": 1, "values": {}, **changes})
-    rows = [dict(s, low=None, high=None) for s in run.scores]
+    rows = [replace(s, low=None, high=None) for s in run.scores]
     return save_run(store, replace(run, manifest=manifest, scores=rows))
 
 
@@ -95,7 +95,7 @@ def test_an_older_run_is_brought_up_to_date_from_its_records(patches: Path, tmp_
         assert not is_current(store, old)
         new = update_run(store, old)
         assert new is not None
-        assert [dict(s) for s in new.scores] == [dict(s) for s in made.scores]
+        assert list(new.scores) == list(made.scores)
         assert only(store).manifest.values == made.manifest.values
         assert is_current(store, only(store))
         assert (new.created_at, new.id) == (made.created_at, made.id)
@@ -173,5 +173,5 @@ def test_protocols_of_processes_at_the_same_time_are_all_kept(patches: Path, tmp
     for i in range(3):
         with Store.open(tmp_path / str(i)) as store:
             run = only(store)
-            assert {s["protocol"] for s in run.scores} == set(PROTOCOLS)
+            assert {s.protocol for s in run.scores} == set(PROTOCOLS)
             assert set(run.manifest.values) == set(PROTOCOLS)

@@ -91,7 +91,7 @@ def test_the_kept_fit_is_used_again_and_by_workers(data, tmp_path, monkeypatch):
     third = go(data, tmp_path / "s", "resize+zca?clip=0.1")
     assert third.manifest.method.fitted[0]["hash"] == first.manifest.method.fitted[0]["hash"]
     other = go(data, tmp_path / "t", "resize+zca?clip=0.1", jobs=2)
-    assert [s["value"] for s in other.stored.scores] == [s["value"] for s in first.stored.scores]
+    assert [s.value for s in other.score_rows] == [s.value for s in first.score_rows]
 
 
 MINE = """
@@ -124,7 +124,7 @@ def test_a_method_that_cannot_be_kept_is_fitted_once_a_command(data, tmp_path, m
             log.unlink()
         with Store.open(tmp_path / name, mode="read") as store:
             runs = load_runs(store)
-        scores = [(r.task, s["metric"], s["group"], s["value"]) for r in runs for s in r.scores]
+        scores = [(r.task, s.metric, s.group, s.value) for r in runs for s in r.scores]
         found[name] = sorted(scores)
     assert found["together"] == found["apart"]
     assert not (tmp_path / "together" / "transforms").exists()

@@ -17,7 +17,7 @@ pytest.importorskip("cv2", reason="keypoints and flows are OpenCV's")
 import uvicorn
 
 from tiepoint.report.case_order import orders
-from tiepoint.report.leaderboard import value_text
+from tiepoint.report.cells import value_text
 from tiepoint.serve.app import application
 from tiepoint.serve.run_index import RunIndex
 from tiepoint.store.store import Store
@@ -83,7 +83,7 @@ def test_from_the_first_page_to_a_failing_case(
         assert score is not None
         row = page.locator(f'#leaderboard tr[data-run="{run.id}"]')
         assert row.locator("td.num").first.inner_text().split("\n")[0] == value_text(
-            section.info, score["value"]
+            section.info, score.value
         )
     walk(page, f"/two/{first.id}/{second.id}", "/two/")
     assert page.locator("circle").count() == page.locator("#scenes tbody tr").count() > 0

@@ -38,7 +38,7 @@ def test_home_tells_what_is_there_and_what_was_found(client: Any, library: RunIn
     section = library.snapshot().sections[0]
     score = section.score(first)
     assert score is not None
-    assert f"{100 * score['value']:.2f} %" in text
+    assert f"{100 * score.value:.2f} %" in text
 
 
 def test_a_task_prints_the_numbers_of_compare(client: Any, library: RunIndex) -> None:
@@ -89,10 +89,10 @@ def test_two_methods_agree_with_the_stored_scenes(client: Any, library: RunIndex
     section = library.snapshot().sections[0]
     text = unescape(client.get(f"/two/{first.id}/{second.id}").text)
     mine, other = (section.scene_rows(r) for r in (first, second))
-    won = sum(mine[s]["value"] > other[s]["value"] for s in mine)
+    won = sum(mine[s].value > other[s].value for s in mine)
     assert f"{won} won" in text
     for scene in mine:
-        assert f"{100 * (mine[scene]['value'] - other[scene]['value']):+.2f}" in text
+        assert f"{100 * (mine[scene].value - other[scene].value):+.2f}" in text
     assert text.count("<circle") == len(mine)
 
 
@@ -106,7 +106,7 @@ def test_a_run_says_how_to_repeat_it_and_is_taken_along(client: Any, library: Ru
     table = pd.read_parquet(io.BytesIO(client.get(f"/run/{run.id}/scores.parquet").content))
     plain = pd.read_csv(io.StringIO(client.get(f"/run/{run.id}/scores.csv").text))
     rows = json.loads(client.get(f"/run/{run.id}/scores.json").text)["scores"]
-    assert len(table) == len(plain) == len(rows) > len(run.stored.scores)
+    assert len(table) == len(plain) == len(rows) > len(run.score_rows)
     assert json.loads(client.get(f"/run/{run.id}/manifest.json").text)["task"] == run.task
 
 

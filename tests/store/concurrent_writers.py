@@ -103,8 +103,8 @@ def scores_of(run: StoredRun) -> Scores:
     """Scores of a run by protocol, as plain values."""
     found: Scores = {}
     for s in run.scores:
-        row = (s["metric"], s["group"], s["value"], s["n"], s["low"], s["high"])
-        found.setdefault(str(s["protocol"]), []).append(row)
+        row = (s.metric, s.group, s.value, s.n, s.low, s.high)
+        found.setdefault(s.protocol, []).append(row)
     return found
 
 

@@ -96,12 +96,12 @@ def run_all(root: Path, store: Path) -> list[Run]:
 def scores_of(runs: list[Run]) -> Scores:
     """All scores but times, which are measured anew."""
     return {
-        (run.task, run.method, s["protocol"], s["metric"], s["group"]): (
-            s["value"], s["n"], s["low"], s["high"],
+        (run.task, run.method, s.protocol, s.metric, s.group): (
+            s.value, s.n, s.low, s.high,
         )
         for run in runs
-        for s in run.stored.scores
-        if "time" not in s["metric"] and "per_s" not in s["metric"]
+        for s in run.score_rows
+        if "time" not in s.metric and "per_s" not in s.metric
     }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from tiepoint.core.scores import ScoreRow
 from tiepoint.store.sql_query import select_all
 from tiepoint.store.store import Store
 from tiepoint.store.stored_run import Manifest, StoredRun
@@ -35,18 +36,7 @@ def a_run(
         "units": {},
         "versions": {"tiepoint": "0"},
     }
-    rows = [
-        {
-            "protocol": protocol,
-            "metric": f"m{i}" if i else "ap",
-            "group": "all",
-            "value": value,
-            "n": 7,
-            "low": 0.4,
-            "high": 0.6,
-        }
-        for i in range(scores)
-    ]
+    rows = [ScoreRow(protocol, f"m{i}" if i else "ap", "all", value, 7, 0.4, 0.6) for i in range(scores)]
     manifest = Manifest.model_validate(plain | changes)
     return StoredRun(run_id, "t/a", "done", manifest, rows, None, "2026-01-01T00:00:00Z", 1.5)
 
@@ -55,10 +45,7 @@ def keypoint_run(run_id: str, task: str, day: int, scores: dict[tuple[str, str],
     """A run of a keypoint task with scores by protocol and metric."""
     name = f"keypoints/{task}"
     made = a_run(run_id, task=name)
-    rows = [
-        {"protocol": p, "metric": m, "group": "all", "value": v, "n": 1, "note": "a=1;" * (m == "metadata")}
-        for (p, m), v in scores.items()
-    ]
+    rows = [ScoreRow(p, m, "all", v, 1, note="a=1;" * (m == "metadata")) for (p, m), v in scores.items()]
     return replace(made, task=name, scores=rows, created_at=f"2026-01-{day:02}T00:00:00Z")
 
 

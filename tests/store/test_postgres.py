@@ -41,7 +41,7 @@ def test_a_run_comes_back(url: str) -> None:
     with Store.open(url) as store:
         save_run(store, a_run("abc", 0.25))
         save_run(store, a_run("abc", 0.75))
-        assert [r.scores[0]["value"] for r in load_runs(store)] == [0.75]
+        assert [r.scores[0].value for r in load_runs(store)] == [0.75]
         assert rebuild(store) == []
         assert select_all(store.engine, "select true_map_micro from results")[1] == []
 

@@ -140,10 +140,10 @@ def test_what_a_killed_writer_left_half_done_is_not_read(tmp_path: Path) -> None
     with pytest.raises(sqlite3.OperationalError):
         sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True).execute("select value from scores")
     with Store.open(tmp_path / "s", mode="read") as store:
-        assert {s["value"] for s in load_run(store, "abc").scores} == {0.5}
+        assert {s.value for s in load_run(store, "abc").scores} == {0.5}
     assert look(tmp_path) == before
     with Store.open(tmp_path / "s") as store:
-        assert {s["value"] for s in load_run(store, "abc").scores} == {0.5}
+        assert {s.value for s in load_run(store, "abc").scores} == {0.5}
 
 
 def _write_for(where: str, seconds: float) -> None:
@@ -191,13 +191,13 @@ def test_reading_some_runs_reads_the_same_as_reading_all(filled: Path) -> None:
         for r in every:
             assert load_runs(store, ids={r.id}) == [r]
             (short,) = load_runs(store, ids={r.id}, singles=False)
-            kept = [s for s in r.scores if "scene=" not in s["group"] and "pair=" not in s["group"]]
+            kept = [s for s in r.scores if "scene=" not in s.group and "pair=" not in s.group]
             assert list(short.scores) == kept
             assert 0 < len(kept) < len(r.scores)
             assert load_singles(store, r.id) == r.scores
         for head, r in zip(load_heads(store), every, strict=True):
             assert (head.id, head.task, head.method, head.dataset) == (r.id, r.task, r.method, r.dataset)
-            assert set(head.protocols) == {s["protocol"] for s in r.scores}
+            assert set(head.protocols) == {s.protocol for s in r.scores}
             assert head.manifest == r.manifest
             assert json.dumps(head.manifest.plain()) == head.text
 

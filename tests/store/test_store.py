@@ -19,6 +19,7 @@ from store_world import a_run, check_results, look
 from tiepoint.cli.main import run
 from tiepoint.core.errors import InputError, StoreError
 from tiepoint.core.records import Records
+from tiepoint.core.scores import ScoreRow
 from tiepoint.store import schema, status_files
 from tiepoint.store.atomic_files import atomic_file, atomic_folder, remove_temporaries
 from tiepoint.store.rebuild import rebuild
@@ -34,8 +35,8 @@ def test_a_run_comes_back_as_it_was_saved(tmp_path: Path) -> None:
         save_run(store, a_run())
         back = load_run(store, "abc")
     assert back.method == "m"
-    assert back.scores[0]["value"] == 0.5
-    assert back.scores[0]["n"] == 7
+    assert back.scores[0].value == 0.5
+    assert back.scores[0].n == 7
     assert back.time_s == 1.5
 
 
@@ -49,7 +50,7 @@ def test_saving_again_replaces_the_scores(tmp_path: Path) -> None:
     with Store.open(tmp_path / "s") as store:
         save_run(store, a_run(value=0.1))
         save_run(store, a_run(value=0.2))
-        assert [r.scores[0]["value"] for r in load_runs(store)] == [0.2]
+        assert [r.scores[0].value for r in load_runs(store)] == [0.2]
 
 
 def _add_protocol(run: StoredRun) -> Merge:
@@ -63,21 +64,21 @@ def _add_protocol(run: StoredRun) -> Merge:
 
 def test_what_is_stored_is_merged_from_rows_or_from_the_file(tmp_path: Path) -> None:
     first, second, third = (
-        replace(a_run(), scores=[{**a_run().scores[0], "protocol": p}]) for p in ("exact", "old", "older")
+        replace(a_run(), scores=[replace(a_run().scores[0], protocol=p)]) for p in ("exact", "old", "older")
     )
     with Store.open(tmp_path / "s") as store:
         save_run(store, first, _add_protocol(first))
         merged = save_run(store, second, _add_protocol(second))
-        assert [s["protocol"] for s in merged.scores] == ["exact", "old"]
-        assert [s["protocol"] for s in load_run(store, first.id).scores] == ["exact", "old"]
+        assert [s.protocol for s in merged.scores] == ["exact", "old"]
+        assert [s.protocol for s in load_run(store, first.id).scores] == ["exact", "old"]
     (tmp_path / "s" / "tiepoint.sqlite").unlink()
     with Store.open(tmp_path / "s") as store:
         save_run(store, third, _add_protocol(third))
-        assert [s["protocol"] for s in load_run(store, first.id).scores] == ["exact", "old", "older"]
+        assert [s.protocol for s in load_run(store, first.id).scores] == ["exact", "old", "older"]
         (store.root / "runs" / f"{first.id}.json").write_text("{damaged")
         save_run(store, first, lambda stored: stored or first)
         rebuild(store)
-        assert [s["protocol"] for s in load_run(store, first.id).scores] == ["exact", "old", "older"]
+        assert [s.protocol for s in load_run(store, first.id).scores] == ["exact", "old", "older"]
 
 
 def test_a_merge_that_fails_changes_nothing(tmp_path: Path) -> None:
@@ -92,7 +93,7 @@ def test_a_merge_that_fails_changes_nothing(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="gave run other"):
             save_run(store, a_run(), lambda _: a_run("other"))
         assert (store.root / "runs" / "abc123.json").read_bytes() == before
-        assert load_run(store, "abc123").scores[0]["value"] == 0.5
+        assert load_run(store, "abc123").scores[0].value == 0.5
         save_run(store, a_run("later"))
 
 
@@ -311,12 +312,12 @@ def test_scores_come_back_in_the_order_of_the_task(tmp_path: Path) -> None:
     names = [
         ("exact", m, g) for m in ("auc", "ap", "fpr95") for g in ("all", "pool=100", "pool=1000", "pool=500")
     ]
-    rows = [{"protocol": p, "metric": m, "group": g, "value": 0.5, "n": 1} for p, m, g in names]
+    rows = [ScoreRow(p, m, g, 0.5, 1) for p, m, g in names]
     with Store.open(tmp_path / "s") as store:
         save_run(store, replace(base, scores=rows))
         for _ in range(2):
             back = load_run(store, base.id).scores
-            assert [(s["protocol"], s["metric"], s["group"]) for s in back] == names
+            assert [(s.protocol, s.metric, s.group) for s in back] == names
             rebuild(store)
 
 

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -92,6 +93,30 @@ class Score:
     chance: float | None = None
     note: str | None = None
     extra: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRow:
+    """One stored score. Its fields are the columns of the SQL table `scores`."""
+
+    protocol: str
+    metric: str
+    group: str
+    value: float | None
+    n: int
+    low: float | None = None
+    high: float | None = None
+    interval: str | None = None
+    chance: float | None = None
+    note: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the columns by name; None for numbers that are not finite, which JSON and SQL lack."""
+        found = {name: getattr(self, name) for name in SCORE_COLUMNS}
+        return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in found.items()}
+
+
+SCORE_COLUMNS = tuple(f.name for f in fields(ScoreRow))
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from ..tasks.base import MetricInfo, Task
 from ..tasks.capabilities import HasConventionSteps, HasIntermediateSteps
 from ..tasks.info import metric_info, score_title
 from ..tasks.steps import StepTable
-from .leaderboard import value_text
+from .cells import value_text
 from .runs.lazy_records import no_records, scored_records
 from .runs.sections import TaskSection
 
@@ -49,10 +49,10 @@ def conventions(section: TaskSection) -> list[ConventionTable]:
 def by_protocol(section: TaskSection) -> ConventionTable | None:
     """The headline score of each run under the protocols it was scored by; None where there is only one."""
     scores = {
-        (r.id, str(s["protocol"])): s["value"]
+        (r.id, s.protocol): s.value
         for r in section.runs
-        for s in r.stored.scores
-        if (s["metric"], s["group"]) == (section.metric, section.group)
+        for s in r.score_rows
+        if (s.metric, s.group) == (section.metric, section.group)
     }
     have = sorted({p for _, p in scores}, key=lambda p: (p != section.protocol, p))
     if len(have) < 2:

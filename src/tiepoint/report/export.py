@@ -13,10 +13,11 @@ from ..formats.csv_table import frame_csv, to_csv
 from ..formats.file_io import atomic_path
 from ..run.result import Run
 from . import paper_tables
+from .cells import ScoreCell
 from .compare.export import latex_text
 from .compare.text_table import distinct_short_names, markdown_text
 from .figures.figure import anchor
-from .leaderboard import ScoreCell, leaderboard
+from .leaderboard import leaderboard
 from .runs.names import DisplayNames, distinct_names
 from .runs.sections import TaskSection, sections
 
@@ -130,14 +131,14 @@ NEEDED = "% Needs \\usepackage{booktabs} and nothing else."
 def _combined_csv(table: paper_tables.PaperTable) -> str:
     """A row a method; a column a task with the value as printed, and one with its mark."""
     heads = [x for h in table.heads for x in (h.whole, f"{h.whole} mark")]
-    rows = [[name, *(x for c in cells for x in (c.text, c.mark))] for name, cells in table.rows]
+    rows = [[name, *(x for c in cells for x in (c.marked, c.ranking))] for name, cells in table.rows]
     return to_csv(["method", *heads], rows)
 
 
 def _tasks_csv(tables: Sequence[paper_tables.PaperTable]) -> str:
     """A row a cell, because the tables have different columns."""
     rows = [
-        [table.name, name, head.whole, cell.text, cell.mark]
+        [table.name, name, head.whole, cell.marked, cell.ranking]
         for table in tables
         for name, cells in table.rows
         for head, cell in zip(table.heads, cells, strict=True)
@@ -153,7 +154,7 @@ def _paper_markdown(table: paper_tables.PaperTable) -> str:
     for name, cells in table.rows:
         shown = []
         for c in cells:
-            value = markdown_text(c.text)
+            value = markdown_text(c.marked)
             value = f"**{value}**" if c.best else f"<u>{value}</u>" if c.second else value
             shown.append(value + (paper_tables.TIED if c.tied else ""))
         lines.append("| " + " | ".join([markdown_text(name), *shown]) + " |")
@@ -204,8 +205,8 @@ def _latex_heads(heads: Sequence[paper_tables.ColumnHeading]) -> list[str]:
     return lines
 
 
-def _paper_cell(cell: paper_tables.PaperCell) -> str:
-    text = latex_text(cell.text)
+def _paper_cell(cell: ScoreCell) -> str:
+    text = latex_text(cell.marked)
     text = rf"\textbf{{{text}}}" if cell.best else rf"\underline{{{text}}}" if cell.second else text
     # The mark takes no room, so that digits stand below digits.
     return text + (rf"\rlap{{{latex_text(paper_tables.TIED)}}}" if cell.tied else "")
@@ -234,9 +235,9 @@ def _markdown(section: TaskSection) -> str:
     for row in table.rows:
         cells = []
         for c in row.cells:
-            text = c.value.replace("*", r"\*")
+            text = c.marked.replace("*", r"\*")
             value = f"**{text}**" if c.best else text
-            cells.append(f"{value} [{c.interval}]" if c.interval else value)
+            cells.append(f"{value} [{c.interval_text}]" if c.interval_text else value)
         lines.append("| " + " | ".join([markdown_text(row.name), row.letters, *cells]) + " |")
     if any(table.chance):
         lines.append("| " + " | ".join(["chance", "", *table.chance]) + " |")
@@ -277,6 +278,6 @@ def _latex(section: TaskSection) -> str:
 
 
 def _latex_cell(cell: ScoreCell) -> str:
-    value = rf"\textbf{{{cell.value}}}" if cell.best else cell.value
-    text = rf"{value} {{\scriptsize [{cell.interval}]}}" if cell.interval else value
+    value = rf"\textbf{{{cell.marked}}}" if cell.best else cell.marked
+    text = rf"{value} {{\scriptsize [{cell.interval_text}]}}" if cell.interval_text else value
     return text.replace(" – ", ", ").replace("–", "--")

@@ -15,12 +15,13 @@ from ..core.errors import InputError
 from ..core.formatting import count_text
 from ..run.result import Run
 from ..tasks.info import FAMILIES, metric_info
+from .cells import score_cell, value_text
 from .convention_tables import conventions
 from .figures.figure import anchor, short
 from .figures.intervals import intervals_figure
 from .figures.plot import figures_of
 from .galleries import gallery, pair_gallery
-from .leaderboard import Leaderboard, column_title, leaderboard, score_cell, value_text
+from .leaderboard import Leaderboard, column_title, leaderboard
 from .match_gallery import match_gallery
 from .runs.card import agrees, card_rows, duration, times_differ
 from .runs.names import distinct_names
@@ -65,7 +66,7 @@ def summary_line(section: TaskSection, board: Leaderboard) -> SummaryLine | None
     first, second = runs.get(found.first), runs.get(found.second)
     score = None if first is None else section.score(first)
     unit = section.info.scale[1]
-    value = found.value if score is None else value_text(section.info, score["value"])
+    value = found.value if score is None else value_text(section.info, score.value)
     cost, note = cost_text(first, second, short(found.second, NAME_MOST))
     return SummaryLine(
         section.words,

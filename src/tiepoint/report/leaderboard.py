@@ -3,32 +3,21 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from ..core.scores import caution_note
+from ..core.scores import ScoreRow, caution_note
 from ..run.result import Run
 from ..stats.multiplicity import join_letters
-from ..tasks.base import Column, MetricInfo, Task
+from ..tasks.base import Column, Task
 from ..tasks.capabilities import AdjustsColumns
 from ..tasks.info import metric_info, metric_label, score_title, table_columns
+from .cells import ScoreCell, score_cell, value_text
 from .compare.comparison import Comparison
 from .compare.findings import ComparisonFinding, compare_section, finding_for
 from .compare.sentences import these_scenes
 from .compare.text_table import rank_range
 from .runs.sections import TaskSection, is_canary
-
-
-@dataclass(frozen=True)
-class ScoreCell:
-    """A score as text: `value` and `interval` (empty without one) in the unit of its column."""
-
-    value: str
-    interval: str
-    sort: float | None
-    best: bool
 
 
 @dataclass(frozen=True)
@@ -69,7 +58,7 @@ class Leaderboard:
     def once(self) -> Leaderboard:
         """The table without columns that are a longer name of a score before them: the default threshold.
 
-        >>> row = LeaderboardRow("a", "a", "1", "", "", (ScoreCell("1", "", 1.0, True),) * 2)
+        >>> row = LeaderboardRow("a", "a", "1", "", "", (ScoreCell("1"),) * 2)
         >>> twice = Leaderboard((("auc", "all"),) * 2, ("auc",) * 2, (row,), ("", ""), "", (), ("area",) * 2)
         >>> once = twice.once(); once.titles, len(once.columns), len(once.rows[0].cells), once.chance
         (('area',), 1, 1, ('',))
@@ -106,7 +95,7 @@ def leaderboard(
     head = (section.metric, section.group)
     task = section.definition
     asked = [head, *(c for c in table_columns(task.info, section.columns) if c != head)]
-    own = [s for r in section.runs for s in r.stored.scores if s["protocol"] == section.protocol]
+    own = [s for r in section.runs for s in r.score_rows if s.protocol == section.protocol]
     columns = with_better(task, expand_columns(task, asked, section.runs), own)
     best = [best_value(section, *c) for c in columns]
     comparison, reasons = found_before or compare_section(section)
@@ -167,9 +156,9 @@ def expand_columns(task: Task, columns: Sequence[Column], runs: Sequence[Run]) -
     return list(dict.fromkeys(task.expand_column(c, run.manifest.options) for c in columns for run in runs))
 
 
-def with_better(task: Task, columns: Sequence[Column], scores: Iterable[Mapping[str, Any]]) -> list[Column]:
+def with_better(task: Task, columns: Sequence[Column], scores: Iterable[ScoreRow]) -> list[Column]:
     """Columns with the score that should be read instead before each one of which a score has a caution."""
-    marked = {(s["metric"], s["group"]) for s in scores if caution_note(s.get("note"))}
+    marked = {(s.metric, s.group) for s in scores if caution_note(s.note)}
     found: list[Column] = []
     for column in columns:
         better = task.info.replacements.get(column) if column in marked else None
@@ -177,9 +166,9 @@ def with_better(task: Task, columns: Sequence[Column], scores: Iterable[Mapping[
     return list(dict.fromkeys(found))
 
 
-def cautions_of(scores: Iterable[Mapping[str, Any] | None]) -> list[str]:
+def cautions_of(scores: Iterable[ScoreRow | None]) -> list[str]:
     """What is to be said below a table of the scores that are marked in it, each once."""
-    found = dict.fromkeys(caution_note(s.get("note")) for s in scores if s is not None)
+    found = dict.fromkeys(caution_note(s.note) for s in scores if s is not None)
     return [text for text in found if text]
 
 
@@ -202,38 +191,13 @@ def _wording(comparison: Comparison | None) -> str:
     return text
 
 
-def score_cell(info: MetricInfo, score: Any, best: float | None = None) -> ScoreCell:
-    """A stored score as text; marked where it is the best of its column."""
-    if score is None or score["value"] is None:
-        return ScoreCell("" if score is None else "–", "", None, False)
-    interval = ""
-    if score["low"] is not None and score["high"] is not None:
-        interval = f"{value_text(info, score['low'])} – {value_text(info, score['high'])}"
-    value = float(score["value"])
-    mark = " *" if caution_note(score.get("note")) else ""
-    return ScoreCell(value_text(info, value) + mark, interval, value, value == best)
-
-
-def value_text(info: MetricInfo, value: float | None, *, change: bool = False) -> str:
-    """A value in the unit it is shown in, a `change` with its sign; a dash where it is not known.
-
-    >>> value_text(MetricInfo(), 0.5), value_text(MetricInfo(unit="px"), 1.25, change=True)
-    ('50.00', '+1.250')
-    """
-    if value is None or not math.isfinite(value):
-        return "–"
-    factor, unit = info.scale
-    text = f"{factor * value:{'+' if change else ''}.{2 if unit == '%' else 3 if unit else 0}f}"
-    return "0" if change and not text.strip("+-0.") else text
-
-
 def best_value(section: TaskSection, metric: str, group: str) -> float | None:
     """The best value of a column among methods that are no canaries; None for counts and without any."""
     info = metric_info(section.definition.info, metric)
     if info.better is None or not info.scale[1]:
         return None
     scores = (section.score(r, metric, group) for r in section.methods)
-    values = [float(s["value"]) for s in scores if s is not None and s["value"] is not None]
+    values = [s.value for s in scores if s is not None and s.value is not None]
     if not values:
         return None
     return min(values) if info.lower else max(values)
@@ -241,5 +205,5 @@ def best_value(section: TaskSection, metric: str, group: str) -> float | None:
 
 def chance_of(section: TaskSection, metric: str, group: str) -> float | None:
     """Chance level of a score, from the first run that knows it."""
-    levels: Sequence[Any] = [section.score(r, metric, group) for r in section.runs]
-    return next((float(s["chance"]) for s in levels if s is not None and s["chance"] is not None), None)
+    levels = [section.score(r, metric, group) for r in section.runs]
+    return next((s.chance for s in levels if s is not None and s.chance is not None), None)

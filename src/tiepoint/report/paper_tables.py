@@ -9,12 +9,13 @@ from typing import Any
 
 from ..core.errors import InputError
 from ..core.formatting import count_text
-from ..core.scores import caution_note
+from ..core.scores import ScoreRow, caution_note
 from ..run.result import Run
-from ..tasks.base import Column
+from ..tasks.base import Column, MetricInfo
 from ..tasks.info import FAMILIES, metric_info, table_columns
+from .cells import NO_VALUE, ScoreCell, score_cell, value_text
 from .compare.runs import compare_runs
-from .leaderboard import cautions_of, chance_of, expand_columns, value_text, with_better
+from .leaderboard import cautions_of, chance_of, expand_columns, with_better
 from .runs.names import DisplayNames, distinct_names
 from .runs.sections import TaskSection, sections
 
@@ -52,24 +53,6 @@ class ColumnHeading:
 
 
 @dataclass(frozen=True)
-class PaperCell:
-    """A score as printed; `tied` is one that is not separated from the best of its column."""
-
-    text: str = ""
-    best: bool = False
-    second: bool = False
-    tied: bool = False
-
-    @property
-    def mark(self) -> str:
-        """`best`, `second`, `not separated`, both of these, or nothing."""
-        named = [
-            w for w, on in (("best", self.best), ("second", self.second), ("not separated", self.tied)) if on
-        ]
-        return ", ".join(named)
-
-
-@dataclass(frozen=True)
 class PaperTable:
     """A table with its caption, which says what its marks mean; `name` is its label.
 
@@ -79,7 +62,7 @@ class PaperTable:
     name: str
     caption: str
     heads: tuple[ColumnHeading, ...]
-    rows: tuple[tuple[str, tuple[PaperCell, ...]], ...]
+    rows: tuple[tuple[str, tuple[ScoreCell, ...]], ...]
     chance: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
@@ -116,7 +99,7 @@ def _combined(found: Sequence[TaskSection], called: DisplayNames, *, alone: bool
     order = dict.fromkeys(names[r.id] for s in found for r in s.methods)
     shown = {names[r.id]: called.method(names[r.id], r.method) for s in found for r in s.methods}
     by = [{names[r.id]: cells[r.id] for r in s.methods} for s, (cells, _) in zip(found, columns, strict=True)]
-    rows = tuple((shown[name], tuple(cells.get(name, PaperCell()) for cells in by)) for name in order)
+    rows = tuple((shown[name], tuple(cells.get(name, ScoreCell()) for cells in by)) for name in order)
     families = {FAMILIES.get(s.definition.family, s.definition.family) for s in found}
     label = "combined" if alone else f"combined-{found[0].definition.family}"
     what = f"{families.pop()}: headline score of each task" if len(families) == 1 else "Headline scores"
@@ -263,20 +246,20 @@ def task_columns(section: TaskSection) -> list[Column]:
             return [(section.metric, g) for g in found] + ([] if keys[0] in ALONE else over_all)
     task, runs = section.definition, section.runs
     asked = [head, *(c for c in table_columns(task.info, section.columns) if c != head)]
-    scores = [s for r in runs for s in r.stored.scores if s["protocol"] == section.protocol]
+    scores = [s for r in runs for s in r.score_rows if s.protocol == section.protocol]
     return with_better(task, expand_columns(task, asked, runs), scores)[:MAX_PAPER_COLUMNS]
 
 
-def _column(section: TaskSection, column: Column) -> tuple[dict[str, PaperCell], list[str]]:
+def _column(section: TaskSection, column: Column) -> tuple[dict[str, ScoreCell], list[str]]:
     """The cells of a column by the id of the run, and why nothing could be tested where that is so.
 
     Values that print alike share their rank: no reader could see why one of them is the best.
     """
     info = metric_info(section.definition.info, column[0])
     scores = {r.id: section.score(r, *column) for r in section.methods}
-    values = {i: float(s["value"]) for i, s in scores.items() if s is not None and s["value"] is not None}
-    texts = {i: value_text(info, v) for i, v in values.items()}
-    cells = {r.id: PaperCell(texts.get(r.id, "\N{EN DASH}")) for r in section.methods}
+    values = {i: s.value for i, s in scores.items() if s is not None and s.value is not None}
+    cells = {i: _cell(info, s) for i, s in scores.items()}
+    texts = {i: cells[i].text for i in values}
     notes: list[str] = []
     if info.better is not None and info.scale[1] and len(values) > 1:
         order = sorted(values, key=lambda i: values[i] if info.lower else -values[i])
@@ -284,18 +267,21 @@ def _column(section: TaskSection, column: Column) -> tuple[dict[str, PaperCell],
         tied, notes = _not_separated(section, column, order[0])
         for i in order:
             best, second = texts[i] == places[0], texts[i] in places[1:2]
-            cells[i] = PaperCell(texts[i], best, second, i in tied and not best)
-    for i, s in scores.items():
-        if s is not None and caution_note(s.get("note")):
-            cells[i] = replace(cells[i], text=f"{cells[i].text} *")
+            cells[i] = replace(cells[i], best=best, second=second, tied=i in tied and not best)
     return cells, notes
+
+
+def _cell(info: MetricInfo, score: ScoreRow | None) -> ScoreCell:
+    if score is None:
+        return ScoreCell(NO_VALUE)
+    return replace(score_cell(info, score), caution=bool(caution_note(score.note)))
 
 
 def _not_separated(section: TaskSection, column: Column, best: str) -> tuple[set[str], list[str]]:
     """Ids of the runs that are not separated from the best, by the comparison of this score."""
     metric, group = column
     runs = [
-        r for r in section.methods if (s := section.score(r, *column)) is not None and s["value"] is not None
+        r for r in section.methods if (s := section.score(r, *column)) is not None and s.value is not None
     ]
     words: dict[str, Any] = {
         "metric": metric,
@@ -326,7 +312,7 @@ def _chance(section: TaskSection, column: Column) -> str:
     return "" if level is None else value_text(metric_info(section.definition.info, column[0]), level)
 
 
-def _caption(what: str, protocols: set[str], rows: Sequence[tuple[str, Sequence[PaperCell]]]) -> str:
+def _caption(what: str, protocols: set[str], rows: Sequence[tuple[str, Sequence[ScoreCell]]]) -> str:
     cells = [c for _, own in rows for c in own]
     under = f", protocol {protocols.pop()}" if len(protocols) == 1 else ""
     text = f"{what}{under}."

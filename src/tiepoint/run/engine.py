@@ -86,7 +86,7 @@ def evaluate_prepared(
     stored = stored_result(context, manifest, protocols, store)
     if stored is not None:
         stored_records = StoredRecords(stored.manifest.units, store.records)
-        run = Run.kept(stored, store, stored_records, protocols, first)
+        run = Run.from_stored(stored, store, stored_records, protocols, first)
         return replace(run, warnings=list(dict.fromkeys([*manifest.warnings, *run.warnings])))
     if (store.root / JOURNAL_FOLDER).is_dir():
         finish_changes(store)
@@ -136,9 +136,9 @@ def evaluate_prepared(
     try:
         finished = finish(store=store)
     except StoreError as e:  # a full disk does not lose the scores
-        e.unsaved = Run.kept(finish(), store, records, protocols, first)
+        e.unsaved = Run.from_stored(finish(), store, records, protocols, first)
         raise
-    run = Run.kept(finished, store, records, protocols, first)
+    run = Run.from_stored(finished, store, records, protocols, first)
     return replace(run, warnings=[*recompute_notices(context, since_ns), *repairs, *run.warnings])
 
 

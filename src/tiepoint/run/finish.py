@@ -18,7 +18,7 @@ from ..tasks.info import protocol_version
 from . import costs
 from .result import Run, stored_tables
 from .scoring import SCORING, score_rows_with_intervals, scores_under
-from .update import merge_with_stored, outdated_protocols, protocols_of
+from .update import merge_with_stored, outdated_protocols
 
 
 def finish_run(
@@ -76,7 +76,8 @@ def merge_runs(runs: Sequence[Run]) -> Run:
         if len(values) > 1:
             raise InputError(f"runs of different {what} cannot be merged: {', '.join(sorted(values))}")
     for run in runs:
-        if old := outdated_protocols(run.stored):
+        own = {s.protocol for s in run.score_rows}
+        if old := [p for p in outdated_protocols(run.stored) if p in own]:
             raise InputError(
                 f"scores of run {run.id} under {', '.join(old)} were made by older rules; run it again first"
             )
@@ -93,7 +94,7 @@ def merge_runs(runs: Sequence[Run]) -> Run:
                 units.setdefault(unit, {})[comparison] = run.unit_records[unit][comparison]
     ordered = {unit: units[unit] for unit in sorted(units)}
     task = load_task(runs[0].task)
-    protocols = sorted(set.intersection(*(set(protocols_of(r.stored)) for r in runs)))
+    protocols = sorted(set.intersection(*({s.protocol for s in r.score_rows} for r in runs)))
     scores = {p: scores_under(task, p, ordered) for p in protocols}
     errors = sorted({part for r in runs if r.stored.error for part in r.stored.error.split("; ")})
     lists = sorted({part for r in runs for part in _parts(r, "lists")})

@@ -4,15 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cache
+from dataclasses import dataclass, field
+from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import close_names
 from ..core.records import Records
-from ..core.scores import Score
+from ..core.scores import Score, ScoreRow
 from ..store.record_files import RecordStore
 from ..store.scene_values import Table, ValueStore
 from ..store.store import Store
@@ -83,41 +83,44 @@ class Run:
     """One method on one task.
 
     `scores` and `records` are pandas frames; `manifest` says how the numbers were made. `values` are the
-    scene values behind the scores, by protocol. `remarks` say what the scores that stand first are. `root` is
-    the folder of the store that has its features. `load_single_scores`, where there is one, reads the scores again with
-    those of single scenes and pairs, which `stored` then lacks.
+    scene values behind the scores, by protocol. `protocols` restrict the scores that the run shows, None for
+    all stored ones. `lead` is the metric whose scores come first, and a sentence that explains it. `root` is
+    the folder of the store that has the features. `load_single_scores` reads all scores if `stored` lacks
+    those of single scenes and pairs, None if it has them.
     """
 
     stored: StoredRun
     unit_records: Mapping[str, Mapping[str, Records]] = field(default_factory=dict, repr=False)
     warnings: Sequence[str] = ()
     values: Mapping[str, Tables] = field(default_factory=dict, repr=False)
-    remarks: Sequence[str] = ()
+    lead: tuple[str, str] | None = None
     root: Path | None = field(default=None, repr=False)
-    load_single_scores: Callable[[], Sequence[Mapping[str, Any]]] | None = field(default=None, repr=False)
+    load_single_scores: Callable[[], Sequence[ScoreRow]] | None = field(default=None, repr=False)
+    protocols: tuple[str, ...] | None = None
 
     @classmethod
-    def kept(
+    def from_stored(
         cls,
         stored: StoredRun,
         store: Store,
         records: Mapping[str, Mapping[str, Records]],
         protocols: Sequence[str],
-        first: tuple[str, str] | None = None,
+        lead: tuple[str, str] | None = None,
     ) -> Run:
-        """A run of a store with its scores under these protocols; its manifest still says what there is.
-
-        Scene values are read when they are looked at. `first` is a metric whose scores come before all others
-        of a protocol, with a sentence that says what it is.
-        """
-        scores = [s for p in protocols for s in stored.scores if s["protocol"] == p]
-        if first is not None:
-            scores.sort(key=lambda s: (list(protocols).index(s["protocol"]), s["metric"] != first[0]))
+        """Return a stored run with its scores under these protocols. Scene values are read on access."""
         values = StoredTables(stored.manifest.values, store.values)
-        remarks = () if first is None else (first[1],)
-        return cls(
-            replace(stored, scores=scores), records, stored.manifest.warnings, values, remarks, store.root
-        )
+        warnings = stored.manifest.warnings
+        return cls(stored, records, warnings, values, lead, store.root, protocols=tuple(protocols))
+
+    @cached_property
+    def score_rows(self) -> Sequence[ScoreRow]:
+        """Scores under `protocols`, in their order; those of the lead metric first."""
+        if self.protocols is None:
+            return self.stored.scores
+        order = {protocol: i for i, protocol in enumerate(self.protocols)}
+        rows = (s for s in self.stored.scores if s.protocol in order)
+        lead = None if self.lead is None else self.lead[0]
+        return sorted(rows, key=lambda s: (order[s.protocol], lead is not None and s.metric != lead))
 
     @property
     def id(self) -> str:
@@ -147,7 +150,7 @@ class Run:
     def rows(self) -> list[dict[str, Any]]:
         """Scores as plain rows, the form of ``--json``; `run` tells runs of one method apart."""
         base, last = {"method": self.method, "task": self.task}, {"run": self.id}
-        return [base | {k: s[k] for k in SCORE_ORDER[2:]} | last for s in self.stored.scores]
+        return [base | {k: getattr(s, k) for k in SCORE_ORDER[2:]} | last for s in self.score_rows]
 
     @property
     def scores(self) -> pd.DataFrame:
@@ -159,14 +162,15 @@ class Run:
 
         extra = ("interval", "chance", "note")
         rows = [
-            row | {k: s.get(k) for k in extra} for row, s in zip(self.rows(), self.stored.scores, strict=True)
+            row | {k: getattr(s, k) for k in extra}
+            for row, s in zip(self.rows(), self.score_rows, strict=True)
         ]
         return ScoreFrame(rows, columns=[*SCORE_ORDER, *extra])
 
     def value(self, metric: str, group: str = "all", protocol: str = "exact") -> float:
         """One score, by a name of its metric that the task knows; a KeyError says what there is."""
-        found = {(s["metric"], s["group"], s["protocol"]): s["value"] for s in self.stored.scores}
-        for name in (metric, stored_task(self.task).info.other_names.get(metric)):
+        found = {(s.metric, s.group, s.protocol): s.value for s in self.score_rows}
+        for name in (metric, stored_task(self.task).info.other_names.get(metric, metric)):
             if (name, group, protocol) in found:
                 value = found[name, group, protocol]
                 return float("nan") if value is None else float(value)
@@ -204,10 +208,10 @@ class Run:
 
     def __str__(self) -> str:
         lines = [f"{self.method} on {self.task} ({self.stored.status}, run {self.id})"]
-        for s in self.stored.scores:
-            if s["group"].startswith("scene=") or ",scene=" in s["group"]:
+        for s in self.score_rows:
+            if s.group.startswith("scene=") or ",scene=" in s.group:
                 continue
-            value = "–" if s["value"] is None else f"{s['value']:.4f}"
-            interval = "" if s["low"] is None or s["high"] is None else f"  [{s['low']:.4f}, {s['high']:.4f}]"
-            lines.append(f"  {s['protocol']:<16} {s['metric']:<14} {s['group']:<36} {value}{interval}")
+            value = "–" if s.value is None else f"{s.value:.4f}"
+            interval = "" if s.low is None or s.high is None else f"  [{s.low:.4f}, {s.high:.4f}]"
+            lines.append(f"  {s.protocol:<16} {s.metric:<14} {s.group:<36} {value}{interval}")
         return "\n".join(lines)

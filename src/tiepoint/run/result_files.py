@@ -157,7 +157,7 @@ def score_results(
         )
         scores = {p: scores_under(task, p, units) for p in chosen}
         run = finish_run(manifest, scores, store=store, time_s=seconds)
-        runs.append(Run.kept(run, store, units, chosen, lead_metric(task, given)))
+        runs.append(Run.from_stored(run, store, units, chosen, lead_metric(task, given)))
     return runs
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..core.errors import DamagedError
 from ..core.records import Records
-from ..core.scores import Score
+from ..core.scores import Score, ScoreRow
 from ..store.atomic_files import remove_atomically
 from ..store.record_files import RecordStore
 from ..tasks.base import Task
@@ -56,10 +56,10 @@ def record_warnings(task: Task, records: Sequence[Records]) -> list[str]:
     return task.record_warnings(records) if isinstance(task, HasRecordWarnings) else []
 
 
-def score_rows_with_intervals(task: Task, scores: Sequence[Score]) -> list[dict[str, Any]]:
-    """Rows of the scores table: value and, where scenes allow it, its interval and how it was made.
+def score_rows_with_intervals(task: Task, scores: Sequence[Score]) -> list[ScoreRow]:
+    """Return the rows to store: scores with the intervals that their scenes allow.
 
-    Scores that share their bins share their interval, and different bins what they have in common.
+    Scores with the same bins share one interval.
     """
     from ..stats.pooled import PooledMemo
 
@@ -68,9 +68,7 @@ def score_rows_with_intervals(task: Task, scores: Sequence[Score]) -> list[dict[
     return [_row(task, score, known, memo) for score in scores]
 
 
-def _row(
-    task: Task, score: Score, known: dict[tuple[int, float], Interval], memo: PooledMemo
-) -> dict[str, Any]:
+def _row(task: Task, score: Score, known: dict[tuple[int, float], Interval], memo: PooledMemo) -> ScoreRow:
     from ..stats.intervals import pooled_interval, scene_interval
 
     low, high, kind = score.low, score.high, None
@@ -87,18 +85,18 @@ def _row(
         low, high, kind = interval.low, interval.high, interval.kind
         note = "; ".join(part for part in (note, interval.note) if part) or None
     low, high = metric_info(task.info, score.metric).within_range(low, high)
-    return {
-        "protocol": score.protocol,
-        "metric": score.metric,
-        "group": score.group,
-        "value": finite_or_none(score.value),
-        "n": int(score.n),
-        "low": finite_or_none(low),
-        "high": finite_or_none(high),
-        "interval": kind,
-        "chance": finite_or_none(score.chance),
-        "note": note,
-    }
+    return ScoreRow(
+        protocol=score.protocol,
+        metric=score.metric,
+        group=score.group,
+        value=finite_or_none(score.value),
+        n=int(score.n),
+        low=finite_or_none(low),
+        high=finite_or_none(high),
+        interval=kind,
+        chance=finite_or_none(score.chance),
+        note=note,
+    )
 
 
 def finite_or_none(value: float | np.floating[Any] | None) -> float | None:

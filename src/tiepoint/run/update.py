@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from .._version import __version__
 from ..core.errors import InputError, StoreError, UnknownNameError
-from ..core.scores import Score
+from ..core.scores import Score, ScoreRow
 from ..store.store import Store
 from ..store.stored_run import StoredRun
 from ..store.writers import save_run
@@ -27,7 +27,7 @@ from .scoring import (
 
 def protocols_of(run: StoredRun) -> list[str]:
     """Protocols a run has scores under, in the order of its scores."""
-    return list(dict.fromkeys(str(s["protocol"]) for s in run.scores))
+    return list(dict.fromkeys(s.protocol for s in run.scores))
 
 
 def is_current(store: Store, run: StoredRun) -> bool:
@@ -82,10 +82,11 @@ def rescore(store: Store, run: StoredRun) -> StoredRun:
 
     Times were measured, so they stay as they are, and so do scores of `outdated_protocols` protocols.
     """
-    rows, values, old = [], {}, outdated_protocols(run)
+    rows: list[ScoreRow] = []
+    values, old = {}, outdated_protocols(run)
     warnings = list(run.manifest.warnings)
     for protocol in protocols_of(run):
-        stored = [dict(s) for s in run.scores if s["protocol"] == protocol]
+        stored = [s for s in run.scores if s.protocol == protocol]
         alone = run.manifest.is_imported and not run.manifest.units  # numbers of another tool, and no records
         if alone or protocol in old:
             rows += stored
@@ -100,7 +101,7 @@ def rescore(store: Store, run: StoredRun) -> StoredRun:
             rows += stored
         else:
             timed = {s.metric for s in time_scores(task, protocol, 0.0, 0.0)}
-            rows += [*score_rows_with_intervals(task, scores), *(s for s in stored if s["metric"] in timed)]
+            rows += [*score_rows_with_intervals(task, scores), *(s for s in stored if s.metric in timed)]
         values[protocol] = store.values.put(scores)
         if not run.manifest.is_imported:
             told = record_warnings(task, [record for by in records.values() for record in by.values()])
@@ -151,7 +152,7 @@ def merge_with_stored(store: Store, stored: StoredRun | None, made: StoredRun) -
         lost = sorted(set(asked) - set(protocols_of(stored)) - own)
         if lost:
             notes.append(f"older scores under {', '.join(lost)} are left out: their records are gone")
-    rows = [*(dict(s) for s in stored.scores if s["protocol"] not in own), *made.scores]
+    rows = [*(s for s in stored.scores if s.protocol not in own), *made.scores]
     before, now = stored.manifest, made.manifest
     units = {
         unit: {**before.units.get(unit, {}), **now.units.get(unit, {})}
@@ -159,7 +160,7 @@ def merge_with_stored(store: Store, stored: StoredRun | None, made: StoredRun) -
     }
     manifest = now.model_copy(
         update={
-            "protocols": tuple(sorted({str(r["protocol"]) for r in rows})),
+            "protocols": tuple(sorted({r.protocol for r in rows})),
             "values": {**before.values, **now.values},
             "rules": {p: n for p, n in before.rules.items() if p not in own} | now.rules,
             "units": units,

@@ -21,9 +21,7 @@ from .run_queries import load_runs
 from .schema import VERSION, create, datasets, keypoint_sets, methods, runs, scores, statements, versions
 from .store import Store
 from .stored_run import (
-    SCORE_COLUMNS,
     StoredRun,
-    finite_or_null,
     method_id,
     read_run,
 )
@@ -213,7 +211,7 @@ def differing_rows(store: Store, runs: Mapping[str, StoredRun]) -> Iterator[tupl
 
 def _said(run: StoredRun) -> str:
     """All that is said about a run, in short."""
-    scores = [[finite_or_null(s.get(c)) for c in SCORE_COLUMNS] for s in run.scores]
+    scores = [list(s.to_dict().values()) for s in run.scores]
     rest = {k: getattr(run, k) for k in ("id", "task", "status", "error", "created_at", "time_s")}
     return hash_json([rest, scores, run.manifest.plain()])
 

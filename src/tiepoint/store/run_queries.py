@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -13,9 +13,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from ..core.errors import InputError, StoreError
+from ..core.scores import SCORE_COLUMNS, ScoreRow
 from .schema import keypoint_sets, methods, runs, scores
 from .store import Store
-from .stored_run import SCORE_COLUMNS, Manifest, StoredRun
+from .stored_run import Manifest, StoredRun
 
 
 def load_rows(
@@ -46,7 +47,7 @@ def load_rows(
     return found
 
 
-def score_rows(connection: sa.Connection, of: Any, singles: bool) -> dict[str, list[Mapping[str, Any]]]:
+def score_rows(connection: sa.Connection, of: Any, singles: bool) -> dict[str, list[ScoreRow]]:
     """Scores by run in the order of the task, of the runs that a query `of` gives, None for all."""
     own = [scores.c[name] for name in SCORE_COLUMNS]
     query = sa.select(scores.c.run_id, scores.c.position, *own)
@@ -63,7 +64,7 @@ def score_rows(connection: sa.Connection, of: Any, singles: bool) -> dict[str, l
         for i in texts:
             made[i] = same.setdefault(made[i], made[i])
         place_of = (position is not None, position, *made[:3])
-        found.setdefault(run, []).append((place_of, dict(zip(SCORE_COLUMNS, made, strict=True))))
+        found.setdefault(run, []).append((place_of, ScoreRow(*made)))
     return {run: [s for _, s in sorted(rows, key=lambda r: r[0])] for run, rows in found.items()}
 
 
@@ -98,7 +99,7 @@ _MAX_IDS_PER_QUERY = 500
 """Ids that a query may name; more are picked from all runs."""
 
 
-def load_singles(store: Store, run_id: str) -> list[Mapping[str, Any]]:
+def load_singles(store: Store, run_id: str) -> list[ScoreRow]:
     """All scores of a run, those of single scenes and pairs among them."""
     with store.reading() as connection:
         of = sa.select(runs.c.id).where(runs.c.id == run_id)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ..core.errors import StoreError
 from ..core.hashing import add_checksum, hash_json, verify_checksum
 from ..core.regular_files import read_content
+from ..core.scores import ScoreRow
 from .atomic_files import atomic_file
 from .store import Store
 
@@ -157,8 +157,6 @@ class Manifest(_Facts):
 
 STATUSES = ("done", "failed")
 
-SCORE_COLUMNS = ("protocol", "metric", "group", "value", "n", "low", "high", "interval", "chance", "note")
-
 
 @dataclass(frozen=True)
 class StoredRun:
@@ -172,7 +170,7 @@ class StoredRun:
     task: str
     status: str
     manifest: Manifest
-    scores: Sequence[Mapping[str, Any]] = ()
+    scores: Sequence[ScoreRow] = ()
     error: str | None = None
     created_at: str = ""
     time_s: float | None = None
@@ -213,11 +211,6 @@ def method_id(manifest: Manifest) -> str:
     return hash_json([m.name, m.family, m.config])
 
 
-def finite_or_null(value: Any) -> Any:
-    """The value; None for a number that is not finite, which JSON and columns do not have."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
 def write_run_file(store: Store, run: StoredRun) -> None:
     """Write the file of a run."""
     plain = {
@@ -225,7 +218,7 @@ def write_run_file(store: Store, run: StoredRun) -> None:
         "task": run.task,
         "status": run.status,
         "manifest": run.manifest.plain(),
-        "scores": [{c: finite_or_null(s.get(c)) for c in SCORE_COLUMNS} for s in run.scores],
+        "scores": [s.to_dict() for s in run.scores],
         "error": run.error,
         "created_at": run.created_at,
         "time_s": run.time_s,
@@ -249,6 +242,7 @@ def read_run(path: Path) -> StoredRun:
             raise ValueError("its scores are no list of objects")
         if used is not None and not (isinstance(used, dict) and used.get("id")):
             raise ValueError("its keypoint set is no object with an id")
-        return StoredRun(**plain | {"manifest": Manifest.model_validate(plain["manifest"])})
+        rows = tuple(ScoreRow(**row) for row in scores)
+        return StoredRun(**plain | {"manifest": Manifest.model_validate(plain["manifest"]), "scores": rows})
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as e:
         raise StoreError(f"{path} is not a run file: {e}") from e

@@ -26,9 +26,7 @@ from .run_queries import load_rows
 from .schema import datasets, keypoint_sets, methods, runs, scores
 from .store import Store
 from .stored_run import (
-    SCORE_COLUMNS,
     StoredRun,
-    finite_or_null,
     method_id,
     read_run,
     run_file,
@@ -92,10 +90,7 @@ def insert_run(connection: sa.Connection, run: StoredRun) -> None:
         )
     )
     if run.scores:
-        rows = [
-            {"run_id": run.id, "position": i, **{c: finite_or_null(s.get(c)) for c in SCORE_COLUMNS}}
-            for i, s in enumerate(run.scores)
-        ]
+        rows = [{"run_id": run.id, "position": i, **s.to_dict()} for i, s in enumerate(run.scores)]
         connection.execute(sa.insert(scores), rows)
 
 

@@ -225,7 +225,7 @@ def test_two_runs_of_one_method_under_two_protocols_are_both_reported(
         whole = next(r for r in load_runs(store) if r.method == "pixels")
     with Store.open(tmp_path / "s") as store:
         for i, protocol in enumerate(("exact", "hbench-2016")):
-            scores = [s for s in whole.scores if s["protocol"] == protocol]
+            scores = [s for s in whole.scores if s.protocol == protocol]
             save_run(store, replace(whole, id=f"{i}{whole.id[1:]}", scores=scores))
     out = tmp_path / "r.md"
     assert command(["report", "--store", str(tmp_path / "s"), "--format", "md", "--out", str(out)]) == 0

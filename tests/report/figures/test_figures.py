@@ -96,7 +96,7 @@ def test_the_map_has_every_scene_and_method_but_canaries(section: TaskSection) -
     for scene, value in zip(head[1:], body[0][1:], strict=True):
         stored = section.score(run, section.metric, f"scene={scene}")
         assert stored is not None
-        assert float(value) == pytest.approx(stored["value"])
+        assert float(value) == pytest.approx(stored.value)
 
 
 def test_mean_curves_have_bands_around_them_and_the_score_below(section: TaskSection) -> None:

@@ -93,7 +93,7 @@ def test_cells_of_the_published_table(published):
 
 def test_the_balanced_auc_of_the_fork_is_not_imported(published):
     by, notes = published
-    assert not any(s["metric"] == "auc" for r in by.values() for s in r.stored.scores)
+    assert not any(s.metric == "auc" for r in by.values() for s in r.score_rows)
     assert any("balanced AUC was left out" in n for n in notes)
 
 
@@ -105,7 +105,7 @@ def test_pickles_hold_the_same_results(published, tmp_path):
         assert len(runs) == 12
         for run in runs:
             same = by[run.method, "full", run.task.split("/")[-1]]
-            assert [s["value"] for s in run.stored.scores] == [s["value"] for s in same.stored.scores]
+            assert [s.value for s in run.score_rows] == [s.value for s in same.score_rows]
             assert run.id == same.id
 
 
@@ -147,7 +147,7 @@ def test_a_made_up_pickle_needs_no_published_data(tmp_path):
     every = [c["ap"] for s in table.values() for z in s.values() for c in z.values()]
     assert run.value("map", "weighting=sequences", "hpatches-python") == pytest.approx(np.mean(every))
     assert run.value("success_rate", "all", "hpatches-python") == pytest.approx(0.5)
-    low = next(s["low"] for s in run.stored.scores if s["group"] == "all" and s["metric"] == "map")
+    low = next(s.low for s in run.score_rows if s.group == "all" and s.metric == "map")
     assert low is not None
 
 
@@ -180,7 +180,7 @@ def test_an_auc_of_zero_is_a_number_of_the_tool(tmp_path):
         path = write_pickle(tmp_path / f"{name}_verification_a.p", table)
         with Store.open(tmp_path / name) as store:
             (run,), notes = import_files([path], store)
-        assert ("auc" in {s["metric"] for s in run.stored.scores}) == kept, name
+        assert ("auc" in {s.metric for s in run.score_rows}) == kept, name
         assert bool(notes) != kept
     assert run.value("auc", "all", "hpatches-python") == pytest.approx(0.7 / 6)
 
@@ -201,8 +201,8 @@ def test_retrieval_results_with_and_without_task_files(tmp_path):
         assert run.value("map", "noise=hard,pool=500", "hpatches-python") == pytest.approx(hard)
     assert "`tasks`" in notes[0]
     assert not nothing
-    by = {s["group"]: s for s in known.stored.scores}
-    assert by["all"]["low"] is not None
+    by = {s.group: s for s in known.score_rows}
+    assert by["all"].low is not None
 
 
 MATLAB_FILES = {

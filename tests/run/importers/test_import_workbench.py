@@ -110,13 +110,13 @@ def test_scenes_of_the_metadata_give_intervals(database, tmp_path):
     with Store.open(tmp_path / "store") as store:
         runs, _ = import_files([database], store)
     ranking = next(r for r in runs if r.method == "sift" and r.task == "keypoints/ranking")
-    macro = next(s for s in ranking.stored.scores if s["metric"] == "true_map_macro_by_scene")
-    assert macro["low"] < 0.35 < macro["high"]
+    macro = next(s for s in ranking.score_rows if s.metric == "true_map_macro_by_scene")
+    assert macro.low < 0.35 < macro.high
     assert ranking.value("true_map_micro", "scene=v_c", "workbench") == pytest.approx(0.3)
     assert ranking.value("true_map_micro", "scene=v_f", "workbench") == pytest.approx(0.6)
     zeros = ranking.value("true_map_micro_including_zeros", "scene=v_f", "workbench")
     assert zeros == pytest.approx(0.3)
-    kept = {s["metric"] for s in ranking.stored.scores if s["group"] == "all" and s["low"] is not None}
+    kept = {s.metric for s in ranking.score_rows if s.group == "all" and s.low is not None}
     assert kept == {
         *(
             f"true_map_{mean}{zeros}"
@@ -188,8 +188,8 @@ def test_a_csv_export_has_the_scenes_of_its_metadata(tmp_path):
         (surf, plain, other), notes = import_files([path], store)
 
     def interval(run, metric):
-        (row,) = [s for s in run.stored.scores if (s["metric"], s["group"]) == (metric, "all")]
-        return row["low"], row["high"], row["note"]
+        (row,) = [s for s in run.score_rows if (s.metric, s.group) == (metric, "all")]
+        return row.low, row.high, row.note
 
     for metric in ("true_map_macro_by_scene", "true_map_micro"):
         low, high, _ = interval(surf, metric)
@@ -216,11 +216,11 @@ def test_one_key_a_scene_is_enough_for_a_mean_over_scenes(tmp_path):
     path.write_text(f"{HEAD}1,surf,d,{7 / 18},0.4,0.3,0.5,1000,0,{text},\n")
     with Store.open(tmp_path / "store") as store:
         (run,), _ = import_files([path], store)
-    rows = {s["metric"]: s for s in run.stored.scores if s["group"] == "all"}
+    rows = {s.metric: s for s in run.score_rows if s.group == "all"}
     macro = rows["true_map_macro_by_scene"]
-    assert macro["low"] < 7 / 18 < macro["high"]
-    assert rows["true_map_micro"]["low"] is None
-    assert "no number of queries by scene" in rows["true_map_micro"]["note"]
+    assert macro.low < 7 / 18 < macro.high
+    assert rows["true_map_micro"].low is None
+    assert "no number of queries by scene" in rows["true_map_micro"].note
 
 
 def lone(path, *rows):
@@ -278,7 +278,7 @@ def test_a_measured_zero_of_a_kind_stays(tmp_path):
         )
         with Store.open(tmp_path / f"s{kept}") as store:
             (run,), _ = import_files([path], store)
-        found = {s["metric"]: s["value"] for s in run.stored.scores}
+        found = {s.metric: s.value for s in run.score_rows}
         assert found.get("viewpoint_map") == kept
 
 

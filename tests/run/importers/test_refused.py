@@ -65,7 +65,7 @@ def test_the_file_of_a_run_is_written_after_the_database_took_it(
         (made,), _ = import_files([_csv(tmp_path / "first.csv", GOOD)], store)
         stored = load_runs(store)[0]
         before = (tmp_path / "s/runs" / f"{made.id}.json").read_bytes()
-        wrong = replace(stored, scores=[{**stored.scores[0], "n": 2**70}])
+        wrong = replace(stored, scores=[replace(stored.scores[0], n=2**70)])
         with pytest.raises(InputError, match=f"run {made.id} \\(sift\\) cannot be stored"):
             save_run(store, wrong)
         assert (tmp_path / "s/runs" / f"{made.id}.json").read_bytes() == before
@@ -83,7 +83,7 @@ def test_a_file_that_an_older_version_left_is_named_and_the_rest_rebuilt(tmp_pat
     with Store.open(tmp_path / "s") as store:
         import_files([_csv(tmp_path / "first.csv", GOOD)], store)
         stored = load_runs(store)[0]
-        write_run_file(store, replace(stored, id="bad", scores=[{**stored.scores[0], "n": 2**70}]))
+        write_run_file(store, replace(stored, id="bad", scores=[replace(stored.scores[0], n=2**70)]))
         (told,) = rebuild(store)
         assert "run bad (sift) cannot be stored" in told
         assert "bad.json" in told

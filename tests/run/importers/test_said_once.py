@@ -46,7 +46,7 @@ def test_two_results_of_one_experiment_are_two_runs(tmp_path: Path) -> None:
     path = database(tmp_path, "insert into results values (1, 0.9, 5, '')")
     with Store.open(tmp_path / "s") as store:
         _, notes = import_files([path], store)
-        assert [r.scores[0]["value"] for r in load_runs(store)] == [0.5, 0.9]
+        assert [r.scores[0].value for r in load_runs(store)] == [0.5, 0.9]
     assert "w.db: experiment 1 (sift) has 2 results; each is a run of its own" in notes
 
 

@@ -60,7 +60,7 @@ def run(stored) -> tuple[dict[str, list[Any]], dict[tuple[str, str, str], Any]]:
         c: [store.records.get(by[c]) for by in made.manifest.units.values()]
         for c in {TASK.comparison(p) for p in TASK.protocols}
     }
-    return records, {(s["protocol"], s["metric"], s["group"]): s["value"] for s in made.scores}
+    return records, {(s.protocol, s.metric, s.group): s.value for s in made.scores}
 
 
 def errors_of(records, protocol, number=0) -> dict[str, list[float]]:

@@ -133,7 +133,7 @@ def test_a_stored_run_under_its_protocols(tmp_path: Path) -> None:
     assert {t.subject.split()[0] for t in found.steps} == {"superglue", "loftr", "zeb"}
     assert ("from loftr to exact", 2, 2) in told
     assert not any("zeb" in words for words, _, _ in told)
-    by = {s["protocol"]: s["value"] for s in found.scores if s["metric"] == "auc"}
+    by = {s.protocol: s.value for s in found.scores if s.metric == "auc"}
     for table in found.steps:
         if table.subject.endswith("threshold_deg=10"):
             assert table.steps[0][1] == pytest.approx(by[table.subject.split()[0]], abs=1e-12)

@@ -101,8 +101,10 @@ def table(outcomes: list[Any], now: str = "") -> Any:
     """Headline metrics of what is done, in percent where they are fractions; failures with their reason."""
     from rich.text import Text
 
+    from ...report.cells import terminal_cell
     from ...report.terminal.rich_table import FittingTable
     from ...tasks import load_task
+    from ...tasks.base import MetricInfo
 
     shown = FittingTable(
         title="experiment (percent, 95 % interval)",
@@ -118,22 +120,13 @@ def table(outcomes: list[Any], now: str = "") -> Any:
             shown.add_row(Text(outcome.cell.name), Text(outcome.cell.task), "", "", failed)
             continue
         for protocol in outcome.cell.protocols:
-            overall = [
-                s for s in outcome.run.stored.scores if s["protocol"] == protocol and s["group"] == "all"
-            ]
-            wanted = summary_metrics(load_task(outcome.cell.task).info, [s["metric"] for s in overall])
-            found = [s for s in overall if s["metric"] in wanted]
-            text = ", ".join(f"{s['metric']} {_value(s)}" for s in found)
+            overall = [s for s in outcome.run.score_rows if s.protocol == protocol and s.group == "all"]
+            wanted = summary_metrics(load_task(outcome.cell.task).info, [s.metric for s in overall])
+            found = [s for s in overall if s.metric in wanted]
+            text = ", ".join(f"{s.metric} {terminal_cell(MetricInfo(), s).with_interval}" for s in found)
             name, task = Text(outcome.cell.name), Text(outcome.cell.task)
             shown.add_row(name, task, outcome.run.id, protocol, Text(text))
     return shown
-
-
-def _value(score: Any) -> str:
-    if score["value"] is None:
-        return "–"
-    interval = "" if score["low"] is None else f" [{100 * score['low']:.1f}, {100 * score['high']:.1f}]"
-    return f"{100 * score['value']:.2f}{interval}"
 
 
 def _plan(experiment: Any, cells: list[Any], as_json: bool) -> int:

@@ -68,12 +68,12 @@ def finding_for(
 def _stored(section: TaskSection, why: str) -> ComparisonFinding | None:
     """The first method by the stored scores alone."""
     scored = [
-        (r, s) for r in section.methods if (s := section.score(r)) is not None and s["value"] is not None
+        (r, s.value) for r in section.methods if (s := section.score(r)) is not None and s.value is not None
     ]
     if not scored:
         return None
     factor, unit = section.info.scale
-    shown = [f"{factor * s['value']:.{2 if unit == '%' else 3}f}" for _, s in scored[:2]]
+    shown = [f"{factor * value:.{2 if unit == '%' else 3}f}" for _, value in scored[:2]]
     names = [section.names[r.id] for r, _ in scored[:2]]
     if len(scored) == 1:
         said = f"{names[0]} alone has {shown[0]}{' ' if unit else ''}{unit}."

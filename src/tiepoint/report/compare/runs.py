@@ -9,13 +9,14 @@ from typing import Any
 
 from ...core.errors import InputError, UnknownNameError
 from ...core.hashing import hash_json
+from ...core.scores import ScoreRow
 from ...run.result import Run
 from ...tasks import stored_task
 from ...tasks.base import Task
 from ...tasks.info import headline_column, metric_info
 from ..runs.lazy_records import scene_tables
 from ..runs.names import data_names, distinct_names, first_few, options_of
-from ..runs.sections import Row, is_canary, is_single
+from ..runs.sections import is_canary, is_single
 from ..runs.selection import split_summary
 from .comparability import REMEDY, SCENES, VALUES, WEIGHTS, check_differences, check_metadata
 from .comparison import Comparison, MethodRow
@@ -24,7 +25,7 @@ from .methods import compare_methods
 ALLOWED = ("dataset", "lists", "split", SCENES, VALUES, WEIGHTS, "all")
 """What may differ between runs that are compared."""
 
-Scores = dict[tuple[str, str], Row]
+Scores = dict[tuple[str, str], ScoreRow]
 
 
 def compare_runs(
@@ -166,20 +167,20 @@ class _Sorted:
         return notes
 
 
-def _sorted(named: Mapping[str, Run], scores: Mapping[str, Row], baseline: str | None) -> _Sorted:
+def _sorted(named: Mapping[str, Run], scores: Mapping[str, ScoreRow], baseline: str | None) -> _Sorted:
     found = _Sorted()
     for name, run in named.items():
         score = scores[name]
-        protocol, column = str(score["protocol"]), (str(score["metric"]), str(score["group"]))
-        if score["value"] is None:
+        protocol, column = score.protocol, (score.metric, score.group)
+        if score.value is None:
             found.empty.append(name)
             continue
         canary = is_canary(run) and name != baseline
         tables = {} if canary else scene_tables(run, protocol)
         if tables is not None and column in tables:
-            found.tables[name], found.values[name] = tables[column], float(score["value"])
+            found.tables[name], found.values[name] = tables[column], score.value
             continue
-        row = MethodRow(name, float(score["value"]), score["low"], score["high"], tested=False)
+        row = MethodRow(name, score.value, score.low, score.high, tested=False)
         found.untested.append(row)
         (found.canaries if canary else found.without_values if tables is None else found.numbers).append(name)
     return found
@@ -213,11 +214,11 @@ def under_protocol(runs: Sequence[Run], protocol: str) -> tuple[list[Run], list[
 
 
 def _protocols(run: Run) -> set[str]:
-    return {str(s["protocol"]) for s in run.stored.scores}
+    return {s.protocol for s in run.score_rows}
 
 
 def _scores(name: str, run: Run, protocol: str) -> Scores:
-    found = {(str(s["metric"]), str(s["group"])): s for s in run.stored.scores if s["protocol"] == protocol}
+    found = {(s.metric, s.group): s for s in run.score_rows if s.protocol == protocol}
     if not found and run.manifest.is_imported:
         have = min(_protocols(run), default="")
         raise InputError(f'{name} is imported and was scored under {have} alone; use `protocol="{have}"`')
@@ -228,9 +229,9 @@ def _scores(name: str, run: Run, protocol: str) -> Scores:
     return found
 
 
-def _score(name: str, scores: Scores, metric: str, group: str) -> Row:
+def _score(name: str, scores: Scores, metric: str, group: str) -> ScoreRow:
     if (metric, group) not in scores:
-        under = f"of {name} under {next(iter(scores.values()))['protocol']}"
+        under = f"of {name} under {next(iter(scores.values())).protocol}"
         groups = {g for m, g in scores if m == metric}
         if not groups:
             raise UnknownNameError(f"metric {under}", metric, {m for m, _ in scores})

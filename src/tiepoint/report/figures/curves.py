@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.records import Records
-from ...core.scores import PooledBins
+from ...core.scores import PooledBins, ScoreRow
 from ...formats.csv_table import to_csv
 from ...run.result import Run
 from ...stats.curve_bands import pooled_band, scene_band
 from ...tasks.base import Task
 from ...tasks.capabilities import CurvePoints, HasCurves, HasSceneCurves
 from ...tasks.info import group_title, metric_info, metric_title
-from ..runs.sections import Row, TaskSection
+from ..runs.sections import TaskSection
 from .figure import Figure, axis_label, escape_mathtext, only_best, short
 from .svg import INK, Drawing, look, text_width
 
@@ -189,12 +189,12 @@ def group_curve(section: TaskSection, metric: str, key: str) -> Figure:
     )
 
 
-def _points(section: TaskSection, run: Run, metric: str, key: str) -> list[tuple[float, Row]]:
+def _points(section: TaskSection, run: Run, metric: str, key: str) -> list[tuple[float, ScoreRow]]:
     found = []
     for (name, group), s in section.rows(run).items():
         k, _, value = group.partition("=")
         x = _number(value)
-        if name == metric and k == key and x is not None and s["value"] is not None:
+        if name == metric and k == key and x is not None and s.value is not None:
             found.append((x, s))
     return sorted(found, key=lambda p: p[0])
 
@@ -202,7 +202,7 @@ def _points(section: TaskSection, run: Run, metric: str, key: str) -> list[tuple
 def _line(section: TaskSection, run: Run, metric: str, key: str) -> Line:
     points = _points(section, run, metric, key)
     x = np.array([p[0] for p in points])
-    y = np.array([p[1]["value"] for p in points])
+    y = np.array([p[1].value for p in points])
     bounds = [_numbers(p[1]) for p in points]
     if not bounds or not all(np.isfinite(b).all() for b in bounds):
         return Line(section.names[run.id], x, y)
@@ -210,16 +210,16 @@ def _line(section: TaskSection, run: Run, metric: str, key: str) -> Line:
     return Line(section.names[run.id], x, y, low, high)
 
 
-def _numbers(score: Mapping[str, object]) -> Array:
-    return np.array([np.nan if score[k] is None else score[k] for k in ("low", "high")], np.float64)
+def _numbers(score: ScoreRow) -> Array:
+    return np.array([score.low, score.high], np.float64)
 
 
 def _chance(section: TaskSection, metric: str, key: str) -> Array:
     levels: dict[float, float] = {}
     for run in section.runs:
         for x, s in _points(section, run, metric, key):
-            if s["chance"] is not None:
-                levels.setdefault(x, float(s["chance"]))
+            if s.chance is not None:
+                levels.setdefault(x, s.chance)
     return np.array(sorted(levels.items()))
 
 

@@ -23,10 +23,7 @@ LABEL_PT = 5.8
 
 def headline_by_scene(section: TaskSection, run: Run) -> dict[str, float]:
     """The headline metric in every scene: stored scores, else the scene values behind the headline score."""
-    found = {
-        scene: math.nan if s["value"] is None else float(s["value"])
-        for scene, s in section.scene_rows(run).items()
-    }
+    found = {scene: math.nan if s.value is None else s.value for scene, s in section.scene_rows(run).items()}
     if found:
         return found
     table = section.tables(run).get((section.metric, section.group))

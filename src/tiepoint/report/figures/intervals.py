@@ -28,14 +28,14 @@ def intervals_figure(section: TaskSection, *, most: int | None = None) -> Figure
     rows = []
     for run in section.methods:
         s = section.score(run)
-        if s is not None and s["value"] is not None:
-            rows.append((section.names[run.id], s["value"], s["low"], s["high"], s["n"]))
+        if s is not None and s.value is not None:
+            rows.append((section.names[run.id], s.value, s.low, s.high, s.n))
     if not rows:
         return None
     top = None if section.oracle is None else section.score(section.oracle)
     lines = {
         "chance": chance_of(section, section.metric, section.group),
-        "oracle": None if top is None else top["value"],
+        "oracle": None if top is None else top.value,
     }
     drawn = rows[: min(drawable(len(rows)), most or len(rows))]
     names = [short(r[0], NAME_MOST) for r in drawn]

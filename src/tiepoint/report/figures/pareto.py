@@ -47,14 +47,14 @@ def pareto_figure(section: TaskSection, cost: str) -> Figure | None:
     for run in section.methods:
         s = section.score(run)
         e = run.manifest.efficiency
-        if s is None or s["value"] is None or not e.get(cost):
+        if s is None or s.value is None or not e.get(cost):
             continue
         if cost == "time_s" and not agrees(e):
             unsure.append(section.names[run.id])
             continue
         per = e.get("per", per)
         quartiles = e["time_quartiles_s"] if cost == "time_s" else (None, None)
-        rows.append((section.names[run.id], e[cost], s["value"], s["low"], s["high"], *quartiles))
+        rows.append((section.names[run.id], e[cost], s.value, s.low, s.high, *quartiles))
         efficiencies.append(e)
     if len(rows) < 3:
         return None

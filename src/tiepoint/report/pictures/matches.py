@@ -23,7 +23,7 @@ from ...tasks.base import Task, TaskData
 from ...tasks.capabilities import DrawsMatches, HasPairAccuracy, HasPairCaption
 from ...tasks.cases import MatchedPair
 from ...tasks.info import headline_column, metric_info, metric_label
-from ..leaderboard import value_text
+from ..cells import value_text
 from ..runs.lazy_records import scored_records
 from .error_colours import (
     GRADES,
@@ -352,15 +352,15 @@ class RunPairs:
     def _headline(self) -> str:
         """The headline score of the whole run, under `exact` where it has it."""
         run, task = self.run, stored_task(self.run.task)
-        protocols = list(dict.fromkeys(s["protocol"] for s in run.stored.scores))
+        protocols = list(dict.fromkeys(s.protocol for s in run.score_rows))
         if not protocols:
             return ""
         protocol = "exact" if "exact" in protocols else protocols[0]
-        rows = [s for s in run.stored.scores if s["protocol"] == protocol]
-        column = headline_column(task.info, [(s["metric"], s["group"]) for s in rows])
+        rows = [s for s in run.score_rows if s.protocol == protocol]
+        column = headline_column(task.info, [(s.metric, s.group) for s in rows])
         if column is None:
             return ""
-        value = next(s["value"] for s in rows if (s["metric"], s["group"]) == column)
+        value = next(s.value for s in rows if (s.metric, s.group) == column)
         info = metric_info(task.info, column[0])
         shown = f"{value_text(info, value)} {info.scale[1]}".strip()
         return f"{metric_label(task.info, *column)} of the run under {protocol} {shown}"

@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 from ...core.records import Records
+from ...core.scores import ScoreRow
 from ...run.result import Run, Tables
 from ...tasks import stored_task
 from ...tasks.base import MetricInfo, Task
@@ -23,8 +23,6 @@ CANARIES = frozenset({"constant", "random", "oracle"})
 
 MANY, BEST = 300, 60
 """Of more methods than `MANY` in a section, figures show the `BEST`, and records are read of these only."""
-
-Row = Mapping[str, Any]
 
 
 def canary_of(run: Run) -> str | None:
@@ -129,13 +127,9 @@ class TaskSection:
         return metric_info(self.definition.info, self.metric)
 
     @cached_property
-    def _rows(self) -> dict[str, dict[tuple[str, str], Row]]:
+    def _rows(self) -> dict[str, dict[tuple[str, str], ScoreRow]]:
         return {
-            r.id: {
-                (str(s["metric"]), str(s["group"])): s
-                for s in r.stored.scores
-                if s["protocol"] == self.protocol
-            }
+            r.id: {(s.metric, s.group): s for s in r.score_rows if s.protocol == self.protocol}
             for r in self.runs
         }
 
@@ -147,23 +141,19 @@ class TaskSection:
         """The scene values behind the scores of a run under this section's protocol."""
         return scene_tables(run, self.protocol) or {}
 
-    def score(self, run: Run, metric: str | None = None, group: str | None = None) -> Row | None:
+    def score(self, run: Run, metric: str | None = None, group: str | None = None) -> ScoreRow | None:
         """A score of a run in this section, None where there is none."""
         return self._rows[run.id].get((metric or self.metric, self.group if group is None else group))
 
-    def rows(self, run: Run) -> Mapping[tuple[str, str], Row]:
+    def rows(self, run: Run) -> Mapping[tuple[str, str], ScoreRow]:
         """All scores of a run under this section's protocol, by metric and group."""
         return self._rows[run.id]
 
-    def scene_rows(self, run: Run) -> Mapping[str, Row]:
+    def scene_rows(self, run: Run) -> Mapping[str, ScoreRow]:
         """The scores of a run by the headline metric in single scenes, by the name of the scene."""
         rows = self.rows(run)
         if run.load_single_scores is not None:
-            rows = {
-                (str(s["metric"]), str(s["group"])): s
-                for s in run.load_single_scores()
-                if s["protocol"] == self.protocol
-            }
+            rows = {(s.metric, s.group): s for s in run.load_single_scores() if s.protocol == self.protocol}
         return {
             group.removeprefix("scene="): s
             for (metric, group), s in rows.items()
@@ -192,7 +182,7 @@ def sections(
     """
     found: list[TaskSection] = []
     for task in sorted({r.task for r in runs}):
-        for dataset, members in _by_dataset([r for r in runs if r.task == task and r.stored.scores]).items():
+        for dataset, members in _by_dataset([r for r in runs if r.task == task and r.score_rows]).items():
             found += _of_dataset(task, dataset, members, protocol)
     found = found if called is None else [replace(s, called=called) for s in found]
     names = dict.fromkeys(n for s in found for r in s.methods for n in [s.names[r.id]])
@@ -222,10 +212,10 @@ def _of_dataset(task: str, dataset: str, runs: Sequence[Run], protocol: str) -> 
     found: list[TaskSection] = []
     left = list(runs)
     while left:
-        have = [p for r in left for p in {str(s["protocol"]) for s in r.stored.scores}]
+        have = [p for r in left for p in {s.protocol for s in r.score_rows}]
         often = Counter(have)
         chosen = protocol if protocol in often else min(often, key=lambda p: (-often[p], p))
-        members = [r for r in runs if any(s["protocol"] == chosen for s in r.stored.scores)]
+        members = [r for r in runs if any(s.protocol == chosen for s in r.score_rows)]
         taken = {m.id for m in members}
         left = [r for r in left if r.id not in taken]
         ordered = tuple(sorted(members, key=lambda r: (r.method, r.id)))
@@ -241,7 +231,7 @@ def _in_order(section: TaskSection) -> TaskSection:
 
     def order(run: Run) -> tuple[bool, float, str, str]:
         s = section.score(run)
-        value = None if s is None else s["value"]
+        value = None if s is None else s.value
         return (value is None, sign * (value or 0.0), run.method, run.id)
 
     return replace(section, runs=tuple(sorted(section.runs, key=order)))

@@ -122,11 +122,11 @@ def of_dataset(runs: Sequence[Run], dataset: str) -> list[Run]:
 
 def of_protocol(runs: Sequence[Run], protocol: str) -> list[Run]:
     """The runs that were scored under a protocol, with their scores under it alone."""
-    found = {r.id: [s for s in r.stored.scores if s["protocol"] == protocol] for r in runs}
-    if not any(found.values()):
-        known = {str(s["protocol"]) for r in runs for s in r.stored.scores}
+    found = [r for r in runs if any(s.protocol == protocol for s in r.score_rows)]
+    if not found:
+        known = {s.protocol for r in runs for s in r.score_rows}
         raise UnknownNameError("protocol of these runs", protocol, known)
-    return [replace(r, stored=replace(r.stored, scores=own)) for r in runs if (own := found[r.id])]
+    return [replace(r, protocols=(protocol,)) for r in found]
 
 
 def choose_split(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...core.errors import InputError
+from ...core.scores import ScoreRow
 from ...run.context import Progress, no_progress
 from ...run.result import Run
 from ...store.store import Store
@@ -16,11 +17,13 @@ from ...tasks import stored_task
 from ...tasks.base import Task
 from ...tasks.info import metric_info, table_columns
 from ...tasks.steps import StepTable
+from ..cells import value_text
 from ..convention_tables import run_steps
-from ..leaderboard import heading, value_text
+from ..leaderboard import heading
 from ..runs.lazy_records import scored_records
 
-Row = dict[str, Any]
+SHOWN = ("protocol", "metric", "group", "value", "n", "low", "high", "note")
+"""Columns of the scores that JSON has."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ class RunConventions:
     """
 
     task: str
-    scores: list[Row]
+    scores: list[ScoreRow]
     steps: list[StepTable]
     missing: dict[str, str]
     notes: list[str]
@@ -39,7 +42,7 @@ class RunConventions:
     @property
     def protocols(self) -> list[str]:
         """Protocols that have scores, in the order of the task."""
-        return list(dict.fromkeys(str(s["protocol"]) for s in self.scores))
+        return list(dict.fromkeys(s.protocol for s in self.scores))
 
 
 def conventions_of(run: Run, store: Store | None = None, progress: Progress = no_progress) -> RunConventions:
@@ -55,7 +58,7 @@ def conventions_of(run: Run, store: Store | None = None, progress: Progress = no
     if len(task.protocols) == 1:
         only = task.protocols[0]
         raise InputError(f"task {task.name} has one protocol only, {only}: there is nothing to tell apart")
-    scores: list[Row] = []
+    scores: list[ScoreRow] = []
     missing: dict[str, str] = {}
     for protocol in task.protocols:
         try:
@@ -66,29 +69,29 @@ def conventions_of(run: Run, store: Store | None = None, progress: Progress = no
         if not own:
             missing.setdefault(protocol, _how_to_get(run, task, protocol))
     steps, reason = run_steps(run, task, store, progress)
-    if reason is not None and len({s["protocol"] for s in scores}) < 2:
+    if reason is not None and len({s.protocol for s in scores}) < 2:
         raise InputError(reason)
-    notes = [f"{s['protocol']}: {s['note']}" for s in scores if s["note"]]
+    notes = [f"{s.protocol}: {s.note}" for s in scores if s.note]
     return RunConventions(
         run.task, scores, steps, missing, [*dict.fromkeys(notes), *([reason] if reason else [])]
     )
 
 
-def _overall(run: Run, task: Task, protocol: str) -> list[Row]:
+def _overall(run: Run, task: Task, protocol: str) -> list[ScoreRow]:
     """Scores of group `all`, as stored or else from the records; empty without either."""
-    wanted = ("protocol", "metric", "group", "value", "n", "low", "high", "note")
-    stored = [s for s in run.stored.scores if s["protocol"] == protocol and s["group"] == "all"]
+    stored = [s for s in run.score_rows if s.protocol == protocol and s.group == "all"]
     if not stored:
         records = scored_records(run, task, protocol)
         made = task.score(records, protocol) if records else []
         stored = [
-            {k: getattr(s, k) for k in wanted} | {"value": None if math.isnan(s.value) else s.value}
+            ScoreRow(s.protocol, s.metric, s.group, value, s.n, s.low, s.high, chance=s.chance, note=s.note)
             for s in made
+            for value in [None if math.isnan(s.value) else s.value]
             if s.group == "all"
         ]
-    shown = table_columns(task.info, [(str(s["metric"]), "all") for s in stored])
-    by = {str(s["metric"]): s for s in stored}
-    return [{k: by[metric][k] for k in wanted} for metric, _ in shown]
+    shown = table_columns(task.info, [(s.metric, "all") for s in stored])
+    by = {s.metric: s for s in stored}
+    return [by[metric] for metric, _ in shown]
 
 
 def _how_to_get(run: Run, task: Task, protocol: str) -> str:
@@ -102,7 +105,7 @@ def _how_to_get(run: Run, task: Task, protocol: str) -> str:
 def conventions_json(found: RunConventions) -> dict[str, Any]:
     """Everything as plain values, in fractions."""
     return {
-        "protocols": found.scores,
+        "protocols": [{k: getattr(s, k) for k in SHOWN} for s in found.scores],
         "steps": [
             {
                 "title": f"{found.task} {table.title}",
@@ -149,8 +152,8 @@ def terminal_convention_tables(found: RunConventions) -> list[Any]:
         first.add_column("score")
         for protocol in found.protocols:
             first.add_column(protocol, justify="right")
-        by = {(s["metric"], s["protocol"]): s["value"] for s in found.scores}
-        for metric in dict.fromkeys(str(s["metric"]) for s in found.scores):
+        by = {(s.metric, s.protocol): s.value for s in found.scores}
+        for metric in dict.fromkeys(s.metric for s in found.scores):
             row = [value_text(metric_info(task.info, metric), by.get((metric, p))) for p in found.protocols]
             first.add_row(Text(heading(task, metric, "all")), *row)
         tables.append(first)

@@ -14,19 +14,20 @@ import numpy as np
 from ...core.errors import InputError
 from ...core.formatting import count_text
 from ...core.records import Records
+from ...core.scores import ScoreRow
 from ...formats.csv_table import escape_formula
 from ...formats.file_io import atomic_path
 from ...run.result import Run
 from ...tasks import stored_task
 from ...tasks.base import MetricInfo
 from ...tasks.info import headline_column, metric_info, table_columns
+from ..cells import terminal_cell, value_text
 from ..figures.curves import AXES, curve_points
 from ..figures.heat_map import headline_by_scene
-from ..leaderboard import heading, value_text
+from ..leaderboard import heading
 from ..runs.card import card_rows
 from ..runs.lazy_records import no_records, scored_records
 from ..runs.sections import sections
-from .scores import score_text
 
 BAR = 40
 EDGES = (1, 2, 3, 4, 5, 10, 20, 50, 100, 1000)
@@ -38,9 +39,9 @@ def rank_histogram(run: Run, protocol: str) -> list[tuple[str, float]]:
     A tied answer stands in the middle of its tie. Empty for tasks without ranks.
     """
     stored = {
-        str(s["group"]).removeprefix("rank="): float(s["value"] or 0.0)
-        for s in run.stored.scores
-        if s["metric"] == "rank_histogram" and s["protocol"] == protocol
+        s.group.removeprefix("rank="): float(s.value or 0.0)
+        for s in run.score_rows
+        if s.metric == "rank_histogram" and s.protocol == protocol
     }
     if stored:
         return sorted(stored.items(), key=lambda item: _order(item[0]))
@@ -117,7 +118,7 @@ def card_table(run: Run) -> Any:
 
 def scored_protocols(run: Run) -> list[str]:
     """Protocols the run was scored under, `exact` first."""
-    found = dict.fromkeys(str(s["protocol"]) for s in run.stored.scores)
+    found = dict.fromkeys(s.protocol for s in run.score_rows)
     return sorted(found, key=lambda p: (p != "exact", p))
 
 
@@ -128,7 +129,7 @@ def scores_table(run: Run) -> Any:
     from .rich_table import FittingTable
 
     task, protocols = stored_task(run.task), scored_protocols(run)
-    by = {(s["protocol"], s["metric"], s["group"]): s for s in run.stored.scores}
+    by = {(s.protocol, s.metric, s.group): s for s in run.score_rows}
     table = FittingTable(title="scores (percent unless a unit is given; 95 % confidence interval)", keys=2)
     for name in ("score", "group", *protocols, "n", "chance"):
         table.add_column(name, justify="left" if name in ("score", "group") else "right")
@@ -138,9 +139,9 @@ def scores_table(run: Run) -> Any:
             for p in protocols
         ]
         first = next((s for p in protocols for g in groups if (s := by.get((p, metric, g)))), None)
-        n = "" if first is None else f"{first['n']:,}"
+        n = "" if first is None else f"{first.n:,}"
         factor = metric_info(task.info, metric).scale[0]
-        chance = "" if first is None or first["chance"] is None else f"{factor * first['chance']:.2f}"
+        chance = "" if first is None or first.chance is None else f"{factor * first.chance:.2f}"
         one = len(groups) == 1
         plain = (heading(task, metric, "all"), name, *cells, n if one else "", chance if one else "")
         table.add_row(*(Text(p) for p in plain))
@@ -150,9 +151,7 @@ def scores_table(run: Run) -> Any:
 def notes(run: Run) -> list[str]:
     """What the scores say about themselves, each note once."""
     count = Counter(
-        str(s["note"])
-        for s in run.stored.scores
-        if s["note"] and s["metric"] != "metadata" and "scene=" not in str(s["group"])
+        s.note for s in run.score_rows if s.note and s.metric != "metadata" and "scene=" not in s.group
     )
     return [f"{note} ({count_text(n, 'score')})" for note, n in count.items()]
 
@@ -173,13 +172,13 @@ def json_of(run: Run) -> dict[str, Any]:
 def _rows(run: Run) -> list[tuple[str, str, list[str]]]:
     """(metric, name of the groups, groups): `all` first; a numeric key with three values on makes one row."""
     groups: dict[str, list[str]] = {}
-    for s in run.stored.scores:
-        parts = str(s["group"]).split(",")
+    for s in run.score_rows:
+        parts = s.group.split(",")
         single = any(p.startswith(("scene=", "pair=")) for p in parts)
-        if not single and s["metric"] not in ("rank_histogram", "metadata"):
-            of = groups.setdefault(str(s["metric"]), [])
-            if s["group"] not in of:
-                of.append(str(s["group"]))
+        if not single and s.metric not in ("rank_histogram", "metadata"):
+            of = groups.setdefault(s.metric, [])
+            if s.group not in of:
+                of.append(s.group)
     found = []
     for metric, names in groups.items():
         rows: dict[tuple[str, str], list[tuple[float, str]]] = {}
@@ -219,13 +218,13 @@ def _numeric(group: str) -> tuple[str, str, float]:
     return group, "", 0.0
 
 
-def _joined(scores: Sequence[Any], info: MetricInfo) -> str:
+def _joined(scores: Sequence[ScoreRow | None], info: MetricInfo) -> str:
     if len(scores) == 1:
-        return score_text(scores[0], info)
+        return terminal_cell(info, scores[0]).with_interval
     if not any(scores):
         return ""
     return "  ".join(
-        "–" if s is None or s["value"] is None else f"{info.scale[0] * s['value']:.1f}" for s in scores
+        "–" if s is None or s.value is None else f"{info.scale[0] * s.value:.1f}" for s in scores
     )
 
 
@@ -241,7 +240,7 @@ def scene_table(run: Run) -> Any:
         return None
     task, rows = found[0].definition, found[0].rows(run)
     cells = {
-        (metric, group.removeprefix("scene=")): score_text(s, metric_info(task.info, metric))
+        (metric, group.removeprefix("scene=")): terminal_cell(metric_info(task.info, metric), s).with_interval
         for (metric, group), s in rows.items()
         if group.startswith("scene=") and "," not in group
     }

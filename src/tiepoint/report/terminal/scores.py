@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...core.scores import caution_note
+from ...core.scores import ScoreRow
 from ...run.result import Run
 from ...tasks import stored_task
 from ...tasks.base import MetricInfo, Task
 from ...tasks.info import metric_info, table_columns
+from ..cells import terminal_cell
 from ..leaderboard import cautions_of, expand_columns, heading, with_better
 from ..runs.names import distinct_names
 from ..runs.sections import is_single
@@ -20,7 +21,7 @@ MEASURES = (("T5", "flow_accuracy", ""), ("T10", "flow_accuracy", "threshold=10"
 
 ALL = (("all: mean of the subsets", ""), ("all: mean over the pairs", "weighting=pairs"))
 
-Scores = Mapping[tuple[str, str], Any]
+Scores = Mapping[tuple[str, str], ScoreRow]
 
 
 def subset_table(runs: Sequence[Run], names: Mapping[str, str], protocol: str) -> Any:
@@ -72,7 +73,7 @@ def pair_tables(runs: Sequence[Run]) -> list[Any]:
     tables = []
     for run, name in zip(runs, distinct_names(runs), strict=True):
         flips = {k: r.meta.get("flip") for k, by in run.unit_records.items() for r in by.values()}
-        for protocol in dict.fromkeys(str(s["protocol"]) for s in run.stored.scores):
+        for protocol in dict.fromkeys(s.protocol for s in run.score_rows):
             scores = _scores(run, protocol)
             groups = [g for m, g in scores if m == "iou" and g.startswith("direction=")]
             title = Text(f"tss, protocol {protocol}, {name}: the pairs, percent")
@@ -92,15 +93,15 @@ def pair_tables(runs: Sequence[Run]) -> list[Any]:
 def _pairs(scores: Scores, part: str) -> int:
     """Pairs of a subset, or of all, of which anything was scored: a flow, or the masks."""
     subset = part.removeprefix("subset=") + "/" if _is_subset(part) else ""
-    rows = (g.partition(",pair=")[2] for (_, g), s in scores.items() if s["value"] is not None)
+    rows = (g.partition(",pair=")[2] for (_, g), s in scores.items() if s.value is not None)
     scored = len({pair for pair in rows if pair and pair.startswith(subset)})
     # Undefined scores of pairs that count, as the kit has them, are in these numbers.
-    counted = [s["n"] for m in ("flow_accuracy", "iou") if (s := scores.get((m, _group(part))))]
+    counted = [s.n for m in ("flow_accuracy", "iou") if (s := scores.get((m, _group(part))))]
     return max([scored, *counted])
 
 
 def _scores(run: Run, protocol: str) -> Scores:
-    return {(s["metric"], s["group"]): s for s in run.stored.scores if s["protocol"] == protocol}
+    return {(s.metric, s.group): s for s in run.score_rows if s.protocol == protocol}
 
 
 def _is_subset(group: str) -> bool:
@@ -111,32 +112,17 @@ def _group(*parts: str) -> str:
     return ",".join(sorted(p for p in parts if p)) or "all"
 
 
-def _percent(score: Any) -> str:
+def _percent(score: ScoreRow | None) -> str:
     if score is None:
         return ""
-    return "–" if score["value"] is None else f"{100 * score['value']:.2f}"
+    return "–" if score.value is None else f"{100 * score.value:.2f}"
 
 
 def shown_columns(runs: Sequence[Run], task: Task, protocol: str) -> list[tuple[str, str]]:
     """The (metric, group) columns of a table of one task and protocol."""
-    scores = [s for run in runs for s in run.stored.scores if s["protocol"] == protocol]
-    seen = dict.fromkeys((s["metric"], s["group"]) for s in scores if not is_single(s["group"]))
+    scores = [s for run in runs for s in run.score_rows if s.protocol == protocol]
+    seen = dict.fromkeys((s.metric, s.group) for s in scores if not is_single(s.group))
     return with_better(task, expand_columns(task, table_columns(task.info, list(seen)), runs), scores)
-
-
-def score_text(score: Any, info: MetricInfo) -> str:
-    """Value with its interval, fractions in percent: ``81.20 [79.0, 83.1]``; a caution is marked ``*``."""
-    if score is None:
-        return ""
-    if score["value"] is None:
-        return "–"
-    factor, unit = info.scale
-    if not unit and float(score["value"]).is_integer():
-        return f"{score['value']:,.0f}"
-    text = f"{factor * score['value']:.2f}"
-    if score["low"] is not None and score["high"] is not None:
-        text += f" [{factor * score['low']:.1f}, {factor * score['high']:.1f}]"
-    return f"{text} *" if caution_note(score.get("note")) else text
 
 
 def score_tables(runs: Sequence[Run]) -> list[Any]:
@@ -152,15 +138,10 @@ def score_tables(runs: Sequence[Run]) -> list[Any]:
     for name in dict.fromkeys(r.task for r in runs):
         task = stored_task(name)
         mine = [r for r in runs if r.task == name]
-        for protocol in dict.fromkeys(s["protocol"] for r in mine for s in r.stored.scores):
+        for protocol in dict.fromkeys(s.protocol for r in mine for s in r.score_rows):
             columns = shown_columns(mine, task, protocol)
             names = dict(zip((r.id for r in mine), distinct_names(mine), strict=True))
-            by = {
-                (r.id, s["metric"], s["group"]): s
-                for r in mine
-                for s in r.stored.scores
-                if s["protocol"] == protocol
-            }
+            by = {(r.id, s.metric, s.group): s for r in mine for s in r.score_rows if s.protocol == protocol}
             shown = [by.get((r.id, m, g)) for r in mine for m, g in columns]
             title = f"{name}, protocol {protocol} (percent unless a unit is given; {intervals_words(shown)})"
             title += f"; {task.info.table_note}" if task.info.table_note else ""
@@ -172,7 +153,8 @@ def score_tables(runs: Sequence[Run]) -> list[Any]:
                 table.add_column(head, justify="right", overflow="fold")
             for r in mine:
                 cells = (
-                    Text(score_text(by.get((r.id, m, g)), metric_info(task.info, m))) for m, g in columns
+                    Text(terminal_cell(metric_info(task.info, m), by.get((r.id, m, g))).with_interval)
+                    for m, g in columns
                 )
                 table.add_row(Text(names[r.id]), r.id, *cells)
             chance = [
@@ -185,25 +167,25 @@ def score_tables(runs: Sequence[Run]) -> list[Any]:
             tables += [Text(f"* {text}") for text in cautions_of(shown)]
             if name == "tss":
                 tables.append(subset_table(mine, names, protocol))
-    return tables + [Text(remark) for remark in dict.fromkeys(t for r in runs for t in r.remarks)]
+    return tables + [Text(text) for text in dict.fromkeys(r.lead[1] for r in runs if r.lead is not None)]
 
 
-def intervals_words(scores: Sequence[Any]) -> str:
+def intervals_words(scores: Sequence[ScoreRow | None]) -> str:
     """Which intervals a table of these scores has; without any, why, where all give one reason.
 
-    >>> intervals_words([{"value": 0.5, "low": None, "note": "alpha 0.1; 4 scenes: no interval below 6"}])
+    >>> intervals_words([ScoreRow("", "", "", 0.5, 1, note="alpha 0.1; 4 scenes: no interval below 6")])
     'no confidence interval: 4 scenes: no interval below 6'
     """
-    if any(s is not None and s["low"] is not None for s in scores):
+    if any(s is not None and s.low is not None for s in scores):
         return "95 % confidence interval"
-    notes = {str(s["note"]) for s in scores if s is not None and s["note"]}
+    notes = {s.note for s in scores if s is not None and s.note}
     parts = [tuple(p for p in note.split("; ") if "interval" in p or "spread" in p) for note in notes]
     reasons = {"; ".join(p) for p in parts if p}
     return f"no confidence interval: {reasons.pop()}" if len(reasons) == 1 else "no confidence interval"
 
 
-def _chance(scores: Sequence[Any], info: MetricInfo) -> str:
+def _chance(scores: Sequence[ScoreRow | None], info: MetricInfo) -> str:
     for score in scores:
-        if score is not None and score["chance"] is not None:
-            return f"{info.scale[0] * score['chance']:.2f}"
+        if score is not None and score.chance is not None:
+            return f"{info.scale[0] * score.chance:.2f}"
     return ""

@@ -103,4 +103,4 @@ def save_imported(imported: ImportedResult, store: Store, *, name: str | None = 
     )
     scores = {imported.protocol: scores_under(task, imported.protocol, records)}
     run = finish_run(manifest, scores, store=store)
-    return Run.kept(run, store, records, (imported.protocol,))
+    return Run.from_stored(run, store, records, (imported.protocol,))

@@ -12,7 +12,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from ...report.leaderboard import value_text
+from ...report.cells import value_text
 from ...report.runs.names import distinct_names
 from ...report.runs.sections import TaskSection, is_canary
 from ...run.result import Run
@@ -153,15 +153,18 @@ def task_link(section: TaskSection) -> str:
 
 def _first_rows(section: TaskSection) -> list[dict[str, Any]]:
     """The first methods of a section with their score, and how much of 100 % it is."""
-    rows = [(r, s) for r in section.runs if not is_canary(r) and (s := section.score(r)) is not None]
-    rows = [(r, s) for r, s in rows if s["value"] is not None][:FIRST]
+    rows = [
+        (r, s.value)
+        for r in section.runs
+        if not is_canary(r) and (s := section.score(r)) is not None and s.value is not None
+    ]
     unit = section.info.scale[1]
     return [
         {
             "name": section.names[r.id],
             "id": r.id,
-            "value": f"{value_text(section.info, s['value'])} {unit}".strip(),
-            "bar": round(100 * min(1.0, max(0.0, float(s["value"])))) if unit == "%" else None,
+            "value": f"{value_text(section.info, value)} {unit}".strip(),
+            "bar": round(100 * min(1.0, max(0.0, value))) if unit == "%" else None,
         }
-        for r, s in rows
+        for r, value in rows[:FIRST]
     ]

@@ -13,11 +13,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...core.errors import InputError
-from ...core.scores import SceneValues, scene_kind
+from ...core.scores import SceneValues, ScoreRow, scene_kind
+from ...report.cells import value_text
 from ...report.compare.comparison import Comparison
 from ...report.compare.rows import turns_around
 from ...report.compare.sentences import number, order_reversal_sentence, p_value
-from ...report.leaderboard import value_text
 from ...report.runs.sections import TaskSection
 from ...run.result import Run
 from ...stats.resampling import make_scene_score
@@ -123,7 +123,7 @@ def paired_scene_values(section: TaskSection, run: Run) -> dict[str, tuple[str, 
         values = (s.weights * s.values).sum(axis=0) / np.where(total > 0, total, 1)
         return {n: (k, float(v)) for n, k, v in zip(s.scenes, s.kinds, values, strict=True)}
     rows = section.scene_rows(run)
-    return {n: (scene_kind(n), float(s["value"])) for n, s in rows.items() if s["value"] is not None}
+    return {n: (scene_kind(n), s.value) for n, s in rows.items() if s.value is not None}
 
 
 def _kinds(
@@ -173,15 +173,13 @@ def _step(span: float) -> float:
     return float(next(ten * k for k in (0.1, 0.2, 0.5, 1, 2) if span / (ten * k) <= 8))
 
 
-def _shown(section: TaskSection, score: Any) -> str:
+def _shown(section: TaskSection, score: ScoreRow | None) -> str:
     return (
-        "–"
-        if score is None
-        else f"{value_text(section.info, score['value'])} {section.info.scale[1]}".strip()
+        "–" if score is None else f"{value_text(section.info, score.value)} {section.info.scale[1]}".strip()
     )
 
 
-def _interval(section: TaskSection, score: Any) -> str:
-    if score is None or score["low"] is None or score["high"] is None:
+def _interval(section: TaskSection, score: ScoreRow | None) -> str:
+    if score is None or score.low is None or score.high is None:
         return ""
-    return " to ".join(value_text(section.info, score[k]) for k in ("low", "high"))
+    return " to ".join(value_text(section.info, v) for v in (score.low, score.high))

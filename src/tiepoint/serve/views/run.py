@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...core.formatting import count_text
+from ...report.cells import score_cell
 from ...report.export import scores_frame, scores_text
-from ...report.leaderboard import value_text
 from ...report.runs.card import card_rows
 from ...run.recompare import requested_options
 from ...run.result import Run
@@ -41,17 +41,14 @@ def run_page(library: RunIndex, request: Request) -> Response:
     run = params.run_param(shelf, request.path_params["id"])
     section = shelf.section_of(run)
     task = stored_task(run.task)
-    scores = [s for s in run.stored.scores if s["metric"] != "metadata"]
+    scores = [s for s in run.score_rows if s.metric != "metadata"]
     rows = [
         {
-            "protocol": s["protocol"],
-            "metric": s["metric"],
-            "group": s["group"],
-            "value": value_text(metric_info(task.info, s["metric"]), s["value"]),
-            "interval": ""
-            if s["low"] is None or s["high"] is None
-            else " – ".join(value_text(metric_info(task.info, s["metric"]), s[k]) for k in ("low", "high")),
-            "n": s["n"],
+            "protocol": s.protocol,
+            "metric": s.metric,
+            "group": s.group,
+            "cell": score_cell(metric_info(task.info, s.metric), s),
+            "n": s.n,
         }
         for s in scores[:MAX_SCORES]
     ]

@@ -142,7 +142,7 @@ def requested_section(library: RunIndex, request: Request) -> RequestedSection:
     if dataset not in datasets:
         raise HTTPException(400, "the store has no runs of this task on such a dataset")
     members = {r.id: r for s in of_task if s.dataset == dataset for r in s.runs}
-    protocols = tuple(sorted({str(s["protocol"]) for r in members.values() for s in r.stored.scores}))
+    protocols = tuple(sorted({s.protocol for r in members.values() for s in r.score_rows}))
     splits = tuple(sorted({s for r in members.values() if (s := r.manifest.split) is not None}))
     if given["protocol"] and given["protocol"] not in protocols:
         raise HTTPException(400, "no run of this task was scored under such a protocol")
@@ -168,7 +168,7 @@ def _wanted(run: Run, given: dict[str, str]) -> bool:
     if given["split"] and run.manifest.split != given["split"]:
         return False
     protocol = given["protocol"]
-    return not protocol or any(s["protocol"] == protocol for s in run.stored.scores)
+    return not protocol or any(s.protocol == protocol for s in run.score_rows)
 
 
 def _by(section: TaskSection, wanted: str, scores: tuple[tuple[str, str], ...]) -> TaskSection:
@@ -183,7 +183,7 @@ def _by(section: TaskSection, wanted: str, scores: tuple[tuple[str, str], ...]) 
 
     def order(run: Run) -> tuple[bool, float, str, str]:
         score = changed.score(run)
-        value = None if score is None else score["value"]
+        value = None if score is None else score.value
         return (value is None, sign * (value or 0.0), run.method, run.id)
 
     return replace(changed, runs=tuple(sorted(changed.runs, key=order)))

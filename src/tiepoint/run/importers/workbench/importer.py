@@ -157,7 +157,7 @@ def _runs(row: Mapping[str, Any], source: Mapping[str, Any], store: Store, name:
             time_s=_seconds(values),
             keypoint_set=_set_row(row),
         )
-        out.append(Run.kept(run, store, {}, (PROTOCOL,)))
+        out.append(Run.from_stored(run, store, {}, (PROTOCOL,)))
     return out
 
 

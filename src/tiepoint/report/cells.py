@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Scores as printed: the cells of leaderboards, paper tables, terminal tables and pages."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ..core.scores import ScoreRow, caution_note
+from ..tasks.base import MetricInfo
+
+NO_VALUE = "\N{EN DASH}"
+
+
+@dataclass(frozen=True)
+class ScoreCell:
+    """One score as printed, in the unit of its column.
+
+    `text` is empty without a score and a dash if the score is undefined; `interval_text` is empty without an
+    interval. `value` sorts a column. `tied` marks a score that is not separated from the best of its column,
+    `caution` one whose note must be read.
+    """
+
+    text: str = ""
+    interval_text: str = ""
+    value: float | None = None
+    best: bool = False
+    second: bool = False
+    tied: bool = False
+    caution: bool = False
+
+    @property
+    def marked(self) -> str:
+        """The value, with a star if it needs caution."""
+        return f"{self.text} *" if self.caution else self.text
+
+    @property
+    def with_interval(self) -> str:
+        """The value with its interval in brackets, and with a star if it needs caution."""
+        interval = f" [{self.interval_text}]" if self.interval_text else ""
+        return f"{self.text}{interval}{' *' if self.caution else ''}"
+
+    @property
+    def ranking(self) -> str:
+        """Return `best`, `second` and `not separated` as far as they apply, joined by commas."""
+        marks = (("best", self.best), ("second", self.second), ("not separated", self.tied))
+        return ", ".join(name for name, applies in marks if applies)
+
+
+def score_cell(info: MetricInfo, score: ScoreRow | None, best: float | None = None) -> ScoreCell:
+    """Return a score as reports print it, marked if its value is the `best` of its column."""
+    if score is None or score.value is None:
+        return ScoreCell("" if score is None else NO_VALUE)
+    interval = ""
+    if score.low is not None and score.high is not None:
+        interval = f"{value_text(info, score.low)} {NO_VALUE} {value_text(info, score.high)}"
+    return ScoreCell(
+        value_text(info, score.value),
+        interval,
+        score.value,
+        best=score.value == best,
+        caution=bool(caution_note(score.note)),
+    )
+
+
+def terminal_cell(info: MetricInfo, score: ScoreRow | None) -> ScoreCell:
+    """Return a score as the terminal prints it: two decimals, one in intervals, counts in full.
+
+    >>> row = ScoreRow("exact", "map", "all", 0.812, 9, 0.79, 0.831)
+    >>> terminal_cell(MetricInfo(), row).with_interval
+    '81.20 [79.0, 83.1]'
+    """
+    if score is None or score.value is None:
+        return ScoreCell("" if score is None else NO_VALUE)
+    factor, unit = info.scale
+    if not unit and float(score.value).is_integer():
+        return ScoreCell(f"{score.value:,.0f}", value=score.value)
+    interval = ""
+    if score.low is not None and score.high is not None:
+        interval = f"{factor * score.low:.1f}, {factor * score.high:.1f}"
+    caution = bool(caution_note(score.note))
+    return ScoreCell(f"{factor * score.value:.2f}", interval, score.value, caution=caution)
+
+
+def value_text(info: MetricInfo, value: float | None, *, change: bool = False) -> str:
+    """Return a value in the unit it is shown in, a `change` with its sign, a dash if it is unknown.
+
+    >>> value_text(MetricInfo(), 0.5), value_text(MetricInfo(unit="px"), 1.25, change=True)
+    ('50.00', '+1.250')
+    """
+    if value is None or not math.isfinite(value):
+        return NO_VALUE
+    factor, unit = info.scale
+    text = f"{factor * value:{'+' if change else ''}.{2 if unit == '%' else 3 if unit else 0}f}"
+    return "0" if change and not text.strip("+-0.") else text
