@@ -83,6 +83,16 @@ def test_rooms_of_a_package_do_not_import_each_other_in_a_circle() -> None:
     assert not offenders
 
 
+def test_only_tasks_and_datasets_import_ground_truth() -> None:
+    offenders = [
+        short(path)
+        for path in FILES
+        if path.relative_to(SOURCE).parts[0] not in ("datasets", "tasks")
+        and any("ground_truth" in name for name in imports_of(path))
+    ]
+    assert not offenders
+
+
 def circles(edges: dict[str, set[str]]) -> list[list[str]]:
     """One circle for every member that is on any."""
     found = []

@@ -284,7 +284,7 @@ _register(
     ("files", "pairs.files:MatchFiles", None, "files:DIR, matches that another program wrote"),
     ("constant", "canaries:ConstantMatches", None, "canary: everything goes to the centre"),
     ("random", "canaries:RandomMatches", None, "canary: matches anywhere, seeded by the images"),
-    ("oracle", "canaries:OracleMatches", None, "canary: is told true correspondences"),
+    ("oracle", "canaries:OracleMatches", None, "canary: true correspondences, from the task"),
     ("klt", "pairs.image_matchers:Klt", _CV, "corners tracked there and back"),
     ("vismatch", "pairs.image_matchers:Vismatch", None, "vismatch:NAME, a matcher of that package"),
 )
