@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Homographies, co-visibility, affine frames and their overlap, sampling, flow geometry."""
+"""Homographies, covisibility, affine frames and their overlap, sampling, flow geometry."""

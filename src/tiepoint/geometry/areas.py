@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Overlap of regions: area of the intersection over area of the union, of circles and of ellipses."""
+"""Overlap of regions: intersection over union of circles and of ellipses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .patch_sampling import as_frames
 
 
 def circle_overlap(distance: ArrayLike, radius_a: ArrayLike, radius_b: ArrayLike) -> Floats:
-    """Intersection over union of two discs, exact, element by element.
+    """Return the exact intersection over union of two discs, elementwise.
 
     The lens of two circles at distance d with radii r and R is
     r^2 (alpha - sin(alpha) cos(alpha)) + R^2 (beta - sin(beta) cos(beta)),
@@ -32,20 +32,20 @@ def circle_overlap(distance: ArrayLike, radius_a: ArrayLike, radius_b: ArrayLike
 
 
 def ellipse_overlap(frames_a: ArrayLike, frames_b: ArrayLike, *, nodes: int = 256) -> Floats:
-    """Intersection over union of the ellipses of frames, pair by pair, float64 (n,).
+    """Return the intersection over union of the ellipses of frames, pair by pair, float64 (n,).
 
-    The pair is first mapped so that one ellipse is the unit disc and the other has its axes along x and y
-    (ratios of areas do not change); then the length of the common chord is integrated over x = m + h sin(t),
-    which removes the square-root ends. Only the (at most four) crossings of the outlines are not smooth, so
-    the error falls with the square of `nodes`: below 1e-4 at 256 (tests measure it).
+    The pair is first mapped so that one ellipse is the unit disc and the other is axis-aligned (ratios of
+    areas do not change). Then the length of the common chord is integrated over x = m + h sin(t), which
+    removes the square-root singularities at the ends. Only the (at most four) crossings of the outlines are
+    not smooth, so that the error decreases with the square of `nodes`: below 1e-4 at 256, as tests measure.
 
     Args:
-        frames_a: (n, 2, 3), see `tiepoint.geometry.patch_sampling`; orientation does not matter, only the ellipse.
+        frames_a: (n, 2, 3), see `patch_sampling`; only the ellipse matters, not its orientation.
         frames_b: (n, 2, 3).
         nodes: points of the quadrature.
 
     Returns:
-        Overlaps in [0, 1]; NaN where a frame is NaN; 0 where an ellipse has no area.
+        Overlaps in [0, 1]; NaN if a frame is NaN; 0 if an ellipse has no area.
 
     >>> circle, stretched = [[1, 0, 0], [0, 1, 0]], [[2, 0, 0], [0, 1, 0]]
     >>> ellipse_overlap([circle], [stretched]).round(4).tolist()
@@ -66,7 +66,7 @@ def ellipse_overlap(frames_a: ArrayLike, frames_b: ArrayLike, *, nodes: int = 25
 
 
 def _disc_and_ellipse(cx: Floats, cy: Floats, rx: Floats, ry: Floats, nodes: int) -> Floats:
-    """Area common to the unit disc and upright ellipses, by the midpoint rule in t."""
+    """Return the common area of the unit disc and axis-aligned ellipses, by the midpoint rule in t."""
     low, high = np.maximum(-1, cx - rx), np.minimum(1, cx + rx)
     middle, half = (low + high) / 2, np.maximum(high - low, 0) / 2
     t = (np.arange(nodes) + 0.5) / nodes * np.pi - np.pi / 2
@@ -84,15 +84,15 @@ STEPS = 128
 def disc_share(
     centres: ArrayLike, radius: ArrayLike, size: ArrayLike, steps: int = STEPS
 ) -> NDArray[np.float64]:
-    """Share of an image's area within a radius of a point, (n,): what a uniformly random guess hits.
+    """Return the share of an image's area within a radius of a point, (n,): the hit rate of random guesses.
 
-    The image of `size` (width, height) covers -0.5 to width - 0.5. Sums over `steps` strips of the disc,
-    evenly spaced in angle; off by less than 1e-3 of the share.
+    The image of `size` (width, height) covers -0.5 to width - 0.5. The sum is over `steps` strips of the
+    disc, evenly spaced in angle; its error is below 1e-3 of the share.
 
     Args:
         centres: (n, 2) points.
         radius: of each disc, (n,) or one number.
-        size: (width, height) of each image, (n, 2) or one of all.
+        size: (width, height) of each image, (n, 2), or one size for all.
         steps: number of strips.
 
     >>> disc_share([[49.5, 49.5], [-0.5, -0.5]], 10.0, (100, 100)).round(3).tolist()

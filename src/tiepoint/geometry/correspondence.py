@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ground truth between two keypoint sets of a planar scene: which target points are right answers.
+"""Ground truth between two keypoint sets of a planar scene: the correct target points of each query.
 
-A query is a point of the source image. Its image H x is looked up among the target points; those within
-`tau_px` (inclusive) are right. Queries without an answer keep their reason: out of view (the target image
-does not show the point) or not re-detected (it does, and no keypoint lies there).
+A query is a point of the source image. Target points within `tau_px` (inclusive) of its image H x are
+correct. A query without an answer has a reason: out of view (the target image does not show the point) or not
+re-detected (it does, but has no keypoint there).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -24,22 +23,22 @@ Size = tuple[int, int]
 
 
 class Projection(NamedTuple):
-    """Projected points (n, 2), NaN where there is none, and whether each is in view (n,)."""
+    """Projected points (n, 2), NaN for a point without an image, and whether each is in view (n,)."""
 
     points: Floats
     visible: NDArray[np.bool_]
 
 
 def in_view(points: ArrayLike, size: Size, *, border_px: float = 0.0) -> NDArray[np.bool_]:
-    """Whether points lie on an image: -0.5 + border <= x <= width - 0.5 - border, and the same for y.
+    """Return whether points are on an image: -0.5 + border <= x <= width - 0.5 - border, likewise for y.
 
-    Pixel centres are integers, so the image covers half a pixel more than its corner centres. NaN is not in
-    view.
+    Pixel centres are integers, so that the image covers half a pixel more than its corner centres. NaN is not
+    in view.
 
     Args:
         points: (n, 2).
-        size: (width, height) of the image the points lie in.
-        border_px: margin to keep from the edge.
+        size: (width, height) of the image of the points.
+        border_px: margin from the edge.
 
     >>> in_view([[0, 0], [9.5, 4], [9.6, 4], [np.nan, 0]], (10, 5)).tolist()
     [True, True, False, False]
@@ -51,7 +50,7 @@ def in_view(points: ArrayLike, size: Size, *, border_px: float = 0.0) -> NDArray
 
 
 def centre(size: Size) -> tuple[float, float]:
-    """The centre of an image, in pixel coordinates.
+    """Return the centre of an image, in pixel coordinates.
 
     >>> centre((3, 2))
     (1.0, 0.5)
@@ -62,16 +61,16 @@ def centre(size: Size) -> tuple[float, float]:
 def covisible(
     h: ArrayLike, points: ArrayLike, source: Size, target: Size, *, border_px: float = 0.0
 ) -> Projection:
-    """Project points of the source image into the target image and say which are in view there.
+    """Project points of the source image into the target image, and test whether they are in view there.
 
-    The side of the plane that counts as in front is that of the centre of the source image.
+    The front of the plane is the side of the centre of the source image.
 
     Args:
         h: homography from source to target.
         points: (n, 2) in the source image.
         source: (width, height) of the source image.
-        target: (width, height) of the target image, its own size, not the source's: sequences mix sizes.
-        border_px: margin to keep from the edge of the target.
+        target: (width, height) of the target image; sizes differ within a sequence.
+        border_px: margin from the edge of the target.
 
     >>> covisible([[1, 0, 5], [0, 1, 0], [0, 0, 1]], [[0, 0], [8, 0]], (10, 10), (10, 10)).visible.tolist()
     [True, False]
@@ -84,28 +83,28 @@ Ints = NDArray[np.int64]
 
 ANSWERED, OUT_OF_VIEW, NOT_REDETECTED = 0, 1, 2
 REASONS = ("answered", "out_of_view", "not_redetected")
-"""What `Answers.status` counts: index into this tuple."""
+"""Names of the values of `Answers.status`."""
 
 POLICIES = ("all_within_tau", "nearest", "mutual")
 
 
 class Locations(NamedTuple):
-    """Distinct positions (m, 2), the location of each keypoint (n,), in order of first appearance."""
+    """Distinct positions (m, 2), and the location of each keypoint (n,), by first appearance."""
 
     xy: Floats
     of: Ints
 
 
 def locations(xy: ArrayLike) -> Locations:
-    """Group keypoints that share a position, bit for bit.
+    """Group keypoints with bitwise equal positions.
 
-    Multi-orientation detectors repeat a point; each repeat is the same place, so it must not be a wrong
-    answer for its twin.
+    Multi-orientation detectors repeat a point. Each repeat is the same location, so that it must not be a
+    wrong answer for the other.
 
     >>> locations([[1, 2], [5, 5], [1, 2]]).of.tolist()
     [0, 1, 0]
     """
-    points = as_points(xy) + 0.0  # adding zero turns -0.0 into 0.0, one position with two spellings
+    points = as_points(xy) + 0.0  # adding zero converts -0.0 to 0.0, the same position
     if len(points) == 0:
         return Locations(points, np.empty(0, np.int64))
     _, first, inverse_of = np.unique(points, axis=0, return_index=True, return_inverse=True)
@@ -116,7 +115,7 @@ def locations(xy: ArrayLike) -> Locations:
 
 
 class NeighbourPairs(NamedTuple):
-    """Pairs of points no further apart than a radius, by query, then target."""
+    """Pairs of points within a radius, sorted by query, then target."""
 
     query: Ints
     target: Ints
@@ -124,7 +123,7 @@ class NeighbourPairs(NamedTuple):
 
 
 def points_within(queries: ArrayLike, targets: ArrayLike, radius_px: float) -> NeighbourPairs:
-    """All (query, target) with sqrt(dx^2 + dy^2) <= radius_px, in float64; NaN or infinite queries have none.
+    """Find all (query, target) with sqrt(dx^2 + dy^2) <= radius_px, in float64; skip non-finite queries.
 
     >>> points_within([[0, 0]], [[3, 4], [9, 9], [0, 1]], 5).target.tolist()
     [0, 2]
@@ -136,18 +135,18 @@ def points_within(queries: ArrayLike, targets: ArrayLike, radius_px: float) -> N
     if len(usable) == 0 or len(t) == 0:
         empty = np.empty(0, np.int64)
         return NeighbourPairs(empty, empty, np.empty(0))
-    # The trees are asked for a little more than the radius; the rule itself is decided below.
+    # Search with a slightly larger radius; the exact test follows.
     radius = radius_px * (1 + 1e-9) + 1e-9
-    found = cKDTree(q[usable]).sparse_distance_matrix(cKDTree(t), radius, output_type="ndarray")
-    order = np.argsort(found["i"] * len(t) + found["j"])
-    query, target = usable[found["i"][order]], found["j"][order]
+    pairs = cKDTree(q[usable]).sparse_distance_matrix(cKDTree(t), radius, output_type="ndarray")
+    order = np.argsort(pairs["i"] * len(t) + pairs["j"])
+    query, target = usable[pairs["i"][order]], pairs["j"][order]
     error = np.sqrt(((q[query] - t[target]) ** 2).sum(axis=1))
     keep = error <= radius_px
     return NeighbourPairs(query[keep].astype(np.int64), target[keep].astype(np.int64), error[keep])
 
 
 def nearest_of(near: NeighbourPairs) -> NeighbourPairs:
-    """The nearest target of each query that has one; equal distances: the lowest target index.
+    """Return the nearest target of each query that has one; the lowest target index if equal.
 
     >>> nearest_of(points_within([[0, 0]], [[0, 2], [0, 1], [1, 0]], 5)).target.tolist()
     [1]
@@ -161,11 +160,11 @@ def nearest_of(near: NeighbourPairs) -> NeighbourPairs:
 
 @dataclass(frozen=True)
 class Answers:
-    """Right answers of q queries.
+    """Correct answers of q queries.
 
     `status[i]` indexes `REASONS`. `query`, `target`, `error_px` are (r,), sorted by query: target point
-    `target[j]` is a right answer of `query[j]`, `error_px[j]` from its image. `projected` is (q, 2), NaN
-    where a point has no image.
+    `target[j]` is a correct answer of `query[j]`, `error_px[j]` from its image. `projected` is (q, 2), NaN
+    for a point without an image.
     """
 
     status: NDArray[np.int8]
@@ -175,7 +174,7 @@ class Answers:
     projected: Floats
 
     def counts(self) -> dict[str, int]:
-        """Number of queries by reason."""
+        """Count the queries by reason."""
         return {name: int((self.status == i).sum()) for i, name in enumerate(REASONS)}
 
 
@@ -189,14 +188,14 @@ def answers(
     tau_px: float = 3.0,
     policy: str = "all_within_tau",
 ) -> Answers:
-    """Right answers under a policy.
+    """Find the correct answers under a policy.
 
     - `all_within_tau`: every target point within tau_px of H x.
-    - `nearest`: the nearest of them alone (equal distances: lowest index). The others count as wrong.
+    - `nearest`: only the nearest of them (lowest index if equal). The others count as wrong.
     - `mutual`: the nearest, if x is also the nearest source point to H^-1 of it; one to one.
 
-    Points at or behind infinity have no image and are out of view; so is an image outside the target by
-    its own size. Pass locations, not keypoints, where co-located keypoints are to be one answer.
+    Points at or behind infinity have no image and are out of view, and so is an image outside the target.
+    Pass locations, not keypoints, if co-located keypoints are one answer.
 
     Args:
         h: homography from source to target, (3, 3).
@@ -216,57 +215,56 @@ def answers(
     if not tau_px > 0:
         raise InputError(f"tau_px must be positive, found {tau_px}")
     source = as_points(source_xy)
-    seen = covisible(h, source, source_size, target_size)
-    near = points_within(np.where(seen.visible[:, None], seen.points, np.nan), target_xy, tau_px)
+    projection = covisible(h, source, source_size, target_size)
+    visible, projected = projection.visible, projection.points
+    near = points_within(np.where(visible[:, None], projected, np.nan), target_xy, tau_px)
     if policy != "all_within_tau":
         near = nearest_of(near)
     if policy == "mutual":
         back = covisible(inverse(h), as_points(target_xy)[near.target], target_size, source_size).points
         keep = _nearest_index(back, source) == near.query
         near = NeighbourPairs(*(column[keep] for column in near))
-    status = np.where(seen.visible, NOT_REDETECTED, OUT_OF_VIEW).astype(np.int8)
+    status = np.where(visible, NOT_REDETECTED, OUT_OF_VIEW).astype(np.int8)
     status[near.query] = ANSWERED
-    return Answers(status, near.query, near.target, near.error_px, seen.points)
+    return Answers(status, near.query, near.target, near.error_px, projected)
 
 
 def _nearest_index(points: Floats, among: Floats) -> Ints:
-    """Index of the nearest of `among` for each point, lowest index on ties; -1 for a point without place."""
+    """Return the nearest of `among` for each point, the lowest index if equal; -1 for a non-finite point."""
     from scipy.spatial import cKDTree
 
-    found = np.full(len(points), -1, np.int64)
+    nearest = np.full(len(points), -1, np.int64)
     usable = np.flatnonzero(np.isfinite(points).all(axis=1))
     if len(usable) and len(among):
         radius, index = cKDTree(among).query(points[usable], k=2)
-        found[usable] = index[:, 0]
-        # The tree promises no order among equals: there, and where rounding could tell, look again.
-        for i, r in _close(usable, radius):
+        nearest[usable] = index[:, 0]
+        # The tree does not order equal distances: compare again where two are equal up to rounding.
+        first, second = radius[:, 0], radius[:, 1]
+        tied = second <= first * (1 + 1e-9) + 1e-9
+        for i, r in zip(usable[tied].tolist(), first[tied].tolist(), strict=True):
             near = np.flatnonzero(np.abs(among - points[i]).max(axis=1) <= r * (1 + 1e-9) + 1e-9)
-            found[i] = near[np.argmin(((among[near] - points[i]) ** 2).sum(axis=1))]
-    return found
-
-
-def _close(rows: Ints, radius: Floats) -> Iterator[tuple[int, float]]:
-    """Rows whose two smallest distances (n, 2) are equal up to rounding, with the smaller one."""
-    first, second = radius[:, 0], radius[:, 1]
-    tied = second <= first * (1 + 1e-9) + 1e-9
-    return zip(rows[tied].tolist(), first[tied].tolist(), strict=True)
+            nearest[i] = near[np.argmin(((among[near] - points[i]) ** 2).sum(axis=1))]
+    return nearest
 
 
 _ZERO = 1e-12
 
 
-def project_unchecked(h: ArrayLike, points: ArrayLike) -> Floats:
-    """Images of points (n, 2): (X/Z, Y/Z), (inf, inf) where |Z| < 1e-12.
+def _homogeneous(h: ArrayLike, p: Floats) -> tuple[Floats, Floats, Floats]:
+    m = np.asarray(h, dtype=np.float64)
+    x, y, z = (m[i, 0] * p[:, 0] + m[i, 1] * p[:, 1] + m[i, 2] for i in range(3))
+    return x, y, z
 
-    Quirk: a negative Z (a point behind) is divided by like any other.
+
+def project_unchecked(h: ArrayLike, points: ArrayLike) -> Floats:
+    """Project points (n, 2) to (X/Z, Y/Z); (inf, inf) if |Z| < 1e-12.
+
+    Unlike in `project`, a point behind the camera (negative Z) has an image.
 
     >>> project_unchecked([[1, 0, 10], [0, 1, 5], [0, 0, 1]], [[100, 200]]).tolist()
     [[110.0, 205.0]]
     """
-    m, p = np.asarray(h, dtype=np.float64), as_points(points)
-    x = m[0, 0] * p[:, 0] + m[0, 1] * p[:, 1] + m[0, 2]
-    y = m[1, 0] * p[:, 0] + m[1, 1] * p[:, 1] + m[1, 2]
-    z = m[2, 0] * p[:, 0] + m[2, 1] * p[:, 1] + m[2, 2]
+    x, y, z = _homogeneous(h, as_points(points))
     lost = np.abs(z) < _ZERO
     safe = np.where(lost, 1.0, z)
     return np.where(lost[:, None], np.inf, np.column_stack([x / safe, y / safe]))
@@ -275,21 +273,20 @@ def project_unchecked(h: ArrayLike, points: ArrayLike) -> Floats:
 def nearest_answers(
     h: ArrayLike, queries: ArrayLike, targets: ArrayLike, *, tau_px: float, bound_px: float
 ) -> Ints:
-    """The one right answer of each query, int64 (q,): the target nearest to its image, -1 if there is none.
+    """Return the target nearest to the image of each query, int64 (q,); -1 if there is no answer.
 
-    None: the image is not finite, lies beyond `bound_px` in x or y, or no target is within tau_px
-    (inclusive). Equal distances: the lowest index. Quirks: no test whether the target image shows the
-    point; several queries may share an answer; a co-located twin of the answer is a wrong one.
+    There is none if the image is not finite or beyond `bound_px` in x or y, or if no target is within tau_px
+    (inclusive). The lowest index wins if equal. It is not tested whether the target image shows the point;
+    several queries may share an answer; a co-located twin of the answer is wrong.
 
     >>> nearest_answers(np.eye(3), [[0, 0], [9, 9]], [[2, 0], [1, 0]], tau_px=3.0, bound_px=2000.0).tolist()
     [1, -1]
     """
-    found = project_unchecked(h, queries)
-    kept = np.isfinite(found).all(axis=1, keepdims=True) & (np.abs(found) <= bound_px).all(
-        axis=1, keepdims=True
-    )
-    near = nearest_of(points_within(np.where(kept, found, np.nan), targets, tau_px))
-    index = np.full(len(found), -1, np.int64)
+    projected = project_unchecked(h, queries)
+    bounded = np.isfinite(projected) & (np.abs(projected) <= bound_px)
+    inside = bounded.all(axis=1, keepdims=True)
+    near = nearest_of(points_within(np.where(inside, projected, np.nan), targets, tau_px))
+    index = np.full(len(projected), -1, np.int64)
     index[near.query] = near.target
     return index
 
@@ -297,22 +294,20 @@ def nearest_answers(
 def nearest_pairs(
     h: ArrayLike, queries: ArrayLike, targets: ArrayLike, *, tau_px: float, slack_px: float
 ) -> NeighbourPairs:
-    """Pairs of queries and their nearest targets, as many as share the smallest distance.
+    """Return pairs of queries and their nearest targets, all that share the smallest distance.
 
-    The image is rounded to float32; a pair counts if it is at most tau_px apart and no other target is
-    nearer by more than `slack_px`. Quirk: all co-located twins count here, unlike in `nearest_answers`.
+    The image is rounded to float32. A pair counts if it is at most tau_px apart and no other target is nearer
+    by more than `slack_px`. All co-located twins count, unlike in `nearest_answers`.
 
     >>> nearest_pairs(np.eye(3), [[0, 0]], [[1, 0], [1, 0], [2, 0]], tau_px=3, slack_px=1e-6).target.tolist()
     [0, 1]
     """
-    m, p = np.asarray(h, dtype=np.float64), as_points(queries)
-    z = m[2, 0] * p[:, 0] + m[2, 1] * p[:, 1] + m[2, 2]
+    p = as_points(queries)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        x, y, z = _homogeneous(h, p)
         w = 1.0 / z
-        x = (m[0, 0] * p[:, 0] + m[0, 1] * p[:, 1] + m[0, 2]) * w
-        y = (m[1, 0] * p[:, 0] + m[1, 1] * p[:, 1] + m[1, 2]) * w
-        found = np.column_stack([x, y]).astype(np.float32).astype(np.float64)
-    near = points_within(found, targets, tau_px)
+        projected = np.column_stack([x * w, y * w]).astype(np.float32).astype(np.float64)
+    near = points_within(projected, targets, tau_px)
     best = np.full(len(p), math.inf)
     np.minimum.at(best, near.query, near.error_px)
     keep = ~(best[near.query] < near.error_px - slack_px)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Plane homographies on pixel coordinates.
 
-Pixel rule of the whole package: integer coordinates are pixel **centres**, (0, 0) is the centre of the top
-left pixel, x runs right, y runs down, and an image of width w covers x from -0.5 to w - 0.5.
+Pixel convention of the package: integer coordinates are pixel **centres**, (0, 0) is the centre of the top
+left pixel, x points right, y points down, and an image of width w covers x from -0.5 to w - 0.5.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _INFINITY = 1e-12
 
 
 def as_homography(h: ArrayLike) -> Floats:
-    """A (3, 3) float64 homography, checked: finite and invertible, else `InputError`.
+    """Convert to a (3, 3) float64 homography; raise `InputError` unless it is finite and invertible.
 
     >>> as_homography([[2, 0, 0], [0, 2, 0], [0, 0, 2]]).dtype
     dtype('float64')
@@ -35,7 +35,7 @@ def as_homography(h: ArrayLike) -> Floats:
 
 
 def as_points(points: ArrayLike) -> Floats:
-    """Points as float64 (n, 2), columns x and y; anything else is an `InputError`."""
+    """Convert points to float64 (n, 2), columns x and y; anything else is an `InputError`."""
     p = np.asarray(points, dtype=np.float64)
     if p.size == 0:
         return np.empty((0, 2))
@@ -45,10 +45,10 @@ def as_points(points: ArrayLike) -> Floats:
 
 
 def denominator(h: ArrayLike, points: ArrayLike) -> Floats:
-    """The third homogeneous coordinate w = h31 x + h32 y + h33 of each point, float64 (n,).
+    """Return the third homogeneous coordinate w = h31 x + h32 y + h33 of each point, float64 (n,).
 
-    Exactly 0 where it cannot be told from 0: |w| <= 1e-12 (|h31 x| + |h32 y| + |h33|), a rule that does not
-    change with the scale of the matrix.
+    It is exactly 0 if |w| <= 1e-12 (|h31 x| + |h32 y| + |h33|), a test that does not depend on the scale of
+    the matrix.
     """
     m, p = as_homography(h), as_points(points)
     terms = np.stack([m[2, 0] * p[:, 0], m[2, 1] * p[:, 1], np.full(len(p), m[2, 2])])
@@ -57,14 +57,14 @@ def denominator(h: ArrayLike, points: ArrayLike) -> Floats:
 
 
 def project(h: ArrayLike, points: ArrayLike, *, reference: tuple[float, float] = (0.0, 0.0)) -> Floats:
-    """Image of points under a homography, NaN where there is none.
+    """Project points through a homography; NaN for a point without an image.
 
-    (x', y') = (X / w, Y / w) with (X, Y, w) = H (x, y, 1). A point has no image when it lies at infinity
-    (w = 0, see `denominator`) or behind: when the sign of w differs from the sign at `reference`.
+    (x', y') = (X / w, Y / w) with (X, Y, w) = H (x, y, 1). A point has no image if it is at infinity (w = 0,
+    see `denominator`) or behind the camera: if the sign of w differs from the sign at `reference`.
 
-    Trap: dividing by a negative w gives finite, plausible coordinates for points behind the camera. Only a
-    point known to be in front can tell the sides apart, because H and -H are the same homography: `reference`
-    should be the centre of the source image (`covisibility.covisible` does that).
+    Dividing by a negative w gives finite, plausible coordinates for points behind the camera. Only a point
+    known to be in front distinguishes the sides, because H and -H are the same homography: `reference` should
+    be the centre of the source image, as in `correspondence.covisible`.
 
     Args:
         h: (3, 3).
@@ -82,7 +82,7 @@ def project(h: ArrayLike, points: ArrayLike, *, reference: tuple[float, float] =
     m, p = as_homography(h), as_points(points)
     side = denominator(m, [reference])[0]
     if side == 0:
-        raise InputError(f"the reference point {reference} itself is at infinity; give one that is in view")
+        raise InputError(f"the reference point {reference} is at infinity; pass one that is in view")
     w = denominator(m, p)
     front = w * np.sign(side) > 0
     safe = np.where(front, w, 1.0)
@@ -91,7 +91,7 @@ def project(h: ArrayLike, points: ArrayLike, *, reference: tuple[float, float] =
 
 
 def inverse(h: ArrayLike) -> Floats:
-    """Inverse homography, scaled like its input so that compose(inverse(h), h) is the identity.
+    """Invert a homography, scaled such that compose(inverse(h), h) is the identity.
 
     >>> inverse([[1, 0, 5], [0, 1, 0], [0, 0, 1]])[0, 2]
     np.float64(-5.0)
@@ -100,7 +100,7 @@ def inverse(h: ArrayLike) -> Floats:
 
 
 def compose(*homographies: ArrayLike) -> Floats:
-    """Product of homographies, the **last** one applied first, as with matrices: a(b(p)).
+    """Multiply homographies, the **last** one applied first, as with matrices: a(b(p)).
 
     >>> shift = [[1, 0, 5], [0, 1, 0], [0, 0, 1]]
     >>> project(compose(shift, shift), [[0, 0]])
@@ -113,10 +113,10 @@ def compose(*homographies: ArrayLike) -> Floats:
 
 
 def local_affine(h: ArrayLike, points: ArrayLike) -> Floats:
-    """Derivative of the projection at each point, float64 (n, 2, 2), NaN at infinity.
+    """Return the derivative of the projection at each point, float64 (n, 2, 2), NaN at infinity.
 
     J = (H[:2, :2] - (x', y')^T (h31, h32)) / w: near p, project(p + d) = project(p) + J d + O(|d|^2).
-    det J = det H / w^3, so a mirror has a negative one.
+    det J = det H / w^3, which is negative for a mirror.
 
     >>> local_affine([[2, 0, 0], [0, 3, 0], [0, 0, 1]], [[7, 7]])[0]
     array([[2., 0.],
@@ -130,7 +130,7 @@ def local_affine(h: ArrayLike, points: ArrayLike) -> Floats:
 
 
 def corners(size: tuple[int, int]) -> Floats:
-    """Centres of the four corner pixels of an image of (width, height), float64 (4, 2), clockwise.
+    """Return the centres of the four corner pixels of an image of (width, height), (4, 2), clockwise.
 
     >>> corners((3, 2)).tolist()
     [[0.0, 0.0], [2.0, 0.0], [2.0, 1.0], [0.0, 1.0]]
@@ -140,24 +140,23 @@ def corners(size: tuple[int, int]) -> Floats:
 
 
 def corner_error(estimate: ArrayLike, truth: ArrayLike, size: tuple[int, int]) -> float:
-    """Mean distance, in target pixels, between the four image corners under two homographies.
+    """Return the mean distance, in target pixels, of the four image corners under two homographies.
 
-    `size` is (width, height) of the **source** image. Corners that the truth sends to or behind infinity have
-    no place to compare with and are left out (the pair v_artisans 1-5 has two such corners); at least one
-    is always left, because the centre is in front. Infinite when the estimate sends one of the others to or
-    behind infinity, or is not a homography at all (singular, NaN): a useless estimate is a large error, no
-    exception. A truth that is no homography is an `InputError`.
+    `size` is (width, height) of the **source** image. Corners that the truth maps to or behind infinity are
+    skipped (the pair v_artisans 1-5 has two such corners); at least one remains, because the centre is in
+    front. The error is infinite if the estimate maps one of the others to or behind infinity, or is not a
+    homography (singular, NaN). A truth that is not a homography is an `InputError`.
 
     >>> corner_error([[1, 0, 3], [0, 1, 4], [0, 0, 1]], [[1, 0, 0], [0, 1, 0], [0, 0, 1]], (10, 10))
     5.0
     """
     middle = ((size[0] - 1) / 2, (size[1] - 1) / 2)
     expected = project(truth, corners(size), reference=middle)
-    there = ~np.isnan(expected).any(axis=1)
+    visible = ~np.isnan(expected).any(axis=1)
     try:
-        found = project(estimate, corners(size)[there], reference=middle)
+        estimated = project(estimate, corners(size)[visible], reference=middle)
     except InputError:
         return float("inf")
-    if np.isnan(found).any():
+    if np.isnan(estimated).any():
         return float("inf")
-    return float(np.linalg.norm(found - expected[there], axis=1).mean())
+    return float(np.linalg.norm(estimated - expected[visible], axis=1).mean())

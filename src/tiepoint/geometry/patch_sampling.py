@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Affine frames: where a region lies in an image and how it is turned.
+"""Affine frames of image regions, and sampling of patches and views.
 
 A frame is (2, 3), [A | t]: it maps the unit circle, or the square [-1, 1]^2 around it, to the image,
-x = A u + t. Its ellipse is the image of the unit circle. `magnify` grows the region about its centre.
+x = A u + t. Its ellipse is the image of the unit circle.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .homography import Floats, as_homography, corners, denominator, local_affin
 
 
 def as_frames(frames: ArrayLike) -> Floats:
-    """Frames as float64 (n, 2, 3); anything else is an `InputError`."""
+    """Convert frames to float64 (n, 2, 3); anything else is an `InputError`."""
     f = np.asarray(frames, dtype=np.float64)
     if f.size == 0:
         return np.empty((0, 2, 3))
@@ -29,7 +29,7 @@ def as_frames(frames: ArrayLike) -> Floats:
 
 
 def similarity_frames(points: ArrayLike, radius: ArrayLike, angle_rad: ArrayLike = 0.0) -> Floats:
-    """Frames of oriented circles: A = radius (cos, -sin; sin, cos), clockwise since y is down.
+    """Return frames of oriented circles: A = radius (cos, -sin; sin, cos), clockwise since y is down.
 
     >>> similarity_frames([[3, 4]], [2])[0]
     array([[ 2., -0.,  3.],
@@ -43,7 +43,7 @@ def similarity_frames(points: ArrayLike, radius: ArrayLike, angle_rad: ArrayLike
 
 
 def magnify(frames: ArrayLike, factor: float) -> Floats:
-    """The same centres with the linear part times `factor`.
+    """Multiply the linear part of frames by `factor`, with the same centres.
 
     >>> magnify([[[1, 0, 7], [0, 1, 8]]], 5)[0, 0].tolist()
     [5.0, 0.0, 7.0]
@@ -54,9 +54,9 @@ def magnify(frames: ArrayLike, factor: float) -> Floats:
 
 
 def project_frames(h: ArrayLike, frames: ArrayLike, source: Size) -> Floats:
-    """Frames seen through a homography, by its affine approximation at their centres: (J A, H t).
+    """Project frames by the affine approximation of a homography at their centres: (J A, H t).
 
-    NaN where the centre has no image. `source` is (width, height) of the image the frames lie in.
+    NaN if the centre has no image. `source` is (width, height) of the image of the frames.
 
     >>> project_frames([[2, 0, 1], [0, 2, 0], [0, 0, 1]], [[[1, 0, 7], [0, 1, 8]]], (20, 20))[0]
     array([[ 2.,  0., 15.],
@@ -71,7 +71,7 @@ def project_frames(h: ArrayLike, frames: ArrayLike, source: Size) -> Floats:
 
 
 def square_in_view(frames: ArrayLike, size: Size) -> NDArray[np.bool_]:
-    """Whether the whole square [-1, 1]^2 of each frame lies on an image of (width, height), (n,).
+    """Return whether the entire square [-1, 1]^2 of each frame is on an image of (width, height), (n,).
 
     >>> square_in_view([[[2, 0, 2], [0, 2, 2]], [[2, 0, 1], [0, 2, 2]]], (5, 5)).tolist()
     [True, False]
@@ -86,16 +86,16 @@ _MAX_SAMPLES = 64
 
 
 def sample_patches(image: ArrayLike, frames: ArrayLike, size: int = 65) -> NDArray[np.float32]:
-    """Cut patches from a grey image.
+    """Sample patches from a grey image.
 
     Args:
-        image: (h, w), any real type; values are kept on their scale.
+        image: (h, w), any real type; values keep their scale.
         frames: (n, 2, 3); the square [-1, 1]^2 of a frame becomes the patch. Must be finite.
         size: side of the patches in pixels.
 
     Returns:
-        float32 (n, size, size). Outside the image the nearest edge pixel is repeated: callers who do not want
-        that test `frames.square_in_view` first.
+        float32 (n, size, size). Outside the image the nearest edge pixel is repeated; test `square_in_view`
+        first to avoid that.
 
     >>> ramp = np.tile(np.arange(9.0), (9, 1))
     >>> sample_patches(ramp, [[[1.5, 0, 4], [0, 1.5, 4]]], 3)[0, 0].tolist()
@@ -103,10 +103,10 @@ def sample_patches(image: ArrayLike, frames: ArrayLike, size: int = 65) -> NDArr
     """
     pixels = np.ascontiguousarray(image, dtype=np.float32)
     if pixels.ndim != 2 or pixels.size == 0:
-        raise InputError(f"patches are cut from a grey image (h, w), found shape {pixels.shape}")
+        raise InputError(f"patches are sampled from a grey image (h, w), found shape {pixels.shape}")
     f = as_frames(frames)
     if not np.isfinite(f).all():
-        raise InputError("a frame is NaN or inf; drop frames without a projection before sampling")
+        raise InputError("a frame is NaN or inf; remove frames without a projection before sampling")
     steps = np.linalg.norm(f[:, :, :2], axis=1) * 2 / size
     narrow = np.linalg.svd(f[:, :, :2], compute_uv=False)[:, 1] * 2 / size
     levels = np.floor(np.log2(np.clip(narrow / 2, 1, None))).astype(np.int64)
@@ -124,7 +124,7 @@ def sample_patches(image: ArrayLike, frames: ArrayLike, size: int = 65) -> NDArr
 
 
 def _halve(image: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Means of 2 x 2 blocks; an odd last row or column is repeated, so pixel (0, 0) stays at the corner."""
+    """Return the means of 2 x 2 blocks; an odd last row or column is repeated, so pixel (0, 0) stays."""
     h, w = image.shape
     padded = np.pad(image, ((0, h % 2), (0, w % 2)), mode="edge")
     blocks = padded.reshape(padded.shape[0] // 2, 2, padded.shape[1] // 2, 2)
@@ -133,7 +133,7 @@ def _halve(image: NDArray[np.float32]) -> NDArray[np.float32]:
 
 @cached_njit(nogil=True)
 def _sample(image, frames, counts, rows, out):  # type: ignore[no-untyped-def]
-    """Mean of counts[k] = (along x, along y) bilinear samples in every patch pixel of frame k."""
+    """Write the mean of counts[k] = (along x, along y) bilinear samples to every patch pixel of frame k."""
     height, width = image.shape
     size = out.shape[1]
     for k in range(len(frames)):
@@ -162,11 +162,11 @@ _MAX_RENDER_SAMPLES = 16
 
 
 def render_view(image: ArrayLike, to_source: ArrayLike, size: Size) -> NDArray[np.float32]:
-    """Each output pixel is the mean of the source over the pixel's cell, seen through a homography.
+    """Render an image through a homography; each output pixel is the mean of the source over its cell.
 
     The cell is sampled bilinearly on k x k points, k = ceil(largest stretch of the homography over the output
-    corners), at least 2, so that samples lie no further apart than source pixels. Outside the source its
-    nearest edge pixel is repeated.
+    corners), at least 2, so that samples are at most one source pixel apart. Outside the source its nearest
+    edge pixel is repeated.
 
     Args:
         image: (h, w, channels), any real type.
@@ -182,7 +182,7 @@ def render_view(image: ArrayLike, to_source: ArrayLike, size: Size) -> NDArray[n
     """
     pixels = np.ascontiguousarray(image, dtype=np.float32)
     if pixels.ndim != 3 or pixels.size == 0:
-        raise InputError(f"render needs an image (h, w, channels), found shape {pixels.shape}")
+        raise InputError(f"rendering needs an image (h, w, channels), found shape {pixels.shape}")
     m, around = as_homography(to_source), corners((size[0] + 1, size[1] + 1)) - 0.5
     w = denominator(m, around)
     if not (np.all(w > 0) or np.all(w < 0)):

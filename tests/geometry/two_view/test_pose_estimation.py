@@ -246,8 +246,8 @@ def test_true_matches_give_their_matrix_and_pose(est):
     found = estimate_fundamental(est, x0, x1)
     assert found.ok
     assert symmetric_distances(x0[60:], x1[60:], found.F).max() < 1
-    assert found.kept[60:].mean() > 0.9
-    assert found.kept[:60].mean() < 0.15
+    assert found.inlier_mask[60:].mean() > 0.9
+    assert found.inlier_mask[:60].mean() < 0.15
     pose = estimate(est, x0, x1, K0, K1)
     assert max(pose_errors(pose.R, pose.t, T[:3, :3], T[:3, 3])) < 3
     assert pose.inliers == found.inliers

@@ -11,9 +11,9 @@ from pose_golden import assert_close, golden, matches, needs_golden, numbers, sa
 from tiepoint.geometry.two_view import pose_errors as angles
 from tiepoint.geometry.two_view import scaling
 from tiepoint.geometry.two_view.epipolar import essential, mean_distances, normalise_points, squared_distances
-from tiepoint.geometry.two_view.estimator import canonical_order
+from tiepoint.geometry.two_view.estimator import Estimator, canonical_order
 from tiepoint.geometry.two_view.pose_errors import pose_errors
-from tiepoint.geometry.two_view.pose_estimation import Estimator, estimate, estimator_versions, shuffles
+from tiepoint.geometry.two_view.pose_estimation import estimate, estimator_versions, shuffles
 
 pytest.importorskip("cv2")
 pytest.importorskip("poselib")

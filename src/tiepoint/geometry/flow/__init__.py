@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Flows: when they are known, resizing, consistency, warping, pictures."""
+"""Optical flow: known pixels, resizing, consistency, warping, colour code."""

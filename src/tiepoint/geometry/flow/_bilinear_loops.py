@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bilinear resizing in OpenCV's arithmetic, without OpenCV. Loops only; `resize.py` has the rules."""
+"""Compiled loops of bilinear resizing in OpenCV's arithmetic; `resize` has the conventions."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Array = NDArray[Any]
 
 @cached_njit(nogil=True)
 def split(row: Array, first: Array, second: Array) -> None:
-    """The two channels of a row (n, 2), each on its own, in the type of `first`."""
+    """Copy the two channels of a row (n, 2) to `first` and `second`, in their type."""
     n = row.shape[0]
     flat = row.reshape(-1)
     if row.dtype == first.dtype and row.itemsize == 4:
-        # As halves of 64-bit words: six times faster than every other number.
+        # Halves of 64-bit words: six times faster than reading every other number.
         words, one, two = flat.view(np.uint64), first.view(np.uint32), second.view(np.uint32)
         for x in range(n):
             one[x] = np.uint32(words[x])
@@ -32,9 +32,9 @@ def split(row: Array, first: Array, second: Array) -> None:
 
 @cached_njit(nogil=True)
 def _flow_line(flow: Array, x0: Array, x1: Array, f0: Array, f1: Array, blank: bool, line: Array) -> bool:
-    """Horizontal pass of one source row into `line`: u, v, known (0 or 1). True if all of it is known.
+    """Interpolate one source row horizontally into `line`: u, v, known (0 or 1). Return whether all is known.
 
-    With `blank` unknown flow counts as 0, so that a weight of 0 leaves nothing of it, be it NaN or a number.
+    With `blank` unknown flow counts as 0, so that a weight of 0 removes it, be it NaN or a number.
     """
     limit = np.float32(1e9)
     zero, one = line.dtype.type(0), line.dtype.type(1)
@@ -65,23 +65,24 @@ def _flow_line(flow: Array, x0: Array, x1: Array, f0: Array, f1: Array, blank: b
 def flow_lines(
     flow: Array, xs: Array, fx: Array, rows: Array, blank: bool, held: Array, lines: Array
 ) -> bool:
-    """Bring `lines` (2, 3, width) to two source rows; `held` remembers what they hold. True if all known.
+    """Load two source rows into `lines` (2, 3, width). Return whether all of them is known.
 
-    ``held[k] = 2 * row + (all known)``, so that a line is made once for all output rows it serves.
+    ``held[k] = 2 * row + (all known)`` is the row in line k, so that a line is computed once for all output
+    rows that need it.
     """
     if held[1] >> 1 == rows[0] and held[0] >> 1 != rows[0]:
         lines[0] = lines[1]
         held[0] = held[1]
     for k in range(2):
         if held[k] < 0 or held[k] >> 1 != rows[k]:
-            whole = _flow_line(flow[rows[k]], xs[0], xs[1], fx[0], fx[1], blank, lines[k])
-            held[k] = 2 * rows[k] + (1 if whole else 0)
+            known = _flow_line(flow[rows[k]], xs[0], xs[1], fx[0], fx[1], blank, lines[k])
+            held[k] = 2 * rows[k] + (1 if known else 0)
     return (held[0] & held[1] & 1) == 1
 
 
 @cached_njit(nogil=True)
 def _scale(row: Array, up: Any, down: Any) -> None:
-    """``row * up / down`` in place, rounded to the type of the row once at the end."""
+    """Compute ``row * up / down`` in place, rounded to the type of the row once at the end."""
     if down == 1:
         for x in range(row.size):
             row[x] = row[x] * up
@@ -92,33 +93,18 @@ def _scale(row: Array, up: Any, down: Any) -> None:
 
 @cached_njit(nogil=True)
 def flow_row(
-    lines: Array,
-    whole: bool,
-    f0: Any,
-    f1: Any,
-    ax: Array,
-    ay: Any,
-    to: Array,
-    bx: Array,
-    by: Any,
-    row: Array,
-    start: int,
-    stop: int,
-) -> None:
-    """Columns `start` to `stop` of one output row: ``(r + a) * to[0] / to[1] - b``, 1e10 where not known.
+    lines: Array, all_known: bool, f0: Any, f1: Any, ax: Array, ay: Any, to: Array, bx: Array, by: Any,
+    row: Array, start: int, stop: int,
+) -> None:  # fmt: skip
+    """Write columns `start` to `stop` of an output row: ``(r + a) * to[0] / to[1] - b``, 1e10 if unknown.
 
-    Sums are made in the type of the weights, in the order written, the product in that of `to` and then
-    rounded to that of the weights. Weights of known contributors add up to exactly 1, so a row without
-    unknown flow (`whole`) needs no test.
+    Sums are in the type of the weights, in the order written; the product is in that of `to` and then rounded
+    to that of the weights. Weights of known contributors add up to exactly 1, so that a row without unknown
+    flow (`all_known`) needs no test.
     """
-    # Slices, because a loop that starts at a variable must allow for negative indices and runs on no vectors.
-    top, bottom, a, b, out = (
-        lines[0, 0][start:stop],
-        lines[1, 0][start:stop],
-        ax[start:stop],
-        bx[start:stop],
-        row[0][start:stop],
-    )
+    # Slices: a loop from a variable start must allow for negative indices and does not vectorise.
+    top, bottom, out = lines[0, 0][start:stop], lines[1, 0][start:stop], row[0][start:stop]
+    a, b = ax[start:stop], bx[start:stop]
     for x in range(out.size):
         out[x] = top[x] * f0 + bottom[x] * f1 + a[x]
     _scale(out, to[0], to[1])
@@ -130,7 +116,7 @@ def flow_row(
     _scale(out, to[2], to[3])
     for x in range(out.size):
         out[x] = out[x] - by
-    if not whole:
+    if not all_known:
         unknown = row.dtype.type(1e10)
         known0, known1 = lines[0, 2], lines[1, 2]
         for x in range(start, stop):
@@ -141,22 +127,13 @@ def flow_row(
 
 @cached_njit(nogil=True)
 def resize_flow(
-    flow: Array,
-    xs: Array,
-    fx: Array,
-    ys: Array,
-    fy: Array,
-    ax: Array,
-    ay: Array,
-    to: Array,
-    bx: Array,
-    by: Array,
-    blank: bool,
-) -> Array:
-    """The whole flow on the new grid, in the type of the weights.
+    flow: Array, xs: Array, fx: Array, ys: Array, fy: Array, ax: Array, ay: Array, to: Array, bx: Array,
+    by: Array, blank: bool,
+) -> Array:  # fmt: skip
+    """Resize a flow to the new grid, in the type of the weights.
 
     `xs`, `ys` (2, n) are the two contributors of every output column and row, `fx`, `fy` their weights,
-    `blank` is that of `_flow_line`; the rest is the formula of `flow_row`.
+    `blank` is that of `_flow_line`; the others are the variables of `flow_row`.
     """
     height, width = ys.shape[1], xs.shape[1]
     out = np.empty((height, width, 2), fx.dtype)
@@ -164,8 +141,8 @@ def resize_flow(
     row = np.empty((2, width), fx.dtype)
     held = np.full(2, -1, np.int64)
     for y in range(height):
-        whole = flow_lines(flow, xs, fx, ys[:, y], blank, held, lines)
-        flow_row(lines, whole, fy[0, y], fy[1, y], ax, ay[y], to, bx, by[y], row, 0, width)
+        known = flow_lines(flow, xs, fx, ys[:, y], blank, held, lines)
+        flow_row(lines, known, fy[0, y], fy[1, y], ax, ay[y], to, bx, by[y], row, 0, width)
         for x in range(width):
             out[y, x, 0] = row[0, x]
             out[y, x, 1] = row[1, x]
@@ -174,11 +151,11 @@ def resize_flow(
 
 @cached_njit(nogil=True)
 def _filled(row: Array) -> tuple[int, int]:
-    """First position of a row that is not zero and the one after the last; (0, 0) if there is none."""
-    some = 0
+    """Return the first nonzero position of a row and the one after the last; (0, 0) if there is none."""
+    bits = 0
     for x in range(row.size):
-        some |= row[x]
-    if some == 0:
+        bits |= row[x]
+    if bits == 0:
         return 0, 0
     start, stop = 0, row.size
     while row[start] == 0:
@@ -190,9 +167,9 @@ def _filled(row: Array) -> tuple[int, int]:
 
 @cached_njit(nogil=True)
 def reach(xs: Array, size: int) -> tuple[Array, Array]:
-    """For every source position the first output column it contributes to and the one after the last.
+    """Return for every source position the first output column it contributes to and the one after the last.
 
-    Positions that contribute to none get what keeps both arrays rising.
+    Positions that contribute to none get values that keep both arrays ascending.
     """
     columns = xs.shape[1]
     first, last = np.full(size, columns, np.int64), np.zeros(size, np.int64)
@@ -210,9 +187,9 @@ def reach(xs: Array, size: int) -> tuple[Array, Array]:
 
 @cached_njit(nogil=True)
 def _next_line(lines: Array, spans: Array, held: Array, rows: Array) -> None:
-    """Take over the second line as the first where the next output row starts with its source row.
+    """Reuse the second line as the first if the next output row starts with its source row.
 
-    Columns outside the span of a line are zero, and stay so.
+    Columns outside the span of a line are and stay zero.
     """
     if held[1] == rows[0] and held[0] != rows[0]:
         lines[0, spans[0, 0] : spans[0, 1]] = 0
@@ -223,7 +200,7 @@ def _next_line(lines: Array, spans: Array, held: Array, rows: Array) -> None:
 
 @cached_njit(nogil=True)
 def _new_span(line: Array, span: Array, source: Array, first: Array, last: Array) -> tuple[int, int]:
-    """Clear a line and give it the span that what is not zero in its new source row can reach."""
+    """Clear a line and return the span that the nonzero pixels of its new source row can reach."""
     line[span[0] : span[1]] = 0
     start, stop = _filled(source)
     span[0], span[1] = (first[start], last[stop - 1]) if start < stop else (0, 0)
@@ -232,7 +209,7 @@ def _new_span(line: Array, span: Array, source: Array, first: Array, last: Array
 
 @cached_njit(nogil=True)
 def _both_spans(spans: Array) -> tuple[int, int]:
-    """From the first to the last column that either line reaches."""
+    """Return the first and last column that either line reaches."""
     if spans[0, 0] >= spans[0, 1]:
         return spans[1, 0], spans[1, 1]
     if spans[1, 0] >= spans[1, 1]:
@@ -242,10 +219,10 @@ def _both_spans(spans: Array) -> tuple[int, int]:
 
 @cached_njit(nogil=True)
 def resize_bytes(image: Array, xs: Array, cx: Array, ys: Array, cy: Array) -> Array:
-    """OpenCV's fixed-point resize of uint8 rows (h, n); `cx`, `cy` are the weights times 2048, int32.
+    """Resize uint8 rows (h, n) in OpenCV's fixed point; `cx`, `cy` are the weights times 2048, int32.
 
-    `xs` (2, m) are byte positions in a row, so that channels are just more columns. Zeros give zeros: only
-    columns are computed that something else can reach, and a mask has few.
+    `xs` (2, m) are byte positions in a row, so that channels are more columns. Zeros give zeros: only columns
+    that nonzero pixels can reach are computed, and a mask has few.
     """
     height, width = ys.shape[1], xs.shape[1]
     out = np.zeros((height, width), np.uint8)
@@ -275,7 +252,7 @@ def resize_bytes(image: Array, xs: Array, cx: Array, ys: Array, cy: Array) -> Ar
 
 @cached_njit(nogil=True)
 def coverage_mask(mask: Array, xs: Array, fx: Array, ys: Array, fy: Array) -> Array:
-    """255 where at least half of the bilinear weight falls on non-zero pixels of `mask`, else 0; float64."""
+    """Return 255 if at least half of the bilinear weight is on nonzero pixels of `mask`, else 0; float64."""
     height, width = ys.shape[1], xs.shape[1]
     out = np.zeros((height, width), np.uint8)
     lines = np.zeros((2, width), np.float64)

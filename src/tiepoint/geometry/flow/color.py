@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The Middlebury colour code: direction as hue, length as saturation."""
+"""Middlebury colour code of flows: direction as hue, length as saturation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GREY = (128, 128, 128)
 
 @cache
 def colour_wheel() -> NDArray[np.int64]:
-    """The 55 colours (55, 3) of the wheel: six spans between pure colours, steps by integer division.
+    """Return the 55 colours (55, 3) of the wheel: six spans between pure colours, by integer division.
 
     >>> colour_wheel().shape, colour_wheel()[:2].tolist()
     ((55, 3), [[255, 0, 0], [255, 17, 0]])
@@ -34,7 +34,7 @@ def colour_wheel() -> NDArray[np.int64]:
 
 
 def max_motion(*flows: NDArray[Any]) -> float:
-    """The largest displacement among known pixels of the flows, 1 where there is none or it is 0.
+    """Return the largest displacement among known pixels of the flows; 1 if there is none or it is 0.
 
     >>> max_motion(np.array([[[3.0, 4.0], [1e10, 1e10]]]))
     5.0
@@ -50,22 +50,22 @@ def max_motion(*flows: NDArray[Any]) -> float:
 def flow_color(
     flow: NDArray[Any], *, longest: float | None = None, background: tuple[int, ...] = GREY
 ) -> NDArray[np.uint8]:
-    """A flow (h, w, 2) as RGB uint8 (h, w, 3).
+    """Colour a flow (h, w, 2); RGB uint8 (h, w, 3).
 
-    Displacements are divided by `longest` (default: the flow's own `max_motion`; give the ground truth's to
-    compare pictures). With angle ``a = atan2(-v, -u)/pi`` the colour lies at ``(a + 1)/2 * 54`` on the wheel;
-    length r turns white into colour, ``1 - r (1 - c)`` up to 1, and darkens beyond, ``0.75 c``. Unknown
+    Displacements are divided by `longest` (default: the flow's `max_motion`; pass that of the ground truth to
+    compare pictures). With angle ``a = atan2(-v, -u)/pi`` the colour is at ``(a + 1)/2 * 54`` on the wheel.
+    Length r blends white into the colour, ``1 - r (1 - c)`` up to 1, and darkens beyond, ``0.75 c``. Unknown
     flow is `background`.
 
     >>> flow_color(np.array([[[0.0, 0.0], [1.0, 0.0], [1e10, 0.0]]])).tolist()
     [[[255, 255, 255], [255, 0, 0], [128, 128, 128]]]
     """
-    ok = is_known_flow(flow)
+    known = is_known_flow(flow)
     scale = np.float32(max_motion(flow) if longest is None else longest)
-    u = np.where(ok, flow[..., 0], 0).astype(np.float32) / scale
-    v = np.where(ok, flow[..., 1], 0).astype(np.float32) / scale
+    u = np.where(known, flow[..., 0], 0).astype(np.float32) / scale
+    v = np.where(known, flow[..., 1], 0).astype(np.float32) / scale
     radius = np.sqrt(u * u + v * v)
-    # Single and double precision as in the original C code, whose truncation to bytes shows the difference.
+    # Single and double precision as in the original C code; its truncation to bytes shows the difference.
     angle = (np.arctan2(-v.astype(np.float64), -u.astype(np.float64)) / np.pi).astype(np.float32)
     place = ((angle.astype(np.float64) + 1.0) / 2.0 * 54).astype(np.float32)
     low = place.astype(np.int64)
@@ -75,5 +75,5 @@ def flow_color(
     r = radius[..., None]
     shade = np.where(r <= 1, np.float32(1) - r * (np.float32(1) - colour), colour * np.float32(0.75))
     out = (255.0 * shade.astype(np.float64)).astype(np.uint8)
-    out[~ok] = background
+    out[~known] = background
     return out

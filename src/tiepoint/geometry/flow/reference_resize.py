@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Resizing by the rules of OpenCV, without it.
+"""Resizing and interpolation as in OpenCV and MATLAB, without either.
 
-No score depends on which version is installed, or whether one is.
+No score depends on an installed version.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Taps = tuple[NDArray[np.int64], NDArray[Any]]
 
 @lru_cache(maxsize=64)
 def taps(old: int, new: int, *, dtype: type = np.float32, keep_weight: bool = False) -> Taps:
-    """The two contributors (2, new) of every output position, and their weights (2, new).
+    """Return the two contributors (2, new) of every output position, and their weights (2, new).
 
     Half-pixel centres: ``f = (d + 0.5) * old/new - 0.5``, ``s = floor(f)``, weights ``1 - (f - s)`` and
     ``f - s``. No antialiasing. Beyond the border OpenCV clips the indices; along x it also sets the weight to
@@ -41,13 +41,13 @@ def taps(old: int, new: int, *, dtype: type = np.float32, keep_weight: bool = Fa
     second = np.clip(first + 1, 0, old - 1)
     first = np.clip(first, 0, old - 1)
     places, weights = np.stack([first, second]), np.stack([1 - f, f])
-    # Shared by all callers: a dataset has few sizes, and making taps costs as much as using them.
+    # Cached for all callers: a dataset has few sizes, and computing taps costs as much as using them.
     places.flags.writeable = weights.flags.writeable = False
     return places, weights
 
 
 def resize_u8(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
-    """Resize uint8 (h, w) or (h, w, c) as ``cv2.resize(…, INTER_LINEAR)`` does, to the bit.
+    """Resize uint8 (h, w) or (h, w, c) with the same bits as ``cv2.resize(…, INTER_LINEAR)``.
 
     Weights are rounded to 1/2048; an exact halving of both sides is a 2 x 2 mean, as in OpenCV.
 
@@ -78,38 +78,30 @@ def _fixed(weights: NDArray[Any]) -> NDArray[np.int32]:
 
 
 def imresize(image: NDArray[Any], height: int, width: int) -> NDArray[np.float64]:
-    """MATLAB's `imresize(…, 'bilinear')`, emulated: antialiased when it shrinks, in double precision.
+    """Resize (h, w) or (h, w, c) like MATLAB's `imresize(…, 'bilinear')`; float64 (height, width[, c]).
 
-    Resize (h, w) or (h, w, c) to float64 (height, width[, c]) with MATLAB's weights.
-
-    A triangle of half-width 1, stretched by the inverse scale when shrinking (that is the antialiasing),
-    weights normalised to sum 1, borders mirrored, the dimension with the smaller scale first.
-    Emulated from its public description; not validated against MATLAB itself.
+    The kernel is a triangle of half-width 1, stretched by the inverse scale when shrinking (antialiasing),
+    with weights normalised to sum 1, mirrored borders, and the dimension with the smaller scale first.
+    It follows the public description and was not validated against MATLAB.
 
     >>> imresize(np.array([[0.0, 4.0, 8.0, 12.0]]), 1, 2).tolist()
     [[2.5, 9.5]]
     """
     out = np.asarray(image, np.float64)
-    sizes = ((0, height), (1, width))
-    for axis, new in sorted(sizes, key=lambda s: s[1] / image.shape[s[0]]):
-        out = _along(out, axis, new)
+    for axis, new in sorted(((0, height), (1, width)), key=lambda s: s[1] / image.shape[s[0]]):
+        weights, indices = contributions(out.shape[axis], new)
+        rows = np.moveaxis(out, axis, 0)
+        total = np.zeros((new, *rows.shape[1:]))
+        shape = (new,) + (1,) * (rows.ndim - 1)
+        for k in range(weights.shape[1]):
+            if weights[:, k].any():
+                total += weights[:, k].reshape(shape) * rows[indices[:, k]]
+        out = np.moveaxis(total, 0, axis)
     return out
 
 
-def _along(image: NDArray[np.float64], axis: int, new: int) -> NDArray[np.float64]:
-    old = image.shape[axis]
-    weights, indices = contributions(old, new)
-    rows = np.moveaxis(image, axis, 0)
-    total = np.zeros((new, *rows.shape[1:]))
-    shape = (new,) + (1,) * (rows.ndim - 1)
-    for k in range(weights.shape[1]):
-        if weights[:, k].any():
-            total += weights[:, k].reshape(shape) * rows[indices[:, k]]
-    return np.moveaxis(total, 0, axis)
-
-
 def contributions(old: int, new: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Weights and source indices, both (new, taps), of every output position along one dimension.
+    """Return weights and source indices, both (new, taps), of every output position along one dimension.
 
     >>> weights, indices = contributions(4, 2)
     >>> float(weights.sum(axis=1)[0]), int(indices.max())
@@ -118,7 +110,7 @@ def contributions(old: int, new: int) -> tuple[NDArray[np.float64], NDArray[np.i
     scale = new / old
     shrink = min(scale, 1.0)
     support = 2.0 / shrink
-    # 1-based positions as in MATLAB: its rounding decides which weights are exactly zero.
+    # 1-based positions as in MATLAB: the rounding decides which weights are exactly zero.
     u = np.arange(1, new + 1) / scale + 0.5 * (1 - 1 / scale)
     left = np.floor(u - support / 2)
     index = left[:, None] + np.arange(math.ceil(support) + 2)
@@ -130,12 +122,11 @@ def contributions(old: int, new: int) -> tuple[NDArray[np.float64], NDArray[np.i
 
 
 def interp2_cubic(values: Array, x: Array, y: Array) -> Array:
-    """MATLAB's `interp2(…, 'cubic')`, emulated: cubic convolution with a = -1/2.
+    """Interpolate like MATLAB's `interp2(…, 'cubic')`: cubic convolution with a = -1/2 over 4 x 4 samples.
 
-    Values (h, w) or (h, w, c) at 0-based positions x, y, by cubic convolution over 4 x 4 samples.
-
-    One row or column beyond each border is extrapolated by a parabola, ``3 a - 3 b + c``. Positions must lie
-    in ``[0, w-1] x [0, h-1]``; clip them before and mask them after. Both sides need three samples.
+    Returns values (h, w) or (h, w, c) at 0-based positions x, y. One row or column beyond each border is
+    extrapolated by a parabola, ``3 a - 3 b + c``. Positions must be in ``[0, w-1] x [0, h-1]``. Both sides
+    need three samples.
 
     >>> ramp = np.tile(np.arange(5.0), (5, 1))
     >>> interp2_cubic(ramp, np.array([1.25]), np.array([2.5])).tolist()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Resizing a pair of flows, and masks, to other image sizes."""
+"""Resize pairs of flows, and masks, to other image sizes."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 from .reference_resize import imresize, resize_u8, taps
 
 UNKNOWN = 1e10
-"""Written into both channels where a flow is not known."""
+"""Value of both channels of an unknown pixel."""
 
 LIMIT = 1e9
-"""A component beyond this is not a displacement but a code for unknown."""
+"""A larger component is a code for unknown, not a displacement."""
 
 
 def is_known_flow(flow: NDArray[Any]) -> NDArray[np.bool_]:
-    """Where a flow (..., 2) is known: ``|u| <= 1e9 and |v| <= 1e9``; NaN, inf and every larger code are not.
+    """Return where a flow (..., 2) is known: ``|u| <= 1e9 and |v| <= 1e9``, not NaN.
 
-    The one predicate of scores, pictures and converters. A component of exactly 1e9 is known.
+    Scores, pictures and converters all use this test. A component of exactly 1e9 is known.
 
     >>> is_known_flow(np.array([[0, 0], [1e10, 0], [0, -1e10], [np.nan, 0], [1e9, 0]])).tolist()
     [True, False, False, False, True]
@@ -30,10 +30,10 @@ def is_known_flow(flow: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def loop_ready(flow: Any) -> NDArray[Any]:
-    """A flow (h, w, 2) as compiled loops need it: native float32 or float64 that lies in one piece.
+    """Convert a flow (h, w, 2) for the compiled loops: native contiguous float32 or float64.
 
-    float16 and big-endian float32 become float32, everything else that is a real number float64. What fits
-    already is returned as it is.
+    float16 and big-endian float32 become float32, every other real type float64. A flow that already fits is
+    returned unchanged.
 
     >>> loop_ready(np.ones((2, 3, 2), ">f4")[:, ::-1]).dtype.name
     'float32'
@@ -50,25 +50,27 @@ RESAMPLINGS = ("bilinear", "opencv", "imresize")
 
 @dataclass(frozen=True)
 class FlowRule:
-    """How flows and masks change size, meet the truth, and become masks. The defaults are the sound ones.
+    """Conventions for resizing flows and masks, comparing with the truth, and masks from flows.
+
+    The defaults are the sound choices.
 
     Attributes:
-        resampling: `bilinear` works in float64, and a contributor of weight 0 contributes nothing. `opencv`
-            repeats its arithmetic: float32, steps of 1/32 px where a flow is sampled, integer weights for
-            masks, and 0 times NaN is NaN. `imresize` repeats MATLAB's: float64, antialiased, and cubic where
-            a flow is sampled.
-        first_pixel: coordinate of the first pixel in the formula of `resize_flow_pair`. 1/2 keeps pixel areas
-            where they are.
-        closed_px: there and back must end nearer than this to the start (`consistency_masks`), plus
+        resampling: `bilinear` computes in float64, and a contributor of weight 0 has no effect. `opencv`
+            repeats its arithmetic: float32, steps of 1/32 px when a flow is sampled, integer weights for
+            masks, and 0 times NaN is NaN. `imresize` repeats MATLAB's: float64, antialiased, and cubic when a
+            flow is sampled.
+        first_pixel: coordinate of the first pixel in the formula of `resize_flow_pair`. 1/2 preserves pixel
+            areas.
+        closed_px: a round trip must end nearer than this to its start (`consistency_masks`), plus
         closed_share: this part of the larger side of the target image.
         unknown_error_px: error of an unknown estimate.
-        double_factors: with `opencv`, a resized flow is scaled by factors of float64, each product rounded to
-            float32; else all of it is float32.
+        double_factors: with `opencv`, a resized flow is scaled by float64 factors, each product rounded to
+            float32; else everything is float32.
         both_unknown: with `opencv`, a round trip that is unknown both ways is judged by its sum; else it is
             not consistent.
-        lenient: truth is known where ``u < 1e9``, whatever v is, and a NaN error is above no threshold.
+        lenient: truth is known if ``u < 1e9``, for any v, and a NaN error is above no threshold.
 
-    >>> FlowRule(closed_px=20.0, closed_share=0.0).closed((300, 400))
+    >>> FlowRule(closed_px=20.0, closed_share=0.0).consistency_threshold_px((300, 400))
     20.0
     """
 
@@ -90,14 +92,12 @@ class FlowRule:
         """Type of the arithmetic."""
         return np.float32 if self.resampling == "opencv" else np.float64
 
-    def closed(self, target: tuple[int, int]) -> float:
-        """The distance in pixels below which a round trip is consistent; `target` is (height, width)."""
+    def consistency_threshold_px(self, target: tuple[int, int]) -> float:
+        """Return the largest error of a consistent round trip; `target` is (height, width)."""
         return self.closed_px + self.closed_share * max(target)
 
 
 SOUND = FlowRule()
-
-
 Size = tuple[int, int]
 Flow = NDArray[Any]
 
@@ -105,23 +105,22 @@ Flow = NDArray[Any]
 def resize_flow_pair(
     flow1: Flow, flow2: Flow, size1: Size, size2: Size, *, rule: FlowRule = SOUND
 ) -> tuple[Flow, Flow]:
-    """Two opposite flows on new image sizes; sizes are (height, width).
+    """Resize two opposite flows to new image sizes (height, width).
 
-    Flow 1 lives on image 1 and points into image 2, so its values scale with image 2 and its positions with
-    image 1. With old sizes w1, w2, new sizes W1, W2, r the sample of the old flow, and x counted from
-    `rule.first_pixel`::
+    Flow 1 is defined on image 1 and points into image 2, so that its values scale with image 2 and its
+    positions with image 1. With old widths w1, w2, new widths W1, W2, r the sample of the old flow, and x
+    counted from `rule.first_pixel`::
 
         u' = (r + x * w1/W1) * W2/w2 - x
 
-    x = 1/2, 3/2, … keeps pixel areas where they are; whole numbers are off by a constant of
-    ``(w1/W1 * W2/w2 - 1)/2`` px where the two images are scaled differently, and agree where they are not.
-    A pixel with any unknown contributor is unknown (1e10), whatever its code; a neighbour of weight 0 is no
-    contributor. Quirk of `opencv`: it multiplies by the weight 0, and 0 times NaN or infinity is NaN, so such
-    a neighbour makes a pixel unknown there, which 1e10 would not. If both sizes fit already, the flows are
-    returned as they are; if one does not fit, both go through the formula.
+    x = 1/2, 3/2, … preserves pixel areas; integers are off by a constant of ``(w1/W1 * W2/w2 - 1)/2`` px if
+    the two images are scaled differently. A pixel with any unknown contributor is unknown (1e10), for any
+    code; a neighbour of weight 0 is not a contributor. With `opencv` it is multiplied by 0, and 0 times NaN
+    or infinity is NaN: such a neighbour makes a pixel unknown, which 1e10 would not. If both sizes
+    already fit, the flows are returned unchanged; if one does not, both go through the formula.
 
-    Quirk of `rule.double_factors`: fields are float32, ``w1/W1`` and ``W2/w2`` float64, so that products are
-    made in float64 and rounded to float32 one by one, and sums are made in float32.
+    With `rule.double_factors` fields are float32, ``w1/W1`` and ``W2/w2`` float64, so that products are
+    computed in float64 and rounded to float32 one by one, and sums are in float32.
 
     >>> zoomed, _ = resize_flow_pair(np.full((2, 2, 2), 3.0), np.zeros((2, 2, 2)), (4, 4), (4, 4))
     >>> zoomed[0, 0].tolist()
@@ -135,9 +134,9 @@ def resize_flow_pair(
 
 
 def same_scale(size: Size, full: Size, other: Size) -> Size:
-    """The size of the other image, `other` when full, where one that is `full` has `size`; by the widths.
+    """Return the size of the other image when an image of size `full` is scaled to `size`; by the widths.
 
-    Where a method gave one flow only, nobody knows at which size it saw the other image: at the same scale.
+    If a method returned one flow only, the other image is assumed to have the same scale.
 
     >>> same_scale((20, 30), (40, 60), (50, 80))
     (25, 40)
@@ -160,7 +159,7 @@ def _bilinear(flow: Flow, size: Size, old_other: Size, other: Size, rule: FlowRu
 def resize_plan(
     flow: Flow, size: Size, old_other: Size, other: Size, rule: FlowRule
 ) -> tuple[Flow, tuple[Any, ...]]:
-    """What the bilinear loops need to resize a flow: its values, taps, offsets, factors."""
+    """Return the arguments of the bilinear loops: values of the flow; taps, offsets and factors."""
     dtype, opencv = rule.dtype, rule.resampling == "opencv"
     (h, w), (new_h, new_w) = _size(flow), size
     bx = np.arange(new_w, dtype=dtype) + dtype(rule.first_pixel)
@@ -173,7 +172,7 @@ def resize_plan(
         ax, ay = bx * dtype(w) / dtype(new_w), by * dtype(h) / dtype(new_h)
         to = np.array([other[1], old_other[1], other[0], old_other[0]], dtype)
     values = loop_ready(flow)
-    # OpenCV copies where the size stays, else it multiplies by 0 as well.
+    # OpenCV copies if the size stays, else it also multiplies by 0.
     blank = not opencv or (h, w) == size
     if opencv:
         values = values.astype(np.float32, copy=False)
@@ -185,12 +184,12 @@ def resize_plan(
 
 
 def _halve(flow: NDArray[np.float32]) -> NDArray[np.float32]:
-    """OpenCV turns an exact halving into a 2 x 2 mean: ``(((a + b) + c) + d) / 4``."""
+    """Halve exactly, which OpenCV does with a 2 x 2 mean: ``(((a + b) + c) + d) / 4``."""
     a, b, c, d = flow[::2, ::2], flow[::2, 1::2], flow[1::2, ::2], flow[1::2, 1::2]
     mean = (((a + b) + c) + d) * np.float32(0.25)
-    inside = is_known_flow(flow)
-    ok = inside[::2, ::2] & inside[::2, 1::2] & inside[1::2, ::2] & inside[1::2, 1::2]
-    mean[~ok] = UNKNOWN
+    known = is_known_flow(flow)
+    known = known[::2, ::2] & known[::2, 1::2] & known[1::2, ::2] & known[1::2, 1::2]
+    mean[~known] = UNKNOWN
     return mean
 
 
@@ -198,7 +197,7 @@ def _antialiased(flow: Flow, size: Size, old_other: Size, other: Size, rule: Flo
     (h, w), (new_h, new_w) = _size(flow), size
     double = flow.astype(np.float64)
     r = imresize(double, new_h, new_w)
-    # Here a component of exactly 1e9 is unknown.
+    # Unlike in `is_known_flow`, a component of exactly 1e9 is unknown.
     inside = (np.abs(flow[..., 0]) < LIMIT) & (np.abs(flow[..., 1]) < LIMIT)
     blocked = imresize((~inside).astype(np.float64), new_h, new_w) != 0
     x, y = np.arange(new_w) + rule.first_pixel, np.arange(new_h)[:, None] + rule.first_pixel
@@ -210,11 +209,11 @@ def _antialiased(flow: Flow, size: Size, old_other: Size, other: Size, rule: Flo
 
 
 def resize_mask(mask: NDArray[np.uint8], size: Size, *, rule: FlowRule = SOUND) -> NDArray[np.uint8]:
-    """A mask on a new image size (height, width), uint8.
+    """Resize a mask to a new image size (height, width), uint8.
 
-    * `bilinear`: foreground is non-zero; where at least half of the bilinear weight is foreground: 255.
-    * `opencv`: raw values where the size fits; else OpenCV's fixed point, then ``> 128``.
-    * `imresize`: of value/255, then ``> 0.5``, at equal size too (so values below 128 vanish).
+    * `bilinear`: foreground is nonzero; 255 if at least half of the bilinear weight is foreground.
+    * `opencv`: raw values if the size fits; else OpenCV's fixed point, then ``> 128``.
+    * `imresize`: of value/255, then ``> 0.5``, also at equal size (so that values below 128 vanish).
 
     >>> resize_mask(np.array([[0, 1]], np.uint8), (1, 4)).tolist()
     [[0, 0, 255, 255]]
@@ -226,16 +225,14 @@ def resize_mask(mask: NDArray[np.uint8], size: Size, *, rule: FlowRule = SOUND) 
         return mask if same else _binary(resize_u8(mask, *size) > 128)
     if rule.resampling == "imresize":
         return _binary(mask > 127 if same else imresize(mask / 255.0, *size) > 0.5)
-    return _binary(mask > 0) if same else _coverage(mask, size)
-
-
-def _binary(chosen: NDArray[np.bool_]) -> NDArray[np.uint8]:
-    return chosen.view(np.uint8) * np.uint8(255)
-
-
-def _coverage(mask: NDArray[np.uint8], size: Size) -> NDArray[np.uint8]:
+    if same:
+        return _binary(mask > 0)
     from ._bilinear_loops import coverage_mask
 
     xs, fx = taps(mask.shape[1], size[1], dtype=np.float64)
     ys, fy = taps(mask.shape[0], size[0], dtype=np.float64)
     return coverage_mask(np.ascontiguousarray(mask), xs, fx, ys, fy)
+
+
+def _binary(chosen: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    return chosen.view(np.uint8) * np.uint8(255)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where a flow points: images and points carried over, mirrored flows turned back, flows of homographies."""
+"""Apply flows: warped images, transferred points, mirrored flows, flows of homographies, consistency."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Flow = NDArray[Any]
 def warp_image(
     image: NDArray[np.uint8], flow: Flow, *, outside: tuple[int, ...] = (0, 255, 255)
 ) -> NDArray[np.uint8]:
-    """Image 2 (h, w) or (h, w, c) seen from image 1: its colour at ``p + flow(p)``, uint8.
+    """Warp image 2 (h, w) or (h, w, c) to image 1: its colour at ``p + flow(p)``, uint8.
 
-    Positions are rounded to 1/32 px and weights are integers, as in OpenCV's `remap`, so pictures do not
+    Positions are rounded to 1/32 px and weights are integers, as in OpenCV's `remap`, so that pictures do not
     depend on its version. Samples outside the image are `outside`, blended in at the border.
 
     >>> warp_image(np.array([[10, 20]], np.uint8), np.full((1, 2, 2), [0.5, 0.0]), outside=(0,)).tolist()
@@ -36,13 +36,13 @@ def warp_image(
 
 
 def unflip(flow: Flow, width: int) -> Flow:
-    """Flow into an image from the flow into its mirror image; `width` is that image's width.
+    """Convert the flow into a mirrored image to the flow into the image; `width` is that image's width.
 
-    Mirrored pairs are easier to match after turning image 2 over (``image2[:, ::-1]``). A flow found that way
-    points to ``x + u`` in the mirror image, which is ``width - 1 - (x + u)`` in the image itself:
-    ``u' = (width - 1) - (x + u) - x``. v stays, unknown stays unknown. float64 stays float64, all else
-    becomes float32, rounded once. Twice gives the flow back up to that rounding: u' can be as large as the
-    image is wide, so in float32 u is off by up to 6e-5 px at widths below 1024, by more at larger ones.
+    Mirrored pairs are easier to match after mirroring image 2 (``image2[:, ::-1]``). The flow then points to
+    ``x + u`` in the mirrored image, which is ``width - 1 - (x + u)`` in the image:
+    ``u' = (width - 1) - (x + u) - x``. v and unknown flow do not change. float64 stays float64, every other
+    type becomes float32, rounded once. Applying it twice gives the flow back up to that rounding: u' can be
+    as large as the image is wide, so that in float32 u is off by up to 6e-5 px at widths below 1024.
 
     >>> flow = np.zeros((1, 3, 2))
     >>> unflip(flow, 3)[..., 0].tolist()
@@ -50,42 +50,42 @@ def unflip(flow: Flow, width: int) -> Flow:
     """
     out: Flow = np.array(flow, np.float64 if flow.dtype == np.float64 else np.float32)
     x = np.arange(flow.shape[1])
-    turned = (width - 1) - 2 * x - out[..., 0].astype(np.float64)
-    out[..., 0] = np.where(is_known_flow(flow), turned, out[..., 0])
+    mirrored = (width - 1) - 2 * x - out[..., 0].astype(np.float64)
+    out[..., 0] = np.where(is_known_flow(flow), mirrored, out[..., 0])
     return out
 
 
 def transfer(points: NDArray[np.float64], flow: NDArray[Any]) -> NDArray[np.float64]:
-    """Where points (n, 2) of image 1 end up, ``p + flow(p)``, float64 (n, 2).
+    """Move points (n, 2) of image 1 by the flow: ``p + flow(p)``, float64 (n, 2).
 
-    The flow (h, w, 2) is sampled bilinearly. Points outside the image take the flow of its nearest border
-    position. NaN where a contributor is unknown, and for NaN points.
+    The flow (h, w, 2) is sampled bilinearly. Points outside the image use the flow of the nearest border
+    position. NaN if a contributor is unknown or the point is NaN.
 
     >>> flow = np.zeros((2, 2, 2)); flow[:, 1] = [1.0, 0.0]
     >>> transfer(np.array([[0.5, 0.0], [9.0, 1.0]]), flow).tolist()
     [[1.0, 0.0], [10.0, 1.0]]
     """
     height, width = flow.shape[:2]
-    real = np.all(np.isfinite(points), axis=1)
-    where = np.clip(np.where(real[:, None], points, 0.0), 0, [width - 1, height - 1])
+    finite = np.all(np.isfinite(points), axis=1)
+    where = np.clip(np.where(finite[:, None], points, 0.0), 0, [width - 1, height - 1])
     low = np.minimum(np.floor(where).astype(np.int64), [max(width - 2, 0), max(height - 2, 0)])
     part = where - low
-    ok = is_known_flow(flow)
+    known = is_known_flow(flow)
     total = np.zeros((len(points), 2))
     for j in (0, 1):
         for i in (0, 1):
             x, y = np.minimum(low[:, 0] + i, width - 1), np.minimum(low[:, 1] + j, height - 1)
             weight = (part[:, 0] if i else 1 - part[:, 0]) * (part[:, 1] if j else 1 - part[:, 1])
-            values = np.where(ok[y, x, None], flow[y, x], np.nan)
+            values = np.where(known[y, x, None], flow[y, x], np.nan)
             total += np.where(weight[:, None] > 0, weight[:, None] * values, 0.0)
-    return np.where(real[:, None], points + total, np.nan)
+    return np.where(finite[:, None], points + total, np.nan)
 
 
 def homography_flow(h: NDArray[np.float64], size: tuple[int, int]) -> NDArray[np.float64]:
-    """Flow ``H p - p`` of every pixel of an image of `size` (height, width), float64 (height, width, 2).
+    """Return the flow ``H p - p`` of every pixel of an image of `size` (height, width), (height, width, 2).
 
-    Unknown (1e10) where the homography sends a pixel to infinity or behind the camera. It may leave the
-    other image: see `lands_inside`.
+    Unknown (1e10) if the homography maps a pixel to infinity or behind the camera. It may leave the other
+    image: see `lands_inside`.
 
     >>> homography_flow(np.diag([2.0, 2.0, 1.0]), (2, 2))[1, 1].tolist()
     [1.0, 1.0]
@@ -98,7 +98,7 @@ def homography_flow(h: NDArray[np.float64], size: tuple[int, int]) -> NDArray[np
 
 
 def lands_inside(flow: NDArray[Any], size: tuple[int, int]) -> NDArray[np.bool_]:
-    """Where a flow points into an image of `size` (height, width), at or between its pixel centres.
+    """Return where a flow points into an image of `size` (height, width), within its pixel centres.
 
     >>> lands_inside(np.full((1, 2, 2), [1.0, 0.0]), (1, 2)).tolist()
     [[True, False]]
@@ -112,46 +112,43 @@ def lands_inside(flow: NDArray[Any], size: tuple[int, int]) -> NDArray[np.bool_]
 def consistency_masks(
     flow1: Flow, flow2: Flow, *, rule: FlowRule = SOUND
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Masks (0 or 255) of image 1 and image 2: ``|flow1(p) + flow2(p + flow1(p))| < threshold``, strictly.
+    """Return masks (0 or 255) of images 1 and 2: ``|flow1(p) + flow2(p + flow1(p))| < threshold``.
 
-    The threshold is `rule.closed`. Flow 2 is sampled by `rule.resampling`: `bilinear` in float64; `opencv` in
-    steps of 1/32 px in float32, 1e10 outside; `imresize` by cubic convolution, in which the code for unknown
-    rings into its neighbours.
+    The threshold is `rule.consistency_threshold_px`. Flow 2 is sampled by `rule.resampling`: `bilinear` in
+    float64; `opencv` in steps of 1/32 px in float32, 1e10 outside; `imresize` by cubic convolution, in which
+    the code for unknown affects its neighbours.
 
-    Background where the flow leaves the other image or meets unknown flow. Quirk of `rule.both_unknown`: what
-    is unknown on both sides is summed as it is, so a flow of (-1e10, -1e10), which leaves the image and meets
-    the 1e10 outside, ends where it started and is foreground; of every other code the sum is huge, or NaN.
+    A pixel is background if the flow leaves the other image or meets unknown flow. With `rule.both_unknown`,
+    flow that is unknown on both sides is summed: a flow of (-1e10, -1e10), which leaves the image and meets
+    the 1e10 outside, returns to its start and is foreground; with every other code the sum is huge, or NaN.
 
     >>> there, back = np.full((4, 9, 2), [2.0, 0.0]), np.full((4, 9, 2), [-2.0, 0.0])
     >>> consistency_masks(there, back)[0][0].tolist()
     [255, 255, 255, 255, 255, 255, 255, 0, 0]
     """
     one = {"bilinear": _bilinear, "opencv": _opencv, "imresize": _cubic}[rule.resampling]
-    masks = (
-        one(flow1, flow2, rule),
-        one(flow2, flow1, rule),
-    )
-    return masks[0].astype(np.uint8) * np.uint8(255), masks[1].astype(np.uint8) * np.uint8(255)
+    mask1, mask2 = one(flow1, flow2, rule), one(flow2, flow1, rule)
+    return mask1.astype(np.uint8) * np.uint8(255), mask2.astype(np.uint8) * np.uint8(255)
 
 
 def _bilinear(flow: Flow, back: Flow, rule: FlowRule) -> NDArray[np.bool_]:
     from ._remap_loops import sample_flow
 
-    closed = flow + sample_flow(loop_ready(back), loop_ready(flow))
-    return np.hypot(closed[..., 0], closed[..., 1]) < rule.closed(back.shape[:2])
+    gap = flow + sample_flow(loop_ready(back), loop_ready(flow))
+    return np.hypot(gap[..., 0], gap[..., 1]) < rule.consistency_threshold_px(back.shape[:2])
 
 
 def _opencv(flow: Flow, back: Flow, rule: FlowRule) -> NDArray[np.bool_]:
     from ._remap_loops import remap_float
 
     source = np.ascontiguousarray(flow, np.float32)
-    found = remap_float(np.ascontiguousarray(back, np.float32), source, UNKNOWN)
+    sampled = remap_float(np.ascontiguousarray(back, np.float32), source, UNKNOWN)
     with np.errstate(over="ignore", invalid="ignore"):
-        closed = source + found
-        distance = np.sqrt(closed[..., 0] * closed[..., 0] + closed[..., 1] * closed[..., 1])
-    near: NDArray[np.bool_] = distance < np.float32(rule.closed(back.shape[:2]))
-    here, there = is_known_flow(source), is_known_flow(found)
-    return near & ((here == there) if rule.both_unknown else here & there)
+        gap = source + sampled
+        distance = np.sqrt(gap[..., 0] * gap[..., 0] + gap[..., 1] * gap[..., 1])
+    near: NDArray[np.bool_] = distance < np.float32(rule.consistency_threshold_px(back.shape[:2]))
+    known, known_back = is_known_flow(source), is_known_flow(sampled)
+    return near & ((known == known_back) if rule.both_unknown else known & known_back)
 
 
 def _cubic(flow: Flow, back: Flow, rule: FlowRule) -> NDArray[np.bool_]:
@@ -161,7 +158,6 @@ def _cubic(flow: Flow, back: Flow, rule: FlowRule) -> NDArray[np.bool_]:
     inside = (x >= 0) & (x <= width - 1) & (y >= 0) & (y <= height - 1)
     out = np.zeros(flow.shape[:2], bool)
     with np.errstate(invalid="ignore"):
-        found = interp2_cubic(back.astype(np.float64), x[inside], y[inside])
-        closed = flow[inside] + found
-        out[inside] = np.hypot(closed[:, 0], closed[:, 1]) < rule.closed((height, width))
+        gap = flow[inside] + interp2_cubic(back.astype(np.float64), x[inside], y[inside])
+        out[inside] = np.hypot(gap[:, 0], gap[:, 1]) < rule.consistency_threshold_px((height, width))
     return out

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Two views of one scene: pose errors, epipolar distances, pixel frames, robust estimators, homographies."""
+"""Two-view geometry: pose errors, epipolar distances, pixel frames, robust estimators, homographies."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Normalised points, and the essential and fundamental matrices of a relative pose."""
+"""Normalised points, essential and fundamental matrices of a relative pose, and epipolar distances."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Floats = NDArray[np.floating]
 def normalise_points(
     x: ArrayLike, K: ArrayLike, dtype: DTypeLike = np.float64, *, skew: bool = False
 ) -> Floats:
-    """Pixels (n, 2) to the plane at distance 1: (x - c)/f per axis, all in `dtype`, which the result has.
+    """Map pixels (n, 2) to the plane at distance 1: (x - c)/f per axis, computed and returned in `dtype`.
 
-    With `skew` the upper left 2x2 block of K is inverted, so that K[0, 1] is respected; else it is ignored.
+    With `skew` the upper left 2x2 block of K is inverted, which includes K[0, 1]; else K[0, 1] is ignored.
 
     >>> normalise_points([[420.0, 240.0]], [[500, 0, 320], [0, 500, 240], [0, 0, 1]]).tolist()
     [[0.2, 0.0]]
@@ -29,17 +29,17 @@ def normalise_points(
 
 
 def intrinsics(K: ArrayLike) -> NDArray[np.float64]:
-    """K as float64 (3, 3), checked: finite and invertible, else `InputError`."""
+    """Convert K to float64 (3, 3); raise `InputError` unless it is finite and invertible."""
     k = np.asarray(K, np.float64)
     if k.shape != (3, 3):
         raise InputError(f"K has shape (3, 3), found {k.shape}")
     if not np.isfinite(k).all() or abs(np.linalg.det(k)) < 1e-12:
-        raise InputError("K must be finite and invertible; look at its focal lengths")
+        raise InputError("K must be finite and invertible; check its focal lengths")
     return k
 
 
 def cross(t: ArrayLike) -> NDArray[np.float64]:
-    """The matrix [t]x of the vector product, [t]x v = t x v.
+    """Return the matrix [t]x of the cross product, [t]x v = t x v.
 
     >>> cross([1, 2, 3]).tolist()
     [[0.0, -3.0, 2.0], [3.0, 0.0, -1.0], [-2.0, 1.0, 0.0]]
@@ -49,7 +49,7 @@ def cross(t: ArrayLike) -> NDArray[np.float64]:
 
 
 def essential(T: ArrayLike) -> NDArray[np.float64]:
-    """E = [t]x R of T_0to1, (3, 4) or (4, 4); u1^T E u0 = 0 for true matches.
+    """Return E = [t]x R of T_0to1, (3, 4) or (4, 4); u1^T E u0 = 0 for true matches.
 
     >>> essential(np.hstack([np.eye(3), [[1], [0], [0]]])).tolist()
     [[0.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]]
@@ -59,12 +59,12 @@ def essential(T: ArrayLike) -> NDArray[np.float64]:
 
 
 def fundamental(K0: ArrayLike, K1: ArrayLike, T: ArrayLike) -> NDArray[np.float64]:
-    """F = K1^-T E K0^-1 of T_0to1, for pixels: x1^T F x0 = 0."""
+    """Return F = K1^-T E K0^-1 of T_0to1, for pixels: x1^T F x0 = 0."""
     return np.asarray(np.linalg.inv(intrinsics(K1)).T @ essential(T) @ np.linalg.inv(intrinsics(K0)))
 
 
 def as_points_keep_dtype(x: ArrayLike) -> Floats:
-    """Points (n, 2) in single precision where they are, else in double; anything else is an `InputError`."""
+    """Convert points to (n, 2), float32 if they are, else float64; anything else is an `InputError`."""
     p = np.asarray(x)
     p = p if p.dtype == np.float32 else p.astype(np.float64)
     if p.size == 0:
@@ -75,10 +75,10 @@ def as_points_keep_dtype(x: ArrayLike) -> Floats:
 
 
 def squared_distances(u0: ArrayLike, u1: ArrayLike, E: ArrayLike) -> Floats:
-    """r^2 (1/(l1^2+l2^2) + 1/(m1^2+m2^2)), (n,): squared and summed; the scale of t cancels.
+    """Return r^2 (1/(l1^2+l2^2) + 1/(m1^2+m2^2)), (n,), in the precision of the points; t has any scale.
 
-    In the precision of the points. Trap: the usual threshold 5e-4 is about
-    9 px in an image 640 px wide; `mean_distances` under the same number is a test 30 times stricter.
+    The common threshold 5e-4 is about 9 px in an image 640 px wide; `mean_distances` with the same number is
+    30 times stricter.
 
     >>> from tiepoint.geometry.two_view.epipolar import essential
     >>> E = essential(np.hstack([np.eye(3), [[1], [0], [0]]]))
@@ -91,7 +91,7 @@ def squared_distances(u0: ArrayLike, u1: ArrayLike, E: ArrayLike) -> Floats:
 
 
 def mean_distances(u0: ArrayLike, u1: ArrayLike, E: ArrayLike, floor: float = 1e-6) -> Floats:
-    """|r| (1/sqrt(l1^2+l2^2) + 1/sqrt(m1^2+m2^2))/2, (n,); each sum of squares at least `floor`.
+    """Return |r| (1/sqrt(l1^2+l2^2) + 1/sqrt(m1^2+m2^2))/2, (n,); each sum of squares at least `floor`.
 
     With the floor the scale of t matters near an epipole.
 
@@ -106,7 +106,7 @@ def mean_distances(u0: ArrayLike, u1: ArrayLike, E: ArrayLike, floor: float = 1e
 
 
 def pixel_distances(x0: ArrayLike, x1: ArrayLike, K0: ArrayLike, K1: ArrayLike, T: ArrayLike) -> Floats:
-    """Mean of the two distances, in pixels of each image, of matches to their true epipolar lines, (n,).
+    """Return the mean distance of matches to their true epipolar lines in both images, in pixels, (n,).
 
     >>> K = np.diag([100.0, 100.0, 1.0])
     >>> pixel_distances([[0, 0]], [[30, 10]], K, K, np.hstack([np.eye(3), [[1], [0], [0]]])).round(9).tolist()
@@ -116,9 +116,9 @@ def pixel_distances(x0: ArrayLike, x1: ArrayLike, K0: ArrayLike, K1: ArrayLike, 
 
 
 def line_distances(x0: ArrayLike, x1: ArrayLike, F: ArrayLike) -> Floats:
-    """`pixel_distances` by F: |r| (1/sqrt(l1^2+l2^2) + 1/sqrt(m1^2+m2^2))/2 in pixels, (n,).
+    """Compute `pixel_distances` from F: |r| (1/sqrt(l1^2+l2^2) + 1/sqrt(m1^2+m2^2))/2 in pixels, (n,).
 
-    Infinite where a line has l1 = l2 = 0.
+    Infinite if a line has l1 = l2 = 0.
 
     >>> line_distances([[0, 0]], [[30, 10]], [[0, 0, 0], [0, 0, -1], [0, 1, 0]]).tolist()
     [10.0]
@@ -129,9 +129,9 @@ def line_distances(x0: ArrayLike, x1: ArrayLike, F: ArrayLike) -> Floats:
 
 
 def symmetric_distances(x0: ArrayLike, x1: ArrayLike, F: ArrayLike) -> Floats:
-    """sqrt(r^2 (1/(l1^2+l2^2) + 1/(m1^2+m2^2))) in pixels, (n,); inf where a line has l1 = l2 = 0.
+    """Return sqrt(r^2 (1/(l1^2+l2^2) + 1/(m1^2+m2^2))) in pixels, (n,): the root of both squared distances.
 
-    The root of the sum of both squared distances.
+    Infinite if a line has l1 = l2 = 0.
 
     >>> symmetric_distances([[0, 0]], [[30, 10]], [[0, 0, 0], [0, 0, -1], [0, 1, 0]]).round(9).tolist()
     [14.142135624]
@@ -142,7 +142,7 @@ def symmetric_distances(x0: ArrayLike, x1: ArrayLike, F: ArrayLike) -> Floats:
 
 
 def _lines(x0: ArrayLike, x1: ArrayLike, F: ArrayLike) -> tuple[Floats, Floats, Floats]:
-    """r, l1^2 + l2^2 and m1^2 + m2^2 of every match, in the precision of the points."""
+    """Return r, l1^2 + l2^2 and m1^2 + m2^2 of every match, in the precision of the points."""
     a, b = as_points_keep_dtype(x0), as_points_keep_dtype(x1)
     if len(a) != len(b):
         raise InputError(f"matches are pairs of points, found {len(a)} and {len(b)}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What an estimator of two-view geometry is asked, and what it answers."""
+"""Settings and results of two-view estimators, and the libraries they use."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from ...core.errors import InputError
 
 
 def canonical_order(x0: ArrayLike, x1: ArrayLike) -> NDArray[np.intp]:
-    """Indices that sort matches by (x0, y0, x1, y1) and leave out exact duplicates.
+    """Return indices that sort matches by (x0, y0, x1, y1) and skip exact duplicates.
 
-    Robust estimators draw matches by their place, so a permuted file gives another pose; after this it
-    gives the same bits. Of equal rows the first is kept. Non-finite numbers are an `InputError`.
+    Robust estimators sample matches by position, so that permuted matches give another pose; sorted ones give
+    the same bits. The first of equal rows stays. Non-finite numbers are an `InputError`.
 
     Args:
         x0: (n, 2) points of view 0.
@@ -28,10 +28,7 @@ def canonical_order(x0: ArrayLike, x1: ArrayLike) -> NDArray[np.intp]:
     >>> canonical_order([[5, 1], [2, 9], [5, 1]], [[0, 0], [0, 0], [0, 0]]).tolist()
     [1, 0]
     """
-    a, b = (np.asarray(x, np.float64).reshape(-1, 2) for x in (x0, x1))
-    if len(a) != len(b):
-        raise InputError(f"matches are pairs of points, found {len(a)} and {len(b)}")
-    rows = np.hstack([a, b])
+    rows = np.hstack(as_matches(x0, x1))
     bad = ~np.isfinite(rows).all(axis=1)
     if bad.any():
         raise InputError(f"match {int(bad.argmax())} is not finite: {rows[bad.argmax()].tolist()}")
@@ -46,15 +43,15 @@ POSELIB_SERIES = "2.0."
 _MISSING = {
     "cv2": "this estimator needs OpenCV: pip install 'tiepoint[opencv]'",
     "poselib": "this estimator needs PoseLib 2.0: pip install 'tiepoint[pose]'",
-    "pydegensac": "this estimator needs pydegensac (it draws anew at every call): pip install pydegensac",
+    "pydegensac": "this estimator needs pydegensac (not repeatable): pip install pydegensac",
 }
 
 
 @cache
 def import_library(name: str) -> Any:
-    """The module `cv2`, `poselib` or `pydegensac`; an `InputError` says how to get a missing one.
+    """Import `cv2`, `poselib` or `pydegensac`; raise `InputError` with instructions if it is missing.
 
-    PoseLib must be of series 2.0: later ones renamed their options, and all ignore names they do not know.
+    PoseLib must be of series 2.0: later ones renamed their options, and all ignore unknown names.
     """
     try:
         module = import_module(name)
@@ -66,19 +63,19 @@ def import_library(name: str) -> Any:
 
 
 def check_poselib(found: str) -> None:
-    """Refuse a PoseLib that is not of series 2.0.
+    """Raise `InputError` unless PoseLib is of series 2.0.
 
     >>> check_poselib("2.0.5")
     """
     if not found.startswith(POSELIB_SERIES):
         raise InputError(
-            f"PoseLib {found} names its options differently and would ignore ours; "
+            f"PoseLib {found} names its options differently and would ignore those of tiepoint; "
             "install a 2.0 release: pip install 'tiepoint[pose]'"
         )
 
 
 def estimator_library_versions(*names: str) -> dict[str, str]:
-    """Versions of libraries by name, in the order given: part of what a result depends on."""
+    """Return the versions of libraries by name, in the given order; results depend on them."""
     return {name: str(getattr(import_library(name), "__version__", None) or version(name)) for name in names}
 
 
@@ -98,27 +95,26 @@ METHODS = ("RANSAC", "USAC_MAGSAC", "USAC_ACCURATE", "USAC_DEFAULT")
 
 @dataclass(frozen=True)
 class Estimator:
-    """How a relative pose is estimated.
+    """Settings of a pose estimator.
 
     Args:
-        kind: `opencv-e`: `findEssentialMat` with a flag; its random numbers start from a constant, so only
-            the order of the matches changes the result. `usac-e`: OpenCV's MAGSAC score with uniform samples
-            and a seed. `poselib-e`: PoseLib, seeded. `poselib-f`: PoseLib's F, then the pose of E = K1^T F K0
-            by all matches. `opencv-f`, `degensac-f`: F, then the pose by its inliers; pydegensac is not
-            repeatable.
-        threshold_px: pixels of the frame. OpenCV's kinds divide by `focal`; PoseLib by the harmonic mean of
-            the mean focal lengths of the two views.
-        confidence, max_iterations, min_iterations: when to stop; the last is known to PoseLib alone.
+        kind: `opencv-e`: `findEssentialMat` with a flag; its random numbers start from a constant, so that
+            only the order of the matches changes the result. `usac-e`: OpenCV's MAGSAC score with uniform
+            samples and a seed. `poselib-e`: PoseLib, seeded. `poselib-f`: PoseLib's F, then the pose of
+            E = K1^T F K0 by all matches. `opencv-f`, `degensac-f`: F, then the pose by its inliers;
+            pydegensac is not repeatable.
+        threshold_px: pixels of the frame. OpenCV's kinds divide it by `focal`; PoseLib by the harmonic mean
+            of the mean focal lengths of the two views.
+        confidence, max_iterations, min_iterations: stopping rule; the last is for PoseLib only.
         method: flag of `opencv-e`: RANSAC, USAC_MAGSAC, USAC_ACCURATE or USAC_DEFAULT.
         focal: `mean4`, the mean of the four focal lengths, or `slip`, the mean of fx of view 0 and fy of view
             1, which a widely copied script computes.
-        dtype: precision to which points and intrinsics are rounded first.
-        skew: whether K[0, 1] is respected when points are normalised.
-        distance: how many baselines away a point may be to vote for one of the four poses of E. Trap: calls
-            of the form ``recoverPose(E, u0, u1, K, 1e9, mask=…)`` do not set it; they hand 1e9 over as an
-            array for R, and 50 stays in force.
-        fewest: with fewer matches nothing is tried; 0 leaves it to the library (PoseLib answers R = I and
-            t = 0).
+        dtype: precision that points and intrinsics are rounded to first.
+        skew: whether K[0, 1] is used when points are normalised.
+        distance: largest distance, in baselines, of a point that votes for one of the four poses of E. Calls
+            of the form ``recoverPose(E, u0, u1, K, 1e9, mask=…)`` do not set it: they pass 1e9 as an array
+            for R, and 50 stays in force.
+        fewest: smallest number of matches to try; 0 leaves it to the library (PoseLib returns R = I, t = 0).
     """
 
     kind: str
@@ -144,10 +140,10 @@ class Estimator:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A pose x1 = R x0 + t, |t| = 1, and how many matches agree with it.
+    """A pose x1 = R x0 + t, |t| = 1, and its number of inliers.
 
-    Where `ok` is false there is none and `reason` says why; R and t are then what the library left (PoseLib:
-    R = I, t = 0) or NaN.
+    If `ok` is false there is no pose and `reason` explains why; R and t are then those of the library
+    (PoseLib: R = I, t = 0) or NaN.
     """
 
     R: Floats
@@ -158,18 +154,18 @@ class Estimate:
 
 
 def check_choice(name: str, value: str, known: tuple[str, ...]) -> None:
-    """An `InputError` that lists what is known, unless `value` is among it."""
+    """Raise `InputError` unless `value` is one of `known`."""
     if value not in known:
         raise InputError(f"`{name}` of an estimator must be one of {', '.join(known)}, found {value!r}")
 
 
 def none(reason: str) -> Estimate:
-    """No pose, and why."""
+    """Return a failed estimate with its reason."""
     return Estimate(np.full((3, 3), np.nan), np.full(3, np.nan), 0, False, reason)
 
 
 def pose(R: ArrayLike, t: ArrayLike, inliers: int) -> Estimate:
-    """A pose as the library gave it, checked: a finite one with t other than 0 is ok."""
+    """Check the pose of a library: it is ok if it is finite and t is not 0."""
     rotation, direction = np.array(R, np.float64), np.array(t, np.float64).ravel()
     reason = ""
     if not (np.isfinite(rotation).all() and np.isfinite(direction).all()):
@@ -180,7 +176,7 @@ def pose(R: ArrayLike, t: ArrayLike, inliers: int) -> Estimate:
 
 
 def as_matches(x0: ArrayLike, x1: ArrayLike) -> tuple[Floats, Floats]:
-    """Matches as two contiguous float64 arrays (n, 2); different lengths are an `InputError`."""
+    """Convert matches to two contiguous float64 arrays (n, 2); different lengths are an `InputError`."""
     a, b = (np.ascontiguousarray(x, np.float64).reshape(-1, 2) for x in (x0, x1))
     if len(a) != len(b):
         raise InputError(f"matches are pairs of points, found {len(a)} and {len(b)}")
@@ -188,17 +184,17 @@ def as_matches(x0: ArrayLike, x1: ArrayLike) -> tuple[Floats, Floats]:
 
 
 def round_arrays(est: Estimator, *arrays: Floats) -> list[Floats]:
-    """Arrays rounded to the precision of the estimator, in float64."""
+    """Round arrays to the precision of the estimator; return them in float64."""
     return [np.ascontiguousarray(a.astype(est.dtype), np.float64) for a in arrays]
 
 
 def recover(est: Estimator, E: Any, u0: Any, u1: Any, mask: Any = None) -> Any:
-    """OpenCV's `recoverPose`: votes, R, t, mask, points. A distance without its name would be taken for R."""
+    """Call OpenCV's `recoverPose`: votes, R, t, mask, points. A positional distance would be read as R."""
     return import_library("cv2").recoverPose(E, u0, u1, np.eye(3), distanceThresh=est.distance, mask=mask)
 
 
 def ransac_options(est: Estimator, seed: int, threshold: str = "max_epipolar_error") -> dict[str, Any]:
-    """Options of a robust estimation; `threshold` names the one that takes `threshold_px`.
+    """Return the RANSAC options of PoseLib; `threshold` is the name of the one for `threshold_px`.
 
     >>> ransac_options(Estimator("poselib-e", 1.0, 0.9999, 10000), 3)["max_epipolar_error"]
     1.0
@@ -213,5 +209,5 @@ def ransac_options(est: Estimator, seed: int, threshold: str = "max_epipolar_err
 
 
 def camera(K: Floats) -> dict[str, Any]:
-    """The pinhole camera of K; its size is not used."""
+    """Return the pinhole camera of K; its size is not used."""
     return {"model": "PINHOLE", "width": 1, "height": 1, "params": [K[0, 0], K[1, 1], K[0, 2], K[1, 2]]}

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Errors of homographies under the rules of the matching papers.
+"""Errors of homographies under the conventions of the matching papers.
 
-These rules divide by the third coordinate whatever its sign; `geometry.corners.corner_error` is the one
-that knows what lies behind the camera.
+These divide by the third coordinate for any sign; `homography.corner_error` handles points behind the camera.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from .scaling import Resize
 Floats = NDArray[np.float64]
 
 COLLAPSED = np.diag([0.0, 0.0, 1.0])
-"""All points to (0, 0): what a missing model is replaced by where a failure has a finite error."""
+"""Maps all points to (0, 0); replaces a missing model if a failure has a finite error."""
 
 
 def scaled_homography(H: ArrayLike, resize0: Resize, resize1: Resize) -> Floats:
-    """H between resized images: S1 H S0^-1.
+    """Return H between resized images: S1 H S0^-1.
 
     >>> half = Resize((320, 240), (0.5, 0.5))
     >>> scaled_homography([[1, 0, 10], [0, 1, 0], [0, 0, 1]], half, half)[0].tolist()
@@ -38,7 +37,7 @@ def corner_distance(
     edge: bool = False,
     dtype: DTypeLike = np.float64,
 ) -> float:
-    """Mean distance of the four corners of image 0 under two homographies, in pixels of image 1.
+    """Return the mean distance of the four corners of image 0 under two homographies, in pixels of image 1.
 
     Args:
         H: the estimate; one that is not finite has an infinite error.
@@ -59,20 +58,19 @@ def corner_distance(
 
 
 def transfer_distances(x0: ArrayLike, x1: ArrayLike, H: ArrayLike) -> Floats:
-    """(|H x0 - x1| + |H^-1 x1 - x0|)/2 of matches, (n,), in float64.
+    """Return (|H x0 - x1| + |H^-1 x1 - x0|)/2 of matches, (n,), in float64.
 
     >>> transfer_distances([[0, 0]], [[3, 4]], np.eye(3)).tolist()
     [5.0]
     """
     a, b = as_matches(x0, x1)
-    there = np.linalg.norm(map_points(H, a) - b, axis=1)
-    return np.asarray(
-        (there + np.linalg.norm(map_points(np.linalg.inv(np.asarray(H, np.float64)), b) - a, axis=1)) / 2
-    )
+    forward = np.linalg.norm(map_points(H, a) - b, axis=1)
+    backward = np.linalg.norm(map_points(np.linalg.inv(np.asarray(H, np.float64)), b) - a, axis=1)
+    return np.asarray((forward + backward) / 2)
 
 
 def map_points(H: ArrayLike, x: ArrayLike, dtype: DTypeLike = np.float64) -> Floats:
-    """Points (n, 2) under H, divided by the third coordinate whatever its sign; all in `dtype`."""
+    """Map points (n, 2) by H, dividing by the third coordinate for any sign; all in `dtype`."""
     h, p = np.asarray(H).astype(dtype), np.asarray(x).astype(dtype).reshape(-1, 2)
     y = np.hstack([p, np.ones((len(p), 1), dtype)]) @ h.T
     with np.errstate(all="ignore"):
@@ -83,11 +81,11 @@ Size = tuple[int, int]
 
 
 def visible_error(H: ArrayLike, H_gt: ArrayLike, size0: Size, size1: Size) -> float:
-    """Mean distance |H_gt x - H x| in pixels of image 1, over the pixels x of image 0 that image 1 shows.
+    """Return the mean distance |H_gt x - H x| in pixels of image 1, over the pixels x visible in image 1.
 
-    All in float64; a pixel is visible where H_gt x lies between the outermost pixel centres of image 1, on
-    the side of the horizon that most of the image lies on. A pixel that H sends to infinity makes the error
-    infinite, and so does an H that is not finite. Without any visible pixel NaN.
+    All in float64. A pixel of image 0 is visible if H_gt x is within the outermost pixel centres of image 1,
+    on the side of the horizon of most of the image. A pixel that H maps to infinity makes the error infinite,
+    and so does an H that is not finite. NaN without any visible pixel.
 
     >>> shift = [[1, 0, 3], [0, 1, 4], [0, 0, 1]]
     >>> visible_error(shift, np.eye(3), (9, 7), (9, 7))
@@ -97,37 +95,38 @@ def visible_error(H: ArrayLike, H_gt: ArrayLike, size0: Size, size1: Size) -> fl
     if not np.isfinite(h).all():
         return float("inf")
     x = _grid(size0)
-    there = map_points(truth, x)
+    expected = map_points(truth, x)
     depth = x @ truth[2, :2] + truth[2, 2]
     side = np.sign(np.median(depth))
-    seen = (depth * side > 0) & (there >= 0).all(axis=1) & (there <= np.array(size1) - 1).all(axis=1)
-    if not seen.any():
+    inside = (expected >= 0).all(axis=1) & (expected <= np.array(size1) - 1).all(axis=1)
+    visible = (depth * side > 0) & inside
+    if not visible.any():
         return float("nan")
     with np.errstate(invalid="ignore"):
-        error = np.linalg.norm(there[seen] - map_points(h, x[seen]), axis=1).mean()
+        error = np.linalg.norm(expected[visible] - map_points(h, x[visible]), axis=1).mean()
     return float(error) if np.isfinite(error) else float("inf")
 
 
 def visible_error_float32(H: ArrayLike, H_gt: ArrayLike, size0: Size, size1: Size) -> float:
-    """`visible_error` as wxbs-benchmark computes it: OpenCV's warp decides visibility, all in float32.
+    """Compute `visible_error` as wxbs-benchmark does: OpenCV's warp decides visibility, all in float32.
 
     An image of ones is warped to image 1 and back, bilinear with a border of 0; pixels above 0 count. A point
-    whose third coordinate is at most FLT_EPSILON in size is taken to be (0, 0).
+    whose third coordinate is at most FLT_EPSILON in magnitude maps to (0, 0).
     """
     cv2 = import_library("cv2")
     truth = np.asarray(H_gt, np.float64)
     ones = np.ones(size0[::-1])
     back = cv2.warpPerspective(cv2.warpPerspective(ones, truth, size1), np.linalg.inv(truth), size0)
-    seen = np.asarray(back > 0).ravel()
-    if not seen.any():
+    visible = np.asarray(back > 0).ravel()
+    if not visible.any():
         return float("nan")
-    x = _grid(size0).astype(np.float32)[seen]
+    x = _grid(size0).astype(np.float32)[visible]
     a, b = (_mapped_float32(m, x) for m in (truth, np.asarray(H, np.float64)))
     return float(np.sqrt(((a - b) ** 2).sum(axis=1)).astype(np.float64).mean())
 
 
 def _mapped_float32(H: Floats, x: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Points under H rounded to float32; computed in float64 and rounded once."""
+    """Map points by H rounded to float32; computed in float64 and rounded once."""
     h = H.astype(np.float32).astype(np.float64)
     y = np.column_stack([x.astype(np.float64), np.ones(len(x))]) @ h.T
     near = np.abs(y[:, 2:]) <= np.finfo(np.float32).eps

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Homographies from matches."""
+"""Homographies from matches, and the eight-point algorithm."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from .estimator import (
     METHODS,
     Estimator,
     as_matches,
+    check_choice,
     estimator_library_versions,
     import_library,
     ransac_options,
@@ -21,12 +22,11 @@ from .estimator import (
 
 
 def dlt(x0: ArrayLike, x1: ArrayLike, weights: ArrayLike | None = None, dtype: DTypeLike = np.float64) -> Any:
-    """Weighted direct linear transform of all matches, H33 = 1.
+    """Estimate H by the weighted direct linear transform of all matches, H33 = 1.
 
-    Points are moved to weighted mean 0 and weighted mean radius sqrt 2; with the 2n x 9 equations A and
-    weights W the system (A^T W A) h = (1, …, 1) is solved. Trap: that is one step of inverse iteration, not
-    the smallest eigenvector; on noisy matches the two differ. Four matches, and systems that are singular,
-    give the null vector of A.
+    Points are normalised to weighted mean 0 and weighted mean radius sqrt 2. With the 2n x 9 equations A and
+    weights W it solves (A^T W A) h = (1, …, 1): one step of inverse iteration, not the smallest eigenvector;
+    on noisy matches the two differ. For four matches, and for singular systems, h is the null vector of A.
     """
     w = np.ones(len(np.asarray(x0))) if weights is None else np.asarray(weights)
     w = np.maximum(w.astype(dtype), 0)
@@ -51,7 +51,7 @@ def _null(A: Any, w: Any) -> Any:
 
 
 def centre_points(x: Any, w: Any) -> tuple[Any, Any]:
-    """Points with weighted mean 0 and weighted mean radius sqrt 2, and the map (3, 3) to them."""
+    """Normalise points to weighted mean 0 and weighted mean radius sqrt 2; return also the map (3, 3)."""
     w = w if w.sum() > 0 else np.ones_like(w)
     middle = (x * w[:, None]).sum(axis=0) / w.sum()
     radius = (np.linalg.norm(x - middle, axis=1) * w).sum() / w.sum()
@@ -67,16 +67,16 @@ _LIBRARIES = {"opencv": ("cv2",), "poselib": ("poselib",), "degensac": ("pydegen
 
 @dataclass(frozen=True)
 class HomographyEstimator:
-    """How a homography is estimated.
+    """Settings of a homography estimator.
 
     Args:
-        kind: `opencv` (no seed; the order of the matches counts), `poselib` (seeded), `degensac` (pydegensac,
-            not repeatable) or `dlt` (all matches, weighted; `dlt`).
+        kind: `opencv` (unseeded; depends on the order of the matches), `poselib` (seeded), `degensac`
+            (pydegensac, not repeatable) or `dlt` (all matches, weighted; `dlt`).
         threshold_px: reprojection error of an inlier, in pixels of the frame; not used by `dlt`.
-        confidence, max_iterations, min_iterations: when to stop; the last is known to PoseLib alone. The
-            values here are OpenCV's own; PoseLib's are 0.9999 and 100000.
+        confidence, max_iterations, min_iterations: stopping rule; the last is for PoseLib only. The defaults
+            are OpenCV's; PoseLib's are 0.9999 and 100000.
         method: flag of `opencv`: RANSAC or USAC_MAGSAC, USAC_ACCURATE, USAC_DEFAULT.
-        dtype: precision to which points are rounded first.
+        dtype: precision that points are rounded to first.
     """
 
     kind: str
@@ -88,20 +88,14 @@ class HomographyEstimator:
     dtype: str = "float64"
 
     def __post_init__(self) -> None:
-        for name, value, known in (
-            ("kind", self.kind, tuple(_LIBRARIES)),
-            ("method", self.method, METHODS),
-            ("dtype", self.dtype, ("float64", "float32")),
-        ):
-            if value not in known:
-                raise InputError(
-                    f"`{name}` of an estimator must be one of {', '.join(known)}, found {value!r}"
-                )
+        check_choice("kind", self.kind, tuple(_LIBRARIES))
+        check_choice("method", self.method, METHODS)
+        check_choice("dtype", self.dtype, ("float64", "float32"))
 
 
 @dataclass(frozen=True)
 class HomographyEstimate:
-    """H with x1 ~ H x0 and the number of matches that agree; where `ok` is false H is NaN."""
+    """H with x1 ~ H x0 and the number of inliers; if `ok` is false H is NaN."""
 
     H: Floats
     inliers: int
@@ -117,9 +111,9 @@ def estimate_homography(
     weights: ArrayLike | None = None,
     seed: int | None = None,
 ) -> HomographyEstimate:
-    """The homography of matches (n, 2), (n, 2). Fewer than 4 give none.
+    """Estimate the homography of matches (n, 2), (n, 2); at least 4 are required.
 
-    `weights` (n,) are for `dlt`; `seed` is for `poselib`, 0 by default, and other kinds refuse it.
+    `weights` (n,) are for `dlt`; `seed` is for `poselib`, 0 by default, and an error for other kinds.
 
     >>> corners = np.array([[0.0, 0.0], [9.0, 0.0], [9.0, 9.0], [0.0, 9.0]])
     >>> estimate_homography(HomographyEstimator("dlt"), corners, 2 * corners + 1).H.round(6)[:, 2].tolist()
@@ -141,7 +135,7 @@ def estimate_homography(
 
 
 def homography_versions(est: HomographyEstimator) -> dict[str, str]:
-    """Versions of the libraries an estimator uses; they belong to the key of its results."""
+    """Return the versions of the libraries of an estimator; they are part of the cache key of its results."""
     return estimator_library_versions(*_LIBRARIES[est.kind])
 
 
@@ -151,14 +145,8 @@ def _nothing(reason: str) -> HomographyEstimate:
 
 def _opencv(est: HomographyEstimator, x0: Any, x1: Any, seed: int) -> tuple[Any, int]:
     cv2 = import_library("cv2")
-    H, mask = cv2.findHomography(
-        x0,
-        x1,
-        getattr(cv2, est.method),
-        est.threshold_px,
-        maxIters=est.max_iterations,
-        confidence=est.confidence,
-    )
+    limits = {"maxIters": est.max_iterations, "confidence": est.confidence}
+    H, mask = cv2.findHomography(x0, x1, getattr(cv2, est.method), est.threshold_px, **limits)
     return H, 0 if mask is None else int(mask.sum())
 
 
@@ -184,10 +172,10 @@ MIN_POINTS_EIGHT_POINT = 8
 
 
 def eight_point(x0: ArrayLike, x1: ArrayLike) -> Floats:
-    """F of length 1 and rank 2 with the smallest sum of (x1^T F x0)^2 over correspondences (n, 2), n >= 8.
+    """Estimate F of norm 1 and rank 2 with the smallest sum of (x1^T F x0)^2 over (n, 2) points, n >= 8.
 
-    Points are moved to mean 0 and mean radius sqrt 2 before, which the result undoes; the smallest singular
-    value is set to 0.
+    Points are first normalised to mean 0 and mean radius sqrt 2, which the result undoes; the smallest
+    singular value is set to 0.
 
     >>> a = np.random.default_rng(0).random((9, 3)) + [0, 0, 2]
     >>> b = a - [1, 0, 0]

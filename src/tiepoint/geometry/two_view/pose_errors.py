@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Angles between an estimated and a true relative pose, under the rule of each tool.
+"""Angles between estimated and true relative poses, under the conventions of each tool.
 
-A pose is x1 = R x0 + t with t known up to scale. All functions take stacks: R (…, 3, 3), t (…, 3).
+A pose is x1 = R x0 + t with t known up to scale. All functions accept stacks: R (…, 3, 3), t (…, 3).
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ MIN_BASELINE = 1e-9
 
 @dataclass(frozen=True)
 class AngleRule:
-    """How two angles are computed.
+    """Convention for the two angles of a pose error.
 
     Args:
         kind: `stable` (chord lengths), `acos` (arc cosine of trace and dot product) or `imc` (arc cosine of
             quaternions and squared dot products, with a floor of 1e-15).
-        folded: whether t and -t are the same direction, so that e_t is at most 90.
+        folded: whether t and -t are the same direction, so that e_t is at most 90 degrees.
         floor: lower bound of |t||t_gt| in the division of `acos`; 0 gives NaN for t = 0, any other 90.
         dtype: precision of the arithmetic.
-        truth_dtype: precision the true pose is rounded to before.
+        truth_dtype: precision that the true pose is rounded to first.
     """
 
     kind: str
@@ -37,17 +37,17 @@ class AngleRule:
 
 
 STABLE = AngleRule("stable", folded=False)
-"""R_gt projected to the nearest rotation; exact also near 0 and 180."""
+"""Projects R_gt to the nearest rotation; exact also near 0 and 180 degrees."""
 ACOS = AngleRule("acos")
-"""The rule of most evaluation scripts."""
+"""Convention of most evaluation scripts."""
 ACOS_TRUTH_FLOAT32 = AngleRule("acos", truth_dtype=np.float32)
-"""With the true pose read in float32, its length taken in float32, the rest in float64."""
+"""`ACOS` with the true pose in float32 and its length computed in float32, the rest in float64."""
 ACOS_FLOAT32 = AngleRule("acos", floor=1e-10, dtype=np.float32, truth_dtype=np.float32)
-"""All in float32: cannot tell angles below about 0.02 degrees apart."""
+"""`ACOS` entirely in float32: does not resolve angles below about 0.02 degrees."""
 ACOS_FLOOR = AngleRule("acos", floor=1e-10)
-"""The same formula in float64."""
+"""`ACOS` in float64 with the floor of `ACOS_FLOAT32`."""
 UNFOLDED = AngleRule("acos", folded=False)
-"""`ACOS` without folding: a wrong direction of motion is seen."""
+"""`ACOS` without folding: detects a reversed direction of motion."""
 IMC = AngleRule("imc")
 """Quaternions, with the floor of 1e-15 of the Image Matching Challenge."""
 
@@ -55,17 +55,15 @@ IMC = AngleRule("imc")
 def pose_errors(
     R: ArrayLike, t: ArrayLike, R_gt: ArrayLike, t_gt: ArrayLike, rule: AngleRule = STABLE
 ) -> tuple[Floats, Floats]:
-    """Angles (e_t, e_R) in degrees between poses, float64, leading axes broadcast.
+    """Return the angles (e_t, e_R) in degrees between poses, float64, with broadcast leading axes.
 
     * `stable`: e_R = 2 asin(min(1, |R - P|_F / (2 sqrt 2))), P the rotation nearest to R_gt;
-      e_t = 2 atan2(|u - v|, |u + v|) for the unit vectors u, v of t, t_gt. NaN where t or t_gt is 0.
+      e_t = 2 atan2(|u - v|, |u + v|) for the unit vectors u, v of t, t_gt. NaN if t or t_gt is 0.
     * `acos`: e_R = acos clip((tr(R^T R_gt) - 1)/2), e_t = acos clip(t . t_gt / (|t||t_gt|)).
     * `imc`: the same angles from unit quaternions and squared dot products; never below 4e-6 degrees.
 
-    Folding replaces e_t by min(e_t, 180 - e_t). A NaN in t gives NaN.
-
-    Trap of `acos`: near 0 it loses half of the digits, and a true rotation rounded to five decimals gives a
-    perfect estimate an error of up to 0.22 degrees.
+    Folding replaces e_t by min(e_t, 180 - e_t). A NaN in t gives NaN. Near 0 `acos` loses half of the digits:
+    with a true rotation rounded to five decimals, a perfect estimate has an error of up to 0.22 degrees.
 
     >>> e_t, e_R = pose_errors(np.eye(3), [0, 0, -2], np.eye(3), [0, 0, 1])
     >>> float(e_t), float(e_R), float(pose_errors(np.eye(3), [0, 0, -2], np.eye(3), [0, 0, 1], ACOS)[0])
@@ -82,7 +80,7 @@ def pose_errors(
 
 
 def nearest_rotation(R: ArrayLike) -> Floats:
-    """The rotation P (determinant +1) with the smallest |R - P|_F, by the singular value decomposition.
+    """Return the rotation P (determinant +1) with the smallest |R - P|_F, by singular value decomposition.
 
     >>> float(np.abs(nearest_rotation(1.001 * np.eye(3)) - np.eye(3)).max())
     0.0
@@ -94,7 +92,7 @@ def nearest_rotation(R: ArrayLike) -> Floats:
 
 
 def has_baseline(t_gt: ArrayLike) -> NDArray[np.bool_]:
-    """Whether a true translation is long enough (1e-9) for its direction to be asked for, shape (…).
+    """Return whether a true translation is long enough (1e-9) to have a direction, shape (…).
 
     >>> has_baseline([[0, 0, 0], [0, 0, 1]]).tolist()
     [False, True]
@@ -124,7 +122,7 @@ def _acos(R: Stack, t: Stack, R_gt: Stack, t_gt: Stack, rule: AngleRule) -> Angl
 
 
 def _imc(R: Stack, t: Stack, R_gt: Stack, t_gt: Stack, rule: AngleRule) -> Angles:
-    """With f(x) = max(1e-15, 1 - x^2): e_t = acos sqrt(1 - f(u.v)), e_R = acos(1 - 2 f(q.q_gt))."""
+    """Compute e_t = acos sqrt(1 - f(u.v)), e_R = acos(1 - 2 f(q.q_gt)); f(x) = max(1e-15, 1 - x^2)."""
     u, v = (a / (np.linalg.norm(a, axis=-1, keepdims=True) + 1e-15) for a in (t, t_gt))
     off = np.maximum(1e-15, 1 - (u * v).sum(axis=-1) ** 2)
     turn = np.maximum(1e-15, 1 - (_quaternion(R) * _quaternion(R_gt)).sum(axis=-1) ** 2)
@@ -132,7 +130,7 @@ def _imc(R: Stack, t: Stack, R_gt: Stack, t_gt: Stack, rule: AngleRule) -> Angle
 
 
 def _quaternion(R: Stack) -> Floats:
-    """Unit quaternion (x, y, z, w) up to sign of the rotation nearest to R (Bar-Itzhack 2000)."""
+    """Return the unit quaternion (x, y, z, w), up to sign, of the nearest rotation (Bar-Itzhack 2000)."""
     m = np.empty((*R.shape[:-2], 4, 4))
     trace = np.trace(R, axis1=-2, axis2=-1)
     m[..., :3, :3] = R + np.swapaxes(R, -1, -2) - trace[..., None, None] * np.eye(3)

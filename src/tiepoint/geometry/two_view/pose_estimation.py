@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Relative pose from matches: one function for the estimators of all protocols, and orders to repeat it in.
+"""Relative pose from matches, by the estimators of all protocols.
 
-Matches and intrinsics must be in the same frame of pixels, the one in which `threshold_px` is meant
-(`scaling.in_frame`).
+Matches and intrinsics must be in the same pixel frame, that of `threshold_px` (`scaling.in_frame`).
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from .estimator import (
 
 
 def opencv_e(est: Estimator, x0: Floats, x1: Floats, K0: Floats, K1: Floats, seed: int) -> Estimate:
-    """`findEssentialMat` with a flag, then the best of its poses. It has no seed."""
+    """Run `findEssentialMat` with a flag, and return the best of its poses. It has no seed."""
     cv2 = import_library("cv2")
     u0, u1 = (normalise_points(x, K, est.dtype, skew=est.skew) for x, K in ((x0, K0), (x1, K1)))
     E, mask = cv2.findEssentialMat(
@@ -51,7 +50,7 @@ def opencv_e(est: Estimator, x0: Floats, x1: Floats, K0: Floats, K1: Floats, see
 
 
 def usac_e(est: Estimator, x0: Floats, x1: Floats, K0: Floats, K1: Floats, seed: int) -> Estimate:
-    """MAGSAC scores, uniform samples, local optimisation with 10 samples of 50, one thread, a seed."""
+    """Run MAGSAC with uniform samples, local optimisation with 10 samples of 50, one thread and a seed."""
     cv2 = import_library("cv2")
     u0, u1 = (normalise_points(x, K, est.dtype, skew=est.skew) for x, K in ((x0, K0), (x1, K1)))
     params = cv2.UsacParams()
@@ -65,7 +64,7 @@ def usac_e(est: Estimator, x0: Floats, x1: Floats, K0: Floats, K1: Floats, seed:
 
 
 def focal_px(est: Estimator, K0: Floats, K1: Floats) -> float:
-    """The focal length by which a threshold in pixels is divided, in the precision of the estimator."""
+    """Return the focal length that divides a threshold in pixels, in the precision of the estimator."""
     a, b = K0.astype(est.dtype), K1.astype(est.dtype)
     if est.focal == "slip":
         return float(np.mean(np.array([a[0, 0], b[1, 1], a[0, 0], b[1, 1]])))
@@ -73,9 +72,9 @@ def focal_px(est: Estimator, K0: Floats, K1: Floats) -> float:
 
 
 def _best_of(est: Estimator, E: Any, u0: Any, u1: Any, mask: Any) -> Estimate:
-    """The pose with most votes among the blocks of E; the first of equals. Five matches give several blocks.
+    """Return the pose with most votes among the blocks of E, the first of equals. Five matches give several.
 
-    Every call overwrites the mask, so that later blocks are judged by fewer matches, as all scripts do it.
+    Every call overwrites the mask, so that later blocks are judged by fewer matches, as in all scripts.
     """
     if E is None:
         return none("no essential matrix was found")
@@ -92,60 +91,59 @@ MIN_MATCHES_FUNDAMENTAL = 8
 
 @dataclass(frozen=True)
 class FundamentalEstimate:
-    """F with x1^T F x0 = 0 and the matches that agree with it; where `ok` is false F is NaN."""
+    """F with x1^T F x0 = 0 and its inliers; if `ok` is false F is NaN."""
 
     F: Floats
-    kept: NDArray[np.bool_]
+    inlier_mask: NDArray[np.bool_]
     ok: bool
     reason: str = ""
 
     @property
     def inliers(self) -> int:
-        """How many matches agree."""
-        return int(self.kept.sum())
+        """Number of inliers."""
+        return int(self.inlier_mask.sum())
 
 
 def estimate_fundamental(
     est: Estimator, x0: ArrayLike, x1: ArrayLike, seed: int | None = None
 ) -> FundamentalEstimate:
-    """F from matches (n, 2), (n, 2) in pixels, by `opencv-f`, `poselib-f` or `degensac-f`.
+    """Estimate F from matches (n, 2), (n, 2) in pixels, by `opencv-f`, `poselib-f` or `degensac-f`.
 
-    Fewer than 8 matches give none. Only `poselib-f` has a seed, 0 by default.
+    At least 8 matches are required. Only `poselib-f` has a seed, 0 by default.
     """
     if est.kind not in _FUNDAMENTAL_KINDS:
-        raise InputError(
-            f"`kind` of an estimator of F must be one of {', '.join(_FUNDAMENTAL_KINDS)}, found {est.kind!r}"
-        )
+        kinds = ", ".join(_FUNDAMENTAL_KINDS)
+        raise InputError(f"`kind` of an estimator of F must be one of {kinds}, found {est.kind!r}")
     if seed is not None and est.kind not in SEEDED:
         raise InputError(f"estimator {est.kind} has no seed; permute the matches instead")
     a, b = as_matches(x0, x1)
     if len(a) < MIN_MATCHES_FUNDAMENTAL:
         return _nothing(len(a), f"{len(a)} matches, {MIN_MATCHES_FUNDAMENTAL} are needed")
     F, mask = _FUNDAMENTAL_KINDS[est.kind](est, a, b, seed or 0)
-    kept = np.zeros(len(a), bool) if mask is None else np.asarray(mask, bool).ravel()
+    inliers = np.zeros(len(a), bool) if mask is None else np.asarray(mask, bool).ravel()
     if F is None or np.shape(F) != (3, 3) or not np.isfinite(F).all() or not np.any(F):
         return _nothing(len(a), "no fundamental matrix was found")
-    return FundamentalEstimate(np.array(F, np.float64), kept, True)
+    return FundamentalEstimate(np.array(F, np.float64), inliers, True)
 
 
 def pose_by_fundamental(
     est: Estimator, x0: Floats, x1: Floats, K0: Floats, K1: Floats, seed: int
 ) -> Estimate:
-    """The pose of E = K1^T F K0 for which most matches lie in front of both cameras.
+    """Return the pose of E = K1^T F K0 with the most matches in front of both cameras.
 
-    PoseLib's F is judged by all matches, and without F its answer is R = I, t = 0; that of others by their
-    inliers, of which 8 are needed. `inliers` are those of F.
+    PoseLib's F is judged by all matches, and without F the result is R = I, t = 0. Other F are judged by
+    their inliers, at least 8. `inliers` are those of F.
     """
-    found = estimate_fundamental(est, x0, x1, seed if est.kind in SEEDED else None)
-    everything = est.kind == "poselib-f"
-    if not found.ok and everything:
-        return Estimate(np.eye(3), np.zeros(3), 0, False, found.reason)
-    if not found.ok or (found.inliers < MIN_MATCHES_FUNDAMENTAL and not everything):
-        return none(found.reason or f"{found.inliers} inliers of F, {MIN_MATCHES_FUNDAMENTAL} are needed")
-    rows = np.ones(len(x0), bool) if everything else found.kept
+    model = estimate_fundamental(est, x0, x1, seed if est.kind in SEEDED else None)
+    all_matches = est.kind == "poselib-f"
+    if not model.ok and all_matches:
+        return Estimate(np.eye(3), np.zeros(3), 0, False, model.reason)
+    if not model.ok or (model.inliers < MIN_MATCHES_FUNDAMENTAL and not all_matches):
+        return none(model.reason or f"{model.inliers} inliers of F, {MIN_MATCHES_FUNDAMENTAL} are needed")
+    rows = np.ones(len(x0), bool) if all_matches else model.inlier_mask
     u0, u1 = (normalise_points(x[rows], K, est.dtype) for x, K in ((x0, K0), (x1, K1)))
-    _, R, t, _, _ = recover(est, K1.T @ found.F @ K0, u0, u1)
-    return pose(R, t, found.inliers)
+    _, R, t, _, _ = recover(est, K1.T @ model.F @ K0, u0, u1)
+    return pose(R, t, model.inliers)
 
 
 def _nothing(n: int, reason: str) -> FundamentalEstimate:
@@ -178,27 +176,18 @@ _FUNDAMENTAL_KINDS: dict[str, Callable[[Estimator, Floats, Floats, int], tuple[A
 }
 
 
-__all__ = [
-    "Estimate",
-    "Estimator",
-    "estimate",
-    "estimator_versions",
-    "shuffles",
-]
-
-
 def estimate(
     est: Estimator, x0: ArrayLike, x1: ArrayLike, K0: ArrayLike, K1: ArrayLike, seed: int | None = None
 ) -> Estimate:
-    """The relative pose of two views from matches (n, 2), (n, 2) and intrinsics (3, 3).
+    """Estimate the relative pose of two views from matches (n, 2), (n, 2) and intrinsics (3, 3).
 
     Args:
         est: the estimator and its parameters.
         x0: points of view 0, in pixels of the frame.
-        x1: the points of view 1 they were matched to.
+        x1: the matched points of view 1.
         K0: intrinsics of view 0 in the same frame.
         K1: intrinsics of view 1.
-        seed: for `poselib-e`, `poselib-f` and `usac-e`, 0 by default; other kinds have none and refuse one.
+        seed: for `poselib-e`, `poselib-f` and `usac-e`, 0 by default; an error for other kinds.
 
     `inliers` of `opencv-e` and `usac-e` are those in front of both cameras; of others those of the model.
     """
@@ -211,9 +200,9 @@ def estimate(
 
 
 def shuffles(n: int, repeats: int, seed: int | np.random.RandomState = 0) -> Iterator[NDArray[np.int64]]:
-    """Orders of n matches that are permuted again and again in place: the k-th is a product of k draws.
+    """Yield orders of n matches that are permuted repeatedly in place: the k-th is a product of k samples.
 
-    Draws are ``RandomState(seed).permutation(n)``; a RandomState goes on where it stands.
+    Samples are ``RandomState(seed).permutation(n)``; a RandomState continues from its state.
 
     >>> [order.tolist() for order in shuffles(3, 2)]
     [[2, 1, 0], [0, 2, 1]]
@@ -226,16 +215,16 @@ def shuffles(n: int, repeats: int, seed: int | np.random.RandomState = 0) -> Ite
 
 
 def estimator_versions(est: Estimator) -> dict[str, str]:
-    """Versions of the libraries an estimator uses; they belong to the key of its results."""
+    """Return the versions of the libraries of an estimator; they are part of the cache key of its results."""
     return estimator_library_versions(*LIBRARIES[est.kind])
 
 
 def _poselib_e(est: Estimator, x0: Floats, x1: Floats, K0: Floats, K1: Floats, seed: int) -> Estimate:
     points, cameras = round_arrays(est, x0, x1), [camera(K) for K in round_arrays(est, K0, K1)]
-    found, info = import_library("poselib").estimate_relative_pose(
+    result, info = import_library("poselib").estimate_relative_pose(
         *points, *cameras, ransac_options(est, seed), {}
     )
-    return pose(found.R, found.t, info["num_inliers"])
+    return pose(result.R, result.t, info["num_inliers"])
 
 
 _KINDS = {

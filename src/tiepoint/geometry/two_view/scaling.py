@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Resized and turned images: their sizes, intrinsics and poses.
+"""Sizes, intrinsics and poses of resized and rotated images.
 
-Sizes are (width, height). A resize by (sx, sy) = new/old turns K into diag(sx, sy, 1) K and points into
-(sx x, sy y), as all evaluation scripts of this field do; T is not touched. What changes is the meaning of a
-threshold in pixels.
+Sizes are (width, height). A resize by (sx, sy) = new/old maps K to diag(sx, sy, 1) K and points to
+(sx x, sy y), as all evaluation scripts of this field do; T does not change. The resize determines the meaning
+of a threshold in pixels.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ Floats = NDArray[np.float64]
 Size = tuple[int, int]
 
 _QUARTERS = ((1, 0), (0, -1), (-1, 0), (0, 1))
-"""Cosine and sine of 0, 270, 180 and 90 degrees: the camera turns against the image."""
+"""Cosine and sine of 0, 270, 180 and 90 degrees: the camera rotates against the image."""
 
 
 class Resize(NamedTuple):
-    """A new size, and the factors new/old from the old one.
+    """A new size, and the factors new/old.
 
-    `divisor` is old/new where intrinsics are divided by it instead of multiplied by `scale`: the last bit
-    differs, and a tie between two poses may be broken by it.
+    `divisor` is old/new if intrinsics are divided by it instead of multiplied by `scale`: the last bit
+    differs, which can decide a tie between two poses.
     """
 
     size: tuple[float, float]
@@ -34,14 +34,14 @@ class Resize(NamedTuple):
     divisor: tuple[float, float] | None = None
 
     def intrinsics(self, K: ArrayLike) -> Floats:
-        """K of the resized image."""
+        """Return K of the resized image."""
         if self.divisor is None:
             return scaled_intrinsics(K, *self.scale)
         return np.asarray(K, np.float64) / np.array([[self.divisor[0]], [self.divisor[1]], [1.0]])
 
 
 def scaled_intrinsics(K: ArrayLike, sx: float, sy: float) -> Floats:
-    """diag(sx, sy, 1) K.
+    """Return diag(sx, sy, 1) K.
 
     >>> scaled_intrinsics([[500, 0, 320], [0, 510, 240], [0, 0, 1]], 2, 0.5).tolist()
     [[1000.0, 0.0, 640.0], [0.0, 255.0, 120.0], [0.0, 0.0, 1.0]]
@@ -52,7 +52,7 @@ def scaled_intrinsics(K: ArrayLike, sx: float, sy: float) -> Floats:
 def in_frame(
     x0: ArrayLike, x1: ArrayLike, K0: ArrayLike, K1: ArrayLike, resize0: Resize, resize1: Resize
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Matches (n, 2), (n, 2) and intrinsics in the frame of resized images: what an estimator is called with.
+    """Map matches (n, 2), (n, 2) and intrinsics to the frame of resized images, for an estimator.
 
     >>> from tiepoint.geometry.two_view.scaling import long_side, original_size
     >>> half = long_side((640, 480), 320)
@@ -67,10 +67,10 @@ def in_frame(
 
 
 def turned_intrinsics(K: ArrayLike, size: Size, turns: int) -> Floats:
-    """K of an image turned by `turns` quarter turns counter-clockwise (`np.rot90`); `size` is that before.
+    """Return K of an image rotated by `turns` quarter turns counter-clockwise (`np.rot90`).
 
-    Focal lengths change places with odd turns; the principal point moves with its pixel:
-    1: (cy, w-1-cx), 2: (w-1-cx, h-1-cy), 3: (h-1-cy, cx). Skew is not supported by this rule and dropped.
+    `size` is that before. Focal lengths swap with odd turns; the principal point moves with its pixel:
+    1: (cy, w-1-cx), 2: (w-1-cx, h-1-cy), 3: (h-1-cy, cx). Skew is not supported and dropped.
 
     >>> turned_intrinsics([[500, 0, 320], [0, 510, 240], [0, 0, 1]], (640, 480), 1).tolist()
     [[510.0, 0.0, 240.0], [0.0, 500.0, 319.0], [0.0, 0.0, 1.0]]
@@ -88,12 +88,12 @@ def turned_intrinsics(K: ArrayLike, size: Size, turns: int) -> Floats:
 
 
 def turned_pose(T: ArrayLike, turns0: int = 0, turns1: int = 0) -> Floats:
-    """T_0to1 between images turned by quarter turns counter-clockwise: Z1 T Z0^-1.
+    """Return T_0to1 between images rotated by quarter turns counter-clockwise: Z1 T Z0^-1.
 
     >>> turned_pose(np.eye(4), 0, 1)[:2, :2].tolist()
     [[0.0, 1.0], [-1.0, 0.0]]
     """
-    # Adding 0 turns -0 into 0.
+    # Adding 0 converts -0 to 0.
     return np.asarray(_about_z(turns1) @ np.asarray(T, np.float64) @ _about_z(turns0).T + 0.0)
 
 
@@ -105,12 +105,12 @@ def _about_z(turns: int) -> Floats:
 
 
 def original_size(size: Size) -> Resize:
-    """The frame of the original pixels."""
+    """Return the frame of the original pixels."""
     return Resize((size[0], size[1]), (1.0, 1.0))
 
 
 def stretched_to(size: Size, width: float, height: float) -> Resize:
-    """Stretched to (width, height), aspect ratio not kept.
+    """Stretch to (width, height), ignoring the aspect ratio.
 
     >>> stretched_to((1296, 968), 640, 480).size
     (640, 480)
@@ -120,9 +120,9 @@ def stretched_to(size: Size, width: float, height: float) -> Resize:
 
 
 def superglue_size(size: Size, resize: tuple[int, ...]) -> Resize:
-    """SuperGlue's option of one or two numbers.
+    """Apply SuperGlue's option of one or two numbers.
 
-    Two numbers: that size exactly. One number n: the longer side becomes n, both sides rounded (half to
+    Two numbers: exactly that size. One number n: the longer side becomes n, both sides rounded (half to
     even); -1: unchanged.
 
     >>> superglue_size((667, 1001), (1600,)).size
@@ -136,7 +136,7 @@ def superglue_size(size: Size, resize: tuple[int, ...]) -> Resize:
 
 
 def long_side(size: Size, n: float, rounding: str = "real") -> Resize:
-    """The longer side becomes n; see `short_side` for `rounding`.
+    """Resize the longer side to n; see `short_side` for `rounding`.
 
     >>> long_side((1600, 1185), 1000).size
     (1000.0, 740.625)
@@ -145,7 +145,7 @@ def long_side(size: Size, n: float, rounding: str = "real") -> Resize:
 
 
 def short_side(size: Size, n: float, rounding: str = "real") -> Resize:
-    """The shorter side becomes n.
+    """Resize the shorter side to n.
 
     `rounding` of the sides: `real` keeps fractions and one factor for both axes; `round` rounds half to even;
     `trunc` is int(n w/h) or int(n / (w/h)). The last two give slightly different factors for x and y.
@@ -165,5 +165,5 @@ def _one_side(size: Size, n: float, factor: float, fixed_width: bool, rounding: 
     elif rounding == "trunc":
         new = (int(n), int(n / (w / h))) if fixed_width else (int(n * w / h), int(n))
     else:
-        raise InputError(f"`rounding` is real, round or trunc, found {rounding!r}")
+        raise InputError(f"`rounding` must be real, round or trunc, found {rounding!r}")
     return Resize(new, (new[0] / w, new[1] / h))

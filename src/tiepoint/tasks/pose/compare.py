@@ -21,9 +21,9 @@ from ...geometry.two_view.epipolar import (
     pixel_distances,
     squared_distances,
 )
-from ...geometry.two_view.estimator import canonical_order
+from ...geometry.two_view.estimator import Estimate, canonical_order
 from ...geometry.two_view.pose_errors import STABLE, has_baseline, pose_errors
-from ...geometry.two_view.pose_estimation import Estimate, estimate, shuffles
+from ...geometry.two_view.pose_estimation import estimate, shuffles
 from ...geometry.two_view.scaling import in_frame
 from ...metrics.error_curves import auc_exact, auc_python_sorted, auc_rounded, auc_trapezoid
 from ..pairs.data import PairMatches

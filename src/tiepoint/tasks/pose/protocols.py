@@ -16,7 +16,7 @@ from typing import Any
 
 from ...core.errors import InputError
 from ...geometry.two_view.pose_errors import ACOS, ACOS_FLOAT32, ACOS_TRUTH_FLOAT32, IMC, STABLE, AngleRule
-from ...geometry.two_view.pose_estimation import Estimator
+from ...geometry.two_view.estimator import Estimator
 from ...geometry.two_view.scaling import Resize, long_side, original_size, short_side, stretched_to
 
 Size = tuple[int, int]
