@@ -156,13 +156,11 @@ def test_a_damaged_database_is_set_aside_and_made_anew_by_a_check(
     path.write_bytes(broken)
     (where / "tiepoint.sqlite-wal").write_bytes(b"of the old one")
     assert run(["store", "ls", "--store", str(where)]) == 2
-    assert "`tiepoint store check` makes the database anew from the run files" in capsys.readouterr().err
+    assert "`tiepoint store check` rebuilds the database from the run files" in capsys.readouterr().err
     assert run(["store", "check", "--store", str(where)]) == 2
     told = capsys.readouterr().out
-    assert (
-        "the database was damaged and is now tiepoint.sqlite.damaged: it was made anew from the run" in told
-    )
-    assert "do not agree" not in told
+    assert "the database was corrupt and is now tiepoint.sqlite.damaged: it was rebuilt from the run" in told
+    assert "differ" not in told
     assert (where / "tiepoint.sqlite.damaged").read_bytes() == broken
     with Store.open(where, mode="read") as store:
         assert _count(store) == before
@@ -172,7 +170,7 @@ def test_a_damaged_database_is_set_aside_and_made_anew_by_a_check(
     assert (where / "tiepoint.sqlite.damaged-2").is_file()
     capsys.readouterr()
     run(["store", "check", "--store", str(where)])
-    assert "the database was damaged" not in capsys.readouterr().out
+    assert "the database was corrupt" not in capsys.readouterr().out
 
 
 def test_a_database_that_is_whole_newer_or_only_read_is_not_made_anew(tmp_path: Path) -> None:
@@ -230,7 +228,7 @@ def test_what_heals_is_to_be_removed_and_the_check_is_clean_then(tmp_path: Path)
         folder = store.features.folder("c" * 64)
         (folder / "meta.json").write_text("{}")
         (problem,) = check_store(store).problems
-        assert problem.again == f"remove {folder}; the next run that needs it makes it anew"
+        assert problem.again == f"remove {folder}; the next run that needs it recomputes it"
         shutil.rmtree(folder)
         assert check_store(store).ok
 
@@ -323,7 +321,7 @@ def test_a_check_that_is_killed_while_it_heals_is_ended_by_the_next(
     with pytest.raises(Killed):
         replace_damaged(where, killed_at(step))
     told = [p.what for p in check_store(where).problems]
-    assert told == (["the database was damaged and is now tiepoint.sqlite.damaged"] * (step != "replaced"))
+    assert told == (["the database was corrupt and is now tiepoint.sqlite.damaged"] * (step != "replaced"))
     assert (where / "tiepoint.sqlite.damaged").read_bytes() == b"\xa5" * 9000
     assert not (where / "tiepoint.sqlite.damaged-2").exists()
     assert is_whole(where, change)
@@ -336,7 +334,7 @@ def test_a_database_that_is_missing_is_made_anew_by_whoever_writes_next(change: 
     (where / "tiepoint.sqlite").unlink()
     with Store.open(where, later=True) as store:
         assert store.remade
-        assert "was missing: it was made anew from the run files" in store.notices[0]
+        assert "was missing: it was rebuilt from the run files" in store.notices[0]
         finish_changes(store)
     assert is_whole(where, change)
 
@@ -345,7 +343,7 @@ def test_a_check_says_that_the_database_was_missing(tmp_path: Path) -> None:
     left_by("", tmp_path / "s")
     (tmp_path / "s" / "tiepoint.sqlite").unlink()
     (problem,) = check_store(tmp_path / "s").problems
-    assert str(problem) == "the database was missing: it was made anew from the run files"
+    assert str(problem) == "the database was missing: it was rebuilt from the run files"
     assert is_whole(tmp_path / "s", "")
 
 
@@ -363,7 +361,7 @@ def test_a_damaged_keypoint_set_is_told_once_with_its_runs_and_never_to_be_remov
             (problem,) = check_store(store, rebuild=rebuilt).problems
             assert str(folder) in problem.what
             assert problem.runs == ("aaa",)
-            again = "make or import the keypoint set places again under its name, with `overwrite`"
+            again = "create or import the keypoint set places again under its name, with `overwrite`"
             assert problem.again == again
         save_keypoint_set(store, made, overwrite=True)
         assert check_store(store, rebuild=True).ok

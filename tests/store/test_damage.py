@@ -239,7 +239,7 @@ def test_a_check_reads_files_of_datasets_whose_hash_is_remembered(tmp_path: Path
     flip(data, np.random.default_rng(0))
     with Store.open(tmp_path / "s", mode="read") as store:
         (problem,) = check_store(store).problems
-        assert "is not what it was when it was first read" in str(problem)
+        assert "the content has changed since it was first read" in str(problem)
     memo = tmp_path / "s" / "hashes.json"
     flip(memo, np.random.default_rng(0))
     assert hashing.unchanged_file_hashes(memo) == []

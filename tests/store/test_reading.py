@@ -77,7 +77,7 @@ def test_a_store_without_its_database_is_told_from_none(tmp_path: Path) -> None:
     with Store.open(tmp_path / "s") as store:
         save_run(store, a_run())
     (tmp_path / "s" / "tiepoint.sqlite").unlink()
-    with pytest.raises(StoreError, match="but its files"):
+    with pytest.raises(StoreError, match="but its run files"):
         Store.open(tmp_path / "s", mode="read")
 
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arrays that every run would make again, kept in the folder of a store: lists of pairs, drawn or parsed.
+"""Cache of sampled or parsed pair lists in the store folder.
 
-A file is named after what the arrays are made from. It holds a hash of its content, so that a damaged file
-is seen, and made anew.
+A file name is the cache key, and a file starts with the hash of its content. Corrupt files are recomputed.
 """
 
 from __future__ import annotations
@@ -23,19 +22,19 @@ from .regular_files import read_content
 Arrays = Mapping[str, NDArray[Any]]
 Writer = Callable[[Path], contextlib.AbstractContextManager[Path]]
 FOLDER = "lists"
-"""What the folder is called in a store."""
+"""Name of the folder in a store."""
 _ALIGN = 64
 _folder: Path | None = None
 _writer: Writer | None = None
 _waiting: dict[Path, tuple[Arrays, str]] = {}
-"""Arrays that were made before the store was, with what they are made from."""
+"""Arrays to write once the store exists, with their cache keys."""
 
 
 def use_array_cache_folder(folder: Path | None, writer: Writer | None = None) -> None:
-    """Keep arrays in a folder from now on, in None: nowhere.
+    """Set the cache folder; None disables the cache.
 
-    `writer` yields a temporary path and renames it to the one it is given; without it nothing is written. The
-    folder above must be there; until it is, arrays wait for the next call with the same folder.
+    `writer` is `atomic_file`; without it the cache is read only. While the parent folder is missing, arrays
+    wait for the next call with the same folder.
     """
     global _folder, _writer
     waiting = dict(_waiting) if folder == _folder else {}
@@ -46,14 +45,14 @@ def use_array_cache_folder(folder: Path | None, writer: Writer | None = None) ->
 
 
 def array_cache_folder() -> Path | None:
-    """The folder that arrays are kept in."""
+    """Return the cache folder."""
     return _folder
 
 
 def cached_arrays(name: str, key: Any, make: Callable[[], Arrays]) -> Arrays:
-    """Arrays of a name that `key`, a plain value, determines: read, or made and written.
+    """Return the cached arrays of `name` and `key` (a plain value), or compute and cache them.
 
-    Arrays that are read cannot be written to. Where no folder is set, or it cannot be written, they are made.
+    Cached arrays are read-only.
 
     >>> cached_arrays("squares", [3], lambda: {"x": np.arange(3) ** 2})["x"].tolist()
     [0, 1, 4]
@@ -80,16 +79,19 @@ def _keep(path: Path, arrays: Arrays, stamp: str) -> None:
 
 
 def has_valid_checksum(path: Path) -> bool:
-    """Whether a file of kept arrays has its hash."""
+    """Return whether a file of the cache has its hash."""
     try:
-        data = memoryview(read_content(path))
+        return _is_intact(memoryview(read_content(path)))
     except OSError:
         return False
+
+
+def _is_intact(data: memoryview) -> bool:
     return hash_bytes(data[_ALIGN:]).encode() == data[:_ALIGN]
 
 
 def _packed(arrays: Arrays, stamp: str) -> bytes:
-    """The hash of all that follows, a line of JSON, and the arrays, each at a multiple of 64 bytes."""
+    """Return the hash of the rest, a line of JSON, and the arrays at multiples of 64 bytes."""
     shapes = [[n, array.dtype.str, list(array.shape)] for n, array in arrays.items()]
     head = json.dumps({"key": stamp, "arrays": shapes}).encode()
     head += b" " * (-(_ALIGN + 2 + len(head)) % _ALIGN)
@@ -101,10 +103,10 @@ def _packed(arrays: Arrays, stamp: str) -> bytes:
 
 
 def _read(path: Path, stamp: str) -> dict[str, NDArray[Any]] | None:
-    """The arrays of a file, None where it is missing, damaged or of another key."""
+    """Read the arrays of a file. None if it is missing, corrupt or of another key."""
     try:
         data = memoryview(read_content(path))
-        if hash_bytes(data[_ALIGN:]).encode() != data[:_ALIGN]:
+        if not _is_intact(data):
             return None
         end = bytes(data[_ALIGN + 1 : _ALIGN + (1 << 16)]).index(b"\n") + _ALIGN + 1
         head = json.loads(bytes(data[_ALIGN + 1 : end]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Memory kept for the next of many equal steps: megabytes taken afresh cost more than filling them."""
+"""Reusable memory: allocating megabytes costs more than filling them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ LINE = 64
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-    """`numpy.empty` that starts on a cache line.
+    """Return an uninitialised array that starts on a cache line.
 
-    NumPy's own start 16 bytes behind one, and some processors copy to there six times slower from a file
-    whose data begins at byte 12.
+    `numpy.empty` starts 16 bytes after one. Some processors copy to there six times slower from a file whose
+    data begins at byte 12.
 
     >>> aligned_empty((3, 5), np.float32).ctypes.data % LINE
     0
@@ -29,7 +29,7 @@ def aligned_empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
 
 
 class Workspace:
-    """Named arrays to write into. What an earlier array of a name held is lost when the name is taken again.
+    """Named scratch arrays. Taking a name again overwrites its earlier array.
 
     >>> space = Workspace()
     >>> first = space.take("rows", (2, 3), np.float32)
@@ -41,7 +41,7 @@ class Workspace:
         self._kept: dict[str, NDArray[np.uint8]] = {}
 
     def take(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-        """An array of this shape, its content undefined."""
+        """Return an uninitialised array of this shape."""
         size = math.prod(shape) * np.dtype(dtype).itemsize
         if name not in self._kept or len(self._kept[name]) < size:
             self._kept[name] = aligned_empty((size,), np.uint8)
@@ -52,7 +52,7 @@ _own = threading.local()
 
 
 def thread_workspace() -> Workspace:
-    """The workspace of the calling thread; whoever uses it gives none of its arrays away."""
+    """Return the workspace of the calling thread. Do not return its arrays to a caller."""
     if not hasattr(_own, "space"):
         _own.space = Workspace()
     space: Workspace = _own.space

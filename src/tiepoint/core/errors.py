@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Errors a user can cause. Each message is one sentence that says what to do."""
+"""Errors that a user can cause. Each message says what to do."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ WRONG_INPUT = "wrong input"
 
 
 class TiepointError(Exception):
-    """Base of all errors raised on purpose; `exit_code` is what the command line returns."""
+    """Base class of expected errors; `exit_code` is the exit code of the command line."""
 
     exit_code = 1
 
     @property
     def one_line(self) -> str:
-        """The message as one sentence, where there is no room for a list."""
+        """The message on one line."""
         return str(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Errors travel from worker processes as they are: class, message and attributes."""
+        """Pickle class, message and attributes, so that worker processes can send errors."""
         return _restored, (type(self), self.args, self.__dict__)
 
 
 def _restored(kind: type[TiepointError], args: tuple[Any, ...], attributes: dict[str, Any]) -> TiepointError:
-    """An error again, past the constructor: its arguments are not those of the message."""
+    """Rebuild a pickled error without its constructor, whose arguments differ from `args`."""
     error = kind.__new__(kind, *args)
     error.__dict__.update(attributes)
     return error
 
 
 class UnitError(TiepointError):
-    """Some units of a run failed; the rest is stored."""
+    """Failure of some units of a run; the others are stored."""
 
 
 class UserCodeError(UnitError):
-    """An exception in a user's code: what was done, the exception, and the last lines that led to it.
+    """Exception in user code, with the last lines of its traceback.
 
     >>> print(UserCodeError("mine failed on a/ref", "ValueError: no", '  File "my.py", line 3, in describe'))
     mine failed on a/ref: ValueError: no
@@ -53,17 +53,17 @@ class UserCodeError(UnitError):
 
 
 class InputError(TiepointError):
-    """Wrong usage or bad input."""
+    """Wrong usage or input."""
 
     exit_code = 2
 
 
 MAX_MESSAGE_CHARS = 1000
-"""Characters of a name or reason that a message shows; files of strangers have lines of any length."""
+"""Longest name or reason in a message; untrusted files have lines of any length."""
 
 
 def _sentence(text: str, most: int = MAX_MESSAGE_CHARS) -> str:
-    r"""The text on one line, with what is not seen spelled out, and cut in the middle where it is long.
+    r"""Return text on one line, with control characters escaped and the middle of long text cut.
 
     >>> _sentence("a\nb"), _sentence("abcdefgh", 4)
     ('a\\nb', 'ab…gh')
@@ -76,7 +76,7 @@ def _sentence(text: str, most: int = MAX_MESSAGE_CHARS) -> str:
 
 
 class FormatError(InputError):
-    """A file does not follow its format; the message is one line that can be printed anywhere.
+    """File that violates its format. The message is one printable line.
 
     >>> str(FormatError("a.pairs", "expected 2 fields, found 1", line=7))
     'a.pairs, line 7: expected 2 fields, found 1'
@@ -94,7 +94,7 @@ _MAX_NAME_CHARS = 200
 
 
 def os_error_reason(error: OSError) -> InputError:
-    """What the system said about a file or folder, in a sentence.
+    """Return the operating system's error about a file as an `InputError`.
 
     >>> str(os_error_reason(OSError(36, "File name too long", "n" * 5000)))[-30:]
     'nnnnnnnnnn: File name too long'
@@ -105,19 +105,19 @@ def os_error_reason(error: OSError) -> InputError:
 
 
 def close_names(name: str, known: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Known names that are much like a name, the nearest first, and the others in their order.
+    """Return known names similar to `name`, best first, and the others in order.
 
-    Capitals make no difference; a name that has all of the other in it is near.
+    Case is ignored. Names of which one contains the other are similar.
 
     >>> close_names("MAP", ["ap", "map_query", "map", "success_rate"])
     (['map', 'ap', 'map_query'], ['success_rate'])
     """
-    asked = name.lower()
+    wanted = name.lower()
 
     def likeness(other: str) -> float:
         text = other.lower()
-        inside = len(asked) > 1 and len(text) > 1 and (asked in text or text in asked)
-        matcher = difflib.SequenceMatcher(None, text, asked)
+        inside = len(wanted) > 1 and len(text) > 1 and (wanted in text or text in wanted)
+        matcher = difflib.SequenceMatcher(None, text, wanted)
         if not inside and matcher.real_quick_ratio() < NEAR:
             return 0.0
         return max(matcher.ratio(), NEAR if inside else 0.0)
@@ -129,11 +129,11 @@ def close_names(name: str, known: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 NEAR = 0.5
-"""Likeness, of 1, from which on names are called near."""
+"""Smallest similarity ratio of names that are suggested."""
 
 
 class UnknownNameError(InputError):
-    """A name that is not registered, with the known ones, the nearest first.
+    """Unknown name; the message lists the known names, the most similar first.
 
     >>> str(UnknownNameError("method", "sfit", ["sift", "orb"]))
     "unknown method 'sfit'; did you mean 'sift'? Known: sift, orb"
@@ -150,7 +150,7 @@ class UnknownNameError(InputError):
 
 
 class ProblemsError(InputError):
-    """Several problems found before any work started, all listed at once.
+    """Several problems, listed in one message.
 
     >>> print(ProblemsError("dataset x", ["a is missing", "b is short"]))
     dataset x: 2 problems
@@ -170,12 +170,12 @@ class ProblemsError(InputError):
 
     @property
     def one_line(self) -> str:
-        """The first problem, and how many more there are."""
+        """The first problem and the number of others."""
         return one_line_list(self.where, self.problems)
 
 
 def one_line_list(where: str, problems: Sequence[str]) -> str:
-    """A list of problems in one line.
+    """Return the first problem and the number of others.
 
     >>> one_line_list("dataset x", ["a is missing", "b is short"])
     'dataset x: a is missing; and 1 more'
@@ -185,28 +185,28 @@ def one_line_list(where: str, problems: Sequence[str]) -> str:
 
 
 class ClusterError(InputError):
-    """The workers cannot go on, or are lost; what they have finished is stored."""
+    """Lost or unusable cluster workers; finished work is stored."""
 
     exit_code = 1
 
 
 class StoreError(InputError):
-    """The store cannot be opened, written or understood; `unsaved` is a finished run it could not take."""
+    """Store that cannot be opened, read or written; `unsaved` is a finished run it did not take."""
 
     unsaved: Any = None
 
 
 class DamagedError(StoreError):
-    """A file of the store is not what was written there; `path` is what to make anew."""
+    """Corrupt or missing file of the store; remove `path` to have it recomputed."""
 
     def __init__(self, path: str | Path, what: str, reason: str) -> None:
         self.path = Path(path)
         self.problem = f"cannot read {what} {path}: {reason}"
-        super().__init__(f"{self.problem}; remove it and run again to make it anew")
+        super().__init__(f"{self.problem}; remove it and run again to recompute it")
 
 
 class ErrorCollector:
-    """Checks made one after another whose errors are told together.
+    """Collect errors from several checks and raise them as one.
 
     >>> checks = ErrorCollector()
     >>> checks.call(int, "3"), checks.call(lambda: 1 / 1)
@@ -223,7 +223,7 @@ class ErrorCollector:
         self.errors: list[InputError] = []
 
     def call(self, work: Callable[..., T], *given: Any, otherwise: Any = None) -> T:
-        """What `work` returns; `otherwise` where it raised an input error, which is kept."""
+        """Call `work`; collect an `InputError` and return `otherwise` instead."""
         with self.collect():
             return work(*given)
         fallback: T = otherwise
@@ -231,23 +231,22 @@ class ErrorCollector:
 
     @contextmanager
     def collect(self) -> Iterator[None]:
-        """Keep an input error raised within, and go on behind it."""
+        """Collect an `InputError` raised in the block."""
         try:
             yield
         except InputError as e:
             self.errors.append(e)
 
     def raise_all(self) -> None:
-        """Raise what was found, if anything."""
+        """Raise the collected errors, if any."""
         if self.errors:
             raise join_errors(self.errors)
 
 
 def join_errors(errors: Sequence[InputError], where: str = WRONG_INPUT, *, shown: int = 50) -> InputError:
-    """One error that lists several, each problem once; a single one stays what it is.
+    """Join errors into one that lists every problem once. A single error is returned unchanged.
 
-    Problems of one place keep its name as the heading. Where not all can be shown, places with few
-    problems come first, so that a long list hides no other.
+    Problems of one dataset keep its name as heading. If not all are shown, short lists come first.
 
     >>> print(join_errors([ProblemsError("data x", ["a is short"]), InputError("no b"), InputError("no b")]))
     wrong input: 2 problems
@@ -275,7 +274,7 @@ def join_errors(errors: Sequence[InputError], where: str = WRONG_INPUT, *, shown
 
 def _lines(error: InputError) -> list[str]:
     if isinstance(error, ProblemsError):
-        if error.where == WRONG_INPUT:  # a list made here before, whose heading says nothing
+        if error.where == WRONG_INPUT:  # a joined list
             return list(error.problems)
         return [f"{error.where}: {p}" for p in error.problems]
     return [str(error)]

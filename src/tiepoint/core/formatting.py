@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Names that come from outside: what may become part of a path, and how any text is shown."""
+"""Untrusted names in paths and messages; sizes, ages and counts as text."""
 
 from __future__ import annotations
 
@@ -11,26 +11,27 @@ from pathlib import Path
 from .errors import InputError
 
 MAX_NAME_BYTES = 200
-"""Bytes a name may have as part of a path: file systems allow 255, and endings are added to it."""
+"""Longest name in a path: file systems allow 255 bytes, and suffixes are added."""
 _UNSEEN = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
 
 
 def printable(text: str) -> str:
-    r"""The text with everything that is not seen spelled out.
+    r"""Escape non-printable characters.
 
-    That is control characters, marks of direction, halves of surrogate pairs and separators of lines. Blanks,
-    letters and symbols of all scripts stay.
+    These are control characters, direction marks, lone surrogates and line separators.
 
     >>> printable("a\x1b[31mb\n\u202ec"), printable("żółć 漢字")
     ('a\\x1b[31mb\\n\\u202ec', 'żółć 漢字')
     """
     if text.isprintable():
         return text
-    return "".join(_spelled(c) if unicodedata.category(c) in _UNSEEN else c for c in text)
+    return "".join(
+        c.encode("unicode_escape").decode() if unicodedata.category(c) in _UNSEEN else c for c in text
+    )
 
 
 def storable_text(text: str) -> str:
-    r"""The text as it can be written anywhere: bytes of a file name that are no UTF-8 are spelled out.
+    r"""Return text that UTF-8 can encode; other bytes of a file name are escaped.
 
     >>> storable_text("caf\udce9")
     'caf\\udce9'
@@ -38,20 +39,16 @@ def storable_text(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _spelled(character: str) -> str:
-    return character.encode("unicode_escape").decode()
-
-
 def path_part(name: str, what: str) -> str:
-    r"""The name, if it may be one part of a path on every system; it stays inside the folder it is joined to.
+    r"""Return the name if it can be one part of a path on every system.
 
     Args:
         name: The name.
-        what: What has the name, for the error.
+        what: The kind of name, for the error.
 
     Raises:
-        InputError: if it is empty, ``.`` or ``..``, has a slash, a backslash, a colon after one letter or a
-            character that is not seen, ends in a dot or blank, or is longer than 200 bytes.
+        InputError: The name is empty, ``.`` or ``..``, has a slash, a backslash, a drive letter or a
+            non-printable character, ends in a dot or blank, or has more than 200 bytes.
 
     >>> path_part("v_bird", "the scene")
     'v_bird'
@@ -67,7 +64,7 @@ def path_part(name: str, what: str) -> str:
     elif name[1:2] == ":":
         reason = "it begins with a drive"
     elif any(unicodedata.category(c) in _UNSEEN for c in name):
-        reason = "it has characters that are not seen"
+        reason = "it has non-printable characters"
     elif name[-1] in ". ":
         reason = "it ends in a dot or blank"
     elif len(name.encode("utf-8")) > MAX_NAME_BYTES:
@@ -79,34 +76,34 @@ def path_part(name: str, what: str) -> str:
 
 
 def method_name(name: str) -> str:
-    r"""A name that a user gives a method, or an error.
+    r"""Return the name if a user may give it to a method, else raise `InputError`.
 
-    Names that other tools gave are kept as they are and not held against this.
+    Names in imported results are not checked.
 
     >>> method_name("my net (v2)")
     'my net (v2)'
     >>> method_name("a\nb")
     Traceback (most recent call last):
-    tiepoint.core.errors.InputError: 'a\nb' cannot be the name of a method; use 1 to 200 bytes, none unseen
+    tiepoint.core.errors.InputError: 'a\nb' cannot be the name of a method; use 1 to 200 printable bytes
     """
     if name.strip() and printable(name) == name and len(name.encode()) <= MAX_NAME_BYTES:
         return name
     raise InputError(
-        f"'{printable(name[:60])}' cannot be the name of a method; use 1 to {MAX_NAME_BYTES} bytes, none unseen"
+        f"'{printable(name[:60])}' cannot be the name of a method; use 1 to {MAX_NAME_BYTES} printable bytes"
     )
 
 
 def path_below(folder: str | Path, *names: str, what: str, ending: str = "") -> Path:
-    """The path of a file that is written below a folder, of names from outside; it stays in the folder.
+    """Return the path of a file below a folder, built from untrusted names.
 
     Args:
-        folder: Where files go; it may be a link itself.
-        names: Parts of the path, each as `path_part` allows; the last is the name of the file.
-        what: What has the names, for the error.
-        ending: Added to the last name.
+        folder: The folder; it may be a link itself.
+        names: Parts of the path (see `path_part`); the last is the file name.
+        what: The kind of name, for the error.
+        ending: Suffix of the file name.
 
     Raises:
-        InputError: if a name cannot be part of a path, or a link below the folder leads out of it.
+        InputError: A name cannot be part of a path, or a link below the folder leads out of it.
 
     >>> path_below("out", "v_bird", "1", what="the image", ending=".csv").as_posix()
     'out/v_bird/1.csv'
@@ -130,16 +127,16 @@ _AMOUNT = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*([A-Za-z]*)\s*")
 
 
 def count_text(count: int, one: str, several: str | None = None) -> str:
-    """How many of something, in words: the plural is the word with an s, or `several`.
+    """Return a count with its noun; the plural adds an s unless `several` is given.
 
-    >>> count_text(1, "run"), count_text(0, "run"), count_text(1234, "pair"), count_text(2, "entry", "entries")
-    ('1 run', '0 runs', '1,234 pairs', '2 entries')
+    >>> count_text(1, "run"), count_text(1234, "pair"), count_text(2, "entry", "entries")
+    ('1 run', '1,234 pairs', '2 entries')
     """
     return f"{count:,} {one if count == 1 else several or one + 's'}"
 
 
 def size_bytes(text: str) -> int:
-    """A size in bytes: a number with B, kB, MB, GB, TB (powers of 1000) or KiB, MiB, GiB, TiB (of 1024).
+    """Parse a size in bytes: a number with B, kB to TB (powers of 1000) or KiB to TiB (of 1024).
 
     >>> size_bytes("20GB"), size_bytes("1.5 MiB"), size_bytes("0b")
     (20000000000, 1572864, 0)
@@ -157,7 +154,7 @@ def size_bytes(text: str) -> int:
 
 
 def age_s(text: str) -> float:
-    """An age in seconds: a number with s, min, h, d, w or y.
+    """Parse an age in seconds: a number with s, min, h, d, w or y.
 
     >>> age_s("12h"), age_s("30d")
     (43200.0, 2592000.0)
@@ -173,7 +170,7 @@ def age_s(text: str) -> float:
 
 
 def format_bytes(size: float, form: str = ".1f") -> str:
-    """A size for people, in powers of 1000; `form` says with how many digits.
+    """Return a size as text, in powers of 1000; `form` is the number format.
 
     >>> format_bytes(0), format_bytes(999), format_bytes(1_234_567), format_bytes(20e9)
     ('0 B', '999 B', '1.2 MB', '20.0 GB')
@@ -187,7 +184,7 @@ def format_bytes(size: float, form: str = ".1f") -> str:
 
 
 def format_seconds(seconds: float) -> str:
-    """A duration for people.
+    """Return a duration as text.
 
     >>> format_seconds(0.25), format_seconds(90), format_seconds(7300), format_seconds(40 * 86400)
     ('0.2 s', '1.5 min', '2.0 h', '40.0 d')

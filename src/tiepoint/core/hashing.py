@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Content hashes: of bytes, arrays, files and plain configurations; random generators seeded by them."""
+"""Hashes of bytes, arrays, files and plain values; checksums; random generators seeded by hashes."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from .errors import InputError
 from .regular_files import read_content, regular_file_size
 
 BLOCK = 1 << 20
-"""Bytes that share a checksum."""
+"""Bytes per checksum."""
 _SEAL = '"seal": "'
 _END = len(_SEAL) + 16 + len('"}')
 
 
 def block_sums(data: Any) -> list[str]:
-    """Checksums of the blocks of a buffer, the last of which may be short; 16 hexadecimal digits each.
+    """Return the checksum of every block of a buffer, 16 hexadecimal digits each.
 
     >>> whole = bytes(range(256)) * 5000
     >>> len(block_sums(whole)), block_sums(whole) == block_sums(bytearray(whole))
@@ -41,7 +41,7 @@ def block_sums(data: Any) -> list[str]:
 
 
 def checksum(data: Any) -> str:
-    """One checksum of a whole buffer.
+    """Return the checksum of a buffer.
 
     >>> checksum(b""), checksum(b"abc") == checksum(b"abd")
     ('2d06800538d394c2', False)
@@ -50,7 +50,7 @@ def checksum(data: Any) -> str:
 
 
 def add_checksum(plain: dict[str, Any], indent: int | None = None) -> str:
-    """JSON of plain values whose last member is a checksum of all text before it.
+    """Return plain values as JSON whose last member is the checksum of the text before it.
 
     >>> add_checksum({"a": 1})
     '{"a": 1, "seal": "988a6fd20ef48257"}'
@@ -93,13 +93,13 @@ def _seal(body: bytes) -> str:
 
 _CHUNK = 1 << 22
 SKIPPED = frozenset({"__pycache__", ".git"})
-"""Folders below a folder that say nothing about what is in it."""
+"""Folders that `hash_folder` skips."""
 STORE = "tiepoint.sqlite"
-"""A folder with this file is a store, which changes with every run."""
+"""A folder with this file is a store; `hash_folder` skips it because every run changes it."""
 
 
 def hash_bytes(data: bytes | memoryview) -> str:
-    """SHA-256 of bytes, hexadecimal.
+    """Return the SHA-256 of bytes, hexadecimal.
 
     >>> hash_bytes(b"")[:8]
     'e3b0c442'
@@ -108,7 +108,7 @@ def hash_bytes(data: bytes | memoryview) -> str:
 
 
 def hash_json(value: Any) -> str:
-    """Hash of a plain value (dict, list, str, number, None), independent of key order.
+    """Return the hash of a plain value (dict, list, str, number, None), whatever its key order.
 
     >>> hash_json({"a": 1, "b": 2}) == hash_json({"b": 2, "a": 1})
     True
@@ -118,7 +118,7 @@ def hash_json(value: Any) -> str:
 
 
 def hash_array(array: np.ndarray[Any, Any]) -> str:
-    """Hash of dtype, shape and content of an array.
+    """Return the hash of dtype, shape and content of an array.
 
     >>> hash_array(np.zeros(3)) == hash_array(np.zeros((3, 1)))
     False
@@ -131,16 +131,16 @@ def hash_array(array: np.ndarray[Any, Any]) -> str:
 _memo: dict[tuple[str, int, int, int], str] = {}
 
 
-def hash_file(path: str | Path, *, anew: bool = False) -> str:
-    """SHA-256 of a file, remembered in this process by (path, size, mtime, inode).
+def hash_file(path: str | Path, *, reread: bool = False) -> str:
+    """Return the SHA-256 of a file, memoised by (path, size, mtime, inode).
 
-    Whoever looks for damage reads the file `anew`: a disk that flips a bit leaves its time as it is. A
-    missing or unreadable file is an `InputError`.
+    `reread` ignores the memo, to detect a bit flip that left the mtime as it was. A missing or unreadable
+    file raises `InputError`.
     """
     p = os.fspath(path)
     try:
         key = _stamp(p)
-        if anew or key not in _memo:
+        if reread or key not in _memo:
             regular_file_size(p)
             digest = hashlib.sha256()
             with open(p, "rb") as f:
@@ -153,7 +153,7 @@ def hash_file(path: str | Path, *, anew: bool = False) -> str:
 
 
 def cached_file_hash(path: str | Path) -> str | None:
-    """The hash of a file where it is known, else None."""
+    """Return the memoised hash of a file, None if unknown."""
     try:
         return _memo.get(_stamp(os.fspath(path)))
     except OSError:
@@ -161,9 +161,9 @@ def cached_file_hash(path: str | Path) -> str | None:
 
 
 def hash_files(paths: Sequence[str | Path], threads: int) -> None:
-    """Hash files in several threads, to be remembered; what cannot be read is left for whoever asks for it.
+    """Hash files in threads and memoise the hashes; unreadable files are skipped.
 
-    Threads take large parts: small ones would wait for each other longer than hashing takes.
+    Threads take large parts: with small ones they wait for each other longer than hashing takes.
     """
     if not paths:
         return
@@ -184,7 +184,7 @@ def _stamp(path: str) -> tuple[str, int, int, int]:
 
 
 def _resolved(path: str) -> str:
-    """The path without links; its folders are looked up once, as thousands of files share them."""
+    """Return the path without links; folders are resolved once, because thousands of files share them."""
     if os.path.islink(path):
         return os.path.realpath(path)
     folder, name = os.path.split(path)
@@ -199,10 +199,10 @@ def _real_folder(folder: str) -> str:
 
 
 def hash_folder(path: str | Path, *, most_files: int = 10_000, most_bytes: int = 1 << 30) -> str:
-    """Hash of the names and contents of all files below a folder, `SKIPPED` folders and stores left out.
+    """Return the hash of names and contents of all files below a folder, without `SKIPPED` and stores.
 
-    A folder with more than `most_files` files or `most_bytes` bytes is not read: names, sizes and times of
-    modification stand for the contents.
+    In a folder with more than `most_files` files or `most_bytes` bytes, sizes and modification times replace
+    the contents.
     """
     root = Path(path)
     found: list[tuple[str, os.stat_result]] = []
@@ -226,22 +226,22 @@ def hash_folder(path: str | Path, *, most_files: int = 10_000, most_bytes: int =
 
 
 def load_memo(path: Path) -> None:
-    """Take over remembered hashes from a file of an earlier process; a damaged file is ignored."""
-    for stamp, digest in _remembered_in(path):
+    """Load hashes that an earlier process saved; a corrupt file is ignored."""
+    for stamp, digest in _saved_hashes(path):
         _memo.setdefault(stamp, digest)
 
 
 def unchanged_file_hashes(path: Path) -> list[tuple[Path, str]]:
-    """Files that are as large, old and where they were when they were hashed, with the hash kept of them."""
+    """Return saved hashes of files whose size, mtime and inode have not changed."""
     found = []
-    for stamp, digest in _remembered_in(path):
+    for stamp, digest in _saved_hashes(path):
         with contextlib.suppress(OSError):
             if _stamp(stamp[0]) == stamp:
                 found.append((Path(stamp[0]), digest))
     return found
 
 
-def _remembered_in(path: Path) -> list[tuple[tuple[str, int, int, int], str]]:
+def _saved_hashes(path: Path) -> list[tuple[tuple[str, int, int, int], str]]:
     try:
         rows = verify_checksum(read_content(path))["files"]
         return [((name, size, mtime_ns, inode), digest) for name, size, mtime_ns, inode, digest in rows]
@@ -250,7 +250,7 @@ def _remembered_in(path: Path) -> list[tuple[tuple[str, int, int, int], str]]:
 
 
 def save_memo(path: Path, atomic_file: Callable[[Path], contextlib.AbstractContextManager[Path]]) -> None:
-    """Write the remembered hashes, those of files over 64 KiB only (smaller ones are read as fast)."""
+    """Save the memoised hashes of files over 64 KiB; smaller files are read as fast."""
     rows = sorted((*key, digest) for key, digest in _memo.items() if key[1] > 65536)
     text = add_checksum({"files": rows})
     with contextlib.suppress(OSError, ValueError):
@@ -262,9 +262,9 @@ def save_memo(path: Path, atomic_file: Callable[[Path], contextlib.AbstractConte
 
 
 def seeded_generator(seed: int, *names: str) -> np.random.Generator:
-    """A PCG64 generator seeded by the hash of a seed and names, e.g. (0, "cut", "v_wall", "hard", "3").
+    """Return a PCG64 generator seeded by the hash of a seed and names, e.g. (0, "cut", "v_wall", "hard").
 
-    What is drawn for one name does not depend on which others are drawn, in which order, or how many work.
+    Samples of one name do not depend on other names, their order or the number of workers.
 
     >>> seeded_generator(0, "a").integers(1000) == seeded_generator(0, "a").integers(1000)
     np.True_
@@ -273,7 +273,7 @@ def seeded_generator(seed: int, *names: str) -> np.random.Generator:
 
 
 def raw_stream(count: int, *names: str | int) -> NDArray[np.uint64]:
-    """`count` raw outputs of the stream of these names.
+    """Return `count` raw 64-bit outputs of the random stream of these names.
 
     >>> bool((raw_stream(3, 0, "a") == raw_stream(3, 0, "a")).all())
     True
@@ -283,7 +283,7 @@ def raw_stream(count: int, *names: str | int) -> NDArray[np.uint64]:
 
 
 def permutation(n: int, *names: str | int) -> NDArray[np.int64]:
-    """A random order of 0 … n-1.
+    """Return a random permutation of 0 … n-1.
 
     >>> sorted(permutation(5, "x").tolist())
     [0, 1, 2, 3, 4]

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Numba functions whose compiled code is kept on disk safely.
+"""Safe on-disk cache of compiled Numba functions.
 
 Numba numbers the variants of a function in its cache. Two processes that compile different variants at the
-same time can take the same number, and a later process then runs one variant's code for the other. Here a
-variant's file is named after all that its code depends on, and there is no index: whoever writes a file
-writes the same thing.
+same time can take the same number; a later process then runs the wrong code. Here the file name of a variant
+is a hash of all that its code depends on, and there is no index.
 
-Numba also looks at the file of a function alone. What that file takes from others, functions and constants,
-is part of the code as well, so here a change in any of these files gives the code another name.
+Numba checks only the source file of a function. Here a change in any file that it imports from gives the
+code another name.
 
-To load compiled code is to run it. A folder that others can write is not used, and a file that is not as it
-was written is made anew.
+Loading compiled code runs it. A folder that other users can write is not used, and a corrupt file is
+compiled again.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ import numpy as np
 
 from .processes import check_threads
 
-check_threads("NUMBA_NUM_THREADS")  # Numba fails on it as soon as it is imported, in words of its own
+check_threads("NUMBA_NUM_THREADS")  # Numba fails on import, with a message of its own
 
 from numba import from_dtype, njit, types  # noqa: E402
 from numba.core.caching import (  # noqa: E402
@@ -47,21 +46,20 @@ from numba.core.caching import (  # noqa: E402
 )
 
 FORMAT = 2
-"""Of the files; another one has other names."""
+"""Format version of the files, part of their names."""
 DIGEST = hashlib.sha256().digest_size
 LEFT_S = 3600.0
-"""A temporary file of compiled code that is so old is of a killed process."""
+"""Age in seconds from which a temporary file belongs to a killed process."""
 
 _IMPORT = re.compile(r"^from (\.+)([\w.]*) import (.*)", re.MULTILINE)
 
 
-class _NamedByContent(IndexDataCacheFile):  # type: ignore[misc]
-    """Files that begin with the hash of the rest: one that does not fit is not looked at further."""
+class _ContentNamedFiles(IndexDataCacheFile):  # type: ignore[misc]
+    """Cache files named by content that start with the hash of the rest."""
 
     def _name(self, key: Any) -> str:
-        stamp = hashlib.sha256(repr((FORMAT, self._version, self._source_stamp, key)).encode()).hexdigest()[
-            :20
-        ]
+        content = repr((FORMAT, self._version, self._source_stamp, key)).encode()
+        stamp = hashlib.sha256(content).hexdigest()[:20]
         return f"{self._index_name.removesuffix('.nbi')}.{stamp}.nbc"
 
     def save(self, key: Any, data: Any) -> None:
@@ -89,26 +87,26 @@ class _NamedByContent(IndexDataCacheFile):  # type: ignore[misc]
         return hashlib.sha256(data).digest() + data
 
 
-class _Kept(CompileResultCacheImpl):  # type: ignore[misc]
-    """Where code may be kept: the first folder that nobody else can write."""
+class _PrivateCache(CompileResultCacheImpl):  # type: ignore[misc]
+    """Cache in the first folder that no other user can write."""
 
     _locator_classes: ClassVar[list[Any]] = []
 
 
 class _Cache(FunctionCache):  # type: ignore[misc]
-    """Numba's cache, but a folder that is full or gone does not stop a run."""
+    """Numba's cache, ignoring a full or missing folder."""
 
-    _impl_class = _Kept
+    _impl_class = _PrivateCache
 
     def save_overload(self, sig: Any, data: Any) -> None:
         with contextlib.suppress(OSError):
             super().save_overload(sig, data)
 
 
-def _wary(locator: Any) -> Any:
-    """A locator of Numba that passes over folders others can write."""
+def _skip_shared(locator: Any) -> Any:
+    """Return a Numba locator that skips folders other users can write."""
 
-    class Wary(locator):  # type: ignore[misc]
+    class PrivateLocator(locator):  # type: ignore[misc]
         @classmethod
         def from_function(cls, py_func: Any, py_file: str) -> Any:
             found = super().from_function(py_func, py_file)
@@ -117,22 +115,22 @@ def _wary(locator: Any) -> Any:
             folder = Path(found.get_cache_path())
             if is_trusted(folder, Path(py_file)):
                 return found
-            _tell(folder)
+            _warn_once(folder)
             return None
 
-    return Wary
+    return PrivateLocator
 
 
-_Kept._locator_classes = [
-    _wary(c) for c in (UserProvidedCacheLocator, InTreeCacheLocator, UserWideCacheLocator)
+_PrivateCache._locator_classes = [
+    _skip_shared(c) for c in (UserProvidedCacheLocator, InTreeCacheLocator, UserWideCacheLocator)
 ]
 
 
 @cache
 def is_trusted(folder: Path, source: Path) -> bool:
-    """Whether nobody else can put a file into a folder, or another folder in its place.
+    """Return whether no other user can write into a folder or replace it.
 
-    Nobody but this user, the administrator and the owner of the source file, whose code is run in any case.
+    Allowed are this user, root and the owner of the source file, whose code runs in any case.
     """
     if not hasattr(os, "getuid"):
         return True  # Windows: who may write is not in the mode there
@@ -148,9 +146,9 @@ def is_trusted(folder: Path, source: Path) -> bool:
 
 
 def _is_private(facts: os.stat_result, owner: int) -> bool:
-    """Whether this user, the administrator and `owner` alone can write a file or folder.
+    """Return whether only this user, root and `owner` can write a file or folder.
 
-    Many systems give every user a group of the same number, with nobody else in it.
+    Many systems give every user a private group with the same number.
     """
     if not hasattr(os, "getuid"):
         return True
@@ -160,18 +158,18 @@ def _is_private(facts: os.stat_result, owner: int) -> bool:
 
 
 @cache
-def _tell(folder: Path) -> None:
-    """Say once a command what is not used."""
+def _warn_once(folder: Path) -> None:
+    """Warn once per command about a folder that is not used."""
     if multiprocessing.parent_process() is None:
         print(
-            f"tiepoint: others can write {folder}: compiled code is not kept there; take that right away, or "
-            "set NUMBA_CACHE_DIR to a folder of your own",
+            f"tiepoint: {folder}: other users can write this folder, so compiled code is not cached there; "
+            "remove that permission, or set NUMBA_CACHE_DIR to a private folder",
             file=sys.stderr,
         )
 
 
 def _called(body: Any) -> set[Path]:
-    """Files of a function, and of the compiled functions and intrinsics it calls."""
+    """Return the source files of a function and of the compiled functions it calls."""
     found = {Path(body.__code__.co_filename)}
     for name in body.__code__.co_names:
         value = body.__globals__.get(name)
@@ -183,7 +181,7 @@ def _called(body: Any) -> set[Path]:
 
 @cache
 def _imported(path: Path) -> frozenset[Path]:
-    """A file and all that it imports within its package, at the top of the file and directly or not."""
+    """Return a file and all files of its package that it imports, directly or not."""
     found, todo = set(), [path]
     while todo:
         file = todo.pop()
@@ -206,7 +204,7 @@ def _digest(files: frozenset[Path]) -> str:
 
 
 def cached_njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """``numba.njit(cache=True, **options)`` with the safe cache; without one where no folder can be written.
+    """Return ``numba.njit(**options)`` with the safe cache, or without a cache if no folder is writable.
 
     >>> @cached_njit()
     ... def twice(x):
@@ -219,11 +217,11 @@ def cached_njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
         found = njit(**options)(body)
         try:
             store = _Cache(body)
-        except RuntimeError:  # no source, or no folder of one's own to write to: compile in each process
+        except RuntimeError:  # no source, or no private folder: compile in each process
             return found
         name = store._cache_file._index_name.removesuffix(".nbi")
-        # Taken now, so that it describes the code in memory even if the files change later.
-        store._cache_file = _NamedByContent(store.cache_path, name, _digest(frozenset(_called(body))))
+        # Hashed now, so that it describes the code in memory even if the files change later.
+        store._cache_file = _ContentNamedFiles(store.cache_path, name, _digest(frozenset(_called(body))))
         found._cache = store
         return found
 
@@ -231,15 +229,15 @@ def cached_njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 def matrix(dtype: Any) -> Any:
-    """Signature of a C-ordered matrix that is only read, so that memory-mapped arrays need no other code."""
+    """Return the type of a read-only C-ordered matrix, which memory-mapped arrays share."""
     return types.Array(dtype, 2, "C", readonly=True)
 
 
 def compiled_for(signature: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorator: the function becomes `name(dtype, ...)`, which returns it compiled for these formats.
+    """Decorate a function so that `name(dtype, ...)` returns it compiled for these types.
 
-    `signature` makes the Numba signature from the Numba types of the formats. Nothing is compiled, and no
-    code loaded, before it is wanted; what then comes is compiled for this signature alone.
+    `signature` builds the Numba signature from the Numba types. The first call compiles or loads the code,
+    for this signature alone.
 
     >>> @compiled_for(lambda real: real(real))
     ... def half(x):
@@ -249,7 +247,7 @@ def compiled_for(signature: Callable[..., Any]) -> Callable[[Callable[..., Any]]
     """
 
     def decorate(body: Callable[..., Any]) -> Callable[..., Any]:
-        _digest(frozenset(_called(body)))  # kept for when a variant is made
+        _digest(frozenset(_called(body)))  # of the source as imported
 
         @cache
         def variant(*formats: Any) -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One explicit registry: names to lazy ``module:attribute`` targets, entry points, did-you-mean."""
+"""Registry of names, lazy ``module:attribute`` targets and plug-ins; protocols of user methods."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from .errors import InputError, UnknownNameError
 
-if TYPE_CHECKING:  # completion of the command line imports this module: NumPy would triple its time
+if TYPE_CHECKING:  # shell completion imports this module: NumPy would triple its time
     from numpy.typing import NDArray
 
     Array = NDArray[Any]
 
 PLUGGED = "plug-in"
-"""Family of what other packages register."""
+"""Family of entries that other packages register."""
 
 
 @dataclass(frozen=True)
 class RegistryEntry:
-    """A registered name: where its object is, one line about it, and what it is for (family)."""
+    """Registered name with the target, summary and family of its object."""
 
     name: str
     target: str
@@ -30,11 +30,11 @@ class RegistryEntry:
     family: str
     needs: str | None = None
     package: str | None = None
-    """The installed package that a plug-in comes from."""
+    """The package of a plug-in."""
 
 
 class Registry:
-    """Names of one kind of thing. Objects are imported when asked for, not before.
+    """Registry of one kind of object. Objects are imported on first use.
 
     >>> r = Registry("number")
     >>> r.add("pi", "math:pi", "3.14…", family="constant")
@@ -48,7 +48,7 @@ class Registry:
     def __init__(self, what: str, *, group: str | None = None) -> None:
         self.what = what
         self.problems: list[str] = []
-        """Plug-ins that were left out, and why."""
+        """Skipped plug-ins, with the reason."""
         self._group = group
         self._entries: dict[str, RegistryEntry] = {}
         self._plugged = group is None
@@ -56,14 +56,14 @@ class Registry:
     def add(
         self, name: str, target: str, summary: str = "", *, family: str, needs: str | None = None
     ) -> None:
-        """Register `name`; a name can be taken once."""
+        """Register `name` once."""
         key = self._key(name, family)
         if key in self._entries:
             raise InputError(f"{self.what} {key!r} is registered twice")
         self._entries[key] = RegistryEntry(name, target, summary, family, needs)
 
     def _key(self, name: str, family: str) -> str:
-        """What an entry is known as."""
+        """Return the key of an entry."""
         return name
 
     def _plug(self) -> None:
@@ -76,7 +76,7 @@ class Registry:
             known = self._entries.setdefault(self._key(point.name, PLUGGED), plug)
             if known.target != plug.target:
                 self.problems.append(
-                    f"the {self.what} {point.name!r} of {package or point.value} is left out: the name is "
+                    f"the {self.what} {point.name!r} of {package or point.value} is skipped: the name is "
                     f"taken by {known.package or known.target}"
                 )
 
@@ -89,7 +89,7 @@ class Registry:
         return name in self._entries
 
     def entry(self, name: str) -> RegistryEntry:
-        """The entry of `name`, or an error that suggests near names."""
+        """Return the entry of `name`. Raises an error that suggests similar names."""
         self._plug()
         if name not in self._entries:
             raise UnknownNameError(self.what, name, self._entries)
@@ -100,7 +100,7 @@ class Registry:
         return self.load_entry(self.entry(name))
 
     def load_entry(self, entry: RegistryEntry) -> Any:
-        """The object of an entry; a plug-in that cannot be imported is an error that names its package."""
+        """Import the object of an entry. The error about a broken plug-in names its package."""
         module, _, attribute = entry.target.partition(":")
         try:
             found: Any = importlib.import_module(module)
@@ -121,49 +121,49 @@ class Registry:
 
 @runtime_checkable
 class PatchDescriptor(Protocol):
-    """Describes patches: uint8 (n, s, s) -> (n, d), or a pair (descriptors, valid mask of n)."""
+    """Descriptor of patches: uint8 (n, s, s) -> (n, d), or (descriptors, valid mask (n,))."""
 
     def describe(self, patches: Array) -> Any: ...  # noqa: D102
 
 
 @runtime_checkable
 class PatchLookup(Protocol):
-    """Knows which patches it is asked for: descriptors of one patch-image, (n, d)."""
+    """Lookup of the descriptors (n, d) of one patch-image."""
 
     def lookup(self, sequence: str, image: str) -> Any: ...  # noqa: D102
 
 
 @runtime_checkable
 class Detector(Protocol):
-    """Finds keypoints in a uint8 image (h, w) or (h, w, 3 RGB)."""
+    """Detector of keypoints in a uint8 image (h, w) or (h, w, 3 RGB)."""
 
     def detect(self, image: Array) -> Any: ...  # noqa: D102
 
 
 @runtime_checkable
 class KeypointDescriptor(Protocol):
-    """Describes given keypoints of an image: (n, d) or (descriptors, valid mask)."""
+    """Descriptor of given keypoints: (n, d) or (descriptors, valid mask)."""
 
     def describe(self, image: Array, keypoints: Any) -> Any: ...  # noqa: D102
 
 
 @runtime_checkable
 class FeatureExtractor(Protocol):
-    """Detects and describes at once: (keypoints, descriptors[, valid])."""
+    """Detector and descriptor in one: (keypoints, descriptors[, valid])."""
 
     def extract(self, image: Array) -> Any: ...  # noqa: D102
 
 
 @runtime_checkable
 class SparseMatcher(Protocol):
-    """Matches the features of two images: int (m, 2) index pairs, or (pairs, distances)."""
+    """Matcher of the features of two images: int (m, 2) index pairs, or (pairs, distances)."""
 
     def match(self, features1: Any, features2: Any) -> Any: ...  # noqa: D102
 
 
 @runtime_checkable
 class DenseMatcher(Protocol):
-    """A flow for every pixel: float32 (h, w, 2), or (flow, mask[, confidence])."""
+    """Matcher of all pixels: flow float32 (h, w, 2), or (flow, mask[, confidence])."""
 
     def match(self, image1: Array, image2: Array) -> Any: ...  # noqa: D102
 
@@ -172,7 +172,7 @@ DISTANCES = ("l2", "l1", "hamming", "cosine", "masked_l1")
 
 
 def distance_of(method: object) -> str:
-    """The distance a method asks for; `l2` where it says nothing.
+    """Return the distance of a method, `l2` by default.
 
     >>> distance_of(object())
     'l2'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whether a process that left something behind is still there."""
+"""Identity of processes, temporary files of dead ones, and the number of cores."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .hashing import hash_json
 
 @cache
 def this_host() -> str:
-    """A short hash of this machine and its numbering of processes, which differs between containers."""
+    """Return a short hash of this machine and its process namespace, which differs between containers."""
     try:
         numbering = os.stat("/proc/self/ns/pid").st_ino
     except OSError:
@@ -30,7 +30,7 @@ def this_host() -> str:
 
 
 def started_at(pid: int) -> int | None:
-    """When a process started, in ticks since the machine did; None where the system does not tell.
+    """Return the start of a process in clock ticks since boot, None if unknown.
 
     >>> started_at(os.getpid()) == started_at(os.getpid())
     True
@@ -40,7 +40,7 @@ def started_at(pid: int) -> int | None:
 
 
 def _facts(pid: int) -> list[str]:
-    """What the system says of a process, its state first; nothing where it does not tell."""
+    """Return the fields of ``/proc/PID/stat`` from the state on; empty if unknown."""
     try:
         return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     except (OSError, ValueError):
@@ -48,23 +48,23 @@ def _facts(pid: int) -> list[str]:
 
 
 MARK = r"(?P<host>[0-9a-f]{8})-(?P<pid>\d+)-(?P<started>\d+)"
-"""Pattern of what `process_mark` gives, as part of a name."""
+"""Pattern of `process_mark`."""
 
 
 def process_mark() -> str:
-    """What tells this process from all others of all machines, now and later, as part of a name."""
+    """Return a part of a file name that is unique to this process, on all machines and for all time."""
     return f"{this_host()}-{os.getpid()}-{started_at(os.getpid()) or 0}"
 
 
 def is_orphan(found: re.Match[str]) -> bool:
-    """Whether something whose name has a `MARK` was made by a process of this machine that has ended."""
+    """Return whether a name with a `MARK` belongs to a dead process of this machine."""
     return found["host"] == this_host() and not is_alive(int(found["pid"]), int(found["started"]))
 
 
 def is_alive(pid: int, started: int | None = None) -> bool:
-    """Whether a process of this machine runs; with `started`, whether it is the one that started then.
+    """Return whether a process of this machine runs; with `started`, whether it is the one started then.
 
-    Where the system cannot tell, it does.
+    If the system does not tell, the answer is True.
 
     >>> is_alive(os.getpid()), is_alive(os.getpid(), 1)
     (True, False)
@@ -75,14 +75,12 @@ def is_alive(pid: int, started: int | None = None) -> bool:
         return True  # Windows, where signal 0 would send Ctrl-C
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OverflowError:
+    except (ProcessLookupError, OverflowError):
         return False
     except OSError:
-        pass  # somebody else's
+        pass  # a process of another user
     facts = _facts(pid)
-    if facts[:1] in (["Z"], ["X"]):  # all that is left of it is its number, which nobody has asked for yet
+    if facts[:1] in (["Z"], ["X"]):  # a zombie
         return False
     return not started or len(facts) <= 19 or int(facts[19]) == started
 
@@ -92,14 +90,14 @@ _NAME = re.compile(rf"(?:sem\.)?tiepoint-{MARK}-.*")
 
 
 def process_prefix() -> str:
-    """How names of this process begin."""
+    """Return the prefix of temporary names of this process."""
     return f"tiepoint-{process_mark()}-"
 
 
 def scratch_folder() -> tempfile.TemporaryDirectory[str]:
-    """An empty folder of this user alone, where the system keeps temporary files; removed at the end.
+    """Return an empty private folder in the system's temporary folder; it is removed at the end.
 
-    That of a killed process is removed by the next one that needs a folder or starts work.
+    The next process removes the folder of a killed one.
 
     >>> with scratch_folder() as folder:
     ...     os.listdir(folder)
@@ -112,16 +110,16 @@ def scratch_folder() -> tempfile.TemporaryDirectory[str]:
 
 
 def name_semaphores() -> None:
-    """Let semaphores that this process makes for its workers bear its name.
+    """Name the semaphores of worker pools after this process, so that `remove_orphans` finds them.
 
-    Python unlinks them when the process ends, but not where the helper that does so was killed as well.
+    Python's resource tracker unlinks them unless it was killed as well.
     """
     if SHARED_MEMORY.is_dir():
         vars(process.current_process())["_config"]["semprefix"] = f"/{process_prefix()[:-1]}"
 
 
 def remove_orphans() -> int:
-    """Remove what dead processes of this machine and user left; returns how many things."""
+    """Remove temporary files of dead processes. Return the number removed."""
     removed = 0
     for place in (Path(tempfile.gettempdir()), SHARED_MEMORY):
         with contextlib.suppress(OSError):
@@ -146,10 +144,9 @@ def _remove(path: Path) -> bool:
 
 
 def cores() -> int:
-    """Cores this process may use, at least 1: those of its affinity, no more than its cgroups' quota.
+    """Return the number of cores this process may use: its CPU affinity, limited by its cgroup quota.
 
-    A container with ``--cpus 2.5`` shows all cores of the machine and stops its processes when they have
-    used 2.5 of them, so three threads are as many as help: a quota is rounded up.
+    A quota is rounded up: in a container with ``--cpus 2.5``, three threads help.
     """
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = _quota()
@@ -157,9 +154,9 @@ def cores() -> int:
 
 
 def check_threads(name: str, *, least: int = 1) -> None:
-    """Refuse an environment variable that should say how many threads a library starts, and does not.
+    """Raise `InputError` unless an environment variable is a number of threads, empty or unset.
 
-    Numba and OpenCV fail on these in the middle of the work, in words of their own.
+    Numba and OpenCV fail on a wrong value in the middle of the work.
 
     >>> os.environ["SOME_NUM_THREADS"] = "0"
     >>> check_threads("SOME_NUM_THREADS")
@@ -177,17 +174,17 @@ def check_threads(name: str, *, least: int = 1) -> None:
 
 @cache
 def _quota() -> int | None:
-    """The quota of this process; asked for at every kernel, it is read once."""
+    """Return the quota of this process, read once."""
     return cgroup_quota(Path("/proc/self/cgroup"), Path("/sys/fs/cgroup"))
 
 
 def cgroup_quota(table: Path, mount: Path) -> int | None:
-    """Cores that control groups grant, rounded up; None without a limit.
+    """Return the cores that control groups grant, rounded up; None without a limit.
 
-    The tightest of a group and those above it holds. Version 2 keeps ``QUOTA PERIOD`` in ``cpu.max`` (``max``
-    for no limit), version 1 ``cpu.cfs_quota_us`` (negative for no limit) and ``cpu.cfs_period_us`` under the
-    mount of its cpu controller. In a container the table may name a path as the host sees it, while the
-    container's own group is what is mounted: then the root of the mount is read.
+    The smallest limit of a group and its parents holds. Version 2 has ``QUOTA PERIOD`` in ``cpu.max``
+    (``max`` for no limit), version 1 ``cpu.cfs_quota_us`` (negative for no limit) and ``cpu.cfs_period_us``
+    below the mount of its cpu controller. In a container the table may name a path of the host; then the root
+    of the mount is read.
 
     Args:
         table: ``/proc/self/cgroup``, lines ``NUMBER:CONTROLLERS:PATH``.
@@ -213,14 +210,14 @@ def cgroup_quota(table: Path, mount: Path) -> int | None:
 
 
 def _upwards(root: Path, path: str) -> Iterator[Path]:
-    """A group's folder and those above it, up to the root of the mount."""
+    """Yield the folder of a group and its parents up to the mount."""
     parts = [p for p in path.split("/") if p not in ("", ".", "..")]
     for n in range(len(parts), -1, -1):
         yield root.joinpath(*parts[:n])
 
 
 def _share(folder: Path) -> float | None:
-    """Cores that the files of one group grant, None without a limit."""
+    """Return the cores that one group grants, None without a limit."""
     for names in (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")):
         try:
             words = " ".join((folder / name).read_text(encoding="utf-8") for name in names).split()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Records: what a comparison leaves behind. Named columns of equal length plus a small header."""
+"""Records (the result of a comparison), items, units and features."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KINDS = ("rank", "pair", "pixel")
 
 @dataclass(frozen=True)
 class Records:
-    """Columns of one unit.
+    """Records of one unit: named columns of equal length and a header.
 
     `kind` is `rank` (per relevant item or query: reference distance and counts), `pair` (distances in
     the order of the task list) or `pixel` (counts per threshold). A column is (n,) or (n, k). `meta`
@@ -50,7 +50,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 class ImageFacts(NamedTuple):
-    """An image of an item: its name or path, with slashes, and (width, height) where it is known."""
+    """Image of an item: its name or path, with slashes, and (width, height) if known."""
 
     name: str
     size: tuple[int, int] | None = None
@@ -83,7 +83,7 @@ class ItemView:
 
 @dataclass(frozen=True)
 class Unit:
-    """One independent piece of a comparison; `definition` hashes its lists and ground truth."""
+    """Independent part of a comparison; `definition` hashes its lists and ground truth."""
 
     key: str
     items: tuple[str, ...]
@@ -92,7 +92,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Features:
-    """The features of a method as a task sees them: arrays by item key, and the distance to use."""
+    """Features of a method as a task sees them: arrays by item key, and the distance."""
 
     arrays: Callable[[str], Arrays]
     distance: str = "l2"

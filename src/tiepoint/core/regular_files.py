@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files as they may be met: before one is opened it is known to be plain and not longer than expected."""
+"""Safe reading of untrusted paths: only regular files of bounded size are opened."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _KINDS = (
 
 
 def regular_file_size(path: str | Path, *, most: int | None = None) -> int:
-    """The length of a plain file in bytes.
+    """Return the size of a regular file in bytes; links are followed.
 
-    Links are followed. Pipes, devices and sockets are refused before they are opened: reading one may never
-    end. A file that claims no length (as those of ``/proc``) gives 0.
+    Pipes, devices and sockets are refused before they are opened: reading one may never end. Files of
+    ``/proc`` have size 0.
 
     Args:
         path: The file.
-        most: Bytes it may have; None for any number.
+        most: Largest size in bytes; None for no limit.
 
     Raises:
-        FormatError: if the file is missing, cannot be looked at, is not plain or is longer than `most`.
+        FormatError: The file is missing, inaccessible, not regular or larger than `most`.
 
     >>> regular_file_size("/dev/zero")
     Traceback (most recent call last):
@@ -52,43 +52,43 @@ def regular_file_size(path: str | Path, *, most: int | None = None) -> int:
 
 
 def exists(path: str | Path) -> bool:
-    r"""Whether a file or folder is there; a name that none can have is not.
+    r"""Return whether a file or folder exists; False for an impossible name.
 
     >>> exists("x" * 5000), exists("a\0b"), exists(".")
     (False, False, True)
     """
-    return _says(path, Path.exists)
+    return _check(path, Path.exists)
 
 
 def is_folder(path: str | Path) -> bool:
-    """Whether a folder is there; a name that none can have is not.
+    """Return whether a folder exists; False for an impossible name.
 
     >>> is_folder("x" * 5000), is_folder(".")
     (False, True)
     """
-    return _says(path, Path.is_dir)
+    return _check(path, Path.is_dir)
 
 
 def is_file(path: str | Path) -> bool:
-    r"""Whether a plain file is there; a name that no file can have (too long, a zero byte) is not.
+    r"""Return whether a regular file exists; False for an impossible name (too long, a zero byte).
 
     >>> is_file("x" * 5000), is_file("a\0b")
     (False, False)
     """
-    return _says(path, Path.is_file)
+    return _check(path, Path.is_file)
 
 
-def _says(path: str | Path, asked: Callable[[Path], bool]) -> bool:
+def _check(path: str | Path, test: Callable[[Path], bool]) -> bool:
     try:
-        return asked(Path(path))
+        return test(Path(path))
     except (OSError, ValueError):
         return False
 
 
 def read_regular_file(path: str | Path, *, most: int | None = None) -> bytes:
-    """The content of a plain file; what `regular_file_size` refuses is refused.
+    """Return the content of a regular file; see `regular_file_size` for what is refused.
 
-    With `most`, a file that grows meanwhile is cut at the length it had (one that claims none, at 1 MiB).
+    With `most`, a file that grows while it is read is cut at its earlier size (1 MiB if that was 0).
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a"
@@ -105,9 +105,9 @@ def read_regular_file(path: str | Path, *, most: int | None = None) -> bytes:
 
 
 def read_content(path: str | Path) -> bytes:
-    """The content of a file of our own, as `Path.read_bytes` gives it.
+    """Return the content of a file that tiepoint wrote.
 
-    What cannot be read is an OSError; so is a pipe or a device in its place, which is not opened.
+    Raises OSError if it cannot be read, or is a pipe or a device, which is not opened.
 
     >>> read_content("/dev/zero")
     Traceback (most recent call last):

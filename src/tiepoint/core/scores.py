@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A score, and the scene values it is the mean of."""
+"""Scores, and the scene values that they are means of."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 
 def group_name(**parts: str | int | float) -> str:
-    """Name of a group: ``key=value`` parts in alphabetical order of the keys, `all` if there are none.
+    """Return the name of a group: ``key=value`` parts sorted by key, `all` without parts.
 
     >>> group_name(noise="hard", negatives="inter"), group_name()
     ('negatives=inter,noise=hard', 'all')
@@ -21,7 +21,7 @@ def group_name(**parts: str | int | float) -> str:
 
 
 def scene_kind(scene: str, marks: tuple[str, str] = ("i_", "v_")) -> str:
-    """What changes in a scene, told from how its name starts: `i` illumination, `v` viewpoint, or `other`.
+    """Return the kind of a scene by its name: `i` (illumination), `v` (viewpoint) or `other`.
 
     >>> scene_kind("v_wall"), scene_kind("s_boring"), scene_kind("indoor", ("i", "v"))
     ('v', 'other', 'i')
@@ -31,7 +31,7 @@ def scene_kind(scene: str, marks: tuple[str, str] = ("i_", "v_")) -> str:
 
 @dataclass(frozen=True)
 class SceneValues:
-    """The value of a score in each independent scene, and how the score is made of them.
+    """Values of a score in independent scenes, with their weights.
 
     `kinds` are the strata (`i`, `v`, `other`). `cells` holds one row of values per cell of the score
     (a score that averages six cells has six); NaN where a scene is not in a cell. The score is the mean
@@ -63,11 +63,11 @@ class PooledBins:
 
 
 CAUTION = "caution: "
-"""What the note of a score begins with that is marked wherever it is printed."""
+"""Prefix of the note of a score that is marked wherever it is printed."""
 
 
 def caution_note(note: str | None) -> str:
-    """What a reader must know of a score whose note begins with a caution; empty for other notes.
+    """Return the caution in the note of a score; empty for other notes.
 
     >>> caution_note("caution: few pairs; wide interval"), caution_note("few pairs"), caution_note(None)
     ('few pairs', '', '')
@@ -79,7 +79,7 @@ def caution_note(note: str | None) -> str:
 
 @dataclass(frozen=True)
 class Score:
-    """One number: metric, group, value, how many items it is of, and what its interval comes from."""
+    """One score: metric, group, value, number of items, and the data of its interval."""
 
     metric: str
     group: str

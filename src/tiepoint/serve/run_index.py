@@ -22,7 +22,7 @@ from ..core.regular_files import exists
 from ..report.runs.lazy_records import RecordCache, lazy_run
 from ..report.runs.sections import TaskSection, sections
 from ..run.result import Run
-from ..store.locking import DATABASE
+from ..store.urls import DATABASE
 from ..store.run_queries import load_runs
 from ..store.schema import runs as run_table
 from ..store.store import Store

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The feature cache: named arrays of one item in a content-addressed folder, memory-mapped on reading.
+"""Feature cache: named arrays of one item in a folder named by the cache key, memory-mapped on reading.
 
-The header of an entry, ``meta.json``, is sealed and has a checksum for every MiB of every file; they are
-verified when an entry is first looked at in a process.
+The header of an entry, ``meta.json``, has a checksum of itself and of every MiB of every file. A process
+verifies them when it first reads an entry.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from ..core.regular_files import read_content
 from ..formats.npy import array_in, map_file
 from .atomic_files import atomic_folder, remove_atomically
 
-_NUMBERS_A_THREAD = 1 << 23
-"""Numbers whose checksums take longer than another thread does to start."""
+_ELEMENTS_PER_THREAD = 1 << 23
+"""Array elements per thread: hashing fewer is faster than starting a thread."""
 
 
 @dataclass(frozen=True)
 class FeatureCache:
-    """Arrays by key under a folder. Entries are immutable; a key is written once.
+    """Arrays by cache key. Entries are immutable; a key is written once.
 
-    Headers that were read and maps that were made are remembered while the header's file stays the same.
+    Headers and memory maps are reused while the header's file stays the same.
     """
 
     root: Path
@@ -47,17 +47,17 @@ class FeatureCache:
         default_factory=dict, repr=False, compare=False
     )
     _failed: dict[str, tuple[dict[str, Any], int]] = field(default_factory=dict, repr=False, compare=False)
-    _whole: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict, repr=False, compare=False)
+    _verified: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict, repr=False, compare=False)
 
     def folder(self, key: str) -> Path:
-        """Where the arrays of a key are."""
+        """Return the folder of an entry."""
         return self.root / key[:2] / key
 
     def meta(self, key: str) -> dict[str, Any] | None:
-        """Header of an entry (content hash, time, sizes), None if there is no entry.
+        """Return the header of an entry (content hash, time, shapes), None if there is no entry.
 
         Raises:
-            DamagedError: the header is not what was written.
+            DamagedError: The header is corrupt.
         """
         path = f"{self.root}/{key[:2]}/{key}/meta.json"
         try:
@@ -79,7 +79,7 @@ class FeatureCache:
         return os.path.exists(f"{self.root}/{key[:2]}/{key}/meta.json")
 
     def failed_count(self, key: str) -> int:
-        """How many descriptors of an entry are marked as failed."""
+        """Return the number of failed descriptors of an entry."""
         meta = self.meta(key)
         if meta is None or not {"values", "valid"} <= set(meta["arrays"]):
             return 0
@@ -90,12 +90,12 @@ class FeatureCache:
         return known[1]
 
     def content(self, key: str) -> str | None:
-        """Content hash of the arrays of a key, None if there is no entry."""
+        """Return the content hash of an entry, None if there is no entry."""
         meta = self.meta(key)
         return None if meta is None else str(meta["content"])
 
     def put(self, key: str, arrays: Arrays, **extra: Any) -> str:
-        """Write arrays under a key; returns their content hash."""
+        """Write an entry and return its content hash."""
         contents = {name: hash_array(np.asarray(array)) for name, array in sorted(arrays.items())}
         content = hash_json(contents)
         with atomic_folder(self.folder(key)) as folder:
@@ -108,9 +108,9 @@ class FeatureCache:
         return content
 
     def get(self, key: str) -> Mapping[str, NDArray[Any]]:
-        """The arrays of a key, memory-mapped read-only. A missing key is a KeyError.
+        """Return the arrays of an entry, memory-mapped read-only. Raises KeyError if there is no entry.
 
-        Those asked for last stay mapped, as many as files may well be open.
+        The latest entries stay mapped, within the limit of open files.
         """
         meta = self.meta(key)
         if meta is None:
@@ -119,28 +119,28 @@ class FeatureCache:
         if known is not None and known[0] is meta:
             return known[1]
         arrays = {name: self._array(key, name, meta) for name in meta["arrays"]}
-        while len(self._maps) >= _most_mapped():
+        while len(self._maps) >= _max_mapped():
             with contextlib.suppress(KeyError, RuntimeError, StopIteration):  # another thread was faster
                 del self._maps[next(iter(self._maps))]
         self._maps[key] = (meta, arrays)
         return arrays
 
     def _array(self, key: str, name: str, meta: dict[str, Any]) -> NDArray[Any]:
-        """An array of an entry; the first time it is asked for, its file is held against its checksums."""
+        """Return an array of an entry; the first call verifies the checksums of its file."""
         path = f"{self.root}/{key[:2]}/{key}/{name}.npy"
         try:
             content = map_file(path)
-            if self._whole.get((key, name)) is not meta:
+            if self._verified.get((key, name)) is not meta:
                 if block_sums(content) != meta["sums"].get(name):
-                    raise FormatError(path, "its content does not have its checksums")
-                self._whole[key, name] = meta
+                    raise FormatError(path, "checksum mismatch")
+                self._verified[key, name] = meta
             return array_in(path, content)
         except (OSError, FormatError) as e:
             reason = getattr(e, "reason", None) or getattr(e, "strerror", None) or str(e)
             raise self._damaged(key, f"{name}.npy: {reason}") from e
 
     def damaged_headers(self, keys: Collection[str]) -> dict[str, DamagedError]:
-        """Entries among those of `keys` whose header, or marks of failures, are not what was written."""
+        """Return entries of `keys` whose header or `valid` mask is corrupt."""
         found: dict[str, DamagedError] = {}
         for key in keys:
             try:
@@ -150,34 +150,34 @@ class FeatureCache:
         return found
 
     def find_damaged(self, keys: Collection[str]) -> dict[str, DamagedError]:
-        """Entries among those of `keys` that are not what was written, looked at in several threads.
+        """Return corrupt entries of `keys`, verified in threads.
 
-        More than can stay mapped are left to whoever reads them: mapping them twice takes longer.
+        More entries than can stay mapped are verified when they are read: mapping them twice takes longer.
         """
         found: dict[str, DamagedError] = {}
         new = [key for key in keys if key not in self._maps]
-        if len(new) > _most_mapped():
+        if len(new) > _max_mapped():
             return found
 
-        def look(part: list[str]) -> None:
+        def verify(part: list[str]) -> None:
             for key in part:
                 try:
                     self.get(key)
                 except DamagedError as e:
                     found[key] = e
-                except KeyError:  # none, or removed meanwhile
+                except KeyError:  # missing, or just removed
                     pass
 
-        threads = min(cores(), len(new), 1 + sum(map(self._numbers, new)) // _NUMBERS_A_THREAD)
+        threads = min(cores(), len(new), 1 + sum(map(self._element_count, new)) // _ELEMENTS_PER_THREAD)
         if threads < 2:
-            look(new)
+            verify(new)
         else:
             with ThreadPoolExecutor(threads) as pool:
-                list(pool.map(look, [new[i::threads] for i in range(threads)]))
+                list(pool.map(verify, [new[i::threads] for i in range(threads)]))
         return found
 
-    def _numbers(self, key: str) -> int:
-        """How many numbers an entry has, by its header; 0 for one that is missing or damaged."""
+    def _element_count(self, key: str) -> int:
+        """Return the number of array elements of an entry; 0 if it is missing or corrupt."""
         try:
             shapes = (self.meta(key) or {"arrays": {}})["arrays"].values()
             return sum(math.prod(shape) for shape in shapes)
@@ -185,7 +185,7 @@ class FeatureCache:
             return 0
 
     def recomputed(self, keys: Collection[str], since_ns: int) -> dict[str, str]:
-        """What was wrong with entries that were damaged and have been made anew since a time."""
+        """Return why entries of `keys` were recomputed since a time."""
         found = {}
         since_ns -= 10_000_000  # clocks of file systems are coarse
         for key in keys:
@@ -195,16 +195,16 @@ class FeatureCache:
         return found
 
     def discard(self, key: str) -> None:
-        """Remove an entry, so that it is made anew; no reader sees half of it."""
+        """Remove an entry atomically, so that it is recomputed."""
         remove_atomically(self.folder(key))
         self._headers.pop(key, None)
         self._maps.pop(key, None)
 
     def verify(self, key: str) -> dict[str, Any]:
-        """Hash all arrays of an entry and hold them against its content hash; returns its header.
+        """Compare the arrays of an entry with its content hash and return its header.
 
         Raises:
-            DamagedError: it is missing, cannot be read, or does not have its hash.
+            DamagedError: The entry is missing, unreadable or corrupt.
         """
         fresh = FeatureCache(self.root)
         meta = fresh.meta(key)
@@ -212,7 +212,7 @@ class FeatureCache:
             raise self._damaged(key, "it has no meta.json")
         contents = {name: hash_array(array) for name, array in sorted(fresh.get(key).items())}
         if hash_json(contents) != meta["content"]:
-            raise self._damaged(key, "its arrays do not have their hash")
+            raise self._damaged(key, "hash mismatch of its arrays")
         return meta
 
 
@@ -225,8 +225,8 @@ def _header(data: bytes) -> dict[str, Any]:
 
 
 @cache
-def _most_mapped() -> int:
-    """Entries that stay mapped; each array of them keeps a file open."""
+def _max_mapped() -> int:
+    """Return how many entries may stay mapped; each array keeps a file open."""
     try:
         import resource
     except ImportError:

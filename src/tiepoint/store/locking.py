@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Connections to SQLite and PostgreSQL: opening them, waiting for writers, copying what cannot be read."""
+"""Engines and transactions of SQLite and PostgreSQL, with timeouts and retries."""
 
 from __future__ import annotations
 
@@ -13,50 +13,36 @@ import sqlalchemy as sa
 
 from ..core.errors import StoreError
 from ..core.hashing import hash_bytes
-from .urls import DATABASE, without_secret
-
-__all__ = [
-    "ATTEMPTS",
-    "BUSY_S",
-    "DATABASE",
-    "WRITE_S",
-    "begin_reading",
-    "begin_write",
-    "commit",
-    "make_engine",
-    "make_sqlite_engine",
-]
+from .urls import without_secret
 
 BUSY_S = 60
-"""Seconds that SQLite waits for another process."""
+"""Timeout of SQLite for locks of other processes, in seconds."""
 
 WRITE_S = 2
-"""The same to begin to write and to commit, which is tried `ATTEMPTS` times: no signal is heard meanwhile."""
+"""Timeout of one of `ATTEMPTS` to begin or commit; SQLite handles no signal while it waits."""
 
 ATTEMPTS = 300
 
-TELL_AT = 2
-"""After so many attempts a writer says that it waits."""
+REPORT_AT = 2
+"""Attempt at which a writer reports that it waits."""
 
 SPILL_PAGES = (1 << 17) - 1
-"""Pages of 4 KiB that a writer of SQLite keeps in memory before it writes any, which locks readers out.
+"""Pages of 4 KiB that SQLite keeps in memory before it writes any, which blocks readers.
 
-SQLite reads the last byte of the number as a truth value, so that must not be 0.
-
-The journal is SQLite's own (`delete`). A write-ahead log would let others read during a commit as well, but
-needs memory that processes share, which network file systems do not have, and the right to write to read.
+SQLite reads the last byte of the number as a truth value, so it must not be 0. The journal mode is `delete`:
+a write-ahead log needs shared memory, which network file systems lack, and write permission to read.
 """
 
 _TRIES = 5
 CONNECT_S = 20
-"""Seconds to reach a server."""
+"""Timeout for connecting to a server, in seconds."""
 
 _LOCK = 7496
-"""Number of the advisory locks that writers of a PostgreSQL store take."""
+"""Key of the advisory locks of writers on PostgreSQL."""
 
 
 def make_engine(url: str, mode: str) -> tuple[sa.Engine, Path | None]:
-    """The engine of a database URL, and the file of the database if it is one."""
+    """Return the engine of a database URL, and the database file if it is SQLite."""
     try:
         made = sa.make_url(url)
         if made.get_backend_name() == "sqlite" and made.database:
@@ -66,7 +52,7 @@ def make_engine(url: str, mode: str) -> tuple[sa.Engine, Path | None]:
         wait = {} if "connect_timeout" in made.query else {"connect_timeout": CONNECT_S}
         engine = sa.create_engine(made, connect_args=wait)
     except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError, ValueError) as e:
-        # The error of the library may quote the URL, and with it the password.
+        # The error may quote the URL with its password.
         raise StoreError(f"cannot understand the store URL: {without_secret(str(e), url)}") from None
     except ModuleNotFoundError as e:
         raise StoreError(
@@ -84,11 +70,11 @@ def _only_read(connection: Any, _: object) -> None:
 
 
 def make_sqlite_engine(path: Path, mode: str) -> sa.Engine:
-    """The engine of an SQLite file; to read, the file is opened so that it cannot be created or written."""
+    """Return the engine of an SQLite file; mode ``"read"`` can neither create nor write it."""
     uri = f"{path.absolute().as_uri()}?mode={'ro' if mode == 'read' else 'rwc'}"
 
     def connect() -> sqlite3.Connection:
-        # No isolation level: the driver would begin transactions, and too late for DDL. `begin_write` does.
+        # No isolation level: `begin_write` begins transactions, the driver would do so too late for DDL.
         made = sqlite3.connect(uri, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
         if mode == "read":
             made.execute("PRAGMA query_only = ON")
@@ -100,12 +86,12 @@ def make_sqlite_engine(path: Path, mode: str) -> sa.Engine:
 
 
 def begin_write(connection: sa.Connection, lock: str | None) -> None:
-    """Begin to write as soon as those that must not write at the same time have finished.
+    """Begin to write once conflicting writers have finished.
 
-    Without the name of a `lock` these are all; with it, on PostgreSQL, those that give the same name.
+    Without `lock` all writers conflict. With it, on PostgreSQL, only those with the same `lock`.
     """
     if connection.dialect.name == "sqlite":
-        _patiently(connection, "BEGIN IMMEDIATE")
+        _retry_busy(connection, "BEGIN IMMEDIATE")
     elif lock is None:
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
     else:
@@ -114,8 +100,8 @@ def begin_write(connection: sa.Connection, lock: str | None) -> None:
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK, number)))
 
 
-def _patiently(connection: sa.Connection, statement: str) -> None:
-    """Run a statement of SQLite that waits for other processes, `ATTEMPTS` times."""
+def _retry_busy(connection: sa.Connection, statement: str) -> None:
+    """Run an SQLite statement that may wait for other processes, retrying `ATTEMPTS` times."""
     connection.exec_driver_sql(f"PRAGMA busy_timeout = {int(1000 * min(BUSY_S, WRITE_S))}")
     for attempt in range(ATTEMPTS):
         try:
@@ -124,13 +110,13 @@ def _patiently(connection: sa.Connection, statement: str) -> None:
         except sa.exc.OperationalError as e:
             if not is_busy(e) or attempt == ATTEMPTS - 1:
                 raise
-            if attempt == TELL_AT:
+            if attempt == REPORT_AT:
                 print("tiepoint: waiting for another process that uses the store", file=sys.stderr)
     connection.exec_driver_sql(f"PRAGMA busy_timeout = {int(1000 * BUSY_S)}")
 
 
 def root_cause(error: sa.exc.DBAPIError) -> sa.exc.DBAPIError:
-    """What went wrong first: on a full disk SQLite undoes everything, and then misses a savepoint."""
+    """Return the original error: on a full disk SQLite rolls back, then reports a missing savepoint."""
     at: BaseException | None = error
     while at is not None and "no such savepoint" in str(error.orig):
         at = at.__context__
@@ -139,28 +125,25 @@ def root_cause(error: sa.exc.DBAPIError) -> sa.exc.DBAPIError:
 
 
 def is_busy(error: sa.exc.DBAPIError) -> bool:
-    """Whether another process keeps an SQLite database locked."""
+    """Return whether another process has locked the SQLite database."""
     code = getattr(error.orig, "sqlite_errorcode", None)
     return isinstance(code, int) and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def is_corruption(error: BaseException | None) -> bool:
-    """Whether SQLite says that its file is damaged, or none of its own."""
+    """Return whether SQLite reports a corrupt file or one that is not a database."""
     code = getattr(error, "sqlite_errorcode", None)
     return isinstance(code, int) and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def commit(connection: sa.Connection) -> None:
-    """End a transaction that writes: on SQLite as soon as those that read now have finished.
-
-    A commit that found the database busy has changed nothing, and can be tried again.
-    """
+    """Commit; on SQLite wait for readers. A commit that found the database busy can be retried."""
     if connection.dialect.name == "sqlite":
-        _patiently(connection, "COMMIT")
+        _retry_busy(connection, "COMMIT")
 
 
 def begin_reading(connection: sa.Connection) -> None:
-    """Begin to read: all statements see one state of the database, and nobody waits."""
+    """Begin to read: all statements see one snapshot, and no process is blocked."""
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("BEGIN")
     else:
@@ -168,10 +151,10 @@ def begin_reading(connection: sa.Connection) -> None:
 
 
 def copy_database(database: Path, folder: Path) -> Path:
-    """Copy a database with its journal into a folder; returns the copy.
+    """Copy a database with its journal into a folder and return the copy.
 
-    The journal comes first: it has the pages as they were, and undoes what the copy of the database has of an
-    unfinished change. Where a file has changed meanwhile the copy is made again, a few times.
+    The journal is copied first: it undoes an unfinished change in the copy. The copy is repeated a few times
+    if a file has changed.
 
     >>> import tempfile
     >>> root = Path(tempfile.mkdtemp())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The database of a store and its files: what they say is what it says after it was rebuilt."""
+"""Rebuild the database from the run files, and compare the two."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..core.errors import InputError, StoreError
 from ..core.hashing import hash_json
 from ..formats.keypoints.set_folder import read_keypoint_set, sets_below
 from .atomic_files import temporary_folder
-from .locking import DATABASE, is_corruption, make_sqlite_engine
+from .locking import is_corruption, make_sqlite_engine
 from .run_queries import load_runs
 from .schema import VERSION, create, datasets, keypoint_sets, methods, runs, scores, statements, versions
 from .store import Store
@@ -25,23 +25,24 @@ from .stored_run import (
     method_id,
     read_run,
 )
+from .urls import DATABASE
 from .writers import database_errors, insert_run, upsert
 
 Step = Callable[[str], None]
 
 
 def rebuild(store: Store) -> list[str]:
-    """Make the database say what the files of the store say, in one transaction; returns problems in words.
+    """Rebuild the database from the run files in one transaction. Return problems as messages.
 
-    A run whose file is gone disappears, with its method and dataset if no other run has them. The rows of a
-    run whose file cannot be read stay, since they are all that is left of it; the file is named.
+    Rows without a run file are deleted, with methods and datasets that no other run has. The rows of a
+    corrupt run file stay: nothing else is left of the run.
     """
     with store.begin() as connection:
         return rebuild_in_transaction(store, connection)
 
 
 def rebuild_in_transaction(store: Store, connection: sa.Connection) -> list[str]:
-    """`rebuild` within a transaction."""
+    """Run `rebuild` within a transaction."""
     problems = []
     there = set()
     for path in sorted((store.root / "runs").glob("*.json")):
@@ -58,7 +59,7 @@ def rebuild_in_transaction(store: Store, connection: sa.Connection) -> list[str]
             with connection.begin_nested(), database_errors(run):
                 insert_run(connection, run)
         except InputError as e:
-            problems.append(f"{e}; remove {path} and make the run again")
+            problems.append(f"{e}; remove {path} and run again")
     for name in connection.execute(sa.select(runs.c.id)).scalars().all():
         if name not in there:
             connection.execute(sa.delete(scores).where(scores.c.run_id == name))
@@ -85,21 +86,20 @@ def rebuild_in_transaction(store: Store, connection: sa.Connection) -> list[str]
 
 
 def replace_damaged(root: Path, step: Step = lambda _: None) -> Path | None:
-    """Put a database made from the files of the runs in the place of a damaged SQLite database.
+    """Replace a corrupt SQLite database by one built from the run files.
 
-    The new one is made beside it and takes its place in one step: a process that is killed leaves the damaged
-    one, to be found again, or the new one. The damaged one is kept under another name, and nothing that was
-    kept before is replaced. Its journals go with it: left behind, they would be played into the new one.
+    The new database is built beside the old one and renamed: a killed process leaves the corrupt database or
+    the new one. The corrupt database is renamed with its journals, which SQLite would apply to the new one.
 
     Args:
-        root: Folder of the store; a database that is elsewhere is never touched.
-        step: Called with the name of each step that is done.
+        root: Folder of the store; a database elsewhere is never touched.
+        step: Called with the name of each finished step.
 
     Returns:
-        Where the damaged one is now; None if the database is whole, or there is none.
+        The new path of the corrupt database; None if the database is intact or missing.
 
     Raises:
-        StoreError: if the new one cannot be made; the damaged one is then as it was.
+        StoreError: The new database cannot be built; the old one is unchanged.
 
     >>> import tempfile
     >>> root = Path(tempfile.mkdtemp())
@@ -132,12 +132,12 @@ def replace_damaged(root: Path, step: Step = lambda _: None) -> Path | None:
     except FileNotFoundError:
         return None
     except OSError as e:
-        raise StoreError(f"the damaged {database} cannot be made anew: {e.strerror or e}") from e
+        raise StoreError(f"cannot rebuild the corrupt database {database}: {e.strerror or e}") from e
     return aside
 
 
 def _kept_aside(database: Path) -> Path:
-    """A second name of a database; where the file system has none, a copy."""
+    """Give a database a second name, or copy it on a file system without hard links."""
     number, aside = 1, database.with_name(f"{database.name}.damaged")
     while os.path.lexists(aside) and not os.path.samefile(aside, database):
         number += 1
@@ -151,7 +151,7 @@ def _kept_aside(database: Path) -> Path:
 
 
 def _is_damaged(database: Path) -> bool:
-    """Whether SQLite cannot read its file; one that is locked, or of another version, is left alone."""
+    """Return whether an SQLite file is corrupt; False for one that is locked or of another version."""
     try:
         with contextlib.closing(
             sqlite3.connect(f"{database.absolute().as_uri()}?mode=rw", uri=True)
@@ -168,16 +168,16 @@ def _is_damaged(database: Path) -> bool:
 
 
 def damaged_database(store: Store) -> list[tuple[str, str]]:
-    """What SQLite finds wrong with its own file, and what to do; nothing for another database."""
+    """Return what SQLite finds wrong with its file, and the remedy; nothing for PostgreSQL."""
     if store.engine.dialect.name != "sqlite":
         return []
-    again = "`store check` makes it anew from the run files"
+    again = "`store check` rebuilds it from the run files"
     try:
         with store.reading() as connection:
             found = connection.execute(sa.text("pragma integrity_check")).scalars().all()
     except StoreError as e:
         return [(f"the database cannot be read: {e}", again)]
-    told = [] if found == ["ok"] else [f"the database is damaged: {found[0]}"]
+    told = [] if found == ["ok"] else [f"the database is corrupt: {found[0]}"]
     try:
         with store.reading() as connection:
             views = connection.execute(sa.text("select sql from sqlite_master where type = 'view'")).scalars()
@@ -185,7 +185,7 @@ def damaged_database(store: Store) -> list[tuple[str, str]]:
     except StoreError as e:
         return [(f"the database cannot be read: {e}", again)]
     if known != {_plain(text) for text in statements()}:
-        told.append("a view of the database is not what it was")
+        told.append("a view of the database has been changed")
     return [(what, again) for what in told]
 
 
@@ -194,30 +194,30 @@ def _plain(text: str) -> str:
 
 
 def differing_rows(store: Store, runs: Mapping[str, StoredRun]) -> Iterator[tuple[str, str]]:
-    """Ids of runs whose rows are not what their file says, with a sentence; `runs` are those of the files."""
+    """Yield the id and a message for each run whose rows differ from its file in `runs`."""
     try:
         rows = {run.id: run for run in load_runs(store)}
     except (StoreError, ValueError, KeyError, TypeError):
-        return  # told already
+        return  # reported already
     yield from _differing_parts(store, runs)
     for name in sorted({*runs, *rows}):
         if name not in rows:
-            yield name, f"run {name} is in a file and not in the database"
-        elif name in runs and runs[name] is not rows[name] and _said(runs[name]) != _said(rows[name]):
-            yield name, f"the database and the file of run {name} ({runs[name].method}) do not agree"
+            yield name, f"run {name} has a file and is not in the database"
+        elif name in runs and runs[name] is not rows[name] and _run_hash(runs[name]) != _run_hash(rows[name]):
+            yield name, f"the database and the file of run {name} ({runs[name].method}) differ"
         elif not (store.root / "runs" / f"{name}.json").is_file():
             yield name, f"run {name} is in the database and has no file"
 
 
-def _said(run: StoredRun) -> str:
-    """All that is said about a run, in short."""
+def _run_hash(run: StoredRun) -> str:
+    """Return a hash of all facts about a run."""
     scores = [list(s.to_dict().values()) for s in run.scores]
     rest = {k: getattr(run, k) for k in ("id", "task", "status", "error", "created_at", "time_s")}
     return hash_json([rest, scores, run.manifest.plain()])
 
 
 def _differing_parts(store: Store, known: Mapping[str, StoredRun]) -> Iterator[tuple[str, str]]:
-    """Runs whose method or dataset is called otherwise in the database; several runs may share a row."""
+    """Yield runs whose method or dataset has another name in the database; runs may share a row."""
     said: dict[str, set[tuple[object, ...]]] = {}
     whose: dict[str, str] = {}
     for run in known.values():

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Records as Parquet files, addressed by the hash of what they were made from.
+"""Records as Parquet files, named by their cache key.
 
-A file has a checksum for every page, and one for the whole of it, pages, headers and footer alike: sixteen
-digits of its metadata under `_SUM`, made as if they were zeros.
+The metadata of a file has the checksum of the entire file: sixteen digits under `_SUM`, computed with zeros
+in their place.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ _HEADER = b"tiepoint"
 _SUM = b"tiepoint:sum"
 _BLANK = b"0" * 16
 _LARGE = 1 << 20
-"""Bytes from which several threads read a file faster than one."""
+"""File size from which several threads read faster than one, in bytes."""
 _HELD = 256 << 20
-"""Bytes of records just written that are held until they are read, which is what scoring does next."""
+"""Bytes of new records held in memory until scoring reads them."""
 _NUMBERS = {
     "double": "f8", "float": "f4", "int8": "i1", "int16": "i2", "int32": "i4", "int64": "i8",
     "uint8": "u1", "uint16": "u2", "uint32": "u4", "uint64": "u8",
 }  # fmt: skip
-"""Arrow's names of types whose buffers are those of NumPy. Converting by Arrow's own means imports pandas."""
+"""Arrow types with the same memory layout as NumPy's; Arrow's own conversion imports pandas."""
 
 
 @dataclass(frozen=True)
 class RecordStore:
-    """Parquet files by key under a folder. Files are immutable; a key is written once.
+    """Records by cache key. Files are immutable; a key is written once.
 
-    With `hold`, what was just written is given back from memory once, if it is read while there is room.
+    With `hold`, new records stay in memory until they are read once, within a limit.
     """
 
     root: Path
@@ -51,7 +51,7 @@ class RecordStore:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def path(self, key: str) -> Path:
-        """File of a key."""
+        """Return the file of a key."""
         return self.root / key[:2] / f"{key}.parquet"
 
     def __contains__(self, key: str) -> bool:
@@ -74,7 +74,7 @@ class RecordStore:
         marks = {_HEADER: header, _SUM: _BLANK}
         table = pa.Table.from_arrays(columns, names=names).replace_schema_metadata(marks)
         with atomic_file(self.path(key)) as temporary:
-            # Doubles hardly repeat: a dictionary of them would be made, grow too large and be dropped again.
+            # Doubles hardly repeat: Parquet would build a dictionary and drop it again.
             repeating = [
                 f"{n}.list.element" if pa.types.is_fixed_size_list(c.type) else n
                 for n, c in zip(names, columns, strict=True)
@@ -93,7 +93,7 @@ class RecordStore:
             self._hold(key, Records(records.kind, records.columns, json.loads(header)["meta"]))
 
     def _hold(self, key: str, records: Records) -> None:
-        """Hold what reading would give, if there is room: plain numbers come back as they are."""
+        """Hold numeric records in memory if there is room."""
         if any(np.asarray(c).dtype.kind not in "biuf" for c in records.columns.values()):
             return
         with self._lock:
@@ -101,12 +101,12 @@ class RecordStore:
                 self._held[key] = (self._stamp(key), records)
 
     def _stamp(self, key: str) -> tuple[int, int, int]:
-        """What tells the file of a key from another in its place."""
+        """Return size, mtime and inode of a file."""
         found = self.path(key).stat()
         return found.st_size, found.st_mtime_ns, found.st_ino
 
     def get(self, key: str) -> Records:
-        """Records of a key; a missing or damaged file is a `DamagedError`."""
+        """Read the records of a key. Raises `DamagedError` if the file is missing or corrupt."""
         with self._lock:
             held = self._held.pop(key, None)
         if held is not None:
@@ -131,7 +131,7 @@ class RecordStore:
         try:
             content = bytearray(read_content(path))
             _verify_sum(content)
-            # `read_table` would look for a dataset first, which takes longer than reading one file.
+            # `read_table` would look for a dataset first, which takes longer than reading.
             source = pa.BufferReader(pa.py_buffer(content))
             with pq.ParquetFile(source) as file:
                 table = file.read(use_threads=len(content) > _LARGE)
@@ -140,25 +140,25 @@ class RecordStore:
         except OSError as e:
             reason = e.strerror or str(e)
         except (pa.ArrowException, ValueError, KeyError, TypeError, AttributeError, MemoryError) as e:
-            reason = str(e) or "it asks for too much memory"
+            reason = str(e) or "it needs too much memory"
         raise DamagedError(path, "records", reason.partition("\n")[0])
 
 
 def _sum_at(content: bytes | bytearray) -> int | None:
-    """Where the checksum in the footer of a file begins, None if it has none."""
+    """Return the position of the checksum in the footer, None if there is none."""
     footer = int.from_bytes(content[-8:-4], "little")
     at = content.find(_SUM, max(0, len(content) - 8 - footer)) + len(_SUM)
-    # A value follows its key after two bytes: its kind, and its length.
+    # Two bytes follow the key: type and length of the value.
     found = at >= len(_SUM) and content[at : at + 2] == b"\x18\x10" and at + 18 <= len(content)
     return at + 2 if found else None
 
 
 def _mark(path: Path) -> None:
-    """Write the checksum of a whole file into it."""
+    """Write the checksum of a file into its metadata."""
     content = bytearray(path.read_bytes())
     at = _sum_at(content)
     if at is None or content[at : at + 16] != _BLANK:
-        raise StoreError("the installed pyarrow writes metadata in a form that is not known; install another")
+        raise StoreError("the installed pyarrow writes metadata in an unknown form; install another version")
     with path.open("r+b") as file:
         file.seek(at)
         file.write(checksum(content).encode())
@@ -193,7 +193,7 @@ def _columns(table: Any) -> dict[str, Any]:
 
 
 def _to_arrow(array: np.ndarray[Any, Any]) -> Any:
-    """A flat array as Arrow's, without a copy where it holds numbers."""
+    """Return a flat array as an Arrow array, without copying numbers."""
     import pyarrow as pa
 
     if array.dtype == bool:
@@ -207,7 +207,7 @@ def _to_arrow(array: np.ndarray[Any, Any]) -> Any:
 
 
 def _to_numpy(array: Any) -> np.ndarray[Any, Any]:
-    """The values of Arrow's array, without a copy where they are numbers."""
+    """Return an Arrow array as NumPy array, without copying numbers."""
     code = _NUMBERS.get(str(array.type))
     if str(array.type) == "bool" and len(array) and not array.null_count:
         bits = np.unpackbits(np.frombuffer(array.buffers()[1], np.uint8), bitorder="little")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs of the store, read back as plain values."""
+"""Load runs from the database."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def load_rows(
         try:
             made = StoredRun(*facts, row["time_s"], None if row["keypoint_set_id"] is None else known)
         except ValueError as e:
-            raise StoreError(f"run {row['id']}: {e}; `store check` makes its row again from its file") from e
+            raise StoreError(f"run {row['id']}: {e}; `store check` rebuilds its row from its file") from e
         found.append(made)
     return found
 
 
 def score_rows(connection: sa.Connection, of: Any, singles: bool) -> dict[str, list[ScoreRow]]:
-    """Scores by run in the order of the task, of the runs that a query `of` gives, None for all."""
+    """Return scores by run, in the order of the task, for the run ids of a query `of`; None for all."""
     own = [scores.c[name] for name in SCORE_COLUMNS]
     query = sa.select(scores.c.run_id, scores.c.position, *own)
     if of is not None:
@@ -58,7 +58,7 @@ def score_rows(connection: sa.Connection, of: Any, singles: bool) -> dict[str, l
         for key in (",scene=", ",pair="):
             query = query.where(place(sa.literal(",").concat(scores.c["group"]), key) == 0)
     found: dict[str, list[Any]] = {}
-    same: dict[Any, Any] = {}  # one text for all rows that have it
+    same: dict[Any, Any] = {}  # equal texts are shared
     texts = [SCORE_COLUMNS.index(c) for c in ("protocol", "metric", "group", "interval", "note")]
     for run, position, *made in connection.execute(query):
         for i in texts:
@@ -77,7 +77,7 @@ def load_runs(
     ids: Collection[str] | None = None,
     singles: bool = True,
 ) -> list[StoredRun]:
-    """Runs that match, newest last; ids may be abbreviated, those of `ids` are whole.
+    """Return matching runs, newest last; `run_id` may be abbreviated, `ids` may not.
 
     Without `singles` the scores of single scenes and pairs are skipped: most rows of a large store.
     """
@@ -96,18 +96,18 @@ def load_runs(
 
 
 _MAX_IDS_PER_QUERY = 500
-"""Ids that a query may name; more are picked from all runs."""
+"""Largest number of ids in a query; more are selected from all runs."""
 
 
 def load_singles(store: Store, run_id: str) -> list[ScoreRow]:
-    """All scores of a run, those of single scenes and pairs among them."""
+    """Return all scores of a run, with those of single scenes and pairs."""
     with store.reading() as connection:
         of = sa.select(runs.c.id).where(runs.c.id == run_id)
         return score_rows(connection, of, True).get(run_id, [])
 
 
 def load_run(store: Store, run_id: str) -> StoredRun:
-    """The one run of an (abbreviated) id."""
+    """Return the run of an id, which may be abbreviated."""
     found = load_runs(store, run_id=run_id)
     if not found:
         raise InputError(f"the store {store.where} has no run {run_id!r}; `list runs` shows those it has")
@@ -120,7 +120,7 @@ def load_run(store: Store, run_id: str) -> StoredRun:
 
 @dataclass(frozen=True)
 class RunHead:
-    """What a list shows of a run; its manifest is read when it is looked at."""
+    """Summary of a run for lists; its manifest is parsed on access."""
 
     id: str
     task: str
@@ -132,12 +132,12 @@ class RunHead:
 
     @cached_property
     def manifest(self) -> Manifest:
-        """The manifest of the run."""
+        """Manifest of the run."""
         return Manifest.from_text(self.text)
 
     @property
     def dataset(self) -> str:
-        """Name of the dataset, for which the long rest of the manifest need not be read."""
+        """Name of the dataset, without parsing the rest of the manifest."""
         start = _BEFORE_METHOD.match(self.text)
         if start is not None:
             _, end = _DECODER.raw_decode(self.text, start.end())
@@ -159,11 +159,11 @@ _PROTOCOLS = """with recursive p(run, protocol) as (
   select run, (select min(protocol) from scores where run_id = p.run and protocol > p.protocol) from p
   where protocol is not null
 ) select run, protocol from p where protocol is not null"""
-"""Protocols of every run, from one to the next in the index, past the many scores of each."""
+"""Query of the protocols of every run that skips along the index of scores."""
 
 
 def run_names(store: Store, *, task: str | None = None) -> list[tuple[str, str, str]]:
-    """Id, method and status of all runs, or those of a task, newest last."""
+    """Return id, method and status of all runs, or those of a task, newest last."""
     query = (
         sa.select(runs.c.id, methods.c.name, runs.c.status)
         .join(methods, methods.c.id == runs.c.method_id)
@@ -176,7 +176,7 @@ def run_names(store: Store, *, task: str | None = None) -> list[tuple[str, str, 
 
 
 def load_heads(store: Store, *, task: str | None = None) -> list[RunHead]:
-    """What a list shows of all runs, or those of a task, newest last; no score is read."""
+    """Return summaries of all runs, or those of a task, newest last; no score is read."""
     query = (
         sa.select(runs.c.id, runs.c.task, methods.c.name, runs.c.status, runs.c.created_at, runs.c.manifest)
         .join(methods, methods.c.id == runs.c.method_id)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The scene values behind scores: one immutable NumPy file for all scores of a run under a protocol."""
+"""Scene values of scores: one immutable NumPy file per run and protocol."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from ..formats.npy import read_npz
 from .atomic_files import atomic_file
 
 Table = SceneValues | PooledBins
-"""What the interval of a score, and its tests, are made from."""
+"""Data of the interval and the tests of a score."""
 
 FORMAT = 1
 
 
 @dataclass
 class Packer:
-    """Tables on their way into a file: names and arrays that were seen before are only referred to."""
+    """Builder of a file; equal names and arrays are stored once."""
 
     names: list[Sequence[str]] = field(default_factory=list)
     arrays: list[list[Any]] = field(default_factory=list)
@@ -36,7 +36,7 @@ class Packer:
     _sizes: dict[str, int] = field(default_factory=dict)
 
     def table(self, table: Table) -> int:
-        """The place of a table among the tables of the file."""
+        """Add a table and return its index in the file."""
         entry: dict[str, Any] = {"scenes": self._names(table.scenes), "kinds": self._names(table.kinds)}
         if isinstance(table, SceneValues):
             entry["cells"] = self._array(table.cells)
@@ -72,16 +72,16 @@ class Packer:
         return self._seen[key]
 
     def header(self) -> dict[str, Any]:
-        """Where everything is."""
+        """Return names, arrays and tables of the file."""
         return {"names": self.names, "arrays": self.arrays, "tables": self.tables}
 
     def flat(self) -> dict[str, NDArray[Any]]:
-        """All numbers by the type they are written in."""
+        """Return all numbers by the type they are stored in."""
         return {kind: np.concatenate(found) for kind, found in sorted(self._parts.items())}
 
 
 def _narrowed(array: NDArray[Any]) -> NDArray[Any]:
-    """The array in the smallest unsigned integers that give back its very bits, or as it is.
+    """Return the array in the smallest unsigned integers that preserve its bits, or unchanged.
 
     >>> _narrowed(np.array([3.0, 255.0])).dtype, _narrowed(np.array([0.5])).dtype
     (dtype('uint8'), dtype('float64'))
@@ -96,7 +96,7 @@ def _narrowed(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def unpack_tables(header: Mapping[str, Any], flat: Mapping[str, NDArray[Any]]) -> list[Table]:
-    """The tables of a file; their arrays cannot be written to, since tables share them."""
+    """Return the tables of a file; tables share their arrays, which are read-only."""
     if header["format"] != FORMAT:
         raise ValueError(f"it has format {header['format']}, and this tiepoint knows {FORMAT}")
     arrays = []
@@ -117,7 +117,7 @@ def unpack_tables(header: Mapping[str, Any], flat: Mapping[str, NDArray[Any]]) -
         for at in entry["also"]:
             other = tables[at]
             if not isinstance(other, PooledBins):
-                raise ValueError("a pooled table refers to one that is not")
+                raise ValueError("a pooled table refers to one that is not pooled")
             also.append(other)
         positives, negatives = arrays[entry["positives"]], arrays[entry["negatives"]]
         tables.append(PooledBins(scenes, kinds, positives, negatives, entry["statistic"], tuple(also)))
@@ -126,10 +126,10 @@ def unpack_tables(header: Mapping[str, Any], flat: Mapping[str, NDArray[Any]]) -
 
 @dataclass(frozen=True)
 class ValueStore:
-    """Tables of scene values by key under a folder. Files are immutable; equal tables are written once.
+    """Tables of scene values by key. Files are immutable; equal tables are written once.
 
-    A file is an ``.npz`` archive of flat arrays, one for each type of number, and a ``header``: JSON that
-    says which slices of them make which table, and which table belongs to which score.
+    A file is an ``.npz`` archive of one flat array per number type and a ``header``: JSON with the slices of
+    every table and the table of every score.
 
     >>> import tempfile
     >>> from tiepoint.core.scores import SceneValues, Score
@@ -143,16 +143,16 @@ class ValueStore:
     root: Path
 
     def path(self, key: str) -> Path:
-        """File of a key."""
+        """Return the file of a key."""
         return self.root / key[:2] / f"{key}.npz"
 
     def __contains__(self, key: str) -> bool:
         return self.path(key).is_file()
 
     def put(self, scores: Sequence[Score]) -> str:
-        """Write the tables of the scores of one protocol; returns the key, which is a hash of them.
+        """Write the tables of the scores of one protocol and return their key, a hash of the content.
 
-        Scores without scene values are left out. Of two scores with one metric and group the last counts.
+        Scores without scene values are skipped. Of two scores with one metric and group the last counts.
         """
         packer = Packer()
         named = {}
@@ -170,20 +170,20 @@ class ValueStore:
         return key
 
     def get(self, key: str) -> Mapping[tuple[str, str], Table]:
-        """Tables by metric and group; a missing or damaged file is a `StoreError`."""
+        """Return tables by metric and group. Raises `DamagedError` if the file is missing or corrupt."""
         path = self.path(key)
         try:
             flat = read_npz(path)
             header = json.loads(flat.pop("header").tobytes())
             if _key(header, flat) != key:
-                raise ValueError("its content does not have its hash")
+                raise ValueError("hash mismatch")
             tables = unpack_tables(header, flat)
             return {(metric, group): tables[at] for metric, group, at in header["scores"]}
         except OSError as e:
             raise DamagedError(path, "the scene values", e.strerror or str(e)) from e
         except FormatError as e:
             raise DamagedError(path, "the scene values", e.reason) from e
-        except Exception as e:  # a damaged archive makes its reader raise whatever it likes
+        except Exception as e:  # the reader of a corrupt archive may raise anything
             raise DamagedError(path, "the scene values", str(e)) from e
 
 

@@ -82,53 +82,39 @@ scores = sa.Table(
     sa.Column("note", sa.Text),
     sa.Column("position", sa.Integer),
 )
-"""`position` is the place of a score among those of its run: the order of the task."""
+"""`position` orders the scores of a run as the task returned them."""
 
 
-WORKBENCH_COLUMNS: dict[str, tuple[str, str]] = {
-    "true_map_micro": ("keypoints/ranking", "true_map_micro"),
-    "true_map_macro": ("keypoints/ranking", "true_map_macro_by_scene"),
-    "true_map_macro_by_scene": ("keypoints/ranking", "true_map_macro_by_scene"),
-    "true_map_micro_with_zeros": ("keypoints/ranking", "true_map_micro_including_zeros"),
-    "true_map_micro_including_zeros": ("keypoints/ranking", "true_map_micro_including_zeros"),
-    "true_map_macro_with_zeros": ("keypoints/ranking", "true_map_macro_by_scene_including_zeros"),
-    "true_map_macro_by_scene_including_zeros": (
-        "keypoints/ranking",
-        "true_map_macro_by_scene_including_zeros",
-    ),
-    "viewpoint_map": ("keypoints/ranking", "viewpoint_map"),
-    "illumination_map": ("keypoints/ranking", "illumination_map"),
-    "viewpoint_map_with_zeros": ("keypoints/ranking", "viewpoint_map_with_zeros"),
-    "illumination_map_with_zeros": ("keypoints/ranking", "illumination_map_with_zeros"),
-    "mean_average_precision": ("keypoints/ranking", "mean_average_precision"),
-    "legacy_mean_precision": ("keypoints/ranking", "mean_precision"),
-    "mean_precision": ("keypoints/ranking", "mean_precision"),
-    "legacy_macro_precision_by_scene": ("keypoints/ranking", "legacy_macro_precision_by_scene"),
-    "precision_at_1": ("keypoints/ranking", "precision_at_1"),
-    "precision_at_5": ("keypoints/ranking", "precision_at_5"),
-    "precision_at_10": ("keypoints/ranking", "precision_at_10"),
-    "recall_at_1": ("keypoints/ranking", "recall_at_1"),
-    "recall_at_5": ("keypoints/ranking", "recall_at_5"),
-    "recall_at_10": ("keypoints/ranking", "recall_at_10"),
-    "total_matches": ("keypoints/ranking", "total_matches"),
-    "total_keypoints": ("keypoints/ranking", "total_keypoints"),
-    "total_queries_processed": ("keypoints/ranking", "total_queries_processed"),
-    "total_queries_excluded": ("keypoints/ranking", "total_queries_excluded"),
-    "processing_time_ms": ("keypoints/ranking", "processing_time_ms"),
-    "image_retrieval_map": ("keypoints/images", "map"),
-    "keypoint_verification_ap": ("keypoints/verification", "keypoint_verification_ap"),
-    "verification_viewpoint_ap": ("keypoints/verification", "verification_viewpoint_ap"),
-    "verification_illumination_ap": ("keypoints/verification", "verification_illumination_ap"),
-    "keypoint_retrieval_ap": ("keypoints/retrieval", "keypoint_retrieval_ap"),
-    "retrieval_viewpoint_ap": ("keypoints/retrieval", "retrieval_viewpoint_ap"),
-    "retrieval_illumination_ap": ("keypoints/retrieval", "retrieval_illumination_ap"),
-    "retrieval_num_true_positives": ("keypoints/retrieval", "retrieval_num_true_positives"),
-    "retrieval_num_hard_negatives": ("keypoints/retrieval", "retrieval_num_hard_negatives"),
-    "retrieval_num_distractors": ("keypoints/retrieval", "retrieval_num_distractors"),
+_COLUMNS = {
+    "keypoints/ranking": """
+        true_map_micro true_map_macro=true_map_macro_by_scene true_map_macro_by_scene
+        true_map_micro_with_zeros=true_map_micro_including_zeros true_map_micro_including_zeros
+        true_map_macro_with_zeros=true_map_macro_by_scene_including_zeros
+        true_map_macro_by_scene_including_zeros viewpoint_map illumination_map viewpoint_map_with_zeros
+        illumination_map_with_zeros mean_average_precision legacy_mean_precision=mean_precision
+        mean_precision legacy_macro_precision_by_scene precision_at_1 precision_at_5 precision_at_10
+        recall_at_1 recall_at_5 recall_at_10 total_matches total_keypoints total_queries_processed
+        total_queries_excluded processing_time_ms
+    """,
+    "keypoints/images": "image_retrieval_map=map",
+    "keypoints/verification": """
+        keypoint_verification_ap verification_viewpoint_ap verification_illumination_ap
+    """,
+    "keypoints/retrieval": """
+        keypoint_retrieval_ap retrieval_viewpoint_ap retrieval_illumination_ap retrieval_num_true_positives
+        retrieval_num_hard_negatives retrieval_num_distractors
+    """,
 }
-"""Column of the view -> task and metric it shows, of group ``all`` under the protocol of the row.
+"""Columns of the view `results` by task: names of metrics, or ``column=metric`` if they differ."""
 
-Metrics with two names, that of the program's table and that of its documentation, have two columns.
+WORKBENCH_COLUMNS = {
+    column: (task, metric or column)
+    for task, names in _COLUMNS.items()
+    for column, _, metric in (name.partition("=") for name in names.split())
+}
+"""Column of the view `results` -> task and metric, of group ``all`` under the protocol of the row.
+
+Metrics that DescriptorWorkbench's table and documentation name differently have two columns.
 """
 
 
@@ -141,10 +127,10 @@ def _pivot() -> str:
 
 
 def statements() -> list[str]:
-    """The SQL that makes the views.
+    """Return the SQL of the views.
 
-    A row of `results` has the newest run of every task; runs of the same method, dataset, set and task that
-    are older (their options differ) have rows of their own, so that no row mixes two runs of a task.
+    A row of `results` has the newest run of every task. Older runs of the same method, dataset, set and task
+    (with other options) have separate rows.
     """
     same = "method_id, dataset_id, coalesce(keypoint_set_id, '')"
     tasks = ", ".join(f"'{task}'" for task in dict.fromkeys(task for task, _ in WORKBENCH_COLUMNS.values()))

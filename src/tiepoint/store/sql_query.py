@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A user's own SQL: one statement that can only read, with a limit of time and rows."""
+"""Read-only SQL queries of users, with limits on time and rows."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .urls import without_secret
 TIMEOUT_S = 60.0
 MAX_QUERY_ROWS = 100_000
 _MAX_QUERY_BYTES = 1 << 28
-"""Bytes of one value in SQLite."""
+"""Largest value in SQLite, in bytes."""
 _STEPS = 20_000
-"""Steps of SQLite's machine between two looks at the clock: a few milliseconds."""
+"""SQLite VM steps between two checks of the timeout: a few milliseconds."""
 Row = tuple[Any, ...]
 
 
@@ -37,20 +37,19 @@ class QueryResult:
 def run_query(
     engine: sa.Engine, query: str, *, timeout_s: float = TIMEOUT_S, most_rows: int | None = MAX_QUERY_ROWS
 ) -> QueryResult:
-    """The answer to one statement that reads: select, with, values, explain, and what else the database has.
+    """Run one statement that reads (select, with, values, explain …).
 
-    The database itself refuses everything else. SQLite: a connection that cannot write, and an authorizer
-    that allows reading alone. PostgreSQL: a cursor in a transaction that only reads; a second statement
-    cannot hide behind a semicolon.
+    The database refuses everything else: SQLite by a read-only connection and an authorizer, PostgreSQL by a
+    cursor in a read-only transaction, which takes a single statement.
 
     Args:
-        engine: Of an open store.
+        engine: Engine of an open store.
         query: The statement.
-        timeout_s: Seconds after which it is stopped.
-        most_rows: Rows that are fetched; None for all.
+        timeout_s: Timeout in seconds.
+        most_rows: Largest number of rows; None for all.
 
     Raises:
-        InputError: if the statement is refused, wrong, or takes too long.
+        InputError: The statement is refused or wrong, or takes too long.
     """
     if not timeout_s > 0 or (most_rows is not None and most_rows < 1):
         raise InputError("`timeout` and `limit` must be above 0")
@@ -59,7 +58,7 @@ def run_query(
 
 
 def select_all(engine: sa.Engine, query: str) -> tuple[list[str], list[Row]]:
-    """Columns and all rows of a user's own SQL; see `run_query`."""
+    """Return columns and all rows of a query; see `run_query`."""
     found = run_query(engine, query, most_rows=None)
     return found.columns, found.rows
 
@@ -69,9 +68,9 @@ _WORD = re.compile(r"[\s(]*([A-Za-z_]+)")
 
 
 def _checked(query: str, allowed: tuple[str, ...]) -> tuple[str, str]:
-    """The first word of a statement, behind brackets, and the statement without the comments before it.
+    """Return the first word of a statement, and the statement without leading comments.
 
-    These are cut off, not skipped: where comments nest, the server might see another first word.
+    Comments are cut off: with nested comments, the server could see another first word.
 
     >>> _checked("/* a */ (Select 1)", ("select", "with"))
     ('select', '(Select 1)')
@@ -81,7 +80,7 @@ def _checked(query: str, allowed: tuple[str, ...]) -> tuple[str, str]:
         at = found.end()
     word = _WORD.match(query, at)
     if word is None or word[1].lower() not in allowed:
-        raise InputError(f"a query can only read: it begins with {', '.join(allowed[:-1])} or {allowed[-1]}")
+        raise InputError(f"a query can only read: it starts with {', '.join(allowed[:-1])} or {allowed[-1]}")
     return word[1].lower(), query[at:]
 
 
@@ -100,7 +99,7 @@ _ALONE = frozenset(
 
 
 def _allowed(action: int, one: str | None, two: str | None, *_: str | None) -> int:
-    """What a statement may do: read tables, call functions but those that load code, ask harmless pragmas."""
+    """Authorize reading tables, functions that load no code, and harmless pragmas."""
     name = (one or "").lower()
     harmless = (
         action in _READING
@@ -168,7 +167,7 @@ _EFFECTS = re.compile(
     r"pg_(?:terminate|cancel)_backend|pg_(?:try_)?advisory_\w+|pg_reload_conf|pg_rotate_logfile\w*|"
     r"pg_switch_wal|pg_create_\w+|pg_drop_\w+|pg_promote|pg_notify|pg_backup_\w+)\b|\bU&\""
 )
-"""Functions that do more than read, and names spelled so that they cannot be seen."""
+"""Functions with side effects, and identifiers in Unicode escapes."""
 
 
 def _ask_postgresql(engine: sa.Engine, query: str, timeout_s: float, most_rows: int | None) -> QueryResult:
@@ -196,9 +195,9 @@ def _ask_postgresql(engine: sa.Engine, query: str, timeout_s: float, most_rows: 
             "SELECT current_setting('is_superuser') = 'on' and pg_has_role('pg_read_all_data', 'member')"
         )
         if cursor.fetchone()[0]:
-            cursor.execute("SET LOCAL ROLE pg_read_all_data")  # neither files nor programs of the server
+            cursor.execute("SET LOCAL ROLE pg_read_all_data")  # no access to files or programs of the server
         direct = word in ("explain", "show")
-        # Prepared: the server then takes one statement only.
+        # A prepared statement is a single one.
         declared = query if direct else f"DECLARE asked NO SCROLL CURSOR FOR {query}"
         cursor.execute(declared, prepare=True)
         if not direct:
@@ -213,4 +212,4 @@ def _ask_postgresql(engine: sa.Engine, query: str, timeout_s: float, most_rows: 
             raise InputError(_too_long(timeout_s)) from e
         raise InputError(f"the database refuses this query: {without_secret(str(e), url)}") from e
     finally:
-        connection.invalidate()  # closed: nothing that was set for the session goes on
+        connection.invalidate()  # drops the settings of the session

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is running now: one small file a process beside the files of a store, replaced as the work goes on."""
+"""Status files: one small file per running process in the store folder."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..core.processes import is_alive, process_mark, started_at, this_host
+from ..core.processes import MARK, is_alive, process_mark, started_at, this_host
 from ..core.regular_files import read_content
 
 FOLDER = "running"
 EVERY_S = 0.4
-"""Seconds between two states of a process that are written."""
+"""Seconds between two updates of a status file."""
 SILENT_S = 600.0
-"""Seconds after which a process of another machine, which cannot be looked up, is taken for dead."""
+"""Seconds without update after which a process of another machine counts as dead."""
 FORGOTTEN_S = 86_400.0
-"""Seconds after which its file is removed."""
+"""Seconds after which the status file of another machine is removed."""
 MAX_STATUS_BYTES = 64_000
-_NAME = re.compile(r"(?P<host>[0-9a-f]{8})-(?P<pid>\d{1,10})-(?P<started>\d{1,20})-\d{1,9}\.(json|tmp)")
+_NAME = re.compile(rf"{MARK}-\d+\.(json|tmp)")
 _count = itertools.count()
 _waiting: list[tuple[Path, Callable[[], None]]] = []
-"""What this process will say of itself in folders that are not there yet."""
+"""Status files to write once their store exists."""
 Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
 class RunningProcess:
-    """A process at work: what it does, the stages under way as (name, done, total), and since when."""
+    """Running process: what it does, its stages as (name, done, total), and since when."""
 
     pid: int
     host: str
@@ -46,10 +46,10 @@ class RunningProcess:
 
 @contextlib.contextmanager
 def track_progress(root: Path, what: str, progress: Progress | None = None) -> Iterator[Progress]:
-    """A progress function that also keeps the file of this process; the file is gone at the end.
+    """Yield a progress function that also updates the status file of this process, removed at the end.
 
-    A file that cannot be written is not: it only tells others, and no run depends on it. Where the store is
-    not made yet, `write_pending_status` writes it.
+    Errors of writing are ignored: no run depends on the file. If the store does not exist yet,
+    `write_pending_status` writes the file later.
     """
     path = root / FOLDER / f"{process_mark()}-{next(_count)}.json"
     stages: dict[str, tuple[int, int]] = {}
@@ -86,16 +86,16 @@ def track_progress(root: Path, what: str, progress: Progress | None = None) -> I
 
 
 def write_pending_status(root: Path) -> None:
-    """Write what waited for a store to be made."""
+    """Write the status files that waited for a store to be created."""
     for entry in [e for e in _waiting if e[0] == root]:
         _waiting.remove(entry)
         entry[1]()
 
 
 def remove_dead(root: Path) -> int:
-    """Remove the files of processes that were killed; returns how many.
+    """Remove the status files of dead processes. Return the number removed.
 
-    Those of this machine at once, those of others after a day of silence.
+    Files of other machines are removed after a day without update.
     """
     removed = 0
     with contextlib.suppress(OSError):
@@ -132,15 +132,15 @@ def _write(path: Path, what: str, stages: dict[str, tuple[int, int]], since: flo
 
 
 def is_this_process(working: RunningProcess) -> bool:
-    """Whether it is this process."""
+    """Return whether this is the current process."""
     return (working.pid, working.host) == (os.getpid(), this_host())
 
 
 def running(root: Path, *, silent_s: float = SILENT_S) -> list[RunningProcess]:
-    """The processes at work on a store, longest first; files of dead ones and damaged files are passed over.
+    """Return the processes that work on a store, oldest first; corrupt files are skipped.
 
-    A process of this machine lives if its id is in use since the time that its file says; one of another
-    machine if its file was written in the last `silent_s` seconds.
+    A process of this machine is alive if its id and start time match its file, one of another machine if its
+    file was updated in the last `silent_s` seconds.
     """
     found = []
     with contextlib.suppress(OSError):

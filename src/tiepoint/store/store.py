@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""An open store: a folder (SQLite inside) or a database URL with a folder for files beside it."""
+"""An open store: a folder with an SQLite database, or a database URL with a folder for files."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ DEFAULT = "tiepoint-store"
 Mode = Literal["read", "write"]
 
 _MAKING = threading.RLock()
-REMADE = "it was made anew from the run files"
-_BUSY = "the database is locked: another process has been writing for longer than this one waits; try again"
+REMADE = "it was rebuilt from the run files"
+_BUSY = "the database is locked: another process has been writing for longer than the timeout; try again"
 
 
 def default_store() -> str:
-    """Where runs go when nothing is said: ``$TIEPOINT_STORE`` or ``tiepoint-store`` here."""
+    """Return the default store: ``$TIEPOINT_STORE`` or ``tiepoint-store``."""
     return os.environ.get("TIEPOINT_STORE") or DEFAULT
 
 
 def store_root(where: str | Path | None = None) -> Path:
-    """The folder for files of a store, without opening or making it.
+    """Return the folder for files of a store, without opening or creating it.
 
     >>> store_root("postgresql://h/db?files=lab").name
     'lab'
@@ -62,7 +62,7 @@ def store_root(where: str | Path | None = None) -> Path:
 
 
 def _check_writable(folder: Path, wanted: Path) -> None:
-    """Refuse a store in a folder that cannot be written."""
+    """Raise `StoreError` if the folder cannot be written."""
     with write_errors(wanted):
         if not folder.is_dir():
             raise NotADirectoryError(20, "Not a directory")
@@ -72,7 +72,7 @@ def _check_writable(folder: Path, wanted: Path) -> None:
 
 @dataclass(frozen=True)
 class Store:
-    """Open store: `engine` for SQL; `features`, `records` and `values` on disk, `root` their folder.
+    """Open store: `engine` for SQL, and `features`, `records` and `values` in the folder `root`.
 
     `notices` are messages for the user; `remade` says whether its database was missing and rebuilt from the
     run files.
@@ -100,14 +100,13 @@ class Store:
         """Open a store; one of another format version is refused.
 
         Args:
-            where: Folder or database URL; `default_store` if nothing is said.
+            where: Folder or database URL; None for `default_store`.
             mode: ``"read"`` creates nothing, blocks no other process and needs no write permission.
-            create: Whether to make a store that is not there; one that is only read is never made.
-            later: Make one that is not there when it is first asked or written to, so that nothing is left of
-                what is refused before.
+            create: Whether to create a missing store in mode ``"write"``.
+            later: Create a missing store on its first use, so that a command refused before leaves nothing.
         """
         text = str(where) if where is not None else default_store()
-        if not text:  # a variable that is not set; the path of nothing would be the current folder
+        if not text:  # an unset variable; an empty path would be the current folder
             raise StoreError("`store` is empty; name a folder or a database URL")
         if is_url(text):
             named = read_url(text)
@@ -145,10 +144,10 @@ class Store:
         _check_writable(self.root, self.root)
 
     def _make(self) -> None:
-        """Make a store that was to be made later, once."""
+        """Create a store that was opened with `later`, once."""
         with _MAKING:
             if not self.exists:
-                self._done.append("made")  # what makes it asks the database, too
+                self._done.append("made")  # creating it uses the database, too
                 try:
                     self._make_folders(self._later)
                     self._opened_to_write()
@@ -159,34 +158,29 @@ class Store:
 
     @property
     def exists(self) -> bool:
-        """Whether it is there, and not only to be made when something is asked of it."""
+        """Whether the store has been created."""
         return self._later is None or bool(self._done)
 
     def _opened_to_write(self) -> Store:
+        from .rebuild import rebuild_in_transaction
+
         told: tuple[str, ...] = ()
         if self._checked_version() == 0:
             with self.begin() as connection:
                 if schema.version_of(connection) == 0:  # no other process was faster
                     schema.create(connection)
                 if self.engine.dialect.name == "sqlite" and any((self.root / "runs").glob("*.json")):
-                    told = (
-                        f"the database of the store {self.where} was missing: {REMADE}",
-                        *self._follow(connection),
-                    )
+                    problems = rebuild_in_transaction(self, connection)
+                    told = (f"the database of the store {self.where} was missing: {REMADE}", *problems)
         self._remember()
         return replace(self, notices=told, remade=bool(told)) if told else self
-
-    def _follow(self, connection: sa.Connection) -> list[str]:
-        from .rebuild import rebuild_in_transaction
-
-        return rebuild_in_transaction(self, connection)
 
     def _opened_to_read(self, database: Path | None) -> Store:
         store = self
         if database is not None:
             if not database.is_file():
                 lost = (self.root / "runs").is_dir()
-                why = f" but its files; `store check` makes {database} again from these" if lost else ""
+                why = f" but its run files; `store check` rebuilds {database} from them" if lost else ""
                 raise StoreError(f"there is no store at {self.where}{why}")
             store = self._readable(database)
         if store._checked_version() == 0:
@@ -195,17 +189,17 @@ class Store:
         return store
 
     def _remember(self) -> None:
-        """Let what earlier processes hashed, drew and parsed be found, and kept if this is written."""
+        """Use the hashes and pair lists that earlier processes cached in this store."""
         hashing.load_memo(self.root / "hashes.json")
         array_cache.use_array_cache_folder(
             self.root / array_cache.FOLDER, atomic_file if self.mode == "write" else None
         )
 
     def _readable(self, database: Path) -> Store:
-        """The store, or where the database cannot be read in place, a copy of it.
+        """Return the store, with a copy of the database if it cannot be read in place.
 
-        What a killed writer left half-done has to be undone before the database can be read, and so needs
-        the right to write; the same goes for a file system that cannot lock.
+        Undoing the unfinished change of a killed writer needs write permission; so does a file system without
+        locks.
         """
         try:
             with self.engine.connect() as connection:
@@ -236,30 +230,30 @@ class Store:
 
     @property
     def in_place(self) -> bool:
-        """Whether the database is read where it is, not from a copy."""
+        """Whether the database is read in place and not from a copy."""
         return self._copy is None
 
     @cached_property
     def features(self) -> FeatureCache:
-        """The feature cache."""
+        """Feature cache of the store."""
         return FeatureCache(self.root / "features")
 
     @cached_property
     def records(self) -> RecordStore:
-        """The records."""
+        """Records of the store."""
         return RecordStore(self.root / "records", hold=True)
 
     @property
     def values(self) -> ValueStore:
-        """The scene values behind scores."""
+        """Scene values of the store."""
         return ValueStore(self.root / "values")
 
     @contextlib.contextmanager
     def begin(self, *, lock: str | None = None) -> Iterator[sa.Connection]:
-        """One transaction that writes; database errors become a `StoreError`.
+        """Run a transaction that writes; database errors become `StoreError`.
 
-        Without `lock` no other process writes meanwhile. With it, one that gives another name may, where
-        the database can do that (PostgreSQL; SQLite has one writer at a time).
+        Without `lock` no other process writes at the same time. With it, on PostgreSQL, writers with another
+        lock may.
         """
         with self._transaction() as connection:
             begin_write(connection, lock)
@@ -268,7 +262,7 @@ class Store:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sa.Connection]:
-        """One transaction that only reads: it sees one state and keeps nobody from writing."""
+        """Run a transaction that reads one snapshot and blocks no writer."""
         with self._transaction() as connection:
             begin_reading(connection)
             yield connection
@@ -288,22 +282,22 @@ class Store:
             raise StoreError(f"the store {self.where}: {self._said(e)}") from e
 
     def _said(self, error: sa.exc.DBAPIError) -> str:
-        """What the database says, on one line and without its password."""
+        """Return the database's message on one line, without password."""
         error = root_cause(error)
         if is_busy(error):
             return _BUSY
         said = without_secret(str(error.orig), self.engine.url.render_as_string(hide_password=False))
         if is_corruption(error.orig) and (self.root / DATABASE).is_file():
-            return f"{said}; `store check` makes the database anew from the run files"
+            return f"{said}; `store check` rebuilds the database from the run files"
         return said
 
     def remember_hashes(self) -> None:
-        """Write the hashes of files that this process knows, for the next one."""
-        with contextlib.suppress(StoreError):  # a memo that cannot be written only costs time
+        """Save the file hashes of this process for the next one."""
+        with contextlib.suppress(StoreError):  # a lost memo only costs time
             hashing.save_memo(self.root / "hashes.json", atomic_file)
 
     def close(self) -> None:
-        """Let the database go and, unless the store is only read, remember the hashes of files."""
+        """Close the database; in mode ``"write"`` save the file hashes."""
         if self.mode == "write" and self.exists:
             self.remember_hashes()
         if array_cache.array_cache_folder() == self.root / array_cache.FOLDER:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The manifest: what a run says about itself. One model for every way a run comes into being."""
+"""Stored runs: manifest, run id and run file."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from .store import Store
 
 
 class _Facts(BaseModel):
-    """A part of a manifest; a field that it does not know is a mistake of the code that makes it."""
+    """Part of a manifest."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class MethodFacts(_Facts):
-    """The method: `config` is all that determines its output, `meta` what else is worth knowing.
+    """Method of a run: `config` is all that determines its output, `meta` has further facts.
 
-    `spec` is how it was asked for, None where that was no text. `name_given` says that the user chose the
-    name. `fitted` has an entry for every fitted transform.
+    `spec` is the method string, None for an object. `name_given` says that the user chose the name. `fitted`
+    has an entry for every fitted transform.
     """
 
     name: str
@@ -43,7 +43,7 @@ class MethodFacts(_Facts):
 
 
 class DatasetFacts(_Facts):
-    """The dataset, by the hash of its content. `imported` marks finished numbers of another tool."""
+    """Dataset of a run, with the hash of its content. `imported` marks results of another tool."""
 
     hash: str
     name: str
@@ -53,14 +53,14 @@ class DatasetFacts(_Facts):
 
 
 class MergedFacts(_Facts):
-    """Hashes of the lists and of the datasets that a merged run was put together from."""
+    """Hashes of the lists and datasets of the parts of a merged run."""
 
     lists: tuple[str, ...]
     data: tuple[str, ...]
 
 
 class StoredUnits(Mapping[str, dict[str, str]]):
-    """Keys of records by unit and comparison as JSON, read when looked at: most readers of runs never do.
+    """Record keys by unit and comparison, parsed from JSON on access: most readers need none.
 
     >>> units = StoredUnits('{"a": {"exact": "0"}}')
     >>> len(units), dict(units) == units, units["a"]
@@ -86,22 +86,22 @@ class StoredUnits(Mapping[str, dict[str, str]]):
         return len(self._read())
 
     def items(self) -> Any:
-        """Units with their keys, read once."""
+        """Return units with their record keys."""
         return self._read().items()
 
     def values(self) -> Any:
-        """Keys of all units, read once."""
+        """Return the record keys of all units."""
         return self._read().values()
 
 
 class Manifest(_Facts):
-    """How the numbers of a run were made.
+    """How the scores of a run were computed.
 
-    `options` are the task's as they were given; `split` is the one in use, None where the task has none or
-    it is not known. `lists` hashes the task's lists and ground truth. `units` has the keys of the records by
-    unit and comparison, `values` those of the scene values by protocol. `scoring` is the number of the rules
-    that made the scores, `rules` that of the rules of comparing by protocol, where it is not 1. `content`
-    hashes the features or numbers themselves, where nothing else identifies them.
+    `options` are the task options as given. `split` is the one in use, None if there is none or it is
+    unknown. `lists` hashes the task's lists and ground truth. `units` has the record keys by unit and
+    comparison, `values` the keys of scene values by protocol. `scoring` is the version of the scoring,
+    `rules` the version of each protocol if it is not 1. `content` hashes features or scores that nothing else
+    identifies.
     """
 
     task: str
@@ -124,11 +124,11 @@ class Manifest(_Facts):
 
     @property
     def is_imported(self) -> bool:
-        """Whether the run holds finished numbers of another tool."""
+        """Whether the run has results of another tool."""
         return self.dataset.imported
 
     def plain(self) -> dict[str, Any]:
-        """The manifest as plain values, the form it is stored in."""
+        """Return the manifest as plain values, as it is stored."""
         if isinstance(self.units, StoredUnits):
             return self.model_copy(update={"units": dict(self.units.items())}).model_dump()
         return self.model_dump()
@@ -141,8 +141,8 @@ class Manifest(_Facts):
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
             reason = str(e).partition("\n")[0]
             raise StoreError(
-                f"the database of the store is damaged, a manifest in it cannot be read ({reason}); "
-                "`store check` makes the database again from the files of the runs"
+                f"the database of the store is corrupt, a manifest cannot be read ({reason}); "
+                "`store check` rebuilds the database from the run files"
             ) from e
 
     @classmethod
@@ -160,11 +160,7 @@ STATUSES = ("done", "failed")
 
 @dataclass(frozen=True)
 class StoredRun:
-    """One method on one task, as it is kept. `status` is one of `STATUSES`; `error` says why a run failed.
-
-    `manifest` holds everything else: method and dataset with their hashes, options, units with the keys
-    of their records, versions, machine, times, warnings.
-    """
+    """One method on one task. `status` is one of `STATUSES`; `error` is the reason of a failure."""
 
     id: str
     task: str
@@ -192,9 +188,8 @@ class StoredRun:
 
 
 def run_id(manifest: Manifest) -> str:
-    """Id of the run: the method, the task, the data and the lists; never the protocols.
+    """Return the id of a run: a hash of method, task, data and lists, without the protocols.
 
-    >>> from .manifest import DatasetFacts, MethodFacts
     >>> method, dataset = MethodFacts(name="a", family="dense"), DatasetFacts(hash="0", name="d")
     >>> one = Manifest(task="t", method=method, dataset=dataset)
     >>> run_id(one) == run_id(one.model_copy(update={"protocols": ("exact",)}))
@@ -206,7 +201,7 @@ def run_id(manifest: Manifest) -> str:
 
 
 def method_id(manifest: Manifest) -> str:
-    """Identity of a method: name and everything that determines its output."""
+    """Return the id of a method: a hash of its name and all that determines its output."""
     m = manifest.method
     return hash_json([m.name, m.family, m.config])
 
@@ -229,19 +224,19 @@ def write_run_file(store: Store, run: StoredRun) -> None:
 
 
 def run_file(store: Store, run_id: str) -> Path:
-    """The file of a run; it holds everything the database says about it."""
+    """Return the path of a run file, which has all that the database has about the run."""
     return store.root / "runs" / f"{run_id}.json"
 
 
 def read_run(path: Path) -> StoredRun:
-    """A run from its file; one that is not a run file is a `StoreError`."""
+    """Read a run file. Raises `StoreError` if it is not one."""
     try:
         plain = verify_checksum(read_content(path))
         scores, used = plain.get("scores", []), plain.get("keypoint_set")
         if not isinstance(scores, list) or not all(isinstance(s, dict) for s in scores):
-            raise ValueError("its scores are no list of objects")
+            raise ValueError("its scores are not a list of objects")
         if used is not None and not (isinstance(used, dict) and used.get("id")):
-            raise ValueError("its keypoint set is no object with an id")
+            raise ValueError("its keypoint set is not an object with an id")
         rows = tuple(ScoreRow(**row) for row in scores)
         return StoredRun(**plain | {"manifest": Manifest.model_validate(plain["manifest"]), "scores": rows})
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as e:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Store URLs: what they name, checked before anything is opened, and shown without their password."""
+"""Store URLs: parsing, checks before anything is opened, and display without password."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from ..core.errors import StoreError
 from ..core.formatting import printable
 
 DATABASE = "tiepoint.sqlite"
-"""The database in the folder of a store."""
+"""Name of the database in a store folder."""
 FORMS = {
     "sqlite": "sqlite:///relative.db or sqlite:////absolute.db",
     "postgresql": "postgresql://USER:PASSWORD@HOST:PORT/DATABASE?files=DIR",
 }
-"""Known schemes, and how a URL of each looks."""
+"""Form of a URL by scheme."""
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(/+)")
 _SECRET = ("password", "sslpassword", "passfile")
 _TELLING = ("host", "hostaddr", "port", "dbname", "user")
-"""Settings that say which store it is; of all others only the name is shown."""
+"""Settings that identify a store; of all others only the name is shown."""
 _ESCAPED = "characters such as @ : / ? # in a password are written as %40 %3A %2F %3F %23"
 
 
 @dataclass(frozen=True)
 class StoreUrl:
-    """A store URL: what the database driver is given, the folder for files, and how it is shown.
+    """Parsed store URL: database URL, folder for files, and text to display.
 
-    `database` is the file of the database, None where it is on a server.
+    `database` is the SQLite file, None for a server.
     """
 
     url: str
@@ -39,7 +39,7 @@ class StoreUrl:
 
 
 def is_url(where: str) -> bool:
-    """Whether a place is a URL, not a folder.
+    """Return whether a store is given as a URL.
 
     >>> is_url("postgresql://h/db"), is_url("lab/store"), is_url("C:/store")
     (True, False, False)
@@ -51,15 +51,14 @@ def is_url(where: str) -> bool:
 
 
 def read_url(where: str) -> StoreUrl:
-    """What a store URL names.
+    """Parse a store URL.
 
-    SQLite: ``sqlite:///relative.db``, ``sqlite:////absolute.db``. Its files are in ``?files=DIR``; without
-    it, in the folder of a database called ``tiepoint.sqlite``, and of another one beside it, in a folder of
-    its name that ends in ``.files``. PostgreSQL needs ``?files=DIR``.
+    SQLite: ``sqlite:///relative.db``, ``sqlite:////absolute.db``. ``?files=DIR`` names the folder for files.
+    Without it that is the folder of ``tiepoint.sqlite``, or ``NAME.files`` beside another database.
+    PostgreSQL needs ``?files=DIR``.
 
     Raises:
-        StoreError: if the URL has an unknown scheme, names no database or has a wrong port; the sentence
-            never has its password.
+        StoreError: Unknown scheme, no database or wrong port. The message never has the password.
 
     >>> read_url("sqlite:///lab/a.db").files.as_posix(), read_url("sqlite:////lab/a.db").url
     ('lab/a.files', 'sqlite:////lab/a.db')
@@ -73,7 +72,7 @@ def read_url(where: str) -> StoreUrl:
         known = " and ".join(f"{name} ({form})" for name, form in FORMS.items())
         raise StoreError(
             f"a store URL cannot begin with {printable(scheme[:40])}://; known are {known}. "
-            "A folder is given by its path"
+            "Give a folder by its path"
         )
     if found is None or len(found[2]) < 2:
         raise StoreError(
@@ -112,7 +111,7 @@ def _server(scheme: str, rest: str, files: str, query: dict[str, str], stray: bo
         raise StoreError(f"the postgresql URL has an @ that does not end its password; {_ESCAPED}: {form}")
     port = re.fullmatch(r"(?:\[[^\]]*\]|[^:\[\]]*)(?::(\d*))?", host)
     if port is None or (port[1] and not 0 < int(port[1][:6]) < 65536):
-        # Not shown: where a password has a slash or a question mark, it is cut there and looks like a port.
+        # Not shown: a password with a slash or a question mark looks like a port.
         raise StoreError(
             f"the postgresql URL has a port that is no number from 1 to 65535; expected {form}; {_ESCAPED}"
         )
@@ -135,7 +134,7 @@ def _server(scheme: str, rest: str, files: str, query: dict[str, str], stray: bo
 
 
 def without_secret(message: str, url: str) -> str:
-    r"""A message of a driver on one line, without the password of the URL and values of its settings.
+    r"""Return a driver's message on one line, without the password and settings of the URL.
 
     >>> without_secret("no entry for s3cret\n  of u", "postgresql://u:s3cret@h/db")
     'no entry for *** of u'
@@ -154,7 +153,7 @@ def without_secret(message: str, url: str) -> str:
 
 
 def split_url(where: str) -> tuple[str, Path]:
-    """Database URL and files folder of a store URL; see `read_url`.
+    """Return database URL and files folder of a store URL; see `read_url`.
 
     >>> split_url("postgresql://u@h/db?files=/lab/tp&connect_timeout=3")
     ('postgresql://u@h/db?connect_timeout=3', PosixPath('/lab/tp'))

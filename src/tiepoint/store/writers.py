@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs written to the store under a lock: rows are made, the file is written, rows are committed."""
+"""Save runs and keypoint sets under a lock: insert rows, write the file, commit."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from .stored_run import (
 
 
 def upsert(connection: sa.Connection, table: sa.Table, row: Mapping[str, Any]) -> None:
-    """Insert a content-addressed row unless it is there (concurrent writers included)."""
+    """Insert a content-addressed row unless it exists; safe with concurrent writers."""
     if connection.dialect.name == "postgresql":
         from sqlalchemy.dialects.postgresql import insert
     else:
@@ -44,35 +44,17 @@ def upsert(connection: sa.Connection, table: sa.Table, row: Mapping[str, Any]) -
 
 
 def insert_run(connection: sa.Connection, run: StoredRun) -> None:
-    """Write the rows of a run; those of the same id are replaced."""
+    """Insert the rows of a run, replacing those of the same id."""
     m, d = run.manifest.method, run.manifest.dataset
     mid = method_id(run.manifest)
-    upsert(
-        connection,
-        methods,
-        {
-            "id": mid,
-            "name": m.name,
-            "spec": m.spec,
-            "family": m.family,
-            "distance": m.distance,
-            "config": json.dumps(m.config, sort_keys=True, default=str),
-        },
-    )
-    upsert(
-        connection,
-        datasets,
-        {
-            "id": d.hash,
-            "name": d.name,
-            "path": d.path,
-            "family": m.family,
-            "items": d.items,
-        },
-    )
+    config = json.dumps(m.config, sort_keys=True, default=str)
+    facts = {"name": m.name, "spec": m.spec, "family": m.family, "distance": m.distance, "config": config}
+    upsert(connection, methods, {"id": mid, **facts})
+    known = {"id": d.hash, "name": d.name, "path": d.path, "family": m.family, "items": d.items}
+    upsert(connection, datasets, known)
     if run.keypoint_set is not None:
-        known = {c.name for c in keypoint_sets.columns}
-        upsert(connection, keypoint_sets, {k: v for k, v in run.keypoint_set.items() if k in known})
+        columns = keypoint_sets.columns
+        upsert(connection, keypoint_sets, {k: v for k, v in run.keypoint_set.items() if k in columns})
     connection.execute(sa.delete(scores).where(scores.c.run_id == run.id))
     connection.execute(sa.delete(runs).where(runs.c.id == run.id))
     connection.execute(
@@ -95,25 +77,21 @@ def insert_run(connection: sa.Connection, run: StoredRun) -> None:
 
 
 Merge = Callable[[StoredRun | None], StoredRun]
-"""Makes the run to save of the run that is stored under its id, None if there is none."""
+"""Returns the run to save, given the stored run of its id or None."""
 
 
 def save_run(store: Store, run: StoredRun, merge: Merge | None = None) -> StoredRun:
-    """Write a run, its file and its rows; returns what was written.
+    """Save a run, its file and its rows, and return the saved run.
 
-    The database takes the rows before the file is written, and shows them afterwards: a run that it refuses
-    leaves no file behind, and one that others see has its file.
+    Rows are inserted before the file is written and committed after it: a refused run leaves no file, and a
+    visible run has one.
 
-    A stored run of the same id is replaced. With `merge` the run to write is what that makes of the stored
-    one: it is called while this process alone may write the run, so nothing that another process has added
-    is lost. It may read the store, and must not write to it.
+    A stored run of the same id is replaced. With `merge`, the result of ``merge(stored run)`` is saved. It is
+    called under the lock, so that nothing of other processes is lost. It may read the store, not write it.
     """
     with store.begin(lock=run.id) as connection:
         if merge is not None:
-            made = merge(_stored(store, connection, run.id))
-            if made.id != run.id:
-                raise ValueError(f"merging run {run.id} gave run {made.id}")
-            run = made
+            run = merge(_stored(store, connection, run.id))
         with database_errors(run):
             insert_run(connection, run)
         write_run_file(store, run)
@@ -122,18 +100,18 @@ def save_run(store: Store, run: StoredRun, merge: Merge | None = None) -> Stored
 
 @contextlib.contextmanager
 def database_errors(run: StoredRun) -> Iterator[None]:
-    """Turns what the database refuses of a run, such as a number that it has no room for, into a sentence."""
+    """Turn errors of the database about a run, such as a number out of range, into `InputError`."""
     try:
         yield
     except (sa.exc.DataError, sa.exc.IntegrityError, sa.exc.StatementError, ArithmeticError, ValueError) as e:
-        if isinstance(e, sa.exc.OperationalError):  # of the database, not of the run
+        if isinstance(e, sa.exc.OperationalError):  # about the database, not the run
             raise
         why = str(getattr(e, "orig", None) or e).partition("\n")[0]
         raise InputError(f"run {run.id} ({printable(run.method)}) cannot be stored: {printable(why)}") from e
 
 
 def _stored(store: Store, connection: sa.Connection, run_id: str) -> StoredRun | None:
-    """The run of an id: its file, which is never older than its rows, or else these."""
+    """Return a stored run from its file, which is never older than its rows, or else from these."""
     path = run_file(store, run_id)
     if path.is_file():
         with contextlib.suppress(StoreError):
@@ -145,7 +123,7 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 
 
 def save_keypoint_set(store: Store, made: KeypointSet, *, overwrite: bool = False) -> Path:
-    """Write a set: folder first, row last. A name is taken once unless `overwrite`."""
+    """Save a keypoint set: folder first, row last. An existing name needs `overwrite`."""
     if not _NAME.fullmatch(made.name):
         raise InputError(
             f"{made.name!r} cannot be the name of a keypoint set; use letters, digits, _ . and -"
@@ -165,7 +143,7 @@ def save_keypoint_set(store: Store, made: KeypointSet, *, overwrite: bool = Fals
 
 
 def load_keypoint_set(root: Path, name: str) -> KeypointSet:
-    """A set of the store whose files are at `root` by its name, or one in a folder of its own."""
+    """Return a keypoint set of the store at `root` by name, or one by its folder."""
     known = sets_below(root)
     if name in known or "/" in name:
         return read_keypoint_set(known.get(name, name))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tiepoint.core.processes import this_host
+from tiepoint.core.processes import process_mark, started_at, this_host
 from tiepoint.store.atomic_files import remove_temporaries
 from tiepoint.store.maintenance.journal import FOLDER, remove_leftovers
 from tiepoint.store.store import Store
@@ -19,8 +19,8 @@ from tiepoint.store.store import Store
 DAY = 86400.0
 
 
-def _left(root: Path, host: str, pid: int, days: float, *, folder: bool = False) -> Path:
-    path = root / "records" / "ab" / f".tmp-{host}-{pid}-7"
+def _left(root: Path, mark: str, days: float, *, folder: bool = False) -> Path:
+    path = root / "records" / "ab" / f".tmp-{mark}-7"
     path.parent.mkdir(parents=True, exist_ok=True)
     if folder:
         path.mkdir()
@@ -35,22 +35,22 @@ def _left(root: Path, host: str, pid: int, days: float, *, folder: bool = False)
 @pytest.mark.parametrize("folder", [True, False])
 def test_a_number_that_is_in_use_again_does_not_save_what_is_older(tmp_path: Path, folder: bool) -> None:
     """In a container every process may have the number that the killed one had."""
-    if not Path("/proc/stat").exists():
+    if started_at(os.getpid()) is None:
         pytest.skip("this system does not tell when a process started")
-    old = _left(tmp_path, this_host(), os.getpid(), 400, folder=folder)
+    old = _left(tmp_path, f"{this_host()}-{os.getpid()}-1", 400, folder=folder)
     assert remove_temporaries(tmp_path) == 1
     assert not old.exists()
-    own = _left(tmp_path, this_host(), os.getpid(), 0, folder=folder)
+    own = _left(tmp_path, process_mark(), 0, folder=folder)
     assert remove_temporaries(tmp_path) == 0
     assert own.exists()
 
 
 def test_what_a_machine_that_is_gone_left_goes_after_a_week(tmp_path: Path) -> None:
     for days, gone in ((6, 0), (8, 1)):
-        path = _left(tmp_path, "0123abcd", 1, days)
+        path = _left(tmp_path, "0123abcd-1-1", days)
         assert remove_temporaries(tmp_path) == gone
         assert path.exists() is (not gone)
-    new = _left(tmp_path, "0123abcd", 2, 8, folder=True)
+    new = _left(tmp_path, "0123abcd-2-1", 8, folder=True)
     (new / "just now").write_bytes(b"x")
     assert remove_temporaries(tmp_path) == 0
 

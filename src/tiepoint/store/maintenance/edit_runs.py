@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Deleting runs, and what only they used."""
+"""Delete runs and rename methods."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from .usage import InUse, short_keys, uses_of, write_uses
 
 @dataclass(frozen=True)
 class RemovalReport:
-    """Runs that were deleted, or with `dry_run` would be, as (id, method, task), and what only they used.
+    """Deleted runs as (id, method, task), and the files that only they used, counted by kind.
 
-    `files` counts by kind. `kept` are files that only they used and that stay, because a process at work may
-    need them; a later `prune` takes them.
+    `kept` counts such files that stay because a running process may need them; a later `prune` removes them.
+    With `dry_run` nothing was deleted.
     """
 
     runs: tuple[tuple[str, str, str], ...]
@@ -37,7 +37,7 @@ class RemovalReport:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the files."""
+        """Size of the files in bytes."""
         return sum(a.size_bytes for a in self.files.values())
 
     def to_dict(self) -> dict[str, Any]:
@@ -46,7 +46,7 @@ class RemovalReport:
 
 
 def select_runs(heads: Sequence[RunHead], wanted: Sequence[str]) -> list[RunHead]:
-    """The runs of (abbreviated) ids, each once; an id that fits none or several is an `InputError`."""
+    """Return the runs of ids, which may be abbreviated. Raises `InputError` unless an id fits one run."""
     found: dict[str, RunHead] = {}
     for name in wanted:
         fit = [h for h in heads if h.id == name] or [h for h in heads if name and h.id.startswith(name)]
@@ -70,24 +70,24 @@ def remove_runs(
 ) -> RemovalReport:
     """Delete runs and the records, scene values, features and transforms that no other run needs.
 
-    Other processes may work on the store: what they may use stays. A process killed in the middle leaves
-    the store with the runs, or without; files of runs that are gone are removed by the next process.
+    Files that other running processes may use stay. A killed process leaves the store with the runs or
+    without; the next process removes the files of deleted runs.
 
     Args:
-        store: Open to be written, or with `dry_run` to be read.
+        store: Open for writing, or for reading with `dry_run`.
         wanted: Ids, which may be abbreviated.
-        dry_run: Only say what would be deleted.
-        step: Called with the name of each step that is done.
+        dry_run: Return what would be deleted; change nothing.
+        step: Called with the name of each finished step.
 
     Raises:
-        InputError: an id that fits no run, or several; nothing is deleted.
+        InputError: An id fits no run, or several; nothing is deleted.
     """
     if dry_run:
-        return _told(*_planned(store, wanted), InUse.read(store.root), dry_run=True)
+        return _removal_report(*_planned(store, wanted), InUse.read(store.root), dry_run=True)
     finish_changes(store)
     with store.begin() as connection:
         heads, own = _planned(store, wanted)
-        told = _told(heads, own, InUse.read(store.root))
+        report = _removal_report(heads, own, InUse.read(store.root))
         ids = [h.id for h in heads]
         files = [[entry.kind, entry.key, task] for entry, task in own]
         journal_change(store, {"runs": ids, "files": files})
@@ -99,11 +99,11 @@ def remove_runs(
         step("rows")
     step("committed")
     finish_changes(store, step)
-    return told
+    return report
 
 
 def _planned(store: Store, wanted: Sequence[str]) -> tuple[list[RunHead], list[tuple[StoreEntry, str]]]:
-    """The runs, and the entries that only they need with the task of one that does."""
+    """Return the runs, and the entries that only they need, with the task of a run that needs it."""
     links = FileReferences.read(store)
     heads = select_runs(links.heads, wanted)
     gone = {h.id for h in heads}
@@ -116,7 +116,7 @@ def _planned(store: Store, wanted: Sequence[str]) -> tuple[list[RunHead], list[t
     return heads, own
 
 
-def _told(
+def _removal_report(
     heads: Sequence[RunHead], own: Sequence[tuple[StoreEntry, str]], busy: InUse, *, dry_run: bool = False
 ) -> RemovalReport:
     gone = [entry for entry, task in own if not busy.has(entry, task)]
@@ -126,11 +126,7 @@ def _told(
 
 @dataclass(frozen=True)
 class RenameReport:
-    """A method that has, or with `dry_run` would have, another name; `ids` has new ids of runs by the old.
-
-    The id of a run says what it is, and the name is part of that: a renamed run has the id that a run made
-    under the new name has.
-    """
+    """Renamed method; `ids` maps old ids of runs to new ones. With `dry_run` nothing was changed."""
 
     old: str
     new: str
@@ -145,20 +141,19 @@ class RenameReport:
 def rename_method(
     store: Store, old: str, new: str, *, dry_run: bool = False, step: Step = after_step_hook
 ) -> RenameReport:
-    """Give a method another name in all its runs: rows, run files, ids. Scores stay as they are.
+    """Rename a method in all its runs: rows, run files, ids. Scores do not change.
 
-    A run that has the id by which this version would know it gets the one that it would have had under the
-    new name, so that running the method with that `name` finds it; any other run keeps its id.
+    A run gets the id of a run under the new name, so that running the method with that `name` finds it.
 
     Args:
-        store: Open to be written, or with `dry_run` to be read.
-        old: The name now.
-        new: The name from now on.
-        dry_run: Only say what would be done.
-        step: Called with the name of each step that is done.
+        store: Open for writing, or for reading with `dry_run`.
+        old: The current name.
+        new: The new name.
+        dry_run: Return what would change; change nothing.
+        step: Called with the name of each finished step.
 
     Raises:
-        InputError: no run has the old name, one has the new one already, or it cannot be a name.
+        InputError: No run has the old name, a run has the new one, or it cannot be a name.
     """
     method_name(new)
     if dry_run:
@@ -178,7 +173,7 @@ def rename_method(
         step("run files")
         for _, made in pairs:
             insert_run(connection, made)
-        delete_rows(connection, [a for a, b in ids.items() if a != b])
+        delete_rows(connection, list(ids))
         step("rows")
     step("committed")
     finish_changes(store, step)
@@ -186,7 +181,7 @@ def rename_method(
 
 
 def _pairs(store: Store, connection: sa.Connection, old: str, new: str) -> list[tuple[StoredRun, StoredRun]]:
-    """The runs of a method as they are and as they will be."""
+    """Return the runs of a method before and after renaming."""
     names = set(connection.execute(sa.select(methods.c.name).join(runs)).scalars())
     if old not in names:
         raise UnknownNameError("method in the store", old, names)
@@ -196,18 +191,17 @@ def _pairs(store: Store, connection: sa.Connection, old: str, new: str) -> list[
     for run in load_rows(connection, methods.c.name == old):
         method = run.manifest.method.model_copy(update={"name": new, "name_given": True})
         manifest = run.manifest.model_copy(update={"method": method})
-        usual = run_id(run.manifest) == run.id
-        pairs.append((run, replace(run, id=run_id(manifest) if usual else run.id, manifest=manifest)))
+        pairs.append((run, replace(run, id=run_id(manifest), manifest=manifest)))
     there = set(connection.execute(sa.select(runs.c.id)).scalars())
     made = [b.id for _, b in pairs]
-    clash = sorted({b.id for a, b in pairs if b.id != a.id and (b.id in there or made.count(b.id) > 1)})
+    clash = sorted({name for name in made if name in there or made.count(name) > 1})
     if clash:
         raise InputError(f"renamed runs would have ids that are taken: {', '.join(clash)}")
     return pairs
 
 
 def _features(store: Store, old: str, pairs: list[tuple[StoredRun, StoredRun]]) -> Any:
-    """Features that runs of the method may use which have not noted any: all that have its name."""
+    """Return the features that runs without a list of features may use: all of the method."""
     if all(uses_of(store.root, run.id) is not None for run, _ in pairs):
         return short_keys([])
     return short_keys(e.key for e in entries(store) if e.kind == "features" and e.method == old)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What lies in a store: every file with its kind and size, and which runs need it."""
+"""Files of a store by kind and size, and the runs that need them."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ KINDS = {
     USES: "runs",
     status_files.FOLDER: "temporaries",
 }
-"""Folder of a store -> kind of what lies in it."""
+"""Folder of a store -> kind of its files."""
 ORDER = tuple(dict.fromkeys((*KINDS.values(), "database", "other")))
 
 
 @dataclass(frozen=True)
 class StoreEntry:
-    """A file, or the folder of features of one item: when it was written, and what its header says."""
+    """File or feature folder of a store, with its time of writing and facts of its header."""
 
     kind: str
     key: str
@@ -53,11 +53,11 @@ class StoreEntry:
 
 
 def entries(store: Store, *, headers: bool = True) -> Iterator[StoreEntry]:
-    """Everything in the folder of a store, and the database wherever it is.
+    """Yield all files of a store, and its database.
 
     Args:
         store: Open store.
-        headers: Whether to read the headers of features, which say what made them.
+        headers: Whether to read the headers of features, which name their method.
     """
     root = store.root
     for found in _sorted(root):
@@ -78,7 +78,7 @@ def entries(store: Store, *, headers: bool = True) -> Iterator[StoreEntry]:
 
 
 def _elsewhere(store: Store) -> list[StoreEntry]:
-    """The database, where it is not in the folder."""
+    """Return the database if it is not in the folder."""
     with store.reading() as connection:
         if connection.dialect.name != "sqlite":
             size = connection.exec_driver_sql("select pg_database_size(current_database())").scalar()
@@ -93,7 +93,7 @@ def _sorted(folder: str | Path) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as found:
             return sorted(found, key=lambda e: e.name)
-    except OSError:  # gone meanwhile
+    except OSError:  # just removed
         return []
 
 
@@ -117,7 +117,7 @@ def _entry(kind: str, path: str) -> StoreEntry:
 
 
 def _whole(kind: str, path: str) -> StoreEntry:
-    """A folder with all below it, or a file, as one."""
+    """Return a folder with all its files, or a file, as one entry."""
     parts = [_entry(kind, p) for p in _below(path)] if os.path.isdir(path) else [_entry(kind, path)]
     newest = max((p.written for p in parts), default=0.0)
     return StoreEntry(kind, os.path.basename(path), Path(path), sum(p.size_bytes for p in parts), newest)
@@ -135,7 +135,7 @@ def _features(store: Store, folder: str, headers: bool) -> Iterator[StoreEntry]:
                 try:
                     meta = store.features.meta(found.name) or {}
                     method, time_s = meta.get("method"), float(meta.get("time_s") or 0.0)
-                except (TiepointError, TypeError, ValueError):  # damaged: `check` tells
+                except (TiepointError, TypeError, ValueError):  # corrupt: `check` reports it
                     pass
             yield StoreEntry(
                 "features", whole.key, whole.path, whole.size_bytes, whole.written, method, time_s
@@ -144,7 +144,7 @@ def _features(store: Store, folder: str, headers: bool) -> Iterator[StoreEntry]:
 
 @dataclass(frozen=True)
 class FileReferences:
-    """Which files runs need. Of records and values that is known exactly, of features from what runs noted.
+    """Runs that need a file: by their manifests for records and values, by usage files for features.
 
     A run whose list of features is missing or corrupt may need every feature whose header has its method's
     name.
@@ -156,18 +156,18 @@ class FileReferences:
 
     @classmethod
     def read(cls, store: Store) -> FileReferences:
-        """Those of a store as it is now."""
+        """Return the references of a store."""
         return cls(load_heads(store), store.root)
 
     def noted_features(self, run_id: str) -> FeatureUsage | None:
-        """The features that a run noted."""
+        """Return the features of a run, None if unknown."""
         if run_id not in self._noted:
             self._noted[run_id] = uses_of(self.root, run_id)
         return self._noted[run_id]
 
     @cached_property
     def run_by_id(self) -> dict[str, list[RunHead]]:
-        """The run of each id."""
+        """Run by id."""
         return {h.id: [h] for h in self.heads}
 
     @cached_property
@@ -181,7 +181,7 @@ class FileReferences:
 
     @cached_property
     def _features(self) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-        """Short keys of features in rising order, and for each the place of a run that uses it."""
+        """Sorted short keys of features, and for each the index of a run that uses it."""
         noted = [
             (n, uses.keys)
             for n, h in enumerate(self.heads)
@@ -214,14 +214,14 @@ class FileReferences:
         return found
 
     def of(self, entry: StoreEntry) -> list[RunHead]:
-        """The runs that need an entry, or may."""
+        """Return the runs that need an entry, or may."""
         if entry.kind != "features":
             return self.users.get((entry.kind, entry.key), [])
         return [*self._using(entry.key), *self.silent.get(entry.method or "", [])]
 
 
 def required_keys(head: RunHead) -> set[tuple[str, str]]:
-    """Kind and key of the records, scene values and transforms that a run needs."""
+    """Return kind and key of the records, scene values and transforms that a run needs."""
     known = head.manifest
     found = {("records", key) for by in known.units.values() for key in by.values()}
     found |= {("values", key) for key in known.values.values()}
@@ -230,6 +230,6 @@ def required_keys(head: RunHead) -> set[tuple[str, str]]:
 
 
 def identity(head: RunHead) -> str:
-    """What a method's output depends on, whatever it is called."""
+    """Return a hash of all that determines a method's output, without its name."""
     method = head.manifest.method
     return hash_json([method.family, method.config])

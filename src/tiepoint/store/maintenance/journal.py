@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Changes of runs that take several steps, and are ended by another process where their own was killed.
+"""Journal of multi-step changes, which another process completes or undoes after a kill.
 
-What is about to be done is written down first. Nothing has happened until the database has it; files follow.
+The journal entry is written first. The commit of the database decides; files follow.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ Step = Callable[[str], None]
 
 
 def after_step_hook(_: str) -> None:
-    """Called after every step of a change; tests put a failure in its place."""
+    """Do nothing after a step of a change; tests inject a failure here."""
 
 
 def journal_change(store: Store, plain: Mapping[str, Any]) -> Path:
-    """Write down a change that is about to be made, while the store is held."""
+    """Write a journal entry before a multi-step change. Requires the store lock."""
     path = store.root / FOLDER / f"{hash_json([plain, os.getpid(), os.urandom(8).hex()])[:16]}.json"
     with atomic_file(path) as temporary:
         temporary.write_bytes(json.dumps(plain).encode())
@@ -46,9 +46,9 @@ def journal_change(store: Store, plain: Mapping[str, Any]) -> Path:
 
 
 def delete_rows(connection: sa.Connection, ids: Sequence[str]) -> None:
-    """Delete the rows of runs, and of methods, datasets and keypoint sets that no run has any more.
+    """Delete the rows of runs, and of methods, datasets and keypoint sets that no other run has.
 
-    Keypoint sets that are in the store by themselves have a folder, and stay.
+    Keypoint sets with a folder in the store stay.
     """
     sets = {
         name
@@ -72,10 +72,7 @@ def delete_rows(connection: sa.Connection, ids: Sequence[str]) -> None:
 
 
 def finish_changes(store: Store, step: Step = after_step_hook) -> int:
-    """End or undo the changes whose processes were killed; returns how many bytes were removed by that.
-
-    Called by every command that looks after a store, and before a run begins to work.
-    """
+    """Complete or undo the changes of killed processes. Return the number of bytes removed."""
     folder = store.root / FOLDER
     removed = sum(_finish(store, path, step) for path in sorted(folder.glob("*.json")))
     with contextlib.suppress(OSError):
@@ -89,31 +86,22 @@ def _finish(store: Store, path: Path, step: Step) -> int:
             change = _read(path)
         except FileNotFoundError:  # another process was faster
             return 0
-        except (
-            OSError,
-            ValueError,
-            KeyError,
-            TypeError,
-            AttributeError,
-            RecursionError,
-        ):  # not written by us, or damaged
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):  # corrupt
             path.unlink(missing_ok=True)
             return 0
         there = set(connection.execute(sa.select(runs.c.id)).scalars())
         for old, new in change.ids.items():
-            if old == new:
-                _restore(store, connection, old, anew=True)
-            else:
-                gone = old if new in there else new
-                _forget(store, gone)
-                if gone in there:  # made from the files of both
-                    delete_rows(connection, [gone])
+            gone = old if new in there else new
+            _forget(store, gone)
+            if gone in there:  # the database was rebuilt from the files of both
+                delete_rows(connection, [gone])
         busy = InUse.read(store.root)
         for name in change.runs:
-            if name in there:
-                _restore(store, connection, name)
-            else:
+            if name not in there:
                 _forget(store, name, busy)
+            elif not run_file(store, name).is_file():
+                for run in load_rows(connection, runs.c.id == name):
+                    write_run_file(store, run)
         step("forgotten")
         removed = discard(store, change.files, busy)
         step("discarded")
@@ -123,7 +111,7 @@ def _finish(store: Store, path: Path, step: Step) -> int:
 
 @dataclass(frozen=True)
 class _Change:
-    """A change that was written down: new ids of runs, runs to delete, and files with the task of a user."""
+    """Journal entry: new ids of runs, runs to delete, and files with the task of a run that used them."""
 
     ids: dict[str, str]
     runs: list[str]
@@ -134,35 +122,28 @@ def _read(path: Path) -> _Change:
     plain = json.loads(read_content(path))
     ids, gone = dict(plain.get("ids", {})), list(plain.get("runs", []))
     if not all(_ID.fullmatch(name) for name in (*ids, *ids.values(), *gone)):
-        raise ValueError("an id that is none")
+        raise ValueError("not a run id")
     return _Change(ids, gone, {(kind, key): task for kind, key, task in plain.get("files", [])})
-
-
-def _restore(store: Store, connection: sa.Connection, name: str, *, anew: bool = False) -> None:
-    """Write the file of a run from its rows, where it is missing or may be that of a change not made."""
-    if anew or not run_file(store, name).is_file():
-        for run in load_rows(connection, runs.c.id == name):
-            write_run_file(store, run)
 
 
 def _forget(store: Store, name: str, busy: InUse | None = None) -> None:
     run_file(store, name).unlink(missing_ok=True)
     uses = uses_of(store.root, name)
-    if uses is not None and (busy is None or uses.when < busy.since):  # else it is being made again
+    if uses is not None and (busy is None or uses.when < busy.since):  # else the run is being repeated
         uses_file(store.root, name).unlink(missing_ok=True)
 
 
 def remove_leftovers(store: Store) -> None:
-    """Remove what killed processes left in a store, and end the changes they had begun."""
+    """Remove temporaries of killed processes, and complete or undo their changes."""
     remove_temporaries(store.root)
     status_files.remove_dead(store.root)
     finish_changes(store)
 
 
 def discard(store: Store, candidates: Mapping[tuple[str, str], str], busy: InUse) -> int:
-    """Remove those of the files (kind and key, with their task) that no run needs; returns their bytes.
+    """Remove those candidates (kind and key, with their task) that no run needs. Return their bytes.
 
-    The store must be held (`Store.begin`), so that nobody comes to need one meanwhile.
+    Requires the store lock (`Store.begin`), so that no run comes to need one.
     """
     if not candidates:
         return 0
@@ -179,7 +160,7 @@ def discard(store: Store, candidates: Mapping[tuple[str, str], str], busy: InUse
 
 
 def delete_entries(root: Path, gone: Iterable[StoreEntry]) -> None:
-    """Remove entries: each vanishes at once, and what a kill leaves half-removed goes at the next start."""
+    """Remove entries atomically; the next process removes the rest after a kill."""
     with temporary_folder(root) as folder:
         for number, entry in enumerate(gone):
             try:

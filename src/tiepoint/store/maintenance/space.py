@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How large a store is, by kind and by method, and what runs are in it."""
+"""Size of a store by kind, method and run; pruning of unused files."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from .usage import InUse
 
 @dataclass(frozen=True)
 class SizeTotal:
-    """Files of a kind and their bytes."""
+    """Number and size of files of a kind."""
 
     files: int
     size_bytes: int
 
 
 def amounts(found: Iterable[StoreEntry], order: Sequence[str]) -> dict[str, SizeTotal]:
-    """Files and bytes of entries by kind, in the order of the kinds."""
+    """Return number and size of entries by kind, in the given order of kinds."""
     sizes: dict[str, list[int]] = {}
     for entry in found:
         sizes.setdefault(entry.kind, []).append(entry.size_bytes)
@@ -36,7 +36,7 @@ def amounts(found: Iterable[StoreEntry], order: Sequence[str]) -> dict[str, Size
 
 @dataclass(frozen=True)
 class MethodSize:
-    """What the runs of a method need: bytes that only they need, and bytes that other methods need too."""
+    """Size of the files of a method: those that only it needs, and those shared with other methods."""
 
     runs: int
     only_bytes: int
@@ -45,7 +45,7 @@ class MethodSize:
 
 @dataclass(frozen=True)
 class StoreSize:
-    """The size of a store. Every file counts once in `kinds`; `unused_bytes` are those that no run needs."""
+    """Size of a store. Every file counts once in `kinds`; no run needs the `unused_bytes`."""
 
     store: str
     kinds: dict[str, SizeTotal]
@@ -54,7 +54,7 @@ class StoreSize:
 
     @property
     def total_bytes(self) -> int:
-        """Bytes of everything."""
+        """Total size in bytes."""
         return sum(a.size_bytes for a in self.kinds.values())
 
     def to_dict(self) -> dict[str, Any]:
@@ -63,14 +63,11 @@ class StoreSize:
 
 
 OF_RUNS = ("features", "records", "values", "transforms")
-"""Kinds that runs need, and that are of no use without one, but as a cache."""
+"""Kinds of files that belong to runs."""
 
 
 def store_size(store: Store) -> StoreSize:
-    """The size of a store by kind and by method; what several methods need counts once, as shared.
-
-    Sizes are those of the files' content.
-    """
+    """Return the size of a store by kind and method; files of several methods count as shared."""
     links = FileReferences.read(store)
     found = list(entries(store))
     only: dict[str, int] = {}
@@ -99,7 +96,7 @@ def _users(links: FileReferences, entry: StoreEntry) -> Iterable[RunHead]:
 
 @dataclass(frozen=True)
 class ListedRun:
-    """A run in the list of a store: `size_bytes` is all that it needs, `only_bytes` what no other does."""
+    """Listed run: size of all files that it needs, and of those that no other run needs."""
 
     run: str
     method: str
@@ -118,7 +115,7 @@ class ListedRun:
 def list_runs(
     store: Store, *, method: str | None = None, task: str | None = None, dataset: str | None = None
 ) -> list[ListedRun]:
-    """Runs of a store with their sizes, oldest first.
+    """Return the runs of a store with their sizes, oldest first.
 
     Args:
         store: Open store.
@@ -146,7 +143,7 @@ def list_runs(
 
 @dataclass(frozen=True)
 class Recomputation:
-    """What has to be made again of a method when its runs are run again, and the seconds it took before."""
+    """Features of a method to recompute if its runs are repeated, and the seconds they took."""
 
     method: str
     features: int
@@ -157,10 +154,10 @@ class Recomputation:
 
 @dataclass(frozen=True)
 class PruneReport:
-    """What was removed by kind, or with `dry_run` would be, the size of the store before, and what it costs.
+    """Removed files by kind, the size of the store before, and the cost of recomputing them.
 
-    `in_use` are features that were old enough but may be in use by a process at work. `wanted_bytes` is the
-    size that was asked for, which cannot always be reached.
+    `in_use` counts old features that a running process may use. `wanted_bytes` is the requested size, which
+    cannot always be reached. With `dry_run` nothing was removed.
     """
 
     before_bytes: int
@@ -172,7 +169,7 @@ class PruneReport:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes that were removed."""
+        """Size of the removed files in bytes."""
         return sum(a.size_bytes for a in self.files.values())
 
     def to_dict(self) -> dict[str, Any]:
@@ -189,23 +186,23 @@ def prune_store(
     dry_run: bool = False,
     now: float | None = None,
 ) -> PruneReport:
-    """Remove features that were not used for long, and records, scene values and transforms of no run.
+    """Remove old features, and records, scene values and transforms of no run.
 
-    A feature was last used when it was written, or when a run that uses it last began to work. Those longest
-    ago go first. Scores, records and runs stay; a run that needs features again computes them again.
+    A feature was last used when it was written, or when a run that uses it last began. The oldest go first.
+    Runs with their scores and records stay; a later run recomputes features that it needs.
 
     Args:
-        store: Open to be written, or with `dry_run` to be read.
-        older_than_s: Only what was last used longer ago than this.
-        larger_than_bytes: Only as much as makes the store no larger than this; None for all that is old.
-        dry_run: Only say what would be removed.
-        now: The time, in seconds since 1970; that of the clock if nothing is said.
+        store: Open for writing, or for reading with `dry_run`.
+        older_than_s: Remove only entries last used longer ago than this.
+        larger_than_bytes: Stop when the store is no larger than this; None removes all old entries.
+        dry_run: Return what would be removed; change nothing.
+        now: Current time in seconds since 1970; None for the clock.
 
     Raises:
-        InputError: neither an age nor a size is given.
+        InputError: Neither an age nor a size is given.
     """
     if older_than_s is None and larger_than_bytes is None:
-        raise InputError("say what to remove: `older_than`, `larger_than_total`, or both")
+        raise InputError("nothing selected; give `older_than`, `larger_than_total`, or both")
     before = (time.time() if now is None else now) - (older_than_s or 0.0)
     if dry_run:
         return _chosen(store, before, larger_than_bytes, dry_run=True)[0]
@@ -257,7 +254,7 @@ def _last_use(links: FileReferences, head: RunHead) -> float:
 
 
 def _again(links: FileReferences, gone: Sequence[StoreEntry]) -> tuple[Recomputation, ...]:
-    """By method, what its runs would have to compute again; features that no run uses cost nothing."""
+    """Return by method what its runs would recompute; features that no run uses cost nothing."""
     own: dict[str, list[StoreEntry]] = {}
     runs: dict[str, set[str]] = {}
     for entry in gone:

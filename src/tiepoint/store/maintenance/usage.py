@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is in use: which features a run uses, and what processes at work may need.
+"""Usage files: the features that a run uses, and what running processes may need.
 
-The first is one small file a run, written before the run looks for any of them: a line of JSON and the first
-eight bytes of every key.
+A run writes its file before it looks for features: a line of JSON and the first eight bytes of every key.
 """
 
 from __future__ import annotations
@@ -26,17 +25,17 @@ if TYPE_CHECKING:
 
 FOLDER = "uses"
 _SHORT = 16
-"""Hexadecimal digits of a key that are kept."""
+"""Hexadecimal digits of a short key."""
 Keys = NDArray[np.uint64]
 SLACK_S = 60.0
-"""Seconds by which the clocks of machines that share a store may differ."""
+"""Largest clock difference of machines that share a store, in seconds."""
 SILENT_S = 86400.0
-"""Seconds after which a process of another machine is taken for dead; it may be busy with one image."""
+"""Seconds without update after which a process of another machine counts as dead."""
 
 
 @dataclass(frozen=True)
 class FeatureUsage:
-    """Features of a run by the beginning of their keys in rising order, its task, and when it used them."""
+    """Features of a run as sorted short keys, its task, and the time of use."""
 
     task: str
     keys: Keys
@@ -44,7 +43,7 @@ class FeatureUsage:
 
 
 def short_keys(keys: Iterable[str]) -> Keys:
-    """The beginnings of keys as numbers in rising order, each once.
+    """Return the sorted, unique short keys of keys.
 
     >>> short_keys(["00000000000000ff" + "0" * 48, "0" * 64]).tolist()
     [0, 255]
@@ -53,7 +52,7 @@ def short_keys(keys: Iterable[str]) -> Keys:
 
 
 def is_feature_key(key: str) -> bool:
-    """Whether a name can be the key of features.
+    """Return whether a name can be the key of features.
 
     >>> is_feature_key("0" * 64), is_feature_key("other")
     (True, False)
@@ -62,15 +61,15 @@ def is_feature_key(key: str) -> bool:
 
 
 def uses_file(root: Path, run_id: str) -> Path:
-    """The file that has what a run uses."""
+    """Return the usage file of a run."""
     return root / FOLDER / f"{run_id}.bin"
 
 
 def note_uses(store: Store, run_id: str, task: str, keys: Iterable[str]) -> None:
-    """Note that a run uses features from now on, those that it used before among them.
+    """Add features to the usage file of a run.
 
-    What removes features holds the store for itself: it has either finished, and the run will find that
-    features are missing, or has not begun, and will leave them alone.
+    Removing features requires the store lock: it has either finished, and the run finds features missing, or
+    it has not begun, and respects the file.
     """
     with store.begin(lock=run_id):
         before, now = uses_of(store.root, run_id), short_keys(keys)
@@ -78,14 +77,14 @@ def note_uses(store: Store, run_id: str, task: str, keys: Iterable[str]) -> None
 
 
 def write_uses(root: Path, run_id: str, task: str, keys: Keys) -> None:
-    """Write the file of a run."""
+    """Write the usage file of a run."""
     head = json.dumps({"task": task, "features": len(keys)}).encode() + b"\n"
     with atomic_file(uses_file(root, run_id)) as temporary:
         temporary.write_bytes(head + keys.astype("<u8").tobytes())
 
 
 def uses_of(root: Path, run_id: str) -> FeatureUsage | None:
-    """What a run uses; None where that is not known.
+    """Read the usage file of a run; None if it is missing or corrupt.
 
     >>> uses_of(Path("nowhere"), "12ab") is None
     True
@@ -103,10 +102,10 @@ def uses_of(root: Path, run_id: str) -> FeatureUsage | None:
 
 @dataclass(frozen=True)
 class InUse:
-    """What processes at work may use.
+    """Entries that running processes may use.
 
-    That is everything written since the first of them began, features that they have noted, and records and
-    scene values of the tasks they work on.
+    These are all entries written since the first process began, features in their usage files, and records
+    and scene values of their tasks.
     """
 
     since: float
@@ -116,7 +115,7 @@ class InUse:
 
     @classmethod
     def read(cls, root: Path) -> InUse:
-        """What is in use in the store at `root` now, by other processes than this one."""
+        """Return what other processes may use in the store at `root`."""
         others = [
             w for w in status_files.running(root, silent_s=SILENT_S) if not status_files.is_this_process(w)
         ]
@@ -130,7 +129,7 @@ class InUse:
         return cls(since, np.unique(np.concatenate(keys)), tasks, len(others))
 
     def has(self, entry: StoreEntry, task: str | None = None) -> bool:
-        """Whether an entry may be in use; `task` is the one whose runs needed it, where that is known."""
+        """Return whether an entry may be in use; `task` is that of its runs, if known."""
         if not self.processes:
             return False
         if entry.written >= self.since or entry.kind == "transforms":

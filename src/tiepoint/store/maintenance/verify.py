@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Verifying a store: every file is read and hashed anew, and the database is held against the run files."""
+"""Verify a store: read and hash every file, and compare the database with the run files."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 from ...core.errors import StoreError, TiepointError
 from ...core.formatting import count_text
 from ...core.processes import cores
-from ..locking import DATABASE
 from ..rebuild import damaged_database, differing_rows, replace_damaged
-from ..rebuild import rebuild as follow
+from ..rebuild import rebuild as rebuild_database
 from ..run_queries import load_runs
 from ..store import REMADE, Store, store_root
 from ..stored_run import StoredRun, read_run, run_file
+from ..urls import DATABASE
 from .file_checks import SETS, FileCheck, files_of, leftovers_of
 from .journal import finish_changes, remove_leftovers
 
@@ -26,10 +26,10 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class StoreProblem:
-    """Something wrong in a store: what, in which file, which runs it touches, and what makes it anew.
+    """Problem of a store: what is wrong, in which file, the affected runs, and the remedy.
 
-    >>> print(StoreProblem("a.parquet is damaged", runs=("12ab",), again="run sift on t/a again"))
-    a.parquet is damaged (run 12ab): run sift on t/a again
+    >>> print(StoreProblem("a.parquet is corrupt", runs=("12ab",), again="run sift on t/a again"))
+    a.parquet is corrupt (run 12ab): run sift on t/a again
     """
 
     what: str
@@ -45,7 +45,7 @@ class StoreProblem:
 
 @dataclass(frozen=True)
 class StoreCheck:
-    """What a check has found.
+    """Result of a check.
 
     `files` and `sizes` count files and bytes read, by kind. `leftovers` are partial files of killed
     processes. `rebuilt` says whether the database was rebuilt from the run files. `notices` are messages.
@@ -61,7 +61,7 @@ class StoreCheck:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether there are no problems."""
         return not self.problems
 
     def __str__(self) -> str:
@@ -81,19 +81,18 @@ class StoreCheck:
 def check_store(
     store: Store | str | Path | None, *, progress: Progress | None = None, rebuild: bool | None = None
 ) -> StoreCheck:
-    """Read everything in a store and say what is damaged, missing or not what the database says.
+    """Verify every file of a store, and report corrupt and missing files and differing rows.
 
-    Every feature is hashed and held against its content hash, every record, scene value, list, transform and
-    keypoint set is read and verified. No hash that was remembered is trusted: files of datasets whose hash
-    the store remembers are read again. Nothing is written, unless `rebuild`.
+    Features are compared with their content hashes; dataset files with a cached hash are hashed again.
+    Nothing is written unless `rebuild`.
 
     Args:
-        store: Open for reading, or for writing where `rebuild` is wanted; or its place, as for `Store.open`.
-            One that is given by its place is put in order first: an SQLite database that is damaged or
-            missing is made anew from the run files, what killed processes left is removed or ended.
+        store: An open store (for writing with `rebuild`), or a folder or URL as for `Store.open`. A store
+            given by folder or URL is repaired first: a corrupt or missing SQLite database is rebuilt, and
+            unfinished changes of killed processes are completed or undone.
         progress: Called with ("check", done, total).
-        rebuild: Make the database say what the files say at the end (see `store.rebuild`). By default that of
-            a store given by its place, where it can be written.
+        rebuild: Rebuild the database from the run files at the end. By default for a writable store given by
+            folder or URL.
     """
     if not isinstance(store, Store):
         return _in_place(store, progress, rebuild)
@@ -104,11 +103,13 @@ def check_store(
     problems += [StoreProblem(what, again=again) for what, again in damaged_database(store)]
     if not problems or rebuild:
         for run, what in differing_rows(store, runs):
-            again = "the database was made from the files again" if rebuild else "`store check` rebuilds it"
+            again = "the database was rebuilt from the files" if rebuild else "`store check` rebuilds it"
             problems.append(StoreProblem(what, store.root / "runs" / f"{run}.json", (run,), again))
     if rebuild:
         known = {str(p.path) for p in problems}
-        problems += [StoreProblem(told) for told in follow(store) if not any(path in told for path in known)]
+        problems += [
+            StoreProblem(told) for told in rebuild_database(store) if not any(path in told for path in known)
+        ]
         runs = {run.id: run for run in load_runs(store)}
     users = _users(runs.values())
     jobs = files_of(store, {kind: sorted(used) for kind, used in users.items()})
@@ -122,20 +123,20 @@ def check_store(
             sizes[look.kind] = sizes.get(look.kind, 0) + look.size_bytes
             used = users.get(look.kind, {}).get(look.key, [])
             if look.problem is not None and not _removed(store, look, used):
-                problems = [p for p in problems if p.what != look.problem]  # told better now
+                problems = [p for p in problems if p.what != look.problem]  # reported in more detail now
                 problems.append(_problem(look, used, runs))
     return StoreCheck(problems, len(runs), files, sizes, leftovers_of(store.root), rebuild)
 
 
 def _removed(store: Store, look: FileCheck, used: Sequence[tuple[str, str]]) -> bool:
-    """Whether a file that cannot be read was just removed by another process, with all runs that need it."""
+    """Return whether another process has just removed a file with all runs that need it."""
     if look.foreign or os.path.lexists(look.path):
         return False
     return not any(run_file(store, name).is_file() for name, _ in used)
 
 
 def _in_place(where: str | Path | None, progress: Progress | None, rebuild: bool | None) -> StoreCheck:
-    """Put a store in order, then check it; what was wrong with its database is the first problem."""
+    """Repair a store, then check it; a corrupt or missing database is the first problem."""
     root = store_root(where)
     ours = rebuild is not False and (os.access(root, os.W_OK) or not root.exists())
     if not ours:
@@ -147,7 +148,7 @@ def _in_place(where: str | Path | None, progress: Progress | None, rebuild: bool
     first = (
         []
         if aside is None
-        else [StoreProblem(f"the database was damaged and is now {aside.name}", aside, again=REMADE)]
+        else [StoreProblem(f"the database was corrupt and is now {aside.name}", aside, again=REMADE)]
     )
     with Store.open(where, create=False) as store:
         notices = store.notices
@@ -156,13 +157,13 @@ def _in_place(where: str | Path | None, progress: Progress | None, rebuild: bool
             notices = ()
         remove_leftovers(store)
         if first:
-            follow(store)  # what was ended now is no difference
+            rebuild_database(store)  # a change that was just completed is not a difference
         found = check_store(store, progress=progress, rebuild=True)
     return replace(found, problems=[*first, *found.problems], notices=notices)
 
 
 def _runs(store: Store) -> tuple[dict[str, StoredRun], list[StoreProblem]]:
-    """Runs by id from their files, or where one cannot be read, from its rows."""
+    """Return runs by id from their files, or from the database if a file is unreadable."""
     runs: dict[str, StoredRun] = {}
     problems = []
     for path in sorted((store.root / "runs").glob("*.json")):
@@ -182,13 +183,13 @@ def _runs(store: Store) -> tuple[dict[str, StoredRun], list[StoreProblem]]:
 
 
 def _run_again(problem: StoreProblem, runs: Mapping[str, StoredRun]) -> str:
-    """What makes a run anew whose file is damaged: the database has it as finished until a check."""
+    """Return the remedy for a corrupt run file; the database has the run until a check."""
     known = [runs[name] for name in problem.runs if name in runs]
     return "" if not known else f"remove {problem.path}, then `store check`, then {_made_by(known)}"
 
 
 def _users(runs: Iterable[StoredRun]) -> dict[str, dict[str, list[tuple[str, str]]]]:
-    """By kind and key of a file, which runs need it, and for what."""
+    """Return by kind and key of a file the runs that need it, and for what."""
     found: dict[str, dict[str, list[tuple[str, str]]]] = {"records": {}, "values": {}, SETS: {}}
     for run in runs:
         if run.keypoint_set is not None:
@@ -212,14 +213,14 @@ def _of_method(method: str | None, runs: Mapping[str, StoredRun]) -> tuple[str, 
 
 
 def _again(look: FileCheck, users: Sequence[StoredRun]) -> str:
-    """What makes a file anew."""
+    """Return the remedy for a corrupt file."""
     if look.foreign:
         return ""
     if look.kind == SETS:
-        return f"make or import the keypoint set {look.key} again under its name, with `overwrite`"
+        return f"create or import the keypoint set {look.key} again under its name, with `overwrite`"
     there = look.path.exists() or look.path.is_symlink()
     if look.heals:
-        return f"remove {look.path}; the next run that needs it makes it anew" if there else ""
+        return f"remove {look.path}; the next run that needs it recomputes it" if there else ""
     gone = f"remove {look.path}, then " if there else ""
     if not users:
         return f"no run needs it; remove {look.path}" if gone else ""
