@@ -122,12 +122,12 @@ def run_task(task, world, features, protocol="exact", options=None):
 
 
 def open_task(task, world, options=None):
-    saved = rooms.open_data
-    rooms.open_data = lambda data: world
+    saved = rooms.HPatchesDataset
+    rooms.HPatchesDataset = lambda data: world
     try:
         return task.open(world.root, options or {})
     finally:
-        rooms.open_data = saved
+        rooms.HPatchesDataset = saved
 
 
 def value(scores, metric, group="all"):

@@ -13,7 +13,7 @@ from tiepoint.core.scores import caution_note
 from tiepoint.formats.hpatches_v1.classification import missing_results, read_classification_results
 from tiepoint.tasks.hpatches_v1.classification.task import TASK as CLASSIFICATION
 from tiepoint.tasks.hpatches_v1.matching.task import TASK as MATCHING
-from tiepoint.tasks.hpatches_v1.result_files import write_neighbours
+from tiepoint.tasks.hpatches_v1.matching.task import _write_neighbours as write_neighbours
 from tiepoint.tasks.hpatches_v1.retrieval.task import TASK as RETRIEVAL
 
 ALL = (CLASSIFICATION, MATCHING, RETRIEVAL)

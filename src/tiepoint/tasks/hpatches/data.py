@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,13 +15,14 @@ from numpy.typing import NDArray
 from ...core.errors import ErrorCollector, InputError, ProblemsError, UnknownNameError
 from ...core.formatting import count_text
 from ...core.records import Features, Item, Records, Unit
-from ...core.scores import scene_kind
+from ...core.scores import Score, scene_kind
 from ...datasets.hpatches.dataset import HPatchesDataset
 from ...datasets.hpatches.layout import LEVEL_IMAGES, NOISES
 from ...datasets.hpatches.splits import WHOLE, excluded_note, known_splits, named_split, split_problems
 from ...formats.hpatches.task_lists import Split, splits_file
+from ...kernels import pair_distances, value_table
 from ..base import BaseTask, BaseTaskData
-from ..cases import QueryCase
+from ..cases import Candidate, Cases, Floats, QueryCase
 from ..options import Folder, TaskOptions
 from .protocols import PROTOCOLS, hpatches_rules
 
@@ -204,15 +206,30 @@ def base_meta(task: str, scenes: Sequence[str], features: Features) -> dict[str,
 
 
 class HPatchesTask(BaseTask):
-    """Base of the 2017 tasks: all protocols score the same records."""
+    """Base of the 2017 tasks: all protocols score the same records.
+
+    `scoring` is the module `score` of the task's folder.
+    """
 
     family = "patches"
     protocols = PROTOCOLS
+    scoring: ModuleType
 
     def comparison(self, protocol: str) -> str:
-        """There is one."""
+        """Return the only comparison."""
         hpatches_rules(protocol)
         return COMPARISON
+
+    def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
+        """Compute the scores under a protocol; imported results only under their own protocol."""
+        rules = hpatches_rules(protocol)
+        imported: list[Score] | None = self.scoring.score_imported(records, protocol)
+        return self.scoring.score(records, rules, protocol) if imported is None else imported
+
+    def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
+        """Return the patches, queries or pairs of a sequence."""
+        found: Cases | None = self.scoring.cases(records, scene)
+        return found
 
 
 Answer = Callable[[str, str, Features | None], QueryCase | None]
@@ -232,8 +249,8 @@ class OpenHPatches(BaseTaskData):
         units: Sequence[Unit],
         compare_one: Callable[[Unit, Features], Records],
         content: Any = None,
-        answer: Answer | None = None,
         *,
+        answer: Answer,
         side_by_side: bool = False,
     ) -> None:
         self.thread_safe_compare = side_by_side
@@ -253,7 +270,7 @@ class OpenHPatches(BaseTaskData):
 
     def replay_query(self, scene: str, key: str, features: Features | None) -> QueryCase | None:
         """A case of a sequence made again."""
-        return None if self._answer is None else self._answer(scene, key, features)
+        return self._answer(scene, key, features)
 
     def training(self, images: str) -> list[Item]:
         """Images of the split's training sequences: their references (`ref`) or `all`, for fitted transforms.
@@ -279,3 +296,59 @@ class OpenHPatches(BaseTaskData):
         if comparison != COMPARISON:
             raise UnknownNameError("comparison of HPatches", comparison, (COMPARISON,))
         return self._compare_one(unit, features)
+
+
+FAILED = "the descriptor of the query failed"
+
+
+def replay_pair(
+    items: tuple[str, str],
+    rows: tuple[int, int],
+    pictures: Sequence[str],
+    same: bool,
+    features: Features | None,
+) -> QueryCase:
+    """A pair of patches, with its distance where there are features and none of the two failed."""
+    distance: float | None = None
+    if features is not None:
+        (a, good_a), (b, good_b) = (descriptor_rows(features, item) for item in items)
+        if good_a[rows[0]] and good_b[rows[1]]:
+            distance = float(pair_distances(a, b, rows[:1], rows[1:], distance=features.distance)[0])
+    other = Candidate(pictures[1], None, distance, same)
+    note = "a pair of the same patch" if same else "a pair of different patches"
+    return QueryCase(pictures[0], (other,), (other,) if same else (), None, note)
+
+
+def distances_to(
+    features: Features, item: str, row: int, places: Sequence[tuple[str, NDArray[Any] | None]]
+) -> Floats:
+    """Values that decide the order (squared l2) of rows of images, one after another; None for all of one.
+
+    Infinite where a descriptor failed.
+    """
+    values, valid = descriptor_rows(features, item)
+    query = np.ascontiguousarray(values[row : row + 1])
+    found = []
+    for place, chosen in places:
+        pool, usable = descriptor_rows(features, place)
+        pool, usable = (pool, usable) if chosen is None else (pool[chosen], usable[chosen])
+        own = np.full(len(pool), np.inf)
+        if valid[row] and usable.any():
+            rows = pool if usable.all() else pool[usable]
+            own[usable] = value_table(query, np.ascontiguousarray(rows), distance=features.distance)[0]
+        found.append(own)
+    return np.concatenate(found) if found else np.empty(0)
+
+
+def first_share(values: Floats, right: Sequence[int]) -> float:
+    """Share of right ones among the nearest; 0 without any."""
+    at = np.flatnonzero(np.isfinite(values) & (values == values.min(initial=np.inf)))
+    return float(np.isin(at, list(right)).mean()) if len(at) else 0.0
+
+
+def right_candidate(picture: str) -> Candidate:
+    return Candidate(picture, None, None, True)
+
+
+def failure_note(values: Floats) -> str:
+    return "" if np.isfinite(values).any() else FAILED

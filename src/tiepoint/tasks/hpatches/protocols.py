@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from ...core.errors import UnknownNameError
+from ...core.errors import InputError, UnknownNameError
+from ...core.records import Records
 from ...core.scores import Score, group_name
 
 PROTOCOLS = ("exact", "hpatches-python", "hpatches-matlab")
@@ -195,3 +196,29 @@ def pool_groups(
     groups = {group_name(pool=label): [(z, s) for z in levels] for s, label in pools.items()}
     groups |= {group_name(noise=noises[z]): [(z, s) for s in head] for z in levels}
     return {**groups, "all": [(z, s) for z in levels for s in head]}
+
+
+FORM = "ap"
+
+
+def is_imported(records: Sequence[Records]) -> bool:
+    """Whether the records hold finished numbers."""
+    return any(r.meta.get("form") == FORM for r in records)
+
+
+def refuse_imported(records: Sequence[Records], what: str) -> None:
+    """Raise where something needs distances and the records have none."""
+    if is_imported(records):
+        raise InputError(f"{what} needs distances, but these results were imported as finished numbers")
+
+
+def scored_as_imported(records: Sequence[Records], protocol: str) -> bool:
+    if not is_imported(records):
+        return False
+    made = records[0].meta["protocol"]
+    if made != protocol:
+        raise InputError(
+            f"these results were imported as finished numbers made under {made}; "
+            f'they cannot be scored under {protocol}, only under `protocol="{made}"`'
+        )
+    return True

@@ -21,10 +21,11 @@ from ...datasets.hpatches.dataset import HPatchesDataset
 from ...formats.hpatches_v1.definitions import find_benchmarks
 from ...formats.hpatches_v1.patch_ids import split_image
 from ..base import BaseTask, BaseTaskData
-from ..cases import QueryCase
+from ..capabilities import CurvePoints
+from ..cases import Cases, Floats, QueryCase
 from ..options import Folder, Names, TaskOptions
 from ..steps import StepTable, convention_tables
-from .protocols import PROTOCOLS, convention_steps, hpatches_v1_rules
+from .protocols import EXACT, PROTOCOLS, convention_steps, hpatches_v1_rules
 
 COMPARISON = "reference"
 WRITTEN = 2
@@ -61,13 +62,6 @@ class HPatchesV1MatchingOptions(BenchmarkOptions):
     neighbours: Annotated[int | Literal["all"], BeforeValidator(_neighbours)] = WRITTEN
     """How many neighbours a written results file lists: a number, or ``all``. A file with all of them scores
     as the run did, `map_query` included."""
-
-
-def checked_on_bad(on_bad: str) -> str:
-    """What a distance that is not a number in a results file is: ``error`` or ``miss``."""
-    if on_bad not in ("error", "miss"):
-        raise UnknownNameError("value of on_bad", on_bad, ("error", "miss"))
-    return on_bad
 
 
 def definition_files(data: Path, options: BenchmarkOptions, kind: str) -> list[Path]:
@@ -138,49 +132,39 @@ def parse_case_key(key: str) -> tuple[int, int]:
 
 
 class OpenHPatchesV1(BaseTaskData):
-    """A v1 task bound to its data; `compare_one(definition, features)` makes the records of a benchmark."""
+    """Data of a 2016 task: a unit is a benchmark."""
 
     def __init__(
         self,
+        task: V1Task,
         data: HPatchesDataset,
         definitions: Sequence[Definition],
-        compare_one: Any,
-        options: BenchmarkOptions | None = None,
-        answer: Callable[[Definition, int, Features | None], QueryCase] | None = None,
+        options: BenchmarkOptions,
     ) -> None:
-        self.data = data
-        self._answer = answer
-        self.options = BenchmarkOptions() if options is None else options
+        self.task, self.data, self.options = task, data, options
         self.definitions = {d.name: d for d in definitions}
-        self._compare_one = compare_one
-        keys = dict.fromkeys(item_key(name) for d in definitions for name in d.images)
-        self.items = data.items(keys)
+        self.items = data.items(dict.fromkeys(item_key(name) for d in definitions for name in d.images))
         self.units = [
             Unit(d.name, tuple(item_key(n) for n in d.images), definition_hash(d.files)) for d in definitions
         ]
         self.warnings = data.warnings
 
     def read_item(self, key: str) -> NDArray[np.uint8]:
-        """Patches of an item."""
+        """Read the patches of an item."""
         return self.data.read(key)
 
     def replay_query(self, scene: str, key: str, features: Features | None) -> QueryCase | None:
-        """A case of a sequence made again."""
+        """Recompute a case of a sequence."""
         number, row = parse_case_key(key)
-        name = sorted(self.definitions)[number]
-        return None if self._answer is None else self._answer(self.definitions[name], row, features)
+        definition = self.definitions[sorted(self.definitions)[number]]
+        case: QueryCase = self.task.scoring.replay(definition.content, row, features)
+        return case
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
-        """Records of one benchmark."""
+        """Compute the records of one benchmark."""
         if comparison != COMPARISON:
             raise UnknownNameError("comparison of HPatches v1", comparison, (COMPARISON,))
-        records: Records = self._compare_one(self.definitions[unit.key], features)
-        return records
-
-
-def open_data(data: Path) -> HPatchesDataset:
-    """The folder in the HPatches layout."""
-    return HPatchesDataset(data)
+        return self.task.compare(self.definitions[unit.key], features)
 
 
 def base_meta(task: str, benchmark: str, scenes: Sequence[str], features: Features | None) -> dict[str, Any]:
@@ -202,75 +186,95 @@ def base_meta(task: str, benchmark: str, scenes: Sequence[str], features: Featur
 
 
 class V1Task(BaseTask):
-    """Base of the 2016 tasks; `scoring` is the module with the task's ``score`` and ``METRICS``."""
+    """Base of the 2016 tasks. `scoring` is the module `score` of the task's folder."""
 
     scoring: ModuleType
     family = "patches"
     protocols = PROTOCOLS
-
     options: type[BenchmarkOptions] = BenchmarkOptions
     result_forms = ("final", "document")
 
+    @property
+    def role(self) -> str:
+        """Last word of the name; folders and benchmark files are named after it."""
+        return self.name.split("/")[-1]
+
     def definition(self, path: Path, data: HPatchesDataset) -> Definition:
-        """The benchmark of a `.benchmark` file."""
+        """Read the benchmark of a `.benchmark` file."""
         raise NotImplementedError
 
     def compare(self, definition: Definition, features: Features) -> Records:
-        """The records of a benchmark."""
+        """Compute the records of a benchmark."""
         raise NotImplementedError
-
-    def answer(self, definition: Definition, row: int, features: Features | None) -> QueryCase:
-        """A row of a benchmark's records made again."""
-        raise NotImplementedError
-
-    def open(self, data: Path, options: Mapping[str, Any]) -> OpenHPatchesV1:
-        """Bind to a folder in the HPatches layout and its `.benchmark` files."""
-        chosen = self.options.parse(self.name, options)
-        dataset = open_data(Path(data))
-        files = definition_files(Path(data), chosen, self.name.split("/")[-1])
-        found = [self.definition(path, dataset) for path in files]
-        return OpenHPatchesV1(dataset, found, self.compare, chosen, self.answer)
-
-    def comparison(self, protocol: str) -> str:
-        """Both protocols score the same distances, neighbours or lists."""
-        hpatches_v1_rules(protocol)
-        return COMPARISON
-
-    def missing_results(self, definition: Definition, folder: Path) -> list[str]:
-        """Names of the result files of a benchmark that are not in a folder."""
-        name = f"{definition.name}.results"
-        return [] if (folder / name).is_file() else [name]
 
     def read_results(
         self, definition: Definition, folder: Path, opened: OpenHPatchesV1, on_nan: str
     ) -> Records:
-        """The records of one benchmark from result files of another program."""
+        """Read the records of one benchmark from result files of another program."""
         raise NotImplementedError
-
-    def records_from_results(
-        self, folder: Path, opened: OpenHPatchesV1, on_bad: str = "error"
-    ) -> list[Records]:
-        """Records of every benchmark from `.results` files of another program in `folder`.
-
-        Raises:
-            InputError: Of several benchmarks some have no files; all that is missing is named.
-        """
-        on_nan = checked_on_bad(on_bad)
-        definitions = list(opened.definitions.values())
-        lacking = {d.name: found for d in definitions if (found := self.missing_results(d, Path(folder)))}
-        if lacking and len(definitions) > 1:
-            lines = [f"  - {name}: {', '.join(files)}" for name, files in lacking.items()]
-            whole = [f'`benchmark="{d.name}"`' for d in definitions if d.name not in lacking]
-            head = f"{folder}: result files of {len(lacking)} of {len(definitions)} benchmarks are missing"
-            end = [f"The rest is complete and can be scored alone: {', '.join(whole)}"] if whole else []
-            raise InputError("\n".join([head, *lines, *end]))
-        return [self.read_results(d, Path(folder), opened, on_nan) for d in definitions]
 
     def write_benchmark(
         self, records: Records, folder: Path, opened: Any = None, arrays: GetArrays | None = None
     ) -> Path:
         """Write one benchmark's result file into `folder`; `arrays` returns the features of an item."""
         raise NotImplementedError
+
+    def open(self, data: Path, options: Mapping[str, Any]) -> OpenHPatchesV1:
+        """Bind to a folder in the HPatches layout and its `.benchmark` files."""
+        chosen = self.options.parse(self.name, options)
+        dataset = HPatchesDataset(Path(data))
+        files = definition_files(Path(data), chosen, self.role)
+        return OpenHPatchesV1(self, dataset, [self.definition(path, dataset) for path in files], chosen)
+
+    def comparison(self, protocol: str) -> str:
+        """Return the only comparison: both protocols score the same distances, neighbours or lists."""
+        hpatches_v1_rules(protocol)
+        return COMPARISON
+
+    def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
+        """Compute the scores under a protocol."""
+        found: list[Score] = self.scoring.score(records, hpatches_v1_rules(protocol), protocol)
+        return found
+
+    def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
+        """Return the steps from `hbench-2016` to `exact` for the mean over benchmarks."""
+        steps = convention_steps(self.role)
+        return convention_tables(records, self.scoring.METRICS, steps, self.scoring.score)
+
+    def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
+        """Return the queries or pairs of a sequence, benchmark by benchmark."""
+        found: Cases | None = self.scoring.cases(records, scene)
+        return found
+
+    def curves(self, records: Sequence[Records]) -> Iterator[CurvePoints]:
+        """Compute the ROC and precision-recall points of every benchmark under `exact`."""
+        points: Iterator[CurvePoints] = self.scoring.curves(records, EXACT)
+        return points
+
+    def missing_results(self, definition: Definition, folder: Path) -> list[str]:
+        """Return the names of a benchmark's result files that are missing in a folder."""
+        name = f"{definition.name}.results"
+        return [] if (folder / name).is_file() else [name]
+
+    def records_from_results(
+        self, folder: Path, opened: OpenHPatchesV1, on_bad: str = "error"
+    ) -> list[Records]:
+        """Read the records of every benchmark from `.results` files in `folder`.
+
+        Raises:
+            InputError: Some of several benchmarks lack files; the message names all of them.
+        """
+        if on_bad not in ("error", "miss"):
+            raise UnknownNameError("value of on_bad", on_bad, ("error", "miss"))
+        definitions = list(opened.definitions.values())
+        lacking = {d.name: found for d in definitions if (found := self.missing_results(d, Path(folder)))}
+        if lacking and len(definitions) > 1:
+            lines = [f"  - {name}: {', '.join(files)}" for name, files in lacking.items()]
+            complete = [f'`benchmark="{d.name}"`' for d in definitions if d.name not in lacking]
+            head = f"{folder}: result files of {len(lacking)} of {len(definitions)} benchmarks are missing"
+            end = [f"Complete benchmarks can be scored alone: {', '.join(complete)}"] if complete else []
+            raise InputError("\n".join([head, *lines, *end]))
+        return [self.read_results(d, Path(folder), opened, on_bad) for d in definitions]
 
     def write_results(
         self,
@@ -283,17 +287,36 @@ class V1Task(BaseTask):
     ) -> Iterator[Path]:
         """Write ``BENCHMARK.results`` of every benchmark; `final` adds a folder named after the task."""
         if form == "final":
-            folder = folder / self.name.split("/")[-1]
+            folder = folder / self.role
             folder.mkdir(parents=True, exist_ok=True)
         for by in records.values():
             yield self.write_benchmark(by[COMPARISON], folder, opened, arrays)
 
-    def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Scores under a protocol."""
-        found: list[Score] = self.scoring.score(records, hpatches_v1_rules(protocol), protocol)
-        return found
 
-    def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
-        """The gap between `hbench-2016` and `exact`, step by step, for the mean over benchmarks."""
-        steps = convention_steps(self.name.split("/")[-1])
-        return convention_tables(records, self.scoring.METRICS, steps, self.scoring.score)
+Part = tuple[NDArray[np.int64], Floats, Floats | None]
+"""Rows of a benchmark, their scores and their confidence."""
+
+
+def benchmark_cases(
+    records: Sequence[Records],
+    scene: str,
+    part: Callable[[Records, int], Part],
+    words: Callable[[Records, int], str],
+) -> Cases | None:
+    """The parts of all benchmarks that have a scene, one after another."""
+    named = sorted(records, key=lambda r: str(r.meta["benchmark"]))
+    found: list[tuple[int, Part]] = []
+    for number, r in enumerate(named):
+        if scene in r.meta["scenes"]:
+            found.append((number, part(r, r.meta["scenes"].index(scene))))
+    if not found:
+        return None
+    keys = np.concatenate([number * SHIFT + rows for number, (rows, _, _) in found])
+    score = np.concatenate([value for _, (_, value, _) in found])
+    sure = [c for _, (_, _, c) in found if c is not None]
+
+    def label(key: str) -> str:
+        number, row = parse_case_key(key)
+        return f"{words(named[number], row)}, {named[number].meta['benchmark']}"
+
+    return Cases(keys, score, np.concatenate(sure) if len(sure) == len(found) else None, label)

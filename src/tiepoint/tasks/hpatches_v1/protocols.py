@@ -81,6 +81,9 @@ def exact_rules() -> HPatchesV1Rules:
     return HPatchesV1Rules(**off | {"nan_is_infinite": True, "balanced_first_negatives": True})
 
 
+EXACT = exact_rules()
+
+
 def hpatches_v1_rules(protocol: str) -> HPatchesV1Rules:
     """The switches of a protocol.
 
@@ -89,7 +92,7 @@ def hpatches_v1_rules(protocol: str) -> HPatchesV1Rules:
     """
     if protocol not in PROTOCOLS:
         raise UnknownNameError("protocol of HPatches v1", protocol, PROTOCOLS)
-    return HPatchesV1Rules() if protocol == "hbench-2016" else exact_rules()
+    return HPatchesV1Rules() if protocol == "hbench-2016" else EXACT
 
 
 def convention_steps(task: str) -> list[tuple[str, HPatchesV1Rules]]:
@@ -98,11 +101,11 @@ def convention_steps(task: str) -> list[tuple[str, HPatchesV1Rules]]:
     >>> [name.split(":")[0] for name, _ in convention_steps("retrieval")]
     ['hbench-2016', 'normaliser', 'ties', 'averaging']
     """
-    rules, exact = HPatchesV1Rules(), exact_rules()
+    rules = HPatchesV1Rules()
     steps = [("hbench-2016", rules)]
     for step, about in STEPS.items():
         names = [f.name for f in fields(rules) if f.metadata["step"] == step and task in f.metadata["tasks"]]
-        changed = replace(rules, **{name: getattr(exact, name) for name in names})
+        changed = replace(rules, **{name: getattr(EXACT, name) for name in names})
         if changed != rules:
             rules = changed
             steps.append((f"{step}: {about}", rules))

@@ -11,19 +11,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....core.records import Records
+from ....core.records import Features, Records
 from ....core.scores import SceneCurves, SceneValues, Score, group_name
 from ....kernels import get_threads
 from ....metrics.ranking.average_precision import average_precision_of_lists
 from ....metrics.ranking.chance import chance_average_precision
 from ....metrics.ranking.matching import expected_validity, ratio_dissimilarity
-from ...scene_means import mean_precision_recall, score_from_scenes
-from ..protocols import HPatchesRules, without_numbers
+from ...cases import Cases, Floats, QueryCase, nearest_candidates, ratio_of
+from ...scene_means import mean_precision_recall, scene_means, score_from_scenes
+from ..data import DatasetSplit, distances_to, failure_note, first_share, right_candidate
+from ..protocols import HPatchesRules, hpatches_rules, is_imported, scored_as_imported, without_numbers
 
 METRICS = ("map", "success_rate", "map_ratio")
 MAX_MATCHING_MISSES = 50
 """Patches of an image pair that `misses` looks at, evenly spaced, the same for every method."""
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -246,3 +247,56 @@ def scene_curves(records: Sequence[Records], rules: HPatchesRules) -> Iterator[S
             kinds=[r.meta["kinds"][0] for r in used],
             by_kind=True,
         )
+
+
+def score_imported(records: Sequence[Records], protocol: str) -> list[Score] | None:
+    """Scores of imported matching results, None for records of distances.
+
+    Columns, one row per image pair: `scene`, `noise` (numbers into the meta), `image`, and `map`, perhaps
+    `success_rate`.
+    """
+    if not scored_as_imported(records, protocol):
+        return None
+    r = records[0]
+    scenes, noises = tuple(r.meta["scenes"]), tuple(r.meta["noises"])
+    cell = np.asarray(r["scene"], np.int64) * len(noises) + r["noise"]
+    size = len(scenes) * len(noises)
+    shape = (len(scenes), len(noises))
+    count = np.bincount(cell, minlength=size).astype(np.float64)
+    values = {
+        metric: scene_means(r[metric], cell, size)[0].reshape(shape)
+        for metric in ("map", "success_rate")
+        if metric in r.columns
+    }
+    pairs = ImagePairs(scenes, tuple(r.meta["kinds"]), noises, count.reshape(shape), values, {})
+    return scores_of_pairs(pairs, hpatches_rules(protocol), protocol)
+
+
+def cases(records: Sequence[Records], scene: str) -> Cases | None:
+    """Reference patches in every image, image after image; how probably the nearest one is right."""
+    own = [r for r in records if not is_imported([r]) and scene in r.meta["scenes"]]
+    if not own:
+        return None
+    (r,) = own
+    images, n = r.meta["images"], int(r.meta["patches"])
+    _, _, valid = neighbour_distances_and_validity(r, HPatchesRules())
+    sure = ratio_of(r["d1"], r["d2"], squared=r.meta["squared"])
+
+    def words(key: str) -> str:
+        image, patch = divmod(int(key), n)
+        return f"patch {patch} in {images[image]}"
+
+    return Cases(np.arange(valid.size), valid.ravel(), sure, words)
+
+
+def replay(setting: DatasetSplit, scene: str, key: str, features: Features | None) -> QueryCase | None:
+    """A reference patch among the patches of another image of its sequence."""
+    image, patch = divmod(int(key), setting.data.count(scene))
+    there, query = f"{scene}/{setting.images[image]}", f"{scene}/ref#{patch}"
+    if features is None:
+        return QueryCase(query, (), (right_candidate(f"{there}#{patch}"),))
+    values = distances_to(features, f"{scene}/ref", patch, [(there, None)])
+    chosen, right = nearest_candidates(
+        values, [patch], f"{there}#{{}}".format, squared=features.distance == "l2"
+    )
+    return QueryCase(query, chosen, right, first_share(values, [patch]), failure_note(values))

@@ -13,13 +13,11 @@ from numpy.typing import NDArray
 
 from ....core.hashing import hash_json
 from ....core.records import Features, Records, Unit
-from ....core.scores import SceneCurves, Score
+from ....core.scores import SceneCurves
 from ....kernels import ThreadTeam, first_two, first_two_aligned, one_blas_thread, pair_distances
 from ...base import TaskInfo
-from ...cases import Cases
 from ...info import FIRST_PATCHES, HPATCHES, ap_of_matches
 from ...steps import StepTable, convention_tables
-from ..cases import matching_answer, matching_cases
 from ..data import (
     LICENCE,
     DatasetSplit,
@@ -34,8 +32,7 @@ from ..data import (
     raise_problems,
     smallest_unsigned,
 )
-from ..imported import imported_matching, refuse_imported
-from ..protocols import MATCHING, convention_steps, hpatches_rules
+from ..protocols import MATCHING, convention_steps, hpatches_rules, refuse_imported
 from . import score as scoring
 
 NAME = "hpatches/matching"
@@ -148,6 +145,7 @@ class HPatchesMatching(HPatchesTask):
     """
 
     name = NAME
+    scoring = scoring
     options = HPatchesMatchingOptions
     info = TaskInfo(
         "Is the nearest patch of another image the correct one, and are correct matches ranked first?",
@@ -181,18 +179,8 @@ class HPatchesMatching(HPatchesTask):
         def compare_one(unit: Unit, features: Features) -> Records:
             return compare(setting, unit.key, features)
 
-        answer = partial(matching_answer, setting)
+        answer = partial(scoring.replay, setting)
         return OpenHPatches(setting, units, compare_one, answer=answer, side_by_side=True)
-
-    def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Scores under a protocol; imported results under the one they were made under."""
-        rules = hpatches_rules(protocol)
-        imported = imported_matching(records, protocol)
-        return scoring.score(records, rules, protocol) if imported is None else imported
-
-    def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Reference patches in every image."""
-        return matching_cases(records, scene)
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
         """From `hpatches-python` over `hpatches-matlab` to `exact`, for the one number of each."""

@@ -4,20 +4,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ....core.records import Records
+from ....core.records import Features, Records
 from ....core.scores import SceneValues, Score, group_name
+from ....metrics.ranking.average_precision import average_precision
 from ....metrics.ranking.chance import chance_average_precision
 from ....metrics.ranking.from_counts import average_precision_from_counts
+from ...cases import Cases, Floats, QueryCase, nearest_candidates
 from ...scene_means import scene_means, score_from_scenes
-from ..protocols import HPatchesRules, pool_groups, without_numbers
+from ..data import DatasetSplit, distances_to, failure_note, right_candidate
+from ..protocols import (
+    HPatchesRules,
+    hpatches_rules,
+    is_imported,
+    pool_groups,
+    scored_as_imported,
+    without_numbers,
+)
 from .compare import EVERY, DistractorPool
 
 METRIC = "map"
-Floats = NDArray[np.float64]
 
 
 def pool_columns(records: Records, rules: HPatchesRules) -> list[int]:
@@ -139,3 +149,109 @@ def wrong_answers(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
             rival = f"{scenes[r['rival_scene'][i]]}/ref#{r['rival_index'][i]}"
             for m in np.flatnonzero(behind[i]):
                 yield f"{scene}/ref#{patch}", f"{scene}/{images[m]}#{patch}", rival
+
+
+def score_imported(records: Sequence[Records], protocol: str) -> list[Score] | None:
+    """Scores of imported retrieval results, None for records of distances.
+
+    Columns, one row per query and cell (or per cell where only means were kept): `noise`, `pool` (numbers
+    into the meta), `map`, and `scene` where the queries are known.
+    """
+    if not scored_as_imported(records, protocol):
+        return None
+    r = records[0]
+    noises, pools = r.meta["noises"], [str(p) for p in r.meta["pools"]]
+    kinds = tuple(r.meta.get("kinds", ()))
+    scenes = tuple(r.meta.get("scenes", ()))
+    table: dict[tuple[int, int], tuple[float, int, SceneValues | None]] = {}
+    for z in range(len(noises)):
+        for p in range(len(pools)):
+            own = (r["noise"] == z) & (r["pool"] == p)
+            if own.any():
+                by = None
+                if "scene" in r.columns:
+                    means, weights = scene_means(r["map"][own], r["scene"][own], len(scenes))
+                    by = SceneValues(scenes, kinds, means[None], weights[None])
+                table[z, p] = float(np.mean(r["map"][own])), int(own.sum()), by
+    found = [
+        Score("map", group_name(noise=noises[z], pool=pools[p]), v, n, protocol, scenes=s)
+        for (z, p), (v, n, s) in table.items()
+    ]
+    for group, parts in pool_groups(noises, dict(enumerate(pools)), hpatches_rules(protocol)).items():
+        if all(c in table for c in parts):
+            found.append(_mean_of_cells([table[c] for c in parts], group, protocol))
+    return found
+
+
+def _mean_of_cells(
+    cells: Sequence[tuple[float, int, SceneValues | None]], group: str, protocol: str
+) -> Score:
+    parts = [s for _, _, s in cells if s is not None]
+    scenes = None
+    if len(parts) == len(cells):
+        weights = np.concatenate([np.asarray(s.weights) for s in parts])
+        scenes = SceneValues(
+            parts[0].scenes, parts[0].kinds, np.concatenate([s.cells for s in parts]), weights
+        )
+    value = float(np.mean([v for v, _, _ in cells]))
+    return Score("map", group, value, sum(n for _, n, _ in cells), protocol, scenes=scenes)
+
+
+def cases(records: Sequence[Records], scene: str) -> Cases | None:
+    """Queries of a sequence at each noise level; average precision among all distractors."""
+    if not records or is_imported(records):
+        return None
+    (r,) = records
+    if scene not in r.meta["scenes"]:
+        return None
+    noises = r.meta["noises"]
+    rows = np.flatnonzero(r["scene"] == r.meta["scenes"].index(scene))
+    own = Records(r.kind, {name: column[rows] for name, column in r.columns.items()}, r.meta)
+    last = len(r.meta["pools"]) - 1
+    score = np.stack([query_values(own, z, last, HPatchesRules()) for z in range(len(noises))], axis=1)
+    keys = rows[:, None] * len(noises) + np.arange(len(noises))
+    patches = np.asarray(r["index"])
+
+    def words(key: str) -> str:
+        query, noise = divmod(int(key), len(noises))
+        return f"patch {patches[query]}, {noises[noise]}"
+
+    return Cases(keys.ravel(), score.ravel(), None, words)
+
+
+def replay(
+    setting: DatasetSplit, lists: Any, every: bool, scene: str, key: str, features: Features | None
+) -> QueryCase | None:
+    """A query among its views at a noise level and the distractors of other sequences."""
+    number, noise = divmod(int(key), len(setting.noises))
+    queries, distractors = lists()
+    patch = int(queries.index[number])
+    query, level = f"{scene}/ref#{patch}", setting.images[noise * setting.levels :][: setting.levels]
+    right = [f"{scene}/{image}#{patch}" for image in level]
+    if features is None:
+        return QueryCase(query, (), tuple(right_candidate(p) for p in right))
+    one = np.array([patch])
+    places: list[tuple[str, NDArray[Any] | None]] = [(f"{scene}/{image}", one) for image in level]
+    others = [s for s in setting.split.test if s != scene]
+    if every:
+        places += [(f"{s}/{m}", None) for s in others for m in ("ref", *setting.images)]
+    else:
+        number_of = {s: i for i, s in enumerate(distractors.sequences)}
+        listed = {s: distractors.index[distractors.seq == number_of[s]] for s in others if s in number_of}
+        places += [(f"{s}/ref", index) for s, index in listed.items() if len(index)]
+    values = distances_to(features, f"{scene}/ref", patch, places)
+    sizes = [setting.data.count(key.split("/")[0]) if rows is None else len(rows) for key, rows in places]
+    ends = np.cumsum(sizes)
+
+    def picture(row: int) -> str:
+        part = int(np.searchsorted(ends, row, side="right"))
+        item, rows = places[part]
+        at = row - int(ends[part] - sizes[part])
+        return f"{item}#{at if rows is None else int(rows[at])}"
+
+    rows = list(range(len(level)))
+    chosen, found = nearest_candidates(
+        values, rows, picture, squared=features.distance == "l2", most=len(level)
+    )
+    labels = np.arange(len(values)) < len(level)
+    return QueryCase(query, chosen, found, average_precision(values, labels), failure_note(values))

@@ -10,16 +10,12 @@ from typing import Any, ClassVar, Literal
 
 from ....core.hashing import hash_json
 from ....core.records import Features, Records, Unit
-from ....core.scores import Score
 from ...base import MetricInfo, TaskInfo
-from ...cases import Cases
 from ...info import HPATCHES
 from ...steps import StepTable
-from ..cases import retrieval_answer, retrieval_cases
 from ..data import LICENCE, HPatchesOptions, HPatchesTask, OpenHPatches, open_setting, raise_problems
-from ..imported import imported_retrieval, refuse_imported
 from ..pair_lists import retrieval_source
-from ..protocols import RETRIEVAL, convention_steps, hpatches_rules
+from ..protocols import RETRIEVAL, convention_steps, hpatches_rules, refuse_imported
 from . import score as scoring
 from .compare import EVERY, NAME, compare, compare_every, items_for_retrieval
 
@@ -43,6 +39,7 @@ class HPatchesRetrieval(HPatchesTask):
     """
 
     name = NAME
+    scoring = scoring
     options = HPatchesRetrievalOptions
     info = TaskInfo(
         "Are the other views of a patch ranked before distractors of other sequences?",
@@ -75,20 +72,10 @@ class HPatchesRetrieval(HPatchesTask):
                 return compare_every(setting, source.lists[0], features)
             return compare(setting, source.lists, features)
 
-        answer = partial(retrieval_answer, setting, lambda: source.lists, every)
+        answer = partial(scoring.replay, setting, lambda: source.lists, every)
         return OpenHPatches(
-            setting, [Unit(setting.split.name, items, definition)], compare_one, source, answer
+            setting, [Unit(setting.split.name, items, definition)], compare_one, source, answer=answer
         )
-
-    def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Scores under a protocol; imported results under the one they were made under."""
-        rules = hpatches_rules(protocol)
-        imported = imported_retrieval(records, protocol)
-        return scoring.score(records, rules, protocol) if imported is None else imported
-
-    def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Queries at each noise level."""
-        return retrieval_cases(records, scene)
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
         """From the mean over pool sizes that papers print to `exact`, step by step, and MATLAB's default."""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....core.records import Records
+from ....core.records import Features, Records
 from ....core.scores import PooledBins, Score, group_name
+from ....datasets.hpatches.layout import NOISES
 from ....kernels import get_threads
 from ....metrics.ranking.chance import chance_average_precision
 from ....metrics.ranking.curves import precision_recall_curve, roc_curve
@@ -23,14 +24,16 @@ from ....metrics.ranking.from_counts import (
 )
 from ....metrics.ranking.roc import needed_positives
 from ....metrics.ranking.sorting import count_nearer, sort_ascending
+from ...cases import Cases, Floats, QueryCase, side_shares
 from ...pooled_bins import distance_cells, fast_bins
-from ..protocols import HPatchesRules, without_numbers
+from ..data import replay_pair
+from ..protocols import HPatchesRules, is_imported, scored_as_imported, without_numbers
+from .compare import PairPlan
 
 METRICS = ("auc", "ap", "fpr95")
 NEGATIVES = ("inter", "intra")
 SHARE = 5
 """The imbalanced list has the first fifth of the positives in file order, and all negatives."""
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -227,3 +230,83 @@ def _together(positives: Floats, negatives: Floats) -> tuple[Floats, NDArray[np.
     labels = np.zeros(len(positives) + len(negatives), bool)
     labels[: len(positives)] = True
     return np.concatenate([positives, negatives]), labels
+
+
+def score_imported(records: Sequence[Records], protocol: str) -> list[Score] | None:
+    """Scores of imported verification results, None for records of distances.
+
+    Columns, one row per cell: `noise` and `negatives` (numbers into the meta), and each metric that was in
+    the files. There are no scenes, hence no intervals. `pairs` of the meta is the length of the lists, where
+    it is known.
+    """
+    if not scored_as_imported(records, protocol):
+        return None
+    found = []
+    pairs = dict(records[0].meta.get("pairs", {}))
+    for metric in ("auc", "ap", "fpr95"):
+        values = []
+        for r in records:
+            if metric not in r.columns:
+                continue
+            for z, k, value in zip(r["noise"], r["negatives"], r[metric], strict=True):
+                group = group_name(negatives=r.meta["negatives"][k], noise=r.meta["noises"][z])
+                values.append(float(value))
+                found.append(Score(metric, group, float(value), pairs.get(metric, 0), protocol))
+        if values:
+            n = len(values) * pairs.get(metric, 0)
+            found.append(Score(metric, "all", float(np.mean(values)), n, protocol))
+    return found
+
+
+LISTS = {"pos": "same patch", "intra": "other patch of the sequence", "inter": "patch of another sequence"}
+
+
+def cases(records: Sequence[Records], scene: str) -> Cases | None:
+    """Pairs of patches whose first one is of the sequence, noise after noise in the order of the lists.
+
+    The score of a pair of the same patch is the share of different pairs that are farther, the mean over both
+    lists of them; that of a different pair the share of same pairs that are nearer. Half of a tie counts.
+    """
+    if not records or is_imported(records) or scene not in records[0].meta["scenes"]:
+        return None
+    keys: list[NDArray[np.int64]] = []
+    scores: list[Floats] = []
+    names, edges, total = list(NOISES), list(list_slices(records[0]).items()), len(records[0])
+    for r in records:
+        own = np.flatnonzero(r["scene_a"] == r.meta["scenes"].index(scene))
+        lists = {name: np.sort(r["distance"][at]) for name, at in list_slices(r).items()}
+        value = np.empty(len(own))
+        for name, at in list_slices(r).items():
+            here = (own >= at.start) & (own < at.stop)
+            distance = r["distance"][own[here]]
+            if name == "pos":
+                both = [side_shares(distance, lists[k], nearer=True) for k in ("intra", "inter")]
+                value[here] = (both[0] + both[1]) / 2
+            else:
+                value[here] = side_shares(distance, lists["pos"], nearer=False)
+        keys.append(names.index(r.meta["noise"]) * total + own)
+        scores.append(value)
+
+    def words(key: str) -> str:
+        noise, row = divmod(int(key), total)
+        name, at = next((name, at) for name, at in edges if row < at.stop)
+        return f"{LISTS[name]}, {names[noise]}, pair {row - at.start}"
+
+    return Cases(np.concatenate(keys), np.concatenate(scores), None, words)
+
+
+def replay(plan: Callable[[], PairPlan], scene: str, key: str, features: Features | None) -> QueryCase | None:
+    """A pair of patches: the first is the query, the second its only candidate, right if it is the same."""
+    made = plan()
+    noise, row = divmod(int(key), len(made.order))
+    letter = NOISES[list(NOISES)[noise]]
+    at = int(np.flatnonzero(made.order == row)[0])
+
+    def place(image: int) -> str:
+        sequence, number = made.images[image]
+        return f"{sequence}/{f'{letter}{number}' if number else 'ref'}"
+
+    items = place(int(made.image_a[at])), place(int(made.image_b[at]))
+    rows = int(made.row_a[at]), int(made.row_b[at])
+    pictures = [f"{item}#{patch}" for item, patch in zip(items, rows, strict=True)]
+    return replay_pair(items, rows, pictures, row < made.rows["pos"], features)

@@ -11,16 +11,12 @@ from typing import Any, Literal
 from ....core.buffers import Workspace
 from ....core.hashing import hash_json
 from ....core.records import Features, Records, Unit
-from ....core.scores import Score
 from ...base import MetricInfo, TaskInfo
-from ...cases import Cases
 from ...info import AP_OF_PAIRS, AUC_OF_PAIRS, FPR_OF_PAIRS, HPATCHES
 from ...steps import StepTable, convention_tables
-from ..cases import verification_answer, verification_cases
 from ..data import LICENCE, HPatchesOptions, HPatchesTask, OpenHPatches, open_setting, raise_problems
-from ..imported import imported_verification, refuse_imported
 from ..pair_lists import verification_source
-from ..protocols import VERIFICATION, convention_steps, hpatches_rules
+from ..protocols import VERIFICATION, convention_steps, hpatches_rules, refuse_imported
 from . import score as scoring
 from .compare import NAME, compare, items_for_noise, pair_plan
 
@@ -42,6 +38,7 @@ class HPatchesVerification(HPatchesTask):
     """
 
     name = NAME
+    scoring = scoring
     options = VerificationOptions
     info = TaskInfo(
         "Does the distance separate pairs of the same patch from other pairs?",
@@ -74,17 +71,7 @@ class HPatchesVerification(HPatchesTask):
         def compare_one(unit: Unit, features: Features) -> Records:
             return compare(plan(), unit.key, features, space)
 
-        return OpenHPatches(setting, units, compare_one, source, partial(verification_answer, plan))
-
-    def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Scores under a protocol."""
-        rules = hpatches_rules(protocol)
-        imported = imported_verification(records, protocol)
-        return scoring.score(records, rules, protocol) if imported is None else imported
-
-    def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Pairs whose first patch is of the sequence."""
-        return verification_cases(records, scene)
+        return OpenHPatches(setting, units, compare_one, source, answer=partial(scoring.replay, plan))
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
         """From `hpatches-python` over `hpatches-matlab` to `exact`, for the mean of the six cells."""

@@ -10,13 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....core.records import Records
+from ....core.records import Features, Records
 from ....core.scores import CAUTION, Score, group_name
+from ....formats.hpatches_v1.classification import LabelledPairs
 from ....metrics.ranking.average_precision import average_precision
 from ....metrics.ranking.chance import chance_average_precision
 from ....metrics.ranking.curves import precision_recall_curve, roc_curve
 from ....metrics.ranking.roc import fpr_at_recall, needed_positives, roc_auc
+from ...cases import Cases, QueryCase, side_shares
+from ...hpatches.data import replay_pair as pair_answer
 from ...pooled_bins import pooled_bins
+from ..data import Part, benchmark_cases, item_key
 from ..protocols import HPatchesV1Rules, printed_classification
 
 METRICS = ("auc", "ap", "fpr95")
@@ -141,7 +145,7 @@ def _mean(scores: Sequence[Score], group: str) -> Score:
     )
 
 
-def warnings(records: Sequence[Records]) -> list[str]:
+def record_warnings(records: Sequence[Records]) -> list[str]:
     """That a ROC area is of an imbalanced list, with the numbers of the first such list."""
     found = []
     for r in records:
@@ -171,3 +175,31 @@ def curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator[tuple
                 curve = make(distances[at], labels[at], ties=ties)
                 if np.isfinite(curve.y).all():  # nothing right is ever retrieved
                     yield group, name, curve.x, curve.y
+
+
+def cases(records: Sequence[Records], scene: str) -> Cases | None:
+    """Pairs whose first patch is of the sequence; the share of the other kind of pair on the right side."""
+
+    def part(r: Records, number: int) -> Part:
+        own = np.flatnonzero(r["scene_a"] == number)
+        distance, label = np.asarray(r["distance"]), np.asarray(r["label"], bool)
+        same = label[own]
+        value = np.empty(len(own))
+        value[same] = side_shares(distance[own[same]], np.sort(distance[~label]), nearer=True)
+        value[~same] = side_shares(distance[own[~same]], np.sort(distance[label]), nearer=False)
+        return own, value, None
+
+    def words(r: Records, row: int) -> str:
+        return f"{'same patch' if r['label'][row] else 'different patches'}, pair {row}"
+
+    return benchmark_cases(records, scene, part, words)
+
+
+def replay(pairs: LabelledPairs, row: int, features: Features | None) -> QueryCase:
+    """A pair of patches."""
+    table = pairs.pairs
+    images = [table.images[int(of[row])] for of in (table.image_a, table.image_b)]
+    items = item_key(images[0]), item_key(images[1])
+    rows = int(table.index_a[row]), int(table.index_b[row])
+    pictures = [f"{item}#{patch}" for item, patch in zip(items, rows, strict=True)]
+    return pair_answer(items, rows, pictures, bool(pairs.labels[row]), features)

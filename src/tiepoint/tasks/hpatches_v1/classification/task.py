@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ....core.formatting import path_below
 from ....core.records import Features, Records
@@ -22,13 +23,22 @@ from ....formats.hpatches_v1.classification import (
 from ....formats.hpatches_v1.patch_ids import sequence_codes
 from ....kernels import pair_distances
 from ...base import MetricInfo, TaskInfo
-from ...cases import Cases, QueryCase
 from ...hpatches.data import LICENCE
 from ...info import AP_OF_PAIRS, AUC_OF_PAIRS, FPR_OF_PAIRS, HPATCHES
-from ..cases import classification_cases, replay_pair
-from ..data import COMPARISON, Definition, GetArrays, OpenHPatchesV1, V1Task, base_meta, concatenated_rows
-from ..protocols import hpatches_v1_rules
-from ..result_files import printed_distances, write_lists
+from ..data import (
+    COMPARISON,
+    Definition,
+    GetArrays,
+    OpenHPatchesV1,
+    V1Task,
+    base_meta,
+    concatenated_rows,
+)
+from ..protocols import (
+    PROTOCOLS,
+    hpatches_v1_rules,
+    printed_classification,
+)
 from . import score as scoring
 
 NAME = "hpatches-v1/classification"
@@ -70,19 +80,7 @@ class HPatchesV1Classification(V1Task):
 
     def record_warnings(self, records: Sequence[Records]) -> list[str]:
         """Lists on which a ROC area misleads."""
-        return scoring.warnings(records)
-
-    def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Pairs whose first patch is of the sequence."""
-        return classification_cases(records, scene)
-
-    def answer(self, definition: Definition, row: int, features: Features | None) -> QueryCase:
-        """A pair of patches."""
-        return replay_pair(definition.content, row, features)
-
-    def curves(self, records: Sequence[Records]) -> Iterator[tuple[str, str, Any, Any]]:
-        """ROC and precision-recall points under `exact`."""
-        return scoring.curves(records, hpatches_v1_rules("exact"))
+        return scoring.record_warnings(records)
 
     def missing_results(self, definition: Definition, folder: Path) -> list[str]:
         """Names of the files of its lists that are not there, where that of the benchmark is not either."""
@@ -106,7 +104,7 @@ class HPatchesV1Classification(V1Task):
     ) -> Path:
         """Write ``BENCHMARK.results`` as the 2016 tool would: squared l2, six decimals."""
         path = path_below(folder, records.meta["benchmark"], what="the benchmark", ending=".results")
-        write_classification_results(path, printed_distances(records))
+        write_classification_results(path, _printed(records))
         return path
 
     def write_results(
@@ -122,7 +120,7 @@ class HPatchesV1Classification(V1Task):
         if form == "final":
             return super().write_results(folder, opened, records, arrays, protocols, form)
         made = ((opened.definitions[unit].content, by[COMPARISON]) for unit, by in records.items())
-        return write_lists(folder, made)
+        return _write_lists(folder, made)
 
 
 def compare(definition: Definition, features: Features) -> Records:
@@ -152,6 +150,27 @@ def _records(pairs: LabelledPairs, distances: Any, meta: dict[str, Any]) -> Reco
         "scene_b": code[pairs.pairs.image_b].astype(np.int16),
     }
     return Records("pair", columns, meta)
+
+
+def _printed(records: Records) -> NDArray[np.float64]:
+    """Distances of a classification benchmark as the 2016 tool would print them."""
+    return printed_classification(records, records["distance"], hpatches_v1_rules(PROTOCOLS[1]))
+
+
+def _write_lists(folder: Path, made: Iterable[tuple[LabelledPairs, Records]]) -> Iterator[Path]:
+    """Write ``LIST.results``, distance and label a line, of every `.pairs` list.
+
+    A list that several benchmarks share is written once.
+    """
+    written: set[str] = set()
+    for pairs, records in made:
+        distances = _printed(records)
+        for name, rows in pairs.slices().items():
+            if name not in written:
+                written.add(name)
+                path = path_below(folder, name, what="the list", ending=".results")
+                write_classification_results(path, distances[rows], pairs.labels[rows])
+                yield path
 
 
 TASK = HPatchesV1Classification()

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ....core.records import Records
+from ....core.records import Features, Records
 from ....core.scores import SceneCurves, Score, group_name
 from ....metrics.ranking.average_precision import Normaliser, average_precision_of_lists
 from ....metrics.ranking.chance import chance_average_precision
@@ -20,12 +19,20 @@ from ....metrics.ranking.matching import (
     expected_validity,
     ratio_dissimilarity,
 )
+from ...cases import Candidate, Cases, Floats, QueryCase, nearest_candidates, ratio_of
+from ...hpatches.data import distances_to, first_share
 from ...scene_means import mean_precision_recall
-from ..protocols import HPatchesV1Rules, benchmark_score, printed_matching, with_mean
+from ..data import Part, benchmark_cases, item_key
+from ..protocols import (
+    EXACT,
+    HPatchesV1Rules,
+    benchmark_score,
+    printed_matching,
+    with_mean,
+)
 
 METRICS = ("ap", "ap_ratio", "success_rate", "map_query")
 MAX_V1_MATCHING_MISSES = 50
-Floats = NDArray[np.float64]
 
 
 def neighbour_distances(records: Records, rules: HPatchesV1Rules) -> tuple[Floats, Floats]:
@@ -180,3 +187,36 @@ def scene_curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator
             scenes=meta["scenes"],
             kinds=meta["kinds"],
         )
+
+
+def cases(records: Sequence[Records], scene: str) -> Cases | None:
+    """Reference patches in every image; how probably the nearest one is right."""
+
+    def part(r: Records, number: int) -> Part:
+        own = np.flatnonzero(np.asarray(r.meta["pair_scenes"])[r["pair"]] == number)
+        d1, d2 = neighbour_distances(r, EXACT)
+        return own, validity(r, EXACT)[own], ratio_of(d1[own], d2[own], squared=r.meta["squared"])
+
+    def words(r: Records, row: int) -> str:
+        pair = int(r["pair"][row])
+        return f"patch {row - int(np.searchsorted(r['pair'], pair))} in {r.meta['pairs'][pair][1]}"
+
+    return benchmark_cases(records, scene, part, words)
+
+
+def replay(content: Any, row: int, features: Features | None) -> QueryCase:
+    """A reference patch among the patches of the other image."""
+    benchmark, truth = content
+    ends = np.cumsum([len(t.target) for t in truth])
+    pair = int(np.searchsorted(ends, row, side="right"))
+    a, b = (item_key(name) for name in benchmark.pairs[pair])
+    patch = row - int(ends[pair]) + len(truth[pair].target)
+    right = int(truth[pair].target[patch])
+    query = f"{a}#{patch}"
+    if features is None:
+        return QueryCase(query, (), (Candidate(f"{b}#{right}", None, None, True),))
+    values = distances_to(features, a, patch, [(b, None)])
+    chosen, rights = nearest_candidates(
+        values, [right], f"{b}#{{}}".format, squared=features.distance == "l2"
+    )
+    return QueryCase(query, chosen, rights, first_share(values, [right]))

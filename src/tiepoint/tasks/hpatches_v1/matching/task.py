@@ -9,23 +9,31 @@ from typing import Any
 
 import numpy as np
 
+from ....core.errors import InputError
 from ....core.formatting import path_below
 from ....core.records import Features, Records
 from ....core.scores import SceneCurves
 from ....datasets.hpatches.dataset import HPatchesDataset
 from ....formats.file_io import lines_of
 from ....formats.hpatches_v1.definitions import MatchingBenchmark, read_matching, without_comments
-from ....formats.hpatches_v1.matching import matching_truth, read_matching_results
+from ....formats.hpatches_v1.matching import (
+    NeighbourList,
+    matching_truth,
+    read_matching_results,
+    write_matching_results,
+)
 from ...base import MetricInfo, TaskInfo
-from ...cases import Cases, QueryCase
 from ...hpatches.data import LICENCE
 from ...info import FIRST_PATCHES, HPATCHES, ap_of_matches
-from ..cases import matching_cases, replay_match
 from ..data import WRITTEN, Definition, GetArrays, HPatchesV1MatchingOptions, OpenHPatchesV1, V1Task
-from ..protocols import hpatches_v1_rules
-from ..result_files import write_neighbours
+from ..protocols import (
+    EXACT,
+    as_distance,
+    hpatches_v1_rules,
+    printed_matching,
+)
 from . import score as scoring
-from .matching_compare import MatchingTruth, compare, records_of_neighbours
+from .compare import MatchingTruth, compare, listed_neighbours, records_of_neighbours
 
 NAME = "hpatches-v1/matching"
 
@@ -77,25 +85,13 @@ class HPatchesV1Matching(V1Task):
         """First neighbours of every reference patch."""
         return compare(definition, features)
 
-    def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Reference patches in every image."""
-        return matching_cases(records, scene)
-
-    def answer(self, definition: Definition, row: int, features: Features | None) -> QueryCase:
-        """A reference patch among those of the other image."""
-        return replay_match(definition.content, row, features)
-
-    def curves(self, records: Sequence[Records]) -> Iterator[tuple[str, str, Any, Any]]:
-        """Precision-recall points of every image pair under `exact`."""
-        return scoring.curves(records, hpatches_v1_rules("exact"))
-
     def wrong_answers(self, records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
         """Wrong matches of a fixed sample of patches: (query, right answer, given answer)."""
         return scoring.wrong_answers(records)
 
     def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
         """Mean precision-recall curve of every benchmark under `exact`, scene by scene."""
-        return scoring.scene_curves(records, hpatches_v1_rules("exact"))
+        return scoring.scene_curves(records, EXACT)
 
     def read_results(
         self, definition: Definition, folder: Path, opened: OpenHPatchesV1, on_nan: str
@@ -120,7 +116,7 @@ class HPatchesV1Matching(V1Task):
         """
         path = path_below(folder, records.meta["benchmark"], what="the benchmark", ending=".results")
         wanted = getattr(opened and opened.options, "neighbours", WRITTEN)
-        write_neighbours(path, records, arrays, wanted)
+        _write_neighbours(path, records, arrays, wanted)
         return path
 
 
@@ -135,6 +131,40 @@ def _truth(
         lines = lines_of(data, labels)
     first = [np.array(lines[3 * i + 1].split(","), np.float64).astype(np.int64) for i in range(len(target))]
     return [MatchingTruth(t, f) for t, f in zip(target, first, strict=True)]
+
+
+def _write_neighbours(path: Path, records: Records, arrays: GetArrays | None, wanted: int | str) -> None:
+    """Write the first neighbours of every reference patch, as many as `wanted` or as there are.
+
+    More than two are not in the records and are looked for again, in the features that `arrays` gives.
+    """
+    if wanted != "all" and int(wanted) <= WRITTEN:
+        write_matching_results(path, _recorded(records, int(wanted)))
+        return
+    if arrays is None:
+        raise InputError("writing more than two neighbours needs the features of the run")
+    write_matching_results(path, _found_again(records, arrays, None if wanted == "all" else int(wanted)))
+
+
+def _recorded(records: Records, wanted: int) -> Iterator[NeighbourList]:
+    """The first one or two neighbours, from the records."""
+    rules = hpatches_v1_rules("hbench-2016")
+    d1, d2 = (printed_matching(records, records[c], rules) for c in ("d1", "d2"))
+    bounds = np.searchsorted(records["pair"], np.arange(len(records.meta["pairs"]) + 1))
+    for i, (a, b) in enumerate(records.meta["pairs"]):
+        own = slice(bounds[i], bounds[i + 1])
+        index = np.stack([records["index"][own], records["index2"][own]]).astype(np.int64)
+        k = min(wanted, int(bounds[i + 1] - bounds[i]))
+        yield NeighbourList(a, b, index[:k], np.stack([d1[own], d2[own]])[:k])
+
+
+def _found_again(records: Records, arrays: GetArrays, wanted: int | None) -> Iterator[NeighbourList]:
+    """As many neighbours as wanted or as there are, from the features; writing rounds them to six digits."""
+    rules = hpatches_v1_rules("hbench-2016")
+    features = Features(arrays, str(records.meta["distance"]))
+    for a, b in records.meta["pairs"]:
+        index, distance = listed_neighbours(features, a, b, wanted)
+        yield NeighbourList(a, b, index, as_distance(records, distance, rules))
 
 
 TASK = HPatchesV1Matching()

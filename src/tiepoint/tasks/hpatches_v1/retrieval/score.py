@@ -9,18 +9,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....core.records import Records
+from ....core.records import Features, Records
 from ....core.scores import SceneCurves, Score, group_name
-from ....metrics.ranking.average_precision import Normaliser, average_precision_of_lists, normalise_precision
+from ....metrics.ranking.average_precision import (
+    Normaliser,
+    average_precision,
+    average_precision_of_lists,
+    normalise_precision,
+)
 from ....metrics.ranking.chance import chance_average_precision
 from ....metrics.ranking.curves import StepCurves
 from ....metrics.ranking.ties import TieBlocks, blocks_of_lists, expected_precision_sums, places_before_cutoff
+from ...cases import Candidate, Cases, Floats, QueryCase, nearest_candidates
+from ...hpatches.data import distances_to
 from ...scene_means import RECALL, curves_by_scene
-from ..protocols import HPatchesV1Rules, benchmark_score, with_mean
-from .compare import IMAGE, PATCH, TOP_K
+from ..data import Part, benchmark_cases, item_key
+from ..protocols import EXACT, HPatchesV1Rules, benchmark_score, with_mean
+from .compare import IMAGE, PATCH, TOP_K, PatchPool
 
 METRICS = {"map_patch": (PATCH, "n_patch", "cut_patch"), "map_image": (IMAGE, "n_image", "cut_image")}
-Floats = NDArray[np.float64]
 
 
 def without_query(records: Records, rules: HPatchesV1Rules) -> tuple[Floats, NDArray[np.uint8]]:
@@ -173,3 +180,41 @@ def scene_curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator
             group = group_name(benchmark=meta["benchmark"], relevant=metric.removeprefix("map_"))
             table = made.at(RECALL, len(scene))
             yield curves_by_scene(group, table, has, scene, scenes=meta["scenes"], kinds=meta["kinds"])
+
+
+def cases(records: Sequence[Records], scene: str) -> Cases | None:
+    """Queries of the sequence; average precision of the first 50, the same patch is right."""
+
+    def part(r: Records, number: int) -> Part:
+        own = np.flatnonzero(r["scene"] == number)
+        few = Records(r.kind, {name: column[own] for name, column in r.columns.items()}, r.meta)
+        return own, query_values(few, "map_patch", EXACT), None
+
+    def words(r: Records, row: int) -> str:
+        query = int(r["query"][row])
+        image = int(np.searchsorted(r.meta["pool_starts"], query, side="right")) - 1
+        return f"patch {query - r.meta['pool_starts'][image]} of {r.meta['pool_images'][image]}"
+
+    return benchmark_cases(records, scene, part, words)
+
+
+def replay(pool: PatchPool, row: int, features: Features | None) -> QueryCase:
+    """A query among all other patches of its pool."""
+    names = [item_key(name) for name in pool.benchmark.pool]
+
+    def picture(place: int) -> str:
+        image = int(np.searchsorted(pool.starts, place, side="right")) - 1
+        return f"{names[image]}#{place - int(pool.starts[image])}"
+
+    own = int(pool.query[row])
+    truth = [int(t) for t in pool.truth[pool.offsets[row] : pool.offsets[row + 1]]]
+    if features is None:
+        return QueryCase(picture(own), (), tuple(Candidate(picture(t), None, None, True) for t in truth))
+    image = int(np.searchsorted(pool.starts, own, side="right")) - 1
+    values = distances_to(features, names[image], own - int(pool.starts[image]), [(n, None) for n in names])
+    values[own] = np.inf  # the query is in the pool, and no answer
+    chosen, right = nearest_candidates(values, truth, picture, squared=features.distance == "l2")
+    labels = np.isin(np.arange(len(values)), truth)
+    most = min(len(truth), TOP_K)
+    score = average_precision(values, labels, normaliser=most, cutoff=TOP_K) if truth else None
+    return QueryCase(picture(own), chosen, right, score)

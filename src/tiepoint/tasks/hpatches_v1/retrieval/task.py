@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -23,15 +22,12 @@ from ....formats.hpatches_v1.retrieval import (
     write_retrieval_results,
 )
 from ...base import MetricInfo, TaskInfo
-from ...cases import Cases, QueryCase
 from ...hpatches.data import LICENCE
 from ...info import HPATCHES
-from ..cases import replay_retrieval, retrieval_cases
 from ..data import Definition, GetArrays, OpenHPatchesV1, V1Task
-from ..protocols import hpatches_v1_rules
+from ..protocols import EXACT
 from . import score as scoring
 from .compare import PatchPool, compare, pool_of, records_of_rankings
-from .score import curves, scene_curves
 
 NAME = "hpatches-v1/retrieval"
 
@@ -77,21 +73,9 @@ class HPatchesV1Retrieval(V1Task):
         """The nearest patches of every query."""
         return compare(definition, features)
 
-    def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Queries of the sequence."""
-        return retrieval_cases(records, scene)
-
-    def answer(self, definition: Definition, row: int, features: Features | None) -> QueryCase:
-        """A query in its pool."""
-        return replay_retrieval(definition.content, row, features)
-
-    def curves(self, records: Sequence[Records]) -> Iterator[tuple[str, str, Any, Any]]:
-        """Precision-recall points of every benchmark and query under `exact`."""
-        return curves(records, hpatches_v1_rules("exact"))
-
     def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
         """Mean precision-recall curve of every benchmark under `exact`, scene by scene."""
-        return scene_curves(records, hpatches_v1_rules("exact"))
+        return scoring.scene_curves(records, EXACT)
 
     def records_from_results(
         self, folder: Path, opened: OpenHPatchesV1, on_bad: str = "error"
