@@ -17,7 +17,7 @@ from tiepoint.formats.image.mask import write_mask
 from tiepoint.formats.image.reader import write_image
 from tiepoint.report.case_detail import dense_view
 from tiepoint.tasks import TASKS
-from tiepoint.tasks.keypoints.retrieval.task import query_aps
+from tiepoint.tasks.keypoints.retrieval.score import query_aps
 
 KEYPOINTS = ("ranking", "matching", "geometry", "images", "retrieval", "verification")
 BY_SCENE = {"ranking": "true_map_micro", "geometry": "mma", "verification": "ap"}

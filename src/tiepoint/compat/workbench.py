@@ -22,7 +22,7 @@ from ..core.errors import InputError
 from ..geometry.correspondence import nearest_answers, project_unchecked
 from ..metrics import half_tie_rank as workbench_rank
 from ..metrics.experiment import ExperimentMetrics, QueryAPResult
-from ..tasks.keypoints.ranking.workbench import MAX_BOUND_PX
+from ..tasks.keypoints.ranking.compare import MAX_BOUND_PX
 
 TAU_PX = 3.0
 TIES = ("dw", "expected", "optimistic", "pessimistic")

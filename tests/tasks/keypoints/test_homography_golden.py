@@ -16,8 +16,8 @@ from tiepoint.formats.matches.native import write_matches
 from tiepoint.geometry.two_view.estimator import estimator_library_versions
 from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
-from tiepoint.tasks.keypoints.geometry.homographies import corner_row_errors
 from tiepoint.tasks.keypoints.geometry.protocols import PROTOCOLS
+from tiepoint.tasks.keypoints.geometry.score import corner_row_errors
 from tiepoint.tasks.keypoints.geometry.task import TASK
 
 pytest.importorskip("cv2")

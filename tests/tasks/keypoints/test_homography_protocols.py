@@ -16,7 +16,6 @@ from tiepoint.core.records import Features, Records
 from tiepoint.formats.matches.native import write_matches
 from tiepoint.geometry.homography import project
 from tiepoint.methods.pairs.factory import family_of_geometry
-from tiepoint.tasks.keypoints.geometry.homographies import corner_row_errors
 from tiepoint.tasks.keypoints.geometry.protocols import (
     PROTOCOLS,
     HomographyScoring,
@@ -24,6 +23,7 @@ from tiepoint.tasks.keypoints.geometry.protocols import (
     parse_threshold_frame,
     protocol_under,
 )
+from tiepoint.tasks.keypoints.geometry.score import corner_row_errors
 from tiepoint.tasks.keypoints.geometry.task import TASK
 
 pytest.importorskip("cv2")

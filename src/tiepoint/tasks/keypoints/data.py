@@ -21,7 +21,7 @@ from ...datasets.image_pairs.pair import ImagePair
 from ...datasets.image_sequences import ImageSequences
 from ...geometry.correspondence import in_view
 from ..base import BaseTask, BaseTaskData
-from ..cases import MatchedPair, QueryCase
+from ..cases import Cases, Floats, MatchedPair
 from ..info import BOJANIC, HPATCHES, WORKBENCH
 from .options import SceneOptions
 
@@ -33,7 +33,6 @@ MAX_LISTED_SCENES = 3
 """Scenes that a warning names."""
 CITE = (HPATCHES, BOJANIC, WORKBENCH)
 LICENCE = "sequences of HPatches: MIT; Oxford images: no licence file"
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -198,28 +197,20 @@ class OpenKeypoints(BaseTaskData):
         return ()
 
     def case_pair(self, scene: str, key: str) -> str | None:
-        """The reference with another image of its scene, such as ``v_graffiti/1-2``; None for draws."""
+        """Return the reference with another image of its scene, such as ``v_graffiti/1-2``."""
         first, *others = self.sequences.images(scene)
-        return f"{scene}/{first}-{key}" if self.task.cases_are_images and key in others else None
+        return f"{scene}/{first}-{key}" if key in others else None
 
     def draw_matches(self, name: str, features: Features) -> MatchedPair:
         """The matches of such a pair."""
-        from .cases import replay_matches
+        from .neighbours import replay_matches
 
         scene, _, numbers = name.rpartition("/")
         image = numbers.removeprefix(f"{self.sequences.images(scene)[0]}-")
-        return replay_matches(self, scene, image, self._inner(features))
+        return replay_matches(self, scene, image, self.without_border(features))
 
-    def replay_query(self, scene: str, key: str, features: Features | None) -> QueryCase | None:
-        """The worst query of a draw; None for other cases, and without features, which name the queries."""
-        from .cases import worst_of_draw
-
-        if self.task.cases_are_images or features is None:
-            return None
-        return worst_of_draw(self, scene, int(key), self._inner(features))
-
-    def _inner(self, features: Features) -> Features:
-        """Features that keep the border of `exact`."""
+    def without_border(self, features: Features) -> Features:
+        """Return the features without keypoints in the border of `exact`."""
         border_px = self.method_facts(features.meta, "exact").get("border_px")
         return features if border_px is None else self.within(features, border_px, {})
 
@@ -243,9 +234,7 @@ class KeypointTask(BaseTask):
     options: type[SceneOptions]
     comparisons: ClassVar[Mapping[str, Compare]]
     scorings: ClassVar[Mapping[str, Callable[[Sequence[Records]], list[Score]]]]
-    cases_are_images: ClassVar[bool] = True
-    """Whether a case is an image of a scene beside its reference; otherwise it is a draw of queries."""
-
+    opened: ClassVar[type[OpenKeypoints]] = OpenKeypoints
     reads_others: ClassVar[bool] = False
     """Whether a scene's comparison reads images of other scenes, those of `others`."""
 
@@ -279,7 +268,7 @@ class KeypointTask(BaseTask):
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenKeypoints:
         """Bind to a folder of sequences; bad data and unknown options are errors."""
         chosen = self.options.parse(self.name, options)
-        return OpenKeypoints(self, ImageSequences(data, chosen.scenes), chosen)
+        return self.opened(self, ImageSequences(data, chosen.scenes), chosen)
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
         """Scores under a protocol, from records alone."""
@@ -291,3 +280,13 @@ def step_means(steps: dict[str, list[NDArray[np.float64]]]) -> list[tuple[str, f
     """Mean of all values of each step of `conventions`, NaN without any."""
     joined = {name: np.concatenate(parts) for name, parts in steps.items()}
     return [(name, float(v.mean()) if v.size else float("nan")) for name, v in joined.items()]
+
+
+def scene_records(records: Sequence[Records], scene: str) -> Records | None:
+    """The records of a scene."""
+    return next((r for r in records if r.meta["scene"] == scene), None)
+
+
+def image_cases(names: Sequence[Any], values: Floats) -> Cases:
+    """Return the images of a scene as cases."""
+    return Cases(np.array([str(n) for n in names], np.str_), values, None, lambda key: f"image {key}")

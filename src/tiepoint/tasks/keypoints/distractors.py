@@ -18,10 +18,23 @@ from numpy.typing import NDArray
 from ...core.hashing import permutation, raw_stream
 from ...core.records import Features
 from ...core.scores import Score, group_name
-from ...geometry.correspondence import Locations, locations
+from ...geometry.correspondence import OUT_OF_VIEW, Locations, locations
 from ...kernels import group_rank_counts, group_rows
+from ...metrics import (
+    average_precision,
+)
+from ..cases import Cases, Floats, QueryCase, nearest_candidates
 from ..scene_means import KIND_NAMES
-from .data import ComparedFeatures, KeypointTask, OpenKeypoints
+from .data import (
+    ComparedFeatures,
+    KeypointTask,
+    OpenKeypoints,
+)
+from .neighbours import (
+    answered_targets,
+    location_table,
+    right_table,
+)
 from .options import DistractorOptions
 
 Ints = NDArray[np.int64]
@@ -206,11 +219,31 @@ def named_by_kind(scores: Sequence[Score], metric: str, role: str) -> list[Score
     return [replace(by.get(group, missing), metric=name, group="all") for name, group in named.items()]
 
 
+class OpenDistractors(OpenKeypoints):
+    """Data whose cases are draws of queries."""
+
+    def case_pair(self, scene: str, key: str) -> None:
+        """Return None: a draw is not an image pair."""
+
+    def replay_query(self, scene: str, key: str, features: Features | None) -> QueryCase | None:
+        """Recompute the worst query of a draw. None without features, which name the queries."""
+        if features is None:
+            return None
+        return worst_of_draw(self, scene, int(key), self.without_border(features))
+
+
+def draw_cases(rounds: Ints, values: Sequence[float]) -> Cases:
+    """Return draws as cases."""
+    score = np.array(values, np.float64)
+    return Cases(rounds.astype(np.int64), score, None, lambda key: f"draw {int(key) + 1}")
+
+
 class DistractorTask(KeypointTask):
     """Base of `keypoints/verification` and `keypoints/retrieval`, which draw distractors of other scenes."""
 
     protocols = ("exact", "workbench", "bojanic")
     options = DistractorOptions
+    opened = OpenDistractors
     reads_others = True
 
     def others(self, opened: OpenKeypoints, scene: str) -> tuple[str, ...]:
@@ -246,3 +279,64 @@ class DistractorTask(KeypointTask):
         if "exact" in protocols and fewest < asked:
             notes.append(f"exact asks for {asked} distractor images, but only {fewest} exist; all are used")
         return notes
+
+
+_DRAWN = 100
+
+
+def drawn_rows(opened: OpenKeypoints, scene: str, iteration: int, key: str, available: int) -> Ints:
+    """The keypoints of a distractor image that are searched."""
+    return permutation(available, opened.options.seed, "retrieval-rows", scene, iteration, key)[:_DRAWN]
+
+
+def worst_of_draw(opened: OpenKeypoints, scene: str, iteration: int, features: Features) -> QueryCase | None:
+    """The query of a draw whose own list has the lowest average precision, made again; None without any.
+
+    The list of `keypoints/retrieval`: its right location in every image that has one, and the nearest drawn
+    location of every distractor image. That of `keypoints/verification` also has the nearest wrong location
+    of every image of the scene, and all locations of distractor images are looked at.
+    """
+    if uses_all_distractors(opened.options):
+        return None
+    options, pooled = opened.options, opened.task.name == "keypoints/verification"
+    first, *others = opened.sequences.images(scene)
+    source, places, targets = answered_targets(opened, scene, features)
+    chosen = query_sample(len(places.xy), options.queries, options.seed, scene, iteration)
+    made: list[tuple[str, Floats, Floats]] = []
+    kept: list[tuple[bool, Any]] = []  # whether a candidate is right, and which queries have it
+    for image, (target, spots, found) in zip(others, targets, strict=True):
+        table = location_table(source, places, target, spots, chosen, features.distance)
+        right = right_table(found.query, found.target, chosen, table.shape)
+        made.append((f"{scene}/{image}", spots.xy, np.where(right, table, np.inf)))
+        kept.append((True, right.any(axis=1)))
+        if pooled:
+            made.append((f"{scene}/{image}", spots.xy, np.where(right, np.inf, table)))
+            kept.append((False, found.status[chosen] != OUT_OF_VIEW))
+    for key in other_images(opened, scene, iteration):
+        other, _, image = key.rpartition("/")
+        target = opened.features_of(features, other, image)
+        spots = locations(target.xy)
+        rows = None if pooled else drawn_rows(opened, scene, iteration, key, len(spots.xy))
+        table = location_table(source, places, target, spots, chosen, features.distance, only=rows)
+        made.append((key, spots.xy, table))
+        kept.append((False, np.ones(len(chosen), bool)))
+    near = np.array([table.min(axis=1, initial=np.inf) for _, _, table in made]).T
+    is_right, has = np.array([r for r, _ in kept]), np.array([h for _, h in kept]).T
+    asked = np.flatnonzero((has & is_right).any(axis=1))
+    if not len(asked):
+        return None
+    values = [average_precision(near[n, has[n]], is_right[has[n]]) for n in asked]
+    q = int(asked[int(np.argmin(values))])
+
+    def picture(candidate: int) -> str:
+        item, xy, table = made[candidate]
+        x, y = xy[int(table[q].argmin())]
+        return f"{item}@{x:.1f},{y:.1f}"
+
+    values_of = np.where(has[q], near[q], np.inf)
+    rights = np.flatnonzero(is_right & np.isfinite(values_of)).tolist()
+    nearest, known = nearest_candidates(values_of, rights, picture, squared=False)
+    x, y = places.xy[chosen[q]]
+    query = f"{scene}/{first}@{x:.1f},{y:.1f}"
+    note = f"{query}, the query of this draw whose list has the lowest average precision"
+    return QueryCase(query, nearest, known, float(min(values)), note)

@@ -13,17 +13,18 @@ from numpy.typing import NDArray
 from ...core.errors import InputError
 from ...core.hashing import hash_json, permutation
 from ...core.records import Features
-from ...geometry.correspondence import Answers, Locations, answers, locations
+from ...geometry.correspondence import OUT_OF_VIEW, Answers, Locations, answers, locations
 from ...kernels import first_two, group_rows, value_table
 from ...methods.identity import config_of
 from ...methods.pairs.matchers import FirstNeighbours, Matches, nearest_both_ways
 from ...methods.pairs.matchers import user_matches as matched_by
 from ...methods.source_files import source_hash
 from ...methods.user_code import UserFactory, load_from_file
+from ..cases import Floats, MatchedPair, ratio_of
+from ..pairs.data import match_errors
 from .data import ComparedFeatures, OpenKeypoints
 
 Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 def location_table(
@@ -213,3 +214,36 @@ def user_class_matches(text: str, a: ComparedFeatures, b: ComparedFeatures, *, d
     if not hasattr(matcher, "match"):
         raise InputError(f"{text} has no match(features1, features2); a matcher needs it")
     return matched_by(matcher, text, a, b, distance=distance)
+
+
+def replay_matches(opened: OpenKeypoints, scene: str, image: str, features: Features) -> MatchedPair:
+    """First neighbours of the locations of the reference that another image shows, with their errors.
+
+    Of a location's keypoints the one with the nearest neighbour speaks for it. `keypoints/images` has the
+    mutual ones, or those of the user's matcher, wherever they lie.
+    """
+    s = opened.sequences
+    first = s.images(scene)[0]
+    source, target = (opened.features_of(features, scene, k) for k in (first, image))
+    pair, matching = opened.image_pair(scene, image), getattr(opened.options, "matching", None)
+    if matching is not None and is_matcher(matching):
+        made = user_class_matches(matching, source, target, distance=features.distance)
+        return match_errors(pair, source.xy[made.first], target.xy[made.second])
+    found = first_neighbours_mutual(
+        source, target, distance=features.distance, seed=getattr(opened.options, "seed", 0)
+    )
+    if matching is not None:
+        rows = np.flatnonzero(found.mutual)
+    else:
+        places = locations(source.xy)
+        seen = answers(
+            s.homography(scene, image), places.xy, target.xy, source_size=s.size(scene, first),
+            target_size=s.size(scene, image),
+        ).status != OUT_OF_VIEW  # fmt: skip
+        of = places.of[found.first]
+        order = np.lexsort((found.d1, of))
+        rows = order[np.flatnonzero(np.append(True, of[order][1:] != of[order][:-1])[: len(order)])]
+        rows = rows[seen[of[rows]]]
+    sure = 1.0 - ratio_of(found.d1[rows], found.d2[rows], squared=False)
+    one, two = source.xy[found.first[rows]], target.xy[found.second[rows]]
+    return match_errors(pair, one, two, np.nan_to_num(sure))

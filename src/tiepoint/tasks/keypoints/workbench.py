@@ -20,10 +20,16 @@ from ...core.scores import Score, group_name, scene_kind
 from ...geometry.correspondence import nearest_pairs
 from ...kernels import PooledCounts, pair_distances_sq
 from ...metrics import average_precision_from_counts, chance_average_precision
-from ..scene_means import KIND_NAMES, SceneSums, by_scene, count_score, macro_score, with_protocol
+from ..scene_means import (
+    KIND_NAMES,
+    SceneSums,
+    by_scene,
+    count_score,
+    macro_score,
+    with_protocol,
+)
 from .data import ComparedFeatures, OpenKeypoints, image_features
 from .distractors import workbench_rows, workbench_scenes
-from .ranking.workbench import raw_values
 
 _COLOCATED_PX = 1e-6
 """No target may be nearer by more than this for a pair to be correct: co-located twins all are."""
@@ -54,8 +60,8 @@ def compare_pooled(opened: OpenKeypoints, scene: str, features: Features, role: 
     for k, target in targets.items():
         near = nearest_pairs(
             s.homography(scene, k),
-            _f32(source.xy),
-            _f32(target.xy),
+            float32_points(source.xy),
+            float32_points(target.xy),
             tau_px=options.tau_px,
             slack_px=_COLOCATED_PX,
         )
@@ -101,7 +107,8 @@ def compare_pooled(opened: OpenKeypoints, scene: str, features: Features, role: 
     return Records("rank", columns, meta)
 
 
-def _f32(xy: NDArray[np.float64]) -> NDArray[np.float64]:
+def float32_points(xy: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Round points to single precision, as the tool stores them."""
     return xy.astype(np.float32).astype(np.float64)
 
 
@@ -149,3 +156,12 @@ def score_verification(records: Sequence[Records]) -> list[Score]:
 def score_retrieval(records: Sequence[Records]) -> list[Score]:
     """Scores of `keypoints/retrieval` under `workbench`."""
     return score_pooled(records, "retrieval")
+
+
+def raw_values(image: ComparedFeatures) -> NDArray[Any]:
+    """Rows as the tool would see them: a failed descriptor without NaN in it is a zero row."""
+    values = image.values
+    if values.dtype.kind != "f":
+        values = values.astype(np.float32)
+    failed = ~image.valid & np.isfinite(values).all(axis=1)
+    return np.where(failed[:, None], values.dtype.type(0), values)

@@ -10,8 +10,13 @@ import pytest
 from keypoint_world import make_features, make_scenes
 
 from tiepoint.geometry.homography import project
-from tiepoint.tasks.keypoints.matching.compare import CELL_PX, MAX_WRONG_EXAMPLES, wrong_answers
-from tiepoint.tasks.keypoints.matching.task import TASK, compare_exact
+from tiepoint.tasks.keypoints.matching.compare import (
+    CELL_PX,
+    MAX_WRONG_EXAMPLES,
+    compare_exact,
+    wrong_answers,
+)
+from tiepoint.tasks.keypoints.matching.task import TASK
 
 TAU_PX = 3.0
 

@@ -20,7 +20,6 @@ from ...cases import MatchedPair
 from ...pairs.data import PairMatches, match_errors, matches_of, oracle_features
 from ..data import ComparedFeatures, OpenKeypoints
 from ..neighbours import first_neighbours_mutual, user_class_matches
-from .d2net import dot_product_matches
 
 Floats = NDArray[np.float64]
 
@@ -171,3 +170,21 @@ class OpenGeometryPairs(OpenGeometry):
         """The matches of the method."""
         found = self.matches(features, scene, k)
         return found.points0, found.points1
+
+
+def dot_product_matches(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows (m,), (m,) of descriptors (n, d) whose dot products are the largest for each other.
+
+    Descriptors are taken as they are; the first of equals wins. D2-Net's are of unit length, others favour
+    long vectors.
+
+    >>> [rows.tolist() for rows in dot_product_matches(np.eye(2), np.array([[0.0, 3.0], [1.0, 0.0]]))]
+    [[0, 1], [1, 0]]
+    """
+    if not len(a) or not len(b):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    x, y = (v if np.issubdtype(v.dtype, np.floating) else v.astype(np.float64) for v in (a, b))
+    similar = x @ y.T
+    there, back = similar.argmax(axis=1), similar.argmax(axis=0)
+    first = np.flatnonzero(back[there] == np.arange(len(x)))
+    return first, there[first]

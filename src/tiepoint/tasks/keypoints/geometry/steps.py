@@ -12,10 +12,8 @@ import numpy as np
 from ....core.records import Records
 from ....geometry.two_view.linear_estimation import HomographyEstimator
 from ...steps import StepTable
-from .d2net import counted_records, score_d2net
-from .d2net import d2net_thresholds as d2net_limits
-from .homographies import AREAS, corner_row_errors
 from .protocols import (
+    HEADLINE_PX,
     LEFT_OUT,
     ORIGINAL,
     HomographyProtocol,
@@ -23,7 +21,16 @@ from .protocols import (
     HomographySetting,
     protocol_under,
 )
-from .score import GIVEN, HEADLINE_PX, format_threshold, geometry_thresholds
+from .score import (
+    AREAS,
+    GIVEN,
+    corner_row_errors,
+    counted_records,
+    format_threshold,
+    geometry_thresholds,
+    score_d2net,
+)
+from .score import d2net_thresholds as d2net_limits
 
 ARROW = "->exact"
 """Ends the name of a comparison that walks from a protocol to `exact`."""

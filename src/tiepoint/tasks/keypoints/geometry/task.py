@@ -22,13 +22,23 @@ from ...steps import StepTable
 from ..data import CITE, LICENCE, KeypointTask
 from ..neighbours import matcher_hash
 from ..options import SceneOptions
-from .compare import compare_exact
-from .d2net import NAME as D2NET
-from .d2net import d2net_records, score_d2net
+from .compare import compare_d2net as d2net_records
+from .compare import compare_exact, is_installed
+from .compare import compare_homographies as homography_records
 from .data import OpenGeometry, OpenGeometryPairs
-from .homographies import homography_records, is_installed, score_homographies
 from .protocols import LEFT_OUT, PROTOCOLS, HomographyProtocol, parse_threshold_frame, protocol_under
-from .score import GIVEN, format_threshold, geometry_thresholds, score_exact
+from .score import (
+    D2NET as D2NET,
+)
+from .score import (
+    GIVEN,
+    cases,
+    format_threshold,
+    geometry_thresholds,
+    score_d2net,
+    score_exact,
+    score_homographies,
+)
 from .steps import ARROW, d2net_steps, homography_step_chain, homography_step_tables
 
 NEWER: Mapping[str, Any] = {
@@ -275,9 +285,7 @@ class KeypointGeometry(KeypointTask):
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
         """Other images of the scene."""
-        from ..cases import geometry_cases
-
-        return geometry_cases(records, scene)
+        return cases(records, scene)
 
 
 TASK = KeypointGeometry()

@@ -15,7 +15,7 @@ from ....core.scores import Score, group_name, scene_kind
 from ....methods.pairs.matchers import Matches
 from ....metrics import average_precision, chance_average_precision
 from ...base import MetricInfo, TaskInfo
-from ...cases import Cases
+from ...cases import Cases, side_shares
 from ...scene_means import SceneSums, by_scene, macro_score, with_protocol
 from ..data import (
     CITE,
@@ -24,11 +24,19 @@ from ..data import (
     ComparedFeatures,
     KeypointTask,
     OpenKeypoints,
+    image_cases,
     image_features,
+    scene_records,
 )
-from ..neighbours import first_neighbours_mutual, is_matcher, matcher_hash, select_matches, user_class_matches
+from ..neighbours import (
+    first_neighbours_mutual,
+    is_matcher,
+    matcher_hash,
+    select_matches,
+    user_class_matches,
+)
 from ..options import SceneOptions
-from ..ranking.workbench import raw_values
+from ..workbench import raw_values
 
 _RATIO = 0.8
 
@@ -186,10 +194,12 @@ class KeypointImages(KeypointTask):
         return tuple(item.key for item in opened.items)
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Other images of the scene."""
-        from ..cases import image_cases
-
-        return image_cases(records, scene)
+        """Return the other images of a scene with the share of foreign images ranked below; half of a tie."""
+        if (r := scene_records(records, scene)) is None:
+            return None
+        right = np.asarray(r["right"], bool)
+        names = [str(key).rpartition("/")[2] for key, own in zip(r.meta["images"], right, strict=True) if own]
+        return image_cases(names, side_shares(-r["score"][right], np.sort(-r["score"][~right]), nearer=True))
 
 
 TASK = KeypointImages()

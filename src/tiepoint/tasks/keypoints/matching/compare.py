@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....core.records import Records
-from ....geometry.correspondence import ANSWERED, Answers, Locations
+from ....core.records import Features, Records
+from ....geometry.correspondence import ANSWERED, OUT_OF_VIEW, Answers, Locations, answers, locations
 from ....kernels import first_two, nearest, value_table
-from ..data import ComparedFeatures
+from ..bojanic import bojanic_kind, bojanic_rows, drawn_queries, is_nearest, nearest_rows, reference_of
+from ..data import ColumnBuilder, ComparedFeatures, OpenKeypoints
 from ..neighbours import query_rows
 
 Ints = NDArray[np.int64]
@@ -160,3 +161,55 @@ def wrong_answers(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
 
 def _middle(value: Any) -> int:
     return int(value // CELL_PX) * CELL_PX + CELL_PX // 2
+
+
+def _growing() -> ColumnBuilder:
+    return ColumnBuilder(iteration=np.int16, image=np.int16, distance=np.float64, right=np.float64)
+
+
+def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Records:
+    """One-way first neighbours of the drawn queries in each target; right if none is nearer to the place."""
+    _, *others = opened.sequences.images(scene)
+    reference = reference_of(opened, scene, features)
+    made, candidates = _growing(), []
+    for number, k in enumerate(others):
+        target = bojanic_rows(features, f"{scene}/{k}")
+        candidates.append(len(target.usable))
+        for iteration in range(opened.options.iterations):
+            chosen = drawn_queries(opened, scene, reference, iteration)
+            if len(chosen) and len(target.usable):
+                index, distance = nearest_rows(reference.rows.values[chosen], target, features.distance)
+                right = is_nearest(reference.projected[k][chosen], target.xy, index)
+                made.add(iteration, number, distance, right)
+    meta = {"scene": scene, "kind": bojanic_kind(scene), "images": others, "candidates": candidates}
+    return Records("pair", made.columns(), meta)
+
+
+def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Records:
+    """First neighbours of every co-visible query location; right if within tau of the true place.
+
+    No draw. `answered` in the header counts, per target, the queries that could have been right; a failed
+    descriptor has infinite distance, so that its query is missed.
+    """
+    s, options = opened.sequences, opened.options
+    first, *others = s.images(scene)
+    source = opened.features_of(features, scene, first)
+    places = locations(source.xy)
+    made, pairs = _growing(), []
+    for number, k in enumerate(others):
+        target = opened.features_of(features, scene, k)
+        spots = locations(target.xy)
+        found = answers(
+            s.homography(scene, k), places.xy, spots.xy, source_size=s.size(scene, first),
+            target_size=s.size(scene, k), tau_px=options.tau_px,
+        )  # fmt: skip
+        seen = np.flatnonzero(found.status != OUT_OF_VIEW)
+        distance, right = first_neighbours(
+            source, places, target, spots, seen, found.query, found.target, distance=features.distance
+        )
+        made.add(0, number, distance, right)
+        guesses = len(found.query) / max(len(spots.xy), 1)
+        wrong = wrong_examples(source, places, target, found, seen, right, distance=features.distance)
+        pairs.append({"image": k, "chance_right": guesses, "wrong": wrong, **found.counts()})
+    meta = {"scene": scene, "kind": s.kind(scene), "first": first, "pairs": pairs}
+    return Records("pair", made.columns(), meta)

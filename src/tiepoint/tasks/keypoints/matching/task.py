@@ -10,9 +10,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ....core.records import Features, Records
+from ....core.records import Records
 from ....core.scores import SceneCurves, SceneValues, Score
-from ....geometry.correspondence import OUT_OF_VIEW, answers, locations
 from ....metrics import average_precision, chance_average_precision
 from ....metrics.ranking.average_precision import Normaliser
 from ....metrics.ranking.chance import chance_of_found_matches
@@ -20,63 +19,20 @@ from ...base import MetricInfo, TaskInfo
 from ...cases import Cases
 from ...scene_means import grouped_scores, mean_precision_recall, score_from_scenes, with_protocol
 from ...steps import StepTable
-from ..bojanic import bojanic_kind, bojanic_rows, drawn_queries, is_nearest, nearest_rows, reference_of
-from ..data import CITE, LICENCE, ColumnBuilder, KeypointTask, OpenKeypoints, step_means
+from ..data import (
+    CITE,
+    LICENCE,
+    KeypointTask,
+    image_cases,
+    scene_records,
+    step_means,
+)
 from ..options import DrawOptions
-from .compare import first_neighbours, wrong_answers, wrong_examples
-
-
-def _growing() -> ColumnBuilder:
-    return ColumnBuilder(iteration=np.int16, image=np.int16, distance=np.float64, right=np.float64)
-
-
-def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """One-way first neighbours of the drawn queries in each target; right if none is nearer to the place."""
-    _, *others = opened.sequences.images(scene)
-    reference = reference_of(opened, scene, features)
-    made, candidates = _growing(), []
-    for number, k in enumerate(others):
-        target = bojanic_rows(features, f"{scene}/{k}")
-        candidates.append(len(target.usable))
-        for iteration in range(opened.options.iterations):
-            chosen = drawn_queries(opened, scene, reference, iteration)
-            if len(chosen) and len(target.usable):
-                index, distance = nearest_rows(reference.rows.values[chosen], target, features.distance)
-                right = is_nearest(reference.projected[k][chosen], target.xy, index)
-                made.add(iteration, number, distance, right)
-    meta = {"scene": scene, "kind": bojanic_kind(scene), "images": others, "candidates": candidates}
-    return Records("pair", made.columns(), meta)
-
-
-def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """First neighbours of every co-visible query location; right if within tau of the true place.
-
-    No draw. `answered` in the header counts, per target, the queries that could have been right; a failed
-    descriptor has infinite distance, so that its query is missed.
-    """
-    s, options = opened.sequences, opened.options
-    first, *others = s.images(scene)
-    source = opened.features_of(features, scene, first)
-    places = locations(source.xy)
-    made, pairs = _growing(), []
-    for number, k in enumerate(others):
-        target = opened.features_of(features, scene, k)
-        spots = locations(target.xy)
-        found = answers(
-            s.homography(scene, k), places.xy, spots.xy, source_size=s.size(scene, first),
-            target_size=s.size(scene, k), tau_px=options.tau_px,
-        )  # fmt: skip
-        seen = np.flatnonzero(found.status != OUT_OF_VIEW)
-        distance, right = first_neighbours(
-            source, places, target, spots, seen, found.query, found.target, distance=features.distance
-        )
-        made.add(0, number, distance, right)
-        guesses = len(found.query) / max(len(spots.xy), 1)
-        wrong = wrong_examples(source, places, target, found, seen, right, distance=features.distance)
-        pairs.append({"image": k, "chance_right": guesses, "wrong": wrong, **found.counts()})
-    meta = {"scene": scene, "kind": s.kind(scene), "first": first, "pairs": pairs}
-    return Records("pair", made.columns(), meta)
-
+from .compare import (
+    compare_bojanic,
+    compare_exact,
+    wrong_answers,
+)
 
 Pairs = list[tuple[int, float, float]]
 """Iteration, AP and chance of every image pair of a scene that has a value."""
@@ -218,10 +174,16 @@ class KeypointMatching(KeypointTask):
         return wrong_answers(records)
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Other images of the scene."""
-        from ..cases import matching_cases
-
-        return matching_cases(records, scene)
+        """Return the other images of a scene with the average precision of their matches."""
+        if (r := scene_records(records, scene)) is None:
+            return None
+        values = []
+        for image, pair in enumerate(r.meta["pairs"]):
+            rows, most = r["image"] == image, int(pair["answered"])
+            values.append(
+                average_precision(r["distance"][rows], r["right"][rows], normaliser=most) if most else np.nan
+            )
+        return image_cases([str(p["image"]) for p in r.meta["pairs"]], np.array(values))
 
 
 TASK = KeypointMatching()

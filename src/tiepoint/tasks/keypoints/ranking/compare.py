@@ -7,6 +7,7 @@ locations is that of their nearest descriptors.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,21 @@ from numpy.typing import NDArray
 
 from ....core.hashing import permutation
 from ....core.records import Features, Records
-from ....geometry.correspondence import Answers, Locations, locations
-from ....kernels import group_rank_counts, group_rows, pair_distances
-from ..data import ComparedFeatures, OpenKeypoints
+from ....geometry.correspondence import Answers, Locations, locations, nearest_answers
+from ....kernels import (
+    first_two,
+    group_rank_counts,
+    group_rows,
+    pair_distances,
+    pair_distances_sq,
+    rank_counts,
+)
+from ..data import ComparedFeatures, OpenKeypoints, image_features
 from ..neighbours import answered_target
+from ..workbench import (
+    float32_points,
+    raw_values,
+)
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -182,3 +194,95 @@ def _without_relevant(
         inside = use[:, None] & (position[there][:, None] < limits[query])
         lt -= inside & (value[there] < value)[:, None]
         eq -= inside & (value[there] == value)[:, None]
+
+
+MAX_BOUND_PX = 2000.0
+"""Images of points beyond this coordinate count as lost, whatever the size of the target image."""
+
+
+def compare_workbench(opened: OpenKeypoints, scene: str, features: Features) -> Records:
+    """Records of a scene: one row per query with ground truth, exclusions counted by reason."""
+    sequences, options = opened.sequences, opened.options
+    first, *others = sequences.images(scene)
+    source = image_features(features, f"{scene}/{first}")
+    queries = raw_values(source)
+    corresponding = rows_correspond(options, features.meta)
+    zero = ~np.any(queries != 0, axis=1) if len(source) else np.zeros(0, bool)
+    columns: dict[str, list[Any]] = {name: [] for name in ("image", "query", "lt", "eq", "candidates")}
+    pairs = []
+    for number, image in enumerate(others):
+        target = image_features(features, f"{scene}/{image}")
+        pair: dict[str, Any] = {"image": image, "keypoints": len(target), "zero_vector": 0, "no_truth": 0}
+        pairs.append(pair)
+        if len(source) == 0 or len(target) == 0:
+            continue  # the tool skips such a pair: its queries are neither processed nor excluded
+        right = nearest_answers(
+            sequences.homography(scene, image),
+            float32_points(source.xy),
+            float32_points(target.xy),
+            tau_px=options.tau_px,
+            bound_px=MAX_BOUND_PX,
+        )
+        pair |= {"zero_vector": int(zero.sum()), "no_truth": int(((right < 0) & ~zero).sum())}
+        asked = np.flatnonzero((right >= 0) & ~zero)
+        pool = raw_values(target)
+        better, ties = rank_of_answers(queries, pool, asked, right[asked])
+        columns["image"].append(np.full(len(asked), number, np.int16))
+        columns["query"].append(asked.astype(np.int32))
+        columns["lt"].append(better.astype(np.int32))
+        columns["eq"].append(ties.astype(np.int32))
+        columns["candidates"].append(np.full(len(asked), len(target), np.int32))
+        if corresponding:
+            pair |= legacy_precision(queries, pool)
+    table = {name: np.concatenate([*parts, np.empty(0, np.int32)]) for name, parts in columns.items()}
+    meta = {"scene": scene, "tau_px": options.tau_px, "reference_keypoints": len(source), "pairs": pairs}
+    if options.tie != "protocol":
+        meta["tie"] = options.tie
+    return Records("rank", table, meta)
+
+
+def rows_correspond(options: Any, meta: Mapping[str, Any]) -> bool:
+    """Whether row i is the same point in all images: said by an option, or known of a projected set."""
+    made = (meta.get("keypoint_set") or {}).get("generation_method")
+    source = options.keypoint_source
+    return source == "homography_projection" or (made == "projected" and source != "database")
+
+
+def rank_of_answers(queries: NDArray[Any], pool: NDArray[Any], asked: Ints, right: Ints) -> tuple[Ints, Ints]:
+    """Candidates nearer than the right answer of each asked query, and as near as it (itself left out).
+
+    Rows with NaN or inf are compared one query at a time by the tool's own rule: every comparison with a
+    NaN is False.
+    """
+    bad_q, bad_p = (~np.isfinite(x).all(axis=1) for x in (queries, pool))
+    better, ties = np.zeros(len(asked), np.int64), np.zeros(len(asked), np.int64)
+    plain = ~bad_q[asked] & ~bad_p[right]
+    if plain.any():
+        rows = np.flatnonzero(~bad_p)
+        place = np.cumsum(~bad_p) - 1
+        q, r = asked[plain], place[right[plain]]
+        good = np.ascontiguousarray(pool[rows])
+        value = pair_distances_sq(queries, good, q, r)
+        counts = rank_counts(
+            queries[q], good, np.arange(len(q)), value, r, distance="l2", squared=True, target_in_pool=True
+        )
+        better[plain], ties[plain] = counts.lt[:, 0], counts.eq[:, 0]
+    # Infinite candidates have infinite or NaN distances: never nearer than a finite one, never equal to it.
+    for i in np.flatnonzero(~plain):
+        with np.errstate(invalid="ignore", over="ignore"):
+            d = ((queries[asked[i]].astype(np.float64) - pool.astype(np.float64)) ** 2).sum(axis=1)
+        better[i] = (d < d[right[i]]).sum()
+        ties[i] = (np.delete(d, right[i]) == d[right[i]]).sum()
+    return better, ties
+
+
+def legacy_precision(queries: NDArray[Any], pool: NDArray[Any]) -> dict[str, int]:
+    """Mutual nearest neighbours of a pair, and how many have equal row numbers (the tool's "correct")."""
+    good_q, good_p = (np.flatnonzero(np.isfinite(x).all(axis=1)) for x in (queries, pool))
+    if len(good_q) == 0 or len(good_p) == 0:
+        return {"matches": 0, "correct": 0}
+    a, b = np.ascontiguousarray(queries[good_q]), np.ascontiguousarray(pool[good_p])
+    there, back = first_two(a, b, distance="l2").index, first_two(b, a, distance="l2").index
+    mutual = back[there] == np.arange(len(a))
+    same = good_q[mutual] == good_p[there[mutual]]
+    return {"matches": int(mutual.sum()), "correct": int(same.sum())}

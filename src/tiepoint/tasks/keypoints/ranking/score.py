@@ -10,14 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ....core.records import Records
-from ....core.scores import Score, group_name
-from ....metrics import average_precision_from_counts, chance_average_precision
-from ....metrics.experiment import METADATA, metadata_string, scene_pairs
+from ....core.scores import Score, group_name, scene_kind
+from ....metrics import (
+    average_precision_from_counts,
+    chance_average_precision,
+    half_tie_rank,
+)
+from ....metrics.experiment import METADATA, ExperimentMetrics, QueryAPResult, metadata_string, scene_pairs
+from ....metrics.macro_means import exact_mean
 from ....metrics.ranking.first_hit import (
     all_blocks,
     chance_first,
@@ -26,6 +32,7 @@ from ....metrics.ranking.first_hit import (
     hits_at,
     success_at,
 )
+from ...cases import Cases, Floats
 from ...scene_means import (
     KIND_NAMES,
     SceneSums,
@@ -35,8 +42,8 @@ from ...scene_means import (
     micro_score,
     with_protocol,
 )
+from ..data import image_cases, scene_records
 
-Floats = NDArray[np.float64]
 KS = (1, 5, 10)
 RANKS = 10
 
@@ -255,3 +262,122 @@ def _gallery_scores(
                     group = group_name(gallery=size, kind=kind)
                     scores.append(macro_score("true_map_macro_by_scene", found.of_kind(kind), group=group))
     return scores
+
+
+_NO_ROWS = (
+    "needs keypoints whose rows correspond in all images: a set made with mode=projected, or "
+    "keypoint_source=homography_projection"
+)
+
+
+def ranks_of(record: Records) -> NDArray[np.int64]:
+    """Rank of the right answer of every query, by the rule for ties that the records name."""
+    if record.meta.get("tie") == "optimistic":
+        return np.asarray(1 + record["lt"].astype(np.int64))
+    return half_tie_rank(record["lt"], record["eq"])
+
+
+def experiment_metrics(records: Sequence[Records]) -> ExperimentMetrics:
+    """The tool's container, filled from records of `compare_workbench`."""
+    metrics = ExperimentMetrics()
+    for record in sorted(records, key=lambda r: str(r.meta["scene"])):
+        scene = str(record.meta["scene"])
+        ranks = ranks_of(record).tolist()
+        for number, pair in enumerate(record.meta["pairs"]):
+            for i in np.flatnonzero(record["image"] == number):
+                metrics.add_query_ap(scene, QueryAPResult(1.0 / ranks[i], ranks[i], 1, True))
+            for _ in range(pair["zero_vector"] + pair["no_truth"]):
+                metrics.add_query_ap(scene, QueryAPResult())
+            if pair.get("matches"):
+                precision = pair["correct"] / pair["matches"]
+                metrics.add_image_result(scene, precision, pair["matches"], pair["keypoints"])
+    metrics.calculate_mean_precision()
+    return metrics
+
+
+def score_workbench(records: Sequence[Records]) -> list[Score]:
+    """Scores under the tool's names; what it stores as 0 for "nothing measured" is NaN here."""
+    m = experiment_metrics(records)
+    scenes = tuple(sorted(str(r.meta["scene"]) for r in records))
+    kinds = tuple(scene_kind(s, ("i", "v")) for s in scenes)
+    ap = [m.per_scene_ap.get(s, []) for s in scenes]
+    excluded = np.array([m.per_scene_excluded.get(s, 0) for s in scenes], float)
+    total, count = np.array([sum(a) for a in ap]), np.array([len(a) for a in ap], float)
+    random = {str(r.meta["scene"]): float(_harmonic(r["candidates"]).sum()) for r in records}
+    chance = np.array([random[s] for s in scenes])
+    sums = SceneSums(scenes, kinds, total, count, chance)
+    # A scene with exclusions alone counts in the categories and not in the overall mean.
+    zeros_all = SceneSums(scenes, kinds, total, np.where(count > 0, count + excluded, 0), chance)
+    zeros = SceneSums(scenes, kinds, total, count + excluded, chance)
+    scores = [
+        micro_score("true_map_micro", sums),
+        micro_score("mrr", sums),
+        macro_score("true_map_macro_by_scene", sums),
+        macro_score("mean_average_precision", sums),
+        micro_score("true_map_micro_including_zeros", zeros),
+        macro_score("true_map_macro_by_scene_including_zeros", zeros_all),
+    ]
+    for kind, name in KIND_NAMES.items():
+        scores.append(macro_score(f"{name}_map", sums.of_kind(kind)))
+        scores.append(macro_score(f"{name}_map_including_zeros", zeros.of_kind(kind)))
+        scores.append(macro_score(f"{name}_map_with_zeros", zeros.of_kind(kind)))
+    scores += by_scene("true_map_micro", sums) + by_scene("true_map_micro_including_zeros", zeros)
+    scores += _at_k(records, scenes, kinds) + _legacy(m, scenes, kinds)
+    scores += [
+        count_score("total_queries_processed", m.total_queries_processed),
+        count_score("total_queries_excluded", m.total_queries_excluded),
+    ]
+    if m.precisions_per_image:
+        scores.append(count_score("total_matches", m.total_matches))
+        scores.append(count_score("total_keypoints", m.total_keypoints))
+    queries = len(m.ranks_per_query)
+    scores += [
+        Score("rank_histogram", group_name(rank=rank), n / max(queries, 1), queries)
+        for rank, n in m.rank_histogram().items()
+    ]
+    scores.append(Score("metadata", "all", float("nan"), len(scenes), note=m.to_metadata_string()))
+    return with_protocol(scores, "workbench")
+
+
+def _harmonic(n: NDArray[Any]) -> NDArray[np.float64]:
+    from ....metrics.ranking.ties import harmonic_difference
+
+    sizes, inverse = np.unique(np.asarray(n, np.int64), return_inverse=True)
+    return np.asarray((harmonic_difference(np.zeros(len(sizes)), sizes) / np.maximum(sizes, 1))[inverse])
+
+
+def _at_k(records: Sequence[Records], scenes: tuple[str, ...], kinds: tuple[str, ...]) -> list[Score]:
+    by = {str(r.meta["scene"]): r for r in records}
+    ranks = [ranks_of(by[s]) for s in scenes]
+    count = np.array([len(r) for r in ranks], float)
+    scores = []
+    for k in (1, 5, 10):
+        hits = np.array([(r <= k).sum() for r in ranks], float)
+        random = np.array([np.minimum(k / np.maximum(by[s]["candidates"], 1), 1.0).sum() for s in scenes])
+        sums = SceneSums(scenes, kinds, hits, count, random)
+        scores += [micro_score(f"{name}_at_{k}", sums) for name in ("precision", "recall", "success")]
+    return scores
+
+
+def _legacy(m: ExperimentMetrics, scenes: tuple[str, ...], kinds: tuple[str, ...]) -> list[Score]:
+    lists = [m.per_scene_precisions.get(s, []) for s in scenes]
+    total = np.array([exact_mean(values) * len(values) for values in lists])
+    sums = SceneSums(scenes, kinds, total, np.array([len(values) for values in lists], float))
+    note = None if m.precisions_per_image else _NO_ROWS
+    return [
+        micro_score("mean_precision", sums, note=note),
+        macro_score("legacy_macro_precision_by_scene", sums, note=note),
+    ]
+
+
+def cases(records: Sequence[Records], scene: str) -> Cases | None:
+    """Mean average precision of the answered queries in each image."""
+    if (r := scene_records(records, scene)) is None:
+        return None
+    table, names = query_values(r, 0), [str(p["image"]) for p in r.meta["pairs"]]
+    total = np.bincount(table.image, weights=table.values["ap"], minlength=len(names))
+    return image_cases(names, _means(total, np.bincount(table.image, minlength=len(names))))
+
+
+def _means(total: Any, count: Any) -> Floats:
+    return np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0)

@@ -18,9 +18,15 @@ from ...info import count
 from ...steps import StepTable
 from ..data import CITE, LICENCE, WORKBENCH_VERSIONS, KeypointTask, step_means
 from ..options import RankingOptions
-from .compare import compare_exact
-from .score import KS, RANKS, query_values, score_exact
-from .workbench import compare_workbench, rows_correspond, score_workbench
+from .compare import compare_exact, compare_workbench, rows_correspond
+from .score import (
+    KS,
+    RANKS,
+    cases,
+    query_values,
+    score_exact,
+    score_workbench,
+)
 
 _AP = "average precision of a query's correct keypoints among all keypoints of the other image"
 _BY_SCENE = "true_map_macro_by_scene"
@@ -208,9 +214,7 @@ class KeypointRanking(KeypointTask):
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
         """Other images of the scene."""
-        from ..cases import ranking_cases
-
-        return ranking_cases(records, scene)
+        return cases(records, scene)
 
 
 TASK = KeypointRanking()

@@ -8,23 +8,17 @@ One list per query: its right keypoint in every target image, and for every dist
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ....core.hashing import permutation
 from ....core.records import Features, Records
-from ....core.scores import SceneValues, Score, group_name
 from ....geometry.correspondence import locations
 from ....kernels import pair_distances
-from ....metrics import average_precision_from_counts, average_precision_of_lists, chance_average_precision
-from ....metrics.ranking.chance import chance_against_nearest
 from ...base import MetricInfo, TaskInfo
 from ...cases import Cases
 from ...info import AP_OF_PAIRS, count
-from ...scene_means import count_score, grouped_scores, score_from_scenes, with_protocol
 from ..bojanic import (
     bojanic_kind,
     bojanic_rows,
@@ -40,7 +34,7 @@ from ..distractors import (
     bojanic_images,
     by_image,
     count_every,
-    named_by_kind,
+    drawn_rows,
     other_images,
     query_sample,
     uses_all_distractors,
@@ -49,10 +43,14 @@ from ..neighbours import answered_targets, least, location_table, right_table
 from ..options import KeypointRetrievalOptions
 from ..ranking.compare import location_values
 from ..workbench import compare_retrieval, score_retrieval
+from .score import (
+    MAIN,
+    cases,
+    score_bojanic,
+    score_exact,
+)
 
 Ints = NDArray[np.int64]
-_DRAWN = 100
-MAIN = ("map", "all")
 
 
 def _growing() -> ColumnBuilder:
@@ -64,11 +62,6 @@ def _lists(made: ColumnBuilder, meta: dict[str, Any]) -> Records:
     columns = made.columns()
     order = np.lexsort((columns["query"], columns["iteration"]))
     return Records("pair", {name: column[order] for name, column in columns.items()}, meta)
-
-
-def drawn_rows(opened: OpenKeypoints, scene: str, iteration: int, key: str, available: int) -> Ints:
-    """The keypoints of a distractor image that are searched."""
-    return permutation(available, opened.options.seed, "retrieval-rows", scene, iteration, key)[:_DRAWN]
 
 
 def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Records:
@@ -186,88 +179,6 @@ def compare_every(opened: OpenKeypoints, scene: str, features: Features) -> Reco
     return Records("rank", table, meta | {"pool": "every", "distractors": total})
 
 
-def query_aps(record: Records, ties: str) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
-    """AP, iteration and number of right items of every list of a scene."""
-    iteration, query = record["iteration"].astype(np.int64), record["query"].astype(np.int64)
-    new = np.append(True, (iteration[1:] != iteration[:-1]) | (query[1:] != query[:-1]))[: len(query)]
-    owner = np.cumsum(new) - 1
-    lists = int(new.sum())
-    if _is_every(record):
-        found = [record[name].astype(np.int64) for name in ("lt", "eq")]
-        kept = record["retrieved"]
-        ap = average_precision_from_counts(*found, owner=owner, lists=lists, retrieved=kept, ties=ties)
-        return ap, iteration[new], np.bincount(owner, minlength=lists)
-    ap = average_precision_of_lists(record["distance"], record["right"], owner, lists, ties=ties)
-    relevant = np.bincount(owner, weights=record["right"], minlength=lists).astype(np.int64)
-    return ap, iteration[new], relevant
-
-
-def _is_every(record: Records) -> bool:
-    return record.meta.get("pool") == "every"
-
-
-def _map(records: Sequence[Records], ties: str, group: str) -> Score:
-    """Mean over the queries of an iteration, then over iterations; cells of the score are the iterations."""
-    scenes = tuple(str(r.meta["scene"]) for r in records)
-    kinds = tuple(str(r.meta["kind"]) for r in records)
-    found = [query_aps(r, ties) for r in records]
-    rounds = sorted({int(i) for _, iteration, _ in found for i in np.unique(iteration)})
-    if not rounds:
-        return Score("map", group, float("nan"), 0)
-    cells, weights = (np.full((len(rounds), len(records)), v) for v in (np.nan, 0.0))
-    chance = np.zeros_like(weights)
-    for s, (ap, iteration, relevant) in enumerate(found):
-        by_count = _chances(records[s], relevant)
-        for c, i in enumerate(rounds):
-            rows = iteration == i
-            weights[c, s] = rows.sum()
-            if rows.any():
-                cells[c, s] = ap[rows].mean()
-                chance[c, s] = np.mean([by_count[int(r)] for r in relevant[rows]])
-    random = float(((chance * weights).sum(axis=1) / weights.sum(axis=1)).mean())
-    table = SceneValues(scenes, kinds, cells, weights)
-    return score_from_scenes("map", group, int(weights.sum()), table, chance=random)
-
-
-def _chances(record: Records, relevant: NDArray[np.int64]) -> dict[int, float]:
-    if _is_every(record):
-        wrong = int(record.meta["distractors"])
-        return {int(r): chance_average_precision(wrong + int(r), int(r)) for r in np.unique(relevant)}
-    searched = [int(n) for n in record.meta["searched"]]
-    images = len(searched) // max(1, len(np.unique(record["iteration"])))
-    typical = searched[:images]
-    return {int(r): chance_against_nearest(int(r), typical) for r in np.unique(relevant)}
-
-
-def _score(records: Sequence[Records], protocol: str, ties: str) -> list[Score]:
-    scores = grouped_scores(records, lambda chosen, group: _map(chosen, ties, group))
-    scores += named_by_kind(scores, "map", "retrieval")
-    every = [r for r in records if _is_every(r)]
-    if every:
-        scores += [replace(s, group=group_name(pool="every")) for s in scores if (s.metric, s.group) == MAIN]
-        right = sum(len(r) for r in every)
-        wrong = sum(len(query_aps(r, ties)[0]) * int(r.meta["distractors"]) for r in every)
-    else:
-        right = sum(int((r["right"] > 0).sum()) for r in records)
-        wrong = sum(len(r) for r in records) - right
-    scores.append(count_score("retrieval_num_true_positives", right))
-    scores.append(count_score("retrieval_num_hard_negatives", 0, note="label 0 is not in the lists"))
-    scores.append(count_score("retrieval_num_distractors", wrong))
-    if protocol == "exact":
-        scores.append(count_score("queries_unanswered", sum(int(r.meta["unanswered"]) for r in records)))
-    return with_protocol(scores, protocol)
-
-
-def score_exact(records: Sequence[Records]) -> list[Score]:
-    """Mean AP of the queries, expected ties."""
-    return _score(records, "exact", "expected")
-
-
-def score_bojanic(records: Sequence[Records]) -> list[Score]:
-    """Mean AP of the queries, a tie is one step of the curve."""
-    return _score(records, "bojanic", "group")
-
-
 class KeypointRetrieval(DistractorTask):
     """Keypoints of image 1 as queries against those of the scene and of other scenes."""
 
@@ -302,14 +213,11 @@ class KeypointRetrieval(DistractorTask):
         "workbench": compare_retrieval,
         "bojanic": compare_bojanic,
     }
-    cases_are_images = False
     scorings: ClassVar = {"exact": score_exact, "workbench": score_retrieval, "bojanic": score_bojanic}
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
         """Draws of queries."""
-        from ..cases import drawn_cases
-
-        return drawn_cases(records, scene)
+        return cases(records, scene)
 
 
 TASK = KeypointRetrieval()

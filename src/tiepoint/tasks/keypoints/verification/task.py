@@ -33,8 +33,16 @@ from ..bojanic import (
     reference_of,
     searched_rows,
 )
-from ..data import CITE, LICENCE, WORKBENCH_VERSIONS, ColumnBuilder, OpenKeypoints
-from ..distractors import DistractorTask, bojanic_images, by_image, named_by_kind, other_images, query_sample
+from ..data import CITE, LICENCE, WORKBENCH_VERSIONS, ColumnBuilder, OpenKeypoints, scene_records
+from ..distractors import (
+    DistractorTask,
+    bojanic_images,
+    by_image,
+    draw_cases,
+    named_by_kind,
+    other_images,
+    query_sample,
+)
 from ..neighbours import answered_targets, least, location_table, nearest_distance, right_table
 from ..workbench import compare_verification, score_verification
 
@@ -205,7 +213,6 @@ class KeypointVerification(DistractorTask):
         "workbench": compare_verification,
         "bojanic": compare_bojanic,
     }
-    cases_are_images = False
     scorings: ClassVar = {"exact": score_exact, "workbench": score_verification, "bojanic": score_bojanic}
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
@@ -238,10 +245,14 @@ class KeypointVerification(DistractorTask):
                 yield group, "precision_recall", curve.x, curve.y
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Draws of queries."""
-        from ..cases import drawn_cases
-
-        return drawn_cases(records, scene)
+        """Return the draws of a scene with the average precision of their list."""
+        if (r := scene_records(records, scene)) is None:
+            return None
+        rounds = np.unique(r["iteration"])
+        lists = [r["iteration"] == i for i in rounds]
+        return draw_cases(
+            rounds, [average_precision(r["distance"][rows], r["right"][rows]) for rows in lists]
+        )
 
 
 TASK = KeypointVerification()
