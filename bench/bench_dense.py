@@ -27,8 +27,7 @@ from tiepoint.datasets.tss import TssDataset
 from tiepoint.formats.flow.flo import write_flo
 from tiepoint.formats.flow.tss import read_pair_result
 from tiepoint.formats.image.mask import write_mask
-from tiepoint.tasks.dense.options import TssOptions
-from tiepoint.tasks.tss.data import compare_result
+from tiepoint.tasks.tss.data import TssOptions, compare_result
 
 OPTIONS = TssOptions(missing="zero")
 REPEATS = 21

@@ -22,7 +22,7 @@ from tiepoint.metrics.dense import (
     point_errors,
     points_right,
 )
-from tiepoint.tasks.tss.compare import RULES
+from tiepoint.tasks.dense.protocols import RULES
 
 F = np.float32
 CODES = [0.0, 3.0, -4.0, 1e9, 1.001e9, -1e10, 1e10, math.nan, math.inf]

@@ -23,9 +23,11 @@ from tiepoint.formats.flow.tss import PairResult, read_pair_result
 from tiepoint.formats.image.reader import write_image
 from tiepoint.tasks import TASKS
 from tiepoint.tasks.base import Task, TaskData
-from tiepoint.tasks.dense.options import FlowOptions, TssOptions
-from tiepoint.tasks.keypoints.options import DistractorOptions, DrawOptions, RankingOptions
+from tiepoint.tasks.dense.flow.task import FlowOptions
+from tiepoint.tasks.keypoints.options import DistractorOptions, DrawOptions
+from tiepoint.tasks.keypoints.ranking.task import RankingOptions
 from tiepoint.tasks.options import TaskOptions
+from tiepoint.tasks.tss.data import TssOptions
 
 KIT = Path(__file__).parents[1] / "data" / "synthetic_tss"
 MATCHER = """

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tiepoint.geometry.flow.reference_resize import imresize, resize_u8
 from tiepoint.geometry.flow.resize import resize_flow_pair, resize_mask
-from tiepoint.tasks.tss.compare import RULES
+from tiepoint.tasks.dense.protocols import RULES
 
 F = np.float32
 sides = st.integers(1, 9)

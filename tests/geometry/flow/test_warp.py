@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 
 from tiepoint.geometry.flow.reference_resize import interp2_cubic
 from tiepoint.geometry.flow.warp import consistency_masks, transfer, unflip, warp_image
-from tiepoint.tasks.tss.compare import RULES
+from tiepoint.tasks.dense.protocols import RULES
 
 F = np.float32
 

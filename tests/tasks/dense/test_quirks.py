@@ -14,8 +14,9 @@ from tiepoint.core.records import Features
 from tiepoint.datasets.demo.dataset import make_dense
 from tiepoint.datasets.tss import PairTruth
 from tiepoint.formats.flow.tss import PairResult
+from tiepoint.tasks.dense.protocols import RULES
 from tiepoint.tasks.tss import compare
-from tiepoint.tasks.tss.compare import RULES, AccuracyRule, compare_pair
+from tiepoint.tasks.tss.compare import AccuracyRule, compare_pair
 from tiepoint.tasks.tss.task import TASK
 
 SIDE = 100

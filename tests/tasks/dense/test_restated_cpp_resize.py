@@ -16,7 +16,7 @@ from tss_world import score_results
 from tiepoint.formats.flow.flo import write_flo
 from tiepoint.formats.image.mask import write_mask
 from tiepoint.geometry.flow.resize import resize_flow_pair
-from tiepoint.tasks.tss.compare import RULES
+from tiepoint.tasks.dense.protocols import RULES
 from tiepoint.tasks.tss.task import TASK
 
 F = np.float32

@@ -16,8 +16,7 @@ from tss_world import score_results
 from tiepoint.datasets.tss import TssDataset, TssPair
 from tiepoint.formats.flow.flo import write_flo
 from tiepoint.formats.flow.tss import PairResult, read_pair_result
-from tiepoint.tasks.dense.options import TssOptions
-from tiepoint.tasks.tss.data import compare_result
+from tiepoint.tasks.tss.data import TssOptions, compare_result
 from tiepoint.tasks.tss.results import tss_score_rows, write_scores_csv
 
 REPO = Path(__file__).parents[3]

@@ -18,7 +18,7 @@ from ...geometry.flow.reference_resize import resize_u8
 from ...geometry.flow.resize import resize_flow_pair, resize_mask, same_scale
 from ...geometry.flow.warp import warp_image
 from ...metrics.dense import endpoint_error
-from ...tasks.tss.compare import RULES
+from ...tasks.dense.protocols import RULES
 
 Size = tuple[int, int]
 """Height and width."""

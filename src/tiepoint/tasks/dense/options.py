@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,8 +16,8 @@ from ...geometry.flow.resize import resize_flow_pair
 from ...geometry.flow.warp import consistency_masks
 from ..base import BaseTask
 from ..info import MetricInfo
-from ..options import Flag, Names, Numbers, TaskOptions
-from ..tss.compare import RULES
+from ..options import Names, TaskOptions
+from .protocols import RULES
 
 ALLOW = '`missing="skip"` or `missing="zero"`'
 """What to do about missing files, for messages."""
@@ -40,65 +40,6 @@ class PairOptions(DenseOptions):
 
     kinds: Names = ()
     """Subsets or classes to use; all by default."""
-
-
-class FlowOptions(PairOptions):
-    """Options of `dense/flow`."""
-
-    thresholds_px: Numbers = (1.0, 3.0, 5.0, 10.0)
-    """Thresholds of the accuracy in pixels."""
-
-    alphas: Numbers = (0.01, 0.05, 0.1)
-    """Thresholds of the accuracy as fractions of the target image's larger side."""
-
-
-class PckOptions(PairOptions):
-    """Options of `dense/pck`."""
-
-    alphas: Numbers = (0.01, 0.03, 0.05, 0.1, 0.15)
-    """Fractions of the length within which a keypoint is right."""
-
-    scale: Literal["image", "box", "keypoints"] = "keypoints"
-    """The length of the headline: the image's larger side, the object's box, or the keypoints' extent."""
-
-
-class TssOptions(DenseOptions):
-    """Options of `tss`."""
-
-    auto_flip: Flag = False
-    """Invert both masks of a pair where that raises its score."""
-
-    use_prec: Flag = False
-    """Write pixel accuracy instead of intersection over union into ``scores.csv``."""
-
-    subsets: Names = ()
-    """Subsets to use; all by default."""
-
-    compare: Literal["at_most", "less_than"] = "at_most"
-    """A pixel is right where its error is at most the threshold, or less than it; under `exact` only."""
-
-    complement: Flag = False
-    """Flow accuracy is 1 less the share of right pixels, as the kit's Readme has it; under `exact` only."""
-
-    pixels: Literal["known_flow", "foreground"] = "known_flow"
-    """Pixels that count: those of known true flow, or the true foreground, where a pixel without true flow is
-    not right; under `exact` only."""
-
-    larger_side: Literal["target", "source", "both"] = "target"
-    """Thresholds are percent of the larger side of the image that a flow points into (`target`), of that it
-    lives on (`source`), or of the larger of the two (`both`); under `exact` only."""
-
-    only_under: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        ("compare", "complement", "pixels", "larger_side"), "exact"
-    )
-
-    def of_the_readme(self) -> dict[str, Any]:
-        """The rules of the kit's Readme that were asked for instead of those of its programs."""
-        return self.model_dump(include=set(self.only_under), exclude_defaults=True)
-
-    def definition(self) -> dict[str, Any]:
-        """What decides about records: all but the subsets; of the rules of the Readme those asked for."""
-        return self.model_dump(exclude={"subsets", *self.only_under}) | self.of_the_readme()
 
 
 def excluded_pairs_notes(problems: Sequence[str], *, shown: int = 5) -> list[str]:

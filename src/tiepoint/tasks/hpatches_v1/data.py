@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BeforeValidator
 
 from ...core.errors import InputError, UnknownNameError
 from ...core.hashing import hash_file, hash_json
@@ -28,8 +27,6 @@ from ..steps import StepTable, convention_tables
 from .protocols import EXACT, PROTOCOLS, convention_steps, hpatches_v1_rules
 
 COMPARISON = "reference"
-WRITTEN = 2
-"""Neighbours in a matching results file of the 2016 tool."""
 GetArrays = Callable[[str], Arrays]
 """Features of an item by its key."""
 
@@ -42,26 +39,6 @@ class BenchmarkOptions(TaskOptions):
 
     benchmark: Names = ()
     """Names of definition files, with ``*`` for any part; all by default."""
-
-
-def _neighbours(value: Any) -> Any:
-    """A number of neighbours from 1 on, or ``all``."""
-    number = int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 19 else value
-    if number == "all" or (isinstance(number, int) and not isinstance(number, bool) and number >= 1):
-        return number
-    raise ValueError(f"neighbours is a whole number from 1 on, or all; found {value!r}")
-
-
-class HPatchesV1MatchingOptions(BenchmarkOptions):
-    """Options of the 2016 matching task."""
-
-    mean_over: Literal["image_pairs", "reference_patches"] = "image_pairs"
-    """Which mean is printed first: `ap`, that of the program of 2016, which is over image pairs; or
-    `map_query`, the final number of its document, which is over reference patches. No value changes."""
-
-    neighbours: Annotated[int | Literal["all"], BeforeValidator(_neighbours)] = WRITTEN
-    """How many neighbours a written results file lists: a number, or ``all``. A file with all of them scores
-    as the run did, `map_query` included."""
 
 
 def definition_files(data: Path, options: BenchmarkOptions, kind: str) -> list[Path]:

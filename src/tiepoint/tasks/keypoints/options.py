@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from ...core.errors import InputError
-from ..options import Flag, Names, Sizes, TaskOptions
+from ..options import Flag, Names, TaskOptions
 
 LATER: Mapping[str, Any] = {"border_px": None, "tie": "protocol", "distractors": "drawn"}
 """Options that the first version did not have, with their defaults: these leave identities as they were."""
@@ -36,29 +35,6 @@ class TruthOptions(SceneOptions):
 
     tau_px: Annotated[float, Field(gt=0)] = 3.0
     """Tolerance of the ground truth in pixels of the target image, inclusive."""
-
-
-class RankingOptions(TruthOptions):
-    """Options of `keypoints/ranking`."""
-
-    policy: Literal["all_within_tau", "nearest", "mutual"] = "all_within_tau"
-    """Which target locations are right answers under `exact`."""
-
-    gallery: Sizes = (250, 500, 1000, 2000)
-    """Numbers of target locations for the gallery-controlled scores of `exact`."""
-
-    seed: int = 0
-    """Seed of the gallery subsets."""
-
-    keypoint_source: Literal["independent_detection", "homography_projection", "database"] = (
-        "independent_detection"
-    )
-    """Under `workbench`, `homography_projection` says that row i is the same point in all images. So it is in
-    a set made with ``mode=projected``, which needs no option; `database` says that it is not."""
-
-    tie: Literal["protocol", "optimistic"] = "protocol"
-    """How `workbench` ranks equal distances: half a place each, rounded up, as the program does (`protocol`),
-    or not at all, as its documentation writes (`optimistic`): rank = 1 + number of smaller distances."""
 
 
 class DrawOptions(TruthOptions):
@@ -88,21 +64,3 @@ class DistractorOptions(DrawOptions):
 
     num_distractors_per_scene: Annotated[int, Field(ge=0)] = 20
     """Keypoints of each such scene, drawn per query (`workbench`)."""
-
-
-class KeypointRetrievalOptions(DistractorOptions):
-    """Options of `keypoints/retrieval`."""
-
-    exact_alone: ClassVar[Mapping[str, Any]] = {"distractors": "every"}
-
-    distractors: Literal["drawn", "every"] = "drawn"
-    """The nearest of 100 drawn keypoints of each drawn image, or every keypoint location of every image of
-    all other scenes (`exact`): nothing is drawn then but the queries."""
-
-    @classmethod
-    def check_protocols(cls, task: str, given: Mapping[str, Any], protocols: Sequence[str]) -> None:
-        """Refuse what has no effect, here also a number of images to draw where none is drawn."""
-        super().check_protocols(task, given, protocols)
-        chosen, name = cls.parse(task, given), "distractor_images"
-        if chosen.distractors == "every" and chosen.distractor_images != cls.model_fields[name].default:
-            raise InputError(f"option {name} of {task} has no effect with distractors=every; leave it out")

@@ -11,27 +11,14 @@ from numpy.typing import NDArray
 
 from ...datasets.tss import PairTruth
 from ...formats.flow.tss import PairResult
-from ...geometry.flow.resize import UNKNOWN, FlowRule, resize_flow_pair, resize_mask, same_scale
+from ...geometry.flow.resize import UNKNOWN, resize_flow_pair, resize_mask, same_scale
 from ...geometry.flow.warp import consistency_masks
 from ...metrics.dense import FlowCounts, MaskCounts, flow_counts, flow_counts_resized, mask_counts
+from ..dense.protocols import RULES
 
 THRESHOLDS = tuple(range(1, 51))
 """Percent of the larger side of the target image."""
 
-RULES = {
-    "exact": FlowRule(),
-    "tss-cpp": FlowRule(
-        "opencv",
-        first_pixel=0,
-        closed_px=20,
-        closed_share=0,
-        unknown_error_px=1000,
-        double_factors=True,
-        both_unknown=True,
-    ),
-    "tss-matlab": FlowRule("imresize", first_pixel=1, closed_px=20, closed_share=0, lenient=True),
-}
-"""How each protocol resizes, samples and judges flows."""
 
 _MASK_COUNTS = ("intersection", "union", "differing", "pixels")
 Masks = tuple[NDArray[np.uint8], NDArray[np.uint8]]

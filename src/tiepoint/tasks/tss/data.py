@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +23,55 @@ from ...methods.dense.files import NO_FOLDER
 from ...metrics.dense import ambiguous_pixels
 from ..base import BaseTaskData
 from ..cases import DenseCase
-from ..dense.options import ALLOW, TssOptions, excluded_pairs_notes
+from ..dense.options import (
+    ALLOW,
+    DenseOptions,
+    excluded_pairs_notes,
+)
+from ..options import Flag, Names
 from .compare import KIT_ACCURACY, AccuracyRule, PairCounts, compare_pair, full_flows, no_counts
 
 DIRECTIONS = {"1to2": "image 1 onto image 2", "2to1": "image 2 onto image 1"}
 """Keys of cases, and what they are."""
+
+
+class TssOptions(DenseOptions):
+    """Options of `tss`."""
+
+    auto_flip: Flag = False
+    """Invert both masks of a pair where that raises its score."""
+
+    use_prec: Flag = False
+    """Write pixel accuracy instead of intersection over union into ``scores.csv``."""
+
+    subsets: Names = ()
+    """Subsets to use; all by default."""
+
+    compare: Literal["at_most", "less_than"] = "at_most"
+    """A pixel is right where its error is at most the threshold, or less than it; under `exact` only."""
+
+    complement: Flag = False
+    """Flow accuracy is 1 less the share of right pixels, as the kit's Readme has it; under `exact` only."""
+
+    pixels: Literal["known_flow", "foreground"] = "known_flow"
+    """Pixels that count: those of known true flow, or the true foreground, where a pixel without true flow is
+    not right; under `exact` only."""
+
+    larger_side: Literal["target", "source", "both"] = "target"
+    """Thresholds are percent of the larger side of the image that a flow points into (`target`), of that it
+    lives on (`source`), or of the larger of the two (`both`); under `exact` only."""
+
+    only_under: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("compare", "complement", "pixels", "larger_side"), "exact"
+    )
+
+    def of_the_readme(self) -> dict[str, Any]:
+        """The rules of the kit's Readme that were asked for instead of those of its programs."""
+        return self.model_dump(include=set(self.only_under), exclude_defaults=True)
+
+    def definition(self) -> dict[str, Any]:
+        """What decides about records: all but the subsets; of the rules of the Readme those asked for."""
+        return self.model_dump(exclude={"subsets", *self.only_under}) | self.of_the_readme()
 
 
 class OpenTss(BaseTaskData):

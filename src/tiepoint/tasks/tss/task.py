@@ -13,9 +13,9 @@ from ...core.records import Records
 from ...core.scores import SceneCurves, Score
 from ..base import MetricInfo, TaskInfo
 from ..cases import Cases, pair_cases
-from ..dense.options import ENDPOINT_ERROR, DenseTask, TssOptions
+from ..dense.options import ENDPOINT_ERROR, DenseTask
 from ..info import TSS
-from .data import DIRECTIONS, OpenTss
+from .data import DIRECTIONS, OpenTss, TssOptions
 from .results import check_results
 from .score import pair_table, tss_scene_curves, tss_scores, tss_warnings
 

@@ -15,13 +15,26 @@ from ....core.scores import Score, group_name
 from ....datasets.dense_pairs import DensePair
 from ....metrics.dense import endpoint_error, outliers
 from ...base import MetricInfo, TaskInfo
-from ...options import parse_ascending
+from ...options import Numbers, parse_ascending
 from ...scene_means import ratio_score
 from ..data import PairTask, meta_of, usable_records
-from ..options import ENDPOINT_ERROR, FlowOptions
+from ..options import (
+    ENDPOINT_ERROR,
+    PairOptions,
+)
 
 HEADLINE_PX = 5.0
 METRICS = ("aepe", "fl", "flow_accuracy")
+
+
+class FlowOptions(PairOptions):
+    """Options of `dense/flow`."""
+
+    thresholds_px: Numbers = (1.0, 3.0, 5.0, 10.0)
+    """Thresholds of the accuracy in pixels."""
+
+    alphas: Numbers = (0.01, 0.05, 0.1)
+    """Thresholds of the accuracy as fractions of the target image's larger side."""
 
 
 def compare_flow(pair: DensePair, flow: NDArray[Any] | None, options: FlowOptions) -> Records:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,12 @@ from ....geometry.flow.warp import transfer
 from ....metrics.dense import SCALES, pck_length, point_errors, points_right
 from ...base import Column, MetricInfo, TaskInfo
 from ...info import PROPOSAL_FLOW
-from ...options import parse_ascending
+from ...options import Numbers, parse_ascending
 from ...scene_means import ratio_score
 from ..data import PairTask, meta_of, usable_records
-from ..options import PckOptions
+from ..options import (
+    PairOptions,
+)
 
 HEADLINE_ALPHA = 0.1
 _LENGTHS = {
@@ -29,6 +31,16 @@ _LENGTHS = {
     "keypoints": "the larger extent of the target's keypoints",
 }
 _PER = {"pair": ", mean over image pairs", "point": ", over all keypoints of all pairs"}
+
+
+class PckOptions(PairOptions):
+    """Options of `dense/pck`."""
+
+    alphas: Numbers = (0.01, 0.03, 0.05, 0.1, 0.15)
+    """Fractions of the length within which a keypoint is right."""
+
+    scale: Literal["image", "box", "keypoints"] = "keypoints"
+    """The length of the headline: the image's larger side, the object's box, or the keypoints' extent."""
 
 
 def compare_points(pair: DensePair, flow: NDArray[Any] | None, options: PckOptions) -> Records:

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import BeforeValidator
 
 from ....core.errors import InputError
 from ....core.formatting import path_below
@@ -15,7 +16,11 @@ from ....core.records import Features, Records
 from ....core.scores import SceneCurves
 from ....datasets.hpatches.dataset import HPatchesDataset
 from ....formats.file_io import lines_of
-from ....formats.hpatches_v1.definitions import MatchingBenchmark, read_matching, without_comments
+from ....formats.hpatches_v1.definitions import (
+    MatchingBenchmark,
+    read_matching,
+    without_comments,
+)
 from ....formats.hpatches_v1.matching import (
     NeighbourList,
     matching_truth,
@@ -25,7 +30,13 @@ from ....formats.hpatches_v1.matching import (
 from ...base import MetricInfo, TaskInfo
 from ...hpatches.data import LICENCE
 from ...info import FIRST_PATCHES, HPATCHES, ap_of_matches
-from ..data import WRITTEN, Definition, GetArrays, HPatchesV1MatchingOptions, OpenHPatchesV1, V1Task
+from ..data import (
+    BenchmarkOptions,
+    Definition,
+    GetArrays,
+    OpenHPatchesV1,
+    V1Task,
+)
 from ..protocols import (
     EXACT,
     as_distance,
@@ -36,6 +47,30 @@ from . import score as scoring
 from .compare import MatchingTruth, compare, listed_neighbours, records_of_neighbours
 
 NAME = "hpatches-v1/matching"
+
+
+WRITTEN = 2
+"""Neighbours in a matching results file of the 2016 tool."""
+
+
+def _neighbours(value: Any) -> Any:
+    """A number of neighbours from 1 on, or ``all``."""
+    number = int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 19 else value
+    if number == "all" or (isinstance(number, int) and not isinstance(number, bool) and number >= 1):
+        return number
+    raise ValueError(f"neighbours is a whole number from 1 on, or all; found {value!r}")
+
+
+class HPatchesV1MatchingOptions(BenchmarkOptions):
+    """Options of the 2016 matching task."""
+
+    mean_over: Literal["image_pairs", "reference_patches"] = "image_pairs"
+    """Which mean is printed first: `ap`, that of the program of 2016, which is over image pairs; or
+    `map_query`, the final number of its document, which is over reference patches. No value changes."""
+
+    neighbours: Annotated[int | Literal["all"], BeforeValidator(_neighbours)] = WRITTEN
+    """How many neighbours a written results file lists: a number, or ``all``. A file with all of them scores
+    as the run did, `map_query` included."""
 
 
 class HPatchesV1Matching(V1Task):

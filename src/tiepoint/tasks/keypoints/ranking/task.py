@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,10 @@ from ....metrics import average_precision_from_counts, half_tie_rank
 from ...base import MetricInfo, TaskInfo
 from ...cases import Cases
 from ...info import count
+from ...options import Sizes
 from ...steps import StepTable
 from ..data import CITE, LICENCE, WORKBENCH_VERSIONS, KeypointTask, step_means
-from ..options import RankingOptions
+from ..options import TruthOptions
 from .compare import compare_exact, compare_workbench, rows_correspond
 from .score import (
     KS,
@@ -76,6 +77,29 @@ _METRICS = {
         for k in KS
     },
 }
+
+
+class RankingOptions(TruthOptions):
+    """Options of `keypoints/ranking`."""
+
+    policy: Literal["all_within_tau", "nearest", "mutual"] = "all_within_tau"
+    """Which target locations are right answers under `exact`."""
+
+    gallery: Sizes = (250, 500, 1000, 2000)
+    """Numbers of target locations for the gallery-controlled scores of `exact`."""
+
+    seed: int = 0
+    """Seed of the gallery subsets."""
+
+    keypoint_source: Literal["independent_detection", "homography_projection", "database"] = (
+        "independent_detection"
+    )
+    """Under `workbench`, `homography_projection` says that row i is the same point in all images. So it is in
+    a set made with ``mode=projected``, which needs no option; `database` says that it is not."""
+
+    tie: Literal["protocol", "optimistic"] = "protocol"
+    """How `workbench` ranks equal distances: half a place each, rounded up, as the program does (`protocol`),
+    or not at all, as its documentation writes (`optimistic`): rank = 1 + number of smaller distances."""
 
 
 def _owners(r: Records) -> tuple[NDArray[np.int64], int]:

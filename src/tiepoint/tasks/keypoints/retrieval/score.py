@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""TODO."""
+"""Scores and cases of `keypoints/retrieval`, from its records."""
 
 from __future__ import annotations
 

@@ -7,12 +7,13 @@ One list per query: its right keypoint in every target image, and for every dist
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ....core.errors import InputError
 from ....core.records import Features, Records
 from ....geometry.correspondence import locations
 from ....kernels import pair_distances
@@ -40,7 +41,7 @@ from ..distractors import (
     uses_all_distractors,
 )
 from ..neighbours import answered_targets, least, location_table, right_table
-from ..options import KeypointRetrievalOptions
+from ..options import DistractorOptions
 from ..ranking.compare import location_values
 from ..workbench import compare_retrieval, score_retrieval
 from .score import (
@@ -51,6 +52,24 @@ from .score import (
 )
 
 Ints = NDArray[np.int64]
+
+
+class KeypointRetrievalOptions(DistractorOptions):
+    """Options of `keypoints/retrieval`."""
+
+    exact_alone: ClassVar[Mapping[str, Any]] = {"distractors": "every"}
+
+    distractors: Literal["drawn", "every"] = "drawn"
+    """The nearest of 100 drawn keypoints of each drawn image, or every keypoint location of every image of
+    all other scenes (`exact`): nothing is drawn then but the queries."""
+
+    @classmethod
+    def check_protocols(cls, task: str, given: Mapping[str, Any], protocols: Sequence[str]) -> None:
+        """Refuse what has no effect, here also a number of images to draw where none is drawn."""
+        super().check_protocols(task, given, protocols)
+        chosen, name = cls.parse(task, given), "distractor_images"
+        if chosen.distractors == "every" and chosen.distractor_images != cls.model_fields[name].default:
+            raise InputError(f"option {name} of {task} has no effect with distractors=every; leave it out")
 
 
 def _growing() -> ColumnBuilder:
