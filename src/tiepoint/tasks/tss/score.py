@@ -97,7 +97,7 @@ class _Scope:
     cells: tuple[Flags, ...]
 
 
-def tss_scores(records: Sequence[Records], protocol: str) -> list[Score]:
+def score(records: Sequence[Records], protocol: str) -> list[Score]:
     """All scores under a protocol.
 
     ``all`` is the plain mean of the subsets' means, ``weighting=pairs`` the mean over all pairs; both are in
@@ -204,7 +204,7 @@ def _rows(table: TssPairValues, protocol: str) -> Iterator[Score]:
             yield Score("iou", group, float(table.iou[i, d]), 1, protocol)
 
 
-def tss_scene_curves(records: Sequence[Records], protocol: str) -> Iterator[SceneCurves]:
+def scene_curves(records: Sequence[Records], protocol: str) -> Iterator[SceneCurves]:
     """Flow accuracy over the threshold: the mean of the subsets' means, and each subset alone."""
     if not records:
         return
@@ -227,11 +227,11 @@ def tss_scene_curves(records: Sequence[Records], protocol: str) -> Iterator[Scen
         )
 
 
-def tss_warnings(records: Sequence[Records]) -> list[str]:
+def record_warnings(records: Sequence[Records]) -> list[str]:
     """What was odd about the results, each kind once, with the number of pairs and pixels.
 
     >>> r = Records("pixel", {}, {"warnings": [["flow1 has NaN", 3]]})
-    >>> tss_warnings([r, r])
+    >>> record_warnings([r, r])
     ['flow1 has NaN: 2 of 2 pairs, 6 pixels']
     """
     pairs: dict[str, int] = {}

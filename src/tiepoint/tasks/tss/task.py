@@ -15,9 +15,9 @@ from ..base import MetricInfo, TaskInfo
 from ..cases import Cases, pair_cases
 from ..dense.options import ENDPOINT_ERROR, DenseTask
 from ..info import TSS
+from . import score as scoring
 from .data import DIRECTIONS, OpenTss, TssOptions
 from .results import check_results
-from .score import pair_table, tss_scene_curves, tss_scores, tss_warnings
 
 _T5 = 4
 
@@ -71,15 +71,15 @@ class Tss(DenseTask):
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
         """Flow accuracy, IoU, pixel accuracy, AUC over thresholds and AEPE, by subset and flip."""
         self.comparison(protocol)
-        return tss_scores(records, protocol) if records else []
+        return scoring.score(records, protocol) if records else []
 
     def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
         """Flow accuracy over the threshold under `exact`, pair by pair."""
-        return tss_scene_curves(records, "exact")
+        return scoring.scene_curves(records, "exact")
 
     def pair_accuracy(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
         """T5 of each direction of every pair, for the report's gallery."""
-        table = pair_table(records, "exact")
+        table = scoring.pair_table(records, "exact")
         for key, both in zip(table.keys, table.accuracy[:, :, _T5], strict=True):
             yield from ((key, float(v)) for v in both if np.isfinite(v))
 
@@ -88,14 +88,14 @@ class Tss(DenseTask):
         own = [r for r in records if r.meta["scene"] == scene]
         if not own:
             return None
-        table = pair_table(own, "exact")
+        table = scoring.pair_table(own, "exact")
         both = zip(DIRECTIONS, table.accuracy[0, :, _T5], strict=True)
         shares = [(name, float(v)) for name, v in both if np.isfinite(v)]
         return pair_cases(shares, DIRECTIONS.__getitem__) if shares else None
 
     def record_warnings(self, records: Sequence[Records]) -> list[str]:
         """What was odd about the results, with counts."""
-        return tss_warnings(records)
+        return scoring.record_warnings(records)
 
     def check_results(self, opened: OpenTss, results: Path) -> list[str]:
         """Warnings about a folder of results; what makes it unusable is an error that lists everything."""

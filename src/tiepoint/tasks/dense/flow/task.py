@@ -37,7 +37,7 @@ class FlowOptions(PairOptions):
     """Thresholds of the accuracy as fractions of the target image's larger side."""
 
 
-def compare_flow(pair: DensePair, flow: NDArray[Any] | None, options: FlowOptions) -> Records:
+def compare(pair: DensePair, flow: NDArray[Any] | None, options: FlowOptions) -> Records:
     """Counts of one directed pair: known truth, right at each threshold, KITTI outliers, error sums."""
     if pair.flow is None:
         raise InputError(f"{pair.key} has no flow as ground truth")
@@ -111,11 +111,11 @@ class DenseFlow(PairTask):
 
     def compare_pair(self, pair: DensePair, flow: NDArray[Any] | None, options: Any) -> Records:
         """Records of one directed pair."""
-        return compare_flow(pair, flow, options)
+        return compare(pair, flow, options)
 
     def kind_scores(self, records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:
         """Scores of one group of records."""
-        return flow_scores(records, parts)
+        return score(records, parts)
 
     def share(self, record: Records) -> float | None:
         """Accuracy of a directed pair under the headline threshold."""
@@ -124,7 +124,7 @@ class DenseFlow(PairTask):
         return float(record["correct"][0][k] / valid) if valid else None
 
 
-def flow_scores(records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:
+def score(records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:
     """Scores of one group of records."""
     used, note = usable_records(records)
     if not used:

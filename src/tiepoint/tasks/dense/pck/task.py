@@ -43,7 +43,7 @@ class PckOptions(PairOptions):
     """The length of the headline: the image's larger side, the object's box, or the keypoints' extent."""
 
 
-def compare_points(pair: DensePair, flow: NDArray[Any] | None, options: PckOptions) -> Records:
+def compare(pair: DensePair, flow: NDArray[Any] | None, options: PckOptions) -> Records:
     """Distance in pixels of every keypoint from where it belongs (inf: not found), and the lengths L.
 
     Padding is left out here and never comes back.
@@ -126,11 +126,11 @@ class DensePck(PairTask):
 
     def compare_pair(self, pair: DensePair, flow: NDArray[Any] | None, options: Any) -> Records:
         """Records of one directed pair."""
-        return compare_points(pair, flow, options)
+        return compare(pair, flow, options)
 
     def kind_scores(self, records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:
         """Scores of one group of records."""
-        return pck_scores(records, parts)
+        return score(records, parts)
 
     def share(self, record: Records) -> float | None:
         """Headline PCK of a directed pair."""
@@ -139,7 +139,7 @@ class DensePck(PairTask):
         return right / len(found) if len(found) else None
 
 
-def pck_scores(records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:
+def score(records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:
     """Scores of one group of records, in every scale that all of them have."""
     used, left = usable_records(records)
     if not used:
@@ -164,8 +164,9 @@ def pck_scores(records: Sequence[Records], parts: dict[str, Any]) -> list[Score]
                 for label in named:
                     note = "; ".join(notes) or None
                     all_parts = {**parts, **label}
-                    score = ratio_score("pck", all_parts, scenes, kinds, right, points, per=per, note=note)
-                    scores.append(score)
+                    scores.append(
+                        ratio_score("pck", all_parts, scenes, kinds, right, points, per=per, note=note)
+                    )
     return scores
 
 
