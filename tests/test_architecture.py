@@ -241,6 +241,68 @@ def test_tests_mirror_the_tree() -> None:
     assert not [str(p) for p in files if repeats_its_folder(p)]
 
 
+TASK_ROOMS = {"__init__", "task", "data", "compare", "score", "protocols", "steps", "results"}
+FAMILY_ROOMS = {
+    "dense": {"options"},
+    "hpatches": {"pair_lists"},
+    "keypoints": {"bojanic", "distractors", "neighbours", "options", "workbench"},
+    "pairs": {"point_transfer"},
+}
+"""What the tasks of a family share beyond the rooms of a task."""
+
+
+def functions_of(path: Path) -> list[str]:
+    return [node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)]
+
+
+def test_task_folders_same_rooms() -> None:
+    """A folder with `task.py` is a task; other folders are families, whose rooms have the same names."""
+    offenders = []
+    for folder in sorted({p.parent for p in (SOURCE / "tasks").rglob("*.py")} - {SOURCE / "tasks"}):
+        rooms = {p.stem for p in folder.glob("*.py")}
+        extra = set() if "task" in rooms else FAMILY_ROOMS.get(folder.name, set())
+        offenders += [f"{short(folder)}/{room}.py" for room in sorted(rooms - TASK_ROOMS - extra)]
+    assert not offenders
+
+
+def test_task_folders_same_role_functions() -> None:
+    offenders = []
+    for path in sorted((SOURCE / "tasks").rglob("*.py")):
+        role = path.stem
+        if role in ("compare", "score") and (path.parent / "task.py").is_file():
+            if not any(name == role or name.startswith(f"{role}_") for name in functions_of(path)):
+                offenders.append(short(path))
+    assert not offenders
+
+
+def capabilities() -> list[str]:
+    tree = ast.parse((SOURCE / "tasks" / "capabilities.py").read_text())
+    return [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
+
+
+def test_capability_one_caller_module() -> None:
+    callers: dict[str, list[str]] = {name: [] for name in capabilities()}
+    for path in FILES:
+        if path.relative_to(SOURCE).parts[0] != "tasks":
+            for name in imports_of(path):
+                if name[:2] == ("tasks", "capabilities") and name[2] in callers:
+                    callers[name[2]].append(short(path))
+    assert {name: found for name, found in callers.items() if len(found) != 1} == {}
+
+
+def test_capabilities_all_documented() -> None:
+    page = (TESTS.parent / "docs" / "adding-a-task.md").read_text()
+    section = page.partition("\n## Capabilities\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \|.*\| `(.+)` \|$", section, re.M)
+    assert [name for name, _ in rows] == capabilities()
+    for name, caller in rows:
+        assert ("tasks", "capabilities", name) in imports_of(SOURCE / caller)
+
+
+def test_task_interface_small() -> None:
+    assert len(lines_of(SOURCE / "tasks" / "base.py")) < 150
+
+
 def test_every_file_names_its_licence() -> None:
     heads = ("# SPDX-License-Identifier: BSD-3-Clause\n", "__version__")
     assert not [short(p) for p in FILES if not p.read_text().startswith(heads)]

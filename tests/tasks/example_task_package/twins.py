@@ -34,13 +34,13 @@ class TwinData(BaseTaskData):
         if options.scenes:
             self.files = {name: p for name, p in self.files.items() if name in options.scenes}
         if not self.files:
-            raise InputError(f"{data} has no SCENE.npy file of the scenes asked for; put some there")
+            raise InputError(f"{data} has no SCENE.npy file of the requested scenes; add some")
         self.items = [
             Item(f"{scene}/{side}", f"{hash_file(path)} {side}", np.load(path, mmap_mode="r").shape[1])
             for scene, path in self.files.items()
             for side in (0, 1)
         ]
-        # The definition is part of a record's key: with another ratio the comparison is made anew.
+        # The definition is part of a record's key: with another ratio the records are recomputed.
         self.units = [
             Unit(scene, (f"{scene}/0", f"{scene}/1"), f"twins of {scene}, ratio {options.ratio}")
             for scene in self.files
