@@ -269,9 +269,9 @@ def test_task_folders_same_role_functions() -> None:
     offenders = []
     for path in sorted((SOURCE / "tasks").rglob("*.py")):
         role = path.stem
-        if role in ("compare", "score") and (path.parent / "task.py").is_file():
-            if not any(name == role or name.startswith(f"{role}_") for name in functions_of(path)):
-                offenders.append(short(path))
+        named = any(name == role or name.startswith(f"{role}_") for name in functions_of(path))
+        if role in ("compare", "score") and (path.parent / "task.py").is_file() and not named:
+            offenders.append(short(path))
     assert not offenders
 
 

@@ -77,7 +77,7 @@ class TransformFitter:
         if not isinstance(source, HasTrainingItems):
             raise InputError(
                 "a transform is fitted on training sequences, but this task has no split with such sequences; "
-                "name a dataset to fit it on with `fit_on`"
+                "pass a dataset to fit it on with `fit_on`"
             )
         items = source.training(request.images)
         self._check(items)

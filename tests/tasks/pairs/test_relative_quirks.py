@@ -11,7 +11,7 @@ from relative_world import motion, pair, records, seen, value
 
 from tiepoint.core.records import Records
 from tiepoint.geometry.two_view.pose_errors import ACOS, ACOS_FLOAT32, ACOS_TRUTH_FLOAT32
-from tiepoint.tasks.pose.compare import AREAS, Poses, counted_rows, pose_records, pose_row_errors
+from tiepoint.tasks.pose.compare import AREAS, Poses, compare, counted_rows, pose_row_errors
 from tiepoint.tasks.pose.protocols import PROTOCOLS, PoseProtocol, PoseScoring
 from tiepoint.tasks.pose.score import headline_rows
 from tiepoint.tasks.pose.task import TASK
@@ -99,7 +99,7 @@ def test_the_focal_length_of_the_widely_copied_script() -> None:
     (setting,) = protocol.settings
     other = replace(setting, estimator=replace(setting.estimator, focal="mean4"))
     made = [
-        pose_records(one, {0: found}, replace(protocol, settings=(s,)), NoOptions(), {})["inliers"][0]
+        compare(one, {0: found}, replace(protocol, settings=(s,)), NoOptions(), {})["inliers"][0]
         for s in (setting, other)
     ]
     assert made[0] != made[1]

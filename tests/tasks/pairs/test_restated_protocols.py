@@ -14,9 +14,9 @@ from pair_truths import pair_truth
 from pose_golden import golden, matches, needs_golden
 from tiepoint.core.records import Records
 from tiepoint.tasks.pairs.data import PairMatches
-from tiepoint.tasks.pose.compare import pose_records
+from tiepoint.tasks.pose.compare import compare
 from tiepoint.tasks.pose.protocols import PROTOCOLS
-from tiepoint.tasks.pose.score import pose_scores
+from tiepoint.tasks.pose.score import score as pose_scores
 
 cv2 = pytest.importorskip("cv2")
 poselib = pytest.importorskip("poselib")
@@ -54,7 +54,7 @@ def records(protocol: str) -> list[Records]:
         )
         options = SimpleNamespace(permutation_seed=0)
         meta = {"budgets": [0]}
-        made.append(pose_records(pair, {0: PairMatches(x0, x1)}, PROTOCOLS[protocol], options, meta))
+        made.append(compare(pair, {0: PairMatches(x0, x1)}, PROTOCOLS[protocol], options, meta))
     return made
 
 

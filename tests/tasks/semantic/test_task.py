@@ -28,7 +28,7 @@ from tiepoint.tasks.semantic.protocols import (
     is_correct,
     make_pck_frame,
 )
-from tiepoint.tasks.semantic.score import pck_scores_of_records, pck_step_tables
+from tiepoint.tasks.semantic.score import convention_steps, score
 
 TASK = TASKS.load("semantic/pck")
 RECORDED = {
@@ -89,9 +89,7 @@ def test_recorded_pck_of_spair_pairs(protocol: str) -> None:
 @pytest.mark.parametrize("protocol", ["dhpf", "cats", "dift", "geoaware", "distilldift-stretched", "exact"])
 def test_the_score_is_the_mean_of_the_recorded_pairs(protocol: str) -> None:
     key, rule = RECORDED[protocol][0], PROTOCOLS[protocol]
-    values = {
-        (s.metric, s.group): s.value for s in pck_scores_of_records(recorded_pairs(back=rule.back), protocol)
-    }
+    values = {(s.metric, s.group): s.value for s in score(recorded_pairs(back=rule.back), protocol)}
     for alpha in rule.alphas:
         expected = np.mean([v["out"][key][f"{alpha:g}"] for v in golden()["pck_spair"]])
         assert_close(values["pck", f"alpha={alpha},per=pair"], expected, 1e-7)
@@ -137,7 +135,7 @@ def test_recorded_left_right_subset_of_geoaware() -> None:
     recorded = golden()["pck_geoaware"]
     groups = [tuple(g) for g in recorded["groups"] if isinstance(g, list)]
     assert tuple(groups) == tuple(AMBIGUOUS["aeroplane"])
-    scores = {(s.metric, s.group): s for s in pck_scores_of_records(recorded_planes(), "geoaware")}
+    scores = {(s.metric, s.group): s for s in score(recorded_planes(), "geoaware")}
     alphas = recorded["alphas"]
 
     def values(**parts: Any) -> list[float]:
@@ -171,18 +169,18 @@ def test_the_rim_is_right_under_exact_and_wrong_where_strict() -> None:
     error = errors_of(pair, rule)
     assert is_correct(error, pair.length, 0.1, rule).tolist() == [True, True]
     assert is_correct(error, pair.length, 0.1, replace(rule, strict=True)).tolist() == [False, True]
-    values = {p: pck_scores_of_records([r], p)[0].value for p in ("exact", "geoaware")}
+    values = {p: score([r], p)[0].value for p in ("exact", "geoaware")}
     assert values == {"exact": 1.0, "geoaware": 1.0}  # 0.1 as float32 is above 0.1: 10 < 10.00000015
     near = record([[1.0, 0.0]], [[0.0, 0.0]], (840, 840), [0.0, 0.0, 100.0, 50.0])
     for protocol, expected in (("exact", 1.0), ("geoaware", 0.0)):
-        found = {s.group: s.value for s in pck_scores_of_records([near], protocol)}
+        found = {s.group: s.value for s in score([near], protocol)}
         assert found["alpha=0.01,per=pair"] == expected
 
 
 def test_stretching_turns_the_circle_into_an_ellipse() -> None:
     r = record([[12.0, 0.0]], [[0.0, 0.0]], (400, 200), [0.0, 0.0, 100.0, 100.0])
-    assert pck_scores_of_records([r], "exact")[0].value == 0.0
-    assert pck_scores_of_records([r], "dhpf")[0].value == 1.0  # 12 px are 7.2 of 120 after stretching
+    assert score([r], "exact")[0].value == 0.0
+    assert score([r], "dhpf")[0].value == 1.0  # 12 px are 7.2 of 120 after stretching
     wide = make_pck_frame(r, PROTOCOLS["distilldift-stretched"]).length / 840 * 400
     assert wide == pytest.approx(200)  # the vertical factor makes it twice as long as the box
 
@@ -194,12 +192,12 @@ def test_steps_lead_from_each_tool_to_exact() -> None:
         truth = rng.uniform(20, 180, (9, 2))
         found = truth + rng.normal(0, 12, (9, 2))
         some.append(record(found, truth, (500, 200), [10.0, 10.0, 190.0, 100.0], scene=str(i)))
-    exact = pck_scores_of_records(some, "exact")[0].value
-    tables = pck_step_tables(some)
+    exact = score(some, "exact")[0].value
+    tables = convention_steps(some)
     assert {t.subject.split()[0] for t in tables} == set(PROTOCOLS) - {"exact", "cats"}
     for table in tables:
         name = table.subject.split()[0]
-        assert table.steps[0] == (name, pck_scores_of_records(some, name)[0].value)
+        assert table.steps[0] == (name, score(some, name)[0].value)
         assert table.steps[-1][1] == pytest.approx(exact, abs=1e-12)
     assert any(t.steps[0][1] != t.steps[-1][1] for t in tables)
 
@@ -214,7 +212,7 @@ def test_per_pair_point_and_class_differ_and_are_named() -> None:
         record([hit, hit, hit], [hit, hit, hit], (200, 200), box, category="dog", pair="4"),
         record([hit], [hit], (200, 200), box, category="dog", pair="5"),
     ]
-    scores = {s.group: s.value for s in pck_scores_of_records(rows, "exact") if s.metric == "pck"}
+    scores = {s.group: s.value for s in score(rows, "exact") if s.metric == "pck"}
     assert scores["alpha=0.1,per=pair"] == pytest.approx((1 + 0 + 2 / 3 + 1 + 1) / 5)
     assert scores["alpha=0.1,per=point"] == pytest.approx(7 / 9)
     assert scores["alpha=0.1,per=class"] == pytest.approx((0.5 + (2 / 3 + 2) / 3) / 2)
@@ -226,7 +224,7 @@ def test_per_pair_point_and_class_differ_and_are_named() -> None:
 def test_chance_is_the_share_of_the_image_in_a_disc() -> None:
     truth = [[99.5, 99.5]]
     r = record(truth, truth, (200, 200), [0.0, 0.0, 100.0, 100.0])
-    chance = pck_scores_of_records([r], "exact")[0].chance
+    chance = score([r], "exact")[0].chance
     assert chance == pytest.approx(np.pi * 10**2 / 200**2, rel=1e-3)
 
 
@@ -245,12 +243,12 @@ def test_intervals_draw_images_within_classes_or_say_why_there_are_none() -> Non
                             found, truth, (200, 200), box, category=category, images=[a, b], scene=category
                         )
                     )
-    head = pck_scores_of_records(rows, "exact")[0]
+    head = score(rows, "exact")[0]
     assert head.low is not None
     assert head.high is not None
     assert head.low < head.value < head.high
     assert "images of the same classes" in str(head.note)
-    few = pck_scores_of_records(rows[:15] + rows[15:16], "exact")[0]
+    few = score(rows[:15] + rows[15:16], "exact")[0]
     assert few.low is None
     assert few.scenes is None
     assert "no interval: a class has fewer than 6 images" in str(few.note)

@@ -23,9 +23,17 @@ from ...methods.source_files import library_versions
 from ..base import MetricInfo, TaskInfo
 from ..info import EVD, count
 from ..pairs.data import PairsTask, SeededOptions, matches_in_frame, matches_of
-from ..pairs.score import SEED_SPREAD, RecallCurve, count_scores, curve_scores
+from ..pairs.score import (
+    SEED_SPREAD,
+    RecallCurve,
+    count_scores,
+    curve_scores,
+    model_facts,
+    pair_facts,
+    without_model,
+)
 from ..scene_means import with_protocol
-from ..wxbs.task import TOOL, facts_of, model_facts, without_model
+from ..wxbs.task import TOOL
 
 Floats = NDArray[np.float64]
 LIMIT_PX = 20.0
@@ -89,7 +97,7 @@ class EvdHomography(PairsTask):
             "ok": np.array([h.ok for h in found], bool),
         }
         meta = {
-            **facts_of(pair),
+            **pair_facts(pair),
             **model_facts(pair, arrays, found, given="H" in arrays),
         }
         return Records("pair", columns, meta)

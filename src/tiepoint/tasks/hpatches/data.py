@@ -164,7 +164,8 @@ def max_mapped_images() -> int:
 def infinite_rows(values: NDArray[Any], valid: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Failed rows that hold infinity and no NaN.
 
-    >>> infinite_rows(np.array([[0.0, np.inf], [np.nan, np.inf], [1, 1]]), np.array([False, False, True])).tolist()
+    >>> rows = np.array([[0.0, np.inf], [np.nan, np.inf], [1, 1]])
+    >>> infinite_rows(rows, np.array([False, False, True])).tolist()
     [True, False, False]
     """
     far = ~valid
@@ -347,8 +348,10 @@ def first_share(values: Floats, right: Sequence[int]) -> float:
 
 
 def right_candidate(picture: str) -> Candidate:
+    """Return a correct candidate without rank and distance."""
     return Candidate(picture, None, None, True)
 
 
 def failure_note(values: Floats) -> str:
+    """Return a note if the descriptor of the query failed, else an empty text."""
     return "" if np.isfinite(values).any() else FAILED

@@ -28,8 +28,8 @@ class HPatchesRules:
     (Python). Ties that only this rounding makes are missing: records keep counts, not distances. Random
     descriptors lose less than 1e-6 of average precision by it; some made for it lose more.
 
-    >>> HPatchesRules().trapezoid, hpatches_rules("hpatches-python").trapezoid, hpatches_rules("hpatches-matlab").trapezoid
-    (False, True, False)
+    >>> [hpatches_rules(p).trapezoid for p in PROTOCOLS]
+    [False, True, False]
     """
 
     trapezoid: bool = _rule(
@@ -213,6 +213,7 @@ def refuse_imported(records: Sequence[Records], what: str) -> None:
 
 
 def scored_as_imported(records: Sequence[Records], protocol: str) -> bool:
+    """Return whether records are imported scores; raise an error under another protocol than theirs."""
     if not is_imported(records):
         return False
     made = records[0].meta["protocol"]

@@ -281,11 +281,6 @@ class OpenPairs(BaseTaskData):
         """Return the true correspondences of an item with Gaussian noise of `noise_px` pixels."""
         return oracle_features(self.truth(item.key), noise_px)
 
-    def sizes(self, item: str) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Return (height, width) of both images."""
-        first, second = self.truth(item).pair.sizes()
-        return first[::-1], second[::-1]
-
     def drawable_pairs(self) -> tuple[str, ...]:
         """All of them."""
         return tuple(self.pairs)

@@ -11,10 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.records import Records
+from ...core.records import Arrays, Records
 from ...core.scores import Score, group_name
+from ...datasets.image_pairs.pair import ImagePair
+from ...geometry.two_view.linear_estimation import HomographyEstimate
+from ...geometry.two_view.pose_estimation import FundamentalEstimate
 from ..base import MetricInfo
 from ..scene_means import SceneSums, micro_score
+from .data import matches_of
 
 EDGES: dict[str, tuple[float, ...]] = {
     "rotation_deg": (0, 15, 30, 60, 180),
@@ -164,3 +168,38 @@ def _number(value: Any) -> float:
     if value is None:
         return float("nan")
     return float(np.mean(value))
+
+
+def pair_facts(pair: ImagePair) -> dict[str, Any]:
+    """What scoring must know about a pair of any wide-baseline task."""
+    return {
+        "pair": pair.name,
+        "scene": pair.scene,
+        "dataset": pair.dataset,
+        "strata": {},
+        "facts": {k: v for k, v in pair.facts.items() if isinstance(v, str) and k != "split"},
+    }
+
+
+def model_facts(
+    pair: ImagePair, arrays: Arrays, found: Sequence[FundamentalEstimate | HomographyEstimate], *, given: bool
+) -> dict[str, Any]:
+    """Numbers of matches and inliers where there are any, and which models were found.
+
+    A model that was `given` has no inliers.
+    """
+    has_points = "points0" in arrays or "flow" in arrays
+    return {
+        "matches": len(matches_of(arrays, pair.name)) if has_points else None,
+        "inliers": [f.inliers for f in found] if has_points and not given else None,
+        "ok": [f.ok for f in found],
+    }
+
+
+def without_model(records: Sequence[Records], what: str) -> list[str]:
+    """A warning that names the first pairs for which some call found no model; none where all have one."""
+    failed = [str(r.meta["pair"]) for r in records if not all(r.meta["ok"])]
+    if not failed:
+        return []
+    named = ", ".join(failed[:5]) + (", …" if len(failed) > 5 else "")
+    return [f"{len(failed)} of {len(records)} pairs have no {what}: {named}"]

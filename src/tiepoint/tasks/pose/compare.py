@@ -34,7 +34,7 @@ SEEDED = ("poselib-e", "poselib-f", "usac-e")
 PRECISIONS = {"squared": (1e-4, 5e-4), "mean": (1e-4, 5e-4, 1e-3), "px": (1.0, 3.0, 5.0)}
 
 
-def pose_records(
+def compare(
     truth: PairTruth,
     matches: Mapping[int, PairMatches],
     protocol: PoseProtocol,

@@ -33,7 +33,7 @@ def protocol_of(records: Sequence[Records], name: str) -> PoseProtocol:
     return PROTOCOLS[name]
 
 
-def pose_scores(records: Sequence[Records], name: str) -> list[Score]:
+def score(records: Sequence[Records], name: str) -> list[Score]:
     """All scores under a protocol."""
     if not records:
         return []

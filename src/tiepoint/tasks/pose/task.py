@@ -22,9 +22,9 @@ from ..info import count
 from ..options import parse_list
 from ..pairs.data import OpenPairs, PairsOptions, PairsTask, matches_of
 from ..steps import StepTable
-from .compare import Poses, pose_records, pose_row_errors
+from .compare import Poses, compare, pose_row_errors
 from .protocols import PROTOCOLS, ImageFrame, PoseProtocol, exact_protocol, parse_image_frame
-from .score import HEADLINE_DEG, headline_rows, pair_shares, pose_scores, protocol_of
+from .score import HEADLINE_DEG, headline_rows, pair_shares, protocol_of, score
 from .steps import ARROW, pose_step_chain, pose_step_tables, steps_comparison_name
 
 CITE = (
@@ -209,12 +209,12 @@ class RelativePose(PairsTask):
             "budgets": list(budgets),
             "cluster": options.cluster,
         }
-        return pose_records(truth, dict(zip(budgets, chosen, strict=True)), protocol, options, meta)
+        return compare(truth, dict(zip(budgets, chosen, strict=True)), protocol, options, meta)
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
         """Scores under a protocol, from records alone."""
         self.comparison(protocol)
-        return pose_scores(records, protocol)
+        return score(records, protocol)
 
     def record_warnings(self, records: Sequence[Records]) -> list[str]:
         """Failures, datasets whose frame a protocol does not know, cameras that share their centre."""

@@ -25,7 +25,7 @@ HEADLINE_ALPHA = 0.1
 ABSENT = "points are carried from target to source: run with `back=yes`, or bring matches"
 
 
-def pck_scores_of_records(records: Sequence[Records], protocol: str) -> list[Score]:
+def score(records: Sequence[Records], protocol: str) -> list[Score]:
     """All scores under a protocol; pairs without a keypoint are left out."""
     if not records:
         return []
@@ -175,7 +175,7 @@ def _missing(records: Sequence[Records], given: int) -> list[Score]:
     ]
 
 
-def pck_step_tables(records: Sequence[Records]) -> list[StepTable]:
+def convention_steps(records: Sequence[Records]) -> list[StepTable]:
     """PCK at 0.1 per pair after each change from a tool's rule to `exact`."""
     used = [r for r in records if len(r)]
     if not used:

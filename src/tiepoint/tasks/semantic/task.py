@@ -21,7 +21,7 @@ from ..pairs.data import PairsOptions
 from ..pairs.point_transfer import Asked, PointsTask, transferred_points
 from ..steps import StepTable
 from .protocols import AMBIGUOUS, PROTOCOLS, ambiguous_points, read_groups
-from .score import HEADLINE_ALPHA, pck_scores_of_records, pck_step_tables, shares
+from .score import HEADLINE_ALPHA, convention_steps, score, shares
 
 BACK = "back"
 """The comparison that carries points of the target to the source."""
@@ -124,19 +124,19 @@ class SemanticPck(PointsTask):
         """Found and true points of a pair."""
         truth, arrays = there
         if comparison != BACK:
-            return point_records(truth, arrays, options)
+            return compare(truth, arrays, options)
         if back is not None:
-            return point_records(back[0], back[1], options)
+            return compare(back[0], back[1], options)
         turned = truth.swapped()
         if {"points0", "points1"} <= set(arrays):
             swapped = {"points0": arrays["points1"], "points1": arrays["points0"]}
-            return point_records(turned, swapped, options)
-        return point_records(turned, None, options)
+            return compare(turned, swapped, options)
+        return compare(turned, None, options)
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
         """Scores under a protocol, from records alone."""
         self.comparison(protocol)
-        return pck_scores_of_records(records, protocol)
+        return score(records, protocol)
 
     def record_warnings(self, records: Sequence[Records]) -> list[str]:
         """Points that nothing is said about."""
@@ -148,7 +148,7 @@ class SemanticPck(PointsTask):
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
         """PCK at 0.1 after each change from a tool's rule to `exact`."""
-        return pck_step_tables(records)
+        return convention_steps(records)
 
     def pair_accuracy(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
         """PCK at 0.1 of each pair, for galleries."""
@@ -158,7 +158,7 @@ class SemanticPck(PointsTask):
                 yield str(r.meta["pair"]), float(value)
 
 
-def point_records(truth: PairTruth, arrays: Arrays | None, options: Any) -> Records:
+def compare(truth: PairTruth, arrays: Arrays | None, options: Any) -> Records:
     """Found and true points of a pair in pixels of the target, NaN where a point has no answer.
 
     `arrays` is None where the method was not asked in this direction.

@@ -15,25 +15,26 @@ from ...core.records import Arrays, Records
 from ...core.scores import Score
 from ...datasets.image_pairs.ground_truth import PairSet, PairTruth
 from ...datasets.image_pairs.pair import ImagePair
-from ...geometry.areas import disc_share
 from ...geometry.two_view.epipolar import symmetric_distances
 from ...geometry.two_view.estimator import Estimator
-from ...geometry.two_view.linear_estimation import HomographyEstimate
 from ...geometry.two_view.pose_estimation import FundamentalEstimate, estimate_fundamental
 from ...methods.source_files import library_versions
 from ...metrics.dense import point_errors
-from ...metrics.error_curves import auc_shares
 from ..base import MetricInfo, TaskInfo
 from ..info import WXBS, count
 from ..pairs.data import OpenPairs, PairsOptions, PairsTask, SeededOptions, matches_in_frame, matches_of
 from ..pairs.point_transfer import Asked, PointsTask, transferred_points
-from ..pairs.score import SEED_SPREAD, RecallCurve, count_scores, curve_scores
+from ..pairs.score import (
+    SEED_SPREAD,
+    model_facts,
+    pair_facts,
+    without_model,
+)
 from ..scene_means import with_protocol
+from .score import score_fundamental, score_points
 
 Floats = NDArray[np.float64]
 TOOL = "wxbs-benchmark"
-THRESHOLDS_PX = np.arange(20)
-AREA_PX = 20.0
 README = Estimator("opencv-f", 0.25, 0.999, 100_000, method="USAC_MAGSAC")
 """The estimator of the tool's README."""
 _LICENCE = "WxBS: images collected from the web for research; cite Mishkin et al. 2015"
@@ -130,26 +131,13 @@ class WxbsFundamental(WxbsTask):
             "distance_px": np.concatenate(rows),
         }
         given = "F" in arrays
-        meta = {**facts_of(pair), **model_facts(pair, arrays, found, given=given), "given": given}
+        meta = {**pair_facts(pair), **model_facts(pair, arrays, found, given=given), "given": given}
         return Records("pair", columns, meta)
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Scores under a protocol, from records alone."""
+        """Compute the scores under a protocol."""
         self.comparison(protocol)
-        if not records:
-            return []
-        exact = protocol == "exact"
-        repeats = min(len(r.meta["ok"]) for r in records)
-        recall = np.zeros((repeats, len(records), len(THRESHOLDS_PX)))
-        area = np.zeros((repeats, len(records)))
-        for i, r in enumerate(records):
-            distance, repeat = np.asarray(r["distance_px"]), np.asarray(r["repeat"])
-            for k in range(repeats):
-                recall[k, i] = recall_curve(distance[repeat == k], rounded=not exact)
-                area[k, i] = _area(distance[repeat == k])
-        labels = [str(t) for t in THRESHOLDS_PX]
-        made = curve_scores(records, RecallCurve(labels, recall, area), exact=exact)
-        return with_protocol([*made, *count_scores(records, exact=exact)], protocol)
+        return with_protocol(score_fundamental(records, exact=protocol == "exact"), protocol)
 
     def record_warnings(self, records: Sequence[Records]) -> list[str]:
         """Pairs without F."""
@@ -179,55 +167,6 @@ def _distances(corrs: Floats, found: FundamentalEstimate) -> Floats:
         return np.full(len(corrs), np.inf)
     d = symmetric_distances(corrs[:, :2], corrs[:, 2:], found.F)
     return np.where(np.isnan(d), np.inf, d)
-
-
-def recall_curve(distance_px: Floats, *, rounded: bool = False) -> Floats:
-    """Share of distances of at most 0, 1, …, 19 pixels, (20,); `rounded` to float32 as the tool has it.
-
-    >>> recall_curve(np.array([0.0, 1.5, np.inf]))[:3].round(3).tolist()
-    [0.333, 0.333, 0.667]
-    """
-    share = (np.asarray(distance_px)[None] <= THRESHOLDS_PX[:, None]).mean(axis=1)
-    return np.asarray(share.astype(np.float32) if rounded else share, np.float64)
-
-
-def _area(distance_px: Floats) -> float:
-    return float(auc_shares(distance_px, AREA_PX).mean())
-
-
-def facts_of(pair: ImagePair) -> dict[str, Any]:
-    """What scoring must know about a pair of any wide-baseline task."""
-    return {
-        "pair": pair.name,
-        "scene": pair.scene,
-        "dataset": pair.dataset,
-        "strata": {},
-        "facts": {k: v for k, v in pair.facts.items() if isinstance(v, str) and k != "split"},
-    }
-
-
-def model_facts(
-    pair: ImagePair, arrays: Arrays, found: Sequence[FundamentalEstimate | HomographyEstimate], *, given: bool
-) -> dict[str, Any]:
-    """Numbers of matches and inliers where there are any, and which models were found.
-
-    A model that was `given` has no inliers.
-    """
-    has_points = "points0" in arrays or "flow" in arrays
-    return {
-        "matches": len(matches_of(arrays, pair.name)) if has_points else None,
-        "inliers": [f.inliers for f in found] if has_points and not given else None,
-        "ok": [f.ok for f in found],
-    }
-
-
-def without_model(records: Sequence[Records], what: str) -> list[str]:
-    """A warning that names the first pairs for which some call found no model; none where all have one."""
-    failed = [str(r.meta["pair"]) for r in records if not all(r.meta["ok"])]
-    if not failed:
-        return []
-    named = ", ".join(failed[:5]) + (", …" if len(failed) > 5 else "")
-    return [f"{len(failed)} of {len(records)} pairs have no {what}: {named}"]
 
 
 class WxbsPoints(PointsTask, WxbsTask):
@@ -268,39 +207,12 @@ class WxbsPoints(PointsTask, WxbsTask):
             sizes.append(list(pair.sizes()[1]))
         made = {name: np.concatenate(parts) for name, parts in columns.items()}
         ok = [bool(np.isfinite(d).any()) for d in columns["distance_px"]]
-        return Records("pair", made, {**facts_of(there[0].pair), "sizes": sizes, "ok": ok, "matches": None})
+        return Records("pair", made, {**pair_facts(there[0].pair), "sizes": sizes, "ok": ok, "matches": None})
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Scores under a protocol, from records alone."""
+        """Compute the scores under a protocol."""
         self.comparison(protocol)
-        if not records:
-            return []
-        exact = protocol == "exact"
-        recall = np.array([_both(r, lambda d: recall_curve(d, rounded=not exact)) for r in records])
-        area = np.array([_both(r, _area) for r in records])
-        chance = np.array([_chance(r) for r in records])
-        curve = RecallCurve([str(t) for t in THRESHOLDS_PX], recall[None], area[None], chance)
-        made = curve_scores(records, curve, exact=exact)
-        missing = np.concatenate([~np.isfinite(r["distance_px"]) for r in records])
-        made.append(Score("unanswered", "all", float(missing.mean()), len(missing)))
-        return with_protocol([*made, *count_scores(records, exact=exact)], protocol)
-
-
-def _both(record: Records, rule: Any) -> Any:
-    """Mean of both directions, each over its own points."""
-    side = np.asarray(record["side"])
-    return np.mean([rule(np.asarray(record["distance_px"])[side == k]) for k in (0, 1)], axis=0)
-
-
-def _chance(record: Records) -> Floats:
-    """What a uniformly random answer reaches at every threshold: the share of the image in each disc."""
-    side = np.asarray(record["side"])
-    shares = []
-    for k in (0, 1):
-        truth = np.asarray(record["truth"])[side == k]
-        size = record.meta["sizes"][k]
-        shares.append([disc_share(truth, float(t), size).mean() for t in THRESHOLDS_PX])
-    return np.asarray(np.mean(shares, axis=0), np.float64)
+        return with_protocol(score_points(records, exact=protocol == "exact"), protocol)
 
 
 FUNDAMENTAL, POINTS = WxbsFundamental(), WxbsPoints()

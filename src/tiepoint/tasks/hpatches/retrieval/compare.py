@@ -73,7 +73,8 @@ def limits(
 
     A pool larger than what the list offers ends with the list.
 
-    >>> at, inside = limits([DistractorPool("others", 2), DistractorPool("first", 2)], 2, np.array([0]), np.array([0, 1, 1]), 5)
+    >>> pools = [DistractorPool("others", 2), DistractorPool("first", 2)]
+    >>> at, inside = limits(pools, 2, np.array([0]), np.array([0, 1, 1]), 5)
     >>> at.tolist(), inside.tolist()
     ([[3, 2]], [[2, 1]])
     """

@@ -143,11 +143,6 @@ class OpenGeometryPairs(OpenGeometry):
         """Return the true correspondences of a pair with Gaussian noise of `noise_px` pixels."""
         return oracle_features(self.pairs[item.key], noise_px)
 
-    def sizes(self, item: str) -> tuple[tuple[int, int], tuple[int, int]]:
-        """(height, width) of both images."""
-        first, second = self.pairs[item].pair.sizes()
-        return first[::-1], second[::-1]
-
     def method_facts(self, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
         """What the comparison takes from a method: there are no keypoints and no border."""
         return self.task.method_facts(self.options, meta, comparison)
