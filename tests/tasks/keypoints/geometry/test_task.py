@@ -188,7 +188,7 @@ def test_auc_is_the_area_under_the_accuracy():
     assert np.isnan(homography_auc([], 3))
     with pytest.raises(InputError, match="NaN"):
         homography_auc([np.nan], 3)
-    with pytest.raises(InputError, match="tau_px"):
+    with pytest.raises(InputError, match="threshold must be positive"):
         homography_accuracy([1.0], 0)
 
 
