@@ -35,17 +35,11 @@ for _family, _room, _names in (
     ("patches", "hpatches_v1", ("classification", "matching", "retrieval")),
     ("patches", "hpatches", ("verification", "matching", "retrieval")),
     ("dense", "dense", ("flow", "pck")),
-    (
-        "keypoints",
-        "keypoints",
-        ("ranking", "verification", "retrieval", "matching", "images", "geometry"),
-    ),
+    ("keypoints", "keypoints", ("ranking", "verification", "retrieval", "matching", "images", "geometry")),
 ):
     for _name in _names:
         TASKS.add(
-            f"{_room.replace('_', '-')}/{_name}",
-            f"tiepoint.tasks.{_room}.{_name}.task:TASK",
-            family=_family,
+            f"{_room.replace('_', '-')}/{_name}", f"tiepoint.tasks.{_room}.{_name}.task:TASK", family=_family
         )
 TASKS.add("tss", "tiepoint.tasks.tss.task:TASK", family="dense")
 for _name, _target in (

@@ -167,12 +167,7 @@ def side_shares(own: NDArray[Any], others: NDArray[Any], *, nearer: bool) -> Flo
 
 
 def nearest_candidates(
-    values: NDArray[Any],
-    right: Sequence[int],
-    picture: Callable[[int], str],
-    *,
-    squared: bool,
-    most: int = 5,
+    values: NDArray[Any], right: Sequence[int], picture: Callable[[int], str], *, squared: bool, most: int = 5
 ) -> tuple[tuple[Candidate, ...], tuple[Candidate, ...]]:
     """The nearest candidates of a query, at most `most`, and the right ones, each with rank and distance.
 

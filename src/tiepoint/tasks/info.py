@@ -244,12 +244,7 @@ def ap_of_matches(by: str) -> MetricInfo:
     )
 
 
-FAMILIES = {
-    "patches": "Patches",
-    "keypoints": "Keypoints",
-    "pairs": "Image pairs",
-    "dense": "Dense flow",
-}
+FAMILIES = {"patches": "Patches", "keypoints": "Keypoints", "pairs": "Image pairs", "dense": "Dense flow"}
 """Families of tasks, in the order of a page."""
 
 KINDS = {"i": "illumination", "v": "viewpoint"}

@@ -31,14 +31,7 @@ Compare = Callable[[DensePair, Flow | None, Any], Records]
 class OpenDense(BaseTaskData):
     """Items are image pairs, units are directed pairs with the truth a task needs."""
 
-    def __init__(
-        self,
-        data: Path,
-        options: Any,
-        task: str,
-        needs: str,
-        compare: Compare,
-    ) -> None:
+    def __init__(self, data: Path, options: Any, task: str, needs: str, compare: Compare) -> None:
         self.options = options
         self._compare = compare
         self._needs = needs

@@ -96,10 +96,7 @@ class EvdHomography(PairsTask):
             "error_px": np.array([rule(m, H, *pair.sizes()) for m in models], np.float64),
             "ok": np.array([h.ok for h in found], bool),
         }
-        meta = {
-            **pair_facts(pair),
-            **model_facts(pair, arrays, found, given="H" in arrays),
-        }
+        meta = {**pair_facts(pair), **model_facts(pair, arrays, found, given="H" in arrays)}
         return Records("pair", columns, meta)
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:

@@ -20,21 +20,11 @@ from ...core.records import Features
 from ...core.scores import Score, group_name
 from ...geometry.correspondence import OUT_OF_VIEW, Locations, locations
 from ...kernels import group_rank_counts, group_rows
-from ...metrics import (
-    average_precision,
-)
+from ...metrics import average_precision
 from ..cases import Cases, Floats, QueryCase, nearest_candidates
 from ..scene_means import KIND_NAMES
-from .data import (
-    ComparedFeatures,
-    KeypointTask,
-    OpenKeypoints,
-)
-from .neighbours import (
-    answered_targets,
-    location_table,
-    right_table,
-)
+from .data import ComparedFeatures, KeypointTask, OpenKeypoints
+from .neighbours import answered_targets, location_table, right_table
 from .options import DistractorOptions
 
 Ints = NDArray[np.int64]

@@ -20,14 +20,7 @@ from ...core.scores import Score, group_name, scene_kind
 from ...geometry.correspondence import nearest_pairs
 from ...kernels import PooledCounts, pair_distances_sq
 from ...metrics import average_precision_from_counts, chance_average_precision
-from ..scene_means import (
-    KIND_NAMES,
-    SceneSums,
-    by_scene,
-    count_score,
-    macro_score,
-    with_protocol,
-)
+from ..scene_means import KIND_NAMES, SceneSums, by_scene, count_score, macro_score, with_protocol
 from .data import ComparedFeatures, OpenKeypoints, image_features
 from .distractors import workbench_rows, workbench_scenes
 

@@ -166,7 +166,7 @@ def _box_length(box: Any, scale: tuple[float, float], rule: PckRule) -> float:
 
 Groups = Mapping[str, Sequence[Sequence[int]]]
 AMBIGUOUS: Groups = {
-    "aeroplane": ((4, 5), (6, 7), (8, 9), (10, 11), (12, 13), (14, 15), (16, 17), (18, 19), (20, 21)),
+    "aeroplane": ((4, 5), (6, 7), (8, 9), (10, 11), (12, 13), (14, 15), (16, 17), (18, 19), (20, 21))
 }
 """By class the groups of SPair keypoints that look alike but for their side; other classes are not listed."""
 

@@ -23,11 +23,7 @@ from ...methods.dense.files import NO_FOLDER
 from ...metrics.dense import ambiguous_pixels
 from ..base import BaseTaskData
 from ..cases import DenseCase
-from ..dense.options import (
-    ALLOW,
-    DenseOptions,
-    excluded_pairs_notes,
-)
+from ..dense.options import ALLOW, DenseOptions, excluded_pairs_notes
 from ..options import Flag, Names
 from .compare import KIT_ACCURACY, AccuracyRule, PairCounts, compare_pair, full_flows, no_counts
 

@@ -24,12 +24,7 @@ from ..base import MetricInfo, TaskInfo
 from ..info import WXBS, count
 from ..pairs.data import OpenPairs, PairsOptions, PairsTask, SeededOptions, matches_in_frame, matches_of
 from ..pairs.point_transfer import Asked, PointsTask, transferred_points
-from ..pairs.score import (
-    SEED_SPREAD,
-    model_facts,
-    pair_facts,
-    without_model,
-)
+from ..pairs.score import SEED_SPREAD, model_facts, pair_facts, without_model
 from ..scene_means import with_protocol
 from .score import score_fundamental, score_points
 

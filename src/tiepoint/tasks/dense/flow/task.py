@@ -18,10 +18,7 @@ from ...base import MetricInfo, TaskInfo
 from ...options import Numbers, parse_ascending
 from ...scene_means import ratio_score
 from ..data import PairTask, meta_of, usable_records
-from ..options import (
-    ENDPOINT_ERROR,
-    PairOptions,
-)
+from ..options import ENDPOINT_ERROR, PairOptions
 
 HEADLINE_PX = 5.0
 METRICS = ("aepe", "fl", "flow_accuracy")

@@ -20,9 +20,7 @@ from ...info import PROPOSAL_FLOW
 from ...options import Numbers, parse_ascending
 from ...scene_means import ratio_score
 from ..data import PairTask, meta_of, usable_records
-from ..options import (
-    PairOptions,
-)
+from ..options import PairOptions
 
 HEADLINE_ALPHA = 0.1
 _LENGTHS = {

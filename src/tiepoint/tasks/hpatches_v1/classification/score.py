@@ -76,11 +76,7 @@ def values(
 def chances(labels: NDArray[np.bool_]) -> dict[str, float]:
     """What a random order scores."""
     p, n = int(labels.sum()), len(labels)
-    return {
-        "auc": 0.5,
-        "ap": chance_average_precision(n, p),
-        "fpr95": needed_positives(p, 0.95) / (p + 1.0),
-    }
+    return {"auc": 0.5, "ap": chance_average_precision(n, p), "fpr95": needed_positives(p, 0.95) / (p + 1.0)}
 
 
 def score(records: Sequence[Records], rules: HPatchesV1Rules, protocol: str) -> list[Score]:

@@ -25,20 +25,8 @@ from ....kernels import pair_distances
 from ...base import MetricInfo, TaskInfo
 from ...hpatches.data import LICENCE
 from ...info import AP_OF_PAIRS, AUC_OF_PAIRS, FPR_OF_PAIRS, HPATCHES
-from ..data import (
-    COMPARISON,
-    Definition,
-    GetArrays,
-    OpenHPatchesV1,
-    V1Task,
-    base_meta,
-    concatenated_rows,
-)
-from ..protocols import (
-    PROTOCOLS,
-    hpatches_v1_rules,
-    printed_classification,
-)
+from ..data import COMPARISON, Definition, GetArrays, OpenHPatchesV1, V1Task, base_meta, concatenated_rows
+from ..protocols import PROTOCOLS, hpatches_v1_rules, printed_classification
 from . import score as scoring
 
 NAME = "hpatches-v1/classification"

@@ -23,13 +23,7 @@ from ...cases import Candidate, Cases, Floats, QueryCase, nearest_candidates, ra
 from ...hpatches.data import distances_to, first_share
 from ...scene_means import mean_precision_recall
 from ..data import Part, benchmark_cases, item_key
-from ..protocols import (
-    EXACT,
-    HPatchesV1Rules,
-    benchmark_score,
-    printed_matching,
-    with_mean,
-)
+from ..protocols import EXACT, HPatchesV1Rules, benchmark_score, printed_matching, with_mean
 
 METRICS = ("ap", "ap_ratio", "success_rate", "map_query")
 MAX_V1_MATCHING_MISSES = 50

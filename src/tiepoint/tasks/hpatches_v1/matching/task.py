@@ -16,11 +16,7 @@ from ....core.records import Features, Records
 from ....core.scores import SceneCurves
 from ....datasets.hpatches.dataset import HPatchesDataset
 from ....formats.file_io import lines_of
-from ....formats.hpatches_v1.definitions import (
-    MatchingBenchmark,
-    read_matching,
-    without_comments,
-)
+from ....formats.hpatches_v1.definitions import MatchingBenchmark, read_matching, without_comments
 from ....formats.hpatches_v1.matching import (
     NeighbourList,
     matching_truth,
@@ -30,19 +26,8 @@ from ....formats.hpatches_v1.matching import (
 from ...base import MetricInfo, TaskInfo
 from ...hpatches.data import LICENCE
 from ...info import FIRST_PATCHES, HPATCHES, ap_of_matches
-from ..data import (
-    BenchmarkOptions,
-    Definition,
-    GetArrays,
-    OpenHPatchesV1,
-    V1Task,
-)
-from ..protocols import (
-    EXACT,
-    as_distance,
-    hpatches_v1_rules,
-    printed_matching,
-)
+from ..data import BenchmarkOptions, Definition, GetArrays, OpenHPatchesV1, V1Task
+from ..protocols import EXACT, as_distance, hpatches_v1_rules, printed_matching
 from . import score as scoring
 from .compare import MatchingTruth, compare, listed_neighbours, records_of_neighbours
 

@@ -28,18 +28,8 @@ from ...pairs.data import PairMatches
 from ..data import ComparedFeatures
 from ..neighbours import MATCHERS, first_neighbours_mutual, select_matches, user_class_matches
 from .data import OpenGeometry
-from .protocols import (
-    HomographyProtocol,
-    HomographySetting,
-)
-from .score import (
-    D2NET,
-    GIVEN,
-    OWN_MATCHER,
-    PRECISION_PX,
-    d2net_thresholds,
-    geometry_thresholds,
-)
+from .protocols import HomographyProtocol, HomographySetting
+from .score import D2NET, GIVEN, OWN_MATCHER, PRECISION_PX, d2net_thresholds, geometry_thresholds
 
 ESTIMATORS = ("magsac", "ransac")
 CONFIDENCE = 0.9999

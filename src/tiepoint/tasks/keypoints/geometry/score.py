@@ -17,11 +17,7 @@ from numpy.typing import NDArray
 from ....core.records import Records
 from ....core.scores import Score, group_name
 from ....geometry.homography import corner_error
-from ....geometry.two_view.homography_errors import (
-    COLLAPSED,
-    corner_distance,
-    scaled_homography,
-)
+from ....geometry.two_view.homography_errors import COLLAPSED, corner_distance, scaled_homography
 from ....metrics.error_curves import (
     accuracy,
     auc_exact,
@@ -34,13 +30,7 @@ from ....metrics.repeatability import matching_score, repeatability
 from ...cases import Cases, Floats
 from ...scene_means import SceneSums, by_scene, micro_score, with_protocol
 from ..data import image_cases, scene_records
-from .protocols import (
-    HEADLINE_PX,
-    LEFT_OUT,
-    HomographyScoring,
-    HomographySetting,
-    protocol_under,
-)
+from .protocols import HEADLINE_PX, LEFT_OUT, HomographyScoring, HomographySetting, protocol_under
 
 THRESHOLDS_PX = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
 HOMOGRAPHY_PX = (1, 3, 5)

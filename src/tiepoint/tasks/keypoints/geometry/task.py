@@ -27,9 +27,7 @@ from .compare import compare_exact, is_installed
 from .compare import compare_homographies as homography_records
 from .data import OpenGeometry, OpenGeometryPairs
 from .protocols import LEFT_OUT, PROTOCOLS, HomographyProtocol, parse_threshold_frame, protocol_under
-from .score import (
-    D2NET as D2NET,
-)
+from .score import D2NET as D2NET
 from .score import (
     GIVEN,
     cases,

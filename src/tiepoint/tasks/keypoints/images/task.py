@@ -28,13 +28,7 @@ from ..data import (
     image_features,
     scene_records,
 )
-from ..neighbours import (
-    first_neighbours_mutual,
-    is_matcher,
-    matcher_hash,
-    select_matches,
-    user_class_matches,
-)
+from ..neighbours import first_neighbours_mutual, is_matcher, matcher_hash, select_matches, user_class_matches
 from ..options import SceneOptions
 from ..workbench import raw_values
 

@@ -19,20 +19,9 @@ from ...base import MetricInfo, TaskInfo
 from ...cases import Cases
 from ...scene_means import grouped_scores, mean_precision_recall, score_from_scenes, with_protocol
 from ...steps import StepTable
-from ..data import (
-    CITE,
-    LICENCE,
-    KeypointTask,
-    image_cases,
-    scene_records,
-    step_means,
-)
+from ..data import CITE, LICENCE, KeypointTask, image_cases, scene_records, step_means
 from ..options import DrawOptions
-from .compare import (
-    compare_bojanic,
-    compare_exact,
-    wrong_answers,
-)
+from .compare import compare_bojanic, compare_exact, wrong_answers
 
 Pairs = list[tuple[int, float, float]]
 """Iteration, AP and chance of every image pair of a scene that has a value."""

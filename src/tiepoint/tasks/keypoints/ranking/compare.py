@@ -26,10 +26,7 @@ from ....kernels import (
 )
 from ..data import ComparedFeatures, OpenKeypoints, image_features
 from ..neighbours import answered_target
-from ..workbench import (
-    float32_points,
-    raw_values,
-)
+from ..workbench import float32_points, raw_values
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

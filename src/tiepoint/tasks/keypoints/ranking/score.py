@@ -17,11 +17,7 @@ from numpy.typing import NDArray
 
 from ....core.records import Records
 from ....core.scores import Score, group_name, scene_kind
-from ....metrics import (
-    average_precision_from_counts,
-    chance_average_precision,
-    half_tie_rank,
-)
+from ....metrics import average_precision_from_counts, chance_average_precision, half_tie_rank
 from ....metrics.experiment import METADATA, ExperimentMetrics, QueryAPResult, metadata_string, scene_pairs
 from ....metrics.macro_means import exact_mean
 from ....metrics.ranking.first_hit import (

@@ -20,14 +20,7 @@ from ...steps import StepTable
 from ..data import CITE, LICENCE, WORKBENCH_VERSIONS, KeypointTask, step_means
 from ..options import TruthOptions
 from .compare import compare_exact, compare_workbench, rows_correspond
-from .score import (
-    KS,
-    RANKS,
-    cases,
-    query_values,
-    score_exact,
-    score_workbench,
-)
+from .score import KS, RANKS, cases, query_values, score_exact, score_workbench
 
 _AP = "average precision of a query's correct keypoints among all keypoints of the other image"
 _BY_SCENE = "true_map_macro_by_scene"
@@ -185,10 +178,7 @@ class KeypointRanking(KeypointTask):
                 ("exact: every location within tau is right, a failure is a miss", every),
                 ("failed descriptors leave the denominator", every[works]),
                 ("only the location nearest to the true place is right", single),
-                (
-                    "a tie is worth half a place, rounded up",
-                    1.0 / half_tie_rank(better, ties),
-                ),
+                ("a tie is worth half a place, rounded up", 1.0 / half_tie_rank(better, ties)),
             ):
                 steps.setdefault(name, []).append(np.asarray(values, np.float64))
         return [StepTable("true_map_micro", step_means(steps))]

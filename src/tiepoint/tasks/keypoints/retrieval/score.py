@@ -11,19 +11,12 @@ from numpy.typing import NDArray
 
 from ....core.records import Records
 from ....core.scores import SceneValues, Score, group_name
-from ....metrics import (
-    average_precision_from_counts,
-    average_precision_of_lists,
-    chance_average_precision,
-)
+from ....metrics import average_precision_from_counts, average_precision_of_lists, chance_average_precision
 from ....metrics.ranking.chance import chance_against_nearest
 from ...cases import Cases
 from ...scene_means import count_score, grouped_scores, score_from_scenes, with_protocol
 from ..data import scene_records
-from ..distractors import (
-    draw_cases,
-    named_by_kind,
-)
+from ..distractors import draw_cases, named_by_kind
 
 MAIN = ("map", "all")
 

@@ -44,12 +44,7 @@ from ..neighbours import answered_targets, least, location_table, right_table
 from ..options import DistractorOptions
 from ..ranking.compare import location_values
 from ..workbench import compare_retrieval, score_retrieval
-from .score import (
-    MAIN,
-    cases,
-    score_bojanic,
-    score_exact,
-)
+from .score import MAIN, cases, score_bojanic, score_exact
 
 Ints = NDArray[np.int64]
 
