@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The list of commands."""
+"""The command tree."""
 
 from __future__ import annotations
 
@@ -25,14 +25,12 @@ for _name, _command in (
 
 __all__ = ["sql", "store_app"]
 
-store_app = typer.Typer(
-    help="Stores: list, measure, delete, rename, prune, check, bring up to date.", no_args_is_help=True
-)
+store_app = typer.Typer(help="Stores: list, measure, delete, rename, prune, check.", no_args_is_help=True)
 
 
 @store_app.callback()
 def _store() -> None:
-    """Stores: list, measure, delete, rename, prune, check, bring up to date."""
+    """Stores: list, measure, delete, rename, prune, check."""
 
 
 store_app.command("ls")(ls)

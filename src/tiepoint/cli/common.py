@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What commands share: printing, progress, lists of values, options of tasks."""
+"""Helpers shared by commands: printing, progress, option values, task options."""
 
 from __future__ import annotations
 
@@ -50,40 +50,40 @@ __all__ = [
 
 
 def error(message: str) -> None:
-    """An error on standard error, in one sentence."""
+    """Print an error to standard error."""
     print(f"tiepoint: {as_flags(message)}", file=sys.stderr)
 
 
 def notice(message: str) -> None:
-    """A warning on standard error; not with ``-q``."""
+    """Print a warning to standard error, unless ``-q`` is set."""
     if not common_options.quiet():
         print(f"tiepoint: warning: {as_flags(message)}", file=sys.stderr)
 
 
 def print_status(message: str) -> None:
-    """Something to know while the work goes on, on standard error; not with ``-q``."""
+    """Print a status message to standard error, unless ``-q`` is set."""
     if not common_options.quiet():
         print(f"tiepoint: {as_flags(message)}", file=sys.stderr)
 
 
 def print_verbose(message: str) -> None:
-    """What is told with ``-v`` only, on standard error, with the seconds since the command began."""
+    """Print a message with the elapsed seconds to standard error, only with ``-v``."""
     if common_options.verbose():
         print(f"tiepoint: {as_flags(message)} ({common_options.elapsed_s():.2f} s)", file=sys.stderr)
 
 
-def dump_json(found: Any, **how: Any) -> None:
-    """One JSON value on standard output, in ASCII."""
-    print(json.dumps(found, indent=1, **how).replace("\x7f", "\\u007f"))
+def dump_json(value: Any, **how: Any) -> None:
+    """Print one JSON value to standard output, in ASCII."""
+    print(json.dumps(value, indent=1, **how).replace("\x7f", "\\u007f"))
 
 
 @contextlib.contextmanager
 def open_store_for_reading(where: str | None) -> Iterator[Store]:
-    """A store opened only to be read, with what there is to say about it as warnings."""
+    """Open a store for reading and print its notices as warnings."""
     from ..store.store import Store
 
     with Store.open(where, mode="read") as opened:
-        print_verbose(f"store: {opened.root.absolute()}, opened to be read")
+        print_verbose(f"store: {opened.root.absolute()}, read-only")
         for line in opened.notices:
             notice(line)
         yield opened
@@ -93,51 +93,51 @@ def open_store_for_reading(where: str | None) -> Iterator[Store]:
 def open_store_for_writing(where: str | None, *, create: bool = True) -> Iterator[Store]:
     """Open a store for writing and print its notices as warnings.
 
-    One that is not there is made when something is asked of it: what is refused before leaves nothing.
+    A missing store is created on first use, so a refused command leaves nothing behind.
     """
     from ..store.store import Store
 
     with Store.open(where, create=create, later=create) as opened:
-        print_verbose(f"store: {opened.root.absolute()}, opened to be written")
+        print_verbose(f"store: {opened.root.absolute()}")
         for line in opened.notices:
             notice(line)
         yield opened
 
 
 class RunInterrupted(TiepointError):
-    """Ctrl-C or a signal stopped a command; the message says what becomes of the work."""
+    """A command stopped by Ctrl-C or a signal; the message says whether the work is saved."""
 
     exit_code = 130
 
 
 @contextlib.contextmanager
 def resumable() -> Iterator[None]:
-    """Work that goes on from where it was when the command is run again."""
+    """Turn Ctrl-C into an error that says the command can be resumed."""
     try:
         yield
     except KeyboardInterrupt as e:
-        said = "Interrupted. Finished work is saved; rerun the command to resume."
-        raise RunInterrupted(" ".join([said, *getattr(e, "__notes__", ())])) from e
+        message = "Interrupted. Finished work is saved; rerun the command to resume."
+        raise RunInterrupted(" ".join([message, *getattr(e, "__notes__", ())])) from e
 
 
 def without_effect(context: Any, names: Iterable[str], why: str) -> None:
-    """Refuse options that have no effect here, all at once; one that has its default value is no mistake."""
-    wanted = set(names)
-    found = []
+    """Refuse options that have no effect, all in one error. An option at its default is accepted."""
+    names = set(names)
+    useless = []
     for parameter in context.command.params:
-        if parameter.name not in wanted:
+        if parameter.name not in names:
             continue
-        value, usual = context.params.get(parameter.name), parameter.get_default(context)
-        if value not in (None, [], ()) and value != usual:
+        value = context.params.get(parameter.name)
+        if value not in (None, [], ()) and value != parameter.get_default(context):
             flag = next((f for f in parameter.opts if f.startswith("--")), parameter.opts[0])
-            found.append(flag if flag.startswith("-") else (parameter.metavar or flag).strip("[]."))
-    if found:
-        has, them = ("has", "it") if len(found) == 1 else ("have", "them")
-        raise InputError(f"{', '.join(found)} {has} no effect {why}; leave {them} out")
+            useless.append(flag if flag.startswith("-") else (parameter.metavar or flag).strip("[]."))
+    if useless:
+        has, them = ("has", "it") if len(useless) == 1 else ("have", "them")
+        raise InputError(f"{', '.join(useless)} {has} no effect {why}; leave {them} out")
 
 
 def join_words(words: Sequence[str]) -> str:
-    """Words as a list in a sentence.
+    """Join words for a sentence.
 
     >>> join_words(["a", "b", "c"]), join_words(["a"])
     ('a, b and c', 'a')
@@ -146,17 +146,17 @@ def join_words(words: Sequence[str]) -> str:
 
 
 def as_text(name: str | None) -> str | None:
-    """A name from the command line as text, also where the locale knows ASCII only."""
+    """Decode a name from the command line as UTF-8, even in an ASCII locale."""
     if name is None or name.isprintable():
         return name
     try:
         return os.fsencode(name).decode("utf-8")
     except UnicodeError as e:
-        raise InputError(f"the name {name!r} is no text in UTF-8") from e
+        raise InputError(f"the name {name!r} is not valid UTF-8") from e
 
 
 def split_values(given: Sequence[str] | None) -> list[str]:
-    """Values of an option that may be repeated or comma-separated.
+    """Split the values of an option that may be repeated or comma-separated.
 
     >>> split_values(["a,b", "c"]), split_values(None)
     (['a', 'b', 'c'], [])
@@ -165,23 +165,23 @@ def split_values(given: Sequence[str] | None) -> list[str]:
 
 
 def key_values(given: Sequence[str] | None) -> dict[str, Any]:
-    """``key=value`` options; numbers, true and false are understood, several values come in a list.
+    """Parse ``key=value`` options; a value is JSON if possible, otherwise text.
 
     >>> key_values(["tau_px=3", "policy=mutual", "sizes=[1, 2]"])
     {'tau_px': 3, 'policy': 'mutual', 'sizes': [1, 2]}
     """
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for text in given or ():
         key, equals, value = text.partition("=")
         if not equals or not key:
             raise InputError(f"option {text!r} is not of the form key=value")
-        name, read = key.replace("-", "_"), _read(value)
-        if found.setdefault(name, read) != read:
-            raise InputError(f"option {name} is given twice, as {found[name]!r} and as {read!r}")
-    return found
+        name, read = key.replace("-", "_"), _parse_value(value)
+        if options.setdefault(name, read) != read:
+            raise InputError(f"option {name} is given twice, as {options[name]!r} and as {read!r}")
+    return options
 
 
-def _read(value: str) -> Any:
+def _parse_value(value: str) -> Any:
     try:
         return json.loads(value)
     except (ValueError, RecursionError):
@@ -189,7 +189,7 @@ def _read(value: str) -> Any:
 
 
 def task_options(option: Sequence[str] | None, **flags: Any) -> dict[str, Any]:
-    """Options of a task from ``-o key=value`` and from flags of their own, where these are given."""
+    """Collect the options of a task from ``-o key=value`` and from dedicated flags."""
     found = key_values(option)
     for name, value in flags.items():
         if value is None:
@@ -202,7 +202,7 @@ def task_options(option: Sequence[str] | None, **flags: Any) -> dict[str, Any]:
 
 
 def merge_warnings(runs: Sequence[Any]) -> list[str]:
-    """Warnings of runs, each once; what does not concern all of them says which methods and tasks it does."""
+    """Collect the warnings of runs, each once, with its methods and tasks unless it concerns all."""
     methods, tasks = (list(dict.fromkeys(getattr(r, k) for r in runs)) for k in ("method", "task"))
     where: dict[str, list[Any]] = {}
     for run in runs:
@@ -219,12 +219,12 @@ def merge_warnings(runs: Sequence[Any]) -> list[str]:
 
 
 def print_json(scores: Sequence[dict[str, Any]], warnings: Sequence[str]) -> None:
-    """The one object of ``--json``."""
+    """Print the JSON object of ``--json``."""
     dump_json({"scores": list(scores), "warnings": [as_flags(w) for w in warnings]})
 
 
 def print_plan(plan: Sequence[dict[str, Any]], as_json: bool, **also: Any) -> None:
-    """What ``--dry-run`` prints: a line a run, or one JSON object."""
+    """Print the plan of ``--dry-run``: one line per run, or one JSON object."""
     if as_json:
         dump_json({"plan": list(plan), **also})
         return
@@ -244,10 +244,10 @@ def print_columns(
     spare: Sequence[str] = (),
     wraps: Sequence[str] = (),
 ) -> None:
-    """Rows below columns as plain text; the last `right` columns are numbers.
+    """Print a plain-text table; the last `right` columns are numbers.
 
-    Where the terminal is too narrow, columns to `spare` are left out, those of prose (`wraps`) broken into
-    lines, and the others, beside the `keys` of a row, set in several tables or a line each.
+    On a narrow terminal the table drops the columns in `spare`, wraps the prose columns in `wraps`, and
+    repeats the first `keys` columns beside the rest.
     """
     grid = [list(columns), *([printable(text) for text in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
@@ -273,13 +273,13 @@ def print_columns(
 
 
 def print_tables(runs: Sequence[Any], warnings: Sequence[str]) -> None:
-    """Warnings, then one table a task and protocol, with the ids of the runs."""
+    """Print warnings, then one table per task and protocol, with run ids."""
     from ..report.terminal.scores import score_tables
 
     for warning in warnings:
         notice(warning)
     for run in runs:
-        print_verbose(f"run {run.id}: {run.method} on {run.task}, made {run.created_at}")
+        print_verbose(f"run {run.id}: {run.method} on {run.task}, created {run.created_at}")
     out = console()
     for table in score_tables(runs):
         out.print(table)
@@ -289,14 +289,14 @@ STORE = typer.Option(None, "--store", help="Folder or database URL; default tiep
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Ask before something is deleted; where nobody can answer, `yes` must have been given."""
+    """Ask for confirmation. Without a terminal, require `yes`."""
     if yes:
         return
     if not can_ask():
-        raise InputError("nobody can be asked here; give `yes` to delete, or `dry_run` to see what would be")
+        raise InputError("no terminal to confirm; pass `yes` to delete or `dry_run` to preview")
     typer.confirm(question, abort=True, err=True)
 
 
 def print_plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: int = 0) -> None:
-    """Print rows below columns as plain text, nothing cut; the last `right` columns are numbers."""
+    """Print a plain-text table of runs or sizes; the last `right` columns are numbers."""
     print_columns(columns, rows, right=right, keys=2 if columns[0] == "run" else 1, spare=("dataset", "made"))

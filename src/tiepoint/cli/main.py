@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Entry point: commands, exit codes, errors as one sentence."""
+"""Entry point of the command line: signals, exit codes, error messages."""
 
 from __future__ import annotations
 
@@ -23,16 +23,15 @@ from .shell.flag_names import set_command_flags
 from .shell.streams import OutputError, discard_pending, reserve_standard_fds, tolerant_streams
 
 GRACE_S = 12.0
-"""Seconds that a command has to stop by itself: workers are asked, then killed, and files removed."""
+"""Seconds a command gets to stop by itself after SIGTERM or SIGHUP."""
 
 
 def force_exit_after(names: Collection[str] = ("SIGTERM", "SIGHUP"), after_s: float = GRACE_S) -> None:
-    """End this process so many seconds after one of these signals, if it is still there; to be called once.
+    """Force the process to exit a given time after a signal. Call once.
 
-    Python calls the handler of a signal when the main thread is back from what it does, and code may go on
-    after the exception that the handler raises. Here a thread is told of the signal by the system. Workers
-    are killed; what they and this process leave is removed by the next command. Only a library that holds
-    Python's lock without end is not ended by it.
+    Python runs a signal handler only between bytecodes of the main thread, and user code may swallow the
+    exception it raises. A watching thread receives the signal through a pipe instead and kills the workers.
+    The next command removes leftover files. Only a library that never releases the GIL escapes.
     """
     numbers = {int(getattr(signal, name)) for name in names if hasattr(signal, name)}
     if threading.current_thread() is not threading.main_thread():
@@ -57,7 +56,7 @@ def _watch(reader: int, numbers: Collection[int], after_s: float) -> None:
 
 
 COMPLETING = "_TIEPOINT_COMPLETE"
-"""The variable by which a shell asks for completions."""
+"""Environment variable that a shell sets to request completions."""
 
 app = typer.Typer(
     name="tiepoint",
@@ -87,7 +86,7 @@ def _root(
 
 
 def command() -> Any:
-    """All commands, with the options that every one has."""
+    """Return the root command with the options common to all commands."""
     return add_common_options(typer.main.get_command(app))
 
 
@@ -109,10 +108,10 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """The exit code of a command line."""
+    """Run a command line and return its exit code."""
     try:
         return _run(arguments)
-    except KeyboardInterrupt:  # while commands are loaded
+    except KeyboardInterrupt:  # while commands are imported
         return _stopped()
 
 
@@ -132,14 +131,14 @@ def _run(arguments: list[str]) -> int:
 
 
 STOPPED = 130
-"""Exit code after Ctrl-C; other signals have their own."""
+"""Exit code after Ctrl-C."""
 
 
 @contextlib.contextmanager
 def _signals() -> Iterator[list[int]]:
-    """SIGTERM and SIGHUP stop the work as Ctrl-C does; yields those received.
+    """Handle SIGTERM and SIGHUP like Ctrl-C; yield the signals received.
 
-    A second one is no longer caught: it ends the process at once.
+    A second signal is not caught and ends the process immediately.
     """
     received: list[int] = []
     before: dict[int, Any] = {}
@@ -181,7 +180,7 @@ def _code(root: Any, arguments: list[str]) -> int:
             raise
         error(str(e))
         return e.exit_code
-    except OSError as e:  # a name too long for any file, a folder that went away
+    except OSError as e:  # a file name that is too long, a folder that was deleted
         if debug:
             raise
         error(str(os_error_reason(e)))
@@ -191,12 +190,12 @@ def _code(root: Any, arguments: list[str]) -> int:
             raise
         given = e.object[e.start : e.end].encode("ascii", "backslashreplace").decode()
         error(
-            f"{given!r} on the command line or in a name cannot be written in this locale; use one of UTF-8, "
-            "as in LC_ALL=C.UTF-8"
+            f"{given!r} on the command line or in a name cannot be encoded in this locale; use a UTF-8 one, "
+            "such as LC_ALL=C.UTF-8"
         )
         return 2
     except Exception as e:
-        # Usage errors: their class moved between versions of Typer, their method did not.
+        # Usage errors have different classes in different versions of Typer, but the same method.
         if not hasattr(e, "format_message"):
             raise
         error(_usage(e, arguments))
@@ -208,13 +207,13 @@ def _called(root: Any, arguments: list[str]) -> int:
         result = root.main(args=arguments, prog_name="tiepoint", standalone_mode=False)
     except typer.Exit as e:
         return int(e.exit_code)
-    except SystemExit as e:  # how Typer ends after it has shown or installed completion
+    except SystemExit as e:  # Typer exits after it shows or installs completion
         return e.code if isinstance(e.code, int) else 0
     return int(result) if isinstance(result, int) else 0
 
 
 def _usage(problem: Any, arguments: list[str]) -> str:
-    """What is wrong about a command line, and where to look."""
+    """Describe a usage error and point to the help."""
     context = getattr(problem, "ctx", None)
     if context is None:
         return f"{problem.format_message()} (see tiepoint --help)"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``tiepoint compare``: differences, intervals, tests, groups that cannot be told apart."""
+"""``tiepoint compare``: differences, intervals, tests, groups that are not separated."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``tiepoint data check``: what a folder is, what is wrong with it, what it is good for."""
+"""``tiepoint data``: check, make, cut, pack datasets and write task files."""
 
 from __future__ import annotations
 
@@ -23,9 +23,11 @@ def check_data_command(
         None, "--store", help="Store to verify; its database is rebuilt from the files."
     ),
     fast: bool = typer.Option(False, "--fast", help="Check only headers and names."),
-    missing: bool = typer.Option(False, "--missing", help="Name all that is missing from the release."),
+    missing: bool = typer.Option(
+        False, "--missing", help="List everything that is missing from the release."
+    ),
 ) -> int:
-    """Say which published release a dataset is, what is missing or wrong, and which tasks can run on it.
+    """Identify the release of a dataset, list missing or wrong files and the tasks it supports.
 
     With --store, verify a store instead, as `tiepoint store check` does.
 
@@ -37,7 +39,7 @@ def check_data_command(
     if data is None and store is None:
         raise InputError("check needs a DATASET or --store STORE")
     if data is None:
-        without_effect(context, ("fast", "missing"), "on a store, whose files are all read")
+        without_effect(context, ("fast", "missing"), "on a store, which is always read completely")
     code = 0
     if data is not None:
         from ...datasets.validation.dataset import check_dataset
@@ -57,13 +59,13 @@ def check_data_command(
 
 
 def _origin(data: Path) -> None:
-    """Say where a dataset came from that was got."""
+    """Print the origin of a dataset that `data get` installed."""
     from ...datasets.download.install import read_record, record_path
 
     for entry in read_record(data).get("files") or ():
         if isinstance(entry, dict):
-            place = str(entry.get("url") or "a file fetched by hand")
-            print(printable(f"got from {place}, SHA-256 {entry.get('sha256')} ({record_path(data)})"))
+            place = str(entry.get("url") or "a local file")
+            print(printable(f"downloaded from {place}, SHA-256 {entry.get('sha256')} ({record_path(data)})"))
 
 
 def _protocols(task: str) -> list[str]:
@@ -79,14 +81,14 @@ def make(
     height: int = typer.Option(240, help="Image height in pixels."),
     seed: int = typer.Option(0, help="Seed for cameras, light and noise."),
 ) -> None:
-    """Make the demo set from photographs inside scikit-image: no data and no network needed.
+    """Render the demo set from photographs in scikit-image, without network.
 
     Example: `tiepoint data make tiepoint-demo`
     """
     from ...datasets.demo.dataset import make_demo
 
-    made = make_demo(out, size=(width, height), seed=seed)
-    print(f"image sequences: {made.sequences}\ndense pairs: {made.dense}\npairs with cameras: {made.pose}")
+    demo = make_demo(out, size=(width, height), seed=seed)
+    print(f"image sequences: {demo.sequences}\ndense pairs: {demo.dense}\npairs with cameras: {demo.pose}")
 
 
 def cut(
@@ -102,7 +104,7 @@ def cut(
         0, "--jobs", min=0, help="At most this many sequences at the same time; 0 means one per core."
     ),
 ) -> None:
-    """Cut patches from image sequences into the HPatches layout; prints the measured overlaps.
+    """Cut patches from image sequences into the HPatches layout and print the measured overlaps.
 
     Example: `tiepoint data cut --data sequences --out patches`
     """
@@ -130,17 +132,17 @@ def pack(
         None, "--to", help="File to write (.tiepack), then given as --data; default: into the folder."
     ),
 ) -> None:
-    """Decode all patch strips once into one file that is mapped: runs on the dataset then read no PNG.
+    """Decode all patch strips into one memory-mapped file, so that runs read no PNG.
 
-    Scores and feature keys are the same. The pack is used by itself until a strip changes.
+    Scores and cache keys stay the same. Runs use the pack automatically until a strip changes.
 
     Example: `tiepoint data pack hpatches-release`
     """
     from ...datasets.hpatches.pack import pack_dataset
 
     with progress_bars() as progress:
-        made = pack_dataset(data, to, progress=lambda d, t: progress("pack", d, t))
-    print(as_flags(str(made)))
+        packed = pack_dataset(data, to, progress=lambda d, t: progress("pack", d, t))
+    print(as_flags(str(packed)))
 
 
 SUITES = ("hpatches-v1", "hpatches")
@@ -167,12 +169,12 @@ def tasks(
         print(as_flags(write_v1(data, out, seed=seed)))
         return
     if lists != "clean":
-        without_effect(context, ("seed",), "on the official lists, whose recipe has its own")
+        without_effect(context, ("seed",), "on the official lists, which have a fixed seed")
     print(as_flags(write_v2(data, out, lists=lists, names=split_values(split), given=given, seed=seed)))
 
 
 def write_v1(data: Path, out: Path, *, seed: int) -> str:
-    """Draw the 2016 task files; returns what was written, in words."""
+    """Sample and write the 2016 task files; return a summary."""
     from ...datasets.hpatches.dataset import HPatchesDataset
     from ...datasets.hpatches.task_files_2016 import write_v1_tasks
 
@@ -181,8 +183,8 @@ def write_v1(data: Path, out: Path, *, seed: int) -> str:
     return "\n".join([*lines, *(f"note: {n}" for n in report.notes)])
 
 
-def _found(folder: Path | None) -> tuple[Path | None, Path | None]:
-    """The splits.json of a folder, and the folder itself if it has retrieval files."""
+def _given_files(folder: Path | None) -> tuple[Path | None, Path | None]:
+    """Return the splits.json of a folder, and the folder itself if it has retrieval files."""
     from ...formats.hpatches.task_lists import splits_file
 
     if folder is None:
@@ -192,7 +194,7 @@ def _found(folder: Path | None) -> tuple[Path | None, Path | None]:
     splits, has_lists = splits_file(folder), any(folder.glob("retr_*_split-*.csv"))
     if splits is None and not has_lists:
         raise InputError(
-            f"{folder} has neither a splits.json nor a retr_*_split-*.csv; leave --tasks out or name another"
+            f"{folder} has neither a splits.json nor a retr_*_split-*.csv; omit --tasks or name another folder"
         )
     return splits, folder if has_lists else None
 
@@ -200,11 +202,11 @@ def _found(folder: Path | None) -> tuple[Path | None, Path | None]:
 def write_v2(
     data: Path, out: Path, *, lists: str, names: Sequence[str], given: Path | None, seed: int
 ) -> str:
-    """Write the 2017 task files; returns what was written and whether it is what was published."""
+    """Write the 2017 task files; return a summary that marks files equal to the published ones."""
     from ...datasets.hpatches.dataset import HPatchesDataset
     from ...datasets.hpatches.task_files_2017 import write_v2_tasks
 
-    splits, retrieval = _found(given)
+    splits, retrieval = _given_files(given)
     report = write_v2_tasks(
         HPatchesDataset(data),
         out,

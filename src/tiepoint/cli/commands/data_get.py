@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``tiepoint data get``: a published dataset from where it is published."""
+"""``tiepoint data get``: download a published dataset."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ def get(
         Path("."), "--to", help="Folder to put the dataset's folder in; default: this one."
     ),
     accept_licence: bool = typer.Option(
-        False, "--accept-licence", help="The licence was read and is accepted."
+        False, "--accept-licence", help="Accept the licence without being asked."
     ),
     dry_run: bool = typer.Option(
-        False, "--dry-run", help="Only say what would be fetched, from where, how large, under which licence."
+        False, "--dry-run", help="Print files, sources, sizes and licence; download nothing."
     ),
     from_file: list[Path] = typer.Option(
-        None, "--from", help="Archive, folder or list that was fetched by hand; may be repeated."
+        None, "--from", help="Archive, folder or list you downloaded yourself; may be repeated."
     ),
     sources: Path = typer.Option(
-        None, "--sources", help="File of sources to use instead of those inside (or TIEPOINT_SOURCES)."
+        None, "--sources", help="Use this file of sources instead of the built-in one (or TIEPOINT_SOURCES)."
     ),
     keep_archive: bool = typer.Option(False, "--keep-archive", help="Keep the archives after unpacking."),
     allow_http: bool = typer.Option(
-        False, "--allow-http", help="Also ask mirrors that are neither encrypted nor guarded by a hash."
+        False, "--allow-http", help="Also use mirrors with neither encryption nor a checksum."
     ),
     list_all: bool = typer.Option(False, "--list", help="List the datasets with size and licence."),
 ) -> int:
-    """Fetch a published dataset, unpack it and check what is inside.
+    """Download a published dataset, unpack it and check its content.
 
-    A call that was stopped goes on where it was; the folder appears only when it is whole.
+    An interrupted download resumes. The folder appears only when it is complete.
 
     Example: `tiepoint data get evd --to datasets --dry-run`
     """
@@ -89,33 +89,29 @@ def get(
                 unpacking=lambda done, total: update("unpack", done, total),
             )
     except KeyboardInterrupt as e:
-        raise RunInterrupted(
-            "Interrupted. What was fetched is kept; the same command goes on from there."
-        ) from e
+        raise RunInterrupted("Interrupted. Downloaded data is kept; rerun the command to resume.") from e
     print(as_flags(str(got)))
     release = got.report.release
     if release is not None and not release.whole:
         notice(
-            f"this is not all of {release.title}: {release.have:,} of {release.of:,} are there as published"
+            f"the dataset is incomplete: {release.have:,} of {release.of:,} parts of {release.title} are present as published"
         )
     return 0 if got.report.ok else 2
 
 
 def _accepted(source: DatasetSource) -> bool:
-    """Show the licence and ask; without a terminal that is an error."""
+    """Show the licence and ask for consent. Without a terminal, raise an error."""
     from ...datasets.download.sources import format_licence
 
     print(f"{source.title}\nlicence: {format_licence(source)}\ncite: {source.cite}", file=sys.stderr)
     if not can_ask():
-        raise InputError("the licence above must be accepted: add --accept-licence")
+        raise InputError("the licence above must be accepted; pass --accept-licence")
     if not typer.confirm("Accept this licence?", err=True):
-        raise InputError("not accepted; nothing was fetched")
+        raise InputError("licence not accepted; nothing was downloaded")
     return True
 
 
 def _print_list(known: dict[str, DatasetSource]) -> None:
-    from ...datasets.download.sources import format_size
-
     rows = []
     for name, source in known.items():
         fetched = format_size(source.archive_bytes) if source.files else "on request"
@@ -127,11 +123,11 @@ def _print_list(known: dict[str, DatasetSource]) -> None:
 
 Update = Callable[[str, int, int | None], None]
 EVERY_S = 10.0
-"""Seconds between two lines where standard error is no terminal."""
+"""Seconds between two lines if standard error is not a terminal."""
 
 
 class TransferLines:
-    """A line of done, total, rate and time left at most every ten seconds, and one at the end."""
+    """Progress of a transfer as lines: at most one every ten seconds, and one at the end."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
@@ -140,7 +136,7 @@ class TransferLines:
         self.first = 0
 
     def __call__(self, stage: str, done: int, total: int | None) -> None:
-        """Told (stage, bytes done, bytes in all where known)."""
+        """Report bytes done and in total; the total is None if unknown."""
         now = self.clock()
         if stage != self.stage:
             self.stage, self.begun, self.since, self.first = stage, now, now, done
@@ -149,7 +145,7 @@ class TransferLines:
             print(f"tiepoint: {stage}: {self.words(done, total, now)}", file=sys.stderr, flush=True)
 
     def words(self, done: int, total: int | None, now: float) -> str:
-        """How far it is.
+        """Format the progress.
 
         >>> lines = TransferLines(clock=lambda: 0.0)
         >>> lines("fetch", 0, 100)
@@ -173,7 +169,7 @@ def _time(seconds: float) -> str:
 
 @contextlib.contextmanager
 def transfers() -> Iterator[Update]:
-    """A function to be told of progress in bytes; it says nothing with ``-q``."""
+    """Yield a function that shows progress in bytes. With ``-q`` it prints nothing."""
     if common_options.quiet():
         yield lambda _stage, _done, _total: None
         return
@@ -196,7 +192,7 @@ def transfers() -> Iterator[Update]:
 
         def update(stage: str, done: int, total: int | None) -> None:
             task, before = known.get(stage, (None, 0))
-            if task is None or done < before:  # begun anew: the rate of before is none of now
+            if task is None or done < before:  # restarted: discard the earlier rate
                 if task is not None:
                     bars.remove_task(task)  # type: ignore[arg-type]
                 task = bars.add_task(stage, total=total, completed=done)

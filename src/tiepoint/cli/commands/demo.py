@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``tiepoint demo``: from nothing to tables and a report."""
+"""``tiepoint demo``: make a small dataset, run all families, write a report."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def demo(
     ),
     json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
-    """Make a small real-photo set, run all families on it, print tables, write a report.
+    """Make a small photo set, run all families on it, print tables and write a report.
 
     Example: `tiepoint demo`
     """

@@ -25,7 +25,7 @@ def describe(
     device: str = typer.Option("cpu", "--device", help="Device of learned methods."),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace files that exist."),
 ) -> None:
-    """Describe every patch of a dataset and write SEQ/IM.csv, one descriptor a line.
+    """Describe every patch of a dataset and write SEQ/IM.csv, one descriptor per line.
 
     Example: `tiepoint describe rootsift --data hpatches-release --out descriptors/rootsift`
     """
@@ -34,23 +34,23 @@ def describe(
     from ...methods.resolve import resolve
 
     dataset = HPatchesDataset(data)
-    made = resolve(method, family="patches", on_bad=on_bad, device=device)
+    resolved = resolve(method, family="patches", on_bad=on_bad, device=device)
     keys = [(s, i) for s in dataset.sequences for i in dataset.images(s)]
-    there = [path for s, i in keys if (path := out / s / f"{i}.csv").exists()]
-    if there and not overwrite:
+    existing = [path for s, i in keys if (path := out / s / f"{i}.csv").exists()]
+    if existing and not overwrite:
         which = (
-            f"{there[0]} exists"
-            if len(there) == 1
-            else f"{there[0]} and {count_text(len(there) - 1, 'more file')} exist"
+            f"{existing[0]} exists"
+            if len(existing) == 1
+            else f"{existing[0]} and {count_text(len(existing) - 1, 'more file')} exist"
         )
         raise InputError(f"{which} already; choose another folder or replace them with --overwrite")
-    if made.check is not None:
-        made.check([dataset.item(s, i) for s, i in keys])
+    if resolved.check is not None:
+        resolved.check([dataset.item(s, i) for s, i in keys])
     failed, total = 0, 0
 
     def counted(item: Any, payload: Any) -> Any:
         nonlocal failed, total
-        arrays = made.extract(item, payload)
+        arrays = resolved.extract(item, payload)
         total += len(arrays["values"])
         failed += int((~arrays["valid"]).sum()) if "valid" in arrays else 0
         return arrays
@@ -59,10 +59,10 @@ def describe(
 
         def items() -> Iterator[tuple[Any, Any]]:
             for n, (sequence, image) in enumerate(keys):
-                progress(f"{made.name}: descriptors", n, len(keys))
+                progress(f"{resolved.name}: descriptors", n, len(keys))
                 yield dataset.item(sequence, image), dataset.patches(sequence, image)
 
-        written = describe_to_csv(replace(made, extract=counted), items(), out, overwrite=overwrite)
+        written = describe_to_csv(replace(resolved, extract=counted), items(), out, overwrite=overwrite)
     if failed:
         notice(f"{failed} of {count_text(total, 'descriptor')} failed; their rows are written as NaN")
     print(f"wrote {count_text(len(written), 'file')} to {out}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``tiepoint flow``: show, convert and warp."""
+"""``tiepoint flow``: draw, convert and warp flow files."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from ..common import notice, progress_bars, without_effect
 app = typer.Typer(help="Flow files: pictures, conversion, warping.", no_args_is_help=True)
 
 PICTURES = Path("tiepoint-pictures")
-"""Where pictures go unless told: a folder of the current one."""
+"""Default folder for pictures, below the current folder."""
 _BG = typer.Option("000255255", "--bg-color", help="Background of images, RRRGGGBBB or R,G,B.")
 _SIZE2 = typer.Option(
-    None, "--size2", help="WIDTHxHEIGHT at which image 2 was seen, where sizes of images do not tell."
+    None, "--size2", help="WIDTHxHEIGHT of image 2 as the method saw it, if image sizes do not tell."
 )
 _FLOW_BG = typer.Option("128128128", "--flow-bg-color", help="Colour of unknown or masked flow.")
 
 
 @contextmanager
-def _writing(path: Path) -> Iterator[None]:
+def _write_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as e:
@@ -44,9 +44,11 @@ def show_flow_command(
     ),
     truth: Path = typer.Option(None, "--truth", help="True flow of any size; adds it and an error map."),
     image1: Path = typer.Option(
-        None, "--image1", help="Image that the flow starts from; adds it, and its foreground."
+        None, "--image1", help="Image 1, where the flow starts; adds it and its foreground."
     ),
-    image2: Path = typer.Option(None, "--image2", help="Image the flow points into; adds the warped image."),
+    image2: Path = typer.Option(
+        None, "--image2", help="Image 2, where the flow ends; adds the warped image."
+    ),
     size2: str = _SIZE2,
     mask: Path = typer.Option(None, "--mask", help="Foreground mask of image 1."),
     plain: bool = typer.Option(False, "--plain", help="Only the flow in colour, at its size, no caption."),
@@ -61,11 +63,11 @@ def show_flow_command(
     bg_color: str = _BG,
     flow_bg_color: str = _FLOW_BG,
 ) -> None:
-    """Draw a flow in the Middlebury colours, or all pictures of a results folder as the TSS kit draws them.
+    """Draw a flow in the Middlebury colours, or all pictures of a results folder like the TSS kit.
 
-    The picture is a sheet with captions and the key of its colours: image 1, image 2, flow, true flow, warped
-    image, foreground, error, as far as there is something to show. Flow, true flow and images may have
-    different sizes. Nothing is written beside the input unless --out or --vis-dir says so.
+    The picture is a sheet with captions and a colour key: image 1, image 2, flow, true flow, warped image,
+    foreground and error, as available. Flow, true flow and images may have different sizes. Pictures go
+    beside the input only with --out or --vis-dir.
 
     Examples: `tiepoint flow show flow1.flo --image1 a.png --image2 b.png --truth gt.flo --out sheet.png`,
     `tiepoint flow show --results Results --data Dataset`
@@ -77,9 +79,9 @@ def show_flow_command(
         if flow is not None or data is None:
             raise InputError("--results needs --data and no FLOW; see tiepoint flow show --help")
         alone = ("truth", "image1", "image2", "size2", "mask", "plain")
-        without_effect(context, alone, "with --results, whose pictures are drawn as the TSS kit draws them")
+        without_effect(context, alone, "with --results, which draws the pictures of the TSS kit")
         if out is not None and vis_dir is not None:
-            raise InputError("--out and --vis-dir both say where the pictures go; give one of them")
+            raise InputError("--out and --vis-dir both set the folder of pictures; pass one of them")
         _show_results(results, data, out or PICTURES, vis_dir, colours)
         return
     if flow is None:
@@ -120,13 +122,13 @@ def _show_one(
         one = _partner(images[1], two, values)
     shape = None if mask is None else read_mask(mask)
     view = FlowView(values, one, two, shape, true, _size(size2))
-    there = is_known_flow(values)
-    words = f"{_wh(values)}, {100 * float(there.mean()):.1f} % known"
-    if there.any():
-        longest = max_motion(values) if values[there].any() else 0.0
-        words += f", longest {longest:.2f} px"
+    known = is_known_flow(values)
+    summary = f"{_wh(values)}, {100 * float(known.mean()):.1f} % known"
+    if known.any():
+        longest = max_motion(values) if values[known].any() else 0.0
+        summary += f", longest {longest:.2f} px"
     if true is not None:
-        words += f"; error {flow_errors(view).words()}"
+        summary += f"; error {flow_errors(view).words()}"
     if plain:
         picture = plain_flow(view, flow_background=colours[1])
     else:
@@ -135,25 +137,25 @@ def _show_one(
         )
     target = out or _in_pictures(flow)
     write_image(target, picture)
-    typer.echo(f"{printable(str(flow))}: {words} -> {printable(str(target))}")
+    typer.echo(f"{printable(str(flow))}: {summary} -> {printable(str(target))}")
 
 
 def _title(flow: Path, truth: Path | None) -> list[str]:
-    """What the sheet shows: names with their folders, which are the pair in most layouts."""
+    """Return the title of a sheet: file names with their folders, which name the pair in most layouts."""
     names = ["/".join(p.absolute().parts[-4:]) for p in (flow, truth) if p is not None]
     return [printable(" against ".join(names))]
 
 
 def _in_pictures(flow: Path) -> Path:
-    """A place of its own in the current folder, named by the flow and the folder it lies in."""
-    with _writing(PICTURES):
+    """Return a picture path in the current folder, named after the flow and its folder."""
+    with _write_errors(PICTURES):
         PICTURES.mkdir(exist_ok=True)
     parts = [p for p in flow.absolute().parts[-2:] if p not in ("/", flow.anchor)]
     return PICTURES / ("-".join(parts) + ".png")
 
 
 def _partner(path: Path | None, image: Any, flow: Any) -> Any:
-    """Image 1 beside an image 2 whose size is not the flow's: image1.png beside image2.png, as in the kit."""
+    """Read image 1 beside image 2 if the sizes of image 2 and the flow differ, as in the TSS kit."""
     from ...formats.image.reader import read_image
 
     if path is None or image.shape[:2] == flow.shape[:2] or path.stem[-1:] not in ("1", "2"):
@@ -161,7 +163,7 @@ def _partner(path: Path | None, image: Any, flow: Any) -> Any:
     other = path.with_name(f"{path.stem[:-1]}{'2' if path.stem[-1] == '1' else '1'}{path.suffix}")
     if not other.is_file():
         return None
-    notice(f"{printable(str(other))} is taken as image 1, whose size tells in which scale the flow counts")
+    notice(f"{printable(str(other))} is used as image 1; its size sets the scale of the flow")
     return read_image(other)
 
 
@@ -172,7 +174,7 @@ def _size(text: str | None) -> tuple[int, int] | None:
     if len(parts) == 2 and all(p.isascii() and p.isdigit() and 0 < int(p) <= 65536 for p in parts):
         return int(parts[1]), int(parts[0])
     raise InputError(
-        f"cannot read the size {printable(text)!r}; write width and height in pixels, as 512x361"
+        f"--size2 {printable(text)!r}: not a size; pass width and height in pixels, such as 512x361"
     )
 
 
@@ -189,7 +191,7 @@ def _show_results(
     beside = None if vis_dir is None or Path(vis_dir).is_absolute() else Path(vis_dir)
     place = out if vis_dir is None else Path(vis_dir)
     if beside is not None and ".." in beside.parts:
-        raise InputError(f"--vis-dir {vis_dir} leaves the folder of a pair; name a sub-folder or a full path")
+        raise InputError(f"--vis-dir {vis_dir} leaves the folder of a pair; pass a sub-folder or a full path")
     dataset = TssDataset(data)
     keys = check_folders(results, [p.key for p in dataset.pairs], dataset.subsets)
     count, drawn = 0, 0
@@ -199,60 +201,60 @@ def _show_results(
             progress("pictures", k, len(keys))
             folder = pair_folder(results, key)
             target = place / key if beside is None else folder / beside
-            made = _draw(dataset[key], folder, target, colours, problems)
-            count, drawn = count + made, drawn + (made > 0)
+            pictures = _draw(dataset[key], folder, target, colours, problems)
+            count, drawn = count + pictures, drawn + (pictures > 0)
         progress("pictures", len(keys), len(keys))
     for problem in problems:
         notice(problem)
     if not count:
-        raise InputError(f"nothing could be drawn of {count_text(len(keys), 'pair')} in {results}")
+        raise InputError(f"{results}: nothing to draw in {count_text(len(keys), 'pair')}")
     where = place / "SUBSET" / "PAIR" if beside is None else results / "SUBSET" / "PAIR" / beside
-    pictures = f"{count_text(count, 'picture')} of {count_text(drawn, 'pair')}"
-    typer.echo(f"{pictures} in {where}; sheet.png has them with captions")
+    total = f"{count_text(count, 'picture')} of {count_text(drawn, 'pair')}"
+    typer.echo(f"{total} in {where}; sheet.png shows them with captions")
 
 
 def _draw(pair: Any, folder: Path, target: Path, colours: tuple[Any, Any], problems: list[str]) -> int:
-    """Write the pictures of a pair and say how many; what cannot be read goes to `problems`."""
+    """Write the pictures of a pair and return their number; append unreadable files to `problems`."""
     from ...formats.flow.tss import read_pair_result
     from ...report.pictures.flow import kit_pictures, save_pictures
     from ...report.pictures.flow_sheet import pair_sheet
 
     result = read_pair_result(folder)
     problems.extend(result.problems)
-    wrong = pair.problems()
-    if not wrong:
+    errors = pair.problems()
+    if not errors:
         try:
             images, truth = pair.images(), pair.truth()
         except FormatError as e:
-            wrong = [str(e)]
-    if wrong:
-        problems.extend(f"{pair.key} is left out: {w}" for w in wrong)
+            errors = [str(e)]
+    if errors:
+        problems.extend(f"{pair.key} was skipped: {e}" for e in errors)
         return 0
-    made = kit_pictures(images, result.arrays, truth, background=colours[0], flow_background=colours[1])
-    if not made:
-        problems.append(f"{pair.key} is left out: {folder} has neither a mask nor both flows")
+    pictures = kit_pictures(images, result.arrays, truth, background=colours[0], flow_background=colours[1])
+    if not pictures:
+        problems.append(f"{pair.key} was skipped: {folder} has neither a mask nor both flows")
         return 0
     if ("flow1" in result.arrays) != ("flow2" in result.arrays):
-        problems.append(f"{pair.key}: one of the two flows is not there or not readable, so none is drawn")
+        problems.append(f"{pair.key}: one of the two flows is missing or unreadable; neither was drawn")
     elif "flow1" in result.arrays:
         title = f"{pair.key}: {folder.parent.parent.name or folder} against its truth"
-        made["sheet"] = pair_sheet(images, result.arrays, truth, printable(title), colours)
-    with _writing(target):
-        return len(save_pictures(target, made))
+        pictures["sheet"] = pair_sheet(images, result.arrays, truth, printable(title), colours)
+    with _write_errors(target):
+        return len(save_pictures(target, pictures))
 
 
 @app.command("convert")
 def convert(
     source: Path = typer.Argument(..., help="Flow file: .flo, KITTI .png, .npy or .npz."),
-    target: Path = typer.Argument(..., help="Flow file to write; its ending chooses the format."),
+    target: Path = typer.Argument(..., help="Flow file to write; the suffix selects the format."),
 ) -> None:
-    """Convert a flow file; unknown pixels stay unknown, KITTI png rounds to 1/64 px.
+    """Convert a flow file. Unknown pixels stay unknown; KITTI PNG rounds to 1/64 px.
 
     Example: `tiepoint flow convert flow1.flo flow1.png`
     """
     from ...formats.flow.reader import read_flow, write_flow
 
-    with _writing(target):
+    with _write_errors(target):
         write_flow(target, read_flow(source))
     typer.echo(f"{source} -> {target}")
 
@@ -265,17 +267,17 @@ def warp(
     image1: Path = typer.Option(
         None,
         "--image1",
-        help="Image the flow starts from, if sizes differ; else it is looked for beside image 2.",
+        help="Image 1, if sizes differ; default the file beside image 2.",
     ),
     size2: str = _SIZE2,
     mask: Path = typer.Option(None, "--mask", help="Foreground mask of image 1; the rest is background."),
     bg_color: str = _BG,
 ) -> None:
-    """Warp image 2 back onto image 1: the colour at p + flow(p), background where that is outside.
+    """Warp image 2 back onto image 1: the colour at p + flow(p), or background outside image 2.
 
-    Where image 2 and the flow have different sizes, the size of image 1 tells in which scale the flow counts:
-    in image 2's own pixels if image 1 is as large as the flow; else both images are resized, to the flow if
-    they have one size, or by the scale at which image 1 becomes the flow's size, as in the TSS kit.
+    If image 2 and the flow have different sizes, the size of image 1 sets the scale of the flow. If image 1
+    is as large as the flow, the flow is in pixels of image 2. Otherwise both images are resized: to the size
+    of the flow if their sizes are equal, or by the factor from image 1 to the flow, as in the TSS kit.
 
     Example: `tiepoint flow warp image2.png flow1.flo --out warped1.png`
     """
@@ -299,7 +301,7 @@ def warp(
         if not known_size:
             raise InputError(
                 f"{mask} is {_wh(shape)}, {flow} is {_wh(values)}: "
-                "a mask has the size of the flow or of image 1"
+                "a mask must have the size of the flow or of image 1"
             )
         picture = foreground(picture, resize_mask(shape, values.shape[:2]), background=background)
     write_image(out, picture)

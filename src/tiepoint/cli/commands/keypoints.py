@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``tiepoint keypoints``: locked keypoint sets, so that descriptors are compared at the same places."""
+"""``tiepoint keypoints``: fixed keypoint sets, to compare descriptors at the same keypoints."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from ..common import open_store_for_writing, progress_bars, without_effect
 
 app = typer.Typer(help="Keypoint sets: make, intersect, subset, import, export.", no_args_is_help=True)
 STORE = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store.")
-SAID_BY_THE_RECIPE = (
+SET_BY_RECIPE = (
     "mode", "max_features", "min_distance_px", "min_size_px", "max_size_px", "device",
 )  # fmt: skip
 OVERWRITE = typer.Option(False, "--overwrite", help="Replace a set of the same name.")
 
 
-def _saved(store: str | None, sets: list[Any], overwrite: bool) -> None:
+def _save(store: str | None, sets: list[Any], overwrite: bool) -> None:
     from ...store.writers import save_keypoint_set
 
     with open_store_for_writing(store) as opened:
-        for made in sets:
-            save_keypoint_set(opened, made, overwrite=overwrite)
-            counts = [len(k) for k in made.images.values()]
+        for keypoints in sets:
+            save_keypoint_set(opened, keypoints, overwrite=overwrite)
+            counts = [len(k) for k in keypoints.images.values()]
             print(
-                f"{made.name}: {count_text(made.total, 'keypoint')} in {count_text(len(counts), 'image')} "
-                f"({min(counts)} to {max(counts)}), border {made.recipe.get('border_px')} px, "
-                f"id {made.id[:12]}"
+                f"{keypoints.name}: {count_text(keypoints.total, 'keypoint')} in {count_text(len(counts), 'image')} "
+                f"({min(counts)} to {max(counts)}), border {keypoints.recipe.get('border_px')} px, "
+                f"id {keypoints.id[:12]}"
             )
 
 
-def _loaded(store: str | None, *names: str) -> list[Any]:
+def _load(store: str | None, *names: str) -> list[Any]:
     from ...store.store import store_root
     from ...store.writers import load_keypoint_set
 
@@ -49,7 +49,7 @@ def make(
     detector: str = typer.Option(None, "--detector", help="Detector, e.g. sift or surf?threshold=0.001."),
     mode: str = typer.Option("independent", "--mode", help="independent, or projected from image 1."),
     max_features: int = typer.Option(
-        2000, "--max-features", min=0, help="Strongest to keep in each image; 0 keeps all."
+        2000, "--max-features", min=0, help="Strongest keypoints per image; 0 keeps all."
     ),
     border_px: float = typer.Option(40.0, "--border-px", help="Margin to all edges of an image."),
     min_distance_px: float = typer.Option(
@@ -61,7 +61,7 @@ def make(
     overwrite: bool = OVERWRITE,
     store: str = STORE,
 ) -> None:
-    """Detect keypoints in every image and lock them under a name.
+    """Detect keypoints in every image and store them under a name.
 
     Example: `tiepoint keypoints make sift_8000 --data sequences --detector sift --max-features 8000`
     """
@@ -71,20 +71,20 @@ def make(
     sequences = ImageSequences(data)
     with progress_bars() as progress:
         if detector is None and name in RECIPES:
-            without_effect(context, SAID_BY_THE_RECIPE, f"on the recipe {name}, which says this itself")
+            without_effect(context, SET_BY_RECIPE, f"on the recipe {name}, which sets it")
             sets = make_recipe(
                 sequences, name, border_px=border_px, progress=lambda d, t: progress(name, d, t)
             )
         else:
             if detector is None:
                 raise InputError(f"{name!r} is not a recipe ({', '.join(RECIPES)}); name a --detector")
-            made = make_keypoint_set(
+            keypoints = make_keypoint_set(
                 sequences, name, detector=detector, mode=mode, max_features=max_features or None,
                 border_px=border_px, min_distance_px=min_distance_px, min_size_px=min_size_px,
                 max_size_px=max_size_px, device=device, progress=lambda d, t: progress(name, d, t),
             )  # fmt: skip
-            sets = [made]
-    _saved(store, sets, overwrite)
+            sets = [keypoints]
+    _save(store, sets, overwrite)
 
 
 @app.command("intersect")
@@ -96,14 +96,14 @@ def intersect(
     overwrite: bool = OVERWRITE,
     store: str = STORE,
 ) -> None:
-    """Keep keypoints of two sets that are mutual nearest neighbours; equal rows are partners.
+    """Keep the keypoints of two sets that are mutual nearest neighbours, in matching rows.
 
     Example: `tiepoint keypoints intersect sift_8000 surf_8000 --out both --tolerance-px 3`
     """
-    from ...datasets.keypoint_sets.filters import intersect as intersected
+    from ...datasets.keypoint_sets.filters import intersect as intersect_sets
 
-    a, b = _loaded(store, first, second)
-    _saved(store, list(intersected(a, b, out, tolerance_px=tolerance_px)), overwrite)
+    a, b = _load(store, first, second)
+    _save(store, list(intersect_sets(a, b, out, tolerance_px=tolerance_px)), overwrite)
 
 
 @app.command("subset")
@@ -123,23 +123,25 @@ def subset(
     overwrite: bool = OVERWRITE,
     store: str = STORE,
 ) -> None:
-    """Take part of a set: by size or distance, the strongest, the largest or a random sample.
+    """Select keypoints by size or distance, the strongest, the largest or a random sample.
 
     Example: `tiepoint keypoints subset sift_8000 --out large --count 500 --scope image --by size`
     """
-    from ...datasets.keypoint_sets.filters import subset as part_of
+    from ...datasets.keypoint_sets.filters import subset as subset_of
 
     if all(v is None for v in (count, min_size_px, max_size_px, min_distance_px)):
-        raise InputError("name what to keep: --count, --min-size-px, --max-size-px or --min-distance-px")
+        raise InputError(
+            "nothing to select by; pass --count, --min-size-px, --max-size-px or --min-distance-px"
+        )
     if count is None:
         without_effect(context, ("scope", "by", "seed"), "without --count")
     elif by != "random":
         without_effect(context, ("seed",), "without --by random")
-    made = part_of(
-        _loaded(store, source)[0], out, count=count, scope=scope, by=by, seed=seed,
+    selected = subset_of(
+        _load(store, source)[0], out, count=count, scope=scope, by=by, seed=seed,
         min_size_px=min_size_px, max_size_px=max_size_px, min_distance_px=min_distance_px,
     )  # fmt: skip
-    _saved(store, [made], overwrite)
+    _save(store, [selected], overwrite)
 
 
 @app.command("import")
@@ -157,7 +159,7 @@ def import_(
     from ...datasets.image_sequences import ImageSequences
     from ...datasets.keypoint_sets.create import import_keypoints
 
-    _saved(store, [import_keypoints(folder, name, ImageSequences(data))], overwrite)
+    _save(store, [import_keypoints(folder, name, ImageSequences(data))], overwrite)
 
 
 @app.command("export")
@@ -167,14 +169,13 @@ def export(
     names: str = typer.Option("number", "--names", help="number (1.csv) or workbench (1ppm.csv)."),
     store: str = STORE,
 ) -> None:
-    """Write a set as keypoint CSVs; importing them gives the same numbers.
+    """Write a set as keypoint CSVs; an import reads back the same numbers.
 
     Example: `tiepoint keypoints export sift_8000 --out csv`
     """
     from ...datasets.keypoint_sets.create import export_keypoints
 
-    made = _loaded(store, name)[0]
-    print(f"{count_text(export_keypoints(made, out, names=names), 'file')} in {out}")
+    print(f"{count_text(export_keypoints(_load(store, name)[0], out, names=names), 'file')} in {out}")
 
 
 @app.command("list")
@@ -187,7 +188,7 @@ def list_(store: str = STORE) -> None:
     from ...store.store import store_root
 
     for name, folder in sets_below(store_root(store)).items():
-        made = read_keypoint_set(folder)
-        r = made.recipe
-        count = count_text(made.total, "keypoint")
-        print(f"{name}: {count}, {r.get('detector')}, {r.get('method')}, id {made.id[:12]}")
+        keypoints = read_keypoint_set(folder)
+        r = keypoints.recipe
+        count = count_text(keypoints.total, "keypoint")
+        print(f"{name}: {count}, {r.get('detector')}, {r.get('method')}, id {keypoints.id[:12]}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``tiepoint list``: what there is."""
+"""``tiepoint list``: methods, tasks, datasets, runs, or an overview."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from ..shell.completion import PROTOCOLS, counts, datasets
 
 def list_things(
     what: str = typer.Argument(
-        None, metavar="methods|tasks|datasets|runs", help="What to list; without it, an overview."
+        None, metavar="methods|tasks|datasets|runs", help="What to list; default an overview."
     ),
     store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
     json_: bool = typer.Option(False, "--json", help="Print one JSON list."),
 ) -> None:
-    """List methods, tasks, datasets or runs; alone, an overview of them.
+    """List methods, tasks, datasets or runs; without an argument, print an overview.
 
     Examples: `tiepoint list`, `tiepoint list methods`
     """
@@ -40,7 +40,7 @@ def list_things(
 
     if what not in _LISTS:
         raise UnknownNameError("list", what, _LISTS)
-    if what in _OF_THE_PACKAGE and store not in (None, default_store()):
+    if what in _BUILT_IN and store not in (None, default_store()):
         raise InputError(
             f"--store has no effect on `list {what}`: {what} come with tiepoint, not with a store"
         )
@@ -71,22 +71,22 @@ def list_things(
 
 
 _LONG = 500
-"""Rows from which on a table is written without rich, which takes half a millisecond a row."""
+"""Rows above which a table bypasses rich, which takes half a millisecond per row."""
 
 
 def _long_list(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[str] | None:
-    """The lines of a long table, without columns to spare as far as the width demands it."""
-    kept = list(range(len(columns)))
+    """Format a long table, without spare columns if the width requires it."""
+    shown = list(range(len(columns)))
     for name in (None, *_SPARE):
-        kept = [k for k in kept if columns[k] != name]
-        lines = _plain_lines([columns[k] for k in kept], [[row[k] for k in kept] for row in rows], width)
+        shown = [k for k in shown if columns[k] != name]
+        lines = _plain_lines([columns[k] for k in shown], [[row[k] for k in shown] for row in rows], width)
         if lines is not None:
             return lines
     return None
 
 
 def _plain_lines(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[str] | None:
-    """The lines that rich would print of a table without lines; None where it would have to break some.
+    """Format a table without borders as rich would; None if a line does not fit.
 
     >>> _plain_lines(["a", "name"], [["1", "x"]], 80)
     [' a  name ', ' 1  x    ']
@@ -102,7 +102,7 @@ def _plain_lines(columns: Sequence[str], rows: Sequence[Sequence[str]], width: i
 
 
 _ONLY_JSON = {"tasks": ("protocols", "licence", "cite"), "runs": ("method",)}
-"""By list, what a table has no room for."""
+"""Fields of a list that only ``--json`` prints."""
 
 
 def _methods(_: str | None) -> list[dict[str, str | None]]:
@@ -121,7 +121,7 @@ def _tasks(_: str | None) -> list[dict[str, Any]]:
     for entry in TASKS:
         try:
             task = TASKS.load_entry(entry)
-        except InputError as e:  # a plug-in, which hides no other task
+        except InputError as e:  # a broken plug-in must not hide the other tasks
             rows.append({"family": entry.family, "name": entry.name, "about": str(e), "options": {}})
             continue
         row = {"family": task.family, "name": task.name, "about": task.info.sentence}
@@ -168,14 +168,14 @@ def _runs(store: str | None) -> list[dict[str, str | None]]:
 
 _KEYS = {"datasets": 1}
 _SPARE = ("protocols", "dataset", "status", "made", "options", "extra")
-"""Columns that a narrow terminal does without, the first ones first."""
+"""Columns that a narrow terminal drops, in this order."""
 _PROSE = ("about", "options")
-_OF_THE_PACKAGE = ("methods", "tasks")
+_BUILT_IN = ("methods", "tasks")
 _LISTS = {"methods": _methods, "tasks": _tasks, "datasets": _datasets, "runs": _runs}
 
 
 def _overview(store: str | None) -> dict[str, Any]:
-    """Names of tasks and methods by family, of protocols and published datasets; counts of the store."""
+    """Collect names of tasks and methods by family, protocols, datasets, and counts of the store."""
     from ...methods.registry import METHODS
     from ...tasks import TASKS
 
@@ -197,7 +197,7 @@ def _by_family(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def _store(store: str | None) -> dict[str, Any] | None:
-    """What a store has; None where there is none and none was named."""
+    """Count the runs of a store; None if no store exists and none was named."""
     where = store or os.environ.get("TIEPOINT_STORE") or "tiepoint-store"
     if (found := counts(where)) is not None:
         return {"path": where, **found}
@@ -214,7 +214,7 @@ def _store(store: str | None) -> dict[str, Any] | None:
 
 
 def _text(found: dict[str, Any]) -> str:
-    """The overview in lines that fit the terminal."""
+    """Format the overview for the width of the terminal."""
     width = terminal_columns()
     lines: list[str] = []
     for title, by_family in (("Tasks", found["tasks"]), ("Methods", found["methods"])):
@@ -241,18 +241,18 @@ def _names(head: str, names: Iterable[str], width: int) -> list[str]:
 
 def _next(store: dict[str, Any] | None) -> list[str]:
     about = [
-        "  tiepoint list methods|tasks   what each of them is",
+        "  tiepoint list methods|tasks   describe each of them",
         "  tiepoint run --help           score a method",
     ]
     if store is None or not store["runs"]:
         first = "No store here yet." if store is None else f"Store {store['path']}: no runs yet."
-        return [first, "Next:", "  tiepoint demo                 everything once", *about]
+        return [first, "Next:", "  tiepoint demo                 run everything once", *about]
     runs = [count_text(store[k], k) for k in ("method", "task", "dataset")]
     count = count_text(store["runs"], "run")
     return [
         f"Store {store['path']}: {count}, {', '.join(runs)}.",
         "Next:",
-        "  tiepoint list runs|datasets   what the store has",
-        "  tiepoint compare --task TASK  which method is better",
+        "  tiepoint list runs|datasets   list the content of the store",
+        "  tiepoint compare --task TASK  compare methods",
         *about,
     ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``tiepoint report``: all runs of a store in one page or table."""
+"""``tiepoint report`` and ``tiepoint plot``: a page, tables or a figure of stored runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def report(
     table: str = typer.Option(
         None,
         "--table",
-        help="Of md, latex, csv: combined (methods by tasks), tasks (by groups), scores (all of them).",
+        help="For md, latex, csv: combined (methods by tasks), tasks (by groups), scores (all).",
     ),
     names: Path = typer.Option(None, "--names", help="YAML file of display names, for tables of a paper."),
     task: list[str] = typer.Option(None, "--task", help="Only these tasks."),
@@ -39,7 +39,7 @@ def report(
 ) -> None:
     """Write a report of the runs in a store.
 
-    Markdown and LaTeX are the tables of a paper: methods by tasks, and each task by noise, subset or kind.
+    Markdown and LaTeX give tables for a paper: methods by tasks, and each task by noise, subset or kind.
 
     Example: `tiepoint report --format latex --names names.yaml --out tables.tex`
     """
@@ -50,15 +50,15 @@ def report(
     from ...report.runs.selection import of_dataset, of_protocol, of_split, runs_of
 
     path = out or Path(f"report.{SUFFIX.get(form, form)}")
-    wanted = split_values(task)
+    selected = split_values(task)
     called = None if names is None else read_names(names)
     check_table(form, table, called)
     with open_store_for_reading(store) as opened, progress_bars() as progress:
         runs = runs_of(opened, methods, singles=form not in ("html", "md", "latex"))
-        for name in wanted:
+        for name in selected:
             if name not in {r.task for r in runs}:
                 raise UnknownNameError("task with runs in the store", name, {r.task for r in runs})
-        runs = [r for r in runs if not wanted or r.task in wanted]
+        runs = [r for r in runs if not selected or r.task in selected]
         if split is not None:
             runs = of_split(runs, split, methods or ())
         runs = runs if dataset is None else of_dataset(runs, dataset)
@@ -70,22 +70,20 @@ def report(
 
 def plot(
     kind: str = typer.Argument(
-        None, metavar="[KIND]", help="scores, scenes, time, bytes, differences, a curve; none lists them."
+        None, metavar="[KIND]", help="scores, scenes, time, bytes, differences or a curve; default a list."
     ),
     methods: list[str] = typer.Argument(None, metavar="[METHOD...]", help="Methods or run ids; default all."),
-    task: str = typer.Option(None, "--task", help="Task, where several have the figure."),
+    task: str = typer.Option(None, "--task", help="Task, if several have the figure."),
     protocol: str = typer.Option(None, "--protocol", help="Protocol; default exact, or what the runs have."),
     group: str = typer.Option(None, "--group", help="Group of a curve or score, e.g. noise=hard."),
     split: str = typer.Option(None, "--split", help="Only runs of this split, e.g. full."),
     dataset: str = typer.Option(None, "--dataset", help="Only runs on a dataset of this name."),
-    baseline: str = typer.Option(
-        None, "--baseline", help="Method that differences are to; default the best."
-    ),
+    baseline: str = typer.Option(None, "--baseline", help="Baseline of the differences; default the best."),
     out: Path = typer.Option(
         None, "--out", help="File to write: .pdf, .svg, .png, or .csv for the data; default KIND.pdf."
     ),
-    columns: int = typer.Option(1, "--columns", help="Width: over 1 column of a paper, or over 2."),
-    width: float = typer.Option(None, "--width", help="Width in inches instead."),
+    columns: int = typer.Option(1, "--columns", help="Width in columns of a paper: 1 or 2."),
+    width: float = typer.Option(None, "--width", help="Width in inches."),
     names: Path = typer.Option(None, "--names", help="YAML file of display names."),
     store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
     json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
@@ -104,14 +102,14 @@ def plot(
         from ...api import compare
 
         if task is None:
-            raise InputError("differences are of one task; name it with `task`")
-        words: dict[str, Any] = {"group": group, "protocol": protocol, "split": split, "dataset": dataset}
-        of: Any = compare(methods or (), task=task, store=store, baseline=baseline, **words)
+            raise InputError("a figure of differences needs one task; pass `task`")
+        filters: dict[str, Any] = {"group": group, "protocol": protocol, "split": split, "dataset": dataset}
+        of: Any = compare(methods or (), task=task, store=store, baseline=baseline, **filters)
         about: dict[str, Any] = {}
     else:
         about = {"task": task, "protocol": protocol, "group": group}
         if baseline is not None:
-            raise InputError("`baseline` has no effect on this figure; it is for differences")
+            raise InputError("`baseline` has no effect on this figure; it applies to differences")
         with open_store_for_reading(store) as opened:
             of = runs_of(opened, methods, singles=False)
             of = of if split is None else of_split(of, split, methods or ())
@@ -123,14 +121,14 @@ def plot(
                     for f in figures_of(s)
                     if group in (None, f.group)
                 ]
-                _listed(found, json_)
+                _print_figures(found, json_)
                 return
     path = out or Path(f"{kind}.pdf")
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         figure = draw(kind, of, names=called, **about)
         figure.save(path, columns=columns, width=width)
-    for warning in told:
+    for warning in caught:
         if warning.category is UserWarning:
             notice(str(warning.message))
     if json_:
@@ -140,7 +138,7 @@ def plot(
     print_status(figure.caption)
 
 
-def _listed(found: list[dict[str, str]], as_json: bool) -> None:
+def _print_figures(found: list[dict[str, str]], as_json: bool) -> None:
     if as_json:
         dump_json(found)
         return
@@ -158,7 +156,7 @@ def _listed(found: list[dict[str, str]], as_json: bool) -> None:
         table.add_row(Text(task), Text(kind), Text("" if own == ["all"] else " ".join(own)))
     console().print(table)
     for line in (
-        "differences: of every task with two methods that have scene values",
+        "differences: for every task with two methods that have scene values",
         "draw one: tiepoint plot KIND --task TASK --out FILE.pdf",
     ):
         console().print(line, markup=False, highlight=False)

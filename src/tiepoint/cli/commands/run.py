@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``tiepoint run``: methods on tasks."""
+"""``tiepoint run``: run methods on tasks."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from ...run.session import RunSession
     from ...store.store import Store
 
-SAID_BY_THE_FILE = (
+SET_BY_CONFIG = (
     "methods", "task", "data", "tasks", "benchmark", "protocol", "split", "fit_on", "write_results",
     "results_form", "option", "name",
 )  # fmt: skip
-"""What an experiment file says itself, or has no use for."""
+"""Parameters that an experiment file sets or does not use."""
 
 
 def run(
@@ -89,16 +89,15 @@ def run(
 ) -> int:
     """Run methods on tasks and print their scores.
 
-    With `--config` an experiment file says what to run; `--jobs`, `--device` and `--on-bad` then replace what
-    it says about performance, and `--store` its database. With `--cluster` the work is done by the workers of
-    a Dask cluster instead of processes of this machine.
+    With `--config`, an experiment file defines the runs; `--jobs`, `--device`, `--on-bad` and `--store`
+    override its settings. With `--cluster`, Dask workers do the work instead of local processes.
 
     Example: `tiepoint run sift rootsift orb --task hpatches-v1/matching --data hpatches-release`
     """
     from ...run.costs import cores
     from ...run.preparation import prepare_all
     from ...run.request import RunRequest
-    from ...run.result_files import FORMS, has_result_files, refuse_options_of_writing
+    from ...run.result_files import has_result_files, refuse_options_of_writing
     from ...run.session import RunSession
     from ...store.status_files import track_progress
     from ...store.store import store_root
@@ -106,25 +105,17 @@ def run(
     if cluster is not None:
         from ...run.executors.cluster_spec import read_spec
 
-        without_effect(context, ("jobs",), "with --cluster: the cluster says how many workers there are")
-        read_spec(cluster)  # a mistake in it is told before anything is opened
+        without_effect(context, ("jobs",), "with --cluster: the cluster sets the number of workers")
+        read_spec(cluster)  # report a mistake before anything is opened
     if config is not None:
-        without_effect(context, SAID_BY_THE_FILE, "with --config: the experiment file says what to run")
-        asked = {"num_threads": jobs, "device": device, "on_bad": on_bad}
-        return run_config(config, store, asked, dry_run=dry_run, as_json=json_, cluster=cluster)
+        without_effect(context, SET_BY_CONFIG, "with --config: the experiment file defines the runs")
+        performance = {"num_threads": jobs, "device": device, "on_bad": on_bad}
+        return run_config(config, store, performance, dry_run=dry_run, as_json=json_, cluster=cluster)
     names = split_values(task)
-    given = {"METHOD": methods, "--task TASK": names, "--data DIR": data is not None}
-    if lacking := [name for name, there in given.items() if not there]:
-        raise InputError(f"run needs {join_words(lacking)}, or --config FILE; see tiepoint run --help")
-    if name is not None and len(methods) > 1:
-        raise InputError(f"--name is for a single method, and there are {len(methods)}: {', '.join(methods)}")
-    if results_form not in FORMS:
-        raise UnknownNameError("form of result files", results_form, FORMS)
-    if write_results is None:
-        without_effect(context, ("results_form",), "without --write-results")
+    _check_arguments(context, methods, names, data, name, results_form)
     options = task_options(option, tasks=tasks, split=split, benchmark=split_values(benchmark) or None)
-    chosen = {"on_bad": on_bad or "error", "device": device or "cpu"}
-    called = as_text(name)
+    method_options = {"on_bad": on_bad or "error", "device": device or "cpu"}
+    display_name = None if name is None else method_name(str(as_text(name)))
     requests = [
         RunRequest(
             method,
@@ -132,10 +123,10 @@ def run(
             data,
             tuple(split_values(protocol)),
             options,
-            chosen,
+            method_options,
             jobs or cores(),
             fit_on,
-            name=None if called is None else method_name(called),
+            name=display_name,
             on_cluster=cluster is not None,
         )
         for one in names
@@ -159,7 +150,7 @@ def run(
         resumable(),
     ):
         work = RunMonitor(progress)
-        with _explained(opened):
+        with _suggest_spec(opened):
             prepared = prepare_all(requests, opened.root, work, check=check)
         with RunSession(opened.root, cluster, print_status) as shared:
             shared.submit(prepared, opened, work)
@@ -172,9 +163,31 @@ def run(
     return code
 
 
+def _check_arguments(
+    context: typer.Context,
+    methods: Sequence[str] | None,
+    tasks: Sequence[str],
+    data: Path | None,
+    name: str | None,
+    results_form: str,
+) -> None:
+    """Refuse missing or contradictory arguments."""
+    from ...run.result_files import FORMS
+
+    given = {"METHOD": methods, "--task TASK": tasks, "--data DIR": data is not None}
+    if missing := [argument for argument, present in given.items() if not present]:
+        raise InputError(f"run needs {join_words(missing)}, or --config FILE; see tiepoint run --help")
+    if name is not None and methods and len(methods) > 1:
+        raise InputError(f"--name is for a single method, and there are {len(methods)}: {', '.join(methods)}")
+    if results_form not in FORMS:
+        raise UnknownNameError("form of result files", results_form, FORMS)
+    if context.params.get("write_results") is None:
+        without_effect(context, ("results_form",), "without --write-results")
+
+
 @contextlib.contextmanager
-def _explained(store: Store) -> Iterator[None]:
-    """Where a method is not known but runs have its name, say how they were made."""
+def _suggest_spec(store: Store) -> Iterator[None]:
+    """Suggest the specification of stored runs if their display name is used as a method."""
     from ...store.run_queries import load_heads
 
     try:
@@ -186,30 +199,30 @@ def _explained(store: Store) -> Iterator[None]:
         if not spec or spec == e.name:
             raise
         raise InputError(
-            f"{e.name!r} is no method but the name of runs in this store; give the method it was made with: "
+            f"{e.name!r} is the name of stored runs, not a method; pass the method of these runs: "
             f"{shlex.quote(spec)} --name {shlex.quote(e.name)}"
         ) from e
 
 
 class RunMonitor:
-    """A progress function that keeps what was done, to tell it with ``-v``."""
+    """A progress function that records the work done per run, for ``-v``."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._done: dict[str, int] = {}
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """Told where the work is."""
+        """Record and forward the progress of a stage."""
         self._done[stage] = done
         self._progress(stage, done, total)
 
-    def tell(self, run: Run) -> None:
-        """What was made for a run; nothing where it was stored already."""
+    def report(self, run: Run) -> None:
+        """Print what was computed for a run."""
         own = [
             f"{s.partition(': ')[2]} {n}" for s, n in self._done.items() if s.startswith(f"{run.method}: ")
         ]
-        made = f"made: {', '.join(own)}" if own else "nothing had to be made, it is reused as stored"
-        print_verbose(f"{run.method} on {run.task}: run {run.id}, {made}")
+        computed = f"computed {', '.join(own)}" if own else "found in the store"
+        print_verbose(f"{run.method} on {run.task}: run {run.id}, {computed}")
         for stage in [s for s in self._done if s.startswith(f"{run.method}: ")]:
             del self._done[stage]
 
@@ -222,7 +235,7 @@ def _evaluate(
     out: Path | None,
     form: str,
 ) -> tuple[list[Run], int]:
-    """Run what was made ready, one after the other; a failure is told at once and the rest goes on."""
+    """Run prepared requests in order; report a failure immediately and continue with the rest."""
     from ...run.engine import evaluate_prepared
     from ...run.result_files import write_result_files
 
@@ -230,13 +243,13 @@ def _evaluate(
     runs: list[Run] = []
     errors: dict[str, int] = {}
     while prepared:
-        one = prepared.pop(0)  # lets the open task go after its last method
+        one = prepared.pop(0)  # frees the open task after its last method
         try:
             runs.append(evaluate_prepared(one, store, shared, progress))
-            progress.tell(runs[-1])
+            progress.report(runs[-1])
             if out is not None:
                 write_result_files(one, runs[-1], store, shared, out, form)
-        except (StoreError, ClusterError) as e:  # nothing more can be done; what is finished is printed
+        except (StoreError, ClusterError) as e:  # fatal; print the finished runs
             runs += [e.unsaved] if isinstance(e, StoreError) and e.unsaved is not None else []
             if not runs:
                 raise
@@ -252,7 +265,7 @@ def _evaluate(
 
 
 def _plan(prepared: Sequence[PreparedRun]) -> list[dict[str, Any]]:
-    """What would be run, with sizes."""
+    """Return the planned runs with their sizes."""
     return [
         {
             "method": one.method.name,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``tiepoint run --config``: the plan, and a table of metrics that fills while the experiment runs."""
+"""``tiepoint run --config``: run an experiment file with a live table of metrics."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def run_config(
     as_json: bool,
     cluster: str | None = None,
 ) -> int:
-    """Run an experiment file; the exit code is 0 if all of it was done.
+    """Run an experiment file; return 0 if every run succeeded, otherwise 1.
 
-    Values of `performance` that are not None replace those of the file.
+    Values in `performance` override those of the file unless they are None.
     """
     from ...run.experiment.config import read_experiment
     from ...run.experiment.grid import plan
@@ -81,7 +81,7 @@ def run_config(
 
 
 def _live(experiment: Any, store: Any, outcomes: list[Any], progress: Progress, cluster: str | None) -> None:
-    """The table on the terminal, redrawn after every run and at every step."""
+    """Run the experiment and redraw the table at every step."""
     from rich.live import Live
 
     from ...run.experiment.runner import run_experiment
@@ -98,7 +98,7 @@ def _live(experiment: Any, store: Any, outcomes: list[Any], progress: Progress, 
 
 
 def table(outcomes: list[Any], now: str = "") -> Any:
-    """Headline metrics of what is done, in percent where they are fractions; failures with their reason."""
+    """Build the table of headline metrics of finished runs, with the reason of each failure."""
     from rich.text import Text
 
     from ...report.cells import terminal_cell
@@ -130,7 +130,7 @@ def table(outcomes: list[Any], now: str = "") -> Any:
 
 
 def _plan(experiment: Any, cells: list[Any], as_json: bool) -> int:
-    """What would be run, with sizes."""
+    """Print the planned runs and their sizes."""
     from ...methods.keypoints.spec import split_detector
     from ...tasks import load_task
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``tiepoint score``: files that another program made."""
+"""``tiepoint score`` and ``tiepoint import``: results of other programs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..common import (
 )
 
 FEW_PAIRS = 20
-"""With at most so many pairs their rows are printed without being asked for."""
+"""Number of pairs up to which their rows are printed by default."""
 
 
 def score_command(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``tiepoint serve``: the store in a browser."""
+"""``tiepoint serve``: browse a store."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ def serve(
     port: int = typer.Option(8765, "--port", min=0, max=65535, help="Port to listen on; 0 takes a free one."),
     host: str = typer.Option("127.0.0.1", "--host", help="Address to listen on; others need --token."),
     token: str = typer.Option(
-        None, "--token", envvar="TIEPOINT_TOKEN", help="What visitors must know; also $TIEPOINT_TOKEN."
+        None, "--token", envvar="TIEPOINT_TOKEN", help="Access token; also $TIEPOINT_TOKEN."
     ),
     data: list[Path] = typer.Option(
-        None, "--data", help="Folders to look for datasets in that were moved; repeated."
+        None, "--data", help="Folders with datasets that were moved; may be repeated."
     ),
 ) -> None:
-    """Show the store in a browser: leaderboards, two methods, scenes, single failures.
+    """Show the store in a browser: leaderboards, pairs of methods, scenes, single failures.
 
-    The store is opened read-only, and pages are served to this machine alone.
+    The server opens the store read-only and listens on this machine only, unless --host is set.
 
     Example: `tiepoint serve --store tiepoint-demo/store`
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``tiepoint show``: one run in the terminal."""
+"""``tiepoint show`` and ``tiepoint pairs show``: one run, and the matches of one pair."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def show_run_command(
     run: str = typer.Argument(
         ...,
         metavar="RUN",
-        help="A method, for its newest run, or the id of a run, may be abbreviated; `tiepoint list runs`.",
+        help="A method, for its newest run, or a run id or its prefix; see `tiepoint list runs`.",
     ),
-    task: str = typer.Option(None, "--task", help="Task of the run, where the method has runs of several."),
+    task: str = typer.Option(None, "--task", help="Task of the run, if the method has runs of several."),
     conventions: bool = typer.Option(
-        False, "--conventions", help="The run under every protocol, step by step."
+        False, "--conventions", help="Explain the differences between protocols step by step."
     ),
     curves: Path = typer.Option(None, "--curves", help="Write ROC and PR points to this CSV file."),
     store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
@@ -51,39 +51,39 @@ def show_run_command(
         for line in remarks:
             print_status(line)
         found = lazy_run(stored, opened)
-        told = None
+        steps = None
         if conventions:
             with progress_bars() as progress:
-                told = conventions_of(found, opened, progress)
+                steps = conventions_of(found, opened, progress)
     points = None if curves is None else write_curves(found, curves)
     if json_:
-        whole = json_of(found)
-        if told is not None:
-            whole["conventions"] = conventions_json(told)
+        content = json_of(found)
+        if steps is not None:
+            content["conventions"] = conventions_json(steps)
         if points is not None:
-            whole["curves"] = {"file": str(curves), "points": points}
-        dump_json(whole)
+            content["curves"] = {"file": str(curves), "points": points}
+        dump_json(content)
         return
     out = console()
 
-    def say(kind: str, lines: Sequence[str]) -> None:
+    def print_lines(kind: str, lines: Sequence[str]) -> None:
         for line in lines:
             out.print(f"{kind}: {as_flags(line)}", markup=False, highlight=False)
 
     if points is not None:
         print(f"wrote {count_text(points, 'point')} to {curves}")
-    if told is not None:
-        for table in terminal_convention_tables(told):
+    if steps is not None:
+        for table in terminal_convention_tables(steps):
             out.print(table)
-        say("note", told.notes)
-        say("missing", list(told.missing.values()))
-    if told is not None or points is not None:
+        print_lines("note", steps.notes)
+        print_lines("missing", list(steps.missing.values()))
+    if steps is not None or points is not None:
         return
     first = next(iter(scored_protocols(found)), "")
     for part in (card_table(found), scores_table(found), scene_table(found), histogram_table(found, first)):
         if part is not None:
             out.print(part)
-    say("note", notes(found))
+    print_lines("note", notes(found))
 
 
 app = typer.Typer(help="Image pairs: matches coloured by their true error.", no_args_is_help=True)
@@ -96,13 +96,13 @@ def _pairs() -> None:
 
 @app.command("show")
 def show_pair_command(
-    run: str = typer.Argument(
-        ..., metavar="RUN", help="Id of a run, may be abbreviated; `tiepoint list runs`."
-    ),
+    run: str = typer.Argument(..., metavar="RUN", help="Run id or its prefix; see `tiepoint list runs`."),
     pair: str = typer.Argument(..., metavar="PAIR", help="Name of a pair; slashes may be written as `-`."),
     out: Path = typer.Option(None, "--out", help="Picture to write; default PAIR.png."),
-    most: int = typer.Option(200, "--max", min=1, help="Draw at most so many matches, evenly by error."),
-    lines: int = typer.Option(0, "--lines", min=0, help="Draw the epipolar lines of so many matches."),
+    most: int = typer.Option(
+        200, "--max", min=1, help="Maximum number of matches to draw, spread evenly by error."
+    ),
+    lines: int = typer.Option(0, "--lines", min=0, help="Number of matches to draw epipolar lines for."),
     points: str = typer.Option(
         None, "--points", metavar="I,J", help="Draw the epipolar lines of these matches, by row from 0."
     ),
@@ -110,8 +110,8 @@ def show_pair_command(
 ) -> None:
     """Draw both images of a pair with the matches of a run, coloured by their true error.
 
-    The error is the distance to the true epipolar lines, or to the place that a homography gives. Matches
-    come from the feature cache; nothing is computed again and nothing is written to the store.
+    The error is the distance to the true epipolar lines, or to the point given by the homography. Matches
+    come from the feature cache; the command computes nothing and does not write to the store.
 
     Example: `tiepoint pairs show 3f2a scene0000/a--b --lines 6 --out pair.png`
     """
@@ -132,12 +132,14 @@ def show_pair_command(
     picture = pair_picture(matched, caption=caption, most=most, chosen=chosen.tolist())
     target = out or Path(f"{file_name(name)}.png")
     write_image(target, picture)
-    said = ", ".join(f"{n:,} {grade.words}" for grade, n in count_grades(matched))
-    typer.echo(f"{name}: {count_text(len(matched), 'match', 'matches')} ({said}) -> {target}")
+    grades = ", ".join(f"{n:,} {grade.words}" for grade, n in count_grades(matched))
+    typer.echo(f"{name}: {count_text(len(matched), 'match', 'matches')} ({grades}) -> {target}")
 
 
 def _rows(text: str | None) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in split_values([text] if text else []))
     except ValueError as e:
-        raise InputError(f"cannot read --points {text!r}; write rows of matches such as 0,17") from e
+        raise InputError(
+            f"--points {text!r}: not a list of integers; pass rows of matches such as 0,17"
+        ) from e

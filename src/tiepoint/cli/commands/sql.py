@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``tiepoint sql``: a user's own query."""
+"""``tiepoint sql``: run a read-only query."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from ...core.formatting import count_text, printable
 from ..common import STORE, console, notice, open_store_for_reading
 
 MAX_CELLS = 5_000
-"""Cells of an answer that are fitted to the width of the terminal."""
+"""Number of cells up to which a result is fitted to the terminal."""
 
 
 def sql(
-    query: str = typer.Argument(..., help="One statement that reads: select, with, values, explain."),
+    query: str = typer.Argument(..., help="One read-only statement: select, with, values, explain."),
     store: str = STORE,
-    timeout: float = typer.Option(60.0, "--timeout", help="Seconds after which the query is stopped."),
-    limit: int = typer.Option(100_000, "--limit", min=0, help="Rows at most; 0 for all."),
+    timeout: float = typer.Option(60.0, "--timeout", help="Stop the query after this many seconds."),
+    limit: int = typer.Option(100_000, "--limit", min=0, help="Maximum number of rows; 0 for all."),
     json_: bool = typer.Option(False, "--json", help="Print one JSON list of rows."),
 ) -> None:
-    """Print the result of a SQL query on the store. It can only read; the database refuses everything else.
+    """Print the result of a SQL query. The database refuses statements that write.
 
     Example: `tiepoint sql "select method_id, task, created_at from runs"`
     """
@@ -31,9 +31,11 @@ def sql(
     with open_store_for_reading(store) as opened:
         found = run_query(opened.engine, query, timeout_s=timeout, most_rows=limit or None)
     if found.truncated:
-        notice(f"these are the first {count_text(limit, 'row')}; `limit` asks for more, 0 for all")
+        notice(
+            f"the result is cut after {count_text(limit, 'row')}; raise `limit`, or set it to 0 for all rows"
+        )
     if json_:
-        names = _unlike(found.columns)
+        names = _unique_names(found.columns)
         rows = [dict(zip(names, row, strict=True)) for row in found.rows]
         print(json.dumps(rows, indent=1, default=str))
         return
@@ -54,16 +56,16 @@ def sql(
 
 
 def _print_lines(grid: Sequence[Sequence[str]]) -> None:
-    """One line a row, however wide: fitting many rows to a terminal takes minutes."""
+    """Print one line per row at full width; fitting many rows to a terminal takes minutes."""
     widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
     for row in grid:
         print(" " + "  ".join(text.ljust(n) for text, n in zip(row, widths, strict=True)).rstrip())
 
 
-def _unlike(columns: Sequence[str]) -> list[str]:
-    """Names of columns, numbered where several have one name, so that none is lost.
+def _unique_names(columns: Sequence[str]) -> list[str]:
+    """Number duplicate column names.
 
-    >>> _unlike(["id", "name", "id", "id_2", "id"])
+    >>> _unique_names(["id", "name", "id", "id_2", "id"])
     ['id', 'name', 'id_3', 'id_2', 'id_4']
     """
     names: list[str] = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``tiepoint store``: verify a store, list and remove runs, reclaim space."""
+"""``tiepoint store``: verify a store, list and remove runs, free space."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 def check_store_command(
     store: str = STORE, json_: bool = typer.Option(False, "--json", help="Print one JSON object.")
 ) -> int:
-    """Verify a store: every file is read and hashed anew, the database rebuilt from the files of the runs.
+    """Verify every file of a store by its checksum and rebuild the database from the run files.
 
-    Says what is damaged, and what to run again; the exit code is then 2. A store that cannot be written is
-    only read. An SQLite database that is damaged or missing is made anew.
+    Print corrupt files and what to rerun; the exit code is then 2. A read-only store is only read. A corrupt
+    or missing SQLite database is rebuilt.
 
     Example: `tiepoint store check --store tiepoint-store`
     """
@@ -38,7 +38,7 @@ def check_store_command(
 
 
 def check_and_report(store: str | None, json_: bool = False) -> int:
-    """Verify a store, print what was found, and return the exit code: 0, or 2 if there are problems."""
+    """Verify a store and print the result; return 0, or 2 if there are problems."""
     from ...store.maintenance.verify import check_store
 
     with progress_bars(not json_) as progress:
@@ -64,7 +64,7 @@ def ls(
     store: str = STORE,
     json_: bool = typer.Option(False, "--json", help="Print one JSON list."),
 ) -> None:
-    """List the runs of a store with what they take: all they need, and what only they need.
+    """List the runs of a store with their sizes: all files they use, and files only they use.
 
     Example: `tiepoint store ls --task hpatches/matching`
     """
@@ -76,7 +76,7 @@ def ls(
         print(json.dumps([run.to_dict() for run in found], indent=1))
         return
     if not found:
-        print("no runs" + (" that fit" if method or task or dataset else " yet"))
+        print("no runs" + (" match" if method or task or dataset else " yet"))
         return
     columns = ["run", "method", "task", "dataset", "made", "size", "only its own"]
     rows = [
@@ -87,50 +87,50 @@ def ls(
 
 
 def rm(
-    runs: list[str] = typer.Argument(..., metavar="RUN...", help="Ids of runs; the beginning is enough."),
+    runs: list[str] = typer.Argument(..., metavar="RUN...", help="Run ids; a unique prefix is enough."),
     store: str = STORE,
-    dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would be deleted."),
-    yes: bool = typer.Option(False, "--yes", "-y", help="Do not ask."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Print what would be deleted; change nothing."),
+    yes: bool = typer.Option(False, "--yes", "-y", help="Skip the confirmation."),
     json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
-    """Delete runs, and the records, scene values and features that no other run needs.
+    """Delete runs, and the records, scene values and features that no other run uses.
 
-    Other processes may work on the store meanwhile: what they may use stays.
+    Files that running processes may use are retained.
 
     Example: `tiepoint store rm 3f9a12 --dry-run`
     """
     from ...store.maintenance.edit_runs import remove_runs
 
     with open_store_for_reading(store) as opened:
-        told = remove_runs(opened, runs, dry_run=True)
+        report = remove_runs(opened, runs, dry_run=True)
     if not json_:
-        for run, method, task in told.runs:
+        for run, method, task in report.runs:
             print(f"{run}  {printable(method)} on {printable(task)}")
         parts = [
             f"{count_text(a.files, kind.removesuffix('s'))} ({format_bytes(a.size_bytes)})"
-            for kind, a in told.files.items()
+            for kind, a in report.files.items()
         ]
-        print("what no other run needs: " + (", ".join(parts) or "nothing"))
-        if told.kept:
-            print(f"kept, since processes at work may use them: {count_text(told.kept, 'file')}")
+        print("used by no other run: " + (", ".join(parts) or "nothing"))
+        if report.kept:
+            print(f"{count_text(report.kept, 'file')} retained: running processes may use them")
     if not dry_run:
-        confirm(f"Delete {count_text(len(told.runs), 'run')}?", yes)
+        confirm(f"Delete {count_text(len(report.runs), 'run')}?", yes)
         with open_store_for_writing(store, create=False) as opened:
-            told = remove_runs(opened, [run for run, _, _ in told.runs])
+            report = remove_runs(opened, [run for run, _, _ in report.runs])
     if json_:
-        print(json.dumps(told.to_dict(), indent=1))
+        print(json.dumps(report.to_dict(), indent=1))
     elif not dry_run:
-        print(f"deleted {count_text(len(told.runs), 'run')}, {format_bytes(told.size_bytes)}")
+        print(f"deleted {count_text(len(report.runs), 'run')}, {format_bytes(report.size_bytes)}")
 
 
 def rename(
-    old: str = typer.Argument(..., help="Name of a method now."),
-    new: str = typer.Argument(..., help="Its name from now on."),
+    old: str = typer.Argument(..., help="Current name of a method."),
+    new: str = typer.Argument(..., help="New name."),
     store: str = STORE,
-    dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would be done."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Print what would be renamed; change nothing."),
     json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
-    """Rename a method in all its runs. Scores stay; ids of runs change, since the name is part of them.
+    """Rename a method in all its runs. Scores stay; run ids change, because they include the name.
 
     Example: `tiepoint store rename my_net MyNet-v2`
     """
@@ -150,13 +150,13 @@ def rename(
     would = "would be" if dry_run else "is now"
     print(f"{printable(old)} {would} called {printable(new)} in {count_text(len(found.ids), 'run')}")
     if any(a != b for a, b in found.ids.items()):
-        notice(f"the ids are those of runs made with --name '{printable(new)}'")
+        notice(f"the new ids equal those of runs with --name '{printable(new)}'")
 
 
 def size(
     store: str = STORE, json_: bool = typer.Option(False, "--json", help="Print one JSON object.")
 ) -> None:
-    """Say how large a store is, by kind and by method. What methods share is counted once, as shared.
+    """Print the size of a store by kind and by method. Files that methods share count once.
 
     Example: `tiepoint store size --store tiepoint-store`
     """
@@ -179,22 +179,25 @@ def size(
         ]
         print_plain_table(["method", "runs", "only this method", "shared"], rows, right=3)
     if found.unused_bytes:
-        print(f"\nno run needs {format_bytes(found.unused_bytes)}; `tiepoint store prune` removes it")
+        print(f"\n{format_bytes(found.unused_bytes)} used by no run; `tiepoint store prune` removes it")
 
 
 def prune(
-    older_than: str = typer.Option(None, "--older-than", help="Last used longer ago: 30d, 12h, 8w."),
+    older_than: str = typer.Option(
+        None, "--older-than", help="Remove features last used before this age: 30d, 12h, 8w."
+    ),
     larger_than_total: str = typer.Option(
-        None, "--larger-than-total", help="Until the store has at most this: 20GB, 500MB."
+        None, "--larger-than-total", help="Remove until the store has at most this size: 20GB, 500MB."
     ),
     store: str = STORE,
-    dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would be removed."),
-    yes: bool = typer.Option(False, "--yes", "-y", help="Do not ask."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Print what would be removed; change nothing."),
+    yes: bool = typer.Option(False, "--yes", "-y", help="Skip the confirmation."),
     json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
-    """Remove features that were not used for long, and records that no run needs. Runs and scores stay.
+    """Remove features unused for long and records that no run uses. Runs and scores stay.
 
-    What was used longest ago goes first. With both options, what is old goes until the store is small enough.
+    The least recently used features go first. With both options, only old features go, until the store is
+    small enough.
 
     Example: `tiepoint store prune --older-than 30d --larger-than-total 20GB --dry-run`
     """
@@ -203,34 +206,34 @@ def prune(
     age = None if older_than is None else age_s(older_than)
     most = None if larger_than_total is None else size_bytes(larger_than_total)
     with open_store_for_reading(store) as opened:
-        told = prune_store(opened, older_than_s=age, larger_than_bytes=most, dry_run=True)
+        report = prune_store(opened, older_than_s=age, larger_than_bytes=most, dry_run=True)
     if not json_:
-        _tell(told)
-    if not dry_run and told.files:
-        confirm(f"Remove {format_bytes(told.size_bytes)}?", yes)
+        _print_prune(report)
+    if not dry_run and report.files:
+        confirm(f"Remove {format_bytes(report.size_bytes)}?", yes)
         with open_store_for_writing(store, create=False) as opened:
-            told = prune_store(opened, older_than_s=age, larger_than_bytes=most)
+            report = prune_store(opened, older_than_s=age, larger_than_bytes=most)
     if json_:
-        print(json.dumps(told.to_dict(), indent=1))
-    elif not dry_run and told.files:
-        print(f"removed {format_bytes(told.size_bytes)}")
+        print(json.dumps(report.to_dict(), indent=1))
+    elif not dry_run and report.files:
+        print(f"removed {format_bytes(report.size_bytes)}")
 
 
-def _tell(told: PruneReport) -> None:
-    after = told.before_bytes - told.size_bytes
-    if not told.files:
-        print(f"nothing to remove: the store has {format_bytes(told.before_bytes)}")
-    for kind, amount in told.files.items():
+def _print_prune(report: PruneReport) -> None:
+    after = report.before_bytes - report.size_bytes
+    if not report.files:
+        print(f"nothing to remove: the store has {format_bytes(report.before_bytes)}")
+    for kind, amount in report.files.items():
         print(f"{kind}: {amount.files:,}, {format_bytes(amount.size_bytes)}")
-    if told.files:
-        print(f"the store has {format_bytes(told.before_bytes)}, and {format_bytes(after)} without them")
-    if told.wanted_bytes is not None and after > told.wanted_bytes:
-        print(f"that is more than {format_bytes(told.wanted_bytes)}: nothing else may go")
-    if told.in_use:
-        print(f"kept, since processes at work may use them: {count_text(told.in_use, 'file')}")
-    if told.again:
-        print("computed again when these are run again:")
-        for one in told.again:
-            took = f", {format_seconds(one.time_s)} of work" if one.time_s else ""
-            made = f"{count_text(one.features, 'feature')} of {count_text(one.runs, 'run')}"
-            print(f"  {printable(one.method)}: {made}{took}")
+    if report.files:
+        print(f"the store has {format_bytes(report.before_bytes)}, and {format_bytes(after)} without them")
+    if report.wanted_bytes is not None and after > report.wanted_bytes:
+        print(f"still above {format_bytes(report.wanted_bytes)}: nothing else can be removed")
+    if report.in_use:
+        print(f"{count_text(report.in_use, 'file')} retained: running processes may use them")
+    if report.again:
+        print("a rerun of these methods recomputes:")
+        for one in report.again:
+            took = f", {format_seconds(one.time_s)} of computation" if one.time_s else ""
+            lost = f"{count_text(one.features, 'feature')} of {count_text(one.runs, 'run')}"
+            print(f"  {printable(one.method)}: {lost}{took}")

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Between commands and the shell: streams, help, options of every command, completion, progress."""
+"""Terminal side of the commands: streams, help, common options, completion, progress."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What every command gets: ``-q``, ``-v``, ``--debug``, ``-j`` for ``--jobs``, one form of help."""
+"""Options and help format common to all commands: ``-q``, ``-v``, ``--debug``, ``-j``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ...core.errors import InputError
 
 WIDEST = 100
 NARROW = 56
-"""Columns below which the help of an option stands under it."""
+"""Columns below which the help of an option goes on its own line."""
 EXIT_CODES = (
     "Exit codes: 0 done; 1 some of the work failed; 2 wrong usage or input; 130 stopped by Ctrl-C; 143 "
     "stopped by SIGTERM."
@@ -30,21 +30,21 @@ _NAMES = {
     "baseline": "METHOD", "allow": "WHAT", "cluster": "WORKERS", "older_than": "AGE",
     "larger_than_total": "SIZE", "size2": "SIZE",
 }  # fmt: skip
-"""What the value of an option is called, where neither its type nor its name says it."""
+"""Names of option values in the help, if neither type nor option name is clear."""
 
 
 def columns() -> int:
-    """Columns that text may take: of the terminal or of ``COLUMNS``, at most 100."""
+    """Return the width of the help text: the terminal's or ``COLUMNS``, at most 100."""
     return max(20, min(WIDEST, shutil.get_terminal_size((80, 24)).columns))
 
 
 def write_help(command: Any, context: Any, formatter: Any) -> None:
-    """In the place of a command's own formatting of its help."""
-    formatter.write(help_of(command, context, columns()) + "\n")
+    """Write the help of a command; replaces its `format_help`."""
+    formatter.write(format_help(command, context, columns()) + "\n")
 
 
-def help_of(command: Any, context: Any, width: int) -> str:
-    """The help of a command or of a group of commands."""
+def format_help(command: Any, context: Any, width: int) -> str:
+    """Format the help of a command or of a group of commands."""
     arguments = [p for p in command.params if p.param_type_name == "argument"]
     options = [p for p in command.get_params(context) if p.param_type_name == "option" and not p.hidden]
     every = [p for p in options if p.name in EVERYWHERE]
@@ -52,11 +52,11 @@ def help_of(command: Any, context: Any, width: int) -> str:
     inner = getattr(command, "commands", {})
     blocks = [_usage(context, arguments, own, bool(inner), width)]
     blocks += _prose(command.help or "", width)
-    told = [(value_name(p), _said(p)) for p in arguments if getattr(p, "help", None)]
-    blocks += _section("Arguments", told, width)
+    described = [(value_name(p), _help_text(p)) for p in arguments if getattr(p, "help", None)]
+    blocks += _section("Arguments", described, width)
     listed = [(name, (c.help or "").split("\n\n")[0]) for name, c in inner.items() if not c.hidden]
     blocks += _section("Commands", [(name, _flat(text)) for name, text in listed], width)
-    blocks += _section("Options", [(_flags(p), _said(p)) for p in own], width)
+    blocks += _section("Options", [(_flags(p), _help_text(p)) for p in own], width)
     blocks += _section("With every command", [(_flags(p), p.help or "") for p in every], width)
     if context.parent is None:
         blocks += _prose(EXIT_CODES, width)
@@ -64,13 +64,13 @@ def help_of(command: Any, context: Any, width: int) -> str:
 
 
 EVERYWHERE = ("quiet", "verbose", "debug", "help")
-"""Options that every command has."""
+"""Options common to all commands."""
 
 
 def value_name(parameter: Any) -> str:
-    """What the value of a parameter is called in help and messages; empty for a switch.
+    """Return the name of a parameter's value in help and messages; empty for a switch.
 
-    Several values end in dots, values that may be left out stand in brackets.
+    Repeatable values end in dots, optional ones are in brackets.
     """
     if parameter.param_type_name == "argument":
         name = (parameter.metavar or parameter.name.rstrip("_").upper()).strip("[]").removesuffix("...")
@@ -89,7 +89,7 @@ def value_name(parameter: Any) -> str:
 
 
 def _kind(parameter: Any) -> str:
-    """The type of a value, by whichever name the installed Typer has for it."""
+    """Return the type name of a value; versions of Typer store it differently."""
     annotated = getattr(getattr(parameter, "type_descriptor", None), "annotation", "")
     return str(getattr(getattr(parameter, "type", None), "name", None) or annotated).lower()
 
@@ -107,7 +107,7 @@ def _usage(context: Any, arguments: Sequence[Any], options: Sequence[Any], group
 
 
 def long_flag(parameter: Any) -> str:
-    """The name of an option that says the most."""
+    """Return the long flag of an option."""
     return next((o for o in parameter.opts if o.startswith("--")), str(parameter.opts[0]))
 
 
@@ -118,18 +118,18 @@ def _flags(parameter: Any) -> str:
     return f"{flags} {value_name(parameter)}".strip()
 
 
-def _said(parameter: Any) -> str:
+def _help_text(parameter: Any) -> str:
     text = parameter.help or ""
-    usual = parameter.default
-    told = re.search(r"\bdefault\b", text) or usual is None or usual is False or usual == () or usual == []
-    if not told and not parameter.required:
-        text = f"{text} Default: {usual}."
+    default = parameter.default
+    described = re.search(r"\bdefault\b", text) or default is None or default is False or default in ((), [])
+    if not described and not parameter.required:
+        text = f"{text} Default: {default}."
     marked = parameter.required and parameter.param_type_name == "option"
     return f"{text} (required)" if marked else text
 
 
 def _prose(text: str, width: int) -> list[str]:
-    """Paragraphs; a line of example commands is set as commands that can be copied."""
+    """Wrap paragraphs; print example commands one per line, ready to copy."""
     blocks = []
     for paragraph in text.strip().split("\n\n"):
         flat = " ".join(paragraph.split())
@@ -143,7 +143,7 @@ def _prose(text: str, width: int) -> list[str]:
 
 
 def _command(text: str, width: int) -> str:
-    """A command line; a long one goes on with a backslash."""
+    """Format a command line; break a long one with backslashes."""
     first, *words = re.findall(
         r"--?[a-z][a-z0-9-]*(?: (?!-)\S+)?|\S+", text
     )  # an option stays with its value
@@ -158,12 +158,12 @@ def _command(text: str, width: int) -> str:
 
 
 def _flat(text: str) -> str:
-    """Text of one line without the marks of code."""
+    """Join lines and remove backticks."""
     return " ".join(text.split()).replace("`", "")
 
 
 def _section(title: str, rows: Sequence[tuple[str, str]], width: int) -> list[str]:
-    """A heading and two columns; below each other where the width is small."""
+    """Format a heading and two columns; a narrow terminal gets one column."""
     if not rows:
         return []
     indent = min(max(len(name) for name, _ in rows) + 4, 30 if width >= 80 else 24)
@@ -188,30 +188,30 @@ _since = {"start": 0.0}
 
 
 def start_command() -> None:
-    """A command begins: the usual level, and its time."""
+    """Reset verbosity and start the clock of a command."""
     _state["level"] = 0
     _since["start"] = time.monotonic()
 
 
 def set_verbosity(level: int) -> None:
-    """Say less (-1) or more (1) from now on."""
+    """Set the verbosity: -1 quiet, 1 verbose."""
     if level * _state["level"] < 0:
-        raise InputError("-q and -v contradict each other; leave one of them out")
+        raise InputError("-q and -v contradict each other; pass one of them")
     _state["level"] = level
 
 
 def quiet() -> bool:
-    """Whether only results and errors are wanted."""
+    """Return whether to print only results and errors."""
     return _state["level"] < 0
 
 
 def verbose() -> bool:
-    """Whether more is wanted."""
+    """Return whether to print details."""
     return _state["level"] > 0
 
 
 def elapsed_s() -> float:
-    """Seconds since the command began."""
+    """Return the seconds since the command started."""
     return time.monotonic() - _since["start"]
 
 
@@ -229,10 +229,10 @@ def _verbose(value: bool) -> None:
 
 
 def _common_options() -> list[Any]:
-    """The options themselves, made once and shared: they hold no state."""
-    made = typer.Typer(add_completion=False)
+    """Build the common options; commands share them, since they hold no state."""
+    app = typer.Typer(add_completion=False)
 
-    @made.command()
+    @app.command()
     def common(
         quiet: bool = typer.Option(
             False, "-q", "--quiet", callback=_quiet, expose_value=False, help="Print only results and errors."
@@ -243,7 +243,7 @@ def _common_options() -> list[Any]:
             "--verbose",
             callback=_verbose,
             expose_value=False,
-            help="Say more: what is reused, times, paths.",
+            help="Print cache hits, timings and paths.",
         ),
         debug: bool = typer.Option(
             False, "--debug", expose_value=False, help="Show the traceback of an error."
@@ -251,12 +251,12 @@ def _common_options() -> list[Any]:
     ) -> None:
         pass
 
-    wanted = ("quiet", "verbose", "debug")
-    return [p for p in typer.main.get_command(made).params if p.name in wanted]
+    names = ("quiet", "verbose", "debug")
+    return [p for p in typer.main.get_command(app).params if p.name in names]
 
 
 def add_common_options(command: Any) -> Any:
-    """The command and all below it, with what every command has."""
+    """Add the common options to a command and its subcommands; return the command."""
     common = _common_options()
     for one in _all(command):
         own = {flag for p in one.params for flag in p.opts}
@@ -275,7 +275,7 @@ def _all(command: Any) -> Iterator[Any]:
 
 
 def reorder_arguments(command: Any, arguments: Sequence[str]) -> list[str]:
-    """The arguments with options of every command behind its name; a group alone asks for its help.
+    """Move common options behind the command's name; a group without a command gets ``--help``.
 
     ``-q run sift`` and ``-j 2 data cut`` mean ``run -q sift`` and ``data cut -j 2``.
     """
@@ -299,7 +299,7 @@ def reorder_arguments(command: Any, arguments: Sequence[str]) -> list[str]:
 
 
 def missing(context: Any, given: Sequence[str]) -> str:
-    """What the command of this context needs and was not given, in words; empty if nothing is missing."""
+    """List the missing required arguments of a command; empty if none is missing."""
     command = context.command
     parsed = command.make_context(context.info_name, list(given), resilient_parsing=True).params
     lacking = [p for p in command.params if p.required and parsed.get(p.name) in (None, (), [])]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Completion by the shell: Typer asks, here is what the answers are; nothing heavy is imported."""
+"""Shell completion: names for every argument and option, without heavy imports."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ PROTOCOLS: dict[str, tuple[str, ...]] = {
     "wxbs/fundamental": _WXBS,
     "wxbs/points": _WXBS,
 }  # fmt: skip
-"""Protocols by task, so that no task need be imported."""
+"""Protocols by task, known without importing a task."""
 SPLITS = ("a", "b", "c", "illum", "view", "full")
 MAX_COMPLETIONS = 500
 
 
 def tasks() -> Iterator[str]:
-    """Names of tasks, plug-ins among them."""
+    """Yield names of tasks, including plug-ins."""
     from ...tasks import TASKS
 
     return (entry.name for entry in TASKS)
 
 
 def methods(task: str | None = None) -> Iterator[str]:
-    """Names of methods; those of the family of a task, if it is known."""
+    """Yield names of methods; only those of the task's family if the task is known."""
     from ...core.plugins import PLUGGED
     from ...methods.registry import METHODS
     from ...tasks import TASKS
@@ -69,7 +69,7 @@ def methods(task: str | None = None) -> Iterator[str]:
 
 
 def datasets() -> Iterator[str]:
-    """Names of published datasets that can be fetched."""
+    """Yield names of published datasets that `data get` can download."""
     from importlib.resources import files
 
     with contextlib.suppress(ImportError, OSError, ValueError, KeyError, TypeError):
@@ -79,19 +79,19 @@ def datasets() -> Iterator[str]:
 
 
 def run_completions(store: str | None, task: str | None) -> Iterator[str]:
-    """Methods of runs, then ids of runs, newest first; of one task if it is given."""
+    """Yield methods, then ids of stored runs, newest first, optionally of one task."""
     yield from stored_methods(store, task)
     yield from stored_run_ids(store, task)
 
 
 def stored_run_ids(store: str | None, task: str | None) -> Iterator[str]:
-    """Ids of runs, newest first; of one task if it is given."""
+    """Yield run ids, newest first, optionally of one task."""
     of = "where runs.task = ?" if task else ""
     return _column(store, f"select id from runs {of} order by created_at desc", (task,) if task else ())
 
 
 def stored_methods(store: str | None, task: str | None) -> Iterator[str]:
-    """Methods of runs, the newest first; of one task if it is given."""
+    """Yield methods of stored runs, newest first, optionally of one task."""
     of = "where runs.task = ?" if task else ""
     return _column(
         store,
@@ -102,57 +102,59 @@ def stored_methods(store: str | None, task: str | None) -> Iterator[str]:
 
 
 def stored_datasets(store: str | None, _task: str | None) -> Iterator[str]:
-    """Names of datasets that have runs."""
+    """Yield names of datasets with stored runs."""
     return _column(store, "select distinct name from datasets order by name")
 
 
 def keypoint_sets(store: str | None, _task: str | None) -> Iterator[str]:
-    """Names of keypoint sets."""
+    """Yield names of keypoint sets."""
     return _column(store, "select distinct name from keypoint_sets order by name")
 
 
-def ran_on(store: str | None, _task: str | None) -> Iterator[str]:
-    """Tasks that have runs."""
+def stored_tasks(store: str | None, _task: str | None) -> Iterator[str]:
+    """Yield tasks with stored runs."""
     return _column(store, "select distinct task from runs order by task")
 
 
 def counts(store: str | None) -> dict[str, int] | None:
-    """How many runs, methods, tasks and datasets the database file of a store has; None without one."""
+    """Count runs, methods, tasks and datasets in a store's database file; None if it does not exist."""
     joined = "runs join methods on runs.method_id = methods.id"
-    wanted = {
+    columns = {
         "runs": "*",
         "method": "distinct methods.name",
         "task": "distinct task",
         "dataset": "distinct dataset_id",
     }
-    found = {k: [*_column(store, f"select 'n' || count({what}) from {joined}")] for k, what in wanted.items()}
+    found = {
+        k: [*_column(store, f"select 'n' || count({what}) from {joined}")] for k, what in columns.items()
+    }
     return {k: int(n[0][1:]) for k, n in found.items()} if all(found.values()) else None
 
 
 def metrics(store: str | None, task: str | None) -> Iterator[str]:
-    """Metrics of the scores of a task."""
+    """Yield metrics of a task."""
     return _scores(store, task, "metric")
 
 
 def groups(store: str | None, task: str | None) -> Iterator[str]:
-    """Groups of the scores of a task, without those of single scenes and pairs."""
+    """Yield groups of a task's scores, except single scenes and pairs."""
     return (g for g in _scores(store, task, "group") if "scene=" not in g and "pair=" not in g)
 
 
 def splits(store: str | None, _task: str | None) -> Iterator[str]:
-    """Splits of HPatches, and those of runs."""
+    """Yield splits of HPatches and of stored runs."""
     yield from SPLITS
     yield from _column(store, "select distinct json_extract(manifest, '$.split') from runs")
 
 
 def _scores(store: str | None, task: str | None, column: str) -> Iterator[str]:
     of = "where run_id in (select id from runs where task = ?)" if task else ""
-    wanted = f'select distinct "{column}" from scores {of} order by 1'
-    return _column(store, wanted, (task,) if task else ())
+    query = f'select distinct "{column}" from scores {of} order by 1'
+    return _column(store, query, (task,) if task else ())
 
 
 def _column(store: str | None, query: str, given: tuple[str, ...] = ()) -> Iterator[str]:
-    """The first column of a query on the database of a store; nothing where there is none to read."""
+    """Yield the first column of a query on the store's database; nothing if it is unreadable."""
     where = _database(store or os.environ.get("TIEPOINT_STORE") or "tiepoint-store")
     if where is None or not where.is_file():
         return
@@ -165,17 +167,17 @@ def _column(store: str | None, query: str, given: tuple[str, ...] = ()) -> Itera
 
 
 def _database(store: str) -> Path | None:
-    """The database file of a store; None for one on a server."""
+    """Return the database file of a store; None for a server."""
     if store.startswith("sqlite:///"):
         return Path(store.removeprefix("sqlite:///").partition("?")[0])
     return None if "://" in store else Path(store) / "tiepoint.sqlite"
 
 
-_WHOLE = re.compile(r"[A-Za-z0-9_.,:/+?=@%~^*-]+")
-"""Names that no shell reads anything into; others are not offered."""
+_SAFE = re.compile(r"[A-Za-z0-9_.,:/+?=@%~^*-]+")
+"""Names without characters special to a shell; others are not offered."""
 
 Names = Callable[[str | None, str | None], Iterator[str]]
-"""Names by the store and the task that the line has so far."""
+"""A function from the store and task on the command line to names."""
 
 
 def _fixed(*names: str) -> Names:
@@ -186,9 +188,9 @@ def _protocols(_store: str | None, task: str | None) -> Iterator[str]:
     yield from PROTOCOLS.get(task or "", sorted({p for known in PROTOCOLS.values() for p in known}))
 
 
-_EVERYWHERE: dict[str, Names] = {
-    "task": ran_on, "dataset": stored_datasets, "methods": run_completions, "run": run_completions, "runs": run_completions, "baseline": run_completions,
-    "protocol": _protocols,
+_BY_PARAMETER: dict[str, Names] = {
+    "task": stored_tasks, "dataset": stored_datasets, "protocol": _protocols,
+    "methods": run_completions, "run": run_completions, "runs": run_completions, "baseline": run_completions,
     "split": splits, "metric": metrics, "group": groups, "device": _fixed("cpu", "cuda"),
     "on_bad": _fixed("error", "miss", "keep-zeros"), "missing": _fixed("error", "skip", "zero"),
     "results_form": _fixed("final", "document"),
@@ -199,7 +201,7 @@ _EVERYWHERE: dict[str, Names] = {
     "detector": _fixed("sift", "orb", "akaze", "brisk", "kaze", "fast", "agast", "gftt", "harris", "surf"),
     "allow": _fixed("dataset", "lists", "scenes", "split"),
 }  # fmt: skip
-_OF_A_COMMAND: dict[tuple[str, str], Names] = {
+_BY_COMMAND: dict[tuple[str, str], Names] = {
     ("run", "methods"): lambda _store, task: methods(task),
     ("run", "task"): lambda _store, _task: tasks(),
     ("score", "task"): lambda _store, _task: tasks(),
@@ -216,34 +218,34 @@ _OF_A_COMMAND: dict[tuple[str, str], Names] = {
 
 
 def complete(app: typer.Typer, build: Callable[[], Any]) -> int:
-    """Answer the shell on standard output; whatever goes wrong, nothing else is printed."""
+    """Print completions for the shell; print nothing else, even on errors."""
     answer, code = io.StringIO(), 0
     nowhere = io.StringIO()
     with contextlib.suppress(Exception), contextlib.redirect_stderr(nowhere):
         attach(app)
         root = build()
-        begun = _rejoined()
+        prefix = _rejoin_words()
         try:
             with contextlib.redirect_stdout(answer):
                 root.main(args=[], prog_name="tiepoint", standalone_mode=False)
         except SystemExit as e:
             code = e.code if isinstance(e.code, int) else 0
         text = answer.getvalue()
-        if begun:
-            text = "".join(f"{line.removeprefix(begun)}\n" for line in text.splitlines())
+        if prefix:
+            text = "".join(f"{line.removeprefix(prefix)}\n" for line in text.splitlines())
         sys.stdout.write(text)
         sys.stdout.flush()
     return code
 
 
 def attach(app: typer.Typer) -> None:
-    """Give the parameters of every command their names."""
+    """Attach completion functions to the parameters of every command."""
     for info in app.registered_commands:
         function = info.callback
         defaults = getattr(function, "__defaults__", None) or ()
         names = function.__code__.co_varnames[: function.__code__.co_argcount] if function else ()
         for name, default in zip(names[len(names) - len(defaults) :], defaults, strict=True):
-            found = _OF_A_COMMAND.get((info.name or "", name), _EVERYWHERE.get(name))
+            found = _BY_COMMAND.get((info.name or "", name), _BY_PARAMETER.get(name))
             if found is not None and getattr(default, "autocompletion", False) is None:
                 default.autocompletion = _completer(found)
     for group in app.registered_groups:
@@ -258,15 +260,15 @@ def _completer(names: Names) -> Callable[[typer.Context, str], list[str]]:
         task = given[-1] if isinstance(given, list | tuple) and given else given
         with contextlib.suppress(Exception):
             known = dict.fromkeys(names(ctx.params.get("store"), task if isinstance(task, str) else None))
-            said = before.split(",")
-            return [before + comma + n for n in known if n not in said and _WHOLE.fullmatch(n)]
+            given_before = before.split(",")
+            return [before + comma + n for n in known if n not in given_before and _SAFE.fullmatch(n)]
         return []
 
     return found
 
 
-def _rejoined() -> str:
-    """Words that bash has broken at ``=`` and ``:`` as one again; what of the last one is there already."""
+def _rejoin_words() -> str:
+    """Rejoin words that bash splits at ``=`` and ``:``; return the typed prefix of the last word."""
     if not os.environ.get("_TIEPOINT_COMPLETE", "").endswith("_bash") or "COMP_WORDS" not in os.environ:
         return ""
     words = _split(os.environ["COMP_WORDS"])

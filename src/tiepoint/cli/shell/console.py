@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Consoles of rich: as wide as the place they print to, without colours where none are wanted."""
+"""Rich consoles and progress output, fitted to the terminal or pipe."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from . import common_options
 from .streams import clean, escaping
 
 PIPED = 2000
-"""Columns where nothing says how many there are: no terminal, and no ``COLUMNS``. Nothing need be broken."""
+"""Columns without a terminal and without ``COLUMNS``: wide enough that nothing is wrapped."""
 
 
 def colourless() -> bool:
-    """Whether escapes of colour and weight are unwanted: ``NO_COLOR`` is set, or the terminal is dumb."""
+    """Return whether to omit colours: ``NO_COLOR`` is set, or the terminal is dumb."""
     return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") in ("dumb", "unknown")
 
 
 def redraws(stream: Any) -> bool:
-    """Whether what is printed can be drawn again in its place: on a terminal that is not dumb."""
+    """Return whether a stream can redraw lines: a terminal that is not dumb."""
     return bool(stream.isatty()) and os.environ.get("TERM") not in ("dumb", "unknown")
 
 
 def width_of(stream: Any) -> int | None:
-    """Columns to print in; None lets the terminal say."""
+    """Return the width of a stream in columns; None if the terminal decides."""
     if (os.environ.get("COLUMNS") or "").isdigit():
         return max(20, int(os.environ["COLUMNS"]))
     if not stream.isatty():
@@ -40,19 +40,19 @@ def width_of(stream: Any) -> int | None:
 
 
 def console(*, stderr: bool = False) -> Any:
-    """A console on standard output, or on standard error."""
+    """Return a console on standard output or standard error."""
     stream = sys.stderr if stderr else sys.stdout
-    made = {"color_system": None} if colourless() else {}
-    return _careful()(file=escaping(stream), width=width_of(stream), **made)
+    colours = {"color_system": None} if colourless() else {}
+    return _escaping_console()(file=escaping(stream), width=width_of(stream), **colours)
 
 
 @cache
-def _careful() -> Any:
-    """A console that spells out control characters, whoever made what it prints."""
+def _escaping_console() -> Any:
+    """Return a console class that escapes control characters in everything it prints."""
     from rich.console import Console
     from rich.segment import Segment
 
-    class Careful(Console):
+    class EscapingConsole(Console):
         def render(self, *given: Any, **more: Any) -> Any:
             for segment in super().render(*given, **more):
                 if segment.control or segment.text.isprintable():
@@ -60,11 +60,11 @@ def _careful() -> Any:
                 else:
                     yield Segment(clean(segment.text), segment.style)
 
-    return Careful
+    return EscapingConsole
 
 
 FIRST_S = 2.0
-"""Seconds of work before the first line."""
+"""Seconds before the first line."""
 EVERY_S = 5.0
 """Seconds between two lines."""
 
@@ -72,35 +72,35 @@ Progress = Callable[[str, int, int], None]
 
 
 class ProgressLines:
-    """Progress as lines: after two seconds, then every five; where `more` is said, also when a stage ends.
+    """Progress as lines: after two seconds, then every five; with `more`, also when a stage ends.
 
-    >>> told = []
+    >>> lines_printed = []
     >>> times = iter([0.0, 1.0, 2.0, 3.0, 7.0])
-    >>> lines = ProgressLines(told.append, now=lambda: next(times))
+    >>> lines = ProgressLines(lines_printed.append, now=lambda: next(times))
     >>> for done in (1, 2, 3, 10): lines("sift: descriptors", done, 10)
-    >>> told
+    >>> lines_printed
     ['sift: descriptors: 2 of 10 (20 %)', 'sift: descriptors: 10 of 10 (100 %)']
     """
 
     def __init__(
-        self, say: Callable[[str], None], *, more: bool = False, now: Callable[[], float] = time.monotonic
+        self, report: Callable[[str], None], *, more: bool = False, now: Callable[[], float] = time.monotonic
     ) -> None:
-        self._say, self._more, self._now = say, more, now
+        self._report, self._more, self._now = report, more, now
         self._next = now() + FIRST_S
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """Told where the work is."""
+        """Report the progress of a stage."""
         at = self._now()
         if at < self._next and not (self._more and done >= total):
             return
         self._next = at + EVERY_S
         share = f" ({100 * done // total} %)" if total > 0 else ""
-        self._say(f"{stage}: {done} of {total}{share}")
+        self._report(f"{stage}: {done} of {total}{share}")
 
 
 @contextlib.contextmanager
 def progress_bars(enabled: bool = True) -> Iterator[Progress]:
-    """A progress function for standard error; it says nothing with ``-q``."""
+    """Yield a progress function for standard error; silent with ``-q``."""
     if not enabled or common_options.quiet():
         yield lambda _stage, _done, _total: None
     elif not redraws(sys.stderr):
@@ -116,7 +116,7 @@ def progress_bars(enabled: bool = True) -> Iterator[Progress]:
 def bars_on_a_terminal(
     wanted: bool = True,
 ) -> contextlib.AbstractContextManager[Progress]:
-    """A progress function for who calls from Python: bars where standard error is a terminal, else nothing.
+    """Return a progress function for Python callers: bars on a terminal, otherwise nothing.
 
     >>> with bars_on_a_terminal(False) as progress: progress("work", 1, 2)
     """
@@ -127,7 +127,7 @@ def bars_on_a_terminal(
 def _bars() -> Iterator[Progress]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    # Descriptions carry names of methods, and a name may look like markup.
+    # Descriptions contain method names, which may look like markup.
     named = TextColumn("{task.description}", markup=False)
     columns = (named, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console(stderr=True), transient=True) as bars:

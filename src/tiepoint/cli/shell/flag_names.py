@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Words of the command line: settings that messages name as in Python become the flags of the command."""
+"""Translate Python setting names in messages to flags of the running command."""
 
 from __future__ import annotations
 
@@ -12,18 +12,16 @@ _SETTING = re.compile(r"`(?P<name>[a-z][a-z0-9_]*)(?:=(?P<value>\"[^\"`]*\"|[^`\
 _COMMAND = re.compile(r"`(?P<words>(?:data|keypoints|list|store) [a-z]+)`")
 
 _OTHER_MEANING = frozenset({"config"})
-"""Names that are also attributes of a user's class, of which messages speak."""
+"""Names that messages also use for attributes of a user's class."""
 
 _current: dict[str, str] = {}
 
 
 def as_flags(text: str, flags: Mapping[str, str] | None = None) -> str:
-    """The text with settings in backticks as flags of the command that runs, or of `flags`.
+    """Replace settings in backticks by flags of the running command, or by `flags`.
 
-    Commands of two words get the name of the program before them.
-
-    A setting that the command has no flag for becomes an option of the task where it has a value and the
-    command takes such options (``-o``); otherwise it stays as it is.
+    A setting without a flag becomes a task option (``-o``) if it has a value and the command takes such
+    options; otherwise it stays unchanged. Commands of two words get the program name in front.
 
     >>> flags = {"split": "--split", "on_bad": "--on-bad", "option": "-o"}
     >>> as_flags('choose a `split`, or `on_bad="miss"`, or `tau_px=3`; see `describe`', flags)
@@ -45,7 +43,7 @@ def as_flags(text: str, flags: Mapping[str, str] | None = None) -> str:
 
 
 def set_command_flags(command: Any, arguments: list[str]) -> None:
-    """From now on `as_flags` uses the flags of the command below this one that the arguments call."""
+    """Make `as_flags` use the flags of the invoked subcommand."""
     words = iter([a for a in arguments if not a.startswith("-")][:2])
     while (word := next(words, None)) is not None and word in getattr(command, "commands", {}):
         command = command.commands[word]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The one way out: what is printed fits the encoding, moves no cursor, and ends quietly on a closed pipe."""
+"""Output streams that fit the encoding, escape control characters and tolerate closed pipes."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ _BREAKS = re.compile(r"([\n\t])")
 _HANDLER = "tiepoint-plain"
 
 
-def _spelled(problem: UnicodeError) -> tuple[str, int]:
-    """What an encoding lacks, in its characters: signs that have a plain form, boxes, else escapes."""
+def _replacement(problem: UnicodeError) -> tuple[str, int]:
+    """Replace characters an encoding lacks: plain signs, ASCII boxes, otherwise escapes."""
     if not isinstance(problem, UnicodeEncodeError):
         raise problem
     text = problem.object[problem.start : problem.end]
-    return "".join(_PLAIN.get(c) or _drawn(c) for c in text), problem.end
+    return "".join(_PLAIN.get(c) or _ascii(c) for c in text), problem.end
 
 
-def _drawn(character: str) -> str:
+def _ascii(character: str) -> str:
     if "\u2500" <= character <= "\u257f":
         return "-" if character in "─━═╌╍╴╶╸╺" else "|" if character in "│┃║╎╏" else "+"
     return character.encode("ascii", "backslashreplace").decode()
 
 
-codecs.register_error(_HANDLER, _spelled)
+codecs.register_error(_HANDLER, _replacement)
 
 
 def clean(text: str) -> str:
-    r"""The text with its lines and tabs, and every other character that is not seen spelled out.
+    r"""Escape non-printable characters, except newlines and tabs.
 
     >>> clean("a\tb\x1b[2J\n")
     'a\tb\\x1b[2J\n'
@@ -50,7 +50,7 @@ def clean(text: str) -> str:
 
 
 class OutputError(TiepointError):
-    """Standard output takes no more; `quiet` where its reader has gone, which is no mistake."""
+    """Standard output cannot be written; `quiet` if the reader closed the pipe."""
 
     def __init__(self, cause: OSError) -> None:
         self.quiet = isinstance(cause, BrokenPipeError)
@@ -60,7 +60,7 @@ class OutputError(TiepointError):
 
 
 class TolerantStream:
-    r"""A stream that takes any text; `careful` ones spell out control characters.
+    r"""A stream that accepts any text; with `careful` it escapes control characters.
 
     >>> import io
     >>> ascii = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
@@ -76,9 +76,9 @@ class TolerantStream:
         self._encoding = None if encoding.replace("_", "-") in ("utf-8", "utf8") else encoding
 
     def write(self, text: str) -> int:
-        """Write the text, as far as the stream can show it."""
+        """Write text, replacing what the encoding lacks."""
         if not isinstance(text, str):
-            raise TypeError(f"text is written here, not {type(text).__name__}")
+            raise TypeError(f"this stream takes text, not {type(text).__name__}")
         if self._careful and not text.isprintable():
             text = clean(text)
         if self._encoding is None:
@@ -95,7 +95,7 @@ class TolerantStream:
             self.write(line)
 
     def flush(self) -> None:
-        """Hand over what was written."""
+        """Flush the stream."""
         with self._failing():
             self._stream.flush()
 
@@ -113,28 +113,28 @@ class TolerantStream:
                 raise
 
     def with_escapes(self) -> TolerantStream:
-        """The same stream for what makes colours and bars itself."""
+        """Return the same stream without escaping, for callers that print colours and bars."""
         return TolerantStream(self._stream, careful=False, needed=self._needed)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "buffer":  # the way around
+        if name == "buffer":  # would bypass the escaping
             raise AttributeError(name)
         return getattr(self._stream, name)
 
 
 @contextlib.contextmanager
 def tolerant_streams() -> Iterator[None]:
-    """Standard output and error are tolerant; a missing one is nowhere."""
+    """Make standard output and error tolerant; a missing one goes to the null device."""
     before = sys.stdout, sys.stderr
     with contextlib.ExitStack() as opened:
 
-        def there(stream: TextIO | None) -> TextIO:
+        def or_null(stream: TextIO | None) -> TextIO:
             if stream is not None:
                 return stream
             return opened.enter_context(open(os.devnull, "w", encoding="utf-8"))
 
-        sys.stdout = cast(TextIO, TolerantStream(there(before[0])))
-        sys.stderr = cast(TextIO, TolerantStream(there(before[1]), needed=False))
+        sys.stdout = cast(TextIO, TolerantStream(or_null(before[0])))
+        sys.stderr = cast(TextIO, TolerantStream(or_null(before[1]), needed=False))
         try:
             yield
         finally:
@@ -142,26 +142,26 @@ def tolerant_streams() -> Iterator[None]:
 
 
 def discard_pending(stream: TextIO) -> None:
-    """What is still held for a stream that takes no more goes nowhere, so that ending is quiet."""
+    """Discard buffered output of a broken stream, so that the exit is silent."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        place = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(place, stream.fileno())
-        os.close(place)
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())
+        os.close(null)
 
 
 def reserve_standard_fds() -> None:
-    """Files opened later never take the numbers of a closed standard input, output or error."""
+    """Open closed standard descriptors, so that later files never get their numbers."""
     with contextlib.suppress(OSError):
-        while (place := os.open(os.devnull, os.O_RDWR)) <= 2:
+        while (null := os.open(os.devnull, os.O_RDWR)) <= 2:
             pass
-        os.close(place)
+        os.close(null)
 
 
 def can_ask() -> bool:
-    """Whether somebody can answer a question: standard input is a terminal, and not closed."""
+    """Return whether standard input is an open terminal."""
     return sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()
 
 
 def escaping(stream: TextIO) -> TextIO:
-    """A stream for rich, which makes its own escapes."""
+    """Return a stream for rich, which prints its own escapes."""
     return cast(TextIO, stream.with_escapes()) if isinstance(stream, TolerantStream) else stream
