@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tiepoint.cli.main import run as command
+from tiepoint.cli.shell.common_options import start_command
 
 ODD = """
 class Odd:
@@ -15,6 +16,12 @@ class Odd:
     def describe(self, patches):
         return patches[:, ::2, ::2].reshape(len(patches), -1).astype("float32")
 """
+
+
+@pytest.fixture(autouse=True)
+def _default_verbosity() -> None:
+    """Forget the ``-q`` of a command in an earlier test."""
+    start_command()
 
 
 @pytest.fixture(scope="session")

@@ -130,7 +130,7 @@ def test_images_of_two_sizes_at_the_scale_of_the_flow(folder: Path) -> None:
     # Image 1 is found beside image 2, and that is said.
     said, warned = both("warp", folder / "b2.png", folder / "down.flo", "--out", folder / "w.png")
     assert "read at 14 x 15" in said
-    assert "b1.png is taken as image 1" in warned
+    assert "b1.png is used as image 1" in warned
     assert np.array_equal(read_image(folder / "w.png"), expected)
     (folder / "b1.png").rename(folder / "first.png")
     warp = ("warp", folder / "b2.png", folder / "down.flo", "--out", folder / "w.png")
@@ -211,7 +211,7 @@ def test_unreadable_results_are_named(folder: Path) -> None:
     lines = err.splitlines()
     assert len(lines) == 6
     assert all(line.startswith("tiepoint: warning: ") for line in lines)
-    assert lines[0].endswith("a/mask1.png: not a PNG file")
+    assert lines[0].endswith("a/mask1.png: is not a PNG file")
     assert "b/flow1.flo: truncated" in lines[1]
     assert "S/b: one of the two flows" in lines[2]
     assert "S/c is left out" in lines[3]
@@ -223,7 +223,7 @@ def test_unreadable_results_are_named(folder: Path) -> None:
 def test_nothing_to_draw_is_an_error(folder: Path) -> None:
     results = dataset(folder, "a")
     (results / "S" / "a").mkdir(parents=True)
-    with pytest.raises(InputError, match="nothing could be drawn of 1 pair"):
+    with pytest.raises(InputError, match="nothing to draw in 1 pair"):
         call("show", "--results", results, "--data", folder / "data")
 
 
@@ -302,8 +302,8 @@ def test_pictures_of_a_results_folder(folder: Path) -> None:
         (["show", "nowhere.flo"], "does not exist"),
         (["show", "x.flo", "--bg-color", "red"], "cannot read the colour"),
         (["show", "x.flo", "--bg-color", "²,1,1"], "cannot read the colour"),
-        (["show", "flow1.flo", "--image2", "image2.png", "--size2", "0x4"], "cannot read the size"),
-        (["show", "--results", ".", "--data", ".", "--out", "o", "--vis-dir", "v"], "give one of them"),
+        (["show", "flow1.flo", "--image2", "image2.png", "--size2", "0x4"], "not a size"),
+        (["show", "--results", ".", "--data", ".", "--out", "o", "--vis-dir", "v"], "pass one of them"),
         (["convert", "nowhere.flo", "a.npy"], "does not exist"),
         (["show", "--results", ".", "--data", "nowhere"], "is not a folder"),
     ],

@@ -216,7 +216,7 @@ def test_the_name_of_runs_that_is_no_method_is_explained(
     assert call("run", "resize", "--name", "small", *words, "--store", own)[0] == 0
     assert command(["run", "small", *words, "--store", own]) == 2
     told = capsys.readouterr().err
-    assert "'small' is no method but the name of runs in this store" in told
-    assert "made with: resize --name small" in told
+    assert "'small' is the name of stored runs, not a method" in told
+    assert "these runs: resize --name small" in told
     assert command(["run", "smal", *words, "--store", own]) == 2
     assert "unknown method 'smal'" in capsys.readouterr().err

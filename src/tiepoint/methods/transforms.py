@@ -123,7 +123,10 @@ class FittedTransform:
         kind: Any = np.float32 if self.single else np.float64
         x = np.asarray(values, kind)
         x = x - (x.mean(axis=0) if self.mean is None else self.mean.astype(kind))
-        out = x.astype(np.float64) @ self.matrix
+        from ..kernels import one_blas_thread  # slow to import
+
+        with one_blas_thread():  # the number of threads changes the last bits of products
+            out = x.astype(np.float64) @ self.matrix
         if self.exponent is not None:
             out = np.sign(out) * np.abs(out) ** self.exponent
             length = np.sqrt(np.square(out).sum(axis=1, keepdims=True))

@@ -92,7 +92,10 @@ class TransformFitter:
         passing = temporary_fit_key(self.called, method, path.name)
         made = load_transform(path) if kept and path.is_file() else self.made.get(passing)
         if made is None:
-            made = request.fit(self._values(method, items, keys, source))
+            from ..kernels import one_blas_thread  # slow to import
+
+            with one_blas_thread():  # the number of threads changes the last bits of products
+                made = request.fit(self._values(method, items, keys, source))
             if kept:
                 save_transform(path, made)
             else:

@@ -71,11 +71,11 @@ def test_a_dataset_that_must_be_asked_for_says_whom(get):
 
 def test_without_a_terminal_the_licence_is_accepted_by_a_flag(get, by_hand, capsys):
     code, _, err = get("evd", "--from", str(by_hand))
-    assert (code, "add --accept-licence" in err) == (2, True)
+    assert (code, "pass --accept-licence" in err) == (2, True)
     code, out, err = get("evd", "--from", str(by_hand), "--accept-licence", "--to", "sets")
     assert code == 0
     assert "EVD: a subset, 1 of 15 pairs" in out
-    assert "warning: this is not all of EVD" in err
+    assert "warning: the dataset is incomplete: 1 of 15 parts of EVD" in err
     assert json.loads((by_hand.parent / "sets" / "EVD.source.json").read_text())["dataset"] == "evd"
     code, out, _ = get("evd", "--accept-licence", "--to", "sets")
     assert (code, "is there already" in out) == (0, True)
@@ -89,7 +89,7 @@ def test_a_terminal_is_asked(get, by_hand, monkeypatch):
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     monkeypatch.setattr("typer.confirm", lambda *_, **__: False)
     code, _, err = get("evd", "--from", str(by_hand))
-    assert (code, "not accepted; nothing was fetched" in err, "licence: " in err) == (2, True, True)
+    assert (code, "not accepted; nothing was downloaded" in err, "licence: " in err) == (2, True, True)
     monkeypatch.setattr("typer.confirm", lambda *_, **__: True)
     assert get("evd", "--from", str(by_hand))[0] == 0
 

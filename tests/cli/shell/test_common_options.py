@@ -13,7 +13,7 @@ import pytest
 from tiepoint.cli.main import _mount
 from tiepoint.cli.main import command as all_of
 from tiepoint.cli.main import run as command
-from tiepoint.cli.shell.common_options import help_of, reorder_arguments
+from tiepoint.cli.shell.common_options import format_help, reorder_arguments
 
 
 def every_command() -> dict[str, Any]:
@@ -72,7 +72,7 @@ def test_bare_commands(capsys: pytest.CaptureFixture[str]) -> None:
         (["score", "--data", "d"], "score needs TASK and --results DIR; see tiepoint score --help"),
         (["describe", "sift"], "describe needs --data DIR and --out PATH; see tiepoint describe --help"),
         (["rnu"], "No such command 'rnu'. Did you mean 'run'? (see tiepoint --help)"),
-        (["list", "-v", "-q"], "-q and -v contradict each other; leave one of them out"),
+        (["list", "-v", "-q"], "-q and -v contradict each other; pass one of them"),
     ],
 )
 def test_what_is_missing_is_said_at_once(
@@ -86,7 +86,7 @@ def test_what_is_missing_is_said_at_once(
 def test_help_is_as_wide_as_the_terminal(width: int) -> None:
     longest = 50 if width == 40 else width
     for name, one in every_command().items():
-        text = help_of(one, one.make_context(f"tiepoint {name}", ["x"], resilient_parsing=True), width)
+        text = format_help(one, one.make_context(f"tiepoint {name}", ["x"], resilient_parsing=True), width)
         assert max(map(len, text.splitlines())) <= longest, (name, max(text.splitlines(), key=len))
         assert "<" not in text.replace("<=", ""), name
         for parameter in one.params:
@@ -99,7 +99,7 @@ def test_help_is_as_wide_as_the_terminal(width: int) -> None:
 def test_examples_are_printed_as_they_are_written() -> None:
     for name, one in every_command().items():
         context = one.make_context(f"tiepoint {name}", ["x"], resilient_parsing=True)
-        text = " ".join(help_of(one, context, 80).replace("\\\n", " ").split())
+        text = " ".join(format_help(one, context, 80).replace("\\\n", " ").split())
         for paragraph in (one.help or "").split("\n\n"):
             if paragraph.strip().startswith("Example"):
                 for example in re.findall(r"`([^`]+)`", " ".join(paragraph.split())):
@@ -114,7 +114,7 @@ def test_quiet_and_verbose(tmp_path: Path, patches: Path, capfd: pytest.CaptureF
     assert f"store: {tmp_path / 's'}" in first
     assert "resize on hpatches/matching: run " in first
     assert command(["-v", *asked]) == 0
-    assert "reused" in capfd.readouterr().err
+    assert "found in the store" in capfd.readouterr().err
     assert command(["-q", *asked]) == 0
     out, err = capfd.readouterr()
     assert "resize" in out

@@ -146,7 +146,7 @@ def test_a_name_outside_ascii_is_kept_where_there_is_only_ascii(tmp_path: Path, 
 def test_bytes_that_are_no_text_are_no_name() -> None:
     assert as_text(None) is None
     assert as_text("naïve") == "naïve"
-    with pytest.raises(InputError, match=r"the name 'x\\udcff' is no text"):
+    with pytest.raises(InputError, match=r"the name 'x\\udcff' is not valid UTF-8"):
         as_text("x\udcff")
 
 
@@ -155,7 +155,7 @@ def test_a_closed_standard_input_is_nobody_to_ask(monkeypatch: pytest.MonkeyPatc
     closed = io.StringIO()
     closed.close()
     monkeypatch.setattr(sys, "stdin", None if how == "none" else closed)
-    with pytest.raises(InputError, match="nobody can be asked here"):
+    with pytest.raises(InputError, match="no terminal to confirm"):
         confirm("Delete 1 run?", yes=False)
 
 

@@ -194,7 +194,7 @@ def _given_files(folder: Path | None) -> tuple[Path | None, Path | None]:
     splits, has_lists = splits_file(folder), any(folder.glob("retr_*_split-*.csv"))
     if splits is None and not has_lists:
         raise InputError(
-            f"{folder} has neither a splits.json nor a retr_*_split-*.csv; omit --tasks or name another folder"
+            f"{folder} has neither a splits.json nor a retr_*_split-*.csv; omit --tasks or name another"
         )
     return splits, folder if has_lists else None
 

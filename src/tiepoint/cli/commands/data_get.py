@@ -94,7 +94,8 @@ def get(
     release = got.report.release
     if release is not None and not release.whole:
         notice(
-            f"the dataset is incomplete: {release.have:,} of {release.of:,} parts of {release.title} are present as published"
+            f"the dataset is incomplete: {release.have:,} of {release.of:,} parts of {release.title} "
+            "are present as published"
         )
     return 0 if got.report.ok else 2
 

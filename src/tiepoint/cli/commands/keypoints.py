@@ -28,7 +28,8 @@ def _save(store: str | None, sets: list[Any], overwrite: bool) -> None:
             save_keypoint_set(opened, keypoints, overwrite=overwrite)
             counts = [len(k) for k in keypoints.images.values()]
             print(
-                f"{keypoints.name}: {count_text(keypoints.total, 'keypoint')} in {count_text(len(counts), 'image')} "
+                f"{keypoints.name}: {count_text(keypoints.total, 'keypoint')} in "
+                f"{count_text(len(counts), 'image')} "
                 f"({min(counts)} to {max(counts)}), border {keypoints.recipe.get('border_px')} px, "
                 f"id {keypoints.id[:12]}"
             )
