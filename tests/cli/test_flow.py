@@ -214,10 +214,10 @@ def test_unreadable_results_are_named(folder: Path) -> None:
     assert lines[0].endswith("a/mask1.png: is not a PNG file")
     assert "b/flow1.flo: truncated" in lines[1]
     assert "S/b: one of the two flows" in lines[2]
-    assert "S/c is left out" in lines[3]
+    assert "S/c was skipped" in lines[3]
     assert "neither a mask nor both flows" in lines[3]
     assert "image2.png: is not an image" in lines[4]
-    assert "S/e is left out: S/e: mask2.png is missing" in lines[5]
+    assert "S/e was skipped: S/e: mask2.png is missing" in lines[5]
 
 
 def test_nothing_to_draw_is_an_error(folder: Path) -> None:

@@ -80,7 +80,7 @@ def test_without_a_terminal_the_licence_is_accepted_by_a_flag(get, by_hand, caps
     code, out, _ = get("evd", "--accept-licence", "--to", "sets")
     assert (code, "is there already" in out) == (0, True)
     assert run(["data", "check", "sets/EVD"]) == 0
-    assert "got from a file fetched by hand, SHA-256 " in capsys.readouterr().out
+    assert "installed from a local file, SHA-256 " in capsys.readouterr().out
 
 
 def test_a_terminal_is_asked(get, by_hand, monkeypatch):

@@ -65,7 +65,7 @@ def _origin(data: Path) -> None:
     for entry in read_record(data).get("files") or ():
         if isinstance(entry, dict):
             place = str(entry.get("url") or "a local file")
-            print(printable(f"downloaded from {place}, SHA-256 {entry.get('sha256')} ({record_path(data)})"))
+            print(printable(f"installed from {place}, SHA-256 {entry.get('sha256')} ({record_path(data)})"))
 
 
 def _protocols(task: str) -> list[str]:
