@@ -39,13 +39,8 @@ def ellipse_overlap(frames_a: ArrayLike, frames_b: ArrayLike, *, nodes: int = 25
     removes the square-root singularities at the ends. Only the (at most four) crossings of the outlines are
     not smooth, so that the error decreases with the square of `nodes`: below 1e-4 at 256, as tests measure.
 
-    Args:
-        frames_a: (n, 2, 3), see `patch_sampling`; only the ellipse matters, not its orientation.
-        frames_b: (n, 2, 3).
-        nodes: points of the quadrature.
-
-    Returns:
-        Overlaps in [0, 1]; NaN if a frame is NaN; 0 if an ellipse has no area.
+    Frames are (n, 2, 3), see `patch_sampling`; their orientation does not matter. The overlap is NaN if a
+    frame is NaN, and 0 if an ellipse has no area.
 
     >>> circle, stretched = [[1, 0, 0], [0, 1, 0]], [[2, 0, 0], [0, 1, 0]]
     >>> ellipse_overlap([circle], [stretched]).round(4).tolist()
@@ -86,14 +81,9 @@ def disc_share(
 ) -> NDArray[np.float64]:
     """Return the share of an image's area within a radius of a point, (n,): the hit rate of random guesses.
 
-    The image of `size` (width, height) covers -0.5 to width - 0.5. The sum is over `steps` strips of the
-    disc, evenly spaced in angle; its error is below 1e-3 of the share.
-
-    Args:
-        centres: (n, 2) points.
-        radius: of each disc, (n,) or one number.
-        size: (width, height) of each image, (n, 2), or one size for all.
-        steps: number of strips.
+    `centres` are (n, 2), `radius` (n,) or one number, and `size` (width, height) (n, 2) or one for all. The
+    image covers -0.5 to width - 0.5. The sum is over `steps` strips of the disc, evenly spaced in angle; its
+    error is below 1e-3 of the share.
 
     >>> disc_share([[49.5, 49.5], [-0.5, -0.5]], 10.0, (100, 100)).round(3).tolist()
     [0.031, 0.008]

@@ -32,13 +32,8 @@ class Projection(NamedTuple):
 def in_view(points: ArrayLike, size: Size, *, border_px: float = 0.0) -> NDArray[np.bool_]:
     """Return whether points are on an image: -0.5 + border <= x <= width - 0.5 - border, likewise for y.
 
-    Pixel centres are integers, so that the image covers half a pixel more than its corner centres. NaN is not
-    in view.
-
-    Args:
-        points: (n, 2).
-        size: (width, height) of the image of the points.
-        border_px: margin from the edge.
+    `points` are (n, 2), `size` is (width, height). Pixel centres are integers, so that the image covers half
+    a pixel more than its corner centres. NaN is not in view.
 
     >>> in_view([[0, 0], [9.5, 4], [9.6, 4], [np.nan, 0]], (10, 5)).tolist()
     [True, True, False, False]
@@ -63,14 +58,8 @@ def covisible(
 ) -> Projection:
     """Project points of the source image into the target image, and test whether they are in view there.
 
-    The front of the plane is the side of the centre of the source image.
-
-    Args:
-        h: homography from source to target.
-        points: (n, 2) in the source image.
-        source: (width, height) of the source image.
-        target: (width, height) of the target image; sizes differ within a sequence.
-        border_px: margin from the edge of the target.
+    `h` maps source to target; sizes are (width, height) and may differ. The front of the plane is the side of
+    the centre of the source image.
 
     >>> covisible([[1, 0, 5], [0, 1, 0], [0, 0, 1]], [[0, 0], [8, 0]], (10, 10), (10, 10)).visible.tolist()
     [True, False]

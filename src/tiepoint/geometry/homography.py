@@ -59,20 +59,13 @@ def denominator(h: ArrayLike, points: ArrayLike) -> Floats:
 def project(h: ArrayLike, points: ArrayLike, *, reference: tuple[float, float] = (0.0, 0.0)) -> Floats:
     """Project points through a homography; NaN for a point without an image.
 
-    (x', y') = (X / w, Y / w) with (X, Y, w) = H (x, y, 1). A point has no image if it is at infinity (w = 0,
-    see `denominator`) or behind the camera: if the sign of w differs from the sign at `reference`.
+    (x', y') = (X / w, Y / w) with (X, Y, w) = H (x, y, 1), float64 (n, 2). A point has no image if it is at
+    infinity (w = 0, see `denominator`) or behind the camera: if the sign of w differs from the sign at
+    `reference`.
 
     Dividing by a negative w gives finite, plausible coordinates for points behind the camera. Only a point
     known to be in front distinguishes the sides, because H and -H are the same homography: `reference` should
-    be the centre of the source image, as in `correspondence.covisible`.
-
-    Args:
-        h: (3, 3).
-        points: (n, 2), x and y.
-        reference: a source point known to be in front; one at infinity is an `InputError`.
-
-    Returns:
-        float64 (n, 2).
+    be the centre of the source image, as in `correspondence.covisible`. At infinity it is an `InputError`.
 
     >>> project([[1, 0, 5], [0, 1, 0], [0.01, 0, 1]], [[0, 0], [-100, 3], [-200, 3]])
     array([[ 5.,  0.],

@@ -88,14 +88,9 @@ _MAX_SAMPLES = 64
 def sample_patches(image: ArrayLike, frames: ArrayLike, size: int = 65) -> NDArray[np.float32]:
     """Sample patches from a grey image.
 
-    Args:
-        image: (h, w), any real type; values keep their scale.
-        frames: (n, 2, 3); the square [-1, 1]^2 of a frame becomes the patch. Must be finite.
-        size: side of the patches in pixels.
-
-    Returns:
-        float32 (n, size, size). Outside the image the nearest edge pixel is repeated; test `square_in_view`
-        first to avoid that.
+    `image` is (h, w) of any real type; values keep their scale. The square [-1, 1]^2 of each frame (n, 2, 3)
+    becomes a patch, float32 (n, size, size). Outside the image the nearest edge pixel is repeated; test
+    `square_in_view` first to avoid that.
 
     >>> ramp = np.tile(np.arange(9.0), (9, 1))
     >>> sample_patches(ramp, [[[1.5, 0, 4], [0, 1.5, 4]]], 3)[0, 0].tolist()
@@ -164,17 +159,12 @@ _MAX_RENDER_SAMPLES = 16
 def render_view(image: ArrayLike, to_source: ArrayLike, size: Size) -> NDArray[np.float32]:
     """Render an image through a homography; each output pixel is the mean of the source over its cell.
 
+    `image` is (h, w, channels), and `to_source` (3, 3) maps **output** pixels to source pixels. The output of
+    `size` (width, height) must be entirely in front. It is float32 (height, width, channels).
+
     The cell is sampled bilinearly on k x k points, k = ceil(largest stretch of the homography over the output
     corners), at least 2, so that samples are at most one source pixel apart. Outside the source its nearest
     edge pixel is repeated.
-
-    Args:
-        image: (h, w, channels), any real type.
-        to_source: (3, 3), from **output** pixels to source pixels.
-        size: (width, height) of the output; all of it must be in front, else `InputError`.
-
-    Returns:
-        float32 (height, width, channels).
 
     >>> ramp = np.arange(12.0).reshape(1, 12, 1)
     >>> render_view(ramp, [[3, 0, 1], [0, 1, 0], [0, 0, 1]], (4, 1)).ravel().tolist()

@@ -37,12 +37,12 @@ class DistinctRows:
     positions of distinct row u, ascending.
     """
 
-    row_of: NDArray[np.int64]
-    positions: NDArray[np.int64]
-    start: NDArray[np.int64]
+    row_of: Ints
+    positions: Ints
+    start: Ints
 
     @property
-    def first(self) -> NDArray[np.int64]:
+    def first(self) -> Ints:
         """First position of each distinct row, ascending."""
         return self.positions[self.start[:-1]]
 

@@ -87,7 +87,7 @@ def first_bad_row(x: Matrix) -> int | None:
     return None
 
 
-def first_outside(x: NDArray[Any], low: int, end: int) -> int | None:
+def first_outside(x: Matrix, low: int, end: int) -> int | None:
     """Return the first index i with x[i] < low or x[i] >= end; None if there is none."""
     if x.size and (x.min() < low or x.max() >= end):
         return int(np.argmax((x < low) | (x >= end)))

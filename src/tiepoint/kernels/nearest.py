@@ -16,12 +16,16 @@ from .threads import ThreadTeam, one_blas_thread
 from .tiles import TileScores, make_team
 from .torch_backend.device import run_on_device
 
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Array = NDArray[Any]
+
 
 class Nearest(NamedTuple):
     """`index` int64 (q, k) and `distance` float64 (q, k), each row sorted by (distance, pool index)."""
 
-    index: NDArray[np.int64]  # type: ignore[assignment]  # hides tuple.index
-    distance: NDArray[np.float64]
+    index: Ints  # type: ignore[assignment]  # hides tuple.index
+    distance: Floats
 
 
 class FirstTwo(NamedTuple):
@@ -31,15 +35,15 @@ class FirstTwo(NamedTuple):
     `d2` is the second smallest distance, equal to `d1` when tied and infinite in a pool of one row.
     """
 
-    index: NDArray[np.int64]  # type: ignore[assignment]  # hides tuple.index
-    d1: NDArray[np.float64]
-    ties: NDArray[np.int64]
-    d2: NDArray[np.float64]
+    index: Ints  # type: ignore[assignment]  # hides tuple.index
+    d1: Floats
+    ties: Ints
+    d2: Floats
 
 
 def nearest(
-    queries: NDArray[Any],
-    pool: NDArray[Any],
+    queries: Array,
+    pool: Array,
     k: int,
     *,
     distance: str = "l2",
@@ -110,9 +114,7 @@ def _compiled_nearest(queries: Any, pool: Any, k: int, distance: str, excluded: 
     return index, out
 
 
-def first_two(
-    queries: NDArray[Any], pool: NDArray[Any], *, distance: str = "l2", squared: bool = False
-) -> FirstTwo:
+def first_two(queries: Array, pool: Array, *, distance: str = "l2", squared: bool = False) -> FirstTwo:
     """Find the first neighbour of each query, the pool rows tied with it, and the second distance.
 
     `index` is the lowest pool index among the `ties` rows at the smallest reference value. `d2` equals `d1`
@@ -132,8 +134,8 @@ def first_two(
 
 
 def first_two_aligned(
-    queries: NDArray[Any], pools: Sequence[NDArray[Any]], *, distance: str = "l2", squared: bool = False
-) -> list[tuple[FirstTwo, NDArray[np.float64]]]:
+    queries: Array, pools: Sequence[Array], *, distance: str = "l2", squared: bool = False
+) -> list[tuple[FirstTwo, Floats]]:
     """Compute `first_two` of the same queries in several pools, and the distance of query i to row i of each.
 
     Each pool has as many rows as there are queries.

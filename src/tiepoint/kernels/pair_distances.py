@@ -14,18 +14,14 @@ from .inputs import BLOCK, check_shapes, first_bad_row, first_outside, prepare_r
 from .threads import ThreadTeam
 from .torch_backend.device import run_on_device
 
-Tiler = Callable[[NDArray[Any], NDArray[Any]], NDArray[np.float64]]
+Floats = NDArray[np.float64]
+Array = NDArray[Any]
+Tiler = Callable[[Array, Array], Floats]
 
 
 def pair_distances(
-    a: NDArray[Any],
-    b: NDArray[Any],
-    index_a: ArrayLike,
-    index_b: ArrayLike,
-    *,
-    distance: str = "l2",
-    squared: bool = False,
-) -> NDArray[np.float64]:
+    a: Array, b: Array, index_a: ArrayLike, index_b: ArrayLike, *, distance: str = "l2", squared: bool = False
+) -> Floats:
     """Compute the reference distance of row index_a[i] of `a` and row index_b[i] of `b`, float64 (n,).
 
     l2 is the square root of the sum of squares (the sum itself with `squared`), l1 the sum of absolute
@@ -46,12 +42,12 @@ def pair_distances(
         raise InputError(f"index_a has {len(left)} entries and index_b {len(right)}; expected equally many")
     direct = _direct(a, b, distance)
 
-    def on_device() -> NDArray[Any]:
+    def on_device() -> Array:
         from .torch_backend.counts import listed_pair_values
 
         return listed_pair_values(a, b, left, right, distance)
 
-    def compiled() -> NDArray[Any]:
+    def compiled() -> Array:
         out = np.empty(len(left))
         (_run_direct if direct else _run_gathered)(a, b, left, right, distance, out)
         return out
@@ -60,9 +56,7 @@ def pair_distances(
     return finish(values, distance, squared=squared)
 
 
-def pair_distances_sq(
-    a: NDArray[Any], b: NDArray[Any], index_a: ArrayLike, index_b: ArrayLike
-) -> NDArray[np.float64]:
+def pair_distances_sq(a: Array, b: Array, index_a: ArrayLike, index_b: ArrayLike) -> Floats:
     """Compute squared l2 references of the listed pairs, which decide every l2 ordering and tie.
 
     >>> a = np.array([[0.0, 0.0], [3.0, 4.0]])
@@ -73,9 +67,9 @@ def pair_distances_sq(
 
 
 def pair_distances_across(
-    parts: Sequence[NDArray[Any]],
-    lists: Sequence[NDArray[Any]],
-    out: NDArray[np.float64],
+    parts: Sequence[Array],
+    lists: Sequence[Array],
+    out: Floats,
     *,
     distance: str = "l2",
     steps: NDArray[np.int8] | None = None,
@@ -145,7 +139,7 @@ def _refuse_not_finite(parts: Any, part: Any, row: Any, name: str, place: Any, o
             raise InputError(f"{where} is not finite or too large; remove failed rows first")
 
 
-def _short(index: NDArray[Any], end: int, name: str) -> NDArray[np.int32]:
+def _short(index: Array, end: int, name: str) -> NDArray[np.int32]:
     """Convert an index to int32 and check that it is within 0 ... end - 1."""
     x = np.asarray(index)
     if (i := first_outside(x, 0, end)) is not None:
@@ -153,13 +147,13 @@ def _short(index: NDArray[Any], end: int, name: str) -> NDArray[np.int32]:
     return np.ascontiguousarray(x, np.int32)
 
 
-def fit_across(parts: Sequence[NDArray[Any]], distance: str) -> bool:
+def fit_across(parts: Sequence[Array], distance: str) -> bool:
     """Return whether all are C-ordered, of one format and width, and the distance is l2 or l1."""
     first = parts[0]
     return all(p.shape[1:] == first.shape[1:] and _direct(first, p, distance) for p in parts)
 
 
-def finish(value: NDArray[np.float64], distance: str, *, squared: bool) -> NDArray[np.float64]:
+def finish(value: Floats, distance: str, *, squared: bool) -> Floats:
     """Convert reference values to distances, in place."""
     if distance == "l2" and not squared:
         return np.sqrt(value, out=value)
@@ -181,7 +175,7 @@ def _index(index: ArrayLike, rows: int, name: str) -> NDArray[np.int64]:
     return np.ascontiguousarray(x, dtype=np.int64)
 
 
-def _direct(a: NDArray[Any], b: NDArray[Any], distance: str) -> bool:
+def _direct(a: Array, b: Array, distance: str) -> bool:
     """Return whether the compiled loops can read the rows of both matrices in place."""
     kinds = (np.float32, np.float64, np.uint8)
     same = a.dtype == b.dtype and all(x.flags.c_contiguous and x.flags.aligned for x in (a, b))
@@ -215,9 +209,7 @@ def _run_gathered(a: Any, b: Any, left: Any, right: Any, distance: str, out: Any
         loop(x.dtype)(x, y, rows, rows, out[part])
 
 
-def tiler(
-    queries: NDArray[Any], pool: NDArray[Any], distance: str
-) -> tuple[NDArray[Any], NDArray[Any], Tiler]:
+def tiler(queries: Array, pool: Array, distance: str) -> tuple[Array, Array, Tiler]:
     """Return both sides ready for the loops, and a function that computes the tile of two blocks.
 
     Values decide order and ties: squared sums for l2, the distance itself otherwise.
@@ -231,7 +223,7 @@ def tiler(
         a, b = a.astype(np.float64), b.astype(np.float64)
     loop = {"hamming": table_hamming, "l2": table_l2, "cosine": table_l2}.get(distance, table_l1)(a.dtype)
 
-    def tile(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.float64]:
+    def tile(left: Array, right: Array) -> Floats:
         out = np.empty((len(left), len(right)))
         loop(left, right, out)
         if distance == "cosine":
@@ -241,7 +233,7 @@ def tiler(
     return a, b, tile
 
 
-def value_table(queries: NDArray[Any], pool: NDArray[Any], *, distance: str) -> NDArray[np.float64]:
+def value_table(queries: Array, pool: Array, *, distance: str) -> Floats:
     """Compute the reference value of every query and pool row, float64 (q, p).
 
     Values decide order and ties: squared sums for l2, the distance itself otherwise.
@@ -250,12 +242,12 @@ def value_table(queries: NDArray[Any], pool: NDArray[Any], *, distance: str) -> 
     array([[25.,  1.]])
     """
 
-    def on_device() -> NDArray[np.float64]:
+    def on_device() -> Floats:
         from .torch_backend.counts import value_table
 
         return value_table(np.asarray(queries), np.asarray(pool), distance)
 
-    def compiled() -> NDArray[np.float64]:
+    def compiled() -> Floats:
         a, b, tile = tiler(queries, pool, distance)
         return tile(a, b)
 

@@ -18,13 +18,16 @@ from ..core.errors import InputError
 from .rank_counts import RankCounts, RankTargets, check_targets, counts_on_device, rank_counts
 from .torch_backend.device import block_bytes, on_torch, run_on_device
 
+Ints = NDArray[np.int64]
+Array = NDArray[Any]
+
 _ROWS, _COLUMNS, _BUCKETS = 64, 4096, 1 << 16
 _BLOCK_BYTES = 32 << 20
-Part = tuple[int, NDArray[Any]]
+Part = tuple[int, Array]
 
 
 def rank_counts_across(
-    queries: NDArray[Any],
+    queries: Array,
     parts: Iterable[Part],
     target_query: ArrayLike,
     target_distance: ArrayLike,
@@ -76,10 +79,10 @@ def rank_counts_across(
     return RankCounts(lt, eq, np.zeros_like(lt))
 
 
-def _blocks(parts: Iterable[Part], size: int) -> Iterator[tuple[list[NDArray[Any]], NDArray[np.int64]]]:
+def _blocks(parts: Iterable[Part], size: int) -> Iterator[tuple[list[Array], Ints]]:
     """Yield rows of several parts, at most `size` bytes of them, and the group of each row."""
-    rows: list[NDArray[Any]] = []
-    group: list[NDArray[np.int64]] = []
+    rows: list[Array] = []
+    group: list[Ints] = []
     held = 0
     for number, part in parts:
         most = max(1, size // max(1, part.itemsize * part.shape[1])) if part.ndim == 2 else 1
@@ -136,13 +139,7 @@ class PooledCounts:
             self._count(v, np.ascontiguousarray(position, np.int64), 0, self._sums)
 
     def add_pairs(
-        self,
-        queries: NDArray[Any],
-        pool: NDArray[Any],
-        position: ArrayLike,
-        *,
-        distance: str,
-        stride: int = 1,
+        self, queries: Array, pool: Array, position: ArrayLike, *, distance: str, stride: int = 1
     ) -> None:
         """Add all pairs of rows; query i and pool row j have list position position[i] + stride * j."""
         if not (len(self._value) and len(queries) and len(pool)):
@@ -153,19 +150,19 @@ class PooledCounts:
             lambda: self._compiled(queries, pool, at, distance, stride),
         )
 
-    def _on_device(self, queries: Any, pool: Any, at: Any, distance: str, stride: int) -> NDArray[np.int64]:
+    def _on_device(self, queries: Any, pool: Any, at: Any, distance: str, stride: int) -> Ints:
         from .torch_backend.counts import pooled_step_counts
 
         rows = np.asarray(queries), np.asarray(pool)
         return pooled_step_counts(*rows, at, stride, distance, self._value, self._at)
 
-    def _compiled(self, queries: Any, pool: Any, at: Any, distance: str, stride: int) -> NDArray[np.int64]:
+    def _compiled(self, queries: Any, pool: Any, at: Any, distance: str, stride: int) -> Ints:
         from .pair_distances import tiler
         from .threads import ThreadTeam
 
         a, b, tile_of = tiler(queries, pool, distance)
 
-        def work(start: int, stop: int) -> NDArray[np.int64]:
+        def work(start: int, stop: int) -> Ints:
             sums = np.zeros_like(self._sums)
             for i in range(start, stop, _ROWS):
                 rows = slice(i, min(i + _ROWS, stop))

@@ -15,18 +15,22 @@ from .inputs import first_outside
 from .tiles import TileScores, make_team
 from .torch_backend.device import run_on_device
 
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Array = NDArray[Any]
+
 
 class RankCounts(NamedTuple):
     """Pool rows nearer, equal, and equal at an earlier position, for each target and limit; int64 (t, s)."""
 
-    lt: NDArray[np.int64]
-    eq: NDArray[np.int64]
-    eq_before: NDArray[np.int64]
+    lt: Ints
+    eq: Ints
+    eq_before: Ints
 
 
 def rank_counts(
-    queries: NDArray[Any],
-    pool: NDArray[Any],
+    queries: Array,
+    pool: Array,
     target_query: ArrayLike,
     target_distance: ArrayLike,
     target_position: ArrayLike,
@@ -80,24 +84,24 @@ def rank_counts(
 class RankTargets(NamedTuple):
     """Targets sorted by query, with the limits and the distance of the comparison."""
 
-    query: NDArray[np.int64]
-    target: NDArray[np.float64]
-    position: NDArray[np.int64]
+    query: Ints
+    target: Floats
+    position: Ints
     own: bool
-    limit: NDArray[np.int64]
+    limit: Ints
     distance: str
     squared: bool
 
 
 def counts_on_device(
-    queries: NDArray[Any],
-    pool: Sequence[NDArray[Any]],
+    queries: Array,
+    pool: Sequence[Array],
     given: RankTargets,
     query_group: Any,
     pool_group: Any,
-    order: NDArray[np.int64],
-    column: NDArray[np.int64],
-) -> NDArray[np.int64]:
+    order: Ints,
+    column: Ints,
+) -> Ints:
     """Compute counts (3, t, s) on the torch device; the pool may be in parts.
 
     `order` is the original index of each sorted target, `column` (q, s) that of each sorted limit.
@@ -123,7 +127,7 @@ def counts_on_device(
 
 def _compiled(
     queries: Any, pool: Any, given: RankTargets, order: Any, column: Any, query_group: Any, pool_group: Any
-) -> NDArray[np.int64]:
+) -> Ints:
     from .numba_backend.rank_counts import ranks
 
     # Farthest target of a query first: if no row precedes it, none precedes the others; see `ranks`.
@@ -172,7 +176,7 @@ def check_targets(
     return q.astype(np.int64), d, p.astype(np.int64)
 
 
-def _limits(limits: ArrayLike | None, queries: int, rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _limits(limits: ArrayLike | None, queries: int, rows: int) -> tuple[Ints, Ints]:
     """Return the limits of each query in ascending order, and their original columns."""
     if limits is None:
         return np.full((queries, 1), rows), np.zeros((queries, 1), np.int64)
@@ -184,9 +188,7 @@ def _limits(limits: ArrayLike | None, queries: int, rows: int) -> tuple[NDArray[
     return np.ascontiguousarray(np.take_along_axis(bounded, column, axis=1)), column
 
 
-def _values(
-    target: NDArray[np.float64], distance: str, squared: bool, exact: bool
-) -> tuple[NDArray[np.float64], bool]:
+def _values(target: Floats, distance: str, squared: bool, exact: bool) -> tuple[Floats, bool]:
     """Return the targets as compared, and whether they are compared with square roots of values."""
     if distance == "cosine":
         return 2.0 * target, False

@@ -16,6 +16,9 @@ from .error_bound import FLOAT32_UNIT, FLOAT64_UNIT, ambiguity_band
 from .inputs import as_float, check_shapes, prepare_rows
 from .threads import ThreadTeam, equal_parts, get_threads, one_blas_thread, scratch
 
+Floats = NDArray[np.float64]
+Array = NDArray[Any]
+
 # These affect speed only, never results.
 TILE_COLUMNS = 4096
 TILE_BYTES = 4 << 20
@@ -27,14 +30,14 @@ AMBIGUOUS_SHARE = 0.01
 class Tile(NamedTuple):
     """One block of similarities, the leading arguments of every scan in `numba_backend.nearest_scan`."""
 
-    similarity: NDArray[Any]
-    half: NDArray[Any]
+    similarity: Array
+    half: Array
     alpha: float
-    beta: NDArray[np.float64]
-    error: NDArray[np.float64]
+    beta: Floats
+    error: Floats
     exact: bool
-    a: NDArray[Any]
-    b: NDArray[Any]
+    a: Array
+    b: Array
     first_query: int
     first_row: int
 
@@ -49,12 +52,12 @@ class FilterFrame:
     `exact` is set for integer-valued rows small enough that every product, sum and score is exact in float32.
     """
 
-    centre: NDArray[np.float64]
+    centre: Floats
     scale: float
     dtype: Any
     exact: bool
 
-    def project(self, rows: NDArray[Any], team: ThreadTeam) -> tuple[Any, Any, Any]:
+    def project(self, rows: Array, team: ThreadTeam) -> tuple[Any, Any, Any]:
         """Return filter rows (n, d), half their squared norms, and their squared norms in float64."""
         from .numba_backend.row_statistics import project
 
@@ -68,7 +71,7 @@ class FilterFrame:
         return out, half, square
 
 
-def make_team(queries: NDArray[Any], pool: NDArray[Any], distance: str) -> ThreadTeam:
+def make_team(queries: Array, pool: Array, distance: str) -> ThreadTeam:
     """Choose the number of threads.
 
     A large product is split by queries, one BLAS thread each: no thread waits for another on a busy machine,
@@ -80,10 +83,10 @@ def make_team(queries: NDArray[Any], pool: NDArray[Any], distance: str) -> Threa
     return ThreadTeam(1 if size < small else None)
 
 
-def make_frame(a: NDArray[Any], b: NDArray[Any], team: ThreadTeam) -> FilterFrame:
+def make_frame(a: Array, b: Array, team: ThreadTeam) -> FilterFrame:
     """Centre on the mean of a sample of the pool and scale the largest norm to about one."""
     sample = b[:: max(1, len(b) // 256)]
-    centre: NDArray[np.float64] = np.mean(sample, axis=0, dtype=np.float64).reshape(1, -1)
+    centre: Floats = np.mean(sample, axis=0, dtype=np.float64).reshape(1, -1)
     largest, whole = _largest(a, b, centre, team)
     if whole:
         centre = np.rint(centre)
@@ -116,13 +119,7 @@ class TileScores:
     """Scores of `queries` against the distinct rows of `pool`; `run` passes them on tile by tile."""
 
     def __init__(
-        self,
-        queries: NDArray[Any],
-        pool: NDArray[Any],
-        distance: str,
-        team: ThreadTeam,
-        *,
-        collapse: bool = True,
+        self, queries: Array, pool: Array, distance: str, team: ThreadTeam, *, collapse: bool = True
     ) -> None:
         check_shapes(queries, pool, distance, names=("queries", "pool rows"))
         self.team, self.kind = team, {"l2": "l2", "cosine": "l2", "hamming": "hamming"}.get(distance, "l1")
@@ -142,7 +139,7 @@ class TileScores:
         else:
             self.exact, self.dtype = True, np.dtype(np.float32 if self.kind == "hamming" else np.float64)
 
-    def _enter_small(self, queries: NDArray[Any], pool: NDArray[Any]) -> bool:
+    def _enter_small(self, queries: Array, pool: Array) -> bool:
         """Project float32 rows of one tile in one compiled call. Return False if that does not apply."""
         if queries.dtype.itemsize > 4 or pool.dtype.itemsize > 4 or not (len(queries) and len(pool)):
             return False
@@ -203,7 +200,7 @@ class TileScores:
                     on_rows(u, end)
                 self._run_rows(rows, u, visit, free + AMBIGUOUS_SHARE * targets * len(rows), cuts)
 
-    def _run_rows(self, rows: NDArray[Any], u: int, visit: Visit, share: float, cuts: Any) -> None:
+    def _run_rows(self, rows: Array, u: int, visit: Visit, share: float, cuts: Any) -> None:
         """Pass on the tiles of one block of rows, one stripe of queries after another."""
         part = self._project(rows)
         bytes_a_tile = TILE_BYTES * (1 if self.team.size == get_threads() else 2)
@@ -227,7 +224,7 @@ class TileScores:
                 self._enter(FilterFrame(self.frame.centre, self.frame.scale, np.float64, exact=False))
                 part = self._project(rows)
 
-    def _project(self, rows: NDArray[Any]) -> tuple[Any, Any, float]:
+    def _project(self, rows: Array) -> tuple[Any, Any, float]:
         if self._part is not None:
             return self._part
         if self.kind != "l2":

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..geometry.flow.resize import SOUND, FlowRule, is_known_flow, loop_ready
 
+Floats = NDArray[np.float64]
 Flow = NDArray[Any]
 Size = tuple[int, int]
 
@@ -84,20 +85,20 @@ def flow_counts_resized(
     return _counts(resized_counts(values, plan, loop_ready(truth), thresholds, unknown))
 
 
-def _limits(thresholds_px: Sequence[float], rule: FlowRule) -> tuple[NDArray[Any], Any]:
+def _limits(thresholds_px: Sequence[float], rule: FlowRule) -> tuple[Flow, Any]:
     """Return thresholds in the precision of the rule, and the error of an unknown estimate."""
-    thresholds: NDArray[Any] = np.asarray(thresholds_px, np.float64)
+    thresholds: Flow = np.asarray(thresholds_px, np.float64)
     if len(thresholds) == 0 or (np.diff(thresholds) < 0).any():
         raise ValueError("thresholds must not be empty and must not decrease")
     return thresholds.astype(rule.dtype), rule.dtype(rule.unknown_error_px)
 
 
-def _counts(result: tuple[NDArray[np.int64], NDArray[np.float64]]) -> FlowCounts:
+def _counts(result: tuple[NDArray[np.int64], Floats]) -> FlowCounts:
     wrong, (valid, known, total) = result
     return FlowCounts(int(valid) - wrong, int(valid), int(known), float(total))
 
 
-def endpoint_error(flow: Flow, truth: Flow) -> NDArray[np.float64]:
+def endpoint_error(flow: Flow, truth: Flow) -> Floats:
     """Return the error of every pixel, float64 (h, w): NaN if the truth is unknown, inf if the flow is.
 
     >>> endpoint_error(np.array([[[3.0, 4.0], [1e10, 0]]]), np.zeros((1, 2, 2))).tolist()
@@ -110,7 +111,7 @@ def endpoint_error(flow: Flow, truth: Flow) -> NDArray[np.float64]:
     return error
 
 
-def outliers(error_px: NDArray[np.float64], truth: Flow) -> int:
+def outliers(error_px: Floats, truth: Flow) -> int:
     """Count KITTI outliers (Fl): pixels with an `endpoint_error` above 3 px and above ``0.05 |truth|``.
 
     Pixels with unknown truth do not count; an unknown estimate is an outlier.
@@ -213,7 +214,7 @@ def pck_length(
     raise ValueError(f"unknown scale {scale!r}; one of {SCALES}")
 
 
-def point_errors(found: Points, truth: Points) -> NDArray[np.float64]:
+def point_errors(found: Points, truth: Points) -> Floats:
     """Return the distance of each point (n, 2) from its true position, (n,); infinite if it is missing.
 
     >>> point_errors(np.array([[0.0, 0.0], [np.nan, 0.0]]), np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
@@ -225,7 +226,7 @@ def point_errors(found: Points, truth: Points) -> NDArray[np.float64]:
     return distance
 
 
-def points_right(error_px: NDArray[np.float64], length: float, alpha: float) -> int:
+def points_right(error_px: Floats, length: float, alpha: float) -> int:
     """Count the points with an error of at most alpha times the length; a missing point never counts.
 
     >>> points_right(np.array([5.0, 5.1, np.inf]), 100.0, 0.05)

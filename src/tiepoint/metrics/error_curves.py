@@ -141,12 +141,8 @@ def homography_accuracy(errors_px: ArrayLike, tau_px: float) -> float:
 def homography_auc(errors_px: ArrayLike, tau_px: float) -> float:
     """Integrate accuracy(t) from 0 to tau_px exactly and divide by tau_px: the mean of max(0, 1 - e/tau).
 
-    Many scripts join the sorted errors by straight lines instead, which differs by up to 1/n; do not mix the
-    two.
-
-    Args:
-        errors_px: (n,) corner errors, infinite for a failed estimate.
-        tau_px: threshold > 0.
+    `errors_px` (n,) is infinite for a failed estimate. Many scripts join the sorted errors by straight lines
+    instead, which differs by up to 1/n; do not mix the two.
 
     >>> homography_auc([0.0, 1.5, 9.0], 3)
     0.5

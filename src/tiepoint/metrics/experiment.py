@@ -18,12 +18,7 @@ _HISTOGRAM_RANKS = 10
 _AT_K = tuple(f"{kind}_at_{k}" for kind in ("precision", "recall") for k in (1, 5, 10))
 _LEGACY = ("mean_precision", "legacy_macro_precision_by_scene", "total_matches", "total_keypoints")
 _QUERIES = ("true_map_micro_including_zeros", "total_queries_processed", "total_queries_excluded")
-_ANSWERED = (
-    "true_map_micro",
-    "true_map_macro_by_scene",
-    "true_map_macro_by_scene_including_zeros",
-    *_AT_K,
-)
+_ANSWERED = ("true_map_micro", "true_map_macro_by_scene", "true_map_macro_by_scene_including_zeros", *_AT_K)
 METADATA = (*_LEGACY, *_QUERIES, *_ANSWERED, "viewpoint_map", "illumination_map")
 """Keys that the metadata of a ranking may have, besides those of its scenes."""
 

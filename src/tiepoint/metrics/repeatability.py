@@ -10,14 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 def repeatability(corresponding: int, visible_first: int, visible_second: int) -> float:
     """Divide one-to-one correspondences by the smaller number of points in the shared view.
 
-    Args:
-        corresponding: points of one image that are mutual nearest neighbours, within the tolerance, of
-            points of the other (each used once).
-        visible_first: points of the first image that the second one shows.
-        visible_second: points of the second image that the first one shows.
-
-    Returns:
-        In [0, 1]; NaN if an image has no point in the shared view.
+    `corresponding` points of one image are mutual nearest neighbours, within the tolerance, of points of the
+    other. `visible_first` points of the first image are in view of the second, and vice versa. The result is
+    in [0, 1]; NaN if an image has no point in the shared view.
 
     More points raise any repeatability by chance (a point every 3 px always repeats): compare detectors at
     equal numbers. Counting every point with a neighbour, instead of one to one, favours clusters.

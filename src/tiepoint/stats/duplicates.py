@@ -27,14 +27,8 @@ def duplicate_scenes(
     number of pairs of scenes expected to agree in all of them by chance (pairs x product of the share of
     pairs that agree in each) must be below 0.01.
 
-    Args:
-        values: (k, scenes), all methods and cells stacked; NaN if a scene has no value.
-        scenes: names, (scenes,).
-        kinds: (scenes,).
-        tolerance: largest difference of equal values.
-
-    Returns:
-        Tuples of scene indices, ascending, each of two or more.
+    `values` is (k, scenes), all methods and cells stacked; NaN if a scene has no value. Returns tuples of two
+    or more scene indices, ascending.
 
     >>> rng = np.random.default_rng(0); x = rng.random((5, 30)); x[:, 7] = x[:, 3]
     >>> duplicate_scenes(x, [f"i_{j}" for j in range(30)], ["i"] * 30)
@@ -87,9 +81,7 @@ def _same(a: Array, b: Array, chance: Array, pairs: float, tolerance: float) -> 
 def identical_methods(values: Array, *, tolerance: float = TOLERANCE) -> list[tuple[int, ...]]:
     """Find groups of methods whose values agree everywhere: one method under several names.
 
-    Args:
-        values: (methods, k), NaN for a missing value.
-        tolerance: largest difference of equal values.
+    `values` is (methods, k), NaN for a missing value.
 
     >>> identical_methods(np.array([[0.1, 0.2], [0.3, 0.2], [0.1, 0.2]]))
     [(0, 2)]
@@ -136,11 +128,8 @@ def merge_scenes(
 ) -> SceneScore:
     """Merge groups of scene indices into the first of each.
 
-    Args:
-        given: scene values.
-        groups: from `duplicate_scenes`.
-        keep_score: the merged scene has the sum of the weights, so that the score equals the published one;
-            False: it counts once, like any other distinct scene.
+    With `keep_score` the merged scene has the sum of the weights, so that the score equals the published one;
+    else it counts once, like any other distinct scene.
 
     >>> s = SceneScore(("a", "b", "c"), ("i",) * 3, np.array([[0.2, 0.2, 0.8]]), np.ones((1, 3)))
     >>> [round(merge_scenes(s, [(0, 1)], keep_score=k).value(), 6) for k in (True, False)]

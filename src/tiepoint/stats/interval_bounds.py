@@ -12,17 +12,15 @@ from .multiplicity import quantile_reached
 from .resampling import exact_product, stratum_members
 from .sign_flip import FLIPS, wide_family
 
+Ints = NDArray[np.int64]
 Array = NDArray[np.float64]
 
 
-def acceleration(influence: Array, strata: NDArray[np.int64]) -> Array:
+def acceleration(influence: Array, strata: Ints) -> Array:
     """Return the skewness of the influence of the scenes, the `a` of BCa.
 
-    a = (1/6) sum u³ / (sum u²)^(3/2) with u centred within strata; 0 if all u are 0.
-
-    Args:
-        influence: (scenes, k); for a plain mean (x - mean)/n.
-        strata: (scenes,).
+    a = (1/6) sum u³ / (sum u²)^(3/2) with the influence u (scenes, k) centred within strata; 0 if all u are
+    0.
 
     >>> acceleration(np.array([[-1.0], [0.0], [1.0]]), np.zeros(3, dtype=int)).tolist()
     [0.0]
@@ -40,7 +38,7 @@ def bca_bounds(
     value: Array,
     resampled: Array,
     influence: Array,
-    strata: NDArray[np.int64],
+    strata: Ints,
     *,
     level: float = 0.95,
     df: Array | None = None,
@@ -52,16 +50,8 @@ def bca_bounds(
     values for z = ± the normal quantile of the level. With `df`, z is the quantile of Student's t, because
     the spread is estimated from the same scenes: without it the coverage of BCa is too low at 40 scenes.
 
-    Args:
-        value: the scores, (k,).
-        resampled: (r, k).
-        influence: (scenes, k).
-        strata: (scenes,).
-        level: e.g. 0.95.
-        df: degrees of freedom of the standard error, (k,); None for the textbook BCa.
-
-    Returns:
-        low (k,), high (k,). A score without any spread has its own value as both bounds.
+    `value` is (k,), `resampled` (r, k), `influence` (scenes, k), `strata` (scenes,), and `df` (k,) the
+    degrees of freedom of the standard error. A score without any spread has its own value as both bounds.
 
     >>> x = np.arange(10.0); draws = np.linspace(3, 6, 1001)[:, None]
     >>> low, high = bca_bounds(np.array([4.5]), draws, (x[:, None] - 4.5) / 10, np.zeros(10, dtype=int))
@@ -98,20 +88,14 @@ def _columnwise_quantile(x: Array, q: Array) -> Array:
     return out
 
 
-def standard_error(influence: Array, strata: NDArray[np.int64]) -> tuple[Array, Array]:
+def standard_error(influence: Array, strata: Ints) -> tuple[Array, Array]:
     """Return the standard error of scores and its degrees of freedom, from the influence of scenes.
 
-    v_h = n_h/(n_h-1) sum (u - mean_h u)² and se = sqrt(sum v_h). Strata may differ in spread, so that the
-    degrees of freedom are estimated (Welch): df = (sum v_h)² / sum v_h²/(n_h + 1) - 2, at most n - strata, at
-    least the smallest n_h - 1. The n_h + 1 and the - 2 remove the bias of the common form with n_h - 1, which
-    is too low for strata of three or four scenes. For a plain mean in one stratum: s/sqrt(n) and n - 1.
-
-    Args:
-        influence: (scenes, k).
-        strata: (scenes,).
-
-    Returns:
-        se (k,), df (k,); df is n - strata if se is 0.
+    With the influence u (scenes, k), v_h = n_h/(n_h-1) sum (u - mean_h u)² and se = sqrt(sum v_h). Strata may
+    differ in spread, so that the degrees of freedom are estimated (Welch):
+    df = (sum v_h)² / sum v_h²/(n_h + 1) - 2, at most n - strata, at least the smallest n_h - 1. The n_h + 1
+    and the - 2 remove the bias of the common form with n_h - 1, which is too low for strata of three or four
+    scenes. For a plain mean in one stratum: s/sqrt(n) and n - 1. df is n - strata if se is 0.
 
     >>> x = np.array([1.0, 2.0, 3.0, 4.0]); u = ((x - 2.5) / 4)[:, None]
     >>> se, df = standard_error(u, np.zeros(4, dtype=int)); round(float(se[0]), 4), float(df[0])
@@ -162,12 +146,7 @@ _BLOCK, _STEPS = 256, 1024.0
 
 
 def family_half_width(
-    influence: Array,
-    pairs: NDArray[np.int64],
-    strata: NDArray[np.int64],
-    *,
-    level: float = 0.95,
-    seed: int = 0,
+    influence: Array, pairs: Ints, strata: Ints, *, level: float = 0.95, seed: int = 0
 ) -> float:
     """Return the standard errors on either side that cover the differences of all pairs jointly.
 
@@ -176,15 +155,8 @@ def family_half_width(
     Student's t. The quantile of the test, under no difference, would be too small: if differences are much
     larger than their spread all pairs flip together, and a nominal 95 % can drop to 78 %.
 
-    Args:
-        influence: of scenes on the scores, (scenes, methods).
-        pairs: (k, 2), columns of `influence`.
-        strata: (scenes,).
-        level: joint level of all intervals.
-        seed: of the samples.
-
-    Returns:
-        The half width in standard errors; 0 if no pair has any spread.
+    `influence` is (scenes, methods), and `pairs` (k, 2) are its columns. The result is 0 if no pair has any
+    spread.
 
     >>> x = np.random.default_rng(0).normal(0, 1, (60, 5)); one = np.array([[0, 1]])
     >>> reach = family_half_width(x, one, np.zeros(60, dtype=int)); bool(1.9 < reach < 2.1)  # Student t: 2.0
@@ -211,7 +183,7 @@ def family_half_width(
 
 
 def wide_family_half_width(
-    influence: Array, strata: NDArray[np.int64], *, level: float = 0.95, flips: int = FLIPS, seed: int = 0
+    influence: Array, strata: Ints, *, level: float = 0.95, flips: int = FLIPS, seed: int = 0
 ) -> float:
     """Return `family_half_width` of all pairs of many methods, from sign flips; see `wide_family`."""
     return wide_family(influence, strata, level=level, flips=flips, seed=seed).critical(level)

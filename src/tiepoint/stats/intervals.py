@@ -17,6 +17,8 @@ from .pooled import PooledMemo, pooled_influence, pooled_resampled, pooled_stati
 from .resampling import RESAMPLES, make_scene_score, resample, strata_of
 from .samples import BOOTSTRAP_FROM, STUDENT_FROM, MethodSample, sample_of_scenes, seed_for
 
+Floats = NDArray[np.float64]
+
 MIN_IMAGES = 6
 IMAGE_RESAMPLES = 2000
 _RESAMPLE_BATCH = 4_000_000
@@ -97,15 +99,9 @@ def pooled_interval(
 ) -> Interval:
     """Compute the interval of a pooled score (AP, AUC, FPR95 of one list over all scenes) from its bins.
 
-    Same conventions as `scene_interval`; the t interval uses the jackknife standard error.
-
-    Args:
-        bins: counts by scene and bin.
-        value: the exact score; the interval is shifted by the effect of binning.
-        level: nominal coverage.
-        seed: as in `scene_interval`.
-        resamples: number of bootstrap resamples.
-        memo: cache shared by scores on the same scenes; the result is the same.
+    Conventions and arguments are those of `scene_interval`; the t interval uses the jackknife standard error.
+    With the exact score `value` the interval is shifted by the effect of binning. Scores on the same scenes
+    may share a `memo`, with the same result.
     """
     _check_level(level)
     n = len(bins.scenes)
@@ -129,9 +125,9 @@ def pooled_interval(
 
 
 def image_interval(
-    values: NDArray[np.float64],
+    values: Floats,
     images: Sequence[tuple[str, str]],
-    weights: NDArray[np.float64],
+    weights: Floats,
     *,
     classes: Sequence[str] | None = None,
     level: float = 0.95,
@@ -139,18 +135,11 @@ def image_interval(
 ) -> tuple[float, float] | None:
     """Compute the percentile interval of a weighted mean over pairs by resampling images.
 
-    An image sampled k times has weight k, and a pair has the product of its two images' weights and its own.
-    The interval is about other images **of the same scenes**, not about new scenes. A sample without any pair
-    is replaced. With `classes` each class keeps its number of images. None below 6 images, in total or of a
-    class.
-
-    Args:
-        values: (n,) value of each pair; NaN is skipped.
-        images: the two images of each pair.
-        weights: (n,) of the pairs.
-        classes: the class of each pair; the images of each class are resampled separately.
-        level: nominal coverage.
-        resamples: number of samples, seeded by the names of the images.
+    An image sampled k times has weight k, and a pair (values (n,), images, weights (n,)) has the product of
+    its two images' weights and its own; NaN values are skipped. The interval is about other images **of the
+    same scenes**, not about new scenes. A sample without any pair is replaced. With the `classes` of pairs,
+    the images of each class are resampled separately. The names of the images are the seed. None below 6
+    images, in total or of a class.
 
     >>> pairs = [(a, b) for a in "abcdef" for b in "abcdef" if a < b]
     >>> low, high = image_interval(np.linspace(0, 1, 15), pairs, np.ones(15))
@@ -172,7 +161,7 @@ def image_interval(
     second = np.array([place[b] for _, b in images])[known]
     seed = int.from_bytes(hashlib.sha256("\0".join(names).encode()).digest()[:8], "big")
     rng = np.random.Generator(np.random.PCG64(seed))
-    means: list[NDArray[np.float64]] = []
+    means: list[Floats] = []
     while sum(map(len, means)) < resamples:
         counts = np.zeros((resamples, len(names)))
         for members in strata:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+Ints = NDArray[np.int64]
 Array = NDArray[np.float64]
 SLACK = 1e-10
 """Relative tolerance with which a sampled statistic reaches an observed one."""
@@ -52,20 +53,15 @@ def quantile_reached(samples: Array, level: float) -> float:
     return float(np.partition(samples, rank)[rank])
 
 
-def step_down(
-    observed: Array, blocks: Callable[[NDArray[np.int64]], Iterator[Array]], *, exact: bool
-) -> TestFamily:
+def step_down(observed: Array, blocks: Callable[[Ints], Iterator[Array]], *, exact: bool) -> TestFamily:
     """Compute step-down max-T of Westfall and Young from samples of the statistics under the null.
 
     Comparisons are in descending order of their statistic. The adjusted p-value of the k-th is the share of
     samples in which the largest of the k-th and all after it reaches the observed one, made non-decreasing.
     It uses the dependence of the comparisons, and so separates more than Bonferroni.
 
-    Args:
-        observed: statistics, (k,), larger is more extreme.
-        blocks: given an order of the comparisons, yields samples as (k, r) arrays with rows in that order;
-            one of the samples must be the data.
-        exact: whether the samples are all possible ones.
+    `observed` is (k,). `blocks`, given an order of the comparisons, yields samples (k, r) with rows in that
+    order; one of the samples must be the data. `exact`: the samples are all possible ones.
 
     >>> draws = np.array([[3.0, 0.1, 0.2, 0.3], [1.0, 2.0, 0.5, 0.5]])
     >>> f = step_down(draws[:, 0], lambda order: iter([draws[order]]), exact=True)
@@ -87,13 +83,7 @@ def step_down(
 
 
 def unsort_family(
-    observed: Array,
-    order: NDArray[np.int64],
-    single: NDArray[np.int64],
-    joint: NDArray[np.int64],
-    null_maximum: Array,
-    *,
-    exact: bool,
+    observed: Array, order: Ints, single: Ints, joint: Ints, null_maximum: Array, *, exact: bool
 ) -> TestFamily:
     """Build the family from counts of samples in `order`: for each comparison, and for it or any after."""
     draws = max(len(null_maximum), 1)
@@ -139,15 +129,9 @@ def letter(index: int) -> str:
 def letter_groups(separated: Flags) -> list[tuple[str, ...]]:
     """Assign letters such that two methods share one if and only if they are not separated.
 
-    Methods come best first. Groups are sets in which no two methods are separated. They are grown greedily
-    from the pairs not yet covered, so that the effort stays polynomial (there can be exponentially many
-    maximal sets). A method separated from all others has its own letter.
-
-    Args:
-        separated: symmetric (m, m); the diagonal is ignored.
-
-    Returns:
-        The letters of each method, in alphabetical order of the groups.
+    Methods come best first; `separated` (m, m) is symmetric. Groups are sets in which no two methods are
+    separated. They are grown greedily from the pairs not yet covered, so that the effort stays polynomial
+    (there can be exponentially many maximal sets). A method separated from all others has its own letter.
 
     >>> s = np.zeros((3, 3), dtype=bool); s[0, 2] = s[2, 0] = True
     >>> letter_groups(s)
@@ -194,18 +178,13 @@ def join_letters(letters: tuple[str, ...]) -> str:
     return ("" if all(len(x) == 1 for x in letters) else " ").join(letters)
 
 
-def rank_intervals(better: Flags) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def rank_intervals(better: Flags) -> tuple[Ints, Ints]:
     """Return the ranks that a method may truly have, given the separated pairs and their direction.
 
-    With family-wise tests at 95 % all intervals hold jointly with 95 %: the best rank is 1 + the number of
-    methods separated above, the worst is m - the number separated below. Ranks of resampled tables would be
-    too narrow exactly where methods are close.
-
-    Args:
-        better: better[i, j] is True if i is separated from j and above it, (m, m).
-
-    Returns:
-        best (m,), worst (m,), counted from 1.
+    `better[i, j]` is True if i is separated from j and above it, (m, m). With family-wise tests at 95 % all
+    intervals hold jointly with 95 %: the best rank is 1 + the number of methods separated above, the worst is
+    m - the number separated below. Ranks of resampled tables would be too narrow exactly where methods are
+    close. Returns best (m,) and worst (m,), counted from 1.
 
     >>> rank_intervals(np.array([[False, False, True], [False] * 3, [False] * 3]))
     (array([1, 1, 2]), array([2, 3, 3]))

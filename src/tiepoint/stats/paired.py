@@ -20,6 +20,7 @@ from .multiplicity import TestFamily, benjamini_hochberg
 from .samples import MethodSample
 from .sign_flip import FLIPS, sign_flip_family, wide_family
 
+Ints = NDArray[np.int64]
 Array = NDArray[np.float64]
 
 
@@ -31,14 +32,14 @@ class PairedResult:
     """
 
     sample: MethodSample
-    pairs: NDArray[np.int64]
+    pairs: Ints
     difference: Array
     family: TestFamily
     level: float = 0.95
-    part_of: tuple[PairedResult, NDArray[np.int64]] | None = None
+    part_of: tuple[PairedResult, Ints] | None = None
     find_reach: Callable[[], float] | None = None
 
-    def take(self, which: NDArray[np.int64]) -> PairedResult:
+    def take(self, which: Ints) -> PairedResult:
         """Return some of the pairs, with their p-values in the family of all."""
         own = self.family
         family = replace(own, statistic=own.statistic[which], p=own.p[which], adjusted=own.adjusted[which])
@@ -125,7 +126,7 @@ class PairedResult:
         )
 
     @cached_property
-    def wins(self) -> NDArray[np.int64] | None:
+    def wins(self) -> Ints | None:
         """Scenes won, tied and lost, (k, 3); None for pooled scores."""
         if self._gap.by_scene is None:
             return None
@@ -135,24 +136,13 @@ class PairedResult:
 
 
 def compare_pairs(
-    sample: MethodSample,
-    pairs: NDArray[np.int64],
-    *,
-    level: float = 0.95,
-    flips: int = FLIPS,
-    seed: int = 0,
+    sample: MethodSample, pairs: Ints, *, level: float = 0.95, flips: int = FLIPS, seed: int = 0
 ) -> PairedResult:
     """Compare pairs of methods; the pairs form one family.
 
-    The contributions of scenes to the difference are tested by sign flips with step-down max-T, for means
-    over scenes and for pooled scores.
-
-    Args:
-        sample: methods on scenes.
-        pairs: (k, 2) columns of the sample.
-        level: of intervals and of the family.
-        flips: number of random sign patterns, if enumerating all is too many.
-        seed: of the patterns.
+    Columns `pairs` (k, 2) of the sample are compared. The contributions of scenes to the difference are
+    tested by `flips` sign patterns (all, if there are no more) with step-down max-T, for means over scenes
+    and for pooled scores. `level` is that of intervals and of the family.
     """
     pairs = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
     difference = sample.value[pairs[:, 0]] - sample.value[pairs[:, 1]]
@@ -174,31 +164,17 @@ class WideResult:
     """
 
     shown: PairedResult
-    above: NDArray[np.int64]
-    below: NDArray[np.int64]
+    above: Ints
+    below: Ints
 
 
 def compare_pairs_wide(
-    sample: MethodSample,
-    kept: NDArray[np.int64],
-    base: int,
-    *,
-    level: float = 0.95,
-    flips: int = FLIPS,
-    seed: int = 0,
+    sample: MethodSample, kept: Ints, base: int, *, level: float = 0.95, flips: int = FLIPS, seed: int = 0
 ) -> WideResult:
     """Compare all pairs of many methods as one family, and return those with `base`.
 
-    Uses single-step max-T with fewer sign patterns, see `wide_family`: 5,000 methods have twelve million
-    pairs.
-
-    Args:
-        sample: methods on scenes.
-        kept: columns of the sample.
-        base: the column that all others are compared with.
-        level: of intervals and of the family.
-        flips: largest number of random sign patterns.
-        seed: of the patterns.
+    All columns `kept` of the sample are compared with the column `base`. Uses single-step max-T with fewer
+    sign patterns, see `wide_family`: 5,000 methods have twelve million pairs.
     """
     pairs = np.array([(m, base) for m in kept if m != base], dtype=np.int64)
     assert sample.contributions is not None
@@ -211,7 +187,7 @@ def compare_pairs_wide(
     return WideResult(replace(single, family=own, find_reach=reach), family.above, family.below)
 
 
-def all_pairs(m: int) -> NDArray[np.int64]:
+def all_pairs(m: int) -> Ints:
     """Return all pairs i < j of m methods, (m (m-1)/2, 2).
 
     >>> all_pairs(3).tolist()
@@ -220,7 +196,7 @@ def all_pairs(m: int) -> NDArray[np.int64]:
     return np.stack(np.triu_indices(m, 1), axis=1).astype(np.int64)
 
 
-def against(baseline: int, m: int) -> NDArray[np.int64]:
+def against(baseline: int, m: int) -> Ints:
     """Return the pairs (other, baseline) of every other of m methods.
 
     >>> against(1, 3).tolist()

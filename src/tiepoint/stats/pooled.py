@@ -14,6 +14,7 @@ from ..core.scores import PooledBins
 from .pooled_pairs import PairStack, SceneCounts
 from .resampling import Resamples, strata_of, stratum_members
 
+Ints = NDArray[np.int64]
 Array = NDArray[np.float64]
 STATISTICS = ("ap", "auc", "fpr95")
 
@@ -26,13 +27,8 @@ def binned_statistic(positives: Array, negatives: Array, statistic: str) -> Arra
     p (P + p u) / (P + N + (p + n) u) to the sum that is divided by all positives. `auc` counts half of the
     pairs within a bin. `fpr95` is interpolated linearly within its bin.
 
-    Args:
-        positives: (r, bins), counts or weights.
-        negatives: (r, bins).
-        statistic: `ap`, `auc` or `fpr95`.
-
-    Returns:
-        (r,); NaN for a list without positives or (auc, fpr95) without negatives.
+    `positives` and `negatives` are counts or weights (r, bins). Returns (r,); NaN for a list without
+    positives or (auc, fpr95) without negatives.
 
     >>> one = np.array([[1.0, 0.0]]); binned_statistic(one, one[:, ::-1], "auc").tolist()
     [1.0]
@@ -87,12 +83,9 @@ class PooledMemo:
     """Cache for scores on the same scenes: resampled pairs of scenes, and the statistics of a list.
 
     AUC, AP and FPR95 of a list have the same negatives, lists of one benchmark the same pairs of scenes, and
-    the mean over lists the statistics of each. Use one memo only for scores with the same seed and number of
+    the mean over lists the statistics of each. Statistics of all `scores` on the same pairs of scenes are
+    computed together, with the same bits. Use one memo only for scores with the same seed and number of
     resamples.
-
-    Args:
-        scores: scores that will be requested. Statistics of lists on the same pairs of scenes are then
-            computed together, with the same bits.
     """
 
     def __init__(self, scores: Iterable[PooledBins] = ()) -> None:
@@ -100,7 +93,7 @@ class PooledMemo:
         self._values: dict[tuple[object, ...], tuple[PooledBins, Array]] = {}
         self._stacks: dict[tuple[object, ...], PairStack] = {}
 
-    def stack(self, one: PooledBins, strata: NDArray[np.int64]) -> PairStack:
+    def stack(self, one: PooledBins, strata: Ints) -> PairStack:
         """Return a list together with all lists of the scores on the same pairs of scenes."""
         key = (strata.tobytes(), *_identity(one))
         if key not in self._stacks:
@@ -142,11 +135,7 @@ def weighted_statistics(
     between two scenes has the product of both weights. The ratio of positives to negatives is a choice of the
     list, not of the scenes, so that both totals stay constant.
 
-    Args:
-        bins: counts by scene and bin.
-        scenes: returns the scene counts; called if the memo has no result.
-        memo: cache shared by scores on the same scenes.
-        name: of these counts, in the memo.
+    `scenes` returns the scene counts; it is called if the memo has no result under `name`.
     """
     memo = PooledMemo() if memo is None else memo
     each = [_of_list(one, scenes, memo, name) for one in lists_of(bins)]
@@ -165,7 +154,7 @@ def _of_list(one: PooledBins, scenes: Callable[[], SceneCounts], memo: PooledMem
     return next(v for own, v in zip(stack.lists, each, strict=True) if _identity(own) == _identity(one))
 
 
-def pooled_influence(bins: PooledBins, strata: NDArray[np.int64], *, memo: PooledMemo | None = None) -> Array:
+def pooled_influence(bins: PooledBins, strata: Ints, *, memo: PooledMemo | None = None) -> Array:
     """Compute the jackknife influence of each scene on a pooled score, (scenes,).
 
     u_s = (n_h - 1)/n_h (score - score without s), comparable with the influence of a scene mean; the other
@@ -222,18 +211,15 @@ def scene_shares(bins: PooledBins) -> Array:
     return np.asarray(np.mean(shares, axis=0))
 
 
-def pooled_contributions(values: Array, slopes: Array, shares: Array, strata: NDArray[np.int64]) -> Array:
+def pooled_contributions(values: Array, slopes: Array, shares: Array, strata: Ints) -> Array:
     """Compute the contributions of scenes to pooled scores, (scenes, k); their sums are the scores.
 
     A scene contributes its share of the score and the slope of the score. The slope is centred within the k
     kinds and multiplied by sqrt((n - 1)/(n - k)), as each kind has its own centre: without the factor, tests
     on few scenes in two or three kinds reject too often.
 
-    Args:
-        values: the scores, (k,).
-        slopes: `pooled_slope` of each, (scenes, k).
-        shares: `scene_shares`, (scenes,).
-        strata: (scenes,).
+    `values` are the scores (k,), `slopes` the `pooled_slope` of each (scenes, k), `shares` the
+    `scene_shares`.
 
     >>> x = np.array([0.2, 0.4, 0.9]); slope = (x - x.mean())[:, None] / 3
     >>> parts = pooled_contributions(np.array([0.5]), slope, np.full(3, 1 / 3), np.zeros(3, dtype=int))

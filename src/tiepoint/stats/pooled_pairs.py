@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..core.errors import InputError
 from ..core.scores import PooledBins
 
+Ints = NDArray[np.int64]
 Array = NDArray[np.float64]
 _FLOAT32_INTEGERS = 1 << 24
 
@@ -25,8 +26,8 @@ class PairGroup:
     scenes.
     """
 
-    first: NDArray[np.int64]
-    second: NDArray[np.int64]
+    first: Ints
+    second: Ints
     counts: Array
     strata: tuple[int, int]
     within: bool
@@ -75,7 +76,7 @@ class PairGroup:
         return self.counts @ joint.astype(np.float64)
 
 
-def pair_groups(bins: PooledBins, strata: NDArray[np.int64]) -> list[PairGroup]:
+def pair_groups(bins: PooledBins, strata: Ints) -> list[PairGroup]:
     """Group the negatives of a pooled score by stratum of their scenes, and add up repeated pairs.
 
     Raises:
@@ -111,7 +112,7 @@ def pair_groups(bins: PooledBins, strata: NDArray[np.int64]) -> list[PairGroup]:
     return groups
 
 
-def _distinct(code: NDArray[np.int64], limit: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _distinct(code: Ints, limit: int) -> tuple[Ints, Ints]:
     """Return the numbers below `limit` that occur, ascending, and the index of each entry among them."""
     if limit > 16 * len(code) + _FLOAT32_INTEGERS:
         return np.unique(code, return_inverse=True)
@@ -134,7 +135,7 @@ class SceneCounts:
     """
 
     counts: Array
-    strata: NDArray[np.int64]
+    strata: Ints
     factors: Array
 
 
@@ -152,7 +153,7 @@ class PairStack:
     table_of: tuple[int, ...]
 
     @classmethod
-    def of(cls, lists: Sequence[PooledBins], strata: NDArray[np.int64]) -> PairStack:
+    def of(cls, lists: Sequence[PooledBins], strata: Ints) -> PairStack:
         """Stack the first list and all others with its pairs."""
         distinct = {id(b.negatives): b for b in lists}
         grouped = {key: pair_groups(b, strata) for key, b in distinct.items()}
@@ -208,7 +209,7 @@ def _same_pairs(one: Sequence[PairGroup], other: Sequence[PairGroup]) -> bool:
     return len(one) == len(other) and all(a.has_pairs_of(b) for a, b in zip(one, other, strict=True))
 
 
-_Parts = tuple[list[tuple[NDArray[np.int64], Array]], float]
+_Parts = tuple[list[tuple[Ints, Array]], float]
 
 
 def _by_stratum(bins: PooledBins, scenes: SceneCounts) -> _Parts:

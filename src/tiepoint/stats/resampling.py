@@ -15,6 +15,8 @@ from ..core.errors import InputError
 from ..core.hashing import hash_json
 from ..core.scores import SceneValues
 
+Ints = NDArray[np.int64]
+
 RESAMPLES = 10_000
 Array = NDArray[np.float64]
 
@@ -38,11 +40,8 @@ def exact_product(
     of the largest value. All columns share one power of two, so that differences between columns are exact
     as well.
 
-    Args:
-        counts: integers in float64 (positive or negative), (r, s).
-        values: (s, k), finite.
-        total: the largest sum of absolute counts of a row, if known.
-        own_grid: each column has its own power of two, as if it were multiplied alone.
+    `counts` (r, s) are integers in float64, `values` (s, k) finite. `total` is the largest sum of absolute
+    counts of a row, if known. With `own_grid` each column has its own power of two, as if multiplied alone.
 
     >>> exact_product(np.array([[2.0, 0.0]]), np.array([[0.5], [9.0]]))
     array([[1.]])
@@ -78,7 +77,7 @@ class Resamples:
     ordinary bootstrap is too narrow; strata may have few scenes.
     """
 
-    members: tuple[NDArray[np.int64], ...]
+    members: tuple[Ints, ...]
     counts: tuple[Array, ...]
 
     @property
@@ -103,7 +102,7 @@ class Resamples:
         return out
 
 
-def resample(strata: NDArray[np.int64], *, resamples: int = RESAMPLES, seed: int) -> Resamples:
+def resample(strata: Ints, *, resamples: int = RESAMPLES, seed: int) -> Resamples:
     """Sample scenes with replacement within strata; equal arguments share one cached result.
 
     >>> r = resample(np.array([0, 0, 0, 1, 1]), resamples=4, seed=1)
@@ -126,17 +125,13 @@ def _resample(strata: bytes, resamples: int, seed: int) -> Resamples:
     return Resamples(tuple(members), tuple(counts))
 
 
-def strata_of(kinds: Sequence[str]) -> NDArray[np.int64]:
+def strata_of(kinds: Sequence[str]) -> Ints:
     """Number the strata of scenes, 0 … H-1 in alphabetical order of their kinds.
 
     A kind with a single scene has no known spread. Such kinds form one stratum; if that has one scene, it
     joins the smallest other stratum (the first of equals).
 
-    Args:
-        kinds: the kind of each scene, (S,).
-
-    Returns:
-        Stratum of each scene, int64 (S,).
+    Returns int64 (scenes,).
 
     >>> strata_of(["v", "i", "v", "i"]).tolist(), strata_of(["v", "i", "v", "x"]).tolist()
     ([1, 0, 1, 0], [1, 0, 1, 0])
@@ -155,7 +150,7 @@ def strata_of(kinds: Sequence[str]) -> NDArray[np.int64]:
     return np.unique(stratum, return_inverse=True)[1].astype(np.int64)
 
 
-def stratum_members(strata: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+def stratum_members(strata: Ints) -> list[Ints]:
     """Return the indices of the scenes of each stratum, in the order of the strata.
 
     >>> [m.tolist() for m in stratum_members(np.array([1, 0, 1]))]
@@ -174,7 +169,7 @@ class SceneScore:
     weights: Array
 
     @property
-    def strata(self) -> NDArray[np.int64]:
+    def strata(self) -> Ints:
         """Stratum of each scene."""
         return strata_of(self.kinds)
 

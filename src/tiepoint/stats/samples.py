@@ -22,6 +22,7 @@ from .pooled import (
 )
 from .resampling import RESAMPLES, Resamples, SceneScore, resample, seed_of, strata_of
 
+Ints = NDArray[np.int64]
 Array = NDArray[np.float64]
 BOOTSTRAP_FROM = 40
 STUDENT_FROM = 6
@@ -45,11 +46,11 @@ class MethodSample:
     value: Array
     influence: Array
     resampled: Array | None
-    strata: NDArray[np.int64]
+    strata: Ints
     contributions: Array | None = None
     by_scene: Array | None = None
     singleton_scenes: tuple[str, ...] = ()
-    draw: Callable[[NDArray[np.int64]], Array] | None = None
+    draw: Callable[[Ints], Array] | None = None
 
     @property
     def n_scenes(self) -> int:
@@ -64,14 +65,14 @@ class MethodSample:
         few = "none" if self.n_scenes < STUDENT_FROM else "t"
         return few if self.resampled is None and self.draw is None else "bca"
 
-    def resampled_scores(self, columns: NDArray[np.int64]) -> Array:
+    def resampled_scores(self, columns: Ints) -> Array:
         """Return the resampled scores of some methods, (r, k)."""
         if self.resampled is not None:
             return self.resampled[:, columns]
         assert self.draw is not None, "a sample of few scenes has no resamples"
         return self.draw(columns)
 
-    def only(self, columns: NDArray[np.int64]) -> MethodSample:
+    def only(self, columns: Ints) -> MethodSample:
         """Return the sample of some of the methods, with their resampled scores."""
         c = self.contributions
         return MethodSample(
@@ -84,7 +85,7 @@ class MethodSample:
             self.singleton_scenes,
         )
 
-    def minus(self, pairs: NDArray[np.int64], *, with_resampled: bool = True) -> MethodSample:
+    def minus(self, pairs: Ints, *, with_resampled: bool = True) -> MethodSample:
         """Return the differences first - second of pairs (k, 2) of methods, as a sample of k scores.
 
         Thousands of pairs times ten thousand resamples fill the memory: skip these if they are not needed,
@@ -102,7 +103,7 @@ class MethodSample:
             self.singleton_scenes,
         )
 
-    def _resampled_minus(self, a: NDArray[np.int64], b: NDArray[np.int64]) -> Array | None:
+    def _resampled_minus(self, a: Ints, b: Ints) -> Array | None:
         if self.resampled is not None:
             return self.resampled[:, a] - self.resampled[:, b]
         if self.draw is None:
@@ -111,7 +112,7 @@ class MethodSample:
         resampled = self.draw(columns)
         return resampled[:, places[: len(a)]] - resampled[:, places[len(a) :]]
 
-    def difference_bounds(self, pairs: NDArray[np.int64], *, level: float = 0.95) -> tuple[Array, Array]:
+    def difference_bounds(self, pairs: Ints, *, level: float = 0.95) -> tuple[Array, Array]:
         """Compute the interval of the difference of each pair (k, 2), a few pairs at a time."""
         low, high = np.empty(len(pairs)), np.empty(len(pairs))
         for start in range(0, len(pairs), 64):
@@ -120,7 +121,7 @@ class MethodSample:
         return low, high
 
     def chosen_bounds(
-        self, columns: NDArray[np.int64], *, level: float = 0.95, bounded: bool = False
+        self, columns: Ints, *, level: float = 0.95, bounded: bool = False
     ) -> tuple[Array, Array]:
         """Compute the interval of each score of some methods, a few at a time."""
         low, high = np.empty(len(columns)), np.empty(len(columns))
@@ -132,9 +133,7 @@ class MethodSample:
     def bounds(self, *, level: float = 0.95, bounded: bool = False) -> tuple[Array, Array]:
         """Compute the interval of each score, low (m,), high (m,); NaN below 6 scenes.
 
-        Args:
-            level: nominal coverage.
-            bounded: scores are between 0 and 1 (differences are not).
+        `bounded`: scores are between 0 and 1 (differences are not).
         """
         k = len(self.value)
         if self.interval_kind == "none" or k == 0:
@@ -187,7 +186,7 @@ def sample_of_scenes(
     )
 
 
-def _resampled(scores: Sequence[SceneScore], samples: Resamples, columns: NDArray[np.int64]) -> Array:
+def _resampled(scores: Sequence[SceneScore], samples: Resamples, columns: Ints) -> Array:
     """Return the resampled scores of some methods, (r, k); in one product if their weights allow it."""
     chosen = [scores[int(c)] for c in columns]
     if len(chosen) > 2 and all(s.has_even_weights(samples) for s in chosen):
@@ -204,22 +203,18 @@ def sample_of_pooled(
 ) -> MethodSample:
     """Collect methods with pooled scores over the same scenes.
 
-    Args:
-        bins: counts of each method, scenes in the same order.
-        values: the exact scores; resampled ones are shifted by the effect of binning.
-        seed: of the resamples.
-        resamples: number of resamples.
+    With the exact scores `values`, resampled scores are shifted by the effect of binning.
     """
     first = bins[0]
     strata = strata_of(first.kinds)
     binned = np.array([pooled_statistic(b) for b in bins])
     exact = binned if values is None else np.asarray(values, dtype=np.float64)
     resampled: Array | None = None
-    draw: Callable[[NDArray[np.int64]], Array] | None = None
+    draw: Callable[[Ints], Array] | None = None
     if len(strata) >= BOOTSTRAP_FROM:
         samples = resample(strata, resamples=resamples, seed=seed_for(first.scenes, first.kinds, seed))
 
-        def draw_some(columns: NDArray[np.int64]) -> Array:
+        def draw_some(columns: Ints) -> Array:
             scores = [pooled_resampled(bins[int(c)], samples) for c in columns]
             return np.asarray(np.stack(scores, axis=1) + (exact - binned)[columns])
 

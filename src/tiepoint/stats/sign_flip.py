@@ -16,6 +16,7 @@ from ..core.errors import InputError
 from .multiplicity import SLACK, TestFamily, quantile_reached, step_down, unsort_family
 from .resampling import grid, stratum_members
 
+Ints = NDArray[np.int64]
 Array = NDArray[np.float64]
 FLIPS = 100_000
 _BLOCK = 2048
@@ -65,12 +66,7 @@ def sign_blocks(n_scenes: int, flips: int, seed: int) -> Iterator[Array]:
 
 
 def sign_flip_family(
-    contributions: Array,
-    pairs: NDArray[np.int64],
-    strata: NDArray[np.int64],
-    *,
-    flips: int = FLIPS,
-    seed: int = 0,
+    contributions: Array, pairs: Ints, strata: Ints, *, flips: int = FLIPS, seed: int = 0
 ) -> TestFamily:
     """Test pairs of methods for a difference on the same scenes, jointly.
 
@@ -79,15 +75,9 @@ def sign_flip_family(
     n/(n-1) (sum D² - (sum D)²/n), recomputed for every sign pattern. One pattern flips a scene for all pairs,
     which preserves their dependence.
 
-    Args:
-        contributions: of each scene to the score of each method, (scenes, methods).
-        pairs: (k, 2), columns of `contributions`.
-        strata: (scenes,).
-        flips: number of random patterns; all patterns are used if there are at most this many.
-        seed: of the patterns.
-
-    Returns:
-        The family, with statistics |t| (k,). A pair without any difference has t = 0 and p = 1.
+    `contributions` is (scenes, methods), and `pairs` (k, 2) are its columns. There are `flips` random
+    patterns, or all if there are no more. The statistics |t| are (k,); a pair without any difference has t =
+    0, p = 1.
 
     >>> x = np.array([[0.9, 0.5], [0.8, 0.5], [0.7, 0.5], [0.8, 0.4], [0.6, 0.5], [0.7, 0.3]]) / 6
     >>> f = sign_flip_family(x, np.array([[0, 1]]), np.zeros(6, dtype=int))
@@ -101,7 +91,7 @@ def sign_flip_family(
     floor = np.maximum(np.sum(squares, axis=0) * 1e-13, 1e-300)
     width = min(256, max(16, _IN_CACHE // max(len(pairs), 1)))
 
-    def statistics(signs: Array, order: NDArray[np.int64]) -> Array:
+    def statistics(signs: Array, order: Ints) -> Array:
         first, second = pairs[order].T
         total = np.zeros((len(order), signs.shape[1]))
         spread = np.zeros_like(total)
@@ -122,7 +112,7 @@ def sign_flip_family(
         total /= spread
         return np.sqrt(total, out=total)
 
-    def blocks(order: NDArray[np.int64]) -> Iterator[Array]:
+    def blocks(order: Ints) -> Iterator[Array]:
         for signs in sign_blocks(n, flips, seed):
             for start in range(0, signs.shape[1], width):
                 yield statistics(signs[:, start : start + width], order)
@@ -144,10 +134,10 @@ class _Rounded:
     """
 
     values: Array
-    members: list[NDArray[np.int64]]
+    members: list[Ints]
 
     @classmethod
-    def of(cls, contributions: Array, strata: NDArray[np.int64]) -> _Rounded:
+    def of(cls, contributions: Array, strata: Ints) -> _Rounded:
         n = len(contributions)
         if n == 0:
             raise InputError("no scene has a value for all methods; nothing to test")
@@ -155,7 +145,7 @@ class _Rounded:
         return cls(np.rint(contributions * step) / step, stratum_members(strata))
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Ints:
         """Number of scenes of each stratum."""
         return np.array([len(m) for m in self.members], dtype=np.int64)
 
@@ -180,14 +170,8 @@ def _squared_goal(goal: Array) -> Array:
 
 
 def _sweep(
-    given: _Rounded,
-    pairs: NDArray[np.int64],
-    squares: Array,
-    floor: Array,
-    goal: Array,
-    flips: int,
-    seed: int,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
+    given: _Rounded, pairs: Ints, squares: Array, floor: Array, goal: Array, flips: int, seed: int
+) -> tuple[Ints, Ints, Array]:
     """Count patterns that reach the goal of each pair, singly and jointly; return also their maxima."""
     from ..kernels import ThreadTeam, one_blas_thread
     from ._sign_flip_loops import step_down_sweep
@@ -227,8 +211,8 @@ class WideFamily:
     """
 
     null_maximum: Array
-    above: NDArray[np.int64]
-    below: NDArray[np.int64]
+    above: Ints
+    below: Ints
     flips: int
     exact: bool
 
@@ -245,7 +229,7 @@ class WideFamily:
 
 def wide_family(
     contributions: Array,
-    strata: NDArray[np.int64],
+    strata: Ints,
     *,
     level: float = 0.95,
     flips: int = FLIPS,
@@ -258,13 +242,7 @@ def wide_family(
     patterns would exceed `max_statistics`; then the smallest possible p is larger. Single-step max-T compares
     every pair with the largest statistic of all; step-down would separate a few more.
 
-    Args:
-        contributions: of each scene to the score of each method, (scenes, methods).
-        strata: (scenes,).
-        level: of the family.
-        flips: largest number of random patterns.
-        seed: of the patterns.
-        max_statistics: largest number of pairs times patterns, but at least `MIN_FLIPS` patterns.
+    `contributions` is (scenes, methods). There are at most `flips` random patterns and at least `MIN_FLIPS`.
 
     >>> x = np.array([[9.0, 5.0], [8.0, 5.0], [7.0, 5.0], [8.0, 4.0], [6.0, 5.0], [7.0, 3.0]]) / 60
     >>> f = wide_family(x, np.zeros(6, dtype=int)); f.above.tolist(), f.below.tolist()
@@ -306,7 +284,7 @@ def wide_family(
     return WideFamily(null_maximum, counts[:, 0], counts[:, 1], flips, is_exact(n, flips))
 
 
-def _squares(rounded: Array, pairs: NDArray[np.int64]) -> Array:
+def _squares(rounded: Array, pairs: Ints) -> Array:
     """Return the sum over scenes of the squared difference of each pair, the same for all patterns, (k,)."""
     columns = np.ascontiguousarray(rounded.T)
     out = np.empty(len(pairs))

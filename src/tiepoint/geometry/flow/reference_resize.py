@@ -77,7 +77,7 @@ def _fixed(weights: NDArray[Any]) -> NDArray[np.int32]:
     return np.rint(weights * np.float32(2048)).astype(np.int32)
 
 
-def imresize(image: NDArray[Any], height: int, width: int) -> NDArray[np.float64]:
+def imresize(image: NDArray[Any], height: int, width: int) -> Array:
     """Resize (h, w) or (h, w, c) like MATLAB's `imresize(…, 'bilinear')`; float64 (height, width[, c]).
 
     The kernel is a triangle of half-width 1, stretched by the inverse scale when shrinking (antialiasing),
@@ -100,7 +100,7 @@ def imresize(image: NDArray[Any], height: int, width: int) -> NDArray[np.float64
     return out
 
 
-def contributions(old: int, new: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def contributions(old: int, new: int) -> tuple[Array, NDArray[np.int64]]:
     """Return weights and source indices, both (new, taps), of every output position along one dimension.
 
     >>> weights, indices = contributions(4, 2)

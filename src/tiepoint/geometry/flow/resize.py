@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from .reference_resize import imresize, resize_u8, taps
 
+Bytes = NDArray[np.uint8]
+
 UNKNOWN = 1e10
 """Value of both channels of an unknown pixel."""
 
@@ -18,7 +20,7 @@ LIMIT = 1e9
 """A larger component is a code for unknown, not a displacement."""
 
 
-def is_known_flow(flow: NDArray[Any]) -> NDArray[np.bool_]:
+def is_known_flow(flow: Flow) -> NDArray[np.bool_]:
     """Return where a flow (..., 2) is known: ``|u| <= 1e9 and |v| <= 1e9``, not NaN.
 
     Scores, pictures and converters all use this test. A component of exactly 1e9 is known.
@@ -29,7 +31,7 @@ def is_known_flow(flow: NDArray[Any]) -> NDArray[np.bool_]:
     return (np.abs(flow[..., 0]) <= LIMIT) & (np.abs(flow[..., 1]) <= LIMIT)
 
 
-def loop_ready(flow: Any) -> NDArray[Any]:
+def loop_ready(flow: Any) -> Flow:
     """Convert a flow (h, w, 2) for the compiled loops: native contiguous float32 or float64.
 
     float16 and big-endian float32 become float32, every other real type float64. A flow that already fits is
@@ -164,7 +166,7 @@ def resize_plan(
     (h, w), (new_h, new_w) = _size(flow), size
     bx = np.arange(new_w, dtype=dtype) + dtype(rule.first_pixel)
     by = np.arange(new_h, dtype=dtype) + dtype(rule.first_pixel)
-    to: NDArray[Any]
+    to: Flow
     if rule.double_factors:
         ax, ay = ((b.astype(np.float64) * f).astype(dtype) for b, f in ((bx, w / new_w), (by, h / new_h)))
         to = np.array([other[1] / old_other[1], 1, other[0] / old_other[0], 1])
@@ -208,7 +210,7 @@ def _antialiased(flow: Flow, size: Size, old_other: Size, other: Size, rule: Flo
     return out
 
 
-def resize_mask(mask: NDArray[np.uint8], size: Size, *, rule: FlowRule = SOUND) -> NDArray[np.uint8]:
+def resize_mask(mask: Bytes, size: Size, *, rule: FlowRule = SOUND) -> Bytes:
     """Resize a mask to a new image size (height, width), uint8.
 
     * `bilinear`: foreground is nonzero; 255 if at least half of the bilinear weight is foreground.
@@ -234,5 +236,5 @@ def resize_mask(mask: NDArray[np.uint8], size: Size, *, rule: FlowRule = SOUND) 
     return coverage_mask(np.ascontiguousarray(mask), xs, fx, ys, fy)
 
 
-def _binary(chosen: NDArray[np.bool_]) -> NDArray[np.uint8]:
+def _binary(chosen: NDArray[np.bool_]) -> Bytes:
     return chosen.view(np.uint8) * np.uint8(255)

@@ -12,12 +12,13 @@ from ..homography import project
 from .reference_resize import interp2_cubic
 from .resize import SOUND, UNKNOWN, FlowRule, is_known_flow, loop_ready
 
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Bytes = NDArray[np.uint8]
 Flow = NDArray[Any]
 
 
-def warp_image(
-    image: NDArray[np.uint8], flow: Flow, *, outside: tuple[int, ...] = (0, 255, 255)
-) -> NDArray[np.uint8]:
+def warp_image(image: Bytes, flow: Flow, *, outside: tuple[int, ...] = (0, 255, 255)) -> Bytes:
     """Warp image 2 (h, w) or (h, w, c) to image 1: its colour at ``p + flow(p)``, uint8.
 
     Positions are rounded to 1/32 px and weights are integers, as in OpenCV's `remap`, so that pictures do not
@@ -55,7 +56,7 @@ def unflip(flow: Flow, width: int) -> Flow:
     return out
 
 
-def transfer(points: NDArray[np.float64], flow: NDArray[Any]) -> NDArray[np.float64]:
+def transfer(points: Floats, flow: Flow) -> Floats:
     """Move points (n, 2) of image 1 by the flow: ``p + flow(p)``, float64 (n, 2).
 
     The flow (h, w, 2) is sampled bilinearly. Points outside the image use the flow of the nearest border
@@ -81,7 +82,7 @@ def transfer(points: NDArray[np.float64], flow: NDArray[Any]) -> NDArray[np.floa
     return np.where(finite[:, None], points + total, np.nan)
 
 
-def homography_flow(h: NDArray[np.float64], size: tuple[int, int]) -> NDArray[np.float64]:
+def homography_flow(h: Floats, size: tuple[int, int]) -> Floats:
     """Return the flow ``H p - p`` of every pixel of an image of `size` (height, width), (height, width, 2).
 
     Unknown (1e10) if the homography maps a pixel to infinity or behind the camera. It may leave the other
@@ -97,7 +98,7 @@ def homography_flow(h: NDArray[np.float64], size: tuple[int, int]) -> NDArray[np
     return flow.reshape(*size, 2)
 
 
-def lands_inside(flow: NDArray[Any], size: tuple[int, int]) -> NDArray[np.bool_]:
+def lands_inside(flow: Flow, size: tuple[int, int]) -> Bools:
     """Return where a flow points into an image of `size` (height, width), within its pixel centres.
 
     >>> lands_inside(np.full((1, 2, 2), [1.0, 0.0]), (1, 2)).tolist()
@@ -105,13 +106,11 @@ def lands_inside(flow: NDArray[Any], size: tuple[int, int]) -> NDArray[np.bool_]
     """
     x, y = np.arange(flow.shape[1]), np.arange(flow.shape[0])[:, None]
     tx, ty = x + flow[..., 0], y + flow[..., 1]
-    inside: NDArray[np.bool_] = (tx >= 0) & (tx <= size[1] - 1) & (ty >= 0) & (ty <= size[0] - 1)
+    inside: Bools = (tx >= 0) & (tx <= size[1] - 1) & (ty >= 0) & (ty <= size[0] - 1)
     return inside & is_known_flow(flow)
 
 
-def consistency_masks(
-    flow1: Flow, flow2: Flow, *, rule: FlowRule = SOUND
-) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+def consistency_masks(flow1: Flow, flow2: Flow, *, rule: FlowRule = SOUND) -> tuple[Bytes, Bytes]:
     """Return masks (0 or 255) of images 1 and 2: ``|flow1(p) + flow2(p + flow1(p))| < threshold``.
 
     The threshold is `rule.consistency_threshold_px`. Flow 2 is sampled by `rule.resampling`: `bilinear` in
@@ -131,14 +130,14 @@ def consistency_masks(
     return mask1.astype(np.uint8) * np.uint8(255), mask2.astype(np.uint8) * np.uint8(255)
 
 
-def _bilinear(flow: Flow, back: Flow, rule: FlowRule) -> NDArray[np.bool_]:
+def _bilinear(flow: Flow, back: Flow, rule: FlowRule) -> Bools:
     from ._remap_loops import sample_flow
 
     gap = flow + sample_flow(loop_ready(back), loop_ready(flow))
     return np.hypot(gap[..., 0], gap[..., 1]) < rule.consistency_threshold_px(back.shape[:2])
 
 
-def _opencv(flow: Flow, back: Flow, rule: FlowRule) -> NDArray[np.bool_]:
+def _opencv(flow: Flow, back: Flow, rule: FlowRule) -> Bools:
     from ._remap_loops import remap_float
 
     source = np.ascontiguousarray(flow, np.float32)
@@ -146,12 +145,12 @@ def _opencv(flow: Flow, back: Flow, rule: FlowRule) -> NDArray[np.bool_]:
     with np.errstate(over="ignore", invalid="ignore"):
         gap = source + sampled
         distance = np.sqrt(gap[..., 0] * gap[..., 0] + gap[..., 1] * gap[..., 1])
-    near: NDArray[np.bool_] = distance < np.float32(rule.consistency_threshold_px(back.shape[:2]))
+    near: Bools = distance < np.float32(rule.consistency_threshold_px(back.shape[:2]))
     known, known_back = is_known_flow(source), is_known_flow(sampled)
     return near & ((known == known_back) if rule.both_unknown else known & known_back)
 
 
-def _cubic(flow: Flow, back: Flow, rule: FlowRule) -> NDArray[np.bool_]:
+def _cubic(flow: Flow, back: Flow, rule: FlowRule) -> Bools:
     height, width = back.shape[:2]
     x = np.arange(flow.shape[1]) + flow[..., 0].astype(np.float64)
     y = np.arange(flow.shape[0])[:, None] + flow[..., 1].astype(np.float64)

@@ -19,11 +19,7 @@ def canonical_order(x0: ArrayLike, x1: ArrayLike) -> NDArray[np.intp]:
     """Return indices that sort matches by (x0, y0, x1, y1) and skip exact duplicates.
 
     Robust estimators sample matches by position, so that permuted matches give another pose; sorted ones give
-    the same bits. The first of equal rows stays. Non-finite numbers are an `InputError`.
-
-    Args:
-        x0: (n, 2) points of view 0.
-        x1: (n, 2) points of view 1.
+    the same bits. The first of equal rows stays. Non-finite points (n, 2) are an `InputError`.
 
     >>> canonical_order([[5, 1], [2, 9], [5, 1]], [[0, 0], [0, 0], [0, 0]]).tolist()
     [1, 0]

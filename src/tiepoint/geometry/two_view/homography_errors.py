@@ -39,12 +39,8 @@ def corner_distance(
 ) -> float:
     """Return the mean distance of the four corners of image 0 under two homographies, in pixels of image 1.
 
-    Args:
-        H: the estimate; one that is not finite has an infinite error.
-        H_gt: the truth.
-        size: (width, height) of image 0 in the same frame as the homographies.
-        edge: corners at 0 and w, h instead of 0 and w - 1, h - 1.
-        dtype: precision of the mapping.
+    `size` is (width, height) of image 0 in the frame of the homographies. With `edge` the corners are at 0
+    and w, h instead of w - 1, h - 1. An estimate that is not finite has an infinite error.
 
     >>> shift = [[1, 0, 3], [0, 1, 4], [0, 0, 1]]
     >>> corner_distance(shift, np.eye(3), (10, 10)), corner_distance(COLLAPSED, np.eye(3), (2, 1))

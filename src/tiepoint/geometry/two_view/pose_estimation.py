@@ -181,15 +181,9 @@ def estimate(
 ) -> Estimate:
     """Estimate the relative pose of two views from matches (n, 2), (n, 2) and intrinsics (3, 3).
 
-    Args:
-        est: the estimator and its parameters.
-        x0: points of view 0, in pixels of the frame.
-        x1: the matched points of view 1.
-        K0: intrinsics of view 0 in the same frame.
-        K1: intrinsics of view 1.
-        seed: for `poselib-e`, `poselib-f` and `usac-e`, 0 by default; an error for other kinds.
-
-    `inliers` of `opencv-e` and `usac-e` are those in front of both cameras; of others those of the model.
+    Points and intrinsics are in pixels of the frame. `seed` is for `poselib-e`, `poselib-f` and `usac-e`, 0
+    by default, and an error for other kinds. `inliers` of `opencv-e` and `usac-e` are those in front of both
+    cameras; of others those of the model.
     """
     if seed is not None and est.kind not in SEEDED:
         raise InputError(f"estimator {est.kind} has no seed; permute the matches instead")

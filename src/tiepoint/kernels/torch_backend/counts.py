@@ -171,7 +171,7 @@ class _Counter:
         cell = (query[entry] * self.slots + slot) * (self.columns + 1) + step[entry]
         self.steps[kind].view(-1).scatter_add_(0, cell, torch.ones_like(cell))
 
-    def result(self) -> NDArray[np.int64]:
+    def result(self) -> Ints:
         """Return counts (3, targets, limits) in the original order."""
         import torch
 
@@ -198,7 +198,7 @@ class _Counter:
         return download(counts)
 
 
-def rank_counts(scores: DeviceScores, targets: Targets, groups: tuple[Any, Any] | None) -> NDArray[np.int64]:
+def rank_counts(scores: DeviceScores, targets: Targets, groups: tuple[Any, Any] | None) -> Ints:
     """Return `lt`, `eq` and `eq_before` (3, t, s) of sorted targets, limits in ascending order.
 
     `groups`: whole numbers of the queries and of the pool rows; equal ones leave each other out.
@@ -211,7 +211,7 @@ def rank_counts(scores: DeviceScores, targets: Targets, groups: tuple[Any, Any] 
 
 def pooled_step_counts(
     queries: Array, pool: Array, position: Ints, stride: int, distance: str, value: Array, at: Ints
-) -> NDArray[np.int64]:
+) -> Ints:
     """Return steps (3, n + 1) of the cumulative sums of `group_counts.count_below`, for all pairs of rows."""
     import torch
 

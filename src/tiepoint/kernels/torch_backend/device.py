@@ -121,9 +121,7 @@ def run_on_device(work: Callable[[], T], instead: Callable[[], T]) -> T:
         clear_cache()
         if not halve():
             warnings.warn(
-                f"{_device} has too little memory: this comparison runs on the CPU",
-                UserWarning,
-                stacklevel=3,
+                f"{_device} has too little memory: this comparison runs on the CPU", UserWarning, stacklevel=3
             )
             return instead()
 

@@ -34,16 +34,8 @@ def normalise_precision(
 ) -> Floats:
     """Compute the average precision of every list from its blocks.
 
-    Args:
-        blocks: tie blocks.
-        relevant: (lists,) relevant items of each list, retrieved or not.
-        flavour: `trec` or `trapezoid`.
-        normaliser: `all`, `retrieved`, or a number (one, or one per list).
-        ties: tie rule; the blocks must belong to it.
-        cutoff: count only this many first places.
-
-    Returns:
-        (lists,) with NaN if the normaliser is zero.
+    `relevant` (lists,) counts the relevant items of each list, retrieved or not; the blocks must belong to
+    the tie rule. Other arguments are as in `average_precision`. Returns (lists,), NaN if the normaliser is 0.
     """
     check_choices(flavour, normaliser, cutoff)
     lists = len(relevant)

@@ -17,13 +17,9 @@ from .ties import Floats
 def expected_validity(lt: ArrayLike, ties: ArrayLike, *, retrieved: ArrayLike | None = None) -> Floats:
     """Return the probability that the first neighbour is correct when ties are broken at random.
 
-    Args:
-        lt: (n,) targets nearer than the correct answer of each reference patch.
-        ties: (n,) number of targets that share the smallest distance, at least 1.
-        retrieved: (n,) False if the reference patch or its correct answer has no descriptor.
-
-    Returns:
-        (n,): 1/ties if nothing is nearer than the correct answer, else 0.
+    For each reference patch (n,), `lt` targets are nearer than the correct answer, `ties` >= 1 targets share
+    the smallest distance, and `retrieved` is False if it or its correct answer has no descriptor. Returns
+    1/ties if nothing is nearer than the correct answer, else 0.
 
     Taking the lowest index of a tie instead gives a constant descriptor one correct match per image, and
     accepting any of the tied targets makes all its matches correct.

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...core.errors import InputError
 
+Array = NDArray[Any]
 Ties = Literal["expected", "group", "optimistic", "pessimistic", "file"]
 Floats = NDArray[np.float64]
 
@@ -66,16 +67,11 @@ def check_list(distances: Any, relevant: Any) -> tuple[Floats, Floats]:
     return d, v
 
 
-def blocks_of_lists(
-    distances: Floats, relevant: Floats, owner: NDArray[Any] | None, *, ties: str
-) -> TieBlocks:
+def blocks_of_lists(distances: Floats, relevant: Floats, owner: Array | None, *, ties: str) -> TieBlocks:
     """Return the blocks of one list (`owner` None) or of many concatenated lists.
 
-    Args:
-        distances: (n,), smaller is better, file order within a list; infinite is never retrieved.
-        relevant: (n,) in [0, 1].
-        owner: (n,) non-decreasing list number of each item.
-        ties: see `Ties`.
+    `distances` (n,) are in file order within a list; infinite is never retrieved. `relevant` (n,) is in
+    [0, 1], `owner` (n,) the non-decreasing list number of each item.
 
     >>> b = blocks_of_lists(np.array([1., 2, 2, 3]), np.array([0., 1, 0, 1]), None, ties="expected")
     >>> b.before, b.items, b.relevant
@@ -116,9 +112,9 @@ def blocks_of_lists(
     )
 
 
-def _order(distances: Floats, relevant: Floats, owner: NDArray[Any] | None, ties: str) -> NDArray[np.intp]:
+def _order(distances: Floats, relevant: Floats, owner: Array | None, ties: str) -> NDArray[np.intp]:
     """Return the stable order by list, distance and, if the rule requires it, relevance."""
-    keys: list[NDArray[Any]] = [distances]
+    keys: list[Array] = [distances]
     if ties in ("optimistic", "pessimistic"):
         keys.insert(0, -relevant if ties == "optimistic" else relevant)
     if owner is not None:
@@ -131,19 +127,14 @@ def _order(distances: Floats, relevant: Floats, owner: NDArray[Any] | None, ties
 _DIRECT = 32
 
 
-def harmonic_difference(start: ArrayLike, count: ArrayLike) -> NDArray[np.float64]:
+def harmonic_difference(start: ArrayLike, count: ArrayLike) -> Floats:
     """Return the sum of 1/k for k = start+1 … start+count, i.e. H(start+count) - H(start).
 
-    Args:
-        start: non-negative integers, any shape.
-        count: non-negative integers, broadcast against `start`.
-
-    Returns:
-        float64 of the broadcast shape, to a few units in the last place. A count of zero gives 0.
-
-    The direct H(b) - H(a) cancels: for a million items before a tie of two it keeps nine digits. Here the
-    first terms are added one by one. The rest comes from log1p and the series of the digamma function at
-    half-integers, ln x + 1/(24 x^2) - 7/(960 x^4) + 31/(8064 x^6) - 127/(30720 x^8).
+    `start` and `count` are non-negative integers of any shape, broadcast against each other. The result is
+    exact to a few units in the last place. The direct H(b) - H(a) cancels: for a million items before a tie
+    of two it keeps nine digits. Here the first terms are added one by one. The rest comes from log1p and the
+    series of the digamma function at half-integers,
+    ln x + 1/(24 x^2) - 7/(960 x^4) + 31/(8064 x^6) - 127/(30720 x^8).
 
     >>> harmonic_difference([0, 2, 7], [3, 0, 1])
     array([1.83333333, 0.        , 0.125     ])
@@ -159,13 +150,13 @@ def harmonic_difference(start: ArrayLike, count: ArrayLike) -> NDArray[np.float6
     return total
 
 
-def _far_difference(a: NDArray[np.float64], c: NDArray[np.float64]) -> NDArray[np.float64]:
+def _far_difference(a: Floats, c: Floats) -> Floats:
     """Return H(a+c) - H(a) for a >= 32, where the series is exact to double precision."""
     low, high = a + 0.5, a + c + 0.5
     return np.asarray(np.log1p(c / low) + (_tail(high) - _tail(low)))
 
 
-def _tail(x: NDArray[np.float64]) -> Any:
+def _tail(x: Floats) -> Any:
     y = 1.0 / (x * x)
     return y * (1 / 24 + y * (-7 / 960 + y * (31 / 8064 - y * (127 / 30720))))
 
@@ -191,14 +182,9 @@ def precision_sums(
 def expected_precision_sums(blocks: TieBlocks, *, flavour: str = "trec", cutoff: int | None = None) -> Floats:
     """Return the expected sum of the precision at the relevant items of each block.
 
-    Args:
-        blocks: tie blocks of any number of lists.
-        flavour: `trec`, precision at the item; `trapezoid`, mean of the precision just before and at it,
-            where the precision before the first item of a list is 1.
-        cutoff: count only this many first places of each list.
-
-    Returns:
-        float64, one value per block; divide the sum over a list by its normaliser to get its AP.
+    With flavour `trec` it is the precision at the item, with `trapezoid` the mean of the precision just
+    before and at it; the precision before the first item of a list is 1. Only the first `cutoff` places of
+    each list count. Divide the sum over a list by its normaliser to get its AP.
 
     Short blocks are summed place by place. Long ones use a + b/(N+p) = (R+1+s(p-1))/(N+p) with
     s = (r-1)/(m-1), so that a tie of a million costs no more than one of two.
