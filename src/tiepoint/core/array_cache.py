@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from .errors import StoreError
 from .hashing import hash_bytes, hash_json
+from .records import Arrays
 from .regular_files import read_content
 
-Arrays = Mapping[str, NDArray[Any]]
 Writer = Callable[[Path], contextlib.AbstractContextManager[Path]]
 FOLDER = "lists"
 """Name of the folder in a store."""

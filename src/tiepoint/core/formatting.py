@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from collections.abc import Sequence
 from pathlib import Path
 
 from .errors import InputError
@@ -133,6 +134,17 @@ def count_text(count: int, one: str, several: str | None = None) -> str:
     ('1 run', '1,234 pairs', '2 entries')
     """
     return f"{count:,} {one if count == 1 else several or one + 's'}"
+
+
+def first_few(names: Sequence[str], shown: int = 4, *, count: bool = True) -> str:
+    """Return the first names of a list and, with `count`, the number of others.
+
+    >>> first_few(["a", "b", "c"], 2), first_few(["a", "b", "c"], 2, count=False)
+    ('a, b and 1 more', 'a, b, …')
+    """
+    more = len(names) - shown
+    rest = f" and {more} more" if count else ", …"
+    return ", ".join(names[:shown]) + (rest if more > 0 else "")
 
 
 def size_bytes(text: str) -> int:

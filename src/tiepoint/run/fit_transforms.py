@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import DamagedError, InputError, join_errors
-from ..core.formatting import count_text
+from ..core.formatting import count_text, first_few
 from ..core.records import Arrays, Item
 from ..methods.base import Method
 from ..methods.transforms import PLAIN, FitRequest, FittedTransform, load_transform
@@ -122,7 +122,7 @@ class TransformFitter:
         tested = set() if self.opened is None else {item.content for item in self.opened.items}
         shared = sorted({i.key.rpartition("/")[0] for i in items if i.content in tested})
         if shared:
-            some = ", ".join(shared[:3]) + (" …" if len(shared) > 3 else "")
+            some = first_few(shared, 3, count=False)
             self.notices.append(
                 "the transform is fitted on "
                 f"{count_text(len(shared), 'sequence that is', 'sequences that are')} also tested ({some}), "

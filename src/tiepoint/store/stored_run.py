@@ -186,6 +186,12 @@ class StoredRun:
         """Name of the dataset."""
         return self.manifest.dataset.name
 
+    @property
+    def rerun_hint(self) -> str:
+        """Advice on how to compute the run again."""
+        work = f"import {self.method}" if self.manifest.is_imported else f"run {self.method} on {self.task}"
+        return f"{work} again"
+
 
 def run_id(manifest: Manifest) -> str:
     """Return the id of a run: a hash of method, task, data and lists, without the protocols.
@@ -238,6 +244,9 @@ def read_run(path: Path) -> StoredRun:
         if used is not None and not (isinstance(used, dict) and used.get("id")):
             raise ValueError("its keypoint set is not an object with an id")
         rows = tuple(ScoreRow(**row) for row in scores)
-        return StoredRun(**plain | {"manifest": Manifest.model_validate(plain["manifest"]), "scores": rows})
+        run = StoredRun(**plain | {"manifest": Manifest.model_validate(plain["manifest"]), "scores": rows})
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as e:
         raise StoreError(f"{path} is not a run file: {e}") from e
+    if run.id != path.stem:
+        raise StoreError(f"{path} holds the run {run.id}; name it {run.id}.json or remove it")
+    return run

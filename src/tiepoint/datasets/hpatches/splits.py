@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import InputError, UnknownNameError
+from ...core.formatting import first_few
 from ...formats.hpatches.task_lists import Split, read_splits
 from .dataset import HPatchesDataset
 
@@ -150,9 +151,7 @@ def split_problems(data: HPatchesDataset, split: Split, images: Sequence[str] = 
         shown = ", ".join(f"{s} ({ranges[s][0]} to {ranges[s][1]})" for s in unsure)
         problems.append(f"the exact number of patches is not known of {shown}; give one number for each")
     if len(gone) > NAMES_SHOWN // 2:
-        shown = ", ".join(gone[:NAMES_SHOWN]) + (
-            f" and {len(gone) - NAMES_SHOWN} more" * (len(gone) > NAMES_SHOWN)
-        )
+        shown = first_few(gone, NAMES_SHOWN)
         problems.append(
             f"the dataset lacks {len(gone)} of its {len(split.test)} sequences ({shown}); "
             f"the split {WHOLE!r} is every sequence it has"

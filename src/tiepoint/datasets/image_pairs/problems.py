@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import FormatError, ProblemsError
-from ...core.formatting import count_text
+from ...core.formatting import count_text, first_few
 from ...core.regular_files import is_file
 from ...formats.image.reader import SUFFIXES, read_orientation, read_size
 from ...formats.text.numbers import is_singular
@@ -216,7 +216,7 @@ def first_names(names: Sequence[str], shown: int = 3) -> str:
     >>> first_names(["a", "b", "c", "d"])
     'a, b, c, …'
     """
-    return ", ".join(names[:shown]) + (", …" if len(names) > shown else "")
+    return first_few(names, shown, count=False)
 
 
 def _kind(value: Any) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from ...core.errors import FormatError
-from ...core.formatting import count_text
+from ...core.formatting import count_text, first_few
 from ...core.hashing import hash_array, hash_bytes
 from ...formats.image.reader import SUFFIXES, read_image
 from ..hpatches.dataset import HPatchesDataset
@@ -158,11 +158,11 @@ def patches_release(data: HPatchesDataset) -> Release | None:
     notes = [
         f"numbers of patches are the published ones in {len(there) - len(wrong)} of "
         + count_text(len(there), "sequence")
-        + (f"; not in {_some(wrong)}: these were cut anew, scores do not compare" if wrong else "")
+        + (f"; not in {first_few(wrong, 6)}: these were cut anew, scores do not compare" if wrong else "")
     ]
     own = [s for s in data.sequences if s not in names]
     if own:
-        notes.append(f"not of the release: {_some(own)}")
+        notes.append(f"not of the release: {first_few(own, 6)}")
     wanted = _2016 if is_old else STANDARD_IMAGES
     short: list[str] = []
     if data.has_patches:
@@ -170,7 +170,7 @@ def patches_release(data: HPatchesDataset) -> Release | None:
         short = [s for s, images in lack.items() if images]
         if short:
             of = f"{len(short)} of {count_text(len(there), 'sequence lacks', 'sequences lack')} images"
-            notes.append(f"{of}: {_some(short)} ({_some(lack[short[0]])})")
+            notes.append(f"{of}: {first_few(short, 6)} ({first_few(lack[short[0]], 6)})")
     wanted_names = sorted(old) if is_old else names
     return by_names(key, there, wanted_names, notes=tuple(notes), differs=bool(wrong), short=bool(short))
 
@@ -187,8 +187,8 @@ def sequences_release(scenes: Sequence[str], images: Mapping[str, int]) -> Relea
         return None
     own = [s for s in scenes if s not in set(names)]
     few = [s for s in there if images[s] != _IMAGES]
-    notes = "by names and numbers of images" + (f"; not of the release: {_some(own)}" if own else "")
-    more = (f"not {_IMAGES} images: {_some(few)}",) if few else ()
+    notes = "by names and numbers of images" + (f"; not of the release: {first_few(own, 6)}" if own else "")
+    more = (f"not {_IMAGES} images: {first_few(few, 6)}",) if few else ()
     return by_names("hpatches-sequences", there, names, notes=(notes, *more), differs=bool(few))
 
 
@@ -202,7 +202,7 @@ def tss_release(pairs: Sequence[TssPair]) -> Release | None:
     notes = [", ".join(f"{name} {counts[name]} of {n}" for name, n in groups.items())]
     own = sorted(set(counts) - set(groups))
     if own:
-        notes.append(f"not of the release: {_some(own)}")
+        notes.append(f"not of the release: {first_few(own, 6)}")
     over = [name for name, n in groups.items() if counts[name] > n]
     return Release("tss", have, sum(groups.values()), (), tuple(notes), bool(over))
 
@@ -213,10 +213,6 @@ def _agrees(sequence: str, length: int) -> bool:
         return length == exact
     low, high = open_lengths()[sequence]
     return low <= length <= high
-
-
-def _some(names: Sequence[str], most: int = 6) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 _SCENE = re.compile(r"scene(\d{4}_\d{2})")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import InputError
+from ...core.formatting import first_few
 from ...core.hashing import hash_file, hash_json
 from ...core.records import Arrays, Item
 from ...core.regular_files import is_folder
@@ -103,7 +104,7 @@ def missing_pairs_message(keys: Sequence[str], total: int) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:MAX_LISTED_PAIRS]) + (", …" if len(names) > MAX_LISTED_PAIRS else "")
+    return first_few(names, MAX_LISTED_PAIRS, count=False)
 
 
 def _folders(folder: Path) -> list[str]:

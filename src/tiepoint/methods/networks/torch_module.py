@@ -6,7 +6,7 @@ from __future__ import annotations
 import copy
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from ...core.errors import InputError
+from ...core.formatting import first_few
 from ...core.hashing import hash_file
 from ...core.plugins import distance_of
 from ..identity import config_of
@@ -243,15 +244,9 @@ def load_weights(network: Any, state: Mapping[str, Any], complaint: str) -> None
         "unexpected": [k for k in state if k not in own],
         "of another shape": [k for k, v in own.items() if k in state and v.shape != state[k].shape],
     }
-    if problems := [f"{what}: {_some(names)}" for what, names in wrong.items() if names]:
+    if problems := [f"{what}: {first_few(names, _NAMED)}" for what, names in wrong.items() if names]:
         raise InputError(f"{complaint}: {'; '.join(problems)}")
     try:
         network.load_state_dict(dict(state), strict=True)
     except RuntimeError as e:
         raise InputError(f"{complaint}: {' '.join(str(e).split())[:300]}") from e
-
-
-def _some(names: Iterable[str]) -> str:
-    found = list(names)
-    more = len(found) - _NAMED
-    return ", ".join(found[:_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import InputError, ProblemsError, one_line_list
+from ...core.formatting import first_few
 from ...core.scores import PooledBins, SceneValues
-from ..runs.names import first_few
 
 # Reasons that come from the scene values themselves, next to the keys of the metadata.
 SCENES, VALUES, WEIGHTS = "scenes", "values", "weights"

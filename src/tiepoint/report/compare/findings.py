@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...core.errors import InputError
-from ...core.formatting import count_text
-from ..runs.names import first_few
+from ...core.formatting import count_text, first_few
 from ..runs.sections import CANARIES, TaskSection, is_canary
 from .comparison import Comparison, MethodRow, PairRow
 from .rows import PairRows

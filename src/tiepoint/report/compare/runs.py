@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...core.errors import InputError, UnknownNameError
+from ...core.formatting import first_few
 from ...core.hashing import hash_json
 from ...core.scores import ScoreRow
 from ...run.result import Run
@@ -15,7 +16,7 @@ from ...tasks import stored_task
 from ...tasks.base import Task
 from ...tasks.info import headline_column, metric_info
 from ..runs.lazy_records import scene_tables
-from ..runs.names import data_names, distinct_names, first_few, options_of
+from ..runs.names import data_names, distinct_names, options_of
 from ..runs.sections import is_canary, is_single
 from ..runs.selection import split_summary
 from .comparability import REMEDY, SCENES, VALUES, WEIGHTS, check_differences, check_metadata

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from ...core.formatting import first_few
 from ...formats.csv_table import to_csv
 from ..runs.card import agrees, times_differ
-from ..runs.names import first_few
 from ..runs.sections import TaskSection, drawable
 from .figure import Figure, axis_label, escape_mathtext, only_best, short
 from .svg import INK, PALETTE, Drawing, text_width

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import InputError, UnknownNameError, close_names
+from ...core.formatting import first_few
 from ...run.result import Run
 from ..compare.comparison import Comparison
-from ..runs.names import DisplayNames, first_few, parse_names, read_names
+from ..runs.names import DisplayNames, parse_names, read_names
 from ..runs.sections import TaskSection, sections
 from .curves import curve_figures
 from .figure import Figure

@@ -59,8 +59,7 @@ class RecordCache:
 
 def of_run(run: StoredRun, error: DamagedError) -> StoreError:
     """The error with the run it touches, and what makes the file anew."""
-    anew = f"import {run.method}" if run.manifest.is_imported else f"run {run.method} on {run.task}"
-    told = f"run {run.id}: {error.problem}; remove the file, then {anew} again"
+    told = f"run {run.id}: {error.problem}; remove the file, then {run.rerun_hint}"
     for met in _met:
         met.setdefault(told)
     return StoreError(told)

@@ -186,15 +186,6 @@ def _absent(key: Fact) -> str:
     return f"{'default' if key[0] in ('parameter', 'option') else 'without'} {key[1]}"
 
 
-def first_few(names: Sequence[str], shown: int = 4) -> str:
-    """The first names of a list, and how many more there are.
-
-    >>> first_few(["a", "b", "c"], 2)
-    'a, b and 1 more'
-    """
-    return ", ".join(names[:shown]) + (f" and {len(names) - shown} more" if len(names) > shown else "")
-
-
 @dataclass(frozen=True)
 class DisplayNames:
     """What methods, tasks, metrics and groups are called in tables and figures of a paper; see `read_names`.

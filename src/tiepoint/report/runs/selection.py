@@ -7,12 +7,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from ...core.errors import InputError, UnknownNameError
+from ...core.formatting import first_few
 from ...run.result import Run
 from ...store.run_queries import RunHead, load_heads, load_run, load_runs, run_names
 from ...store.store import Store
 from ...store.stored_run import StoredRun
 from .lazy_records import RecordCache, lazy_run
-from .names import data_names, distinct_names, first_few
+from .names import data_names, distinct_names
 
 
 def runs_of(

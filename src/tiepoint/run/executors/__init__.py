@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from ...core.errors import InputError, TiepointError, UserCodeError
+from ...core.formatting import first_few
 from ...methods.user_code import last_lines
 from ..context import ContextRecipe, RunContext
 
@@ -138,9 +139,8 @@ def summarise_failures(failures: Sequence[JobFailure]) -> str:
         groups.setdefault(failure.lines or failure.error, []).append(failure)
     told = ""
     for group in list(groups.values())[:MAX_LISTED_FAILURES]:
-        names = ", ".join(f.name for f in group[:MAX_LISTED_FAILURES])
-        more = f" and {len(group) - MAX_LISTED_FAILURES} more" if len(group) > MAX_LISTED_FAILURES else ""
+        names = first_few([f.name for f in group], MAX_LISTED_FAILURES)
         lines = f"\n{group[0].lines}" if group[0].lines else ""
         between = "" if not told else "\n" if "\n" in told else "; "
-        told += f"{between}{names}{more}: {group[0].error}{lines}"
+        told += f"{between}{names}: {group[0].error}{lines}"
     return told + ("; …" if len(groups) > MAX_LISTED_FAILURES else "")

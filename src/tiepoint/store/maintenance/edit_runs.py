@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from ...core.errors import InputError, UnknownNameError
-from ...core.formatting import method_name, printable
+from ...core.formatting import first_few, method_name, printable
 from ..run_queries import RunHead, load_rows
 from ..schema import methods, runs
 from ..store import Store
@@ -52,12 +52,12 @@ def select_runs(heads: Sequence[RunHead], wanted: Sequence[str]) -> list[RunHead
         fit = [h for h in heads if h.id == name] or [h for h in heads if name and h.id.startswith(name)]
         own = [h.id for h in heads if h.method == name]
         if not fit and own:
-            listed = ", ".join(own[:10]) + (" …" if len(own) > 10 else "")
+            listed = first_few(own, 10, count=False)
             raise InputError(f"{name!r} is a method; name its runs by their ids: {listed}")
         if not fit:
             raise InputError(f"the store has no run {name!r}; `store ls` lists the ids of those it has")
         if len(fit) > 1:
-            listed = ", ".join(h.id for h in fit[:5]) + (" …" if len(fit) > 5 else "")
+            listed = first_few([h.id for h in fit], 5, count=False)
             raise InputError(f"{len(fit)} runs begin with {name!r}: {listed}; give more characters")
         found[fit[0].id] = fit[0]
     if not found:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ...core.errors import StoreError, TiepointError
-from ...core.formatting import count_text
+from ...core.formatting import count_text, first_few
 from ...core.processes import cores
 from ..rebuild import damaged_database, differing_rows, replace_damaged
 from ..rebuild import rebuild as rebuild_database
@@ -38,8 +38,8 @@ class StoreProblem:
     again: str = ""
 
     def __str__(self) -> str:
-        shown = ", ".join(self.runs[:5]) + (f" and {len(self.runs) - 5} more" if len(self.runs) > 5 else "")
-        whose = f" ({'run' if len(self.runs) == 1 else 'runs'} {shown})" if self.runs else ""
+        word = "run" if len(self.runs) == 1 else "runs"
+        whose = f" ({word} {first_few(self.runs, 5)})" if self.runs else ""
         return f"{self.what}{whose}" + (f": {self.again}" if self.again else "")
 
 
@@ -168,10 +168,7 @@ def _runs(store: Store) -> tuple[dict[str, StoredRun], list[StoreProblem]]:
     problems = []
     for path in sorted((store.root / "runs").glob("*.json")):
         try:
-            run = read_run(path)
-            if run.id != path.stem:
-                raise StoreError(f"{path} holds the run {run.id}; name it {run.id}.json or remove it")
-            runs[run.id] = run
+            runs[path.stem] = read_run(path)
         except StoreError as e:
             problems.append(StoreProblem(str(e), path, (path.stem,)))
     try:
@@ -185,7 +182,7 @@ def _runs(store: Store) -> tuple[dict[str, StoredRun], list[StoreProblem]]:
 def _run_again(problem: StoreProblem, runs: Mapping[str, StoredRun]) -> str:
     """Return the remedy for a corrupt run file; the database has the run until a check."""
     known = [runs[name] for name in problem.runs if name in runs]
-    return "" if not known else f"remove {problem.path}, then `store check`, then {_made_by(known)}"
+    return "" if not known else f"remove {problem.path}, then `store check`, then {_rerun_hints(known)}"
 
 
 def _users(runs: Iterable[StoredRun]) -> dict[str, dict[str, list[tuple[str, str]]]]:
@@ -224,13 +221,8 @@ def _again(look: FileCheck, users: Sequence[StoredRun]) -> str:
     gone = f"remove {look.path}, then " if there else ""
     if not users:
         return f"no run needs it; remove {look.path}" if gone else ""
-    return gone + _made_by(users)
+    return gone + _rerun_hints(users)
 
 
-def _made_by(runs: Sequence[StoredRun]) -> str:
-    return "; ".join(
-        dict.fromkeys(
-            f"import {r.method} again" if r.manifest.is_imported else f"run {r.method} on {r.task} again"
-            for r in runs
-        )
-    )
+def _rerun_hints(runs: Sequence[StoredRun]) -> str:
+    return "; ".join(dict.fromkeys(run.rerun_hint for run in runs))

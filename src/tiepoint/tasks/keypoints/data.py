@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import InputError
+from ...core.formatting import first_few
 from ...core.hashing import hash_json
 from ...core.records import Arrays, Features, Item, Records, Unit
 from ...core.scores import Score
@@ -255,13 +256,10 @@ class KeypointTask(BaseTask):
         bare = [r for r in records if (b := r.meta.get("border")) and b["found"] == b["left_out"] > 0]
         if not bare:
             return []
-        px, names = (
-            bare[0].meta["border"]["px"],
-            ", ".join(str(r.meta["scene"]) for r in bare[:MAX_LISTED_SCENES]),
-        )
-        more = f" and {len(bare) - MAX_LISTED_SCENES} more" if len(bare) > MAX_LISTED_SCENES else ""
+        px = bare[0].meta["border"]["px"]
+        names = first_few([str(r.meta["scene"]) for r in bare], MAX_LISTED_SCENES)
         return [
-            f"all keypoints of {names}{more} lie within {px:g} px of the border and are left out; the option "
+            f"all keypoints of {names} lie within {px:g} px of the border and are left out; the option "
             "border_px=0 keeps them"
         ]
 
