@@ -141,7 +141,7 @@ def test_best_second_and_not_separated_follow_the_comparison(report_runs: list[R
     best = order[0].method
     for name, cell in cells.items():
         if not cell.best:
-            assert cell.tied == (not comparison.between(best, name).separated)
+            assert cell.tied == (not comparison.pair(best, name).separated)
     assert {c.tied for c in cells.values()} == {True, False}
     assert "\N{DAGGER} not separated from the best" in table.caption
 

@@ -36,7 +36,7 @@ def test_a_clear_winner_is_said_to_be_better(base: np.ndarray) -> None:
     found = find_in_comparison(c)
     assert found is not None
     assert (found.first, found.second, found.lead, found.sure) == ("a", "b", "20.00 points", True)
-    p = p_value(c.between("a", "b").p_adjusted)
+    p = p_value(c.pair("a", "b").p_adjusted)
     assert finding(c).startswith("a is better than b by 20.00 points (joint 95 % confidence interval ")
     assert finding(c).endswith(f"p = {p}, ahead in 10 of 10 scenes, and than the other method.")
 

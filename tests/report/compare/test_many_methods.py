@@ -60,12 +60,10 @@ def test_many_methods_have_the_ranks_that_all_their_pairs_give(monkeypatch: pyte
 def test_only_differences_to_the_baseline_of_many_methods_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comparing, "MAX_STEP_DOWN_METHODS", 5)
     found = compare_methods(tables(8), baseline="m002", flips=2000)
-    assert found.between("m001", "m002").second == "m002"
-    assert found.between("m002", "m001").first == "m002"
-    with pytest.raises(
-        InputError, match="only the differences to m002 are kept; compare m000 and m001 alone"
-    ):
-        found.between("m000", "m001")
+    assert found.pair("m001", "m002").second == "m002"
+    assert found.pair("m002", "m001").first == "m002"
+    with pytest.raises(InputError, match="has only the differences to m002; compare m000 and m001 alone"):
+        found.pair("m000", "m001")
     assert found.to_dict()["wide"] is True
     assert "wide" not in compare_methods(tables(3), flips=2000).to_dict()
 
@@ -93,4 +91,6 @@ def test_many_pooled_scores_have_ranks_too(monkeypatch: pytest.MonkeyPatch) -> N
     assert found.rows[0].rank_worst is not None
     assert found.rows[0].rank_worst < 5
     assert found.rows[-1].rank_worst == 5
-    assert "sign-flip test of what scenes contribute to the pooled score (all 512 patterns)" in str(found)
+    assert "sign-flip test of the contributions of scenes to the pooled score (all 512 patterns)" in str(
+        found
+    )

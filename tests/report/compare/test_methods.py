@@ -45,8 +45,8 @@ def test_best_first_with_letters_ranks_and_differences() -> None:
     assert low.difference == pytest.approx(-0.2, abs=0.01)
     assert low.low < low.difference < low.high < 0  # type: ignore[operator]
     assert low.wins == (0, 0, 20)
-    assert c.between("low", "high").difference == low.difference
-    assert c.between("high", "low") == c.between("low", "high").flipped()
+    assert c.pair("low", "high").difference == low.difference
+    assert c.pair("high", "low") == c.pair("low", "high").swapped()
 
 
 def test_a_baseline_has_its_own_smaller_family() -> None:
@@ -63,7 +63,7 @@ def test_lower_is_better_turns_order_and_words() -> None:
     c = compare_methods(three(), higher_is_better=False)
     assert [r.method for r in c.rows] == ["low", "middle", "high"]
     assert c.answer("high", "low").startswith("low is better than high by 20")
-    assert c.between("low", "high").wins == (20, 0, 0)
+    assert c.pair("low", "high").wins == (20, 0, 0)
     assert [(r.rank_best, r.rank_worst) for r in c.rows] == [(1, 1), (2, 2), (3, 3)]
 
 
@@ -99,8 +99,8 @@ def test_identical_methods_are_one_and_said() -> None:
     assert twin.identical_to == "low"
     assert any("twin equals low" in n for n in c.notes)
     with pytest.raises(InputError, match="one method"):
-        c.between("low", "twin")
-    assert c.between("twin", "high").first == "twin"
+        c.pair("low", "twin")
+    assert c.pair("twin", "high").first == "twin"
     led = compare_methods(tables, baseline="twin")
     assert next(r for r in led.rows if r.method == "low").identical_to == "twin"
 
@@ -231,7 +231,7 @@ def test_pooled_scores_compare_without_scene_values(n: int) -> None:
     assert c.interval_kind == ("none" if n < 6 else "t" if n < 40 else "bca")
     if n >= 6:
         assert c.pairs[0].separated
-        assert "sign-flip test of what scenes contribute to the pooled score" in str(c)
+        assert "sign-flip test of the contributions of scenes to the pooled score" in str(c)
     assert c.smallest_p == {4: 1 / 8, 12: 1 / 2048, 45: 1 / 100_001}[n]
     with pytest.raises(ProblemsError, match="cannot be compared"):
         compare_methods(

@@ -46,7 +46,7 @@ def test_distinct_methods_and_scenes_are_found(published: Comparison) -> None:
 
 
 def test_sosnet_is_better_than_hardnet_plus(published: Comparison) -> None:
-    pair = published.between("SOSNet", "hardnet+")
+    pair = published.pair("SOSNet", "hardnet+")
     assert round(100 * pair.difference, 2) == 0.96
     assert 100 * pair.single_low == pytest.approx(0.79, abs=0.01)  # type: ignore[operator]
     assert 100 * pair.single_high == pytest.approx(1.12, abs=0.01)  # type: ignore[operator]

@@ -17,7 +17,7 @@ import pytest
 import tiepoint as tp
 from tiepoint.cli.main import run as command
 from tiepoint.core.errors import InputError, UnknownNameError
-from tiepoint.report.compare.runs import _called as called
+from tiepoint.report.compare.runs import _table_name as table_name
 from tiepoint.report.runs.selection import runs_of
 from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
@@ -140,14 +140,14 @@ def test_a_baseline_that_fits_several_runs_names_them() -> None:
         f"sift (on_bad={how})": SimpleNamespace(method="sift", id=run)
         for how, run in (("error", "26123be93b4d"), ("miss", "c8fb937f2b28"))
     }
-    assert called("sift (on_bad=miss)", runs) == "sift (on_bad=miss)"
-    assert called("26123", runs) == "sift (on_bad=error)"
+    assert table_name("sift (on_bad=miss)", runs) == "sift (on_bad=miss)"
+    assert table_name("26123", runs) == "sift (on_bad=error)"
     with pytest.raises(
         InputError, match=r"fits 2 runs; .*\(on_bad=error\)' \(26123be93b4d\), .*c8fb937f2b28"
     ):
-        called("sift", runs)
+        table_name("sift", runs)
     with pytest.raises(UnknownNameError, match="unknown baseline 'orb'"):
-        called("orb", runs)
+        table_name("orb", runs)
 
 
 def test_nothing_is_scored_anew_to_be_printed(

@@ -125,7 +125,7 @@ def test_numbers_without_scenes_are_shown_and_not_tested(
     assert {p.first for p in found.pairs} | {p.second for p in found.pairs} == {"pixels", "meanstd"}
     assert [r.value for r in found.rows] == sorted((r.value for r in found.rows), reverse=True)
     with pytest.raises(InputError, match="net is not tested"):
-        found.between("net", "pixels")
+        found.pair("net", "pixels")
     with pytest.raises(InputError, match="nothing can be tested against it"):
         tp.compare(["net", "pixels"], task=VERIFICATION, baseline="net", store=store)
     for form in (found.to_markdown(), found.to_latex(), str(found), json.dumps(found.to_dict())):

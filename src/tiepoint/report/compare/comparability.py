@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whether runs may be compared: same data, same lists, same protocol, same scenes."""
+"""Check that runs are comparable: same data, lists, protocol and scenes."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from ...core.errors import InputError, ProblemsError, one_line_list
 from ...core.formatting import first_few
 from ...core.scores import PooledBins, SceneValues
 
-# Reasons that come from the scene values themselves, next to the keys of the metadata.
 SCENES, VALUES, WEIGHTS = "scenes", "values", "weights"
+"""Differences between scene values, next to the keys of the metadata."""
 REMEDY = "rerun the older ones"
-OF_WEIGHTS = "compare by a score in which every scene counts the same"
-"""What to do where methods have different numbers of queries: running them again changes nothing."""
+WEIGHTS_REMEDY = "compare by a score in which every scene counts the same"
+"""Remedy for methods with different numbers of queries: a rerun would not change them."""
 
 
 def check_metadata(
     meta: Mapping[str, Mapping[str, Any]], allow: Collection[str], remedy: str = REMEDY
 ) -> list[str]:
-    """Refuse runs whose metadata differ, naming each key, each value and who has it.
+    """Raise if the metadata of runs differ, listing each key, its values and their methods.
 
     Args:
-        meta: by method, what must agree: dataset hash, list hash, protocol, metric, group, split …
-            None where it is not known (imported results).
-        allow: keys that may differ; `all` allows every one.
-        remedy: what to do about runs that differ, for the error.
+        meta: by method, the values that must agree: dataset hash, list hash, protocol, split …
+            None if unknown (imported results).
+        allow: keys that may differ; `all` allows every key.
+        remedy: advice for the error message.
 
     Returns:
-        A note for each key that differs and was allowed, and for each that is not known of some.
+        A note for each key that differs and is allowed, and for each key that is unknown for some method.
 
     >>> check_metadata({"a": {"protocol": "exact"}, "b": {"protocol": "workbench"}}, ["protocol"])
     ['compared although protocol differs: exact (a), workbench (b)']
     """
     differing: list[tuple[str, str]] = []
-    not_known: dict[tuple[str, ...], list[str]] = {}
+    unknown_keys: dict[tuple[str, ...], list[str]] = {}
     for key in dict.fromkeys(key for m in meta.values() for key in m):
         holders: dict[str, list[str]] = {}
         unknown = [method for method, m in meta.items() if key in m and m[key] is None]
@@ -46,19 +46,21 @@ def check_metadata(
             if method not in unknown:
                 holders.setdefault(str(m.get(key, "not given")), []).append(method)
         if unknown and holders:
-            not_known.setdefault(tuple(unknown), []).append(key)
+            unknown_keys.setdefault(tuple(unknown), []).append(key)
         if len(holders) > 1:
             shown = ", ".join(f"{_short(value)} ({first_few(who)})" for value, who in holders.items())
             differing.append((key, f"{key} differ{'' if key.endswith('s') else 's'}: {shown}"))
-    return check_differences(differing, allow, remedy) + [
-        f"{' and '.join(keys)} of {first_few(who)} {'are' if len(keys) > 1 or keys[0].endswith('s') else 'is'} "
-        "not known (imported); scenes are matched by name"
-        for who, keys in not_known.items()
-    ]
+    notes = check_differences(differing, allow, remedy)
+    for who, keys in unknown_keys.items():
+        are = "are" if len(keys) > 1 or keys[0].endswith("s") else "is"
+        notes.append(
+            f"{' and '.join(keys)} of {first_few(who)} {are} not known (imported); scenes are matched by name"
+        )
+    return notes
 
 
 class DifferingRunsError(ProblemsError):
-    """Runs that differ where they must not: `remedy` is what to do about it, `keys` what could be allowed."""
+    """Runs that are not comparable; `remedy` is advice, `keys` are the differences one could allow."""
 
     def __init__(self, problems: Sequence[str], remedy: str, keys: Sequence[str]) -> None:
         self.remedy, self.keys = remedy, tuple(keys)
@@ -67,7 +69,7 @@ class DifferingRunsError(ProblemsError):
 
     @property
     def one_line(self) -> str:
-        """One sentence for a report, in which nothing can be allowed.
+        """The error on one line, for a report, in which nothing can be allowed.
 
         >>> DifferingRunsError(["a", "b"], "repeat them", ["x", "y"]).one_line
         'these runs cannot be compared (repeat them): a; and 1 more'
@@ -89,11 +91,11 @@ def check_differences(
 def align_scenes(
     tables: Mapping[str, SceneValues], allow: Collection[str], remedy: str = REMEDY
 ) -> tuple[dict[str, SceneValues], list[str]]:
-    """Bring methods to the same scenes in order of their names, the same cells and the same gaps.
+    """Reduce methods to the same scenes, sorted by name, with the same cells and the same gaps.
 
-    A method without a value where others have one is refused, unless `values` is allowed; then only what all
-    methods have is compared, and a note says how much that is. Likewise `scenes` for scenes that some lack
-    and `weights` for scenes that weigh differently.
+    Raises if a method lacks a value that others have, unless `values` is allowed. In that case the comparison
+    covers the values that all methods have, and a note counts the missing ones. Likewise `scenes` for scenes
+    that some methods lack and `weights` for scenes with different weights.
     """
     shapes = {name: np.atleast_2d(t.cells).shape[0] for name, t in tables.items()}
     if len(set(shapes.values())) > 1:
@@ -112,31 +114,31 @@ def align_scenes(
     first = next(iter(aligned.values()))
     for name, t in aligned.items():
         if t.kinds != first.kinds:
-            raise InputError(f"{name} gives other kinds to some scenes than the first method does")
-    have = np.array([np.isfinite(t.cells) for t in aligned.values()])
-    everywhere, anywhere = have.all(axis=0), have.any(axis=0)
+            raise InputError(f"{name} assigns other kinds to some scenes than the first method")
+    finite = np.array([np.isfinite(t.cells) for t in aligned.values()])
+    everywhere, anywhere = finite.all(axis=0), finite.any(axis=0)
     if (everywhere != anywhere).any():
-        lacking = [n for n, h in zip(aligned, have, strict=True) if (h != anywhere).any()]
+        lacking = [n for n, own in zip(aligned, finite, strict=True) if (own != anywhere).any()]
         missing = int((anywhere & ~everywhere).sum())
         text = f"{missing} of {int(anywhere.sum())} scene values are missing in {first_few(lacking)}"
         notes += check_differences(
-            [(VALUES, f"values differ: {text}; they are left out for all")], allow, remedy
+            [(VALUES, f"values differ: {text}; they are excluded for all")], allow, remedy
         )
         aligned = {n: replace(t, cells=np.where(everywhere, t.cells, np.nan)) for n, t in aligned.items()}
     reference = _weights(first)
     unlike = [n for n, t in aligned.items() if not np.allclose(_weights(t), reference, rtol=1e-9, atol=0)]
     if unlike:
         text = f"scenes weigh differently in {first_few(unlike)} than in {next(iter(aligned))}"
-        how = OF_WEIGHTS if remedy == REMEDY else remedy
-        notes += check_differences([(WEIGHTS, f"weights differ: {text}")], allow, how)
+        advice = WEIGHTS_REMEDY if remedy == REMEDY else remedy
+        notes += check_differences([(WEIGHTS, f"weights differ: {text}")], allow, advice)
     return aligned, notes
 
 
 def align_pooled(tables: Mapping[str, PooledBins]) -> dict[str, PooledBins]:
-    """Check that pooled scores have the same scenes and kinds in the same order and one statistic."""
+    """Check that pooled scores have the same scenes and kinds, in the same order, and one statistic."""
     first_name, first = next(iter(tables.items()))
     problems = [
-        f"{name}: its scenes, kinds or statistic are not those of {first_name}"
+        f"{name}: scenes, kinds or statistic differ from those of {first_name}"
         for name, t in tables.items()
         if (t.scenes, t.kinds, t.statistic) != (first.scenes, first.kinds, first.statistic)
     ]
@@ -147,10 +149,10 @@ def align_pooled(tables: Mapping[str, PooledBins]) -> dict[str, PooledBins]:
 
 def _pick(t: SceneValues, order: list[str]) -> SceneValues:
     if len(set(t.scenes)) != len(t.scenes):
-        twice = next(s for s in t.scenes if t.scenes.count(s) > 1)
-        raise InputError(f"scene {twice!r} is listed twice; give one column per scene")
-    at = {scene: i for i, scene in enumerate(t.scenes)}
-    index = [at[scene] for scene in order]
+        duplicate = next(s for s in t.scenes if t.scenes.count(s) > 1)
+        raise InputError(f"scene {duplicate!r} is listed twice; give one column per scene")
+    position = {scene: i for i, scene in enumerate(t.scenes)}
+    index = [position[scene] for scene in order]
     cells = np.atleast_2d(np.asarray(t.cells, dtype=np.float64))
     weights = None
     if t.weights is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a comparison of methods found: an object that prints, frames, writes and answers."""
+"""Result of a comparison of methods, with its tables, files and answers."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ...core.errors import InputError, UnknownNameError
 
 @dataclass(frozen=True)
 class PairRow:
-    """The difference first - second of two methods on the same scenes, with what is known about it.
+    """Difference first - second of two methods on the same scenes, with its interval and tests.
 
-    `low` and `high` hold for all pairs of the family at once, and leave 0 out exactly where the pair is
+    `low` and `high` hold jointly for all pairs of the family and exclude 0 exactly if the pair is
     `separated`; `single_low` and `single_high` are the interval of this pair alone. `p` is for this pair
     alone, `p_adjusted` within its family, `q_exploratory` by Benjamini-Hochberg.
-    `wins` are the scenes in which `first` is better, level, worse; None for pooled scores.
+    `wins` counts the scenes in which `first` is better, level, worse; None for pooled scores.
     """
 
     first: str
@@ -37,8 +37,8 @@ class PairRow:
     single_low: float | None = None
     single_high: float | None = None
 
-    def flipped(self) -> PairRow:
-        """The same pair, second - first."""
+    def swapped(self) -> PairRow:
+        """Return the same pair as second - first."""
         return replace(
             self,
             first=self.second,
@@ -57,9 +57,9 @@ class PairRow:
 class MethodRow:
     """One method: its score, interval, difference to the baseline, letters and range of ranks.
 
-    `method` is its name in the table; `base_name` is the name of the method itself and `run` the id of its
-    run, where rows are runs. A method that is not `tested` has no letters, no ranks and no difference.
-    `by_kind` are (kind, score of its scenes alone) where scenes are of several kinds.
+    `method` is the name in the table. If rows are runs, `base_name` is the method's own name and `run` the
+    id. A method that is not `tested` has no letters, no ranks and no difference. `by_kind` holds
+    (kind, score of its scenes) if there are several kinds of scenes.
     """
 
     method: str
@@ -79,9 +79,9 @@ class MethodRow:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Methods on the same scenes, best first; `print` it, or take `to_frame`, `to_latex`, `save`.
+    """Methods on the same scenes, best first; print it, or use `to_frame`, `to_latex`, `save`.
 
-    A `wide` one has so many methods that its `pairs` are only those with the baseline, and no letters.
+    With too many methods (`wide`), `pairs` holds only those with the baseline, and no row has letters.
     """
 
     rows: tuple[MethodRow, ...]
@@ -118,82 +118,82 @@ class Comparison:
         """Number of distinct methods."""
         return sum(r.identical_to is None for r in self.rows)
 
-    def between(self, first: str, second: str) -> PairRow:
-        """The pair first - second, with p-values of the family of all pairs.
+    def pair(self, first: str, second: str) -> PairRow:
+        """Return the pair first - second, with p-values within the family of all pairs.
 
         Raises:
             UnknownNameError: a method that is not in the comparison.
-            InputError: twice the same method, or one without scene values.
+            InputError: the same method twice, or a method without scene values.
         """
         known = {r.method: r.identical_to or r.method for r in self.rows}
         for name in (first, second):
             if name not in known:
                 raise UnknownNameError("method", name, known)
             if not next(r.tested for r in self.rows if r.method == name):
-                raise InputError(f"{name} is not tested, so nothing is known about its difference to others")
+                raise InputError(f"{name} is not tested, so its differences to others are unknown")
         a, b = known[first], known[second]
         for row in self.pairs:
             if (row.first, row.second) == (a, b):
                 return replace(row, first=first, second=second)
             if (row.first, row.second) == (b, a):
-                return replace(row.flipped(), first=first, second=second)
+                return replace(row.swapped(), first=first, second=second)
         if self.wide and a != b:
             raise InputError(
-                f"of {self.n_methods} methods only the differences to {self.baseline} are kept; compare "
-                f"{first} and {second} alone"
+                f"a comparison of {self.n_methods} methods has only the differences to {self.baseline}; "
+                f"compare {first} and {second} alone"
             )
         raise InputError(f"{first} and {second} are one method: they agree in every scene")
 
     def answer(self, first: str, second: str) -> str:
-        """Say in one sentence whether the first method is better than the second."""
+        """Return one sentence on whether the first method is better than the second."""
         from .sentences import comparison_answer
 
-        return comparison_answer(self, self.between(first, second))
+        return comparison_answer(self, self.pair(first, second))
 
     def kind_differences(self, first: str, second: str) -> tuple[tuple[str, float], ...]:
-        """(kind, first - second in its scenes) by kind of scene; empty where there is one kind only."""
+        """Return (kind, first - second in its scenes) for each kind of scene; empty if there is one kind."""
         from .rows import kind_differences
 
-        of = {r.method: r.by_kind for r in self.rows}
+        by_kind = {r.method: r.by_kind for r in self.rows}
         for name in (first, second):
-            if name not in of:
-                raise UnknownNameError("method", name, of)
-        return kind_differences(of[first], of[second])
+            if name not in by_kind:
+                raise UnknownNameError("method", name, by_kind)
+        return kind_differences(by_kind[first], by_kind[second])
 
     def plot(self, kind: str = "differences", **how: Any) -> Any:
-        """A figure of the comparison, ``differences`` to the baseline or ``scores``; ``out`` writes it.
+        """Plot ``differences`` to the baseline or ``scores``; ``out`` writes the figure to a file.
 
-        See `tiepoint.report.figures.plot.plot` for what else can be said: `names`, `columns`, `width`.
+        See `tiepoint.report.figures.plot.plot` for the other options: `names`, `columns`, `width`.
         """
-        # Named, not imported: what draws comparisons stands above them.
+        # Imported by name: figures import comparisons.
         return import_module("tiepoint.report.figures.plot").plot(kind, self, **how)
 
     def to_frame(self) -> Any:
-        """One row a method, as a pandas DataFrame; values as they are, not in percent."""
+        """Return a pandas DataFrame with one row per method; values are fractions."""
         from .export import comparison_frame
 
         return comparison_frame(self)
 
     def pairs_frame(self) -> Any:
-        """One row a pair of distinct methods, as a pandas DataFrame."""
+        """Return a pandas DataFrame with one row per pair of distinct methods."""
         from .export import pairs_frame
 
         return pairs_frame(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values, for JSON."""
+        """Return all values as a JSON-serialisable dict."""
         from .export import as_dict
 
         return as_dict(self)
 
     def to_markdown(self) -> str:
-        """A Markdown table with its notes."""
+        """Return a Markdown table with its notes."""
         from .text_table import markdown
 
         return markdown(self)
 
     def to_latex(self) -> str:
-        """A LaTeX table that needs no package: best in bold, groups, intervals, notes below."""
+        """Return a LaTeX table that needs no packages: best in bold, groups, intervals, notes below."""
         from .export import latex
 
         return latex(self)
@@ -204,7 +204,7 @@ class Comparison:
         return comparison_text(self)
 
     def save(self, path: str | Path) -> Path:
-        """Write the table; the suffix says how: .txt .md .tex .csv .json .parquet."""
+        """Write the table in the format of the suffix: .txt .md .tex .csv .json .parquet."""
         from .export import save_comparison
 
         return save_comparison(self, Path(path))

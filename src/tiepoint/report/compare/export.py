@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A comparison as frames, as plain values and as files."""
+"""Export a comparison as LaTeX, data frames, JSON and files."""
 
 from __future__ import annotations
 
@@ -36,11 +36,12 @@ _LATEX = {
     **{c: "\\" + c for c in "&%$#_{}"},
 }
 
-_LATEX_KNOWS = frozenset("ßæøåÆØÅœŒłŁ…‘’“”—")
+_LATEX_LETTERS = frozenset("ßæøåÆØÅœŒłŁ…‘’“”—")
+"""Letters beyond ASCII that LaTeX prints without packages."""
 
 
 def latex(c: Comparison) -> str:
-    """The table in LaTeX without packages; the best value and all not separated from it in bold."""
+    """Return the LaTeX table; the best value and all values not separated from it are bold."""
     names = header(c)
     best = next((set(r.letters) for r in c.rows if r.tested), set()) if c.pairs else set()
     lines = [r"\begin{tabular}{l" + "r" * (len(names) - 2) + "l}", r"\hline"]
@@ -56,7 +57,7 @@ def latex(c: Comparison) -> str:
 
 
 def latex_text(x: str) -> str:
-    r"""Text with everything LaTeX would read as a command made visible.
+    r"""Escape characters that LaTeX would interpret.
 
     >>> print(latex_text(r"50% \input{x}_1"))
     50\% \textbackslash{}input\{x\}\_1
@@ -69,12 +70,12 @@ def latex_text(x: str) -> str:
 
 
 def _latex_letter(ch: str) -> str:
-    """A letter as it is if plain LaTeX knows it, else its code: an unknown one would stop the compilation.
+    """Return a letter that plain LaTeX prints, else its code point: unknown letters stop the compilation.
 
     >>> _latex_letter("é"), _latex_letter("漢")
     ('é', '(U+6F22)')
     """
-    if ch.isascii() or ch in _LATEX_KNOWS:
+    if ch.isascii() or ch in _LATEX_LETTERS:
         return ch
     parts = unicodedata.normalize("NFD", ch)
     accented = ord(ch) < 0x180 and parts[0].isascii() and len(parts) > 1 and "\u0328" not in parts
@@ -82,7 +83,7 @@ def _latex_letter(ch: str) -> str:
 
 
 def comparison_frame(c: Comparison) -> Any:
-    """One row a method, as a pandas DataFrame."""
+    """Return a pandas DataFrame with one row per method."""
     import pandas as pd
 
     return pd.DataFrame([_record(c, r) for r in c.rows])
@@ -122,7 +123,7 @@ def _record(c: Comparison, r: MethodRow) -> dict[str, Any]:
 
 
 def pairs_frame(c: Comparison) -> Any:
-    """One row a pair, as a pandas DataFrame."""
+    """Return a pandas DataFrame with one row per pair."""
     import pandas as pd
 
     return pd.DataFrame([_pair_record(asdict(p)) for p in c.pairs])
@@ -134,7 +135,7 @@ def _pair_record(p: dict[str, Any]) -> dict[str, Any]:
 
 
 def as_dict(c: Comparison) -> dict[str, Any]:
-    """Everything as plain values."""
+    """Return all values as a JSON-serialisable dict."""
     head = {k: v for k, v in vars(c).items() if k not in ("rows", "pairs") and (k != "wide" or v)}
     plain_head = {k: list(v) if isinstance(v, tuple) else v for k, v in head.items()}
     return plain_head | {
@@ -148,21 +149,20 @@ def as_dict(c: Comparison) -> dict[str, Any]:
 
 
 def save_comparison(c: Comparison, path: Path) -> Path:
-    """Write the table in the form its suffix names."""
-    writers: dict[str, Callable[[Path], object]] = {
-        ".txt": lambda file: _write(file, comparison_text(c) + "\n"),
-        ".md": lambda file: _write(file, markdown(c)),
-        ".tex": lambda file: _write(file, latex(c)),
-        ".csv": lambda file: _write(file, frame_csv(comparison_frame(c))),
-        ".json": lambda file: _write(file, json.dumps(as_dict(c), indent=1, sort_keys=True) + "\n"),
-        ".parquet": lambda file: comparison_frame(c).to_parquet(file, index=False),
+    """Write the table in the format of the suffix."""
+    texts: dict[str, Callable[[], str]] = {
+        ".txt": lambda: comparison_text(c) + "\n",
+        ".md": lambda: markdown(c),
+        ".tex": lambda: latex(c),
+        ".csv": lambda: frame_csv(comparison_frame(c)),
+        ".json": lambda: json.dumps(as_dict(c), indent=1, sort_keys=True) + "\n",
     }
-    if path.suffix not in writers:
-        raise InputError(f"cannot write {path}: the suffix must be one of {', '.join(writers)}")
+    suffixes = [*texts, ".parquet"]
+    if path.suffix not in suffixes:
+        raise InputError(f"cannot write {path}: the suffix must be one of {', '.join(suffixes)}")
     with atomic_path(path) as temporary:
-        writers[path.suffix](temporary)
+        if path.suffix == ".parquet":
+            comparison_frame(c).to_parquet(temporary, index=False)
+        else:
+            temporary.write_text(texts[path.suffix](), encoding="utf-8", newline="\n")
     return path
-
-
-def _write(file: Path, made: str) -> None:
-    file.write_text(made, encoding="utf-8", newline="\n")

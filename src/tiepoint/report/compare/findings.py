@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a comparison found: who leads, by how much, whether that is sure, and where it is the other way."""
+"""Main finding of a comparison: the leader, its lead, its significance, and kinds with another order."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from .sentences import joint, number, order_reversal_sentence, p_value, these_sc
 
 @dataclass(frozen=True)
 class ComparisonFinding:
-    """The method that leads and how far it is from the next.
+    """The leading method and its distance to the next one.
 
-    `tied` are the methods that are not separated from the first; `kinds` says where their order turns around.
-    `sure` is None where nothing could be tested. Texts are empty where there is nothing to say.
+    `tied` are the methods that are not separated from the first. `kinds` is a sentence on kinds of scenes in
+    which the order of the first two is reversed. `sure` is None if nothing was tested. Texts may be empty.
     """
 
     first: str
@@ -37,35 +37,34 @@ class ComparisonFinding:
 
 
 def compare_section(section: TaskSection) -> tuple[Comparison | None, list[str]]:
-    """The runs of a section compared by its headline score; without a comparison, why."""
+    """Compare the runs of a section by its headline score. Return the comparison, if any, and its notes."""
     if len(section.methods) < 2:
         return None, []
-    words: dict[str, Any] = {"metric": section.metric, "group": section.group, "protocol": section.protocol}
+    score: dict[str, Any] = {"metric": section.metric, "group": section.group, "protocol": section.protocol}
     try:
-        found = compare_runs(section.runs, ranks_only=True, **words)
+        comparison = compare_runs(section.runs, ranks_only=True, **score)
     except InputError as e:
         return None, [f"there are no groups, because {e.one_line}"]
-    return found, list(found.notes)
+    return comparison, list(comparison.notes)
 
 
 def finding_for(
-    of: TaskSection | Comparison, made: tuple[Comparison | None, Sequence[str]] | None = None
+    source: TaskSection | Comparison, compared: tuple[Comparison | None, Sequence[str]] | None = None
 ) -> ComparisonFinding | None:
-    """The finding of a section, by its headline score, or of a comparison.
+    """Return the finding of a section, by its headline score, or of a comparison.
 
-    `made` is what `compare_section` gave for the section, where it is known already.
+    `compared` is the result of `compare_section` for the section, if the caller has it.
     """
-    if isinstance(of, Comparison):
-        return find_in_comparison(of)
-    comparison, why = compare_section(of) if made is None else made
-    canaries = [of.names[r.id] for r in of.runs if is_canary(r)]
-    if comparison is not None:
-        return find_in_comparison(comparison, canaries)
-    return _stored(of, "; ".join(why))
+    if isinstance(source, Comparison):
+        return find_in_comparison(source)
+    comparison, why = compare_section(source) if compared is None else compared
+    if comparison is None:
+        return _find_in_scores(source, "; ".join(why))
+    return find_in_comparison(comparison, [source.names[r.id] for r in source.runs if is_canary(r)])
 
 
-def _stored(section: TaskSection, why: str) -> ComparisonFinding | None:
-    """The first method by the stored scores alone."""
+def _find_in_scores(section: TaskSection, why: str) -> ComparisonFinding | None:
+    """Return the leading method by the stored scores, without tests. None if there is no score."""
     scored = [
         (r, s.value) for r in section.methods if (s := section.score(r)) is not None and s.value is not None
     ]
@@ -75,54 +74,54 @@ def _stored(section: TaskSection, why: str) -> ComparisonFinding | None:
     shown = [f"{factor * value:.{2 if unit == '%' else 3}f}" for _, value in scored[:2]]
     names = [section.names[r.id] for r, _ in scored[:2]]
     if len(scored) == 1:
-        said = f"{names[0]} alone has {shown[0]}{' ' if unit else ''}{unit}."
-        return ComparisonFinding(names[0], shown[0], why="there is no other method", sentence=said)
-    said = f"{names[0]} has {shown[0]}, {names[1]} {shown[1]}; they are not compared: {why}."
-    return ComparisonFinding(names[0], shown[0], names[1], why=why or "not compared", sentence=said)
+        sentence = f"{names[0]} alone has {shown[0]}{' ' if unit else ''}{unit}."
+        return ComparisonFinding(names[0], shown[0], why="there is no other method", sentence=sentence)
+    sentence = f"{names[0]} has {shown[0]}, {names[1]} {shown[1]}; they are not compared: {why}."
+    return ComparisonFinding(names[0], shown[0], names[1], why=why or "not compared", sentence=sentence)
 
 
 def find_in_comparison(c: Comparison, canaries: Sequence[str] | None = None) -> ComparisonFinding | None:
-    """The finding of a comparison; canaries do not lead. None where no method has a value.
+    """Return the finding of a comparison, without canaries. None if no method has a value.
 
-    Only methods with scene values are tested. Where one without them is ahead, it leads and nothing is sure.
+    Only methods with scene values are tested. If a method without them leads, nothing is significant.
     """
-    left_out = [r.method for r in c.rows if _is_canary(r)] if canaries is None else canaries
-    rows = [r for r in c.rows if r.method not in left_out and r.identical_to is None]
+    excluded = [r.method for r in c.rows if _is_canary(r)] if canaries is None else canaries
+    rows = [r for r in c.rows if r.method not in excluded and r.identical_to is None]
     if not rows:
         return None
     first, others = rows[0], rows[1:]
     value = number(c, first.value)
     if not others:
-        same = [r.method for r in c.rows if r.method not in left_out and r.identical_to is not None]
+        same = [r.method for r in c.rows if r.method not in excluded and r.identical_to is not None]
         why = "the others are the same in every scene" if same else "there is no other method"
         return ComparisonFinding(first.method, value, why=why, sentence=_alone(c, first, same))
     second = others[0]
     unit = " points" if c.percent else ""
     gap = number(c, abs(first.value - second.value))
     found = ComparisonFinding(first.method, value, second.method, f"{gap}{unit}")
-    apart = _apart(c, first.method) if first.tested else {}
-    if second.method not in apart or not isinstance(c.pairs, PairRows):
+    separated = _separated_from(c, first.method) if first.tested else {}
+    if second.method not in separated or not isinstance(c.pairs, PairRows):
         why = f"{first.method if not first.tested else second.method} has no scene values"
-        said = f"{first.method} leads {second.method} by {gap}{unit}; {why}, so nothing is tested."
-        return replace(found, why=why, sentence=said)
+        sentence = f"{first.method} leads {second.method} by {gap}{unit}; {why}, so nothing is tested."
+        return replace(found, why=why, sentence=sentence)
     pair = c.pairs.one(first.method, second.method)
     gap = f"{number(c, abs(pair.difference))}{unit}"
-    tied = tuple(name for name, separated in apart.items() if not separated)
+    tied = tuple(name for name, apart in separated.items() if not apart)
     kinds = order_reversal_sentence(c, first.method, second.method)
     found = replace(found, lead=gap, sure=pair.separated, why=_why(c, pair), tied=tied, kinds=kinds)
-    return replace(found, sentence=_sentence(c, found, pair, len(apart) - len(tied)))
+    return replace(found, sentence=_sentence(c, found, pair, len(separated) - len(tied)))
 
 
 def _is_canary(row: MethodRow) -> bool:
     return not row.tested and re.split("[?@]", row.base_name or row.method)[0] in CANARIES
 
 
-def _apart(c: Comparison, first: str) -> dict[str, bool]:
-    """Whether each other tested method is separated from one, by its name, best first."""
+def _separated_from(c: Comparison, first: str) -> dict[str, bool]:
+    """Return by name whether each other tested method is separated from the first, best first."""
     if not isinstance(c.pairs, PairRows):
         return {}
-    found = c.pairs.separated(first)
-    return {r.method: found[r.method] for r in c.rows if r.method in found}
+    separated = c.pairs.separated(first)
+    return {r.method: separated[r.method] for r in c.rows if r.method in separated}
 
 
 def _alone(c: Comparison, row: MethodRow, same: Sequence[str]) -> str:
@@ -133,7 +132,7 @@ def _alone(c: Comparison, row: MethodRow, same: Sequence[str]) -> str:
 
 
 def _why(c: Comparison, pair: PairRow) -> str:
-    """Why it is sure, or not, in a few words."""
+    """Return a short reason why the lead is significant or not."""
     if c.smallest_p > 1 - c.level:
         return f"{count_text(c.n_scenes, 'scene separates', 'scenes separate')} nothing"
     won = ""
@@ -152,7 +151,8 @@ def _sentence(c: Comparison, found: ComparisonFinding, pair: PairRow, below: int
         head = f"{found.first} is better than {found.second} by {found.lead}{interval}, {found.why}"
         if not found.tied:
             return f"{head}, and than {_others(below - 1)}." if below > 1 else f"{head}."
-        return f"{head}; {first_few(found.tied)} {_are(found.tied)} not separated from it."
+        are = "is" if len(found.tied) == 1 else "are"
+        return f"{head}; {first_few(found.tied)} {are} not separated from it."
     head = f"{found.first} leads {found.second} by {found.lead}{interval}"
     if c.smallest_p > 1 - c.level:
         return f"{head}, but {found.why}."
@@ -167,7 +167,3 @@ def _sentence(c: Comparison, found: ComparisonFinding, pair: PairRow, below: int
 
 def _others(n: int) -> str:
     return "the other method" if n == 1 else f"the other {n} methods"
-
-
-def _are(names: Sequence[str]) -> str:
-    return "is" if len(names) == 1 else "are"

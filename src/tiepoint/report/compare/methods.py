@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compare methods on the same scenes: differences, intervals, tests, groups that cannot be told apart."""
+"""Compare methods on the same scenes: differences, intervals, tests, groups that are not separated."""
 
 from __future__ import annotations
 
@@ -43,33 +43,33 @@ def compare_methods(
 ) -> Comparison:
     """Compare methods by their values in the same scenes.
 
-    Scenes that agree in all values of all methods are one scene and count once; methods that agree in all
-    scenes are one method. All pairs of distinct methods are one family, tested by sign flips with step-down
-    max-T; letters and ranks follow from it. With a baseline, the p-values shown beside it come from the
-    smaller family of comparisons with the baseline. Without one, differences are to the best method, and
-    their p-values stay those of all pairs, because the data chose it.
+    Scenes that agree in all values of all methods count once, and methods that agree in all scenes are one
+    method. All pairs of distinct methods form one family, tested by sign flips with step-down max-T; letters
+    and ranks follow from it. With a given baseline, its p-values come from the smaller family of comparisons
+    with it. Without one, differences are to the best method, and the p-values remain those of all pairs,
+    because the data chose the baseline.
 
-    More than 300 distinct methods are tested by single-step max-T over all pairs, with fewer patterns of
-    signs. They have ranges of ranks and no letters, and only the pairs with the baseline are kept.
+    More than 300 distinct methods are tested by single-step max-T over all pairs, with fewer sign patterns.
+    They get rank ranges but no letters, and only the pairs with the baseline are retained.
 
     Args:
-        tables: by method, its scene values, or the bins of its pooled score.
-        baseline: the method the others are compared with; by default the best one.
-        values: the exact pooled scores by method; bins alone give them up to binning.
-        task: names of what is compared, for the title.
-        metric: likewise.
-        group: likewise.
-        protocol: likewise.
+        tables: by method, its scene values or the bins of its pooled score.
+        baseline: the reference method; by default the best one.
+        values: the exact pooled scores by method; bins give them up to binning.
+        task: for the title, like `metric`, `group` and `protocol`.
+        metric: for the title.
+        group: for the title.
+        protocol: for the title.
         higher_is_better: False for errors.
-        bounded: whether scores live between 0 and 1; by default, whether all scene values do.
-        meta: by method, what must agree (dataset, lists, protocol …); see `check_metadata`.
-        allow: what may differ nevertheless; the output says so.
-        remedy: what to do about runs that differ, for the error.
-        level: of the intervals, and of the family.
-        flips: random sign patterns, where not all can be taken.
-        resamples: bootstrap resamples from 40 scenes on.
-        seed: by default from the names of the scenes.
-        ranks_only: leave out intervals and differences to the baseline.
+        bounded: whether scores lie between 0 and 1; by default, whether all scene values do.
+        meta: by method, the values that must agree (dataset, lists …); see `check_metadata`.
+        allow: differences to accept; a note reports each.
+        remedy: advice for the error about runs that differ.
+        level: confidence level of the intervals and of the family.
+        flips: number of random sign patterns if there are too many to enumerate.
+        resamples: bootstrap resamples, used from 40 scenes on.
+        seed: by default derived from the names of the scenes.
+        ranks_only: skip intervals and differences to the baseline.
 
     Raises:
         ProblemsError: runs that differ in data, lists or protocol.
@@ -77,7 +77,7 @@ def compare_methods(
 
     >>> x = np.array([[0.9, 0.8, 0.7, 0.8, 0.6, 0.7]])
     >>> table = lambda cells: SceneValues(tuple("pqrstu"), ("v",) * 6, cells)
-    >>> c = compare_methods({"a": table(x), "b": table(x / 2)}); c.rows[0].method, c.between("a", "b").separated
+    >>> c = compare_methods({"a": table(x), "b": table(x / 2)}); c.rows[0].method, c.pair("a", "b").separated
     ('a', True)
     """
     if not tables:
@@ -85,90 +85,107 @@ def compare_methods(
     if baseline is not None and baseline not in tables:
         raise UnknownNameError("baseline", baseline, tables)
     notes = check_metadata(meta, allow, remedy) if meta else []
-    names = list(tables)
     if isinstance(next(iter(tables.values())), PooledBins):
-        given = _pooled(cast("Mapping[str, PooledBins]", tables), values, seed, resamples)
+        aligned = _from_pooled(cast("Mapping[str, PooledBins]", tables), values, seed, resamples)
     else:
-        given = _scenes(cast("Mapping[str, SceneValues]", tables), allow, remedy, seed, resamples)
-    sample, scenes, kinds = given.sample, given.scenes, given.kinds
-    bounded = given.inside if bounded is None else bounded
-    same_as = {m: group[0] for group in given.twins for m in group[1:]}
-    if baseline is not None and names.index(baseline) in same_as:
-        same_as = _lead_with(names.index(baseline), same_as)
-    kept = [m for m in range(len(names)) if m not in same_as]
-    sign = 1.0 if higher_is_better else -1.0
-    kept.sort(key=lambda m: (-sign * sample.value[m], names[m]))
-    test_seed = seed_of("flips", list(scenes), list(kinds)) if seed is None else seed
-    base = kept[0] if baseline is None else names.index(baseline)
-    columns = np.array(kept, dtype=np.int64)
-    how: dict[str, Any] = {"level": level, "flips": flips, "seed": test_seed}
-    with_base = columns[against(kept.index(base), len(kept))]
-    letters: list[tuple[str, ...]]
-    if len(kept) > MAX_STEP_DOWN_METHODS:
-        wide = compare_pairs_wide(sample, columns, base, **how)
-        every = wide.shown
-        shown = every if baseline is None else compare_pairs(sample, with_base, **how)
-        letters, ranks = [()] * len(kept), counted_ranks(wide, sign)
-    else:
-        every = compare_pairs(sample, columns[all_pairs(len(kept))], **how)
-        shown = every if baseline is None else compare_pairs(sample, with_base, **how)
-        letters, ranks = letters_and_ranks(kept, every, sign=sign)
-    shape: dict[str, Any] = {"level": level, "bounded": bounded, "sign": sign, "ranks_only": ranks_only}
-    rows = method_rows(names, kept, base, sample, shown, letters, ranks, **shape)
-    by_kind = dict(zip(names, given.by_kind, strict=True))
-    rows = [replace(r, by_kind=by_kind[r.method]) for r in rows]
-    by_name = {r.method: r for r in rows}
-    for m, first in same_as.items():
-        rows.append(replace(by_name[names[first]], method=names[m], identical_to=names[first]))
-    rows.sort(key=lambda r: -sign * r.value)
-    notes += given.notes
-    notes += [f"{names[m]} equals {names[f]} in every scene: one method" for m, f in same_as.items()]
-    return Comparison(
-        rows=tuple(rows),
-        pairs=PairRows(names, every, sign),
+        aligned = _from_scenes(cast("Mapping[str, SceneValues]", tables), allow, remedy, seed, resamples)
+    if seed is None:
+        seed = seed_of("flips", list(aligned.scenes), list(aligned.kinds))
+    bounded = aligned.bounded if bounded is None else bounded
+    test = {"level": level, "flips": flips, "seed": seed}
+    result = _compare(list(tables), aligned, baseline, higher_is_better, bounded, ranks_only, test)
+    return replace(
+        result,
         task=task,
         metric=metric,
         group=group,
         protocol=protocol,
+        resamples=resamples if result.interval_kind == "bca" else 0,
+        notes=(*notes, *result.notes),
+    )
+
+
+def _compare(
+    names: list[str],
+    aligned: _Aligned,
+    baseline: str | None,
+    higher_is_better: bool,
+    bounded: bool,
+    ranks_only: bool,
+    test: dict[str, Any],
+) -> Comparison:
+    """Compare aligned methods; `test` holds `level`, `flips` and `seed`."""
+    sample, level = aligned.sample, test["level"]
+    sign = 1.0 if higher_is_better else -1.0
+    same_as = _duplicates(aligned.identical, None if baseline is None else names.index(baseline))
+    distinct = [m for m in range(len(names)) if m not in same_as]
+    distinct.sort(key=lambda m: (-sign * sample.value[m], names[m]))
+    base = distinct[0] if baseline is None else names.index(baseline)
+    columns = np.array(distinct, dtype=np.int64)
+    letters: list[tuple[str, ...]]
+    if len(distinct) > MAX_STEP_DOWN_METHODS:
+        wide = compare_pairs_wide(sample, columns, base, **test)
+        every = wide.shown
+        letters, ranks = [()] * len(distinct), counted_ranks(wide, sign)
+    else:
+        every = compare_pairs(sample, columns[all_pairs(len(distinct))], **test)
+        letters, ranks = letters_and_ranks(distinct, every, sign=sign)
+    with_base = columns[against(distinct.index(base), len(distinct))]
+    shown = every if baseline is None else compare_pairs(sample, with_base, **test)
+    shape: dict[str, Any] = {"level": level, "bounded": bounded, "sign": sign, "ranks_only": ranks_only}
+    rows = method_rows(names, distinct, base, sample, shown, letters, ranks, **shape)
+    by_kind = dict(zip(names, aligned.by_kind, strict=True))
+    by_name = {r.method: replace(r, by_kind=by_kind[r.method]) for r in rows}
+    rows = list(by_name.values())
+    for m, first in same_as.items():
+        rows.append(replace(by_name[names[first]], method=names[m], identical_to=names[first]))
+    duplicates = [f"{names[m]} equals {names[f]} in every scene: one method" for m, f in same_as.items()]
+    return Comparison(
+        rows=tuple(sorted(rows, key=lambda r: -sign * r.value)),
+        pairs=PairRows(names, every, sign),
+        task="",
+        metric="",
+        group="",
+        protocol="",
         baseline=names[base],
         baseline_given=baseline is not None,
         level=level,
-        scenes=tuple(scenes),
-        kinds=tuple(kinds),
+        scenes=tuple(aligned.scenes),
+        kinds=tuple(aligned.kinds),
         interval_kind=sample.interval_kind,
-        resamples=resamples if sample.interval_kind == "bca" else 0,
         family_size=len(shown.pairs),
-        pairs_size=len(kept) * (len(kept) - 1) // 2,
+        pairs_size=len(distinct) * (len(distinct) - 1) // 2,
         draws=every.family.draws,
         exact=every.family.exact,
         smallest_p=every.family.smallest_p,
         higher_is_better=higher_is_better,
         percent=bounded,
         pooled=sample.by_scene is None,
-        wide=len(kept) > MAX_STEP_DOWN_METHODS,
-        notes=tuple(notes),
+        wide=len(distinct) > MAX_STEP_DOWN_METHODS,
+        notes=(*aligned.notes, *duplicates),
     )
 
 
 @dataclass(frozen=True)
-class _Given:
-    """Methods brought to the same distinct scenes; `inside`: all values lie between 0 and 1.
+class _Aligned:
+    """Methods reduced to the same distinct scenes.
 
-    `by_kind` has the scores by kind of scene of each method.
+    `identical` are groups of identical methods, `bounded` is whether all values lie between 0 and 1, and
+    `by_kind` holds the scores of each method by kind of scene.
     """
 
     sample: MethodSample
     scenes: tuple[str, ...]
     kinds: tuple[str, ...]
-    twins: list[tuple[int, ...]]
-    inside: bool
+    identical: list[tuple[int, ...]]
+    bounded: bool
     notes: list[str]
     by_kind: list[ByKind]
 
 
-def _scenes(
+def _from_scenes(
     tables: Mapping[str, SceneValues], allow: Collection[str], remedy: str, seed: int | None, resamples: int
-) -> _Given:
+) -> _Aligned:
     aligned, notes = align_scenes(tables, allow, remedy)
     scores = [make_scene_score(t) for t in aligned.values()]
     first = scores[0]
@@ -178,7 +195,7 @@ def _scenes(
     groups = duplicate_scenes(stacked, first.scenes, first.kinds)
     notes += [f"{' = '.join(first.scenes[i] for i in g)} are the same scene and count once" for g in groups]
     scores = [merge_scenes(s, groups, keep_score=False) for s in scores]
-    return _Given(
+    return _Aligned(
         sample_of_scenes(scores, seed=seed, resamples=resamples),
         scores[0].scenes,
         scores[0].kinds,
@@ -189,23 +206,25 @@ def _scenes(
     )
 
 
-def _pooled(
+def _from_pooled(
     tables: Mapping[str, PooledBins], values: Mapping[str, float] | None, seed: int | None, resamples: int
-) -> _Given:
+) -> _Aligned:
     bins = align_pooled(tables)
     exact = None if values is None else [float(values[n]) for n in tables]
     sample = sample_of_pooled(list(bins.values()), values=exact, seed=seed, resamples=resamples)
     first = next(iter(bins.values()))
     by_kind = [pooled_kinds(b) for b in bins.values()]
-    # Two methods are one only if no scene tells them apart, neither by its value nor by what it moves.
-    seen = np.concatenate([sample.value[:, None], sample.influence.T], axis=1)
-    return _Given(
-        sample, first.scenes, first.kinds, identical_methods(seen, tolerance=0.0), True, [], by_kind
-    )
+    # Methods are identical only if score and influence agree in every scene.
+    compared = np.concatenate([sample.value[:, None], sample.influence.T], axis=1)
+    identical = identical_methods(compared, tolerance=0.0)
+    return _Aligned(sample, first.scenes, first.kinds, identical, True, [], by_kind)
 
 
-def _lead_with(base: int, same_as: dict[int, int]) -> dict[int, int]:
-    """Let the baseline stand for its group of identical methods."""
+def _duplicates(identical: list[tuple[int, ...]], base: int | None) -> dict[int, int]:
+    """Map each duplicate method to the first of its group, or to the baseline if the group has it."""
+    same_as = {m: group[0] for group in identical for m in group[1:]}
+    if base is None or base not in same_as:
+        return same_as
     old = same_as[base]
-    twins = [old, *(k for k, v in same_as.items() if v == old and k != base)]
-    return {k: v for k, v in same_as.items() if v != old} | dict.fromkeys(twins, base)
+    group = [old, *(k for k, v in same_as.items() if v == old and k != base)]
+    return {k: v for k, v in same_as.items() if v != old} | dict.fromkeys(group, base)

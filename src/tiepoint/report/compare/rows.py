@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rows of a comparison from the paired differences of its methods."""
+"""Build the rows of a comparison from paired differences."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Ranks = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 def pair_row(names: Sequence[str], p: PairedResult, k: int, *, sign: float) -> PairRow:
-    """Pair k of the differences; `sign` is -1 where lower is better."""
+    """Build the row of pair k; `sign` is -1 if lower is better."""
     first, second = (names[i] for i in p.pairs[k])
     won = None if p.wins is None else tuple(int(w) for w in (p.wins[k] if sign > 0 else p.wins[k][::-1]))
     return PairRow(
@@ -45,7 +45,7 @@ def pair_row(names: Sequence[str], p: PairedResult, k: int, *, sign: float) -> P
 
 @dataclass(frozen=True, eq=False)
 class PairRows(Sequence[PairRow]):
-    """The pairs of a comparison, made into rows when they are looked at."""
+    """Pairs of a comparison; rows are built on access."""
 
     names: Sequence[str]
     paired: PairedResult
@@ -61,24 +61,24 @@ class PairRows(Sequence[PairRow]):
     def __getitem__(self, k: slice) -> tuple[PairRow, ...]: ...
 
     def __getitem__(self, k: int | slice) -> PairRow | tuple[PairRow, ...]:
-        """Pair k, or some of them."""
+        """Return pair k or a slice of pairs."""
         if isinstance(k, slice):
             return tuple(self[i] for i in range(*k.indices(len(self))))
         return pair_row(self.names, self.paired, range(len(self))[k], sign=self.sign)
 
     def separated(self, method: str) -> dict[str, bool]:
-        """By the name of every other method: whether it is separated; no interval is made for that."""
-        place = self.names.index(method)
-        found = self.paired.separated
-        mine = np.flatnonzero((self.paired.pairs == place).any(axis=1))
-        return {self.names[int(self.paired.pairs[k].sum()) - place]: bool(found[k]) for k in mine}
+        """Return by name whether each other method is separated, without computing intervals."""
+        index = self.names.index(method)
+        separated = self.paired.separated
+        own = np.flatnonzero((self.paired.pairs == index).any(axis=1))
+        return {self.names[int(self.paired.pairs[k].sum()) - index]: bool(separated[k]) for k in own}
 
     def one(self, first: str, second: str) -> PairRow:
-        """The pair first - second, with its intervals alone."""
+        """Return the pair first - second; computes the intervals of this pair only."""
         pair = {self.names.index(first), self.names.index(second)}
         k = next(i for i, both in enumerate(self.paired.pairs.tolist()) if set(both) == pair)
         (row,) = PairRows(self.names, self.paired.take(np.array([k])), self.sign)
-        return row if row.first == first else row.flipped()
+        return row if row.first == first else row.swapped()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and tuple(self) == tuple(other)
@@ -93,7 +93,7 @@ def _number(x: float) -> float | None:
 def letters_and_ranks(
     kept: Sequence[int], every: PairedResult, *, sign: float
 ) -> tuple[list[tuple[str, ...]], Ranks]:
-    """Letters of groups that are not separated, and ranges of ranks, from every pair of methods."""
+    """Return letters of groups that are not separated, and rank ranges, from all pairs of methods."""
     apart = np.zeros((len(kept), len(kept)), dtype=bool)
     better = np.zeros_like(apart)
     place = np.zeros(max(kept, default=-1) + 1, dtype=np.int64)
@@ -107,7 +107,7 @@ def letters_and_ranks(
 
 
 def counted_ranks(wide: WideResult, sign: float = 1.0) -> Ranks:
-    """Ranges of ranks from how many methods are separated from each."""
+    """Return rank ranges from the number of methods separated from each."""
     above, below = (wide.above, wide.below) if sign > 0 else (wide.below, wide.above)
     return 1 + above, len(above) - below
 
@@ -126,10 +126,10 @@ def method_rows(
     sign: float,
     ranks_only: bool = False,
 ) -> list[MethodRow]:
-    """A row for each distinct method, in the order of `kept` (best first).
+    """Build a row for each distinct method, in the order of `kept` (best first).
 
-    Letters and ranks come from every pair, the differences to `base` from the family `shown`. With
-    `ranks_only` there are neither differences nor intervals, which take longest.
+    Letters and ranks come from all pairs, the differences to `base` from the family `shown`. `ranks_only`
+    skips differences and intervals, which are slow.
     """
     if ranks_only:
         low = high = np.full(len(kept), np.nan)
@@ -142,7 +142,7 @@ def method_rows(
     with_base = shown.take(which[:0] if ranks_only else which)
     for k, (a, b) in enumerate(with_base.pairs):
         row = pair_row(names, with_base, k, sign=sign)
-        to_base[int(a) if b == base else int(b)] = row if b == base else row.flipped()
+        to_base[int(a) if b == base else int(b)] = row if b == base else row.swapped()
     return [
         MethodRow(
             method=names[m],
@@ -159,36 +159,37 @@ def method_rows(
 
 
 ByKind = tuple[tuple[str, float], ...]
-"""(kind, score of its scenes alone) in order of the names; empty where there is one kind only."""
+"""(kind, score of its scenes), sorted by kind; empty if there is one kind."""
 
 
 def scene_kinds(score: SceneScore) -> ByKind:
-    """The score of the scenes of each kind: the mean over cells of the weighted mean over these scenes.
+    """Return the score of each kind: the mean over cells of the weighted mean over its scenes.
 
     >>> values = np.array([[0.2, 0.4, 0.9]])
     >>> scene_kinds(SceneScore(("a", "b", "c"), ("i", "i", "v"), values, np.ones((1, 3))))
     (('i', 0.3), ('v', 0.9))
     """
-    found = []
+    by_kind = []
     for kind in sorted(set(score.kinds)):
-        at = np.array([k == kind for k in score.kinds])
-        weights, values = score.weights[:, at], score.values[:, at]
-        there = weights.sum(axis=1) > 0
-        cells = (weights * values).sum(axis=1)[there] / weights.sum(axis=1)[there]
-        found.append((kind, round(float(cells.mean()), 15)))
-    return tuple(found) if len(found) > 1 else ()
+        members = np.array([k == kind for k in score.kinds])
+        weights, values = score.weights[:, members], score.values[:, members]
+        present = weights.sum(axis=1) > 0
+        cells = (weights * values).sum(axis=1)[present] / weights.sum(axis=1)[present]
+        by_kind.append((kind, round(float(cells.mean()), 15)))
+    return tuple(by_kind) if len(by_kind) > 1 else ()
 
 
 def pooled_kinds(bins: PooledBins) -> ByKind:
-    """The pooled score of each kind: its scenes alone, without pairs that lead to scenes of another kind."""
+    """Return the pooled score of each kind, from pairs within its scenes."""
     kinds = sorted(set(bins.kinds))
     if len(kinds) < 2:
         return ()
-    made = [(k, float(np.mean([pooled_statistic(_only(b, k)) for b in lists_of(bins)]))) for k in kinds]
-    return tuple((k, v) for k, v in made if np.isfinite(v))
+    scores = [(k, float(np.mean([pooled_statistic(_select(b, k)) for b in lists_of(bins)]))) for k in kinds]
+    return tuple((k, v) for k, v in scores if np.isfinite(v))
 
 
-def _only(bins: PooledBins, kind: str) -> PooledBins:
+def _select(bins: PooledBins, kind: str) -> PooledBins:
+    """Return the bins of the scenes of one kind."""
     at = np.flatnonzero([k == kind for k in bins.kinds])
     new = np.full(len(bins.kinds), -1)
     new[at] = np.arange(len(at))
@@ -206,7 +207,7 @@ def _only(bins: PooledBins, kind: str) -> PooledBins:
 
 
 def kind_differences(first: ByKind, second: ByKind) -> ByKind:
-    """The difference first - second in each kind that both have.
+    """Return the difference first - second in each kind that both have.
 
     >>> kind_differences((("i", 0.75), ("v", 0.25)), (("i", 0.5), ("v", 0.5)))
     (('i', 0.25), ('v', -0.25))
@@ -215,11 +216,10 @@ def kind_differences(first: ByKind, second: ByKind) -> ByKind:
     return tuple((kind, value - other[kind]) for kind, value in first if kind in other)
 
 
-def turns_around(differences: Sequence[tuple[str, float]]) -> bool:
-    """Whether a method is ahead in one kind and behind in another.
+def is_reversed(differences: Sequence[tuple[str, float]]) -> bool:
+    """Return whether a method is ahead in one kind and behind in another.
 
-    >>> turns_around([("i", 0.2), ("v", -0.1)]), turns_around([("i", 0.2), ("v", 0.0)])
+    >>> is_reversed([("i", 0.2), ("v", -0.1)]), is_reversed([("i", 0.2), ("v", 0.0)])
     (True, False)
     """
-    signs = {np.sign(value) for _, value in differences}
-    return {-1.0, 1.0} <= signs
+    return {-1.0, 1.0} <= {np.sign(value) for _, value in differences}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Comparing stored runs by the scores and scene values they hold; the one way for tables and reports."""
+"""Compare stored runs by their scores and scene values, for tables and reports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .comparison import Comparison, MethodRow
 from .methods import compare_methods
 
 ALLOWED = ("dataset", "lists", "split", SCENES, VALUES, WEIGHTS, "all")
-"""What may differ between runs that are compared."""
+"""Differences between compared runs that a caller may allow."""
 
 Scores = dict[tuple[str, str], ScoreRow]
 
@@ -39,21 +39,20 @@ def compare_runs(
     allow: Collection[str] = (),
     ranks_only: bool = False,
 ) -> Comparison:
-    """Compare runs of one task by a score; the task's headline score if none is named.
+    """Compare runs of one task by a score; by default the task's headline score.
 
-    What is printed is what is stored: values come from the scores of the runs, intervals and tests from the
-    scene values behind them. Runs whose data or lists differ are refused unless `allow` names what may differ
-    (`ALLOWED`). Three sorts of runs stand in the table without being tested: canaries (`constant`, `random`,
-    `oracle`; one that is the `baseline` is tested), runs of which one number is known, and runs stored
-    without scene values. They belong to no family, so that no letter, rank or p-value depends on them. With
-    `ranks_only` intervals and differences to the baseline are left out.
+    Values are the stored scores of the runs; intervals and tests come from their scene values. Runs with
+    different data or lists raise an error unless `allow` names the difference (`ALLOWED`). The table lists
+    three sorts of runs without testing them: canaries (`constant`, `random`, `oracle`, unless one is the
+    `baseline`), runs with a single number, and runs without scene values. They belong to no family, so no
+    letter, rank or p-value depends on them. `ranks_only` skips intervals and differences to the baseline.
 
     Raises:
         InputError: no runs, runs of several tasks, a run without the protocol or the score.
     """
     runs = list({r.id: r for r in runs}.values())
     if not runs:
-        raise InputError("there are no finished runs to compare in this store")
+        raise InputError("the store has no finished runs to compare")
     tasks = sorted({r.task for r in runs})
     if len(tasks) > 1:
         raise InputError(
@@ -69,12 +68,13 @@ def compare_runs(
         raise UnknownNameError(f"protocol of {task.name}", protocol, known)
     named = dict(zip(distinct_names(runs), runs, strict=True))
     scores = {name: _scores(name, run, protocol) for name, run in named.items()}
-    metric, group = _chosen(task, scores, metric, group)
-    baseline = None if baseline is None else _called(baseline, named)
-    sorted_ = _sorted(named, {name: _score(name, s, metric, group) for name, s in scores.items()}, baseline)
-    if baseline is not None and baseline not in sorted_.tables:
+    metric, group = _choose_score(task, scores, metric, group)
+    baseline = None if baseline is None else _table_name(baseline, named)
+    chosen = {name: _score(name, s, metric, group) for name, s in scores.items()}
+    classes = _classify(named, chosen, baseline)
+    if baseline is not None and baseline not in classes.tables:
         raise InputError(f"{baseline} has no scene values, so nothing can be tested against it")
-    words: dict[str, Any] = {
+    score: dict[str, Any] = {
         "task": task.name,
         "metric": metric,
         "group": group,
@@ -82,64 +82,65 @@ def compare_runs(
         "higher_is_better": not metric_info(task.info, metric).lower,
     }
     remedy = _remedy(list(named), runs)
-    own = [
-        name for name in (*sorted_.numbers, *sorted_.without_values) if not named[name].manifest.is_imported
-    ]
-    notes = check_metadata({n: _meta(named[n]) for n in own}, allow, remedy) if not sorted_.tables else []
-    foreign = [name for name in sorted_.numbers if named[name].manifest.is_imported]
-    notes += _unchecked(named, foreign, allow, remedy) if foreign else []
-    if sorted_.tables:
-        made = compare_methods(
-            sorted_.tables,
+    imported = {name for name, run in named.items() if run.manifest.is_imported}
+    notes = []
+    if not classes.tables:
+        own = [n for n in (*classes.numbers, *classes.without_values) if n not in imported]
+        notes = check_metadata({n: _meta(named[n]) for n in own}, allow, remedy)
+    if foreign := [name for name in classes.numbers if name in imported]:
+        notes += _check_imported(named, foreign, allow, remedy)
+    if classes.tables:
+        comparison = compare_methods(
+            classes.tables,
             baseline=baseline,
-            values=sorted_.values,
-            meta={name: _meta(named[name]) for name in sorted_.tables},
+            values=classes.values,
+            meta={name: _meta(named[name]) for name in classes.tables},
             allow=allow,
             remedy=remedy,
             ranks_only=ranks_only,
-            **words,
+            **score,
         )
     else:
-        made = Comparison((), percent=all(0 <= r.value <= 1 for r in sorted_.untested), **words)
-    sign = -1.0 if made.higher_is_better else 1.0
-    ordered = sorted([*made.rows, *sorted_.untested], key=lambda r: sign * r.value)
+        comparison = Comparison((), percent=all(0 <= r.value <= 1 for r in classes.untested), **score)
+    sign = -1.0 if comparison.higher_is_better else 1.0
+    ordered = sorted([*comparison.rows, *classes.untested], key=lambda r: sign * r.value)
     rows = (replace(r, run=named[r.method].id, base_name=named[r.method].method) for r in ordered)
-    shift = _shift(made, sorted_.values)
-    return replace(made, rows=tuple(rows), notes=(*notes, *made.notes, *shift, *sorted_.notes()))
+    notes += [*comparison.notes, *_shift(comparison, classes.values), *classes.notes()]
+    return replace(comparison, rows=tuple(rows), notes=tuple(notes))
 
 
-def _called(baseline: str, named: Mapping[str, Run]) -> str:
-    """The name in the table of a method: itself, or what the table calls a method or the run with this id."""
+def _table_name(baseline: str, named: Mapping[str, Run]) -> str:
+    """Return the name in the table of a baseline given as that name, as a method or as a run id."""
     if baseline in named:
         return baseline
-    found = [name for name, run in named.items() if run.method == baseline]
-    if not found and len(baseline) >= 4:
-        found = [name for name, run in named.items() if run.id.startswith(baseline)]
-    if not found:
+    names = [name for name, run in named.items() if run.method == baseline]
+    if not names and len(baseline) >= 4:
+        names = [name for name, run in named.items() if run.id.startswith(baseline)]
+    if not names:
         raise UnknownNameError("baseline", baseline, named)
-    if len(found) > 1:
-        which = ", ".join(f"{name!r} ({named[name].id})" for name in sorted(found))
+    if len(names) > 1:
+        choices = ", ".join(f"{name!r} ({named[name].id})" for name in sorted(names))
         raise InputError(
-            f"baseline {baseline!r} fits {len(found)} runs; name one as here, or by its id: {which}"
+            f"baseline {baseline!r} fits {len(names)} runs; give one of these names or ids: {choices}"
         )
-    return found[0]
+    return names[0]
 
 
 def _shift(c: Comparison, stored: Mapping[str, float]) -> list[str]:
-    """How far values lie from the stored scores because scenes that are the same count once."""
-    apart = max((abs(r.value - stored[r.method]) for r in c.rows), default=0.0)
-    if apart < 1e-9 or not any("are the same scene" in n for n in c.notes):
+    """Return a note on the distance to the stored scores caused by duplicate scenes, which count once."""
+    distance = max((abs(r.value - stored[r.method]) for r in c.rows), default=0.0)
+    if distance < 1e-9 or not any("are the same scene" in n for n in c.notes):
         return []
-    size = f"{100 * apart:.2g} points" if c.percent else f"{apart:.2g}"
+    size = f"{100 * distance:.2g} points" if c.percent else f"{distance:.2g}"
     return [
-        f"values and differences of this comparison count them once, so they lie up to {size} from the "
+        f"this comparison counts them once, so its values and differences lie up to {size} from the "
         "stored scores, which count them as often as the dataset has them"
     ]
 
 
 @dataclass
-class _Sorted:
-    """Runs by what their scores allow: `tables` and `values` of those that are tested, rows of the others."""
+class _Classes:
+    """Runs by the data they have: `tables` and `values` of tested runs, rows of the others."""
 
     tables: dict[str, Any] = field(default_factory=dict)
     values: dict[str, float] = field(default_factory=dict)
@@ -150,7 +151,7 @@ class _Sorted:
     empty: list[str] = field(default_factory=list)
 
     def notes(self) -> list[str]:
-        """Why runs are not tested."""
+        """Return the reasons why runs are not tested."""
         notes = []
         if self.canaries:
             notes.append(f"canaries are not tested: {first_few(self.canaries)}")
@@ -164,12 +165,12 @@ class _Sorted:
                 "run the method again to compute them"
             )
         if self.empty:
-            notes.append(f"{first_few(self.empty)} left out: this score has no value there")
+            notes.append(f"{first_few(self.empty)} excluded: this score has no value there")
         return notes
 
 
-def _sorted(named: Mapping[str, Run], scores: Mapping[str, ScoreRow], baseline: str | None) -> _Sorted:
-    found = _Sorted()
+def _classify(named: Mapping[str, Run], scores: Mapping[str, ScoreRow], baseline: str | None) -> _Classes:
+    found = _Classes()
     for name, run in named.items():
         score = scores[name]
         protocol, column = score.protocol, (score.metric, score.group)
@@ -181,17 +182,16 @@ def _sorted(named: Mapping[str, Run], scores: Mapping[str, ScoreRow], baseline: 
         if tables is not None and column in tables:
             found.tables[name], found.values[name] = tables[column], score.value
             continue
-        row = MethodRow(name, score.value, score.low, score.high, tested=False)
-        found.untested.append(row)
+        found.untested.append(MethodRow(name, score.value, score.low, score.high, tested=False))
         (found.canaries if canary else found.without_values if tables is None else found.numbers).append(name)
     return found
 
 
 def shared_protocol(runs: Sequence[Run]) -> str:
-    """The protocol runs are compared under if none is named.
+    """Return the default protocol of a comparison.
 
-    One that all were scored under, `exact` before others. Where there is none it is that of imported results,
-    which can be scored under no other; without any, `exact`, or the one most runs have.
+    It is a protocol that all runs have, preferably `exact`. If there is none, it is that of the imported
+    results, which have only one. Without imported results it is `exact` or the most frequent protocol.
     """
     have = [_protocols(r) for r in runs]
     foreign = [own for own, r in zip(have, runs, strict=True) if r.manifest.is_imported]
@@ -201,17 +201,17 @@ def shared_protocol(runs: Sequence[Run]) -> str:
 
 
 def under_protocol(runs: Sequence[Run], protocol: str) -> tuple[list[Run], list[str]]:
-    """The runs that were scored under a protocol, and a note that names the others."""
-    kept = [r for r in runs if protocol in _protocols(r)]
-    left = [
+    """Return the runs that were scored under a protocol, and a note that lists the others."""
+    scored = [r for r in runs if protocol in _protocols(r)]
+    excluded = [
         f"{name} ({', '.join(sorted(_protocols(r)))})"
         for name, r in zip(distinct_names(runs), runs, strict=True)
         if protocol not in _protocols(r)
     ]
-    if not kept or not left:
+    if not scored or not excluded:
         return list(runs), []
-    how = f'run them with `protocol="{protocol}"`'
-    return kept, [f"left out, because they were not scored under {protocol}: {first_few(left)}; {how}"]
+    remedy = f'run them with `protocol="{protocol}"`'
+    return scored, [f"excluded, because not scored under {protocol}: {first_few(excluded)}; {remedy}"]
 
 
 def _protocols(run: Run) -> set[str]:
@@ -241,9 +241,10 @@ def _score(name: str, scores: Scores, metric: str, group: str) -> ScoreRow:
     return scores[metric, group]
 
 
-def _chosen(
+def _choose_score(
     task: Task, scores: Mapping[str, Scores], metric: str | None, group: str | None
 ) -> tuple[str, str]:
+    """Return metric and group to compare by, filling in what is not given."""
     columns = list(dict.fromkeys(c for own in scores.values() for c in own if not is_single(c[1])))
     if metric is not None:
         if not any(c[0] == metric for c in columns):
@@ -260,7 +261,7 @@ def _chosen(
 
 
 def _remedy(names: Sequence[str], runs: Sequence[Run]) -> str:
-    """What to do about runs that differ: choose a split or a dataset, or repeat what can be repeated."""
+    """Return advice for runs that differ: choose a split or a dataset, or rerun."""
     splits = split_summary(names, runs)
     if splits:
         return f"choose one split with `split`: {splits}"
@@ -273,10 +274,10 @@ def _remedy(names: Sequence[str], runs: Sequence[Run]) -> str:
     return REMEDY
 
 
-def _unchecked(
+def _check_imported(
     named: Mapping[str, Run], numbers: Sequence[str], allow: Collection[str], remedy: str
 ) -> list[str]:
-    """Where there are no scenes only the split can be checked; what else is not known is noted."""
+    """Check the split of imported results without scenes. Return notes on the rest, which is unknown."""
     splits = split_summary(list(named), list(named.values()))
     notes = check_differences([("split", f"split differs: {splits}")], allow, remedy) if splits else []
     if not all(r.manifest.is_imported for r in named.values()):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The sentences of a comparison. Two methods are "not separated by these scenes", never "equal"."""
+"""Sentences on a comparison. Two methods are "not separated by these scenes", never "equal"."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ...core.formatting import count_text
 from ...stats.paired import MAX_STEP_DOWN_METHODS
 from ...tasks.info import kind_title
 from .comparison import Comparison, PairRow
-from .rows import turns_around
+from .rows import is_reversed
 
 if TYPE_CHECKING:
     from ..runs.sections import TaskSection
 
 
 def number(c: Comparison, value: float | None, *, signed: bool = False) -> str:
-    """A score or difference as printed: fractions in percent with two decimals, else four digits."""
+    """Format a score or difference: fractions in percent with two decimals, else four digits."""
     if value is None:
         return "–"
     shown = f"{100 * value:.2f}" if c.percent else f"{value:.4g}"
@@ -27,7 +27,7 @@ def number(c: Comparison, value: float | None, *, signed: bool = False) -> str:
 
 
 def p_value(p: float) -> str:
-    """A p-value with two significant digits.
+    """Format a p-value with two significant digits.
 
     >>> p_value(0.0312), p_value(9.9999e-06), p_value(1.0)
     ('0.031', '1.0e-05', '1.0')
@@ -36,19 +36,19 @@ def p_value(p: float) -> str:
 
 
 def scene_count_text(c: Comparison) -> str:
-    """The number of scenes and of which kinds: ``115 scenes (56 i, 59 v)``."""
+    """Return the number of scenes, in all and by kind: ``115 scenes (56 i, 59 v)``."""
     kinds = Counter(c.kinds)
     parts = ", ".join(f"{n} {kind}" for kind, n in sorted(kinds.items()))
     return count_text(c.n_scenes, "scene") + (f" ({parts})" if len(kinds) > 1 else "")
 
 
 def these_scenes(c: Comparison) -> str:
-    """The scenes a comparison is of: ``these 115 scenes``, or ``this 1 scene``."""
+    """Return ``these 115 scenes`` or ``this 1 scene``."""
     return "this 1 scene" if c.n_scenes == 1 else f"these {c.n_scenes} scenes"
 
 
 def joint(pairs: int, wide: bool = False) -> str:
-    """The word before the interval of a difference where it holds for several pairs at once.
+    """Return ``joint`` for an interval that holds for several pairs at the same time, else nothing.
 
     >>> joint(1), joint(3)
     ('', 'joint ')
@@ -57,9 +57,9 @@ def joint(pairs: int, wide: bool = False) -> str:
 
 
 def comparison_answer(c: Comparison, pair: PairRow, *, with_baseline: bool = False) -> str:
-    """Whether the first of a pair is better than the second, in one sentence.
+    """Return one sentence on whether the first method of a pair is better than the second.
 
-    `with_baseline` says that the pair is of the family of comparisons with the baseline, not of all pairs.
+    `with_baseline`: the pair belongs to the family of comparisons with the baseline, else to all pairs.
     """
     level = f"{100 * c.level:g} %"
     unit = " points" if c.percent else ""
@@ -94,30 +94,30 @@ def comparison_answer(c: Comparison, pair: PairRow, *, with_baseline: bool = Fal
 
 
 MAX_SENTENCES = 5
-"""Methods of which it is said in words how they differ from a baseline."""
+"""Number of methods whose difference to the baseline is described in a sentence."""
 
 
 def sentences(c: Comparison) -> list[str]:
-    """The comparison in plain words, p-values and intervals as in its table.
+    """Describe the comparison in sentences, with the p-values and intervals of its table.
 
-    With a baseline that was given: each of the best five others and the baseline. Without: the best method
-    and the next one, and where these are not separated, the best method and the first it is separated from.
-    Nothing where fewer than two distinct methods are tested, or differences were left out.
+    With a given baseline: one sentence for each of the best five other methods. Without one: the best method
+    and the next one; if these are not separated, also the best method and the first it is separated from.
+    Empty if fewer than two distinct methods are tested or differences were skipped.
     """
     others = [r.versus for r in c.rows if r.versus is not None and r.identical_to is None]
     if c.baseline_given:
         return [comparison_answer(c, pair, with_baseline=True) for pair in others[:MAX_SENTENCES]]
-    flipped = [pair.flipped() for pair in others]
-    apart = next((pair for pair in flipped if pair.separated), None)
-    found = [*flipped[:1], *([apart] if apart is not None and apart != flipped[0] else [])]
-    turned = [order_reversal_sentence(c, pair.first, pair.second) for pair in flipped[:1]]
-    return [comparison_answer(c, pair) for pair in found] + [x for x in turned if x]
+    pairs = [pair.swapped() for pair in others]
+    separated = next((pair for pair in pairs if pair.separated), None)
+    shown = [*pairs[:1], *([separated] if separated is not None and separated != pairs[0] else [])]
+    reversals = [order_reversal_sentence(c, pair.first, pair.second) for pair in pairs[:1]]
+    return [comparison_answer(c, pair) for pair in shown] + [x for x in reversals if x]
 
 
 def order_reversal_sentence(c: Comparison, first: str, second: str) -> str:
-    """Where the order of two methods turns around between kinds of scenes, in one sentence; else empty."""
+    """Return a sentence if the order of two methods differs between kinds of scenes, else ``""``."""
     differences = c.kind_differences(first, second)
-    if not turns_around(differences):
+    if not is_reversed(differences):
         return ""
     sign = 1.0 if c.higher_is_better else -1.0
     unit = " points" if c.percent else ""
@@ -130,16 +130,16 @@ def order_reversal_sentence(c: Comparison, first: str, second: str) -> str:
     return f"Not everywhere: {', '.join(parts)}."
 
 
-def finding(of: TaskSection | Comparison) -> str:
-    """Who leads, by how much, and whether that is sure: one or two sentences on a section or a comparison.
+def finding(source: TaskSection | Comparison) -> str:
+    """Describe the leader of a section or comparison, its lead and its significance.
 
-    A second sentence says where the first two turn around between kinds of scenes. Empty where no method has
-    a value. The numbers are those of `compare`: the same letters, ranks and p for the same runs.
+    A second sentence reports kinds of scenes in which the order of the first two is reversed. Empty if no
+    method has a value. Letters, ranks and p-values are those of `compare` for the same runs.
     """
     from .findings import finding_for
 
-    made = finding_for(of)
-    return "" if made is None else " ".join(x for x in (made.sentence, made.kinds) if x)
+    result = finding_for(source)
+    return "" if result is None else " ".join(x for x in (result.sentence, result.kinds) if x)
 
 
 def _signed_bounds(c: Comparison, pair: PairRow, kind: str) -> str:
@@ -149,31 +149,27 @@ def _signed_bounds(c: Comparison, pair: PairRow, kind: str) -> str:
 
 
 def title(c: Comparison) -> str:
-    """Task, protocol, metric and group in one line."""
-    what = ", ".join(x for x in (c.task, c.protocol and f"protocol {c.protocol}") if x)
+    """Return task, protocol, metric and group on one line."""
+    task = ", ".join(x for x in (c.task, c.protocol and f"protocol {c.protocol}") if x)
     score = " ".join(x for x in (c.metric, "" if c.group == "all" else c.group) if x)
     unit = "percent" if c.percent else ""
     order = "" if c.higher_is_better else "lower is better"
-    return ", ".join(x for x in (what or "comparison", score, unit, order) if x)
-
-
-def _methods(n: int) -> str:
-    return count_text(n, "method", "distinct methods")
+    return ", ".join(x for x in (task or "comparison", score, unit, order) if x)
 
 
 def _difference_intervals(c: Comparison, level: str, over: str) -> str:
-    """How the intervals of differences were made, and what one that ends at 0 says."""
-    hold = f"Intervals of differences hold together at {level} (max-T {over}) and leave"
+    """Explain how the intervals of differences were computed, and how to read one that ends at 0."""
+    hold = f"Intervals of differences hold jointly at {level} (max-T {over}) and exclude"
     if not joint(c.family_size, c.wide):
-        hold = "The interval of the difference is from Student t and leaves"
+        hold = "The interval of the difference is from Student t and excludes"
     shown = [r.versus for r in c.rows if r.versus is not None]
     cut = any(v.separated and 0.0 in (v.low, v.high) for v in shown)
-    ends = "; one that ends at 0 tells which method is better, not by how much" if cut else ""
-    return f"{hold} out 0 where p is at most {1 - c.level:.3g}{ends}."
+    ends = "; one that ends at 0 shows which method is better, not by how much" if cut else ""
+    return f"{hold} 0 if p is at most {1 - c.level:.3g}{ends}."
 
 
 def legend(c: Comparison) -> list[str]:
-    """What the columns mean and how the numbers were made, then the notes."""
+    """Explain the columns and the statistics, then list the notes."""
     level = f"{100 * c.level:g} %"
     how = {
         "bca": f"{level}, BCa bootstrap over scenes within kinds, {c.resamples:,} resamples",
@@ -181,7 +177,8 @@ def legend(c: Comparison) -> list[str]:
         "none": "none with fewer than 6 scenes, or a single scene of a kind",
     }[c.interval_kind]
     tested = sum(r.tested and r.identical_to is None for r in c.rows)
-    lines = [f"{scene_count_text(c)}, {_methods(tested)}; confidence intervals: {how}."]
+    methods = count_text(tested, "method", "distinct methods")
+    lines = [f"{scene_count_text(c)}, {methods}; confidence intervals: {how}."]
     if not c.scenes:
         lines = ["There are no scene values, so nothing is tested."]
     if c.pairs:
@@ -192,8 +189,8 @@ def legend(c: Comparison) -> list[str]:
         )
         steps = "max-T" if c.wide and not c.baseline_given else "step-down max-T"
         patterns = f"all {c.draws:,} patterns" if c.exact else f"{c.draws - 1:,} patterns"
-        what = " of what scenes contribute to the pooled score" if c.pooled else ""
-        test = f"studentised sign-flip test{what} ({patterns}), {steps} {over}"
+        subject = " of the contributions of scenes to the pooled score" if c.pooled else ""
+        test = f"studentised sign-flip test{subject} ({patterns}), {steps} {over}"
         lines.append(f"p: {test}; the smallest possible p is {p_value(c.smallest_p)}.")
         if c.interval_kind != "none":
             lines.append(_difference_intervals(c, level, over))

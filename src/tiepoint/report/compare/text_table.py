@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A comparison as text, Markdown, LaTeX, frames and files."""
+"""Format a comparison as plain text and Markdown."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from .sentences import joint, legend, number, p_value, sentences, title
 
 
 def blocks(widths: Sequence[int], width: int, *, keys: int = 1, between: int = 2) -> list[list[int]]:
-    """Columns of tables below each other, each as wide as `width` at most; the first `keys` stand in all.
+    """Split the columns of a table into tables of at most `width`; each repeats the first `keys` columns.
 
     Args:
         widths: Width of each column.
-        width: What a line may take.
-        keys: Columns that say what a row is.
-        between: Width of what stands between two columns.
+        width: Maximum length of a line.
+        keys: Number of leading columns that identify a row.
+        between: Width of the gap between two columns.
 
     Returns:
-        The numbers of the columns of each table; nothing where not even one fits beside the keys.
+        The column indices of each table; empty if some column does not fit beside the keys.
 
     >>> blocks([6, 10, 10, 10], 80)
     [[0, 1, 2, 3]]
@@ -36,25 +36,25 @@ def blocks(widths: Sequence[int], width: int, *, keys: int = 1, between: int = 2
         return [first] if taken <= width else []
     if any(taken + between + w > width for w in widths[keys:]):
         return []
-    found: list[list[int]] = []
-    room = -1
+    tables: list[list[int]] = []
+    free = -1
     for k in range(keys, len(widths)):
-        room -= widths[k] + between
-        if room < 0:
-            found.append([*first])
-            room = width - taken - between - widths[k]
-        found[-1].append(k)
-    return found
+        free -= widths[k] + between
+        if free < 0:
+            tables.append([*first])
+            free = width - taken - between - widths[k]
+        tables[-1].append(k)
+    return tables
 
 
 MAX_TABLE_CHARS = 200
-"""Characters of a name that are printed; users cannot give longer ones, other tools can."""
+"""Maximum length of a printed name; imported results can have longer ones."""
 WIDE_HEAD = 44
-"""Characters that the head of a column of numbers may take."""
+"""Maximum length of the heading of a column of numbers."""
 
 
 def header(c: Comparison) -> list[str]:
-    """Names of the columns."""
+    """Return the headings of the columns."""
     level = f"{100 * c.level:g} %"
     names = ["method", "value", f"{level} interval"]
     if c.pairs:
@@ -65,7 +65,7 @@ def header(c: Comparison) -> list[str]:
 
 
 def row_cells(c: Comparison, row: MethodRow) -> list[str]:
-    """One row as printed."""
+    """Return the printed cells of a row."""
     out = [row.method, number(c, row.value), _interval(c, row.low, row.high)]
     if not c.pairs:
         return out
@@ -80,7 +80,7 @@ def row_cells(c: Comparison, row: MethodRow) -> list[str]:
 
 
 def rank_range(row: MethodRow) -> str:
-    """The ranks the scenes leave open, ``3`` or ``3–5``; empty for a method that is not tested."""
+    """Return the rank range, ``3`` or ``3–5``; empty for a method that is not tested."""
     if row.rank_best is None:
         return ""
     return f"{row.rank_best}" if row.rank_best == row.rank_worst else f"{row.rank_best}–{row.rank_worst}"
@@ -91,7 +91,7 @@ def _interval(c: Comparison, low: float | None, high: float | None) -> str:
 
 
 def visible_name(name: str) -> str:
-    r"""A name as visible characters on one line.
+    r"""Escape non-printable characters.
 
     >>> visible_name("a\nb")
     'a\\nb'
@@ -100,24 +100,24 @@ def visible_name(name: str) -> str:
 
 
 def distinct_short_names(names: Sequence[str], most: int = MAX_TABLE_CHARS) -> list[str]:
-    """Names as visible characters, those of more than `most` cut in the middle.
+    """Escape names and shorten those of more than `most` characters in the middle.
 
-    Different ones stay different: what would be the same after it was cut stays whole.
+    Names that would become equal stay complete.
 
     >>> distinct_short_names(["abcdefghij", "abcdefgxij", "abcde", "0123456789"], 5)
     ['abcdefghij', 'abcdefgxij', 'abcde', '01…89']
     """
-    whole = [visible_name(name) for name in names]
+    full = [visible_name(name) for name in names]
     half = (most - 1) // 2
-    cut = [n if len(n) <= most else n[:half] + "…" + n[len(n) - (most - 1 - half) :] for n in whole]
+    cut = [n if len(n) <= most else n[:half] + "…" + n[len(n) - (most - 1 - half) :] for n in full]
     owners: dict[str, set[str]] = {}
-    for name, short in zip(whole, cut, strict=True):
+    for name, short in zip(full, cut, strict=True):
         owners.setdefault(short, set()).add(name)
-    return [short if len(owners[short]) == 1 else name for name, short in zip(whole, cut, strict=True)]
+    return [short if len(owners[short]) == 1 else name for name, short in zip(full, cut, strict=True)]
 
 
 def comparison_text(c: Comparison, width: int | None = None) -> str:
-    """The table for a terminal; in several parts, or a line a cell, where `width` columns are too few."""
+    """Format the table for a terminal; if `width` is too small, in parts or with one cell per line."""
     from rich.cells import cell_len
 
     heads = [visible_name(x) for x in header(c)]
@@ -148,10 +148,10 @@ def comparison_text(c: Comparison, width: int | None = None) -> str:
         for line in grid[1:]:
             body.append(line[0])
             body += [f"  {head}: {x}" for head, x in zip(grid[0][1:], line[1:], strict=True) if x]
-    said = [*(visible_name(x) for x in sentences(c)), ""] if c.pairs else []
+    answer = [*(visible_name(x) for x in sentences(c)), ""] if c.pairs else []
     body = [*([f"baseline: {distinct_short_names([c.baseline])[0]}", ""] if long else []), *body]
     lines = [
-        *_filled([visible_name(title(c)), "", *said], width),
+        *_filled([visible_name(title(c)), "", *answer], width),
         *body,
         "",
         *_filled(map(visible_name, legend(c)), width),
@@ -160,7 +160,7 @@ def comparison_text(c: Comparison, width: int | None = None) -> str:
 
 
 def _filled(lines: Iterable[str], width: int | None) -> list[str]:
-    """Prose in lines of at most `width`."""
+    """Wrap lines at `width`."""
     if width is None:
         return list(lines)
     return [
@@ -171,12 +171,12 @@ def _filled(lines: Iterable[str], width: int | None) -> list[str]:
 
 
 def markdown(c: Comparison) -> str:
-    """The table in Markdown; names are shown as text whatever is in them."""
+    """Return the table in Markdown, with markup in names escaped."""
     lines = [_markdown_row(header(c)), "|" + "---|" + "---:|" * (len(header(c)) - 2) + "---|"]
     lines += [_markdown_row(row_cells(c, r)) for r in c.rows]
     notes = [f"- {markdown_text(x)}" for x in legend(c)]
-    said = [line for x in sentences(c) for line in (markdown_text(x), "")]
-    return "\n".join([f"**{markdown_text(title(c))}**", "", *said, *lines, "", *notes]) + "\n"
+    answer = [line for x in sentences(c) for line in (markdown_text(x), "")]
+    return "\n".join([f"**{markdown_text(title(c))}**", "", *answer, *lines, "", *notes]) + "\n"
 
 
 def _markdown_row(line: list[str]) -> str:
@@ -184,6 +184,6 @@ def _markdown_row(line: list[str]) -> str:
 
 
 def markdown_text(x: str) -> str:
-    """Text with everything Markdown or HTML would read as markup made visible."""
+    """Escape Markdown and HTML markup."""
     x = visible_name(x).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return "".join("\\" + ch if ch in "\\`*_[]|~#$" else ch for ch in x)

@@ -16,7 +16,7 @@ from ...core.errors import InputError
 from ...core.scores import SceneValues, ScoreRow, scene_kind
 from ...report.cells import value_text
 from ...report.compare.comparison import Comparison
-from ...report.compare.rows import turns_around
+from ...report.compare.rows import is_reversed
 from ...report.compare.sentences import number, order_reversal_sentence, p_value
 from ...report.runs.sections import TaskSection
 from ...run.result import Run
@@ -58,12 +58,12 @@ def method_pair_page(library: RunIndex, request: Request) -> Response:
     section = params.section_of(shelf, [first, second], params.text_param(request, "protocol"))
     told = section_comparison(library, section)
     made, why = told.comparison, told.why
-    pair, answer, turned = None, None, ""
+    pair, answer, reversed_ = None, None, ""
     if made is not None:
         try:
-            pair = made.between(section.names[first.id], section.names[second.id])
+            pair = made.pair(section.names[first.id], section.names[second.id])
             answer = made.answer(section.names[first.id], section.names[second.id])
-            turned = order_reversal_sentence(made, section.names[first.id], section.names[second.id])
+            reversed_ = order_reversal_sentence(made, section.names[first.id], section.names[second.id])
         except InputError as e:
             why = e.one_line
     key = (first.id, second.id, section.protocol, section.metric, section.group)
@@ -98,7 +98,7 @@ def method_pair_page(library: RunIndex, request: Request) -> Response:
         listed=listed,
         lower=lower,
         others=[(r.id, section.names[r.id]) for r in section.runs if r.id not in (first.id, second.id)],
-        turned=turned,
+        reversed_=reversed_,
         score=section.score_title(section.metric, section.group),
     )
 
@@ -129,18 +129,18 @@ def paired_scene_values(section: TaskSection, run: Run) -> dict[str, tuple[str, 
 def _kinds(
     made: Comparison | None, section: TaskSection, first: Run, second: Run, scenes: Sequence[ScenePoint]
 ) -> list[dict[str, Any]]:
-    """The difference by kind of scene, as `compare` has it, with scenes won and lost; `turned` as it says."""
+    """The difference by kind of scene, as `compare` has it, with scenes won and lost; `reversed_` as it says."""
     if made is None:
         return []
     differences = made.kind_differences(section.names[first.id], section.names[second.id])
-    turned = turns_around(differences)
+    reversed_ = is_reversed(differences)
     rows = []
     for kind, difference in differences:
         own = [s for s in scenes if s.kind == kind]
         won = "-".join(str(sum(s.won == k for s in own)) for k in (1, 0, -1)) if own else ""
         shown = number(made, difference, signed=True)
         n = sum(k == kind for k in made.kinds)
-        rows.append({"kind": kind_title(kind), "n": n, "shown": shown, "won": won, "turned": turned})
+        rows.append({"kind": kind_title(kind), "n": n, "shown": shown, "won": won, "reversed_": reversed_})
     return rows
 
 
