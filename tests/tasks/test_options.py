@@ -167,7 +167,7 @@ def posed_case(task: Task, tmp_path: Path) -> tuple[dict[str, Any], Any, Any]:
     given = {}
     for i in range(4):
         one = relative_world.pair(f"a{i}--b{i}", f"s{i % 2}", relative_world.motion(5 + 5 * i))
-        given[one.name] = one, relative_world.seen(one, 60, 1.0, wrong=10, seed=i)
+        given[one.pair.name] = one, relative_world.seen(one, 60, 1.0, wrong=10, seed=i)
     data, folder = relative_world.write_world(tmp_path / "w", given)
     (tmp_path / "images").mkdir()
     for i in range(4):

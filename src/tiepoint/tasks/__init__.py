@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Published questions with their data, ground truth and scores, by name."""
+"""Registry of tasks: published questions with their data, ground truth and scores."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def load_task(name: str) -> Task:
 
 
 def stored_task(name: str) -> Task:
-    """The task of a stored run; where it is not installed any more, one that knows nothing but its name.
+    """Return the task of a stored run; if it is not installed, a stand-in with its name.
 
     >>> stored_task("tss").family, stored_task("gone/task").family
     ('dense', 'not installed')

@@ -51,7 +51,7 @@ class HasWrongAnswers(Protocol):
     """Task whose wrong answers can be shown as pictures."""
 
     def wrong_answers(self, records: Sequence[Records]) -> Iterable[tuple[str, str, str]]:
-        """Return picture references: (query, right answer, given answer)."""
+        """Return picture references: (query, correct answer, given answer)."""
 
 
 @runtime_checkable

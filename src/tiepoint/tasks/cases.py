@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The cases of a scene, each with its score; and one case made again: what was asked, and the answers."""
+"""Cases of a scene with their scores, and single recomputed cases."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WRONG_BELOW = 0.5
 
 @dataclass(frozen=True)
 class Cases:
-    """What was asked in one scene, and how well one method answered; all (n,).
+    """Questions of one scene and the scores of one method, all (n,).
 
     `keys` are different numbers, or different names, that say the same case for every method on this data;
     their text stands in addresses. `score` is 1 for a right answer and 0 for a wrong one, the average
@@ -50,16 +50,16 @@ class Cases:
         return len(self.keys)
 
     def label(self, i: int) -> str:
-        """The case in row i, in words."""
+        """Return the case in row i, as text."""
         return self.description(str(self.keys[i]))
 
     def find(self, key: str) -> int | None:
-        """Row of a key, None where there is none."""
+        """Return the row of a key. None if there is none."""
         return row_of(self.keys, key)
 
 
 def row_of(keys: Keys, key: str) -> int | None:
-    """Where keys have one, None where they do not: a key of an address may be any text.
+    """Return the row of a key. None if there is none: a key of a URL may be any text.
 
     >>> row_of(np.array([5, 7]), "7"), row_of(np.array([5, 7]), "x"), row_of(np.array(["x"]), "x")
     (1, None, 0)
@@ -90,7 +90,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class QueryCase:
-    """A query made again: its picture, its right answers, and what the method chose, nearest first.
+    """A recomputed query: its picture, its correct answers, and the method's choices, nearest first.
 
     `chosen` are the first candidates, right or not; `right` the right ones with their ranks, in the order of
     the task. `score` is what these ranks make, to be held beside the records. `note` says what is odd.
@@ -105,7 +105,7 @@ class QueryCase:
 
 @dataclass(frozen=True)
 class DenseCase:
-    """A flow from one image onto another made again, both images (h, w, 3) at the scale the flow counts in.
+    """A recomputed flow between two images (h, w, 3) at the scale of the flow.
 
     `flow` (h, w, 2) lives on `source`, None where the method gave none or is not asked; `truth` likewise.
     `points` and `true_points` (q, 2) are keypoints of the source and where they belong in the target,
@@ -122,7 +122,7 @@ class DenseCase:
 
 
 def pair_cases(shares: Iterable[tuple[str, float]], words: Callable[[str], str] = str) -> Cases:
-    """Cases of pairs by their names, each with its share right; of a name that comes twice the mean.
+    """Return pairs as cases with their share correct; the mean for a name that occurs twice.
 
     >>> cases = pair_cases([("b", 1.0), ("a", 0.25), ("b", 0.0)])
     >>> cases.keys.tolist(), cases.score.tolist()
@@ -135,7 +135,7 @@ def pair_cases(shares: Iterable[tuple[str, float]], words: Callable[[str], str] 
 
 
 def ratio_of(d1: NDArray[Any], d2: NDArray[Any], *, squared: bool) -> Floats:
-    """First over second distance, (n,); 1 where both are 0, NaN where there is no second one.
+    """Return the first over second distance, (n,); 1 where both are 0, NaN where there is no second one.
 
     >>> ratio_of(np.array([1.0, 0.0, 2.0]), np.array([4.0, 0.0, np.inf]), squared=True).tolist()
     [0.5, 1.0, nan]
@@ -149,7 +149,7 @@ def ratio_of(d1: NDArray[Any], d2: NDArray[Any], *, squared: bool) -> Floats:
 
 
 def side_shares(own: NDArray[Any], others: NDArray[Any], *, nearer: bool) -> Floats:
-    """Share of `others` (m,), ascending, on the right side of each of `own` (n,); half of those equally far.
+    """Return the share of `others` (m,), ascending, on the correct side of each of `own`; ties count half.
 
     Same patches should lie nearer than different ones (`nearer`), different ones farther. An infinite
     distance, which is a failed descriptor, is wrong for the same and right for different ones.
@@ -169,7 +169,7 @@ def side_shares(own: NDArray[Any], others: NDArray[Any], *, nearer: bool) -> Flo
 def nearest_candidates(
     values: NDArray[Any], right: Sequence[int], picture: Callable[[int], str], *, squared: bool, most: int = 5
 ) -> tuple[tuple[Candidate, ...], tuple[Candidate, ...]]:
-    """The nearest candidates of a query, at most `most`, and the right ones, each with rank and distance.
+    """Return at most `most` nearest candidates of a query, and the correct ones, with rank and distance.
 
     `values` (m,) decide the order (squared l2, else the distance itself) and are infinite where a descriptor
     failed. Equally near ones are listed by their number and share the mean of their ranks.

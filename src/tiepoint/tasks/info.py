@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The facts of a task and of its metrics, which tables, reports and intervals ask for."""
+"""Facts of tasks and metrics for tables, reports and intervals."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ SPAIR = """@article{min2019spair,
 
 @dataclass(frozen=True)
 class MetricInfo:
-    """What a metric is.
+    """Facts of a metric.
 
     `words` say it in half a sentence, without unit and direction; where they depend on the group of a score
     (a threshold, a length), they are a function of its parts. `short` is what the plain name leaves out of
@@ -112,7 +112,7 @@ class MetricInfo:
         return UNITS[self.unit][:2]
 
     def sentence(self, group: str = "all") -> str:
-        """What a score of this metric is, its unit and its direction; empty without words."""
+        """Describe a score of this metric with unit and direction. Empty without `words`."""
         parts = dict(part.partition("=")[::2] for part in group.split(","))
         words = self.words if isinstance(self.words, str) else self.words(parts)
         if not words:
@@ -121,7 +121,7 @@ class MetricInfo:
         return f"{words}; {UNITS[self.unit][2]}{direction}"
 
     def within_range(self, low: float | None, high: float | None) -> tuple[float | None, float | None]:
-        """An interval cut to what the metric can be: nothing is below 0, no fraction above 1.
+        """Clip an interval to the range of the metric: at least 0, and a fraction at most 1.
 
         >>> MetricInfo().within_range(0.9, 1.02), MetricInfo(unit="px").within_range(-3.0, 5.0)
         ((0.9, 1.0), (0.0, 5.0))
@@ -134,13 +134,13 @@ class MetricInfo:
 
 
 def count(words: str) -> MetricInfo:
-    """A number of things, of which neither more nor fewer is better."""
+    """Return the facts of a count, for which neither more nor fewer is better."""
     return MetricInfo(words, unit="count", better=None)
 
 
 @dataclass(frozen=True)
 class TaskInfo:
-    """What a task is about.
+    """Facts of a task.
 
     Attributes:
         sentence: The question it asks.
@@ -237,7 +237,7 @@ FIRST_PATCHES = MetricInfo(
 
 
 def ap_of_matches(by: str) -> MetricInfo:
-    """Average precision of first neighbours among patches, ranked `by` something."""
+    """Return the average precision of first neighbours among patches, ranked `by` something."""
     return MetricInfo(
         f"average precision of the nearest-neighbour matches ranked by {by}, every reference patch in the "
         "denominator, mean over image pairs"
@@ -293,7 +293,7 @@ _UNITS = ("px", "deg", "ms", "s")
 
 
 def metric_title(metric: str) -> str:
-    """A metric in words: from the table, else its name with spaces and without its unit.
+    """Return a metric as text: from the table, else its name with spaces and without its unit.
 
     >>> metric_title("success_rate"), metric_title("localisation_error_px"), metric_title("mma_of_pairs")
     ('first answer correct', 'localisation error', 'MMA of pairs')
@@ -318,7 +318,7 @@ _SHORT = {
 
 
 def short_title(metric: str) -> str:
-    """A metric as the head of a narrow column has room for it.
+    """Return a short name of a metric for a narrow column.
 
     >>> short_title("map"), short_title("success_rate"), short_title("localisation_error_px")
     ('mAP', 'success rate', 'localisation error')
@@ -329,7 +329,7 @@ def short_title(metric: str) -> str:
 
 
 def group_title(group: str) -> str:
-    """A group in words; empty for `all`.
+    """Return a group as text; empty for `all`.
 
     >>> group_title("all"), group_title("negatives=inter,noise=hard"), group_title("tau_px=5")
     ('', 'inter negatives, hard', 'at 5 px')
@@ -338,7 +338,7 @@ def group_title(group: str) -> str:
 
 
 def kind_title(kind: str) -> str:
-    """A kind of scenes in words.
+    """Return a kind of scenes as text.
 
     >>> kind_title("v"), kind_title("JODS")
     ('viewpoint', 'JODS')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Options of tasks: one model a task, read from Python values or from text, all problems told at once."""
+"""Options of tasks: one model per task, parsed from Python values or text."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class TaskOptions(BaseModel):
 
     @classmethod
     def check_protocols(cls, task: str, given: Mapping[str, Any], protocols: Sequence[str]) -> None:
-        """Refuse options that would have no effect under the protocols asked for; defaults are no mistake."""
+        """Refuse options that would have no effect under the protocols requested; defaults are no mistake."""
         if not (cls.only_under or cls.exact_alone):
             return
         chosen = cls.parse(task, given)
@@ -61,7 +61,7 @@ class TaskOptions(BaseModel):
 
     @classmethod
     def parse(cls, task: str, given: Mapping[str, Any], checks: ErrorCollector | None = None) -> Self:
-        """Options as given by a user; None means not given.
+        """Parse options given by a user; None means not given.
 
         All that is wrong is raised at once, or left with `checks` where the caller has more to look at; the
         options then have their defaults where they were wrong.
@@ -95,7 +95,7 @@ class TaskOptions(BaseModel):
 
     @classmethod
     def describe(cls) -> dict[str, dict[str, Any]]:
-        """Default and meaning of every option, by name."""
+        """Return the default and meaning of every option, by name."""
         return {
             name: {"default": field.default, "about": " ".join((field.description or "").split())}
             for name, field in cls.model_fields.items()
@@ -103,7 +103,7 @@ class TaskOptions(BaseModel):
 
 
 def flag(value: Any, info: ValidationInfo) -> bool:
-    """The value of an option that is on or off: a bool, 0 or 1, or a word for it in upper or lower case."""
+    """Parse an option that is on or off: a bool, 0 or 1, or a word in upper or lower case."""
     word = str(value).strip().lower() if isinstance(value, str | int | np.bool_) else ""
     if word not in (*_ON, *_OFF):
         name = info.field_name
@@ -115,7 +115,7 @@ def flag(value: Any, info: ValidationInfo) -> bool:
 
 
 def parse_ascending(value: Any) -> tuple[float, ...]:
-    """Positive numbers given as a list or as text with commas, in order, each once.
+    """Parse positive numbers from a list or comma-separated text; sort them and drop duplicates.
 
     >>> parse_ascending("5,1,5"), parse_ascending([0.1]), parse_ascending(3)
     ((1.0, 5.0), (0.1,), (3.0,))
@@ -138,7 +138,7 @@ def _numbers(value: Any, info: ValidationInfo) -> tuple[float, ...]:
 
 
 def parse_list(value: Any) -> Any:
-    """One value, text with commas or a list, as a tuple.
+    """Parse one value, comma-separated text or a list into a tuple.
 
     >>> parse_list("JODS, PASCAL"), parse_list(()), parse_list(3)
     (('JODS', 'PASCAL'), (), (3,))

@@ -34,7 +34,7 @@ def pooled_bins(
     *,
     bins: int = BINS,
 ) -> list[PooledBins]:
-    """One `PooledBins` per statistic, all with the same counts.
+    """Return one `PooledBins` per statistic, all with the same counts.
 
     Half of the bin edges are quantiles of the positives, half of the negatives, so that neither the head nor
     the tail of the list falls into a few bins. A tie never crosses an edge. A positive pair counts for the
@@ -57,7 +57,10 @@ def _counted(
     scenes: Sequence[str],
     kinds: Sequence[str],
 ) -> PooledBins:
-    """Counts of pairs in `width` bins: positives as (bin, scene), negatives as (bin, scene, scene)."""
+    """Return the counts of pairs in `width` bins.
+
+    Positives as (bin, scene), negatives as (bin, scene, scene).
+    """
     count = len(scenes)
     every = _table(positives[0], positives[1], count, width)
     at, a, b = (part.astype(np.int64) for part in negatives)
@@ -85,7 +88,7 @@ def _table(index: NDArray[Any], scene: NDArray[Any], count: int, width: int) -> 
 
 
 def distance_cells(distances: NDArray[np.float64]) -> NDArray[np.int32]:
-    """Numbers that never fall when the distance rises, and are equal for equal ones; relative width 1/4096.
+    """Map distances to integers that never fall when the distance rises; relative width 1/4096.
 
     They are the leading bits of the distance in single precision: millions of distances go into a few dozen
     bins without sorting or searching.
@@ -99,7 +102,10 @@ def distance_cells(distances: NDArray[np.float64]) -> NDArray[np.int32]:
 
 
 def bin_table(positives: NDArray[np.int32], negatives: NDArray[np.int32], bins: int) -> NDArray[np.int16]:
-    """Bin of every cell; half of the edges are quantiles of the positives, half of the negatives."""
+    """Return the bin of every cell.
+
+    Half of the edges are quantiles of the positives, half of the negatives.
+    """
     place = np.zeros(_CELLS, np.int64)
     for own in (positives, negatives):
         before = np.cumsum(np.bincount(own, minlength=_CELLS))
@@ -122,7 +128,7 @@ def fast_bins(
     *,
     bins: int = FAST_BINS,
 ) -> dict[str, PooledBins]:
-    """Bins of one list for `auc` and `fpr95` (all positives) and `ap` (the first `few`), negatives shared.
+    """Return the bins of one list for `auc` and `fpr95` (all positives) and `ap` (the first `few`).
 
     Args:
         positives: (p,) cells of the positives, file order.

@@ -21,7 +21,7 @@ RECALL = (np.arange(100) + 0.5) / 100
 
 
 def score_from_scenes(metric: str, group: str, n: int, scenes: SceneValues, **more: Any) -> Score:
-    """The score of a table of scene values: the mean over its cells of the mean over the scenes of each.
+    """Compute the score of a table of scene values: the mean over cells of the mean over scenes.
 
     Args:
         metric: name of the score.
@@ -55,7 +55,7 @@ def _cell_mean(scenes: SceneValues, row: int) -> float:
 def scene_means(
     values: Floats, scene: NDArray[Any], scenes: int, *, scale: float = 1.0
 ) -> tuple[Floats, Floats]:
-    """Mean of the items of each scene times `scale`, and how many there are; NaN items are left out.
+    """Return the mean of each scene's items times `scale`, and their number; NaN items are excluded.
 
     >>> scene_means(np.array([1.0, 2.0, 4.0]), np.array([0, 2, 2]), 3)
     (array([ 1., nan,  3.]), array([1., 0., 2.]))
@@ -81,7 +81,7 @@ class SceneSums:
     chance: Floats | None = None
 
     def only(self, keep: NDArray[np.bool_]) -> SceneSums:
-        """The scenes of a mask."""
+        """Return the scenes of a mask."""
         chosen = np.flatnonzero(keep)
         chance = None if self.chance is None else self.chance[chosen]
         names = tuple(self.scenes[i] for i in chosen)
@@ -89,12 +89,12 @@ class SceneSums:
         return SceneSums(names, kinds, self.total[chosen], self.count[chosen], chance)
 
     def of_kind(self, kind: str) -> SceneSums:
-        """The scenes of a kind."""
+        """Return the scenes of a kind."""
         return self.only(np.array([k == kind for k in self.kinds], bool))
 
 
 def micro_score(metric: str, sums: SceneSums, *, group: str = "all", **more: Any) -> Score:
-    """Mean over all values: scenes weigh by how many they have. NaN without any."""
+    """Return the mean over all values: scenes weigh by how many they have. NaN without any."""
     some = sums.only(sums.count > 0)
     n = float(some.count.sum())
     chance = None if some.chance is None or not n else float(some.chance.sum() / n)
@@ -103,7 +103,10 @@ def micro_score(metric: str, sums: SceneSums, *, group: str = "all", **more: Any
 
 
 def macro_score(metric: str, sums: SceneSums, *, group: str = "all", **more: Any) -> Score:
-    """Mean over scenes of the scene's mean; scenes without a value are left out. `n` counts values."""
+    """Return the mean over scenes of the scene's mean.
+
+    Scenes without a value are excluded. `n` counts values.
+    """
     some = sums.only(sums.count > 0)
     n = int(some.count.sum())
     chance = None if some.chance is None or not n else float((some.chance / some.count).mean())
@@ -112,7 +115,7 @@ def macro_score(metric: str, sums: SceneSums, *, group: str = "all", **more: Any
 
 
 def by_scene(metric: str, sums: SceneSums, **parts: Any) -> list[Score]:
-    """One score per scene that has a value, group ``scene=…``."""
+    """Return one score per scene that has a value, group ``scene=…``."""
     return [
         Score(
             metric,
@@ -137,7 +140,7 @@ def ratio_score(
     per: str,
     note: str | None = None,
 ) -> Score:
-    """Mean of ``numerator / denominator`` over pairs (``per="pair"``) or ``sum / sum`` (any other `per`).
+    """Compute the mean of ``numerator / denominator`` over pairs (``per="pair"``), or ``sum / sum``.
 
     Pairs whose denominator is 0 have no value and are left out. A scene's value is the same mean over its own
     pairs; its weight makes the weighted mean over scenes equal to the score.
@@ -170,7 +173,7 @@ def ratio_score(
 def grouped_scores(
     records: Sequence[Records], score: Callable[[Sequence[Records], str], Score]
 ) -> list[Score]:
-    """The score of all scenes, of each kind, and of each scene, the last without an interval."""
+    """Return the score of all scenes, of each kind, and of each scene, the last without an interval."""
     scores = [score(records, "all")]
     for kind in sorted({str(r.meta["kind"]) for r in records}):
         scores.append(score([r for r in records if r.meta["kind"] == kind], group_name(kind=kind)))
@@ -179,12 +182,12 @@ def grouped_scores(
 
 
 def count_score(metric: str, value: float, *, group: str = "all", **more: Any) -> Score:
-    """A plain count."""
+    """Return a plain count."""
     return Score(metric, group, float(value), int(value), **more)
 
 
 def with_protocol(scores: Sequence[Score], protocol: str) -> list[Score]:
-    """The scores under the name of a protocol."""
+    """Return the scores under the name of a protocol."""
     return [replace(score, protocol=protocol) for score in scores]
 
 
@@ -200,7 +203,7 @@ def mean_precision_recall(
     kinds: Sequence[str],
     by_kind: bool = False,
 ) -> SceneCurves:
-    """Curves of image pairs, averaged in each scene; beyond the last right match a curve is 0.
+    """Compute the curves of image pairs, averaged in each scene; beyond the last right match a curve is 0.
 
     Args:
         group: what the curve is of.
@@ -230,7 +233,7 @@ def curves_by_scene(
     kinds: Sequence[str],
     by_kind: bool = False,
 ) -> SceneCurves:
-    """Precision at `RECALL` of lists (lists, k) as curves of scenes; lists that are not `used` are left out.
+    """Average precision at `RECALL` of lists (lists, k) by scene; only lists that are `used`.
 
     The other arguments are those of `mean_precision_recall`.
     """

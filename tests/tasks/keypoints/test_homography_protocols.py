@@ -313,8 +313,8 @@ def test_rows_of_glue_factory(tmp_path):
     given = true_matches(opened)
     (tmp_path / "gf").mkdir()
     with h5py.File(tmp_path / "gf" / "predictions.h5", "w") as file:
-        for row, (name, pair) in enumerate(opened.pairs.items(), start=7):
-            group, own = file.create_group(f"{pair.scene}/{row}.ppm"), given.arrays(name)
+        for row, (name, truth) in enumerate(opened.pairs.items(), start=7):
+            group, own = file.create_group(f"{truth.pair.scene}/{row}.ppm"), given.arrays(name)
             group["keypoints0"], group["keypoints1"] = own["points0"], own["points1"]
             group["matches0"] = np.arange(len(own["points0"]))
             group["matching_scores0"] = own["confidence"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Dense pairs bound to their data: what `dense/flow` and `dense/pck` share."""
+"""Data of `dense/flow` and `dense/pck`: directed image pairs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Compare = Callable[[DensePair, Flow | None, Any], Records]
 
 
 class OpenDense(BaseTaskData):
-    """Items are image pairs, units are directed pairs with the truth a task needs."""
+    """Data of a dense task: items are image pairs, units are directed pairs."""
 
     def __init__(self, data: Path, options: Any, task: str, needs: str, compare: Compare) -> None:
         self.options = options
@@ -73,22 +73,22 @@ class OpenDense(BaseTaskData):
         return hash_json([[p.key, p.content(), p.truth_content] for p in self.pairs])
 
     def read_item(self, key: str) -> Any:
-        """Both images of a pair, RGB uint8."""
+        """Return both images of a pair, RGB uint8."""
         return self._items[key].images()
 
     def true_flow(self, item: str) -> Flow | None:
-        """True flow on image 1, None where the dataset has none."""
+        """Return the true flow on image 1, None where the dataset has none."""
         pair = self._units.get(f"{item}:1to2")
         return None if pair is None or pair.flow is None else pair.flow()
 
     def sizes(self, item: str) -> tuple[tuple[int, int], tuple[int, int]]:
-        """(height, width) of image 1 and image 2."""
+        """Return (height, width) of image 1 and image 2."""
         pair = self._items[item]
         source, target = pair.sizes()
         return (source, target) if pair.direction == 1 else (target, source)
 
     def replay_flow(self, scene: str, key: str, features: Features | None) -> DenseCase | None:
-        """A directed pair made again: its images, flow and truth at the size of the source."""
+        """Return a directed pair recomputed: its images, flow and truth at the size of the source."""
         pair = self._units.get(key)
         if pair is None:
             return None
@@ -104,7 +104,10 @@ class OpenDense(BaseTaskData):
         return DenseCase(*images, flow, None, points[real], true[real], found)
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
-        """Records of one directed pair; without readable truth it is left out unless ``missing=error``."""
+        """Compute the records of one directed pair.
+
+        Without readable truth it is excluded unless ``missing=error``.
+        """
         pair = self._units[unit.key]
         result = PairResult.from_arrays(features.arrays(unit.items[0]))
         try:
@@ -123,11 +126,11 @@ class PairTask(DenseTask):
     truth: ClassVar[str]
 
     def compare_pair(self, pair: DensePair, flow: Flow | None, options: Any) -> Records:
-        """Records of one directed pair from its flow, None where there is none."""
+        """Compute the records of one directed pair from its flow. None if there is none."""
         raise NotImplementedError
 
     def kind_scores(self, records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:
-        """Scores of one group of records."""
+        """Return the scores of one group of records."""
         raise NotImplementedError
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenDense:
@@ -136,12 +139,12 @@ class PairTask(DenseTask):
         return OpenDense(Path(data), chosen, self.name, self.truth, self.compare_pair)
 
     def comparison(self, protocol: str) -> str:
-        """There is one."""
+        """Return the only comparison."""
         super().comparison(protocol)
         return self.name.replace("/", "-")
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Scores over all pairs, and by kind (subset, class, kind of sequence) where there are several."""
+        """Compute the scores over all pairs, and by kind (subset, class) if there are several."""
         self.comparison(protocol)
         if not records:
             return []
@@ -152,32 +155,32 @@ class PairTask(DenseTask):
         return scores
 
     def share(self, record: Records) -> float | None:
-        """Share right of a directed pair under the headline rule, None where it has none."""
+        """Return the share correct of a directed pair under the headline rule, None where it has none."""
         raise NotImplementedError
 
     def pair_accuracy(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
-        """Share right of each directed pair, for the report's gallery."""
+        """Return the share correct of each directed pair, for the report's gallery."""
         for r in usable_records(records)[0]:
             if (share := self.share(r)) is not None:
                 yield str(r.meta["pair"]).rpartition(":")[0], share
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Directed pairs of a scene with their share right."""
+        """Return the directed pairs of a scene with their share correct."""
         own = usable_records([r for r in records if r.meta["scene"] == scene])[0]
         shares = [(str(r.meta["pair"]), share) for r in own if (share := self.share(r)) is not None]
         return pair_cases(shares) if shares else None
 
     def record_warnings(self, records: Sequence[Records]) -> list[str]:
-        """What was missing, with counts."""
+        """Return what was missing, with counts."""
         return dense_warnings(records)
 
     def check_results(self, opened: OpenDense, results: Path) -> list[str]:
-        """Warnings about a folder of results; what makes it unusable is an error."""
+        """Return the warnings about a folder of results; what makes it unusable is an error."""
         return check_dense_results(opened, results)
 
 
 def oriented_flow(pair: DensePair, result: PairResult, missing: str) -> Flow | None:
-    """The flow of a pair's direction at the size of its source image; None where there is none."""
+    """Return the flow of a pair's direction at the size of its source image; None if there is none."""
     own, other = f"flow{pair.direction}", f"flow{3 - pair.direction}"
     if result.problems or own not in result.arrays:
         if missing == "error":
@@ -196,13 +199,13 @@ def oriented_flow(pair: DensePair, result: PairResult, missing: str) -> Flow | N
 
 
 def meta_of(pair: DensePair, options: PairOptions, **extra: Any) -> dict[str, Any]:
-    """What scoring must know about a pair."""
+    """Return the facts of a pair that scoring needs."""
     base = {"scene": pair.scene, "kind": pair.kind, "pair": pair.key, "missing": options.missing}
     return {**base, **extra}
 
 
 def usable_records(records: Sequence[Records]) -> tuple[list[Records], str | None]:
-    """The records that enter the means, and a note about those that do not."""
+    """Return the records that enter the means, and a note about those that do not."""
     used = [r for r in records if "no_truth" not in r.meta and not _skipped(r)]
     flows = sum("no_truth" not in r.meta and _skipped(r) for r in records)
     truths = sum("no_truth" in r.meta for r in records)
@@ -216,7 +219,7 @@ def _skipped(record: Records) -> bool:
 
 
 def dense_warnings(records: Sequence[Records]) -> list[str]:
-    """What was missing, with counts; directed pairs are counted."""
+    """Return what was missing, with counts of directed pairs."""
     found = []
     truths = [r for r in records if "no_truth" in r.meta]
     if truths:
@@ -232,7 +235,7 @@ def dense_warnings(records: Sequence[Records]) -> list[str]:
 
 
 def check_dense_results(opened: OpenDense, results: str | Path) -> list[str]:
-    """Warnings about a results folder: pairs without a folder, folders without ground truth.
+    """Return the warnings about a results folder: pairs without a folder, folders without ground truth.
 
     Raises:
         InputError: if it is no folder, has none for any pair, or has pairs of which the subset is unclear.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What all dense tasks share: options, writing what a method made in the layout of the TSS kit."""
+"""Options and result files that all dense tasks share."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ ENDPOINT_ERROR = MetricInfo(
 
 
 class DenseOptions(TaskOptions):
-    """What every dense task knows."""
+    """Options of every dense task."""
 
     missing: Literal["error", "skip", "zero"] = "error"
     """What is missing stops the run, is left out of the means (`skip`), or counts 0 (`zero`)."""
 
 
 class PairOptions(DenseOptions):
-    """What `dense/flow` and `dense/pck` know."""
+    """Options of `dense/flow` and `dense/pck`."""
 
     kinds: Names = ()
     """Subsets or classes to use; all by default."""
 
 
 def excluded_pairs_notes(problems: Sequence[str], *, shown: int = 5) -> list[str]:
-    """Warnings about pairs left out because of their ground truth; many become few and a count.
+    """Return the warnings about pairs excluded because of their ground truth; many become few and a count.
 
     >>> excluded_pairs_notes(["a: x is missing", "b: x is missing"], shown=1)
     ['pair left out: a: x is missing', 'and 1 more problem of ground truth']
@@ -78,7 +78,7 @@ def write_pair(
 
 
 def chosen_protocol(protocols: Sequence[str]) -> str:
-    """The protocol whose files are written: `tss-cpp` if it is among them, as others read its files.
+    """Return the protocol whose files are written: `tss-cpp` if it is among them, as others read its files.
 
     >>> chosen_protocol(["exact", "tss-cpp"]), chosen_protocol([])
     ('tss-cpp', 'exact')
@@ -87,7 +87,7 @@ def chosen_protocol(protocols: Sequence[str]) -> str:
 
 
 class DenseTask(BaseTask):
-    """Base of the dense tasks: what a method made of each pair is written in the layout of the TSS kit."""
+    """Base of the dense tasks. Results are written in the layout of the TSS kit."""
 
     family = "dense"
     result_forms = ("final",)

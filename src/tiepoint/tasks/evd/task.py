@@ -80,11 +80,11 @@ class EvdHomography(PairsTask):
     )
 
     def versions(self, options: Any) -> Mapping[str, str]:
-        """OpenCV and PoseLib decide H."""
+        """Return the versions of OpenCV and PoseLib, which estimate H."""
         return library_versions(("cv2", "poselib"))
 
     def compare_pair(self, truth: PairTruth, arrays: Arrays, options: Any, comparison: str) -> Records:
-        """Error of every estimated homography."""
+        """Compute the error of every estimated homography."""
         pair, H = truth.pair, np.asarray(truth.annotations["H"], np.float64)
         found = homographies(pair, arrays, options, comparison)
         tool = comparison == TOOL
@@ -100,7 +100,7 @@ class EvdHomography(PairsTask):
         return Records("pair", columns, meta)
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Scores under a protocol, from records alone."""
+        """Compute the scores under a protocol, from records alone."""
         self.comparison(protocol)
         if not records:
             return []
@@ -114,17 +114,20 @@ class EvdHomography(PairsTask):
         return with_protocol([*made, *count_scores(records, exact=exact)], protocol)
 
     def record_warnings(self, records: Sequence[Records]) -> list[str]:
-        """Pairs without H."""
+        """Return a warning about pairs without H."""
         return without_model(records, "homography under some seed")
 
     def pair_accuracy(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
-        """Mean recall of each pair, for galleries."""
+        """Return the mean recall of each pair, for galleries."""
         for r in records:
             yield str(r.meta["pair"]), float(recall_of(np.asarray(r["error_px"])).mean())
 
 
 def homographies(pair: ImagePair, arrays: Arrays, options: Any, comparison: str) -> list[HomographyEstimate]:
-    """H of a pair as given, or by a protocol's estimator: one under the tool's, one a seed under exact."""
+    """Return the H of a pair as given, or by a protocol's estimator.
+
+    One under the tool's, one a seed under exact.
+    """
     if "H" in arrays:
         H = np.asarray(arrays["H"], np.float64)
         ok = bool(np.isfinite(H).all() and H.any())
@@ -142,7 +145,7 @@ def homographies(pair: ImagePair, arrays: Arrays, options: Any, comparison: str)
 
 
 def recall_of(errors: Floats) -> Floats:
-    """Whether errors (…) are at most each of the ten thresholds, (…, 10).
+    """Return whether errors (…) are at most each of the ten thresholds, (…, 10).
 
     >>> recall_of(np.array([5.2])).tolist()
     [[0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0]]
@@ -151,7 +154,7 @@ def recall_of(errors: Floats) -> Floats:
 
 
 def log_area(errors: Floats) -> Floats:
-    """Share of the logarithmic scale from 1 to 20 px at which an error is recalled: 1 - log(e)/log(20).
+    """Return 1 - log(e)/log(20): the share of the log scale from 1 to 20 px that recalls an error.
 
     >>> log_area(np.array([0.5, 20**0.5, 30.0, np.inf])).round(12).tolist()
     [1.0, 0.5, 0.0, 0.0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the three 2017 tasks share: options, splits, images, the open task."""
+"""Options, splits, images and data of the three 2017 tasks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class HPatchesOptions(TaskOptions):
 
 
 def chosen_split(data: HPatchesDataset, options: HPatchesOptions) -> tuple[Split, list[str]]:
-    """The split to use and what the user should know about it.
+    """Choose the split and return warnings about it.
 
     Without a name it is `full` where the dataset has all of it, else every sequence of the dataset.
     """
@@ -91,7 +91,7 @@ class DatasetSplit:
 def open_setting(
     task: str, data: Path, model: type[Chosen], options: Mapping[str, Any], problems: list[str]
 ) -> tuple[DatasetSplit, Chosen]:
-    """`setting_of` under options given by a user; what is wrong with either is told together."""
+    """Open a dataset under user options; report all problems in one error."""
     checks = ErrorCollector()
     chosen = model.parse(task, options, checks)
     setting = checks.call(setting_of, data, chosen, problems)
@@ -126,7 +126,7 @@ def setting_of(data: Path, options: HPatchesOptions, problems: list[str]) -> Dat
 
 
 def _levels(data: HPatchesDataset, sequences: Sequence[str], letter: str) -> int:
-    """How many images e1, e2, … in a row all sequences have, at most five."""
+    """Return how many images e1, e2, … in a row all sequences have, at most five."""
     for k in range(1, LEVEL_IMAGES + 1):
         if any(f"{letter}{k}" not in data.images(s) for s in sequences):
             return k - 1
@@ -134,13 +134,13 @@ def _levels(data: HPatchesDataset, sequences: Sequence[str], letter: str) -> int
 
 
 def raise_problems(data: Path, problems: Sequence[str]) -> None:
-    """All problems at once, before any work."""
+    """Raise all problems as one error."""
     if problems:
         raise ProblemsError(f"dataset {data}", problems)
 
 
 def descriptor_rows(features: Features, key: str) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Descriptors (n, d) of an image and which of them are valid."""
+    """Return the descriptors (n, d) of an image and which of them are valid."""
     arrays = features.arrays(key)
     values = np.asarray(arrays["values"])
     valid = np.asarray(arrays["valid"], bool) if "valid" in arrays else np.ones(len(values), bool)
@@ -148,7 +148,7 @@ def descriptor_rows(features: Features, key: str) -> tuple[NDArray[Any], NDArray
 
 
 def max_mapped_images() -> int:
-    """Images a comparison may hold mapped at once, each of which keeps a file open, beyond what else is."""
+    """Return how many images a comparison may keep memory-mapped; each keeps a file open."""
     try:
         import resource
     except ImportError:
@@ -162,7 +162,7 @@ def max_mapped_images() -> int:
 
 
 def infinite_rows(values: NDArray[Any], valid: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Failed rows that hold infinity and no NaN.
+    """Return the failed rows that hold infinity and no NaN.
 
     >>> rows = np.array([[0.0, np.inf], [np.nan, np.inf], [1, 1]])
     >>> infinite_rows(rows, np.array([False, False, True])).tolist()
@@ -176,7 +176,7 @@ def infinite_rows(values: NDArray[Any], valid: NDArray[np.bool_]) -> NDArray[np.
 
 
 def smallest_unsigned(values: NDArray[Any]) -> NDArray[Any]:
-    """Whole numbers >= 0 in the smallest unsigned type that holds them.
+    """Return the whole numbers >= 0 in the smallest unsigned type that holds them.
 
     >>> smallest_unsigned(np.array([0, 300])).dtype
     dtype('uint16')
@@ -185,7 +185,7 @@ def smallest_unsigned(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def compact(distances: NDArray[np.float64]) -> NDArray[Any]:
-    """Distances in single precision where that loses nothing (whole numbers), else as they are.
+    """Return the distances in single precision where that loses nothing (whole numbers), else as they are.
 
     >>> compact(np.array([3.0, np.inf])).dtype, compact(np.array([0.1])).dtype
     (dtype('float32'), dtype('float64'))
@@ -196,7 +196,7 @@ def compact(distances: NDArray[np.float64]) -> NDArray[Any]:
 
 
 def base_meta(task: str, scenes: Sequence[str], features: Features) -> dict[str, Any]:
-    """Header of records; `squared` says that l2 distances are kept squared, the value that decides ties."""
+    """Build the header of records. `squared`: l2 distances are stored squared, which decides ties."""
     return {
         "task": task,
         "scenes": list(scenes),
@@ -266,15 +266,15 @@ class OpenHPatches(BaseTaskData):
         self.split = setting.split.name
 
     def read_item(self, key: str) -> NDArray[np.uint8]:
-        """Patches of an item."""
+        """Return the patches of an item."""
         return self.setting.data.read(key)
 
     def replay_query(self, scene: str, key: str, features: Features | None) -> QueryCase | None:
-        """A case of a sequence made again."""
+        """Recompute a case of a sequence."""
         return self._answer(scene, key, features)
 
     def training(self, images: str) -> list[Item]:
-        """Images of the split's training sequences: their references (`ref`) or `all`, for fitted transforms.
+        """Return images of the training sequences: references (`ref`) or `all`.
 
         Raises:
             InputError: The split has no training sequences (illum, view and full have none).
@@ -293,7 +293,7 @@ class OpenHPatches(BaseTaskData):
         return [data.item(s, m) for s, names in wanted.items() for m in names]
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
-        """Records of one unit."""
+        """Compute the records of one unit."""
         if comparison != COMPARISON:
             raise UnknownNameError("comparison of HPatches", comparison, (COMPARISON,))
         return self._compare_one(unit, features)
@@ -309,7 +309,7 @@ def replay_pair(
     same: bool,
     features: Features | None,
 ) -> QueryCase:
-    """A pair of patches, with its distance where there are features and none of the two failed."""
+    """Return a pair of patches, with its distance where there are features and none of the two failed."""
     distance: float | None = None
     if features is not None:
         (a, good_a), (b, good_b) = (descriptor_rows(features, item) for item in items)
@@ -323,7 +323,7 @@ def replay_pair(
 def distances_to(
     features: Features, item: str, row: int, places: Sequence[tuple[str, NDArray[Any] | None]]
 ) -> Floats:
-    """Values that decide the order (squared l2) of rows of images, one after another; None for all of one.
+    """Return the ranking values (squared l2) of rows of images, concatenated; None for all rows of one.
 
     Infinite where a descriptor failed.
     """
@@ -342,7 +342,7 @@ def distances_to(
 
 
 def first_share(values: Floats, right: Sequence[int]) -> float:
-    """Share of right ones among the nearest; 0 without any."""
+    """Return the share of right ones among the nearest; 0 without any."""
     at = np.flatnonzero(np.isfinite(values) & (values == values.min(initial=np.inf)))
     return float(np.isin(at, list(right)).mean()) if len(at) else 0.0
 

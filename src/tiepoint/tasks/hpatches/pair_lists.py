@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pair and patch lists of the 2017 tasks: from files, or drawn for the dataset when they are needed."""
+"""Pair and patch lists of the 2017 tasks, from files or sampled when needed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LIST_CACHE_VERSION = 1
 
 @dataclass(frozen=True)
 class VerificationSource:
-    """Pairs of a split: `given` by files, or drawn, and then only when a comparison needs them."""
+    """Pairs of a split: `given` by files, or sampled, and then only when a comparison needs them."""
 
     setting: DatasetSplit
     files: tuple[Path, ...]
@@ -45,13 +45,13 @@ class VerificationSource:
 
     @property
     def images(self) -> int:
-        """Image numbers that drawn lists use: the published recipe never draws image 5."""
+        """Image numbers that sampled lists use: the published recipe never draws image 5."""
         every = self.setting.levels + 1
         return every if self.kind == "clean" else min(OFFICIAL_IMAGES, every)
 
     @property
     def rows(self) -> int:
-        """Pairs of each kind in drawn lists."""
+        """Pairs of each kind in sampled lists."""
         return verification_rows(self.setting.split, self.setting.lengths)
 
     @property
@@ -91,7 +91,10 @@ class VerificationSource:
 
 
 def verification_source(setting: DatasetSplit, kind: str | None, problems: list[str]) -> VerificationSource:
-    """Lists of a split: ``verif_*_split-X.csv`` of the folder of tasks, or drawn; problems are collected."""
+    """Return the lists of a split: ``verif_*_split-X.csv`` of the folder of tasks, or sampled.
+
+    Problems are collected.
+    """
     files = _files(setting, tuple(VERIFICATION_FILES.values()), problems)
     tables = _tables(VerificationPairs, read_pairs_csv, files, setting, problems)
     known = [t for t in tables if t is not None]
@@ -115,7 +118,7 @@ def verification_source(setting: DatasetSplit, kind: str | None, problems: list[
 def _check_kind(
     setting: DatasetSplit, wanted: str | None, files: tuple[Path, ...], problems: list[str]
 ) -> None:
-    """Files are as they were written; asking for another kind of list than theirs is a contradiction."""
+    """Refuse a requested kind of list that contradicts the files."""
     folder = setting.options.tasks
     if not files or wanted is None or folder is None:
         return
@@ -134,7 +137,7 @@ def _check_kind(
 
 @dataclass(frozen=True)
 class RetrievalSource:
-    """Queries and distractors of a split: `given` by files, or drawn when needed."""
+    """Queries and distractors of a split: `given` by files, or sampled when needed."""
 
     setting: DatasetSplit
     files: tuple[Path, ...]
@@ -142,7 +145,7 @@ class RetrievalSource:
 
     @property
     def definition(self) -> str:
-        """Hash of what the lists are; drawn ones depend on the pixels."""
+        """Hash of what the lists are; sampled ones depend on the pixels."""
         if self.files:
             return hash_json([hash_file(p) for p in self.files])
         data = self.setting.data
@@ -162,7 +165,10 @@ class RetrievalSource:
 
 
 def retrieval_source(setting: DatasetSplit, problems: list[str]) -> RetrievalSource:
-    """Lists of a split: ``retr_*_split-X.csv`` of the folder of tasks, or drawn; problems are collected."""
+    """Return the lists of a split: ``retr_*_split-X.csv`` of the folder of tasks, or sampled.
+
+    Problems are collected.
+    """
     files = _files(setting, RETRIEVAL_FILES, problems)
     tables = _tables(RefPatches, read_patches_csv, files, setting, problems)
     known = [t for t in tables if t is not None]
@@ -177,7 +183,7 @@ def retrieval_source(setting: DatasetSplit, problems: list[str]) -> RetrievalSou
 
 
 def _files(setting: DatasetSplit, names: tuple[str, ...], problems: list[str]) -> tuple[Path, ...]:
-    """Files of the folder of tasks: all of them or none; some alone are a problem."""
+    """Return the files of the folder of tasks: all of them or none; some alone are a problem."""
     folder = setting.options.tasks
     if folder is None:
         return ()
@@ -197,7 +203,10 @@ def _tables(
     setting: DatasetSplit,
     problems: list[str],
 ) -> list[T | None]:
-    """Tables of files, None for those that are wrong; those that are all right are kept as they were read."""
+    """Return the tables of files, None for those that are wrong.
+
+    Those that are all right are kept as they were read.
+    """
     found: list[T | None] = []
 
     def parsed() -> Mapping[str, Any]:
@@ -229,7 +238,7 @@ def _tables_of(lists: VerificationDraw) -> tuple[VerificationPairs, Verification
 
 
 def _packed(tables: Sequence[T]) -> dict[str, np.ndarray[Any, Any]]:
-    """Tables as columns in small types, each once: `about` says which table has which."""
+    """Return the tables as columns in small types, each once: `about` says which table has which."""
     columns: dict[int, np.ndarray[Any, Any]] = {}
     about = []
     for t in tables:

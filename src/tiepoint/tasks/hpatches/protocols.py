@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The rules of the two 2017 tools, one switch each. All of them off is the protocol `exact`."""
+"""Rules of the two 2017 tools, one switch each. All off is the protocol `exact`."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class HPatchesRules:
 
 
 def hpatches_rules(protocol: str) -> HPatchesRules:
-    """The switches of a protocol.
+    """Return the switches of a protocol.
 
     >>> hpatches_rules("exact") == HPatchesRules()
     True
@@ -98,7 +98,7 @@ def hpatches_rules(protocol: str) -> HPatchesRules:
 
 
 def without_numbers(scores: Sequence[Score], reason: str | None) -> list[Score]:
-    """The scores as they are; where there is a reason why no number exists, without their values."""
+    """Return the scores as they are; where there is a reason why no number exists, without their values."""
     if reason is None:
         return list(scores)
     none: dict[str, Any] = {"value": float("nan"), "low": None, "high": None, "scenes": None, "pooled": None}
@@ -174,7 +174,7 @@ _START = {
 
 
 def convention_steps(task: str) -> list[tuple[str, HPatchesRules]]:
-    """From `hpatches-python` over `hpatches-matlab` to `exact`, one kind of rule after another.
+    """Return the steps from `hpatches-python` over `hpatches-matlab` to `exact`.
 
     >>> steps = convention_steps("matching"); steps[0][1] == hpatches_rules("hpatches-python"), len(steps)
     (True, 7)
@@ -190,7 +190,10 @@ def convention_steps(task: str) -> list[tuple[str, HPatchesRules]]:
 def pool_groups(
     noises: Sequence[str], pools: Mapping[int, str], rules: HPatchesRules
 ) -> dict[str, list[tuple[int, int]]]:
-    """Cells (noise, pool) of the means over noise, over pools and over both; the largest pool comes last."""
+    """Return the cells (noise, pool) of the means over noise, over pools and over both.
+
+    The largest pool comes last.
+    """
     head = list(pools) if rules.mean_over_pools else list(pools)[-1:]
     levels = range(len(noises))
     groups = {group_name(pool=label): [(z, s) for z in levels] for s, label in pools.items()}
@@ -202,7 +205,7 @@ FORM = "ap"
 
 
 def is_imported(records: Sequence[Records]) -> bool:
-    """Whether the records hold finished numbers."""
+    """Return whether the records hold finished numbers."""
     return any(r.meta.get("form") == FORM for r in records)
 
 

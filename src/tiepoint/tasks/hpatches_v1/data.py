@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the three 2016 tasks share: options, definition files, images, rows of descriptors, the open task."""
+"""Options, definition files, images and data of the three 2016 tasks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class BenchmarkOptions(TaskOptions):
 
 
 def definition_files(data: Path, options: BenchmarkOptions, kind: str) -> list[Path]:
-    """`.benchmark` files to use, from the folder of tasks if one is given, else from the dataset."""
+    """Return `.benchmark` files to use, from the folder of tasks if one is given, else from the dataset."""
     folder = options.tasks or data
     found: dict[str, Path] = {}
     for pattern in options.benchmark or ("*",):
@@ -52,12 +52,12 @@ def definition_files(data: Path, options: BenchmarkOptions, kind: str) -> list[P
 
 
 def definition_hash(paths: Iterable[Path]) -> str:
-    """Hash of the files that define a benchmark, by name; missing ones count as absent."""
+    """Return the hash of the files that define a benchmark, by name; missing ones count as absent."""
     return hash_json({p.name: hash_file(p) for p in paths if p.is_file()})
 
 
 def item_key(image: str) -> str:
-    """Item of an image of a definition file.
+    """Return the item of an image of a definition file.
 
     >>> item_key("v_wall.ref")
     'v_wall/ref'
@@ -68,7 +68,10 @@ def item_key(image: str) -> str:
 def concatenated_rows(
     features: Features, images: Sequence[str]
 ) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[Any]]:
-    """Descriptors of images one after another: values (n, d), valid (n,), first row of each (k + 1,)."""
+    """Return the descriptors of images one after another.
+
+    Values (n, d), valid (n,), first row of each (k + 1,).
+    """
     parts: list[NDArray[Any]] = []
     masks: list[NDArray[np.bool_]] = []
     for name in images:
@@ -100,7 +103,7 @@ SHIFT = 1 << 32
 
 
 def parse_case_key(key: str) -> tuple[int, int]:
-    """Number of the benchmark, in order of names, and row of its records, that a key of a case names.
+    """Return the number of the benchmark, in order of names, and the row that a case key names.
 
     >>> parse_case_key(str(SHIFT + 5))
     (1, 5)
@@ -145,7 +148,7 @@ class OpenHPatchesV1(BaseTaskData):
 
 
 def base_meta(task: str, benchmark: str, scenes: Sequence[str], features: Features | None) -> dict[str, Any]:
-    """Header of records: where they are from and what their distances are.
+    """Build the header of records: their source and their distance.
 
     `squared` says that l2 distances are kept squared, the value that decides order and ties.
     """
@@ -280,7 +283,7 @@ def benchmark_cases(
     part: Callable[[Records, int], Part],
     words: Callable[[Records, int], str],
 ) -> Cases | None:
-    """The parts of all benchmarks that have a scene, one after another."""
+    """Return the parts of all benchmarks that have a scene, one after another."""
     named = sorted(records, key=lambda r: str(r.meta["benchmark"]))
     found: list[tuple[int, Part]] = []
     for number, r in enumerate(named):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The rules of the 2016 evaluator, one switch each. All of them off is the protocol `exact`."""
+"""Rules of the 2016 evaluator, one switch each. All off is the protocol `exact`."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class HPatchesV1Rules:
 
 
 def exact_rules() -> HPatchesV1Rules:
-    """No quirk at all, except the two that are no fault and that `exact` shares.
+    """Return the rules of `exact`: only the two quirks that are not faults.
 
     A failure is an infinite distance, and the balanced list is the first P negatives, in both protocols.
 
@@ -85,7 +85,7 @@ EXACT = exact_rules()
 
 
 def hpatches_v1_rules(protocol: str) -> HPatchesV1Rules:
-    """The switches of a protocol.
+    """Return the switches of a protocol.
 
     >>> hpatches_v1_rules("hbench-2016") == HPatchesV1Rules()
     True
@@ -96,7 +96,7 @@ def hpatches_v1_rules(protocol: str) -> HPatchesV1Rules:
 
 
 def convention_steps(task: str) -> list[tuple[str, HPatchesV1Rules]]:
-    """From `hbench-2016` to `exact`, one kind of rule after another, for `task` (its last word).
+    """Return the steps from `hbench-2016` to `exact` for a task (its last word).
 
     >>> [name.split(":")[0] for name, _ in convention_steps("retrieval")]
     ['hbench-2016', 'normaliser', 'ties', 'averaging']
@@ -113,7 +113,7 @@ def convention_steps(task: str) -> list[tuple[str, HPatchesV1Rules]]:
 
 
 def six_decimals(values: Floats) -> Floats:
-    """What ``%.6f`` and reading back make of each value; infinity stays.
+    """Return each value after printing with ``%.6f`` and reading back; infinity stays.
 
     Rounding the product with a million decides all but values next to a half, which go through the text.
 
@@ -136,7 +136,7 @@ def six_decimals(values: Floats) -> Floats:
 
 
 def six_digits(values: Floats) -> Floats:
-    """What MATLAB's ``%d`` (``%e`` for what is not whole) and reading back make of each value.
+    """Return each value after printing with MATLAB's ``%d`` (``%e`` for fractions) and reading back.
 
     >>> six_digits(np.array([7.17484312, 12.0, np.inf]))
     array([ 7.174843, 12.      ,       inf])
@@ -147,7 +147,7 @@ def six_digits(values: Floats) -> Floats:
 
 
 def as_distance(records: Records, values: NDArray[Any], rules: HPatchesV1Rules) -> Floats:
-    """Kept reference values as the rules want them: squared or not, single precision or not.
+    """Return the kept reference values as the rules want them: squared or not, single precision or not.
 
     Values that came from a results file are the method's own and stay as they are.
     """
@@ -163,13 +163,13 @@ def as_distance(records: Records, values: NDArray[Any], rules: HPatchesV1Rules) 
 
 
 def printed_classification(records: Records, values: NDArray[Any], rules: HPatchesV1Rules) -> Floats:
-    """Distances of a classification run after the round trip through its text, where the rules ask for it."""
+    """Return distances of a classification run after the round trip through its text, if the rules say so."""
     kept = as_distance(records, values, rules)
     return six_decimals(kept) if rules.six_decimals and records.meta["source"] != "results" else kept
 
 
 def printed_matching(records: Records, values: NDArray[Any], rules: HPatchesV1Rules) -> Floats:
-    """The same for a matching run."""
+    """Return distances of a matching run after the round trip through its text, if the rules say so."""
     kept = as_distance(records, values, rules)
     return six_digits(kept) if rules.six_digits and records.meta["source"] != "results" else kept
 
@@ -183,7 +183,7 @@ def benchmark_score(
     scale: float = 1.0,
     **more: Any,
 ) -> Score:
-    """The score of one benchmark from the values of its items (image pairs, patches, queries).
+    """Return the score of one benchmark from the values of its items (image pairs, patches, queries).
 
     NaN items are left out of their scene; `scene` is the number of each item's.
     """
@@ -194,7 +194,7 @@ def benchmark_score(
 
 
 def with_mean(scores: Sequence[Score]) -> list[Score]:
-    """Scores of benchmarks, then `all`, then one per scene (mean over the benchmarks that have it)."""
+    """Return the scores of benchmarks, then `all`, then one per scene (mean over its benchmarks)."""
     metric, protocol = scores[0].metric, scores[0].protocol
     together = _union([s.scenes for s in scores if s.scenes is not None])
     notes = tuple(dict.fromkeys(s.note for s in scores if s.note))
@@ -222,7 +222,7 @@ def with_mean(scores: Sequence[Score]) -> list[Score]:
 
 
 def _union(tables: Sequence[SceneValues]) -> SceneValues:
-    """One row of cells per benchmark over all scenes."""
+    """Return one row of cells per benchmark over all scenes."""
     kinds = {s: k for t in tables for s, k in zip(t.scenes, t.kinds, strict=True)}
     scenes = tuple(kinds)
     place = {s: i for i, s in enumerate(scenes)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The original protocol of Bartol, Bojanić et al. (2019): what its three tasks share.
+"""Shared parts of the original protocol of Bartol, Bojanić et al. (2019).
 
 Reference keypoints that leave the view of any target are removed; 100 of the rest are drawn; a match is
 correct if no other target keypoint is nearer to the true place, however far it is (no tolerance); binary
@@ -34,12 +34,15 @@ class BojanicRows:
 
 
 def bojanic_kind(scene: str) -> str:
-    """The split of this protocol: illumination if the name has ``i_`` anywhere in it, else viewpoint."""
+    """Return the split of this protocol.
+
+    Illumination if the name has ``i_`` anywhere in it, else viewpoint.
+    """
     return "i" if "i_" in scene else "v"
 
 
 def two_bit_code(values: NDArray[Any]) -> NDArray[np.uint8]:
-    """Bits such that Hamming distance is twice HAMMING2: each pair of bits becomes one of four words of four.
+    """Encode bit pairs as one of four words of four bits: the Hamming distance is twice HAMMING2.
 
     >>> a, b = two_bit_code(np.array([[0b11]], np.uint8)), two_bit_code(np.array([[0b10]], np.uint8))
     >>> int(np.unpackbits(a ^ b).sum())
@@ -53,7 +56,7 @@ def two_bit_code(values: NDArray[Any]) -> NDArray[np.uint8]:
 
 
 def bojanic_rows(features: Features, key: str) -> BojanicRows:
-    """Features of an image in the protocol's terms."""
+    """Return the features of an image in the protocol's terms."""
     image = image_features(features, key)
     values = image.values
     if features.distance == "hamming":
@@ -65,7 +68,7 @@ def bojanic_rows(features: Features, key: str) -> BojanicRows:
 
 
 def nearest_rows(queries: NDArray[Any], pool: BojanicRows, distance: str) -> tuple[Ints, Floats]:
-    """Nearest usable row of the pool for each query (first of equals) and its distance."""
+    """Return the nearest usable row of the pool for each query (first of equals) and its distance."""
     if len(pool.usable) == 0:
         return np.full(len(queries), -1, np.int64), np.full(len(queries), np.inf)
     found = first_two(queries, np.ascontiguousarray(pool.values[pool.usable]), distance=distance)
@@ -73,7 +76,7 @@ def nearest_rows(queries: NDArray[Any], pool: BojanicRows, distance: str) -> tup
 
 
 def nearest_distance_of_few(queries: NDArray[Any], pool: NDArray[Any], distance: str) -> Floats:
-    """Distance of each query to the nearest of a few rows, without a search structure."""
+    """Return the distance of each query to the nearest of a few rows, without a search structure."""
     value = value_table(queries, pool, distance=distance).min(axis=1)
     return np.sqrt(value) if distance == "l2" else _scaled(value, distance)
 
@@ -92,7 +95,7 @@ class BojanicReference:
 
 
 def reference_of(opened: OpenKeypoints, scene: str, features: Features) -> BojanicReference:
-    """Reference keypoints whose image lies in 0 … width and 0 … height of every target."""
+    """Return the reference keypoints whose image lies in 0 … width and 0 … height of every target."""
     s = opened.sequences
     first, *others = s.images(scene)
     rows = bojanic_rows(features, f"{scene}/{first}")
@@ -106,7 +109,10 @@ def reference_of(opened: OpenKeypoints, scene: str, features: Features) -> Bojan
 
 
 def searched_rows(opened: OpenKeypoints, features: Features, key: str) -> BojanicRows:
-    """Rows of a distractor image; of a reference image only those kept, as the original stores no others."""
+    """Return the rows of a distractor image.
+
+    Of a reference image only those kept, as the original stores no others.
+    """
     scene, _, image = key.rpartition("/")
     if image != opened.sequences.images(scene)[0]:
         return bojanic_rows(features, key)
@@ -115,18 +121,18 @@ def searched_rows(opened: OpenKeypoints, features: Features, key: str) -> Bojani
 
 
 def drawn_queries(opened: OpenKeypoints, scene: str, reference: BojanicReference, iteration: int) -> Ints:
-    """Reference rows drawn in one iteration."""
+    """Return the reference rows sampled in one iteration."""
     options = opened.options
     chosen = query_sample(len(reference.kept), options.queries, options.seed, scene, iteration)
     return reference.kept[chosen]
 
 
 def errors_to(points: Floats, targets: Floats) -> Floats:
-    """Distances (q, t) in pixels between projected queries and target keypoints."""
+    """Return the distances (q, t) in pixels between projected queries and target keypoints."""
     return np.sqrt(((points[:, None] - targets[None]) ** 2).sum(axis=2))
 
 
 def is_nearest(points: Floats, targets: Floats, index: Ints) -> NDArray[np.bool_]:
-    """Whether no target is strictly nearer to each point than target `index`."""
+    """Return whether no target is strictly nearer to each point than target `index`."""
     error = errors_to(points, targets)
     return np.asarray((error >= error[np.arange(len(points)), index][:, None]).all(axis=1))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the keypoint tasks share: sequences as items, scenes as units, features of an image."""
+"""Data of the keypoint tasks: sequences as items, scenes as units, features of an image."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ComparedFeatures:
 
 
 def image_features(features: Features, key: str) -> ComparedFeatures:
-    """Features of an image from the cache; rows that do not fit together are an `InputError`."""
+    """Return the features of an image from the cache; rows that do not fit together are an `InputError`."""
     arrays = features.arrays(key)
     for name in ("keypoints", "values"):
         if name not in arrays:
@@ -87,13 +87,13 @@ class ColumnBuilder:
         self._kinds = kinds
 
     def add(self, *values: Any) -> None:
-        """One value or array a column."""
+        """Append a part: one value or array per column."""
         rows = next(len(v) for v in values if np.ndim(v))
         for parts, value in zip(self._parts.values(), values, strict=True):
             parts.append(np.broadcast_to(value, rows))
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """All parts, one below the other."""
+        """Return the columns."""
         return {name: np.concatenate(p).astype(self._kinds[name]) for name, p in self._parts.items()}
 
 
@@ -116,7 +116,7 @@ class OpenKeypoints(BaseTaskData):
         return tuple(Item(f"{scene}/{k}", s.content(scene, k)) for scene in s.scenes for k in s.images(scene))
 
     def image_pair(self, scene: str, image: str) -> PairTruth:
-        """The reference of a scene and another of its images, with the homography between them."""
+        """Return the reference of a scene and another of its images, with the homography between them."""
         s = self.sequences
         first = s.images(scene)[0]
         pair = ImagePair(
@@ -149,16 +149,16 @@ class OpenKeypoints(BaseTaskData):
         return self.sequences.data_hash
 
     def read_item(self, key: str) -> Any:
-        """The RGB image of an item."""
+        """Return the RGB image of an item."""
         scene, _, name = key.rpartition("/")
         return self.sequences.image(scene, name)
 
     def protocol_warnings(self, protocols: Sequence[str]) -> Sequence[str]:
-        """What the user should know about the data under these protocols and options."""
+        """Return warnings about the data under these protocols and options."""
         return self.task.protocol_warnings(self, protocols)
 
     def method_facts(self, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
-        """The border that keypoints found in the run keep, and whether the rows of a set correspond."""
+        """Return the border of detected keypoints, and whether the rows of a set correspond."""
         border_px = self.options.border_px
         if border_px is None:
             border_px = WORKBENCH_BORDER_PX if comparison == "workbench" else 0.0
@@ -168,7 +168,7 @@ class OpenKeypoints(BaseTaskData):
         return facts | self.task.method_facts(self.options, meta, comparison)
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
-        """The records of one scene under a comparison, of keypoints that keep the border."""
+        """Compute the records of one scene under a comparison, of keypoints that keep the border."""
         border_px = self.method_facts(features.meta, comparison).get("border_px")
         if border_px is None:
             return self.task.comparisons[comparison](self, unit.key, features)
@@ -180,7 +180,7 @@ class OpenKeypoints(BaseTaskData):
         return replace(records, meta={**records.meta, "border": border})
 
     def within(self, features: Features, border_px: float, lost: dict[str, tuple[int, int]]) -> Features:
-        """Features without keypoints near an edge; `lost` is told how many there were and how many went."""
+        """Exclude keypoints near an edge; `lost` collects (found, excluded) by item."""
 
         def arrays(key: str) -> Arrays:
             found = features.arrays(key)
@@ -194,7 +194,7 @@ class OpenKeypoints(BaseTaskData):
         return replace(features, arrays=arrays)
 
     def drawable_pairs(self) -> tuple[str, ...]:
-        """Return no pairs: matches are drawn for cases only."""
+        """Return no pairs: matches are sampled for cases only."""
         return ()
 
     def case_pair(self, scene: str, key: str) -> str | None:
@@ -203,7 +203,7 @@ class OpenKeypoints(BaseTaskData):
         return f"{scene}/{first}-{key}" if key in others else None
 
     def draw_matches(self, name: str, features: Features) -> MatchedPair:
-        """The matches of such a pair."""
+        """Return the matches of such a pair."""
         from .neighbours import replay_matches
 
         scene, _, numbers = name.rpartition("/")
@@ -216,7 +216,7 @@ class OpenKeypoints(BaseTaskData):
         return features if border_px is None else self.within(features, border_px, {})
 
     def features_of(self, features: Features, scene: str, image: str) -> ComparedFeatures:
-        """Features of an image; a keypoint outside it is an `InputError`."""
+        """Return the features of an image; a keypoint outside it is an `InputError`."""
         found = image_features(features, f"{scene}/{image}")
         inside = in_view(found.xy, self.sequences.size(scene, image))
         if not inside.all():
@@ -240,19 +240,19 @@ class KeypointTask(BaseTask):
     """Whether a scene's comparison reads images of other scenes, those of `others`."""
 
     def others(self, opened: OpenKeypoints, scene: str) -> tuple[str, ...]:
-        """Images of other scenes that the comparison of a scene reads."""
+        """Return the images of other scenes that the comparison of a scene reads."""
         return ()
 
     def protocol_warnings(self, opened: OpenKeypoints, protocols: Sequence[str]) -> Sequence[str]:
-        """What the user should know about the data under these options and protocols."""
+        """Return warnings about the data under these options and protocols."""
         return ()
 
     def method_facts(self, options: Any, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
-        """What the comparison of this task takes from a method besides its features."""
+        """Return facts of a method on which the comparison depends besides its features."""
         return {}
 
     def record_warnings(self, records: Sequence[Records]) -> list[str]:
-        """Scenes of which the border leaves nothing."""
+        """Return a warning about scenes without keypoints inside the border."""
         bare = [r for r in records if (b := r.meta.get("border")) and b["found"] == b["left_out"] > 0]
         if not bare:
             return []
@@ -269,19 +269,19 @@ class KeypointTask(BaseTask):
         return self.opened(self, ImageSequences(data, chosen.scenes), chosen)
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Scores under a protocol, from records alone."""
+        """Compute the scores under a protocol, from records alone."""
         self.comparison(protocol)
         return self.scorings[protocol](records)
 
 
 def step_means(steps: dict[str, list[NDArray[np.float64]]]) -> list[tuple[str, float]]:
-    """Mean of all values of each step of `conventions`, NaN without any."""
+    """Return the mean of all values of each step of `conventions`, NaN without any."""
     joined = {name: np.concatenate(parts) for name, parts in steps.items()}
     return [(name, float(v.mean()) if v.size else float("nan")) for name, v in joined.items()]
 
 
 def scene_records(records: Sequence[Records], scene: str) -> Records | None:
-    """The records of a scene."""
+    """Return the records of a scene."""
     return next((r for r in records if r.meta["scene"] == scene), None)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which images and keypoints of other scenes are distractors, by portable draws (`model.draws`).
+"""Portable samples of distractors: images and keypoints of other scenes.
 
 Numbers below n are drawn by remainder, whose bias is under n / 2^64, orders by sorting. The draws are an
 input of the comparison: the same for every method with the same keypoints, and reproducible without this
@@ -32,12 +32,12 @@ _BLOCK_ROWS = 1 << 16
 
 
 def draw_below(n: int, count: int, *names: str | int) -> Ints:
-    """`count` independent numbers in 0 … n-1, n >= 1."""
+    """Return `count` independent numbers in 0 … n-1, n >= 1."""
     return (raw_stream(count, *names) % np.uint64(n)).astype(np.int64)
 
 
 def subsets(n: int, size: int, count: int, *names: str | int) -> Ints:
-    """`count` random subsets of min(size, n) different numbers in 0 … n-1, int64 (count, min(size, n)).
+    """Sample `count` subsets of min(size, n) different numbers in 0 … n-1, int64 (count, min(size, n)).
 
     Floyd's method, all subsets at once: step j takes a number up to j, or j itself if that is taken.
 
@@ -55,19 +55,19 @@ def subsets(n: int, size: int, count: int, *names: str | int) -> Ints:
 
 
 def query_sample(available: int, count: int, seed: int, scene: str, iteration: int) -> Ints:
-    """Numbers of the drawn queries, min(count, available) of them, in the order drawn."""
+    """Return the numbers of the sampled queries, min(count, available) of them, in the order sampled."""
     return permutation(available, seed, "queries", scene, iteration)[:count]
 
 
 def workbench_scenes(opened: OpenKeypoints, scene: str) -> list[str]:
-    """Other scenes that give distractors under `workbench`, in the order drawn."""
+    """Return the other scenes that give distractors under `workbench`, in the order sampled."""
     others = [s for s in opened.sequences.scenes if s != scene]
     order = permutation(len(others), opened.options.seed, "distractor-scenes", scene)
     return [others[i] for i in order[: opened.options.num_distractor_scenes]]
 
 
 class DistractorDraw(NamedTuple):
-    """Keypoint rows (m, k) of an image, drawn for the queries (m,)."""
+    """Keypoint rows (m, k) of an image, sampled for the queries (m,)."""
 
     image: str
     query: Ints
@@ -77,7 +77,7 @@ class DistractorDraw(NamedTuple):
 def workbench_rows(
     role: str, scene: str, other: str, sizes: Mapping[str, int], queries: int, per_scene: int, seed: int
 ) -> list[DistractorDraw]:
-    """For every query, one random image of scene `other` and that many different keypoints of it.
+    """Sample one image of scene `other` and `per_scene` different keypoints of it for every query.
 
     `sizes` are the keypoint counts by image, in image order. An image without keypoints gives none, one
     with fewer gives all it has.
@@ -94,7 +94,7 @@ def workbench_rows(
 
 
 def bojanic_images(opened: OpenKeypoints, scene: str, iteration: int) -> list[str]:
-    """Out-of-sequence images of the original protocol, as item keys.
+    """Return the out-of-sequence images of the original protocol, as item keys.
 
     Scenes are numbered; offset d from the query's scene gives image d mod n of scene (number + d) mod S.
     The original samples offsets from 0 and drops the first drawn: offset 0 is the query's own reference
@@ -116,14 +116,17 @@ def bojanic_images(opened: OpenKeypoints, scene: str, iteration: int) -> list[st
 
 
 def other_images(opened: OpenKeypoints, scene: str, iteration: int) -> list[str]:
-    """Distractor images under `exact`: drawn from all images of all other scenes, as item keys."""
+    """Return the distractor images under `exact`.
+
+    Sampled from all images of all other scenes, as item keys.
+    """
     keys = every_image(opened, scene)
     order = permutation(len(keys), opened.options.seed, "exact-images", scene, iteration)
     return [keys[i] for i in order[: opened.options.distractor_images]]
 
 
 def every_image(opened: OpenKeypoints, scene: str) -> list[str]:
-    """All images of all other scenes, as item keys."""
+    """Return all images of all other scenes, as item keys."""
     s = opened.sequences
     return [f"{other}/{k}" for other in s.scenes if other != scene for k in s.images(other)]
 
@@ -137,7 +140,7 @@ def count_every(
     place: Ints,
     value: NDArray[np.float64],
 ) -> tuple[Ints, Ints, int]:
-    """Locations of all other scenes nearer than and equally near as each target, and how many there are.
+    """Count locations of all other scenes nearer than and as near as each target, and all of them.
 
     Target t belongs to location place[t] of the source and has the reference value value[t] (squared for l2,
     infinite for a failure, which has counts of zero). Images are put together to blocks of many rows, so that
@@ -179,12 +182,12 @@ def count_every(
 
 
 def uses_all_distractors(options: DistractorOptions) -> bool:
-    """Whether every keypoint of all other scenes is a distractor."""
+    """Return whether every keypoint of all other scenes is a distractor."""
     return getattr(options, "distractors", None) == "every"
 
 
 def by_image(lists: list[list[str]]) -> dict[str, list[int]]:
-    """The iterations each image is drawn in, so that it is read and searched once.
+    """Return the iterations each image is sampled in, so that it is read and searched once.
 
     >>> by_image([["a/1", "b/2"], ["b/2"]])
     {'a/1': [0], 'b/2': [0, 1]}
@@ -197,7 +200,7 @@ def by_image(lists: list[list[str]]) -> dict[str, list[int]]:
 
 
 def named_by_kind(scores: Sequence[Score], metric: str, role: str) -> list[Score]:
-    """The scores of all scenes and of both kinds under the older tool's names, NaN where there are none.
+    """Return the scores of all scenes and both kinds under the older tool's names, NaN if missing.
 
     >>> [s.metric for s in named_by_kind([Score("ap", "all", 0.5, 2)], "ap", "verification")]
     ['keypoint_verification_ap', 'verification_viewpoint_ap', 'verification_illumination_ap']
@@ -237,7 +240,7 @@ class DistractorTask(KeypointTask):
     reads_others = True
 
     def others(self, opened: OpenKeypoints, scene: str) -> tuple[str, ...]:
-        """Every image of another scene that some protocol reads for this scene."""
+        """Return every image of another scene that some protocol reads for this scene."""
         s, options = opened.sequences, opened.options
         if uses_all_distractors(options):
             return tuple(every_image(opened, scene))
@@ -247,7 +250,7 @@ class DistractorTask(KeypointTask):
         return tuple(dict.fromkeys(keys))
 
     def protocol_warnings(self, opened: OpenKeypoints, protocols: Sequence[str]) -> list[str]:
-        """What the user should know where the data has fewer scenes than the protocols in use ask for."""
+        """Return warnings if the data has fewer scenes than the protocols require."""
         s, options = opened.sequences, opened.options
         others = len(s.scenes) - 1
         notes = []
@@ -275,12 +278,12 @@ _DRAWN = 100
 
 
 def drawn_rows(opened: OpenKeypoints, scene: str, iteration: int, key: str, available: int) -> Ints:
-    """The keypoints of a distractor image that are searched."""
+    """Return the keypoints of a distractor image that are searched."""
     return permutation(available, opened.options.seed, "retrieval-rows", scene, iteration, key)[:_DRAWN]
 
 
 def worst_of_draw(opened: OpenKeypoints, scene: str, iteration: int, features: Features) -> QueryCase | None:
-    """The query of a draw whose own list has the lowest average precision, made again; None without any.
+    """Recompute the query of a draw with the lowest average precision. None without queries.
 
     The list of `keypoints/retrieval`: its right location in every image that has one, and the nearest drawn
     location of every distractor image. That of `keypoints/verification` also has the nearest wrong location

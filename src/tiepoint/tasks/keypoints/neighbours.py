@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Distances between a few query locations and all locations of an image, as a table."""
+"""Distance tables, first neighbours and matchers of the keypoint tasks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def location_table(
     *,
     only: Ints | None = None,
 ) -> Floats:
-    """Distance of each query location to each target location, float64 (q, locations).
+    """Return the distance of each query location to each target location, float64 (q, locations).
 
     The least over the valid rows of both; infinite where a side has none, and for target locations that are
     not among `only`. Meant for samples of queries: the whole table is made at once.
@@ -56,7 +56,7 @@ def location_table(
 
 
 def query_rows(source: ComparedFeatures, places: Locations, queries: Ints) -> tuple[Ints, Ints, Ints]:
-    """Valid rows of query locations, one after another.
+    """Return the valid rows of query locations, one after another.
 
     Returns the rows (r,), which of the queries have any (a,), and where the rows of each of those start (a,).
     A query may be named more than once.
@@ -75,7 +75,10 @@ def query_rows(source: ComparedFeatures, places: Locations, queries: Ints) -> tu
 def nearest_distance(
     source: ComparedFeatures, places: Locations, target: ComparedFeatures, queries: Ints, distance: str
 ) -> Floats:
-    """Distance of each query location to the nearest keypoint of an image, (q,); infinite without one."""
+    """Return the distance of each query location to the nearest keypoint of an image, (q,).
+
+    Infinite without one.
+    """
     out = np.full(len(queries), np.inf)
     rows, asked, step = query_rows(source, places, queries)
     pool = np.flatnonzero(target.valid)
@@ -86,7 +89,7 @@ def nearest_distance(
 
 
 def right_table(query: Ints, target: Ints, queries: Ints, shape: tuple[Any, ...]) -> NDArray[np.bool_]:
-    """Which entries of a `location_table` are right, from lists of (query, target) locations."""
+    """Return which entries of a `location_table` are correct, from (query, target) locations."""
     right = np.zeros(shape, bool)
     place = np.full(int(max(query.max(initial=-1), queries.max(initial=-1))) + 1, -1, np.int64)
     place[queries] = np.arange(len(queries))
@@ -96,7 +99,7 @@ def right_table(query: Ints, target: Ints, queries: Ints, shape: tuple[Any, ...]
 
 
 def least(table: Floats, keep: NDArray[np.bool_]) -> Floats:
-    """Smallest kept entry of each row, infinite where none is kept.
+    """Return the smallest kept entry of each row, infinite where none is kept.
 
     >>> least(np.array([[1.0, 2.0]]), np.array([[False, True]]))
     array([2.])
@@ -107,7 +110,10 @@ def least(table: Floats, keep: NDArray[np.bool_]) -> Floats:
 def answered_targets(
     opened: OpenKeypoints, scene: str, features: Features
 ) -> tuple[ComparedFeatures, Locations, list[tuple[ComparedFeatures, Locations, Answers]]]:
-    """Features and locations of the reference image; of each other image, also the right answers."""
+    """Return the features and locations of the reference image.
+
+    Of each other image, also the correct answers.
+    """
     first, *others = opened.sequences.images(scene)
     source = opened.features_of(features, scene, first)
     places = locations(source.xy)
@@ -122,7 +128,7 @@ def answered_target(
     places: Locations,
     policy: str = "all_within_tau",
 ) -> tuple[ComparedFeatures, Locations, Answers]:
-    """Features and locations of an image, and which of them are right answers to those of the reference."""
+    """Return features and locations of an image, and which of them answer those of the reference."""
     s = opened.sequences
     target = opened.features_of(features, scene, image)
     spots = locations(target.xy)
@@ -144,7 +150,7 @@ MATCHERS = ("mutual", "nn", "ratio")
 def first_neighbours_mutual(
     a: ComparedFeatures, b: ComparedFeatures, *, distance: str, seed: int | None = None
 ) -> FirstNeighbours:
-    """First neighbours from a to b, and whether each is mutual.
+    """Return the first neighbours from a to b, and whether each is mutual.
 
     Args:
         a: features of the first image.
@@ -164,7 +170,7 @@ def first_neighbours_mutual(
 def select_matches(
     found: FirstNeighbours, matcher: str, *, ratio: float = 0.8, single: bool = False
 ) -> Matches:
-    """The matches a matcher keeps.
+    """Return the matches a matcher keeps.
 
     `nn` keeps all first neighbours, `mutual` those that choose each other, `ratio` those with d1/d2 strictly
     below the ratio (a lone candidate has no second distance and is rejected; two zeros are a tie). With
@@ -188,12 +194,15 @@ def _below(d1: Floats, d2: Floats, ratio: float, single: bool) -> NDArray[np.boo
 
 
 def is_matcher(text: str | None) -> bool:
-    """Whether a text names a class in a Python file, ``my.py:Class``."""
+    """Return whether a text names a class in a Python file, ``my.py:Class``."""
     return text is not None and text.rpartition(":")[0].endswith(".py")
 
 
 def matcher_hash(text: str | None) -> str | None:
-    """Hash of the source and settings of a matcher, None for one of ours: a change is another comparison."""
+    """Return the hash of the source and settings of a matcher, None for one of ours.
+
+    A change is another comparison.
+    """
     if text is None or not is_matcher(text):
         return None
     file, _, name = text.rpartition(":")
@@ -203,12 +212,12 @@ def matcher_hash(text: str | None) -> str | None:
 
 @lru_cache(maxsize=8)
 def _factory(file: str, name: str, source: str) -> UserFactory:
-    """What makes the matcher; loaded once, and again when its source has changed."""
+    """Load the matcher once, and again when its source has changed."""
     return load_from_file(file, name)
 
 
 def user_class_matches(text: str, a: ComparedFeatures, b: ComparedFeatures, *, distance: str) -> Matches:
-    """Matches by the class ``FILE.py:CLASS`` of the user; what it is given and returns, see there."""
+    """Match with the user's class ``FILE.py:CLASS``."""
     file, _, name = text.rpartition(":")
     matcher = _factory(file, name, source_hash(Path(file)))()
     if not hasattr(matcher, "match"):
@@ -217,7 +226,7 @@ def user_class_matches(text: str, a: ComparedFeatures, b: ComparedFeatures, *, d
 
 
 def replay_matches(opened: OpenKeypoints, scene: str, image: str, features: Features) -> MatchedPair:
-    """First neighbours of the locations of the reference that another image shows, with their errors.
+    """Recompute the first neighbours of the co-visible locations of the reference, with errors.
 
     Of a location's keypoints the one with the nearest neighbour speaks for it. `keypoints/images` has the
     mutual ones, or those of the user's matcher, wherever they lie.

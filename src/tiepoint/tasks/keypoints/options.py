@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Options of the keypoint tasks: checked, with unknown names refused."""
+"""Options that several keypoint tasks share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LATER: Mapping[str, Any] = {"border_px": None, "tie": "protocol", "distractors":
 
 
 class SceneOptions(TaskOptions):
-    """What every keypoint task knows."""
+    """Options of every keypoint task."""
 
     scenes: Names | None = None
     """Names of the sequences to use; all by default."""
@@ -25,13 +25,16 @@ class SceneOptions(TaskOptions):
     `workbench`, 0 under the others. Keypoint sets and files of another program are used as they are."""
 
     def settings(self) -> dict[str, Any]:
-        """The options that decide about records, as plain values; `LATER` ones only where they are set."""
+        """Return the options that decide about records, as plain values.
+
+        `LATER` ones only where they are set.
+        """
         plain = self.model_dump(mode="json", exclude={"scenes"})
         return {name: value for name, value in plain.items() if name not in LATER or value != LATER[name]}
 
 
 class TruthOptions(SceneOptions):
-    """What tasks with a ground truth at a tolerance know."""
+    """Options of tasks with a ground-truth tolerance."""
 
     tau_px: Annotated[float, Field(gt=0)] = 3.0
     """Tolerance of the ground truth in pixels of the target image, inclusive."""

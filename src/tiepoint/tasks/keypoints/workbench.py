@@ -29,14 +29,17 @@ _COLOCATED_PX = 1e-6
 
 
 def _rows(image: ComparedFeatures) -> NDArray[Any]:
-    """Raw rows, with NaN and inf taken as zero rows: sorting them is undefined in the tool."""
+    """Return the raw rows, with NaN and inf taken as zero rows: sorting them is undefined in the tool."""
     values = raw_values(image)
     good = np.isfinite(values).all(axis=1)
     return values if good.all() else np.where(good[:, None], values, values.dtype.type(0))
 
 
 def compare_pooled(opened: OpenKeypoints, scene: str, features: Features, role: str) -> Records:
-    """Records of a scene: per correct pair, how many wrong ones are nearer, equal, equal and before it."""
+    """Compute the records of a scene.
+
+    Per correct pair, how many wrong ones are nearer, equal, equal and before it.
+    """
     s, options = opened.sequences, opened.options
     first, *others = s.images(scene)
     source = image_features(features, f"{scene}/{first}")
@@ -106,17 +109,17 @@ def float32_points(xy: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def compare_verification(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Records of `keypoints/verification` under `workbench`."""
+    """Compute the records of `keypoints/verification` under `workbench`."""
     return compare_pooled(opened, scene, features, "verification")
 
 
 def compare_retrieval(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Records of `keypoints/retrieval` under `workbench`."""
+    """Compute the records of `keypoints/retrieval` under `workbench`."""
     return compare_pooled(opened, scene, features, "retrieval")
 
 
 def score_pooled(records: Sequence[Records], role: str) -> list[Score]:
-    """Mean over scenes with a candidate of the AP (0 without a correct pair), and the label counts."""
+    """Compute the mean AP over scenes with a candidate (0 without a correct pair), and label counts."""
     scenes = tuple(str(r.meta["scene"]) for r in records)
     kinds = tuple(scene_kind(s, ("i", "v")) for s in scenes)
     value, count, random = (np.zeros(len(records)) for _ in range(3))
@@ -142,17 +145,17 @@ def score_pooled(records: Sequence[Records], role: str) -> list[Score]:
 
 
 def score_verification(records: Sequence[Records]) -> list[Score]:
-    """Scores of `keypoints/verification` under `workbench`."""
+    """Compute the scores of `keypoints/verification` under `workbench`."""
     return score_pooled(records, "verification")
 
 
 def score_retrieval(records: Sequence[Records]) -> list[Score]:
-    """Scores of `keypoints/retrieval` under `workbench`."""
+    """Compute the scores of `keypoints/retrieval` under `workbench`."""
     return score_pooled(records, "retrieval")
 
 
 def raw_values(image: ComparedFeatures) -> NDArray[Any]:
-    """Rows as the tool would see them: a failed descriptor without NaN in it is a zero row."""
+    """Return the rows as the tool would see them: a failed descriptor without NaN in it is a zero row."""
     values = image.values
     if values.dtype.kind != "f":
         values = values.astype(np.float32)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the tasks on image pairs share: pairs as items and units, the matches of a pair, one scene a unit."""
+"""Data of the tasks on image pairs: pairs as items and units, and their matches."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PLACES = "distance to the true place in image 1"
 def match_errors(
     truth: PairTruth, points0: Floats, points1: Floats, confidence: Floats | None = None
 ) -> MatchedPair:
-    """The matches of a pair with their errors.
+    """Return the matches of a pair with their errors.
 
     By K and T the mean of both distances to the epipolar lines, in pixels of each image, or where the cameras
     share their centre the distance to the place that the rotation gives; by clicked correspondences the same
@@ -59,7 +59,7 @@ def match_errors(
 
 
 def transfer_errors(pair: ImagePair, asked: Floats, answers: Floats, true: Floats) -> MatchedPair:
-    """Points (q, 2) of image 0 and their answers, with the distance to where they belong.
+    """Return the points (q, 2) of image 0 and their answers, with the distance to where they belong.
 
     Points without a finite answer are left out, which the words about the error say.
     """
@@ -72,7 +72,7 @@ def transfer_errors(pair: ImagePair, asked: Floats, answers: Floats, true: Float
 
 
 def _model(truth: PairTruth) -> tuple[Floats | None, Floats | None, str]:
-    """F and H for points whose first centre is (0, 0), at most one of them, and what an error is."""
+    """Return F or H for points whose first centre is (0, 0), and what an error is."""
     if truth.K0 is not None and truth.K1 is not None and truth.T_0to1 is not None:
         T = np.asarray(truth.T_0to1, np.float64)
         shift = np.array([[1, 0, truth.centre], [0, 1, truth.centre], [0, 0, 1]])
@@ -118,7 +118,7 @@ FLOW_STEP_PX = 8
 
 
 class PairsOptions(TaskOptions):
-    """What every task on image pairs knows."""
+    """Options of every task on image pairs."""
 
     scenes: Names = ()
     """Scenes to use; all by default."""
@@ -128,7 +128,7 @@ class PairsOptions(TaskOptions):
 
 
 class SeededOptions(PairsOptions):
-    """What tasks know that estimate a model of two views with several seeds under `exact`."""
+    """Options of tasks that estimate a two-view model with several seeds under `exact`."""
 
     threshold_px: Annotated[float, Field(gt=0)] = 1.0
     """Threshold of the estimator under `exact`, in pixels of images whose longer side is `side_px`."""
@@ -157,7 +157,7 @@ class PairMatches:
         return len(self.points0)
 
     def best(self, budget: int, where: str) -> PairMatches:
-        """The `budget` matches of highest confidence, in the order they were given; the first of equals.
+        """Return the `budget` matches of highest confidence in their given order; the first of equals.
 
         >>> m = PairMatches(np.zeros((3, 2)), np.ones((3, 2)), np.array([0.1, 0.9, 0.9]))
         >>> m.best(2, "here").confidence.tolist(), m.best(1, "here").confidence.tolist()
@@ -175,7 +175,7 @@ class PairMatches:
 
 
 def matches_of(arrays: Arrays, where: str) -> PairMatches:
-    """The matches among a method's arrays; a flow is read on a grid of `FLOW_STEP_PX` pixels.
+    """Return the matches among a method's arrays; a flow is read on a grid of `FLOW_STEP_PX` pixels.
 
     Unknown flow (not finite or 1e9 and more) gives no match.
     """
@@ -213,7 +213,7 @@ class FramedMatches(NamedTuple):
 
 
 def matches_in_frame(pair: ImagePair, matches: PairMatches, side_px: float) -> FramedMatches:
-    """Matches in canonical order, with images whose longer side is `side_px`."""
+    """Return the matches in canonical order, with images whose longer side is `side_px`."""
     order = canonical_order(matches.points0, matches.points1)
     scales = [side_px / max(size) for size in pair.sizes()]
     x0, x1 = matches.points0[order] * scales[0], matches.points1[order] * scales[1]
@@ -282,20 +282,20 @@ class OpenPairs(BaseTaskData):
         return oracle_features(self.truth(item.key), noise_px)
 
     def drawable_pairs(self) -> tuple[str, ...]:
-        """All of them."""
+        """Return all pairs."""
         return tuple(self.pairs)
 
     def draw_matches(self, name: str, features: Features) -> MatchedPair:
-        """The matches of a pair and how far they are from its truth."""
+        """Return the matches of a pair and how far they are from its truth."""
         found = matches_of(features.arrays(name), name)
         return match_errors(self.truth(name), found.points0, found.points1, found.confidence)
 
     def case_pair(self, scene: str, key: str) -> str | None:
-        """A case is a pair."""
+        """Return the key: a case is a pair."""
         return key if key in self.pairs else None
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
-        """The records of one pair."""
+        """Compute the records of one pair."""
         truth, arrays = self.truth(unit.key), features.arrays(unit.items[0])
         return self.task.compare_pair(truth, arrays, self.options, comparison)
 
@@ -319,21 +319,21 @@ class PairsTask(BaseTask):
     """Options that no comparison depends on."""
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenPairs:
-        """Bind to a file or folder of pairs; everything wrong with it is told at once."""
+        """Bind to a file or folder of pairs; everything wrong with it receives at once."""
         chosen = self.options.parse(self.name, options)
         found = read_pairs(Path(data), needs=self.needs, images=chosen.images)
         return self.opened(self, self.select_pairs(found, chosen), chosen)
 
     def select_pairs(self, data: PairSet, options: Any) -> PairSet:
-        """The pairs that the options leave, all by default."""
+        """Return the pairs that the options leave, all by default."""
         return data
 
     def versions(self, options: Any) -> Mapping[str, str]:
-        """Versions of the libraries whose result a comparison depends on."""
+        """Return the versions of the libraries whose result a comparison depends on."""
         return {}
 
     def notices(self, opened: OpenPairs) -> Sequence[str]:
-        """What the user should know about the data under these options."""
+        """Return warnings about the data under these options."""
         return ()
 
     def pair_accuracy(self, records: Sequence[Records]) -> Iterable[tuple[str, float]]:
@@ -341,11 +341,11 @@ class PairsTask(BaseTask):
         raise NotImplementedError
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Pairs of a scene with their share right, as `pair_accuracy` has it."""
+        """Return the pairs of a scene with their share correct, as `pair_accuracy` has it."""
         own = [r for r in records if r.meta["scene"] == scene]
         shares = list(self.pair_accuracy(own)) if own else []
         return pair_cases(shares) if shares else None
 
     def compare_pair(self, truth: PairTruth, arrays: Arrays, options: Any, comparison: str) -> Records:
-        """Records of one pair from the features of a method."""
+        """Compute the records of one pair from the features of a method."""
         raise NotImplementedError

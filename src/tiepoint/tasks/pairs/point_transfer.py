@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tasks that ask a method about points: what it answers, also from image 1 to image 0."""
+"""Data of tasks that transfer points, also from image 1 to image 0."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Points = NDArray[np.float64]
 
 
 def transferred_points(arrays: Arrays, queries: Points, where: str) -> Points:
-    """Where a method sends query points (q, 2), NaN where it does not say.
+    """Return where a method sends query points (q, 2), NaN without an answer.
 
     Its answers, where it was asked for them; else a flow read between pixels; else its matches, interpolated
     in the triangles between them and by the nearest outside (`methods.dense.sparse`).
@@ -61,7 +61,7 @@ class OpenPointTransfer(OpenPairs):
 
     @cached_property
     def items(self) -> tuple[Item, ...]:
-        """Every pair and, where it is asked for, every pair turned around."""
+        """Every pair and, where it is requested, every pair turned around."""
         return tuple(map(self.item, self.truths.values()))
 
     @cached_property
@@ -79,7 +79,7 @@ class OpenPointTransfer(OpenPairs):
         return self.truths[item]
 
     def draw_matches(self, name: str, features: Features) -> MatchedPair:
-        """The points that were asked about and where they were carried, without those that got no answer."""
+        """Return the query points and where they were transferred, without unanswered ones."""
         truth = self.truth(name)
         asked, true = truth.queries(), truth.correspondences()
         if asked is None or true is None:
@@ -88,7 +88,7 @@ class OpenPointTransfer(OpenPairs):
         return transfer_errors(truth.pair, asked, answers, true[:, 2:])
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
-        """The records of one pair."""
+        """Compute the records of one pair."""
         truth, back = self.truth(unit.key), self.back.get(unit.key)
         arrays = [features.arrays(name) for name in unit.items]
         other = None if back is None else (back, arrays[1])
@@ -100,14 +100,14 @@ Asked = tuple[PairTruth, Arrays]
 
 
 class PointsTask(PairsTask):
-    """Base of the tasks that carry points over."""
+    """Base of the tasks that transfer points."""
 
     opened = OpenPointTransfer
 
     def asks_back(self, options: Any) -> bool:
-        """Whether a method is also run from image 1 to image 0."""
+        """Return whether a method is also run from image 1 to image 0."""
         return False
 
     def compare_both(self, there: Asked, back: Asked | None, options: Any, comparison: str) -> Records:
-        """Records of a pair from the features of both directions."""
+        """Compute the records of a pair from the features of both directions."""
         raise NotImplementedError

@@ -32,7 +32,7 @@ QUARTILES_FROM = 8
 
 
 def strata(records: Sequence[Records]) -> Iterator[tuple[dict[str, str], NDArray[np.bool_]]]:
-    """Groups of pairs with more than one pair in all: their parts, and which records they hold."""
+    """Return the groups of pairs with more than one pair in all: their parts, and which records they hold."""
     for name, edges in EDGES.items():
         values = np.array([_stratum_number(r, name) for r in records])
         if np.isfinite(values).any():
@@ -59,7 +59,7 @@ def _bins(
 
 
 def _stratum_number(record: Records, name: str) -> float:
-    """The value of a pair, NaN where it is not known."""
+    """Return the value of a pair, NaN where it is not known."""
     found = record.meta["matches"] if name == "matches" else record.meta["strata"].get(name)
     return float("nan") if found is None else float(found)
 
@@ -87,7 +87,7 @@ class RecallCurve:
 
 
 def sums_of(records: Sequence[Records], values: Floats, chance: Floats | None = None) -> SceneSums:
-    """Sums over the pairs of each scene; NaN is left out."""
+    """Return the sums over the pairs of each scene; NaN is excluded."""
     names = sorted({str(r.meta["scene"]) for r in records})
     of = np.array([names.index(str(r.meta["scene"])) for r in records])
     known = np.isfinite(values)
@@ -100,7 +100,7 @@ def sums_of(records: Sequence[Records], values: Floats, chance: Floats | None = 
 
 
 def curve_scores(records: Sequence[Records], curve: RecallCurve, *, exact: bool) -> list[Score]:
-    """`maa` (mean recall over the thresholds), `recall` at each, and under `exact` the `area` and groups."""
+    """Compute `maa` (mean recall), `recall` at each threshold, and under `exact` `area` and groups."""
     recall = curve.recall.mean(axis=0)
     blind = curve.chance
     maa = _mean(
@@ -139,7 +139,7 @@ def _mean(
 
 
 def _spread(table: Floats) -> list[Score]:
-    """Spread of the score over seeds of the estimator: no interval, never mixed with one."""
+    """Return the spread of the score over seeds of the estimator: no interval, never mixed with one."""
     if len(table) < 2:
         return []
     by_seed = table.mean(axis=1)
@@ -148,13 +148,13 @@ def _spread(table: Floats) -> list[Score]:
 
 
 def by_pair(records: Sequence[Records], values: Floats) -> Iterator[Score]:
-    """One score a pair."""
+    """Return one score a pair."""
     for r, value in zip(records, values, strict=True):
         yield Score("maa", group_name(pair=str(r.meta["pair"])), float(value), 1)
 
 
 def count_scores(records: Sequence[Records], *, exact: bool) -> list[Score]:
-    """Matches, inliers and failures, where the records know them."""
+    """Return the matches, inliers and failures, where the records know them."""
     made: list[Score] = []
     for name in ("matches", "inliers"):
         values = np.array([_number(r.meta.get(name)) for r in records])
@@ -171,7 +171,7 @@ def _number(value: Any) -> float:
 
 
 def pair_facts(pair: ImagePair) -> dict[str, Any]:
-    """What scoring must know about a pair of any wide-baseline task."""
+    """Return the facts of a pair that scoring needs."""
     return {
         "pair": pair.name,
         "scene": pair.scene,
@@ -184,7 +184,7 @@ def pair_facts(pair: ImagePair) -> dict[str, Any]:
 def model_facts(
     pair: ImagePair, arrays: Arrays, found: Sequence[FundamentalEstimate | HomographyEstimate], *, given: bool
 ) -> dict[str, Any]:
-    """Numbers of matches and inliers where there are any, and which models were found.
+    """Return the numbers of matches and inliers where there are any, and which models were found.
 
     A model that was `given` has no inliers.
     """
@@ -197,7 +197,10 @@ def model_facts(
 
 
 def without_model(records: Sequence[Records], what: str) -> list[str]:
-    """A warning that names the first pairs for which some call found no model; none where all have one."""
+    """Return a warning that names the first pairs for which some call found no model.
+
+    None where all have one.
+    """
     failed = [str(r.meta["pair"]) for r in records if not all(r.meta["ok"])]
     if not failed:
         return []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The comparison of `pose/relative`: estimator calls on the matches of one pair, every pose kept."""
+"""Comparison of `pose/relative`: estimated poses of one pair, all of them recorded."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ def compare(
     options: Any,
     meta: Mapping[str, Any],
 ) -> Records:
-    """Poses of a pair, one row an estimator call, under every setting and budget (0: all matches)."""
+    """Compute the poses of a pair, one row an estimator call, under every setting and budget (0.
+
+    All matches).
+    """
     rows: dict[str, list[Any]] = {
         name: [] for name in ("setting", "repeat", "budget", "R", "t", "ok", "inliers")
     }
@@ -74,7 +77,7 @@ def _cameras(truth: PairTruth) -> tuple[Floats, Floats, Floats]:
 
 
 def _poses(truth: PairTruth, matches: PairMatches, setting: PoseSetting, seed: int) -> Iterator[Estimate]:
-    """The estimates of all repeats of a setting."""
+    """Return the estimates of all repeats of a setting."""
     frame = setting.frame(truth.pair.dataset)
     shift = truth.centre if setting.centre else 0.0
     resizes = [frame.resize(size) for size in truth.pair.sizes()]
@@ -87,7 +90,7 @@ def _poses(truth: PairTruth, matches: PairMatches, setting: PoseSetting, seed: i
 def _orders(
     matches: PairMatches, setting: PoseSetting, seed: int
 ) -> Iterator[tuple[NDArray[Any], int | None]]:
-    """The order of the matches and the seed of every repeat."""
+    """Return the order of the matches and the seed of every repeat."""
     if setting.order == "sorted":
         order = canonical_order(matches.points0, matches.points1)
         has_seed = setting.estimator.kind in SEEDED
@@ -99,7 +102,7 @@ def _orders(
 
 
 def _facts(truth: PairTruth, matches: PairMatches, protocol: PoseProtocol) -> dict[str, Any]:
-    """What scoring must know about a pair."""
+    """Return the facts of a pair that scoring needs."""
     pair = truth.pair
     K0, K1, T = _cameras(truth)
     turn = pose_errors(np.eye(3), T[:3, 3], T[:3, :3], T[:3, 3], STABLE)[1]
@@ -127,7 +130,7 @@ def _facts(truth: PairTruth, matches: PairMatches, protocol: PoseProtocol) -> di
 
 
 def _precision(truth: PairTruth, matches: PairMatches) -> dict[str, dict[str, int]]:
-    """Numbers of matches below each threshold by each rule of distance to the true epipolar lines."""
+    """Count matches below each threshold, by each rule of distance to the true epipolar lines."""
     K0, K1, T = _cameras(truth)
     E = essential(T)
     x0, x1 = matches.points0, matches.points1
@@ -168,7 +171,7 @@ class Poses:
         return {}
 
     def __getitem__(self, column: str) -> NDArray[Any]:
-        """A column of all rows; joined once."""
+        """Return a column of all rows; joined once."""
         if column not in self._columns:
             parts = [r[column] for r in self.records]
             self._columns[column] = np.concatenate(parts) if parts else np.empty(0)
@@ -191,7 +194,7 @@ class Poses:
         return R, np.asarray(self["t"], np.float64).reshape(-1, 3)
 
     def angles(self, scoring: PoseScoring) -> tuple[Floats, Floats]:
-        """(e_t, e_R) in degrees of every row by the angle rule.
+        """Return (e_t, e_R) in degrees of every row by the angle rule.
 
         Under `exact` a pair whose cameras share their centre is judged by its rotation alone.
         """
@@ -212,7 +215,7 @@ class Poses:
 
 
 def eloftr_failed(R: Floats, t: Floats) -> Rows:
-    """ELoFTR's test of a PoseLib pose: it failed unless all of t differ from 0 or all of q from (1, 0, 0, 0).
+    """Apply ELoFTR's test: a pose failed unless all of t differ from 0 or all of q from (1, 0, 0, 0).
 
     A pose with one component of t exactly 0 and one of q equal to that of the identity is called a failure.
 
@@ -239,7 +242,7 @@ AREAS: Mapping[str, Callable[[Floats, float], float]] = {
 
 
 def counted_pairs(records: Sequence[Records], scoring: PoseScoring) -> Rows:
-    """Which pairs count: where the scoring says so, of those with the same two images the last alone."""
+    """Return which pairs count; the scoring may count only the last with the same two images."""
     keep = np.ones(len(records), bool)
     if scoring.last_duplicate:
         last = {tuple(r.meta["images"]): i for i, r in enumerate(records)}
@@ -248,7 +251,7 @@ def counted_pairs(records: Sequence[Records], scoring: PoseScoring) -> Rows:
 
 
 def both_directions(records: Sequence[Records]) -> list[tuple[int, int]]:
-    """Places of pairs that stand there in both directions."""
+    """Return the places of pairs that occur in both directions."""
     place = {tuple(r.meta["images"]): i for i, r in enumerate(records)}
     found = []
     for (first, second), i in place.items():
@@ -259,7 +262,7 @@ def both_directions(records: Sequence[Records]) -> list[tuple[int, int]]:
 
 
 def pose_row_errors(poses: Poses, protocol: PoseProtocol) -> tuple[Floats, Floats, Floats]:
-    """(e_t, e_R, e) in degrees of every row, failures as the protocol counts them; e is the larger angle.
+    """Return (e_t, e_R, e) in degrees of every row; e is the larger angle, or the protocol's failure.
 
     Where a setting leaves a failure to the angle rule, a zero translation gives what the rule makes of it.
     """
@@ -284,7 +287,7 @@ def pose_row_errors(poses: Poses, protocol: PoseProtocol) -> tuple[Floats, Float
 
 
 def counted_rows(poses: Poses, scoring: PoseScoring, rows: Rows) -> NDArray[np.int64]:
-    """Places of the rows that a group is made of, in order.
+    """Return the places of the rows that a group is made of, in order.
 
     Of pairs with the same two images the last counts alone where the scoring says so, and the last repeat of
     a pair comes twice where it does.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The named protocols of `pose/relative`: each a set of estimator settings and a way to score them.
+"""Protocols of `pose/relative`: estimator settings and scoring.
 
 A *setting* is a comparison: frame, estimator, threshold, repeats. A *scoring* is what is made of the poses:
 angle rule, value of a failure, area. What depends on the dataset a pair comes from (`scannet`, `megadepth`)
@@ -15,8 +15,8 @@ from types import MappingProxyType
 from typing import Any
 
 from ...core.errors import InputError
-from ...geometry.two_view.pose_errors import ACOS, ACOS_FLOAT32, ACOS_TRUTH_FLOAT32, IMC, STABLE, AngleRule
 from ...geometry.two_view.estimator import Estimator
+from ...geometry.two_view.pose_errors import ACOS, ACOS_FLOAT32, ACOS_TRUTH_FLOAT32, IMC, STABLE, AngleRule
 from ...geometry.two_view.scaling import Resize, long_side, original_size, short_side, stretched_to
 
 Size = tuple[int, int]
@@ -39,7 +39,7 @@ class ImageFrame:
     height: float = 0.0
 
     def resize(self, size: Size) -> Resize:
-        """How an image of (width, height) is resized."""
+        """Return how an image of (width, height) is resized."""
         if self.rule == "original":
             return original_size(size)
         if self.rule == "size":
@@ -47,7 +47,7 @@ class ImageFrame:
         return (long_side if self.rule == "long" else short_side)(size, self.side)
 
     def scales(self, size: Size) -> tuple[float, float]:
-        """Factors of x and y for an image of (width, height)."""
+        """Return the factors of x and y for an image of (width, height)."""
         return self.resize(size).scale
 
     def __str__(self) -> str:
@@ -62,7 +62,7 @@ ORIGINAL = ImageFrame()
 
 
 def parse_image_frame(text: str) -> ImageFrame:
-    """The frame of a text: ``original``, ``640x480``, ``long:1200`` or ``short:480``.
+    """Parse a frame: ``original``, ``640x480``, ``long:1200`` or ``short:480``.
 
     >>> parse_image_frame("640x480"), str(parse_image_frame("long:1200"))
     (ImageFrame(rule='size', side=640.0, height=480.0), 'long:1200')
@@ -121,13 +121,13 @@ class PoseSetting:
     parts: Parts = field(default_factory=dict)
 
     def frame(self, dataset: str) -> ImageFrame:
-        """The frame of a pair of a dataset."""
+        """Return the frame of a pair of a dataset."""
         return self.frames.get(dataset, self.frames.get("", ORIGINAL))
 
 
 @dataclass(frozen=True)
 class PoseScoring:
-    """What is made of estimated poses.
+    """Scoring of estimated poses.
 
     Attributes:
         angles: How angles are computed.
@@ -167,11 +167,14 @@ class PoseProtocol:
     comparison: str = ""
 
     def parts_of(self, dataset: str) -> Parts:
-        """Parts of the setting that the paper reports for a dataset."""
+        """Return the parts of the setting that the paper reports for a dataset."""
         return self.headline.get(dataset, self.headline[""])
 
     def knows(self, dataset: str) -> bool:
-        """Whether a frame or threshold is fixed for the dataset; a protocol without such rules knows all."""
+        """Return whether a frame or threshold is fixed for the dataset.
+
+        A protocol without such rules knows all.
+        """
         named = {name for s in self.settings for name in (*s.frames, *s.only)} | set(self.headline)
         return dataset in named or not named - {""}
 
@@ -286,7 +289,7 @@ def _glue_factory() -> PoseProtocol:
 
 
 def _zeb() -> PoseProtocol:
-    """The calls of `loftr`, in original pixels for every dataset."""
+    """Return the calls of `loftr`, in original pixels for every dataset."""
     loftr = _loftr()
     headline = {"": loftr.settings[0].parts, SCANNET: loftr.settings[1].parts}
     scoring = PoseScoring(ACOS_TRUTH_FLOAT32, last_duplicate=True, limit=180.0)
@@ -304,7 +307,7 @@ def _imc() -> PoseProtocol:
 def exact_protocol(
     estimator: str = "poselib", side_px: float = 1000.0, threshold_px: float = 1.0, seeds: int = 5
 ) -> PoseProtocol:
-    """The protocol `exact` under its options.
+    """Return the protocol `exact` under its options.
 
     >>> [s.parts["threshold_px"] for s in exact_protocol().settings]
     [0.5, 1.0, 2.0]

@@ -27,14 +27,14 @@ SQUARED = 5e-4
 
 
 def protocol_of(records: Sequence[Records], name: str) -> PoseProtocol:
-    """The protocol as its records were made; `exact` has options."""
+    """Return the protocol as its records were made; `exact` has options."""
     if name == "exact" and records:
         return exact_protocol(**records[0].meta["exact"])
     return PROTOCOLS[name]
 
 
 def score(records: Sequence[Records], name: str) -> list[Score]:
-    """All scores under a protocol."""
+    """Return all scores under a protocol."""
     if not records:
         return []
     protocol = protocol_of(records, name)
@@ -44,14 +44,14 @@ def score(records: Sequence[Records], name: str) -> list[Score]:
 
 
 def rows_with(poses: Poses, protocol: PoseProtocol, parts: Parts, budget: int = 0) -> Rows:
-    """Rows of the settings whose parts contain these, under a budget (0: all matches)."""
+    """Return the rows of the settings whose parts contain these, under a budget (0: all matches)."""
     same = [i for i, s in enumerate(protocol.settings) if parts == s.parts]
     chosen = same or [i for i, s in enumerate(protocol.settings) if parts.items() <= s.parts.items()]
     return np.isin(poses["setting"], chosen) & (poses["budget"] == budget)
 
 
 def headline_rows(poses: Poses, protocol: PoseProtocol, budget: int = 0) -> Rows:
-    """Rows of the setting that the paper reports for the dataset of each pair.
+    """Return the rows of the setting that the paper reports for the dataset of each pair.
 
     Where the tool chooses the threshold with the best mean area on the test set, so is it here.
     """
@@ -78,7 +78,7 @@ def _best(poses: Poses, protocol: PoseProtocol, rows: Rows) -> Rows:
 
 
 def budgets_of(records: Sequence[Records]) -> list[int]:
-    """Budgets of the records; 0 stands for all matches."""
+    """Return the budgets of the records; 0 stands for all matches."""
     return [int(b) for b in records[0].meta["budgets"]]
 
 
@@ -110,7 +110,7 @@ def _areas(
     name: str,
     parts: Parts,
 ) -> list[Score]:
-    """Areas and what a tool prints beside them, of one group of rows."""
+    """Return the areas and what a tool prints beside them, of one group of rows."""
     order = counted_rows(poses, protocol.scoring, rows)
     e_t, e_R, e = (a[order] for a in errors)
     n = len(np.unique(poses.pair[order]))
@@ -141,7 +141,7 @@ def _areas(
 def _once(
     poses: Poses, protocol: PoseProtocol, errors: Floats, rows: Rows, parts: Mapping[str, Any]
 ) -> list[Score]:
-    """Areas with every repeat counted once, where the tool counts the last one twice."""
+    """Return the areas with every repeat counted once, where the tool counts the last one twice."""
     area, n = AREAS[protocol.scoring.area], len(np.unique(poses.pair[rows]))
     return [
         Score("auc", group_name(**parts, repeats="once", threshold_deg=t), area(errors[rows], t), n)
@@ -150,7 +150,7 @@ def _once(
 
 
 def _maa_by_scene(poses: Poses, order: NDArray[np.int64], e: Floats) -> float:
-    """Mean over scenes of the mean over repeats of the area in whole degrees."""
+    """Return the mean over scenes of the mean over repeats of the area in whole degrees."""
     scenes = np.array([str(r.meta["scene"]) for r in poses.records])[poses.pair[order]]
     repeat = poses["repeat"][order]
     rows = [
@@ -161,7 +161,7 @@ def _maa_by_scene(poses: Poses, order: NDArray[np.int64], e: Floats) -> float:
 
 
 def _of_matches(records: Sequence[Records], protocol: PoseProtocol, keep: Rows) -> list[Score]:
-    """Precision and numbers of matches, which no estimator is needed for; means over pairs."""
+    """Return the precision and numbers of matches, which no estimator is needed for; means over pairs."""
     used = [r for r, k in zip(records, keep, strict=True) if k]
     made = [Score("matches", "all", float(np.mean([r.meta["matches"] for r in used])), len(used))]
     if protocol.precision is None:
@@ -180,13 +180,13 @@ def _of_matches(records: Sequence[Records], protocol: PoseProtocol, keep: Rows) 
 
 
 def _share(record: Records, rule: str, threshold: float) -> float:
-    """Share of matches below a threshold; 0 without matches."""
+    """Return the share of matches below a threshold; 0 without matches."""
     n = int(record.meta["matches"])
     return float(record.meta["precision"][rule][f"{threshold:g}"]) / n if n else 0.0
 
 
 def _matching(record: Records) -> float:
-    """Right matches by keypoints of the first image."""
+    """Return the right matches by keypoints of the first image."""
     return float(record.meta["precision"]["squared"][f"{SQUARED:g}"]) / max(1, record.meta["keypoints"][0])
 
 
@@ -194,7 +194,7 @@ def _matching(record: Records) -> float:
 
 
 def by_seed(poses: Poses, rows: Rows, values: Floats) -> Floats:
-    """(seeds, pairs): the value of each pair under a seed, NaN where there is none."""
+    """Return (seeds, pairs): the value of each pair under a seed, NaN where there is none."""
     seeds = int(poses["repeat"].max(initial=0)) + 1
     table = np.full((seeds, len(poses.records)), np.nan)
     table[poses["repeat"][rows], poses.pair[rows]] = values[rows]
@@ -202,12 +202,12 @@ def by_seed(poses: Poses, rows: Rows, values: Floats) -> Floats:
 
 
 def pair_shares(poses: Poses, errors: Floats, rows: Rows, threshold: float) -> Floats:
-    """(seeds, pairs): share of the area that each pair contributes under a seed."""
+    """Return (seeds, pairs): share of the area that each pair contributes under a seed."""
     return by_seed(poses, rows, auc_shares(errors, threshold))
 
 
 def pair_weights(records: Sequence[Records]) -> Floats:
-    """Weight of each pair: one that stands there in both directions counts once, half for each."""
+    """Return the weight of each pair: one that stands there in both directions counts once, half for each."""
     weights = np.ones(len(records))
     for i, j in both_directions(records):
         weights[i] = weights[j] = 0.5
@@ -217,7 +217,7 @@ def pair_weights(records: Sequence[Records]) -> Floats:
 def _sums(
     records: Sequence[Records], values: Floats, weights: Floats, chance: float | None = None
 ) -> SceneSums:
-    """Weighted sums over the pairs of each scene."""
+    """Return the weighted sums over the pairs of each scene."""
     names, of = np.unique([str(r.meta["scene"]) for r in records], return_inverse=True)
     kind = {str(r.meta["scene"]): str(r.meta["dataset"]) or "other" for r in records}
     known = np.isfinite(values)
@@ -289,7 +289,7 @@ def _exact_group(
 
 
 def _with_images(score: Score, records: Sequence[Records], values: Floats, weights: Floats) -> Score:
-    """The score with an interval over images where the run asks for it and there are too few scenes."""
+    """Add an interval over images if the run requests it and there are too few scenes."""
     scenes = {str(r.meta["scene"]) for r in records}
     if records[0].meta["cluster"] != "image" or len(scenes) >= STUDENT_FROM:
         return score
@@ -301,7 +301,7 @@ def _with_images(score: Score, records: Sequence[Records], values: Floats, weigh
 
 
 def _median(values: Floats, weights: Floats) -> float:
-    """Weighted median over pairs; the lower of two in the middle."""
+    """Return the weighted median over pairs; the lower of two in the middle."""
     known = np.isfinite(values)
     order = np.argsort(values[known], kind="stable")
     total = np.cumsum(weights[known][order])
@@ -309,7 +309,10 @@ def _median(values: Floats, weights: Floats) -> float:
 
 
 def _spread(table: Floats, weights: Floats, group: str) -> list[Score]:
-    """Standard deviation, smallest and largest of the score over seeds: no interval, never mixed with one."""
+    """Return the standard deviation, smallest and largest of the score over seeds.
+
+    No interval, never mixed with one.
+    """
     if len(table) < 2 or not np.isfinite(table).any():
         return []
     known = np.isfinite(table).all(axis=0)
@@ -344,7 +347,7 @@ def _exact_matches(records: Sequence[Records], weights: Floats) -> list[Score]:
 
 
 def _note(records: Sequence[Records]) -> str | None:
-    """Why there is no interval, where few scenes allow none."""
+    """Return why few scenes allow no interval, or None."""
     scenes = {str(r.meta["scene"]) for r in records}
     if len(scenes) >= STUDENT_FROM:
         return None
@@ -353,7 +356,7 @@ def _note(records: Sequence[Records]) -> str | None:
 
 
 def random_pose_auc(threshold_deg: float, steps: int = 2000) -> float:
-    """Area of uniformly random poses: (1/t) times the integral of P(e_R < a) P(e_t < a) over a from 0 to t.
+    """Return the area of random poses: 1/t times the integral of P(e_R < a) P(e_t < a) over 0 < a < t.
 
     P(e_R < a) = (a - sin a)/pi for a random rotation, P(e_t < a) = (1 - cos a)/2 for a random direction.
 

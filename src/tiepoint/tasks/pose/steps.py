@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From a paper's protocol to `exact` one change at a time: what each is worth on the same matches.
+"""Steps from a paper's protocol to `exact`, on the same matches.
 
 A walk begins with the records of the protocol and ends with those of `exact`. Only what lies between, its
 estimator in the frame of `exact` and then with the threshold of `exact`, has to be called anew.
@@ -41,12 +41,12 @@ class StepSettings(NamedTuple):
 
     @property
     def called(self) -> tuple[PoseSetting, ...]:
-        """Those that no protocol has called; the last is left out where the threshold is the same."""
+        """Those that no protocol has called; the last is excluded where the threshold is the same."""
         return (self.framed,) if self.nearer == self.framed else (self.framed, self.nearer)
 
 
 def steps_comparison_name(protocol: str) -> str:
-    """The comparison that a walk needs; that of `zeb` calls what that of `loftr` does.
+    """Return the comparison that a walk needs; that of `zeb` calls what that of `loftr` does.
 
     >>> steps_comparison_name("superglue"), steps_comparison_name("zeb")
     ('superglue->exact', 'loftr->exact')
@@ -55,7 +55,7 @@ def steps_comparison_name(protocol: str) -> str:
 
 
 def step_settings(name: str, dataset: str, exact: PoseProtocol) -> StepSettings:
-    """The settings between a protocol and `exact` for pairs of a dataset.
+    """Return the settings between a protocol and `exact` for pairs of a dataset.
 
     Where the tool chooses its threshold on the test set, the walk is that of the threshold nearest to the one
     of `exact`.
@@ -75,7 +75,7 @@ def step_settings(name: str, dataset: str, exact: PoseProtocol) -> StepSettings:
 
 
 def pose_step_chain(name: str, dataset: str, exact: PoseProtocol) -> PoseProtocol:
-    """What has to be called for the pairs of a dataset between a protocol and `exact`.
+    """Return the settings to call for the pairs of a dataset between a protocol and `exact`.
 
     >>> [s.estimator.threshold_px for s in pose_step_chain("dad", "scannet", exact_protocol()).settings]
     [2.0, 1.0]
@@ -107,24 +107,27 @@ class _StepScores:
         return {str(d): step_settings(self.name, str(d), self.exact) for d in np.unique(self.own.datasets)}
 
     def printed_area(self, t: float) -> float:
-        """The area that the protocol prints."""
+        """Return the area that the protocol prints."""
         errors = pose_row_errors(self.own, self.protocol)[2]
         order = counted_rows(self.own, self.protocol.scoring, headline_rows(self.own, self.protocol))
         return float(AREAS[self.protocol.scoring.area](errors[order], t))
 
     def area_at_threshold(self, t: float) -> float:
-        """The area at the threshold that the walk begins with."""
+        """Return the area at the threshold that the walk begins with."""
         settings = self.protocol.settings
         ways = {d: (settings, settings.index(w.own)) for d, w in self.walks.items()}
         return self._area(self.own, ways, self.protocol.scoring, t)
 
     def called(self, stage: str, t: float) -> float:
-        """The area at the stage `framed` or `nearer` of the walk."""
+        """Return the area at the stage `framed` or `nearer` of the walk."""
         ways = {d: (w.called, w.called.index(getattr(w, stage))) for d, w in self.walks.items()}
         return self._area(self.walked, ways, self.protocol.scoring, t)
 
     def exact_area(self, scoring: PoseScoring, t: float, *, all_seeds: bool = True) -> float:
-        """The area of the poses of `exact`, as many as the protocol repeats or all; failures as it counts."""
+        """Return the area of the poses of `exact`, as many as the protocol repeats or all.
+
+        Failures as it counts.
+        """
         number = self.exact.settings.index(_goal(self.exact))
         ways, most = {}, {}
         for d, w in self.walks.items():
@@ -138,7 +141,7 @@ class _StepScores:
         return self._area(self.last, ways, scoring, t, keep)
 
     def once(self, t: float) -> float:
-        """The score of `exact`: the mean over pairs, those in both directions half each."""
+        """Return the score of `exact`: the mean over pairs, those in both directions half each."""
         rows = headline_rows(self.last, self.exact)
         shares = np.clip(1 - pose_row_errors(self.last, self.exact)[2][rows] / t, 0, None)
         weights = pair_weights(self.last.records)[self.last.pair[rows]]
@@ -152,7 +155,7 @@ class _StepScores:
         t: float,
         keep: Rows | None = None,
     ) -> float:
-        """The area of one setting a dataset, given as its settings and its place among them."""
+        """Return the area of one setting a dataset, given as its settings and its place among them."""
         chosen = np.zeros(len(poses.pair), bool)
         errors: Floats = np.full(len(poses.pair), np.nan)
         for dataset, (settings, number) in ways.items():
@@ -170,7 +173,7 @@ def pose_step_tables(
     last: Sequence[Records],
     exact: PoseProtocol | None = None,
 ) -> list[StepTable]:
-    """Areas up to 5, 10 and 20 degrees after each step from a protocol to `exact`.
+    """Return the areas up to 5, 10 and 20 degrees after each step from a protocol to `exact`.
 
     Steps that cannot change anything, such as a threshold that is the same, are left out.
 
@@ -211,7 +214,7 @@ def _steps(way: _StepScores, t: float) -> list[tuple[str, float]]:
 
 
 def _scorings(own: PoseScoring, exact: PoseScoring) -> list[tuple[str, PoseScoring]]:
-    """The scoring after each change, in words."""
+    """Return the scoring after each change, as text."""
     failed = replace(own, failure=exact.failure, limit=None)
     angles = replace(failed, angles=exact.angles)
     steps = [

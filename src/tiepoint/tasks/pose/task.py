@@ -165,16 +165,16 @@ class RelativePose(PairsTask):
     )
 
     def comparison(self, protocol: str) -> str:
-        """The settings of a protocol; `zeb` scores the poses of `loftr`."""
+        """Return the settings of a protocol; `zeb` scores the poses of `loftr`."""
         own = super().comparison(protocol)
         return PROTOCOLS[own].comparison or own
 
     def versions(self, options: Any) -> Mapping[str, str]:
-        """OpenCV and PoseLib decide poses; what is not installed is not asked for."""
+        """Return the versions of OpenCV and PoseLib, if installed."""
         return library_versions(("cv2", "poselib"))
 
     def notices(self, opened: OpenPairs) -> Sequence[str]:
-        """Pairs in both directions."""
+        """Return a warning about pairs in both directions."""
         found = []
         names = {(str(p.image0), str(p.image1)) for p in opened.pairs.values()}
         twice = sum((b, a) in names for a, b in names) // 2
@@ -184,7 +184,7 @@ class RelativePose(PairsTask):
         return found
 
     def settings(self, comparison: str, options: RelativeOptions, dataset: str) -> PoseProtocol:
-        """The protocol behind a comparison under the options, for pairs of a dataset."""
+        """Return the protocol behind a comparison under the options, for pairs of a dataset."""
         exact = exact_protocol(**_exact_options(options))
         if comparison == "exact":
             return exact
@@ -197,7 +197,7 @@ class RelativePose(PairsTask):
         return replace(protocol, settings=tuple(replace(s, frames=frames) for s in protocol.settings))
 
     def compare_pair(self, truth: PairTruth, arrays: Arrays, options: Any, comparison: str) -> Records:
-        """Estimated poses of one pair under every setting of a protocol."""
+        """Compute the estimated poses of one pair under every setting of a protocol."""
         pair = truth.pair
         matches = matches_of(arrays, pair.name)
         budgets = (0,) if comparison.endswith(ARROW) else (0, *options.budget)
@@ -212,12 +212,12 @@ class RelativePose(PairsTask):
         return compare(truth, dict(zip(budgets, chosen, strict=True)), protocol, options, meta)
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Scores under a protocol, from records alone."""
+        """Compute the scores under a protocol, from records alone."""
         self.comparison(protocol)
         return score(records, protocol)
 
     def record_warnings(self, records: Sequence[Records]) -> list[str]:
-        """Failures, datasets whose frame a protocol does not know, cameras that share their centre."""
+        """Return warnings about unknown datasets and cameras that share their centre."""
         told = []
         still = sum(bool(r.meta["still"]) for r in records)
         if still:
@@ -237,13 +237,13 @@ class RelativePose(PairsTask):
         return told
 
     def intermediate_comparisons(self, protocols: Sequence[str]) -> tuple[str, ...]:
-        """A walk from each protocol to `exact`; protocols that share a comparison share it."""
+        """Return a walk from each protocol to `exact`; protocols that share a comparison share it."""
         if "exact" not in protocols:
             return ()
         return tuple(dict.fromkeys(steps_comparison_name(p) for p in protocols if p != "exact"))
 
     def convention_steps_between(self, records: Mapping[str, Sequence[Records]]) -> list[StepTable]:
-        """Areas after each step from a protocol to `exact`."""
+        """Return the areas after each step from a protocol to `exact`."""
         last = records["exact"]
         exact = protocol_of(last, "exact")
         tables: list[StepTable] = []
@@ -254,7 +254,7 @@ class RelativePose(PairsTask):
         return tables
 
     def pair_accuracy(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
-        """Share of the area up to 10 degrees of each pair, for galleries."""
+        """Return the share of the area up to 10 degrees of each pair, for galleries."""
         if not records or records[0].meta["protocol"] != "exact":
             return
         poses, protocol = Poses(records), protocol_of(records, "exact")
@@ -264,7 +264,7 @@ class RelativePose(PairsTask):
             yield str(record.meta["pair"]), float(value)
 
     def pair_caption(self, records: Sequence[Records], pair: str) -> str:
-        """Medians over seeds of both angles, under `exact`."""
+        """Return the medians over seeds of both angles, under `exact`."""
         from .compare import Poses, pose_row_errors
 
         own = [r for r in records if r.meta["pair"] == pair and r.meta["protocol"] == "exact"]

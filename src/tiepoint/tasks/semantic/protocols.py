@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""When a carried keypoint is right: the frames, lengths and comparisons of the tools that print PCK."""
+"""Rules of the tools that print PCK: frames, lengths and comparisons."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PADDED = -1.0
 
 @dataclass(frozen=True)
 class PckRule:
-    """How a tool decides.
+    """Decision rule of a tool.
 
     Attributes:
         frame: `original`; `at-most:N` (longer side shrunk to N); `stretch:N` (both sides become N); `pad:N`
@@ -73,7 +73,10 @@ class PckFrame(NamedTuple):
 
 
 def make_pck_frame(record: Records, rule: PckRule, length: str = "") -> PckFrame:
-    """A pair as a rule sees it; `length` is `box`, `image` or `keypoints`, by default that of the dataset."""
+    """Return a pair as a rule sees it.
+
+    `length` is `box`, `image` or `keypoints`, by default that of the dataset.
+    """
     size = (int(record.meta["size"][0]), int(record.meta["size"][1]))
     kind, side = _parsed(rule.frame)
     scale, offset = _scales(kind, side, size)
@@ -90,14 +93,17 @@ def make_pck_frame(record: Records, rule: PckRule, length: str = "") -> PckFrame
 
 
 def length_of(record: Records, rule: PckRule) -> str:
-    """Which length a rule uses for a pair: that of its dataset, else the box, else the keypoints."""
+    """Return the length that a rule uses for a pair.
+
+    That of its dataset, else the box, else the keypoints.
+    """
     dataset = str(record.meta["dataset"])
     known = {**BY_DATASET, **rule.lengths}.get(dataset)
     return known or ("keypoints" if record.meta["box"] is None else "box")
 
 
 def errors_of(pair: PckFrame, rule: PckRule) -> Floats:
-    """Distance of each point from where it belongs, inf where there is none, in the rule's precision."""
+    """Return the distance of each point from its true place, in the rule's precision; inf if missing."""
     if rule.compare in ("float64", "ratio"):
         return point_errors(pair.found, pair.truth)
     delta = pair.found.astype(np.float32) - pair.truth.astype(np.float32)
@@ -106,7 +112,7 @@ def errors_of(pair: PckFrame, rule: PckRule) -> Floats:
 
 
 def is_correct(error: Floats, length: float, alpha: float, rule: PckRule) -> NDArray[np.bool_]:
-    """Which errors are right. Trap: points on the rim are decided by `strict` and by the precision.
+    """Return which errors are correct. Points on the rim depend on `strict` and on the precision.
 
     >>> e = np.array([1.0])
     >>> [is_correct(e, 100.0, 0.01, r).tolist() for r in (PROTOCOLS["exact"], PROTOCOLS["geoaware"])]
@@ -129,7 +135,7 @@ def _parsed(frame: str) -> tuple[str, int]:
 
 
 def _scales(kind: str, side: int, size: tuple[int, int]) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Factors and offsets of x and y."""
+    """Return the factors and offsets of x and y."""
     w, h = size
     none = (0.0, 0.0)
     if kind == "original":
@@ -174,7 +180,7 @@ AMBIGUOUS: Groups = {
 def ambiguous_points(
     ids: ArrayLike, visible: ArrayLike, groups: Sequence[Sequence[int]]
 ) -> NDArray[np.bool_]:
-    """Which points (n,) are of a group with at least two keypoints visible in the target image.
+    """Return which points (n,) belong to a group with at least two keypoints visible in the target image.
 
     Args:
         ids: Numbers of the keypoints that both images have.
@@ -190,7 +196,7 @@ def ambiguous_points(
 
 
 def read_groups(value: Any) -> dict[str, tuple[tuple[int, ...], ...]]:
-    """Groups by class from a mapping or the path of a JSON file: ``{"cat": [[0, 1], [2, 3]]}``."""
+    """Return the groups by class from a mapping or the path of a JSON file: ``{"cat": [[0, 1], [2, 3]]}``."""
     if isinstance(value, str | Path):
         try:
             value = read_json(Path(value).expanduser())

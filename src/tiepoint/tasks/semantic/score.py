@@ -26,7 +26,7 @@ ABSENT = "points are carried from target to source: run with `back=yes`, or brin
 
 
 def score(records: Sequence[Records], protocol: str) -> list[Score]:
-    """All scores under a protocol; pairs without a keypoint are left out."""
+    """Return all scores under a protocol; pairs without a keypoint are excluded."""
     if not records:
         return []
     rule = PROTOCOLS[protocol]
@@ -49,7 +49,7 @@ def score(records: Sequence[Records], protocol: str) -> list[Score]:
 
 
 def headline_words(records: Sequence[Records], rule: PckRule, *, exact: bool) -> str:
-    """What the headline is, in words."""
+    """Describe the headline score."""
     named = {str(r.meta["length"]) if exact and r.meta["length"] else length_of(r, rule) for r in records}
     return f"alpha {HEADLINE_ALPHA}, length {' or '.join(sorted(named))}, mean over pairs"
 
@@ -61,7 +61,7 @@ def _count(error: Floats, pair: PckFrame, alpha: float, rule: PckRule) -> int:
 
 
 def shares(records: Sequence[Records], rule: PckRule, alpha: float, length: str = "") -> Floats:
-    """PCK of each pair, (pairs,); NaN without a keypoint."""
+    """Return the PCK of each pair, (pairs,); NaN without a keypoint."""
     made = []
     for r in records:
         pair = make_pck_frame(r, rule, length)
@@ -73,7 +73,7 @@ def shares(records: Sequence[Records], rule: PckRule, alpha: float, length: str 
 def _by_alpha(
     records: Sequence[Records], counts: Floats, alpha: float, chance: Floats | None, words: str
 ) -> list[Score]:
-    """Scores at one alpha: per pair, point and class, then by class and flag."""
+    """Return the scores at one alpha: per pair, point and class, then by class and flag."""
     points = np.array([len(r) for r in records], np.float64)
     scenes = [str(r.meta["scene"]) for r in records]
     classes = [str(r.meta["category"]) for r in records]
@@ -104,7 +104,7 @@ def _by_alpha(
 
 
 def _flags(records: Sequence[Records], values: Floats, alpha: float) -> Iterator[Score]:
-    """Mean over the pairs of each value of a flag."""
+    """Return the mean over the pairs of each value of a flag."""
     for flag in sorted({name for r in records for name in r.meta["flags"]}):
         own = np.array([str(r.meta["flags"].get(flag, "")) for r in records])
         for value in sorted(set(own.tolist()) - {""}):
@@ -114,7 +114,7 @@ def _flags(records: Sequence[Records], values: Floats, alpha: float) -> Iterator
 
 
 def _with_interval(score: Score, records: Sequence[Records], values: Floats, weights: Floats) -> Score:
-    """The score with an interval over images drawn within their classes, or why there is none."""
+    """Return the score with an interval over images sampled within their classes, or why there is none."""
     classes = [str(r.meta["category"]) for r in records]
     images = [(str(r.meta["images"][0]), str(r.meta["images"][1])) for r in records]
     found = image_interval(values, images, weights, classes=classes)
@@ -126,7 +126,10 @@ def _with_interval(score: Score, records: Sequence[Records], values: Floats, wei
 
 
 def _chance(records: Sequence[Records], pairs: Sequence[PckFrame], alpha: float) -> Floats:
-    """PCK of each pair of a uniformly random answer: the share of the target image in each disc."""
+    """Compute the PCK of each pair of a uniformly random answer.
+
+    The share of the target image in each disc.
+    """
     n = [len(r) for r in records]
     truth = np.concatenate([np.asarray(p.truth, np.float64) for p in pairs])
     radius = np.repeat([alpha * p.length for p in pairs], n)
@@ -143,7 +146,7 @@ def _ambiguous(
     alpha: float,
     rule: PckRule,
 ) -> list[Score]:
-    """PCK over all keypoints that only left and right tell apart, and how many there are."""
+    """Return the PCK over all keypoints that only left and right tell apart, and how many there are."""
     known = [i for i, r in enumerate(records) if (np.asarray(r["ambiguous"]) >= 0).all()]
     if not known:
         return []
@@ -164,7 +167,7 @@ def _ambiguous(
 
 
 def _missing(records: Sequence[Records], given: int) -> list[Score]:
-    """Keypoints and pairs without an answer."""
+    """Return the keypoints and pairs without an answer."""
     lost = [~np.isfinite(np.asarray(r["found"])).all(axis=1) for r in records]
     total = sum(len(x) for x in lost)
     share = sum(int(x.sum()) for x in lost) / total
@@ -176,7 +179,7 @@ def _missing(records: Sequence[Records], given: int) -> list[Score]:
 
 
 def convention_steps(records: Sequence[Records]) -> list[StepTable]:
-    """PCK at 0.1 per pair after each change from a tool's rule to `exact`."""
+    """Return the PCK at 0.1 per pair after each change from a tool's rule to `exact`."""
     used = [r for r in records if len(r)]
     if not used:
         return []
@@ -193,7 +196,7 @@ def convention_steps(records: Sequence[Records]) -> list[StepTable]:
 
 
 def _walk(name: str, rule: PckRule, length: str) -> Iterator[tuple[str, PckRule, str]]:
-    """The rules between a tool's and `exact`: (what was changed, rule, length of the headline)."""
+    """Return the rules between a tool's and `exact`: (what was changed, rule, length of the headline)."""
     original = replace(rule, frame="original", box_scale="both")
     bare = replace(original, padding=False, lengths={})
     precise = replace(bare, compare="float64")

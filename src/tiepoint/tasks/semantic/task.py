@@ -102,12 +102,12 @@ class SemanticPck(PointsTask):
     )
 
     def comparison(self, protocol: str) -> str:
-        """All tools score the same points, but for the one that carries them the other way."""
+        """Return `exact`, or `back` for the tool that transfers points the other way."""
         super().comparison(protocol)
         return BACK if PROTOCOLS[protocol].back else "exact"
 
     def select_pairs(self, data: PairSet, options: Any) -> PairSet:
-        """The pairs of the classes asked for."""
+        """Return the pairs of the classes requested."""
         known = sorted({str(p.facts.get("category", "")) for p in data.pairs})
         for name in options.categories:
             if name not in known:
@@ -117,11 +117,11 @@ class SemanticPck(PointsTask):
         return data.select(lambda p: p.facts.get("category") in options.categories)
 
     def asks_back(self, options: Any) -> bool:
-        """Only where the user asks for it: it doubles the work."""
+        """Return whether the user requests it: it doubles the work."""
         return bool(options.back)
 
     def compare_both(self, there: Asked, back: Asked | None, options: Any, comparison: str) -> Records:
-        """Found and true points of a pair."""
+        """Compute the found and true points of a pair."""
         truth, arrays = there
         if comparison != BACK:
             return compare(truth, arrays, options)
@@ -134,12 +134,12 @@ class SemanticPck(PointsTask):
         return compare(turned, None, options)
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Scores under a protocol, from records alone."""
+        """Compute the scores under a protocol, from records alone."""
         self.comparison(protocol)
         return score(records, protocol)
 
     def record_warnings(self, records: Sequence[Records]) -> list[str]:
-        """Points that nothing is said about."""
+        """Return a warning about keypoints without an answer."""
         missing = sum(int((~np.isfinite(np.asarray(r["found"]))).any(axis=1).sum()) for r in records)
         total = sum(len(r) for r in records)
         if not missing or all(r.meta["absent"] for r in records):
@@ -147,11 +147,11 @@ class SemanticPck(PointsTask):
         return [f"{missing} of {total} keypoints have no answer; they count as wrong"]
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
-        """PCK at 0.1 after each change from a tool's rule to `exact`."""
+        """Return the PCK at 0.1 after each change from a tool's rule to `exact`."""
         return convention_steps(records)
 
     def pair_accuracy(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
-        """PCK at 0.1 of each pair, for galleries."""
+        """Return the PCK at 0.1 of each pair, for galleries."""
         for r in records:
             if len(r):
                 value = shares([r], PROTOCOLS["exact"], HEADLINE_ALPHA)[0]
@@ -159,7 +159,7 @@ class SemanticPck(PointsTask):
 
 
 def compare(truth: PairTruth, arrays: Arrays | None, options: Any) -> Records:
-    """Found and true points of a pair in pixels of the target, NaN where a point has no answer.
+    """Compute the found and true points of a pair in pixels of the target, NaN where a point has no answer.
 
     `arrays` is None where the method was not asked in this direction.
     """

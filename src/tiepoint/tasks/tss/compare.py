@@ -28,7 +28,7 @@ Sizes = tuple[tuple[int, int], tuple[int, int]]
 
 @dataclass(frozen=True)
 class AccuracyRule:
-    """Which pixels flow accuracy counts and which are right; the defaults are what the kit's tools do.
+    """Pixels that flow accuracy counts and when they are correct; defaults as in the kit's tools.
 
     Attributes:
         less_than: an error that equals the threshold is wrong.
@@ -59,7 +59,7 @@ class PairCounts:
 
 @dataclass(frozen=True)
 class _State:
-    """The estimate on its way through the steps of a protocol."""
+    """Intermediate estimate of a protocol."""
 
     flows: Flows
     masks: Masks | None
@@ -78,7 +78,7 @@ def compare_pair(
     lone_flow: bool = False,
     accuracy: AccuracyRule = KIT_ACCURACY,
 ) -> PairCounts:
-    """Pixel counts of a result under `rule` (`exact`, `tss-cpp`, `tss-matlab`).
+    """Compute the pixel counts of a result under `rule` (`exact`, `tss-cpp`, `tss-matlab`).
 
     Both flows or none count, and both masks or none: where one is missing, the other is not used, as in the
     kit; with `lone_flow` one flow without the other counts for its direction. Masks that are missing are
@@ -117,7 +117,7 @@ def compare_pair(
 
 
 def no_counts() -> dict[str, NDArray[Any]]:
-    """The columns of a pair that cannot be compared: no flow, no mask, no pixels."""
+    """Return the columns of a pair that cannot be compared: no flow, no mask, no pixels."""
     return {**_no_flow(), **_no_mask()}
 
 
@@ -136,7 +136,7 @@ def _no_mask() -> dict[str, NDArray[Any]]:
 
 
 def _old_sizes(flows: Flows, sizes: Sizes) -> Sizes | None:
-    """Sizes at which a method saw the images; that of a lone flow's target has the same scale."""
+    """Return the sizes at which a method saw the images; that of a lone flow's target has the same scale."""
     one, two = (None if f is None else (int(f.shape[0]), int(f.shape[1])) for f in flows)
     if one is None:
         return None if two is None else (same_scale(two, sizes[1], sizes[0]), two)
@@ -144,7 +144,10 @@ def _old_sizes(flows: Flows, sizes: Sizes) -> Sizes | None:
 
 
 def full_flows(result: PairResult, truth: PairTruth) -> Flows:
-    """The flows of a result at the size of the truth, as `exact` resizes them; None where there is none."""
+    """Return the flows of a result at the size of the truth, as `exact` resizes them.
+
+    None if there is none.
+    """
     sizes = truth.flow1.shape[:2], truth.flow2.shape[:2]
     flows: Flows = (result.arrays.get("flow1"), result.arrays.get("flow2"))
     old = _old_sizes(flows, sizes)
@@ -205,7 +208,7 @@ def _mask_columns(truth: PairTruth, masks: Masks | None, rule: str) -> dict[str,
 
 
 def thresholds_px(shape: tuple[int, ...]) -> list[float]:
-    """The 50 thresholds in pixels, ``t/100 * max(height, width)``; of the *target* image in the kit.
+    """Return the 50 thresholds in pixels, ``t/100 * max(height, width)``; of the *target* image in the kit.
 
     >>> thresholds_px((300, 400, 2))[4]
     20.0
@@ -238,7 +241,7 @@ def _flow_columns(
 
 
 def _limits(truths: tuple[NDArray[Any], NDArray[Any]], i: int, accuracy: AccuracyRule) -> list[float]:
-    """The thresholds of a direction: an error above one of them is wrong."""
+    """Return the thresholds of a direction: an error above one of them is wrong."""
     both = max(truths, key=lambda t: max(t.shape[:2]))
     shape = {"target": truths[1 - i], "source": truths[i], "both": both}[accuracy.larger_side].shape
     limits = thresholds_px(shape)
@@ -254,7 +257,10 @@ def _counts(
     other: NDArray[Any],
     rule: str,
 ) -> FlowCounts:
-    """Counts of one direction; `old_other` is the size of the target as the method saw it, None if full."""
+    """Return the counts of one direction.
+
+    `old_other` is the size of the target as the method saw it, None if full.
+    """
     if old_other is None:
         return flow_counts(flow, truth, limits, rule=RULES[rule])
     new = (int(other.shape[0]), int(other.shape[1]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""TSS bound to its data and options."""
+"""Data and options of TSS."""
 
 from __future__ import annotations
 
@@ -62,11 +62,14 @@ class TssOptions(DenseOptions):
     )
 
     def of_the_readme(self) -> dict[str, Any]:
-        """The rules of the kit's Readme that were asked for instead of those of its programs."""
+        """Return the requested rules of the kit's Readme that differ from its programs."""
         return self.model_dump(include=set(self.only_under), exclude_defaults=True)
 
     def definition(self) -> dict[str, Any]:
-        """What decides about records: all but the subsets; of the rules of the Readme those asked for."""
+        """Return the options that affect records: all but the subsets.
+
+        Of the Readme's rules only the requested.
+        """
         return self.model_dump(exclude={"subsets", *self.only_under}) | self.of_the_readme()
 
 
@@ -119,19 +122,19 @@ class OpenTss(BaseTaskData):
         return hash_json([[p.key, p.image_content(), p.truth_content()] for p in self.pairs])
 
     def read_item(self, key: str) -> Any:
-        """The two images of a pair, RGB uint8."""
+        """Return the two images of a pair, RGB uint8."""
         return self.dataset[key].images()
 
     def sizes(self, item: str) -> tuple[tuple[int, int], tuple[int, int]]:
-        """(height, width) of the ground truth of image 1 and image 2."""
+        """Return (height, width) of the ground truth of image 1 and image 2."""
         return self.dataset[item].sizes()
 
     def true_flow(self, item: str) -> NDArray[np.float32]:
-        """Ground truth of a pair on image 1."""
+        """Return the ground truth of a pair on image 1."""
         return read_flo(self.dataset[item].folder / "flow1.flo")
 
     def replay_flow(self, scene: str, key: str, features: Features | None) -> DenseCase | None:
-        """A direction of a pair made again: images, flow and truth at the size of the truth."""
+        """Return a direction of a pair recomputed: images, flow and truth at the size of the truth."""
         at = list(DIRECTIONS).index(key)
         pair = self.dataset[scene]
         truth = pair.truth()
@@ -144,7 +147,7 @@ class OpenTss(BaseTaskData):
         return DenseCase(images[at], images[1 - at], flow, (truth.flow1, truth.flow2)[at])
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
-        """Pixel counts of one pair under the rules of `comparison` (a protocol's name)."""
+        """Compute the pixel counts of one pair under the rules of `comparison` (a protocol's name)."""
         return compare_result(
             self.dataset[unit.key],
             PairResult.from_arrays(features.arrays(unit.items[0])),
@@ -154,7 +157,7 @@ class OpenTss(BaseTaskData):
 
 
 def compare_result(pair: TssPair, result: PairResult, rule: str, options: TssOptions) -> Records:
-    """Records of one pair from its results, however they were read.
+    """Compute the records of one pair from its results, however they were read.
 
     Ground truth that turns out to be unreadable stops with ``missing=error``; else the pair is left out.
     """
@@ -203,7 +206,7 @@ def _accuracy(options: TssOptions) -> AccuracyRule:
 
 
 def unusable_parts(result: PairResult) -> list[str]:
-    """Why a pair cannot be scored, in words: no folder, damaged files, or nothing that a score is made of.
+    """Return why a pair cannot be scored: no folder, corrupt files, or nothing to score.
 
     Flows may be missing, and then have no score; so may masks, which are estimated from both flows.
     """
@@ -216,7 +219,7 @@ def unusable_parts(result: PairResult) -> list[str]:
 
 
 def missing_parts(result: PairResult) -> list[str]:
-    """What a pair lacks, in words; masks alone may be absent (they are estimated)."""
+    """Return what a pair lacks, as text; masks may be absent (they are estimated)."""
     if not result.present:
         return [NO_FOLDER]
     parts = list(result.problems)
@@ -227,7 +230,7 @@ def missing_parts(result: PairResult) -> list[str]:
 
 
 def notices(truth: PairTruth, result: PairResult) -> list[list[Any]]:
-    """What is odd about a result, as [words, number of pixels or None]: mask values, NaN, a lone mask."""
+    """Return what is unusual about a result, as [text, pixels or None]: mask values, NaN, a lone mask."""
     found: list[list[Any]] = []
     for name in ("mask1", "mask2"):
         for label, mask in ((name, result.arrays.get(name)), (f"ground truth {name}", getattr(truth, name))):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scoring a results folder that another program wrote, pair by pair, without a store."""
+"""Result files of TSS: checks and `scores.csv`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .score import KIT, TssPairValues, Values, pair_table
 def tss_score_rows(
     records: Sequence[Records], protocol: str, *, use_prec: bool = False
 ) -> dict[str, list[ScoreRow]]:
-    """Rows of every subset: two a pair, then the two summaries over all rows and over rows with flip 0.
+    """Return the rows of every subset: two per pair, then the summaries over all rows and flip 0.
 
     Under `tss-cpp` both directions bear the label ``_1to2``, as the tool writes it; else the second is
     ``_2to1``. What is missing is 0 with ``missing=zero``, as in the kit; otherwise it is None, and left
@@ -73,7 +73,7 @@ Weighted = Sequence[tuple[ScoreRow, int]]
 
 
 def _summary(label: str, rows: Weighted, of: Weighted, flip: int, strict: bool) -> ScoreRow:
-    """The mean of the rows that count: of those with a mask, and of those with a flow, by their weights.
+    """Return the weighted mean of the rows with a mask, and of those with a flow.
 
     Of no rows at all it is undefined, NaN; where all rows of the subset, `of`, lack the value, there is none.
     """
@@ -125,7 +125,7 @@ def write_scores_csv(
 
 
 def check_results(opened: OpenTss, results: str | Path) -> list[str]:
-    """Warnings about a results folder; what makes it unusable is an error that lists everything.
+    """Return the warnings about a results folder; what makes it unusable is an error that lists everything.
 
     Reads every result file once when ``missing=error``, else only looks which folders are there. Folders
     without ground truth are named in a warning, as are pairs without a folder.
@@ -163,7 +163,7 @@ def write_subset_scores(
 
 
 def subsets_without_results(unit_records: Mapping[str, Mapping[str, Records]]) -> list[str]:
-    """Names of the subsets of which no pair has a results folder."""
+    """Return the names of the subsets of which no pair has a results folder."""
     records = [r for by in unit_records.values() for r in by.values()]
     there = {str(r.meta["subset"]) for r in records if not r.meta["absent"]}
     return sorted({str(r.meta["subset"]) for r in records} - there)

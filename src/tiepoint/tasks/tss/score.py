@@ -42,7 +42,7 @@ class TssPairValues:
 
 
 def pair_table(records: Sequence[Records], protocol: str) -> TssPairValues:
-    """The values of all pairs, in the order of subset and name.
+    """Return the values of all pairs, in the order of subset and name.
 
     Missing flows or masks count 0 where the records were made with ``missing=zero``, else they are left out;
     a flow without the other is the value of its pair.
@@ -68,7 +68,10 @@ def pair_table(records: Sequence[Records], protocol: str) -> TssPairValues:
 
 
 def _listed(r: Records, protocol: str) -> bool:
-    """Whether a pair has rows at all: not without ground truth, nor where the kit never looks at it."""
+    """Return whether a pair has rows at all.
+
+    Not without ground truth, nor where the kit never looks at it.
+    """
     return "no_truth" not in r.meta and not (r.meta["absent"] and protocol in KIT)
 
 
@@ -98,7 +101,7 @@ class _Scope:
 
 
 def score(records: Sequence[Records], protocol: str) -> list[Score]:
-    """All scores under a protocol.
+    """Return all scores under a protocol.
 
     ``all`` is the plain mean of the subsets' means, ``weighting=pairs`` the mean over all pairs; both are in
     use and differ. ``flip=0`` leaves mirrored pairs out. Without a part ``threshold`` the flow accuracy is
@@ -134,18 +137,18 @@ def score(records: Sequence[Records], protocol: str) -> list[Score]:
 
 
 def _accuracies(table: TssPairValues, strict: bool) -> Values:
-    """Flow accuracy of every pair and threshold; a direction without a flow leaves the other."""
+    """Return the flow accuracy of every pair and threshold; a direction without a flow leaves the other."""
     counted = np.broadcast_to(table.counted_flow[:, :, None], table.accuracy.shape)
     return _pair_means(table.accuracy, counted & _there(table.accuracy, strict))
 
 
 def _there(values: Values, strict: bool) -> Flags:
-    """Values that enter a pair's mean; unless `strict`, undefined ones do not."""
+    """Return the values that enter a pair's mean; unless `strict`, undefined ones do not."""
     return np.ones(values.shape, bool) if strict else ~np.isnan(values)
 
 
 def _pair_means(values: Values, there: Flags) -> Values:
-    """Mean of the directions that are there; NaN where none is."""
+    """Return the mean of the directions that are there; NaN where none is."""
     with np.errstate(invalid="ignore"):
         return np.asarray(np.where(there, values, 0).sum(axis=1) / there.sum(axis=1))
 
@@ -194,7 +197,7 @@ def _mean(values: Values) -> float:
 
 
 def _rows(table: TssPairValues, protocol: str) -> Iterator[Score]:
-    """Each direction of each pair at the headline threshold, and its IoU."""
+    """Return each direction of each pair at the headline threshold, and its IoU."""
     for i, key in enumerate(table.keys):
         if not table.listed[i]:
             continue
@@ -205,7 +208,7 @@ def _rows(table: TssPairValues, protocol: str) -> Iterator[Score]:
 
 
 def scene_curves(records: Sequence[Records], protocol: str) -> Iterator[SceneCurves]:
-    """Flow accuracy over the threshold: the mean of the subsets' means, and each subset alone."""
+    """Compute the flow accuracy over the threshold: the mean of the subsets' means, and each subset alone."""
     if not records:
         return
     table = pair_table(records, protocol)
@@ -228,7 +231,7 @@ def scene_curves(records: Sequence[Records], protocol: str) -> Iterator[SceneCur
 
 
 def record_warnings(records: Sequence[Records]) -> list[str]:
-    """What was odd about the results, each kind once, with the number of pairs and pixels.
+    """Return what was unusual about the results, each kind once, with the number of pairs and pixels.
 
     >>> r = Records("pixel", {}, {"warnings": [["flow1 has NaN", 3]]})
     >>> record_warnings([r, r])

@@ -69,22 +69,22 @@ class Tss(DenseTask):
         return OpenTss(Path(data), options)
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Flow accuracy, IoU, pixel accuracy, AUC over thresholds and AEPE, by subset and flip."""
+        """Compute flow accuracy, IoU, pixel accuracy, AUC and AEPE, by subset and flip."""
         self.comparison(protocol)
         return scoring.score(records, protocol) if records else []
 
     def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
-        """Flow accuracy over the threshold under `exact`, pair by pair."""
+        """Compute the flow accuracy over the threshold under `exact`, pair by pair."""
         return scoring.scene_curves(records, "exact")
 
     def pair_accuracy(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
-        """T5 of each direction of every pair, for the report's gallery."""
+        """Return the T5 of each direction of every pair, for the report's gallery."""
         table = scoring.pair_table(records, "exact")
         for key, both in zip(table.keys, table.accuracy[:, :, _T5], strict=True):
             yield from ((key, float(v)) for v in both if np.isfinite(v))
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Both directions of a pair with T5."""
+        """Return both directions of a pair with T5."""
         own = [r for r in records if r.meta["scene"] == scene]
         if not own:
             return None
@@ -94,11 +94,14 @@ class Tss(DenseTask):
         return pair_cases(shares, DIRECTIONS.__getitem__) if shares else None
 
     def record_warnings(self, records: Sequence[Records]) -> list[str]:
-        """What was odd about the results, with counts."""
+        """Return what was unusual about the results, with counts."""
         return scoring.record_warnings(records)
 
     def check_results(self, opened: OpenTss, results: Path) -> list[str]:
-        """Warnings about a folder of results; what makes it unusable is an error that lists everything."""
+        """Return the warnings about a folder of results.
+
+        What makes it unusable is an error that lists everything.
+        """
         return check_results(opened, results)
 
 

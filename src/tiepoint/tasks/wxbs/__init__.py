@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Wxbs."""
+"""Tasks `wxbs/fundamental` and `wxbs/points`."""

@@ -53,7 +53,7 @@ def score_points(records: Sequence[Records], *, exact: bool) -> list[Score]:
 
 
 def recall_curve(distance_px: Floats, *, rounded: bool = False) -> Floats:
-    """Share of distances of at most 0, 1, …, 19 pixels, (20,); `rounded` to float32 as the tool has it.
+    """Return the share of distances up to 0, 1, …, 19 px, (20,); `rounded` to float32 as in the tool.
 
     >>> recall_curve(np.array([0.0, 1.5, np.inf]))[:3].round(3).tolist()
     [0.333, 0.333, 0.667]
@@ -67,13 +67,13 @@ def _area(distance_px: Floats) -> float:
 
 
 def _both(record: Records, rule: Any) -> Any:
-    """Mean of both directions, each over its own points."""
+    """Return the mean of both directions, each over its own points."""
     side = np.asarray(record["side"])
     return np.mean([rule(np.asarray(record["distance_px"])[side == k]) for k in (0, 1)], axis=0)
 
 
 def _chance(record: Records) -> Floats:
-    """What a uniformly random answer reaches at every threshold: the share of the image in each disc."""
+    """Return the recall of a uniformly random answer at every threshold."""
     side = np.asarray(record["side"])
     shares = []
     for k in (0, 1):

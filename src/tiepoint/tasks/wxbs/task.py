@@ -36,7 +36,7 @@ _LICENCE = "WxBS: images collected from the web for research; cite Mishkin et al
 
 
 class WxbsOptions(PairsOptions):
-    """What both tasks on WxBS know."""
+    """Options of both tasks on WxBS."""
 
     split: Literal["test", "val"] = "test"
     """Part of WxBS; pairs of one's own have none and are all used."""
@@ -47,14 +47,14 @@ class FundamentalOptions(WxbsOptions, SeededOptions):
 
 
 class WxbsTask(PairsTask):
-    """What both tasks share: the split and recall at 0, 1, …, 19 pixels."""
+    """Base of both tasks on WxBS: the split and recall at 0, 1, …, 19 pixels."""
 
     needs = "corrs"
     protocols = ("exact", TOOL)
     scoring_options = frozenset({"split"})
 
     def select_pairs(self, data: PairSet, options: Any) -> PairSet:
-        """The pairs of the split; those that state none belong to every split."""
+        """Return the pairs of the split; those that state none belong to every split."""
         found = data.select(lambda p: p.facts.get("split", options.split) == options.split)
         if not found:
             raise InputError(
@@ -63,7 +63,7 @@ class WxbsTask(PairsTask):
         return found
 
     def notices(self, opened: OpenPairs) -> Sequence[str]:
-        """How many pairs are used, where the set is WxBS and not whole."""
+        """Return how many pairs are used if WxBS is incomplete."""
         known = [p for p in opened.pairs.values() if "split" in p.facts]
         if not known:
             return ()
@@ -73,7 +73,7 @@ class WxbsTask(PairsTask):
         return () if n == whole else (f"{n} of the {whole} pairs of WxBS {opened.options.split} are used",)
 
     def pair_accuracy(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
-        """Mean recall of each pair, for galleries."""
+        """Return the mean recall of each pair, for galleries."""
         for score in self.score(records, "exact") if records else ():
             if score.group.startswith("pair="):
                 yield score.group.removeprefix("pair="), score.value
@@ -112,11 +112,11 @@ class WxbsFundamental(WxbsTask):
     )
 
     def versions(self, options: Any) -> Mapping[str, str]:
-        """OpenCV and PoseLib decide F."""
+        """Return the versions of OpenCV and PoseLib, which estimate F."""
         return library_versions(("cv2", "poselib"))
 
     def compare_pair(self, truth: PairTruth, arrays: Arrays, options: Any, comparison: str) -> Records:
-        """Distance of every clicked correspondence under every F."""
+        """Compute the distance of every clicked correspondence under every F."""
         pair, corrs = truth.pair, np.asarray(truth.annotations["corrs"], np.float64)
         found = fundamentals(pair, arrays, options, comparison)
         rows = [_distances(corrs, f) for f in found]
@@ -135,12 +135,15 @@ class WxbsFundamental(WxbsTask):
         return with_protocol(score_fundamental(records, exact=protocol == "exact"), protocol)
 
     def record_warnings(self, records: Sequence[Records]) -> list[str]:
-        """Pairs without F."""
+        """Return a warning about pairs without F."""
         return without_model(records, "F under some seed; recall 0")
 
 
 def fundamentals(pair: ImagePair, arrays: Arrays, options: Any, comparison: str) -> list[FundamentalEstimate]:
-    """F of a pair as given, or by a protocol's estimator: one under the tool's, one a seed under exact."""
+    """Return the F of a pair as given, or by a protocol's estimator.
+
+    One under the tool's, one a seed under exact.
+    """
     if "F" in arrays:
         F = np.asarray(arrays["F"], np.float64)
         ok = bool(np.isfinite(F).all() and F.any())
@@ -180,16 +183,16 @@ class WxbsPoints(PointsTask, WxbsTask):
     )
 
     def asks_back(self, options: Any) -> bool:
-        """Points of image 1 are carried to image 0 as well."""
+        """Return True: points of image 1 are transferred to image 0 as well."""
         return True
 
     def comparison(self, protocol: str) -> str:
-        """The distances serve both protocols."""
+        """Return `exact`: the distances serve both protocols."""
         super().comparison(protocol)
         return "exact"
 
     def compare_both(self, there: Asked, back: Asked | None, options: Any, comparison: str) -> Records:
-        """Distance of every point from where it belongs, in both directions."""
+        """Compute the distance of every point from where it belongs, in both directions."""
         sides = [] if back is None else [there, back]
         columns: dict[str, list[Any]] = {"side": [], "truth": [], "distance_px": []}
         sizes = []

@@ -35,7 +35,10 @@ class FlowOptions(PairOptions):
 
 
 def compare(pair: DensePair, flow: NDArray[Any] | None, options: FlowOptions) -> Records:
-    """Counts of one directed pair: known truth, right at each threshold, KITTI outliers, error sums."""
+    """Compute the counts of one directed pair.
+
+    Known truth, right at each threshold, KITTI outliers, error sums.
+    """
     if pair.flow is None:
         raise InputError(f"{pair.key} has no flow as ground truth")
     truth = pair.flow()
@@ -69,7 +72,7 @@ def compare(pair: DensePair, flow: NDArray[Any] | None, options: FlowOptions) ->
 
 
 def _at_most(at: Mapping[str, str]) -> str:
-    """The threshold of a group in words."""
+    """Return the threshold of a group as text."""
     if "alpha" in at:
         return f"{at['alpha']} of the target's larger side"
     return f"{at.get('threshold_px', '5')} px"
@@ -107,22 +110,22 @@ class DenseFlow(PairTask):
     )
 
     def compare_pair(self, pair: DensePair, flow: NDArray[Any] | None, options: Any) -> Records:
-        """Records of one directed pair."""
+        """Compute the records of one directed pair."""
         return compare(pair, flow, options)
 
     def kind_scores(self, records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:
-        """Scores of one group of records."""
+        """Return the scores of one group of records."""
         return score(records, parts)
 
     def share(self, record: Records) -> float | None:
-        """Accuracy of a directed pair under the headline threshold."""
+        """Return the accuracy of a directed pair under the headline threshold."""
         k = record.meta["labels"].index({"threshold_px": HEADLINE_PX})
         valid = record["valid"][0]
         return float(record["correct"][0][k] / valid) if valid else None
 
 
 def score(records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:
-    """Scores of one group of records."""
+    """Compute the scores of one group of records."""
     used, note = usable_records(records)
     if not used:
         return [Score(m, group_name(**parts), float("nan"), 0, note=note) for m in METRICS]

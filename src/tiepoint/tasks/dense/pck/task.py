@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Task `dense/pck`: keypoints carried over by a flow, right within alpha times a length."""
+"""Task `dense/pck`: keypoints transferred by a flow, right within alpha times a length."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class PckOptions(PairOptions):
 
 
 def compare(pair: DensePair, flow: NDArray[Any] | None, options: PckOptions) -> Records:
-    """Distance in pixels of every keypoint from where it belongs (inf: not found), and the lengths L.
+    """Compute the distance of every keypoint from its true place (inf: not found), and the lengths L.
 
     Padding is left out here and never comes back.
     """
@@ -77,7 +77,10 @@ def compare(pair: DensePair, flow: NDArray[Any] | None, options: PckOptions) -> 
 
 
 def _box(pair: DensePair, *, wanted: bool) -> Box | None:
-    """The object's box; None where the dataset has none, or none that can be read and nobody asked for it."""
+    """Return the object's box.
+
+    None where the dataset has none, or none that can be read and nobody requested it.
+    """
     if pair.box is None:
         return None
     try:
@@ -116,29 +119,29 @@ class DensePck(PairTask):
     )
 
     def expand_column(self, column: Column, options: Mapping[str, Any]) -> Column:
-        """A PCK says nothing without its alpha, its length and what it is a mean over."""
+        """Return a PCK column with its alpha, length and averaging."""
         if column != ("pck", "all"):
             return column
         scale = options.get("scale") or PckOptions().scale
         return "pck", group_name(alpha=HEADLINE_ALPHA, per="pair", scale=str(scale))
 
     def compare_pair(self, pair: DensePair, flow: NDArray[Any] | None, options: Any) -> Records:
-        """Records of one directed pair."""
+        """Compute the records of one directed pair."""
         return compare(pair, flow, options)
 
     def kind_scores(self, records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:
-        """Scores of one group of records."""
+        """Return the scores of one group of records."""
         return score(records, parts)
 
     def share(self, record: Records) -> float | None:
-        """Headline PCK of a directed pair."""
+        """Return the headline PCK of a directed pair."""
         found, meta = record["distance_px"], record.meta
         right = points_right(found, meta["lengths"][meta["scale"]], HEADLINE_ALPHA)
         return right / len(found) if len(found) else None
 
 
 def score(records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:
-    """Scores of one group of records, in every scale that all of them have."""
+    """Compute the scores of one group of records, in every scale that all of them have."""
     used, left = usable_records(records)
     if not used:
         return [Score("pck", group_name(**parts), float("nan"), 0, note=left)]
@@ -169,7 +172,7 @@ def score(records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:
 
 
 def headline_words(alpha: float, scale: str) -> str:
-    """What the headline PCK is, in words."""
+    """Describe the headline PCK."""
     return f"alpha {alpha}, scale {scale}, mean over pairs"
 
 

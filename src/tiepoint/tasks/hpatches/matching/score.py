@@ -43,7 +43,10 @@ class ImagePairs:
 
 
 def neighbour_distances_and_validity(records: Records, rules: HPatchesRules) -> tuple[Floats, Floats, Floats]:
-    """First and second distance, and whether (or how probably) the first neighbour is right; (images, n)."""
+    """Return the first and second distance, and whether (or how probably) the first neighbour is right.
+
+    (images, n).
+    """
     shape = (len(records.meta["images"]), int(records.meta["patches"]))
     d1, d2 = (as_ranked(records, records[c], rules).reshape(shape) for c in ("d1", "d2"))
     if not rules.lowest_index_match:
@@ -61,7 +64,7 @@ def _expected(records: Records, shape: tuple[int, int]) -> Floats:
 
 
 def matching_stop_reason(records: Sequence[Records], rules: HPatchesRules) -> str | None:
-    """Why the tool gives no number, or None.
+    """Return why the tool gives no number, or None.
 
     One target with NaN is the nearest of every patch, and a list without any finite distance makes the tool
     stop; so does a list in which every match is infinitely far.
@@ -83,7 +86,10 @@ def matching_stop_reason(records: Sequence[Records], rules: HPatchesRules) -> st
 
 
 def as_ranked(records: Records, values: NDArray[Any], rules: HPatchesRules) -> Floats:
-    """Kept reference values as the rules rank them: sums of squares or roots, single precision or not."""
+    """Return the kept reference values as the rules rank them.
+
+    Sums of squares or roots, single precision or not.
+    """
     kept = np.asarray(values, np.float64)
     if records.meta["squared"] and rules.rooted:
         kept = np.sqrt(kept)
@@ -94,7 +100,7 @@ def as_ranked(records: Records, values: NDArray[Any], rules: HPatchesRules) -> F
 
 
 def image_values(records: Records, rules: HPatchesRules) -> dict[str, Floats]:
-    """Every metric of every image of a sequence, (images,)."""
+    """Return every metric of every image of a sequence, (images,)."""
     d1, d2, valid = neighbour_distances_and_validity(records, rules)
     images, n = d1.shape
     owner = np.repeat(np.arange(images), n)
@@ -114,7 +120,7 @@ def image_values(records: Records, rules: HPatchesRules) -> dict[str, Floats]:
 
 
 def image_pairs(records: Sequence[Records], rules: HPatchesRules) -> ImagePairs:
-    """Values of all sequences that the rules use."""
+    """Return the values of all sequences that the rules use."""
     used = counted_sequences(records, rules)
     noises = tuple(used[0].meta["noises"]) if used else ()
     per = len(used[0].meta["images"]) // max(len(noises), 1) if used else 1
@@ -138,14 +144,14 @@ def image_pairs(records: Sequence[Records], rules: HPatchesRules) -> ImagePairs:
 
 
 def score(records: Sequence[Records], rules: HPatchesRules, protocol: str) -> list[Score]:
-    """All scores from full records."""
+    """Return all scores from full records."""
     pairs = image_pairs(records, rules)
     scores = scores_of_pairs(pairs, rules, protocol, note=_note(records, rules))
     return without_numbers(scores, matching_stop_reason(counted_sequences(records, rules), rules))
 
 
 def counted_sequences(records: Sequence[Records], rules: HPatchesRules) -> list[Records]:
-    """The sequences that the rules count: those of the split, or all."""
+    """Return the sequences that the rules count: those of the split, or all."""
     return [r for r in records if rules.all_sequences or r.meta["in_split"]]
 
 
@@ -159,7 +165,7 @@ def _note(records: Sequence[Records], rules: HPatchesRules) -> str | None:
 def scores_of_pairs(
     pairs: ImagePairs, rules: HPatchesRules, protocol: str, *, note: str | None = None
 ) -> list[Score]:
-    """By noise, kind, both, scene and weighting; `all` is the mean of the six cells or over sequences."""
+    """Return scores by noise, kind, both, scene and weighting; `all` is the mean of the six cells."""
     kinds = tuple(dict.fromkeys(sorted(pairs.kinds)))
     cells = [(z, k) for z in range(len(pairs.noises)) for k in kinds]
     plain: list[tuple[int, str | None]] = [(z, None) for z in range(len(pairs.noises))]
@@ -212,7 +218,10 @@ def _scene(pairs: ImagePairs, metric: str, i: int, protocol: str) -> Score | Non
 
 
 def wrong_answers(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
-    """Wrong first neighbours of a fixed sample of patches: (query, right answer, given answer)."""
+    """Return the wrong first neighbours of a fixed sample of patches.
+
+    (query, correct answer, given answer).
+    """
     for r in records:
         if r.meta.get("form") == "ap" or not r.meta["in_split"]:
             continue
@@ -226,7 +235,10 @@ def wrong_answers(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
 
 
 def scene_curves(records: Sequence[Records], rules: HPatchesRules) -> Iterator[SceneCurves]:
-    """Mean precision-recall curve of every noise level; the area under it is its `map`, up to the grid."""
+    """Compute the mean precision-recall curve of every noise level.
+
+    The area under it is its `map`, up to the grid.
+    """
     used = [r for r in records if r.meta.get("form") != "ap" and r.meta["in_split"]]
     if not used:
         return
@@ -250,7 +262,7 @@ def scene_curves(records: Sequence[Records], rules: HPatchesRules) -> Iterator[S
 
 
 def score_imported(records: Sequence[Records], protocol: str) -> list[Score] | None:
-    """Scores of imported matching results, None for records of distances.
+    """Compute the scores of imported matching results, None for records of distances.
 
     Columns, one row per image pair: `scene`, `noise` (numbers into the meta), `image`, and `map`, perhaps
     `success_rate`.
@@ -273,7 +285,10 @@ def score_imported(records: Sequence[Records], protocol: str) -> list[Score] | N
 
 
 def cases(records: Sequence[Records], scene: str) -> Cases | None:
-    """Reference patches in every image, image after image; how probably the nearest one is right."""
+    """Return the reference patches in every image, image after image.
+
+    How probably the nearest one is right.
+    """
     own = [r for r in records if not is_imported([r]) and scene in r.meta["scenes"]]
     if not own:
         return None
@@ -290,7 +305,7 @@ def cases(records: Sequence[Records], scene: str) -> Cases | None:
 
 
 def replay(setting: DatasetSplit, scene: str, key: str, features: Features | None) -> QueryCase | None:
-    """A reference patch among the patches of another image of its sequence."""
+    """Return a reference patch among the patches of another image of its sequence."""
     image, patch = divmod(int(key), setting.data.count(scene))
     there, query = f"{scene}/{setting.images[image]}", f"{scene}/ref#{patch}"
     if features is None:

@@ -39,12 +39,12 @@ NAME = "hpatches/matching"
 
 
 def is_subset(setting: DatasetSplit) -> bool:
-    """Whether the dataset has sequences that the split leaves out."""
+    """Return whether the dataset has sequences that the split excludes."""
     return len(setting.data.sequences) > len(setting.split.test)
 
 
 def compare(setting: DatasetSplit, sequence: str, features: Features) -> Records:
-    """Neighbours of every reference patch in every other image of a sequence.
+    """Compute the neighbours of every reference patch in every other image of a sequence.
 
     Rows are image after image (`meta["images"]`), patch after patch. Columns: `d1`, `d2` first and second
     distance (reference, squared for l2, infinite where there is none); `index` the lowest index at `d1`;
@@ -112,7 +112,7 @@ def compare(setting: DatasetSplit, sequence: str, features: Features) -> Records
 def _all_valid(
     reference: NDArray[Any], targets: list[NDArray[Any]], distance: str, columns: dict[str, NDArray[Any]]
 ) -> None:
-    """The columns of a sequence without failures, all images at once."""
+    """Return the columns of a sequence without failures, all images at once."""
     found = first_two_aligned(reference, targets, distance=distance, squared=distance == "l2")
     for i, (near, truth) in enumerate(found):
         columns["d1"][i], columns["d2"][i] = near.d1, near.d2
@@ -121,7 +121,7 @@ def _all_valid(
 
 
 def _met(row: NDArray[Any], target: NDArray[Any], far: NDArray[np.int64]) -> int:
-    """Where argmin finds the nearest target of a row with infinity.
+    """Return where argmin finds the nearest target of a row with infinity.
 
     Every distance is infinite, or NaN where both rows hold the same infinity, and the first NaN wins.
     """
@@ -183,16 +183,16 @@ class HPatchesMatching(HPatchesTask):
         return OpenHPatches(setting, units, compare_one, answer=answer, side_by_side=True)
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
-        """From `hpatches-python` over `hpatches-matlab` to `exact`, for the one number of each."""
+        """Return the steps from `hpatches-python` over `hpatches-matlab` to `exact` for the headlines."""
         refuse_imported(records, "telling conventions apart")
         return convention_tables(records, scoring.METRICS, convention_steps(MATCHING), scoring.score)
 
     def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
-        """Mean precision-recall curve of every noise level under `exact`, scene by scene."""
+        """Compute the mean precision-recall curve of every noise level under `exact`, scene by scene."""
         return scoring.scene_curves(records, hpatches_rules("exact"))
 
     def wrong_answers(self, records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
-        """Wrong matches of a fixed sample of patches: (query, right answer, given answer)."""
+        """Return the wrong matches of a fixed sample of patches: (query, correct answer, given answer)."""
         return scoring.wrong_answers(records)
 
 

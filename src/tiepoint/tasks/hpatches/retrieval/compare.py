@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Counts of the 2017 retrieval task: distractors nearer than each right answer, for each pool."""
+"""Counts of the 2017 retrieval task: distractors nearer than each correct answer, for each pool."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class DistractorPool:
 
 
 def pools() -> list[DistractorPool]:
-    """All columns that are counted, the whole list last."""
+    """Return all columns that are counted, the whole list last."""
     return [
         *(DistractorPool("others", k) for k in SIZES),
         *(DistractorPool("with", k) for k in PYTHON_SIZES),
@@ -69,7 +69,7 @@ def limits(
     pool_scene: NDArray[Any],
     positives: int,
 ) -> tuple[Ints, Ints]:
-    """First list position outside each pool, and the distractors of other sequences inside; both (q, s).
+    """Return the first list position outside each pool, and the foreign distractors inside; both (q, s).
 
     A pool larger than what the list offers ends with the list.
 
@@ -99,7 +99,10 @@ def limits(
 def items_for_retrieval(
     setting: DatasetSplit, queries: RefPatches | None, distractors: RefPatches | None
 ) -> tuple[str, ...]:
-    """Images needed: references of all sequences in the lists, the others of the queries' (None: of all)."""
+    """Return the images needed: references of all sequences in the lists, the others of the queries' (None.
+
+    Of all).
+    """
     of_query = setting.split.test if queries is None else _used(queries)
     more = setting.split.test if distractors is None else _used(distractors)
     references = [f"{s}/ref" for s in setting.split.test if s in of_query or s in more]
@@ -111,7 +114,7 @@ def _used(patches: RefPatches) -> set[str]:
 
 
 def compare(setting: DatasetSplit, lists: tuple[RefPatches, RefPatches], features: Features) -> Records:
-    """Rank counts of every right answer of every query.
+    """Compute the rank counts of every correct answer of every query.
 
     One row per query. Columns: `scene`, `index` of the query; `distance` (q, images) of its right answers
     (reference, squared for l2, infinite where a descriptor failed); `lt`, `eq` (q, images x pools) nearer and
@@ -157,7 +160,7 @@ def compare(setting: DatasetSplit, lists: tuple[RefPatches, RefPatches], feature
 
 
 def compare_every(setting: DatasetSplit, queries: RefPatches, features: Features) -> Records:
-    """The same among every patch of every other sequence of the split: all its images, in one pool.
+    """Compute the same among every patch of every other sequence of the split: all its images, in one pool.
 
     The pool is read from the features image by image and never held. The `rival` of the gallery is the
     nearest reference patch of another sequence.
@@ -211,7 +214,10 @@ def _distances(
     good: NDArray[np.bool_],
     features: Features,
 ) -> NDArray[np.float64]:
-    """Distance (squared for l2) of the right answers of every query, (q, images); infinite for failures."""
+    """Return the distance (squared for l2) of the correct answers of every query, (q, images).
+
+    Infinite for failures.
+    """
     scenes, images = setting.split.test, setting.images
     out = np.full((len(q), len(images)), np.inf)
     keys = [f"{scenes[s]}/{m}" for s in np.unique(q_scene) for m in images]
@@ -280,7 +286,7 @@ def _scenes(patches: RefPatches, scenes: Sequence[str]) -> Ints:
 def _gather(
     features: Features, keys: Sequence[str], image: Ints, index: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Rows of listed patches, (n, d), and whether each is valid."""
+    """Return the rows of listed patches, (n, d), and whether each is valid."""
     out: NDArray[Any] | None = None
     valid = np.zeros(len(index), bool)
     order = np.argsort(image, kind="stable")
@@ -302,7 +308,7 @@ def _gather(
 
 
 def _lost(usable: NDArray[np.bool_], q_scene: Ints, d_scene: Ints, at: Ints) -> Ints:
-    """Failed distractors of other sequences inside each pool, (q, s)."""
+    """Return the failed distractors of other sequences inside each pool, (q, s)."""
     out = np.zeros(at.shape, np.int64)
     for scene in np.unique(q_scene):
         own = q_scene == scene
@@ -320,7 +326,7 @@ def _rivals(
     body_index: NDArray[Any],
     distance: str,
 ) -> dict[str, NDArray[Any]]:
-    """Nearest distractor of another sequence of the first queries, where it is among their nearest few."""
+    """Return the nearest foreign distractor of the first queries, if it is among their nearest few."""
     asked = np.flatnonzero(good[:MAX_SHOWN_DISTRACTORS])
     scene, index = np.zeros(len(q), np.int64), np.zeros(len(q), np.int64)
     known = np.zeros(len(q), bool)

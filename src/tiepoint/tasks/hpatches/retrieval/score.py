@@ -31,7 +31,7 @@ METRIC = "map"
 
 
 def pool_columns(records: Records, rules: HPatchesRules) -> list[int]:
-    """Columns of the pools that the rules report, smallest first, the largest last.
+    """Return the columns of the pools that the rules report, smallest first, the largest last.
 
     `exact` reports those sizes that every query can fill, and all distractors. A pool of every patch of the
     other sequences is the only one.
@@ -52,7 +52,7 @@ def pool_columns(records: Records, rules: HPatchesRules) -> list[int]:
 
 
 def query_values(records: Records, noise: int, column: int, rules: HPatchesRules) -> Floats:
-    """Average precision of every query, (q,)."""
+    """Return the average precision of every query, (q,)."""
     noises, images = len(records.meta["noises"]), len(records.meta["images"])
     per, pools = images // noises, len(records.meta["pools"])
     q = len(records)
@@ -80,7 +80,7 @@ def query_values(records: Records, noise: int, column: int, rules: HPatchesRules
 
 
 def retrieval_stop_reason(records: Records, rules: HPatchesRules) -> str | None:
-    """Why the tool gives no number, or None: it stops at a list without any finite distance.
+    """Return why the tool gives no number, or None: it stops at a list without a finite distance.
 
     A query with NaN or infinity has such a list, and so has one whose right answers and distractors failed.
     """
@@ -103,7 +103,7 @@ def retrieval_stop_reason(records: Records, rules: HPatchesRules) -> str | None:
 def _cell(
     records: Records, noise: int, column: int, rules: HPatchesRules, scenes: int
 ) -> tuple[Floats, float]:
-    """Mean AP by scene of one noise level and pool, (scenes,), and the chance level of the mean."""
+    """Return the mean AP of one noise level and pool by scene, (scenes,), and its chance level."""
     value = query_values(records, noise, column, rules)
     means, _ = scene_means(value, records["scene"], scenes)
     per = len(records.meta["images"]) // len(records.meta["noises"])
@@ -114,7 +114,7 @@ def _cell(
 
 
 def score(records: Sequence[Records], rules: HPatchesRules, protocol: str) -> list[Score]:
-    """By noise and pool, means over noise, and the one number of the protocol."""
+    """Compute scores by noise and pool, means over noise, and the headline."""
     (r,) = records
     noises, columns = r.meta["noises"], pool_columns(r, rules)
     weights = np.bincount(r["scene"], minlength=len(r.meta["scenes"])).astype(np.float64)
@@ -138,7 +138,10 @@ def score(records: Sequence[Records], rules: HPatchesRules, protocol: str) -> li
 
 
 def wrong_answers(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
-    """Right answers behind a distractor, of the first queries: (query, right answer, nearest distractor)."""
+    """Return the correct answers behind a distractor, of the first queries.
+
+    (query, correct answer, nearest distractor).
+    """
     for r in records:
         if r.meta.get("form") == "ap":
             continue
@@ -152,7 +155,7 @@ def wrong_answers(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
 
 
 def score_imported(records: Sequence[Records], protocol: str) -> list[Score] | None:
-    """Scores of imported retrieval results, None for records of distances.
+    """Compute the scores of imported retrieval results, None for records of distances.
 
     Columns, one row per query and cell (or per cell where only means were kept): `noise`, `pool` (numbers
     into the meta), `map`, and `scene` where the queries are known.
@@ -198,7 +201,7 @@ def _mean_of_cells(
 
 
 def cases(records: Sequence[Records], scene: str) -> Cases | None:
-    """Queries of a sequence at each noise level; average precision among all distractors."""
+    """Return the queries of a sequence at each noise level; average precision among all distractors."""
     if not records or is_imported(records):
         return None
     (r,) = records
@@ -222,7 +225,7 @@ def cases(records: Sequence[Records], scene: str) -> Cases | None:
 def replay(
     setting: DatasetSplit, lists: Any, every: bool, scene: str, key: str, features: Features | None
 ) -> QueryCase | None:
-    """A query among its views at a noise level and the distractors of other sequences."""
+    """Return a query among its views at a noise level and the distractors of other sequences."""
     number, noise = divmod(int(key), len(setting.noises))
     queries, distractors = lists()
     patch = int(queries.index[number])

@@ -31,7 +31,7 @@ class HPatchesRetrievalOptions(HPatchesOptions):
 
 
 class HPatchesRetrieval(HPatchesTask):
-    """Queries (reference patches) with five right answers each, among distractors of other sequences.
+    """Queries (reference patches) with five correct answers each, among distractors of other sequences.
 
     Metric: `map` by noise and pool size. `all` is the mean over noise with all distractors; under
     `hpatches-python` the mean over its seven pool sizes, which is the number most papers print. With
@@ -78,7 +78,7 @@ class HPatchesRetrieval(HPatchesTask):
         )
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
-        """From the mean over pool sizes that papers print to `exact`, step by step, and MATLAB's default."""
+        """Return the steps from the papers' mean over pool sizes to `exact`, and MATLAB's default."""
         refuse_imported(records, "telling conventions apart")
         if not records:
             return []
@@ -92,7 +92,10 @@ class HPatchesRetrieval(HPatchesTask):
         return [StepTable("map", steps), StepTable("map", smaller, "hpatches-matlab")]
 
     def wrong_answers(self, records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
-        """Right answers that a distractor precedes: (query, right answer, nearest distractor)."""
+        """Return the correct answers that a distractor precedes.
+
+        (query, correct answer, nearest distractor).
+        """
         return scoring.wrong_answers(records)
 
 

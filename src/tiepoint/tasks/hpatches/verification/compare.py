@@ -55,7 +55,10 @@ class PairPlan:
 
 
 def pair_plan(setting: DatasetSplit, source: VerificationSource) -> PairPlan:
-    """The plan of a split's lists; it is kept, so that lists that were used before are not even read."""
+    """Return the plan of a split's lists.
+
+    It is kept, so that lists that were used before are not even read.
+    """
     scenes, width = setting.split.test, setting.levels + 1
     key = [PLAN, source.definition, list(setting.lengths.items()), setting.levels]
     made = cached_arrays("plan", key, lambda: _plan(setting, source.lists))
@@ -72,7 +75,10 @@ def pair_plan(setting: DatasetSplit, source: VerificationSource) -> PairPlan:
 
 
 def _plan(setting: DatasetSplit, lists: VerificationDraw) -> dict[str, Ints]:
-    """The arrays of a plan in small types; `used` are the images in use, `rows` the lengths of the lists."""
+    """Return the arrays of a plan in small types.
+
+    `used` are the images in use, `rows` the lengths of the lists.
+    """
     scenes, width = setting.split.test, setting.levels + 1
     tables = [getattr(lists, name) for name in LISTS]
     with ThreadPoolExecutor(2) as pool:
@@ -97,7 +103,7 @@ def _plan(setting: DatasetSplit, lists: VerificationDraw) -> dict[str, Ints]:
 
 
 def compare(plan: PairPlan, noise: str, features: Features, space: Workspace) -> Records:
-    """Distances of all pairs of the three lists for one noise level.
+    """Compute the distances of all pairs of the three lists for one noise level.
 
     Columns, in the order of the lists pos, intra, inter: `distance` (reference, squared for l2, infinite
     where a descriptor failed) and the scenes `scene_a`, `scene_b` of the two patches; where it is not 0
@@ -116,7 +122,7 @@ def compare(plan: PairPlan, noise: str, features: Features, space: Workspace) ->
 
 
 def items_for_noise(setting: DatasetSplit, noise: str, images: int) -> tuple[str, ...]:
-    """Images that the pairs of a noise level can use: the reference and the first `images` - 1."""
+    """Return the images that the pairs of a noise level can use: the reference and the first `images` - 1."""
     names = ("ref", *(f"{NOISES[noise]}{k}" for k in range(1, images)))
     return tuple(f"{s}/{m}" for s in setting.split.test for m in names)
 
@@ -124,7 +130,7 @@ def items_for_noise(setting: DatasetSplit, noise: str, images: int) -> tuple[str
 def _side(
     tables: Sequence[VerificationPairs], scenes: Sequence[str], side: str, width: int
 ) -> tuple[Ints, Ints, Ints, Ints]:
-    """One side of all pairs, list after list: scene (a number into `scenes`), image among all, patch.
+    """Return one side of all pairs, list after list: scene (a number into `scenes`), image among all, patch.
 
     Also how often each image occurs.
     """
@@ -141,7 +147,7 @@ def _side(
 def listed_distances(
     features: Features, keys: Sequence[str], plan: PairPlan, space: Workspace
 ) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
-    """Reference distances of the pairs of a plan, in the order of the lists; infinite for failures.
+    """Compute the reference distances of a plan's pairs, in list order; infinite for failures.
 
     Beside them their `steps` (see `pair_distances_across`): empty where there are none, as for other types.
     Read where the feature cache has them mapped. Where that cannot be (distances that need prepared rows,
@@ -169,7 +175,7 @@ def listed_distances(
 
 
 def _mapped(features: Features, keys: Sequence[str]) -> tuple[list[NDArray[Any]], NDArray[np.bool_]]:
-    """Descriptors of all images, and which rows are valid, laid end to end."""
+    """Return the descriptors of all images, and which rows are valid, laid end to end."""
     images, valid = [], []
     for key in keys:
         values, good = descriptor_rows(features, key)
@@ -224,7 +230,7 @@ def _in_blocks(
 
 
 def _edges(features: Features, keys: Sequence[str], starts: Ints) -> list[int]:
-    """Blocks of images: one if all fit into `BLOCK_BYTES`, else such that two fit."""
+    """Return the blocks of images: one if all fit into `BLOCK_BYTES`, else such that two fit."""
     first = descriptor_rows(features, keys[0])[0]
     row_bytes = first.dtype.itemsize * first.shape[1]
     if int(starts[-1]) * row_bytes <= BLOCK_BYTES:
@@ -242,7 +248,10 @@ def _edges(features: Features, keys: Sequence[str], starts: Ints) -> list[int]:
 def _stack(
     features: Features, keys: Sequence[str], starts: Ints, edges: Sequence[int], space: Workspace, side: str
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Descriptors of a block of images one below the other, and which are valid; read by all threads."""
+    """Return the descriptors of a block of images one below the other, and which are valid.
+
+    Read by all threads.
+    """
     first, stop = edges
     model = descriptor_rows(features, keys[0])[0]
     place = starts[first : stop + 1] - starts[first]

@@ -46,7 +46,7 @@ class RankedPairs:
 
 
 def as_ranked(records: Records, rules: HPatchesRules) -> Floats:
-    """Kept reference values as the rules rank them.
+    """Return the kept reference values as the rules rank them.
 
     l2 is kept and ranked as sum of squares, which decides ties, or as its root; in single precision or not,
     with differences in single precision or not; a failure is infinite, or first of all.
@@ -67,7 +67,7 @@ def as_ranked(records: Records, rules: HPatchesRules) -> Floats:
 
 
 def verification_stop_reason(records: Sequence[Records], rules: HPatchesRules) -> str | None:
-    """Why the tool gives no number, or None: it refuses NaN and infinity where it computes l2."""
+    """Return why the tool gives no number, or None: it refuses NaN and infinity under l2."""
     if not rules.stops_at_failures or not records[0].meta["squared"]:
         return None
     pairs = sum(int(np.isinf(r["distance"]).sum()) for r in records)
@@ -77,7 +77,7 @@ def verification_stop_reason(records: Sequence[Records], rules: HPatchesRules) -
 
 
 def list_slices(records: Records) -> dict[str, slice]:
-    """Where the lists pos, intra and inter stand in the columns."""
+    """Return the slices of the lists pos, intra and inter in the columns."""
     rows = records.meta["rows"]
     edges = np.cumsum([0, rows["pos"], rows["intra"], rows["inter"]]).tolist()
     return {name: slice(edges[i], edges[i + 1]) for i, name in enumerate(("pos", "intra", "inter"))}
@@ -98,7 +98,7 @@ class NoiseLists:
 
 
 def pair_lists(records: Sequence[Records], rules: HPatchesRules) -> list[NoiseLists]:
-    """All lists, sorted; the threads share the sorting."""
+    """Return all lists, sorted; the threads share the sorting."""
     with ThreadPoolExecutor(get_threads()) as pool:
         ranked = list(pool.map(lambda r: as_ranked(r, rules), records))
         pieces = [piece for r, d in zip(records, ranked, strict=True) for piece in _pieces(r, d)]
@@ -119,14 +119,14 @@ def _pieces(records: Records, distances: Floats) -> list[Floats]:
 
 
 def tie_rule(rules: HPatchesRules) -> str:
-    """The tie rule of the measures."""
+    """Return the tie rule of the measures."""
     if rules.negatives_first:
         return "pessimistic"
     return "optimistic" if rules.positives_first else "expected"
 
 
 def values(pairs: RankedPairs, rules: HPatchesRules) -> dict[str, float]:
-    """AUC and FPR95 of the balanced list, AP of the imbalanced one, from counts of nearer negatives."""
+    """Compute AUC and FPR95 of the balanced list and AP of the imbalanced one."""
     ties = tie_rule(rules)
     negatives = len(pairs.negatives)
     lt, eq = count_nearer(pairs.positives, pairs.negatives)
@@ -146,7 +146,7 @@ def values(pairs: RankedPairs, rules: HPatchesRules) -> dict[str, float]:
 
 
 def chances(pairs: RankedPairs, rules: HPatchesRules) -> dict[str, float]:
-    """What a random order scores."""
+    """Return the scores of a random order."""
     p, k, n = len(pairs.positives), len(pairs.fifth), len(pairs.negatives)
     flavour = "trapezoid" if rules.trapezoid else "trec"
     return {
@@ -159,7 +159,7 @@ def chances(pairs: RankedPairs, rules: HPatchesRules) -> dict[str, float]:
 def score(
     records: Sequence[Records], rules: HPatchesRules, protocol: str, *, bins: bool = True
 ) -> list[Score]:
-    """Every metric by negatives and noise, and the mean of these cells."""
+    """Return every metric by negatives and noise, and the mean of these cells."""
     found: dict[str, list[Score]] = {m: [] for m in METRICS}
     every = [(level, name) for level in pair_lists(records, rules) for name in NEGATIVES]
     with ThreadPoolExecutor(get_threads()) as pool:
@@ -195,7 +195,7 @@ def _bins(level: NoiseLists, negatives: str) -> dict[str, PooledBins]:
 
 
 def mean_of(cells: Sequence[Score]) -> Score:
-    """Mean of the cells; its interval resamples scenes in all lists together."""
+    """Compute the mean of the cells; its interval resamples scenes in all lists together."""
     first = cells[0]
     pooled = [s.pooled for s in cells if s.pooled is not None]
     together = None
@@ -214,7 +214,10 @@ def mean_of(cells: Sequence[Score]) -> Score:
 
 
 def curves(records: Sequence[Records], rules: HPatchesRules) -> Iterator[tuple[str, str, Any, Any]]:
-    """ROC (balanced) and precision-recall (imbalanced) points of every list: (group, curve, x, y)."""
+    """Compute the ROC (balanced) and precision-recall (imbalanced) points of every list.
+
+    (group, curve, x, y).
+    """
     flavour = "trapezoid" if rules.trapezoid else "trec"
     for level in pair_lists(records, rules):
         for negatives, pairs in level.lists.items():
@@ -233,7 +236,7 @@ def _together(positives: Floats, negatives: Floats) -> tuple[Floats, NDArray[np.
 
 
 def score_imported(records: Sequence[Records], protocol: str) -> list[Score] | None:
-    """Scores of imported verification results, None for records of distances.
+    """Compute the scores of imported verification results, None for records of distances.
 
     Columns, one row per cell: `noise` and `negatives` (numbers into the meta), and each metric that was in
     the files. There are no scenes, hence no intervals. `pairs` of the meta is the length of the lists, where
@@ -262,7 +265,7 @@ LISTS = {"pos": "same patch", "intra": "other patch of the sequence", "inter": "
 
 
 def cases(records: Sequence[Records], scene: str) -> Cases | None:
-    """Pairs of patches whose first one is of the sequence, noise after noise in the order of the lists.
+    """Return the pairs whose first patch is of the sequence, by noise, in list order.
 
     The score of a pair of the same patch is the share of different pairs that are farther, the mean over both
     lists of them; that of a different pair the share of same pairs that are nearer. Half of a tie counts.
@@ -296,7 +299,10 @@ def cases(records: Sequence[Records], scene: str) -> Cases | None:
 
 
 def replay(plan: Callable[[], PairPlan], scene: str, key: str, features: Features | None) -> QueryCase | None:
-    """A pair of patches: the first is the query, the second its only candidate, right if it is the same."""
+    """Return a pair of patches.
+
+    The first is the query, the second its only candidate, right if it is the same.
+    """
     made = plan()
     noise, row = divmod(int(key), len(made.order))
     letter = NOISES[list(NOISES)[noise]]

@@ -74,13 +74,13 @@ class HPatchesVerification(HPatchesTask):
         return OpenHPatches(setting, units, compare_one, source, answer=partial(scoring.replay, plan))
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
-        """From `hpatches-python` over `hpatches-matlab` to `exact`, for the mean of the six cells."""
+        """Return the steps from `hpatches-python` over `hpatches-matlab` to `exact`, for the mean."""
         refuse_imported(records, "telling conventions apart")
         score = partial(scoring.score, bins=False)
         return convention_tables(records, scoring.METRICS, convention_steps(VERIFICATION), score)
 
     def curves(self, records: Sequence[Records]) -> Iterator[tuple[str, str, Any, Any]]:
-        """ROC and precision-recall points under `exact`."""
+        """Compute the ROC and precision-recall points under `exact`."""
         refuse_imported(records, "drawing a curve")
         return scoring.curves(records, hpatches_rules("exact"))
 

@@ -30,7 +30,7 @@ WARNING = (
 
 
 def headline(metric: str, rules: HPatchesV1Rules) -> str:
-    """The list a benchmark's plain score is of: AP on the full list, ROC measures on the balanced one.
+    """Return the list a benchmark's plain score is of: AP on the full list, ROC measures on the balanced one.
 
     The 2016 command reported both on the full list.
     """
@@ -38,7 +38,10 @@ def headline(metric: str, rules: HPatchesV1Rules) -> str:
 
 
 def selection(labels: NDArray[np.bool_], balance: str, rules: HPatchesV1Rules) -> NDArray[np.int64]:
-    """Places of the list that a balance uses, in file order: all, or the positives and as many negatives."""
+    """Return the places of the list that a balance uses, in file order.
+
+    All, or the positives and as many negatives.
+    """
     if balance == "imbalanced":
         return np.arange(len(labels))
     negatives = np.flatnonzero(~labels)
@@ -51,7 +54,7 @@ def selection(labels: NDArray[np.bool_], balance: str, rules: HPatchesV1Rules) -
 
 
 def ranked_distances(records: Records, rules: HPatchesV1Rules) -> NDArray[np.float64]:
-    """Distances as the rules rank them; a failure is infinite, or first where NaN ranked first."""
+    """Return the distances as the rules rank them; a failure is infinite, or first where NaN ranked first."""
     distances = printed_classification(records, records["distance"], rules)
     if not rules.nan_is_infinite:
         distances = np.where(np.isinf(distances), -np.inf, distances)
@@ -61,7 +64,7 @@ def ranked_distances(records: Records, rules: HPatchesV1Rules) -> NDArray[np.flo
 def values(
     distances: NDArray[np.float64], labels: NDArray[np.bool_], rules: HPatchesV1Rules
 ) -> dict[str, float]:
-    """AUC, AP and FPR at 95 % recall of one list."""
+    """Return the AUC, AP and FPR at 95 % recall of one list."""
     ties = "file" if rules.file_order else "expected"
     # Sorted once, stably: the three measures below then sort what is in order already.
     order = np.argsort(distances, kind="stable")
@@ -74,13 +77,16 @@ def values(
 
 
 def chances(labels: NDArray[np.bool_]) -> dict[str, float]:
-    """What a random order scores."""
+    """Return the scores of a random order."""
     p, n = int(labels.sum()), len(labels)
     return {"auc": 0.5, "ap": chance_average_precision(n, p), "fpr95": needed_positives(p, 0.95) / (p + 1.0)}
 
 
 def score(records: Sequence[Records], rules: HPatchesV1Rules, protocol: str) -> list[Score]:
-    """All scores: by balance and benchmark, by benchmark (headline list), and means over benchmarks."""
+    """Return all scores.
+
+    By balance and benchmark, by benchmark (headline list), and means over benchmarks.
+    """
     cells = [s for r in records for s in _of_benchmark(r, rules, protocol)]
     found: list[Score] = []
     for metric in METRICS:
@@ -121,7 +127,10 @@ def _of_benchmark(records: Records, rules: HPatchesV1Rules, protocol: str) -> It
 
 
 def _mean(scores: Sequence[Score], group: str) -> Score:
-    """Mean over benchmarks; its interval resamples scenes in all lists together, if they are of the same."""
+    """Compute the mean over benchmarks.
+
+    Its interval resamples scenes in all lists together, if they are of the same.
+    """
     first = scores[0]
     if len(scores) == 1:
         return replace(first, group=group)
@@ -142,7 +151,7 @@ def _mean(scores: Sequence[Score], group: str) -> Score:
 
 
 def record_warnings(records: Sequence[Records]) -> list[str]:
-    """That a ROC area is of an imbalanced list, with the numbers of the first such list."""
+    """Return a warning if a ROC area is of an imbalanced list, with the numbers of the first such list."""
     found = []
     for r in records:
         positives, pairs = int(np.asarray(r["label"], bool).sum()), len(r)
@@ -160,7 +169,7 @@ def record_warnings(records: Sequence[Records]) -> list[str]:
 
 
 def curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator[tuple[str, str, Any, Any]]:
-    """ROC and precision-recall points of every benchmark and balance: (group, curve, x, y)."""
+    """Compute the ROC and precision-recall points of every benchmark and balance: (group, curve, x, y)."""
     ties = "file" if rules.file_order else "expected"
     for r in records:
         distances, labels = ranked_distances(r, rules), np.asarray(r["label"], bool)
@@ -174,7 +183,10 @@ def curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator[tuple
 
 
 def cases(records: Sequence[Records], scene: str) -> Cases | None:
-    """Pairs whose first patch is of the sequence; the share of the other kind of pair on the right side."""
+    """Return the pairs whose first patch is of the sequence.
+
+    The share of the other kind of pair on the right side.
+    """
 
     def part(r: Records, number: int) -> Part:
         own = np.flatnonzero(r["scene_a"] == number)
@@ -192,7 +204,7 @@ def cases(records: Sequence[Records], scene: str) -> Cases | None:
 
 
 def replay(pairs: LabelledPairs, row: int, features: Features | None) -> QueryCase:
-    """A pair of patches."""
+    """Return a pair of patches."""
     table = pairs.pairs
     images = [table.images[int(of[row])] for of in (table.image_a, table.image_b)]
     items = item_key(images[0]), item_key(images[1])

@@ -56,28 +56,28 @@ class HPatchesV1Classification(V1Task):
     )
 
     def definition(self, path: Path, data: HPatchesDataset) -> Definition:
-        """Labelled pairs of patches."""
+        """Return the labelled pairs of patches."""
         pairs = load_classification(path, data.counts)
         files = (path, path.with_suffix(".labels"), *(path.parent / f"{p}.pairs" for p in pairs.parts))
         used = np.unique(np.concatenate([pairs.pairs.image_a, pairs.pairs.image_b]))
         return Definition(path.stem, files, tuple(pairs.pairs.images[i] for i in used), pairs)
 
     def compare(self, definition: Definition, features: Features) -> Records:
-        """Distances of all pairs of a benchmark, in file order."""
+        """Compute the distances of all pairs of a benchmark, in file order."""
         return compare(definition, features)
 
     def record_warnings(self, records: Sequence[Records]) -> list[str]:
-        """Lists on which a ROC area misleads."""
+        """Return a warning about lists on which a ROC area misleads."""
         return scoring.record_warnings(records)
 
     def missing_results(self, definition: Definition, folder: Path) -> list[str]:
-        """Names of the files of its lists that are not there, where that of the benchmark is not either."""
+        """Return the missing files of the lists, if that of the benchmark is missing too."""
         return missing_results(folder, definition.content)
 
     def read_results(
         self, definition: Definition, folder: Path, opened: OpenHPatchesV1, on_nan: str
     ) -> Records:
-        """Distances from the file of the benchmark, or from those of its lists."""
+        """Return the distances from the file of the benchmark, or from those of its lists."""
         pairs: LabelledPairs = definition.content
         scenes, _ = sequence_codes(pairs.pairs.images)
         distances = read_classification_results(folder, pairs, on_nan=on_nan)
@@ -112,7 +112,7 @@ class HPatchesV1Classification(V1Task):
 
 
 def compare(definition: Definition, features: Features) -> Records:
-    """Distances of all pairs of a benchmark, in file order."""
+    """Compute the distances of all pairs of a benchmark, in file order."""
     pairs: LabelledPairs = definition.content
     values, valid, starts = concatenated_rows(features, definition.images)
     place = {name: i for i, name in enumerate(definition.images)}
@@ -141,7 +141,7 @@ def _records(pairs: LabelledPairs, distances: Any, meta: dict[str, Any]) -> Reco
 
 
 def _printed(records: Records) -> NDArray[np.float64]:
-    """Distances of a classification benchmark as the 2016 tool would print them."""
+    """Return the distances of a classification benchmark as the 2016 tool would print them."""
     return printed_classification(records, records["distance"], hpatches_v1_rules(PROTOCOLS[1]))
 
 

@@ -30,7 +30,7 @@ class MatchingTruth:
 
 
 def meta_of(name: str, benchmark: MatchingBenchmark, features: Features | None) -> dict[str, Any]:
-    """Header of matching records: the pairs and the scene of each."""
+    """Return the header of matching records: the pairs and the scene of each."""
     of = [split_image(a)[0] for a, _ in benchmark.pairs]
     scenes = list(dict.fromkeys(of))
     meta = base_meta(NAME, name, scenes, features)
@@ -38,7 +38,7 @@ def meta_of(name: str, benchmark: MatchingBenchmark, features: Features | None) 
 
 
 def compare(definition: Definition, features: Features) -> Records:
-    """Neighbours and ranks of all image pairs of a benchmark.
+    """Compute the neighbours and ranks of all image pairs of a benchmark.
 
     Columns, one row per reference patch: `pair`; `index`, `d1` first neighbour (lowest index of a tie);
     `ties` targets at that distance; `index2`, `d2` second neighbour; `gt` right target, `gt_distance`, and
@@ -113,7 +113,7 @@ def _pair(
 def listed_neighbours(
     features: Features, a: str, b: str, wanted: int | None
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Indices (k, n) and distances (k, n) of the nearest patches of image `b`, best first; None for all.
+    """Return indices (k, n) and distances (k, n) of the nearest patches of image `b`; None for all.
 
     Squared for l2. What failed stands last, in the order of its index and at an infinite distance.
     """
@@ -139,7 +139,7 @@ def listed_neighbours(
 def records_of_neighbours(
     name: str, benchmark: MatchingBenchmark, truth: Sequence[MatchingTruth], blocks: Sequence[NeighbourList]
 ) -> Records:
-    """Records from listed neighbours. What the list does not show is not guessed.
+    """Build records from listed neighbours. Missing neighbours are not guessed.
 
     Ranks are known where the right target is listed and the list goes on beyond its distance, or is
     complete. A tie that fills the whole list is counted as long as the list (`cut_ties` counts these).

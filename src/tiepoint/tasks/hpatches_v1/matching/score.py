@@ -30,7 +30,7 @@ MAX_V1_MATCHING_MISSES = 50
 
 
 def neighbour_distances(records: Records, rules: HPatchesV1Rules) -> tuple[Floats, Floats]:
-    """First and second distance as the rules see them."""
+    """Return the first and second distance as the rules see them."""
     d1 = printed_matching(records, records["d1"], rules)
     d2 = printed_matching(records, records["d2"], rules)
     if rules.both_infinite:
@@ -40,7 +40,7 @@ def neighbour_distances(records: Records, rules: HPatchesV1Rules) -> tuple[Float
 
 
 def validity(records: Records, rules: HPatchesV1Rules) -> Floats:
-    """Whether each first neighbour is right, or with which probability."""
+    """Return whether each first neighbour is right, or with which probability."""
     if rules.lowest_index_match:
         truth = records["gt"]
         if rules.first_label_line and "first_label" in records.columns:
@@ -51,7 +51,10 @@ def validity(records: Records, rules: HPatchesV1Rules) -> Floats:
 
 
 def ratio(d1: Floats, d2: Floats, rules: HPatchesV1Rules) -> Floats:
-    """First over second distance; with `ratio_nan_first` undefined ratios rank before all others."""
+    """Return the first over second distance.
+
+    With `ratio_nan_first` undefined ratios rank before all others.
+    """
     if not rules.ratio_nan_first:
         return ratio_dissimilarity(d1, d2)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -62,7 +65,7 @@ def ratio(d1: Floats, d2: Floats, rules: HPatchesV1Rules) -> Floats:
 
 
 def pair_values(records: Records, rules: HPatchesV1Rules) -> dict[str, Floats]:
-    """AP, ratio AP and success rate of every image pair."""
+    """Return the AP, ratio AP and success rate of every image pair."""
     pair = np.asarray(records["pair"], np.int64)
     pairs = len(records.meta["pairs"])
     d1, d2 = neighbour_distances(records, rules)
@@ -79,7 +82,7 @@ def pair_values(records: Records, rules: HPatchesV1Rules) -> dict[str, Floats]:
 
 
 def score(records: Sequence[Records], rules: HPatchesV1Rules, protocol: str) -> list[Score]:
-    """All scores by benchmark and scene, and means over benchmarks."""
+    """Return all scores by benchmark and scene, and means over benchmarks."""
     found: dict[str, list[Score]] = {metric: [] for metric in METRICS}
     for r in records:
         by_pair = pair_values(r, rules)
@@ -93,7 +96,10 @@ def score(records: Sequence[Records], rules: HPatchesV1Rules, protocol: str) -> 
 
 
 def _map_query(records: Records, rules: HPatchesV1Rules, **more: Any) -> Score:
-    """Mean over reference patches of 1/rank of the right target: the AP of a list with one relevant item."""
+    """Return the mean over reference patches of 1/rank of the right target.
+
+    The AP of a list with one relevant item.
+    """
     scene = np.asarray(records.meta["pair_scenes"], np.int64)[records["pair"]]
     if not records.meta["ranks_known"]:
         note = "needs the rank of every right target; these files list only the nearest few"
@@ -116,7 +122,7 @@ def _note(records: Records) -> str | None:
 
 
 def _chances(records: Records, rules: HPatchesV1Rules) -> dict[str, float]:
-    """What guessing scores: the mean over image pairs."""
+    """Return the scores of guessing, the mean over image pairs."""
     sizes = np.bincount(records["pair"], minlength=len(records.meta["pairs"]))
     kinds, times = np.unique(sizes, return_counts=True)
     by = "retrieved" if rules.matching_normaliser_valid else None
@@ -131,7 +137,7 @@ def _chances(records: Records, rules: HPatchesV1Rules) -> dict[str, float]:
 
 
 def curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator[tuple[str, str, Any, Any]]:
-    """Precision-recall points of the matches of every image pair, recall over all reference patches.
+    """Compute the precision-recall points of every image pair; recall over all reference patches.
 
     An image pair without a right match has no points.
     """
@@ -148,7 +154,7 @@ def curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator[tuple
 
 
 def wrong_answers(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
-    """Wrong first neighbours of a fixed sample of patches: (query, right answer, given answer).
+    """Return the wrong first neighbours of a fixed sample of patches: (query, correct answer, given answer).
 
     At most `MAX_V1_MATCHING_MISSES` patches of an image pair, evenly spaced, the same for every method.
     """
@@ -167,7 +173,10 @@ def wrong_answers(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
 
 
 def scene_curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator[SceneCurves]:
-    """Mean precision-recall curve of every benchmark; the area under it is `ap`, up to the grid."""
+    """Compute the mean precision-recall curve of every benchmark.
+
+    The area under it is `ap`, up to the grid.
+    """
     for r in records:
         pair, meta = np.asarray(r["pair"], np.int64), r.meta
         d1, _ = neighbour_distances(r, rules)
@@ -184,7 +193,7 @@ def scene_curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator
 
 
 def cases(records: Sequence[Records], scene: str) -> Cases | None:
-    """Reference patches in every image; how probably the nearest one is right."""
+    """Return the reference patches in every image; how probably the nearest one is right."""
 
     def part(r: Records, number: int) -> Part:
         own = np.flatnonzero(np.asarray(r.meta["pair_scenes"])[r["pair"]] == number)
@@ -199,7 +208,7 @@ def cases(records: Sequence[Records], scene: str) -> Cases | None:
 
 
 def replay(content: Any, row: int, features: Features | None) -> QueryCase:
-    """A reference patch among the patches of the other image."""
+    """Return a reference patch among the patches of the other image."""
     benchmark, truth = content
     ends = np.cumsum([len(t.target) for t in truth])
     pair = int(np.searchsorted(ends, row, side="right"))

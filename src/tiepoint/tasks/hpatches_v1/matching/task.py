@@ -39,7 +39,7 @@ WRITTEN = 2
 
 
 def _neighbours(value: Any) -> Any:
-    """A number of neighbours from 1 on, or ``all``."""
+    """Return a number of neighbours from 1 on, or ``all``."""
     number = int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 19 else value
     if number == "all" or (isinstance(number, int) and not isinstance(number, bool) and number >= 1):
         return number
@@ -85,7 +85,7 @@ class HPatchesV1Matching(V1Task):
     )
 
     def lead_metric(self, options: Mapping[str, Any]) -> tuple[str, str] | None:
-        """`map_query` where the mean over reference patches is asked for."""
+        """Return `map_query` if the mean over reference patches is requested."""
         if self.options.parse(self.name, options).mean_over != "reference_patches":
             return None
         return "map_query", (
@@ -94,7 +94,7 @@ class HPatchesV1Matching(V1Task):
         )
 
     def definition(self, path: Path, data: HPatchesDataset) -> Definition:
-        """Image pairs and the right target of every patch."""
+        """Return the image pairs and the right target of every patch."""
         benchmark = read_matching(path, data.counts)
         labels = path.with_suffix(".labels")
         truth = _truth(benchmark, data.counts, labels if labels.is_file() else None)
@@ -102,21 +102,21 @@ class HPatchesV1Matching(V1Task):
         return Definition(path.stem, (path, labels), images, (benchmark, truth))
 
     def compare(self, definition: Definition, features: Features) -> Records:
-        """First neighbours of every reference patch."""
+        """Compute the first neighbours of every reference patch."""
         return compare(definition, features)
 
     def wrong_answers(self, records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
-        """Wrong matches of a fixed sample of patches: (query, right answer, given answer)."""
+        """Return the wrong matches of a fixed sample of patches: (query, correct answer, given answer)."""
         return scoring.wrong_answers(records)
 
     def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
-        """Mean precision-recall curve of every benchmark under `exact`, scene by scene."""
+        """Compute the mean precision-recall curve of every benchmark under `exact`, scene by scene."""
         return scoring.scene_curves(records, EXACT)
 
     def read_results(
         self, definition: Definition, folder: Path, opened: OpenHPatchesV1, on_nan: str
     ) -> Records:
-        """Neighbours from ``BENCHMARK.results``."""
+        """Return the neighbours from ``BENCHMARK.results``."""
         benchmark, truth = definition.content
         path = folder / f"{definition.name}.results"
         blocks = read_matching_results(path, benchmark, opened.data.counts, on_nan=on_nan)
@@ -143,7 +143,10 @@ class HPatchesV1Matching(V1Task):
 def _truth(
     benchmark: MatchingBenchmark, counts: Mapping[str, int], labels: Path | None
 ) -> list[MatchingTruth]:
-    """Right target of every reference patch; where it is not its own index, also the first line of labels."""
+    """Return the right target of every reference patch.
+
+    Where it is not its own index, also the first line of labels.
+    """
     target = matching_truth(benchmark, counts, labels)
     if labels is None or all(np.array_equal(t, np.arange(len(t))) for t in target):
         return [MatchingTruth(t, None) for t in target]
@@ -167,7 +170,7 @@ def _write_neighbours(path: Path, records: Records, arrays: GetArrays | None, wa
 
 
 def _recorded(records: Records, wanted: int) -> Iterator[NeighbourList]:
-    """The first one or two neighbours, from the records."""
+    """Return the first one or two neighbours, from the records."""
     rules = hpatches_v1_rules("hbench-2016")
     d1, d2 = (printed_matching(records, records[c], rules) for c in ("d1", "d2"))
     bounds = np.searchsorted(records["pair"], np.arange(len(records.meta["pairs"]) + 1))
@@ -179,7 +182,7 @@ def _recorded(records: Records, wanted: int) -> Iterator[NeighbourList]:
 
 
 def _found_again(records: Records, arrays: GetArrays, wanted: int | None) -> Iterator[NeighbourList]:
-    """As many neighbours as wanted or as there are, from the features; writing rounds them to six digits."""
+    """Search as many neighbours as requested or exist, in the features."""
     rules = hpatches_v1_rules("hbench-2016")
     features = Features(arrays, str(records.meta["distance"]))
     for a, b in records.meta["pairs"]:

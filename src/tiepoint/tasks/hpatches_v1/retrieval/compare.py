@@ -39,7 +39,7 @@ class PatchPool:
 
 
 def pool_of(benchmark: RetrievalBenchmark, relevant: Relevant, counts: Any) -> PatchPool:
-    """Positions of queries and right answers in the pool (images in header order)."""
+    """Return the positions of queries and correct answers in the pool (images in header order)."""
     sizes = [counts[name] for name in benchmark.pool]
     starts = np.concatenate([[0], np.cumsum(sizes)])
     scenes, code = sequence_codes(benchmark.pool)
@@ -59,7 +59,7 @@ def pool_of(benchmark: RetrievalBenchmark, relevant: Relevant, counts: Any) -> P
 
 
 def compare(definition: Definition, features: Features) -> Records:
-    """Nearest 51 of every query.
+    """Compute the nearest 51 of every query.
 
     Columns, one row per query: `ids`, `distances` (q, 51) the nearest pool rows by (distance, position), the
     query among them wherever it falls, infinite where there is none; `relevant` their bits of relevance;
@@ -93,7 +93,7 @@ def compare(definition: Definition, features: Features) -> Records:
 
 
 def relevance(pool: PatchPool, ids: Ints) -> NDArray[np.uint8]:
-    """Bits of relevance of pool rows (q, k) to each query; the query itself has none."""
+    """Return the bits of relevance of pool rows (q, k) to each query; the query itself has none."""
     same = pool.scene_of_row[ids] == pool.scene_of_row[pool.query][:, None]
     size = len(pool.scene_of_row)
     owner = np.repeat(np.arange(len(pool.query)), np.diff(pool.offsets))
@@ -103,14 +103,17 @@ def relevance(pool: PatchPool, ids: Ints) -> NDArray[np.uint8]:
 
 
 def _others(pool: PatchPool, ids: Ints, distances: Any) -> tuple[Any, Any]:
-    """Distances (q, k) with the query moved to the end as infinite, and the order that does so."""
+    """Return the distances (q, k) with the query moved to the end as infinite, and the order that does so."""
     own = (ids == pool.query[:, None]) & np.isfinite(distances)
     order = np.argsort(own, axis=1, kind="stable")
     return np.take_along_axis(np.where(own, np.inf, distances), order, axis=1), order
 
 
 def _cut_ties(pool: PatchPool, ids: Ints, distances: Any) -> dict[str, Any]:
-    """The tie that holds the fiftieth other row, counted within what is listed; `open` where it goes on."""
+    """Return the tie that holds the fiftieth other row, counted within what is listed.
+
+    `open` where it goes on.
+    """
     d, order = _others(pool, ids, distances)
     last = min(TOP_K, len(pool.scene_of_row) - 1) - 1
     at = d[:, last]
@@ -156,7 +159,10 @@ def _count_far(
 
 
 def records_of_rankings(name: str, pool: PatchPool, rankings: Rankings) -> Records:
-    """Records of rankings without distances: the order in the file is all there is, so there are no ties."""
+    """Return the records of rankings without distances.
+
+    The order in the file is all there is, so there are no ties.
+    """
     ids = pool.starts[rankings.image] + rankings.index
     distances = np.broadcast_to(np.arange(ids.shape[1], dtype=np.float64), ids.shape).copy()
     cut = _cut_ties(pool, ids, distances)

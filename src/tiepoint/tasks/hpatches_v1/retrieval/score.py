@@ -31,7 +31,7 @@ METRICS = {"map_patch": (PATCH, "n_patch", "cut_patch"), "map_image": (IMAGE, "n
 
 
 def without_query(records: Records, rules: HPatchesV1Rules) -> tuple[Floats, NDArray[np.uint8]]:
-    """Distances and relevance bits of the (at most 50) places after the query, best first.
+    """Return the distances and relevance bits of the (at most 50) places after the query, best first.
 
     `exact` leaves the query out by identity. The 2016 tool changes places between it and the first entry,
     which moves that entry down, or, where it is not listed, writes it over the first entry, which is lost.
@@ -51,7 +51,7 @@ def without_query(records: Records, rules: HPatchesV1Rules) -> tuple[Floats, NDA
 
 
 def query_values(records: Records, metric: str, rules: HPatchesV1Rules) -> Floats:
-    """Average precision of every query, (q,)."""
+    """Return the average precision of every query, (q,)."""
     bit, total, cut = METRICS[metric]
     distances, bits = without_query(records, rules)
     relevant = (bits & bit) > 0
@@ -75,7 +75,7 @@ def query_values(records: Records, metric: str, rules: HPatchesV1Rules) -> Float
 
 
 def blocks_with_cut(distances: Floats, relevant: Any, owner: Any, cut: Any, total: Any) -> TieBlocks:
-    """Tie blocks of the lists, the last tie of each with all the items it has in the pool."""
+    """Return the tie blocks of the lists, the last tie of each with all the items it has in the pool."""
     last = distances[:, -1:]
     tied = (distances == last) & np.isfinite(last)
     head = np.where(tied, np.inf, distances)
@@ -97,7 +97,7 @@ def blocks_with_cut(distances: Floats, relevant: Any, owner: Any, cut: Any, tota
 
 
 def score(records: Sequence[Records], rules: HPatchesV1Rules, protocol: str) -> list[Score]:
-    """Both scores by benchmark and scene, and means over benchmarks."""
+    """Return both scores by benchmark and scene, and means over benchmarks."""
     found = []
     for metric in METRICS:
         own: list[Score] = []
@@ -115,7 +115,7 @@ def score(records: Sequence[Records], rules: HPatchesV1Rules, protocol: str) -> 
 
 
 def _chance(records: Records, metric: str, rules: HPatchesV1Rules) -> float:
-    """AP at 50 of a random order of the pool, mean over queries."""
+    """Compute the AP at 50 of a random order of the pool, mean over queries."""
     pool = int(records.meta["pool_rows"]) - 1
     kinds, times = np.unique(records[METRICS[metric][1]], return_counts=True)
     values = []
@@ -126,7 +126,7 @@ def _chance(records: Records, metric: str, rules: HPatchesV1Rules) -> float:
 
 
 def steps(records: Records, metric: str, rules: HPatchesV1Rules) -> tuple[StepCurves, NDArray[np.bool_]]:
-    """Precision over recall of every query, and which queries have right answers in the pool.
+    """Return the precision over recall of every query, and which queries have correct answers in the pool.
 
     A step ends at every right answer, at the recall that is reached there, and is as high as the precision. A
     tie is one step with the mean height. Recall is counted over the right answers that the list has room for.
@@ -148,7 +148,7 @@ def steps(records: Records, metric: str, rules: HPatchesV1Rules) -> tuple[StepCu
 
 
 def curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator[tuple[str, str, Any, Any]]:
-    """Precision over recall of every benchmark, the mean over queries, and of every query by itself."""
+    """Compute precision over recall of every benchmark (mean over queries) and of every query."""
     for r in records:
         names = query_names(r)
         for metric in METRICS:
@@ -172,7 +172,10 @@ def query_names(records: Records) -> list[str]:
 
 
 def scene_curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator[SceneCurves]:
-    """Mean precision over recall of every benchmark, by scene; its area is the score, up to the grid."""
+    """Compute the mean precision over recall of every benchmark, by scene.
+
+    Its area is the score, up to the grid.
+    """
     for r in records:
         scene, meta = np.asarray(r["scene"], np.int64), r.meta
         for metric in METRICS:
@@ -183,7 +186,7 @@ def scene_curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator
 
 
 def cases(records: Sequence[Records], scene: str) -> Cases | None:
-    """Queries of the sequence; average precision of the first 50, the same patch is right."""
+    """Return the queries of the sequence; average precision of the first 50, the same patch is right."""
 
     def part(r: Records, number: int) -> Part:
         own = np.flatnonzero(r["scene"] == number)
@@ -199,7 +202,7 @@ def cases(records: Sequence[Records], scene: str) -> Cases | None:
 
 
 def replay(pool: PatchPool, row: int, features: Features | None) -> QueryCase:
-    """A query among all other patches of its pool."""
+    """Return a query among all other patches of its pool."""
     names = [item_key(name) for name in pool.benchmark.pool]
 
     def picture(place: int) -> str:

@@ -60,7 +60,7 @@ class HPatchesV1Retrieval(V1Task):
     )
 
     def definition(self, path: Path, data: HPatchesDataset) -> Definition:
-        """A pool of images and the right answers of every query."""
+        """Return a pool of images and the correct answers of every query."""
         benchmark = read_retrieval(path, data.counts)
         labels = path.with_suffix(".labels")
         relevant = retrieval_truth(benchmark, labels if labels.is_file() else None)
@@ -70,17 +70,17 @@ class HPatchesV1Retrieval(V1Task):
         )
 
     def compare(self, definition: Definition, features: Features) -> Records:
-        """The nearest patches of every query."""
+        """Compute the nearest patches of every query."""
         return compare(definition, features)
 
     def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
-        """Mean precision-recall curve of every benchmark under `exact`, scene by scene."""
+        """Compute the mean precision-recall curve of every benchmark under `exact`, scene by scene."""
         return scoring.scene_curves(records, EXACT)
 
     def records_from_results(
         self, folder: Path, opened: OpenHPatchesV1, on_bad: str = "error"
     ) -> list[Records]:
-        """Records of every benchmark from ``BENCHMARK.results`` files of another program in `folder`."""
+        """Read the records of every benchmark from ``BENCHMARK.results`` files in `folder`."""
         if on_bad != "error":
             raise InputError(f"`on_bad` has no effect on {self.name}: its result files hold no distances")
         return super().records_from_results(folder, opened, on_bad)
@@ -88,7 +88,7 @@ class HPatchesV1Retrieval(V1Task):
     def read_results(
         self, definition: Definition, folder: Path, opened: OpenHPatchesV1, on_nan: str
     ) -> Records:
-        """Rankings from ``BENCHMARK.results``."""
+        """Return the rankings from ``BENCHMARK.results``."""
         pool: PatchPool = definition.content
         path = folder / f"{definition.name}.results"
         rankings = read_retrieval_results(path, pool.benchmark, opened.data.counts)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`keypoints/geometry` under `exact`: counts and errors of every image pair."""
+"""Comparisons of `keypoints/geometry`: counts, errors and homographies of every image pair."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def estimate_exact_homography(
     threshold_px: float,
     max_iterations: int,
 ) -> tuple[NDArray[np.float64] | None, int]:
-    """Homography from points (m, 2) of the first image to those of the second, and its number of inliers.
+    """Estimate the homography from points (m, 2) of the first image to the second, and count its inliers.
 
     None and 0 where fewer than four matches exist or the estimator gives up. The threshold is part of the
     protocol and the same for every method.
@@ -73,7 +73,7 @@ def estimate_exact_homography(
 
 
 def compare_exact(opened: OpenGeometry, scene: str, features: Features) -> Records:
-    """Records of a scene: one row per image pair with all its counts and errors.
+    """Compute the records of a scene: one row per image pair with all its counts and errors.
 
     Matches that a method brings are one matcher, `given`; nothing is known then about keypoints.
     """
@@ -99,7 +99,7 @@ def compare_exact(opened: OpenGeometry, scene: str, features: Features) -> Recor
 def _detections(
     source: ComparedFeatures, target: ComparedFeatures, h: NDArray[np.float64], sizes: Any, limits: Floats
 ) -> Row:
-    """Shared view and one-to-one correspondences of the locations, at every threshold."""
+    """Return the shared view and one-to-one correspondences of the locations, at every threshold."""
     here, there = locations(source.xy).xy, locations(target.xy).xy
     found = answers(
         h,
@@ -129,7 +129,7 @@ def _matches(
     distance: str,
     limits: Floats,
 ) -> Row:
-    """Matches of every matcher, their errors, and the homographies estimated from them."""
+    """Return the matches of every matcher, their errors, and the homographies estimated from them."""
     found = first_neighbours_mutual(source, target, distance=distance, seed=options.seed)
     places, spots = locations(source.xy).of, locations(target.xy).of
     out: Row = {}
@@ -154,7 +154,10 @@ def _matches(
 def _matched(
     matcher: str, a: Floats, b: Floats, h: Any, sizes: Any, options: Any, limits: Floats
 ) -> tuple[Row, Floats]:
-    """Number of matches and their shares within the limits, both homographies; and the matches' errors."""
+    """Return the number of matches and their shares within the limits, both homographies.
+
+    And the matches' errors.
+    """
     shown = project(h, a, reference=centre(sizes[0]))
     error = np.nan_to_num(np.linalg.norm(shown - b, axis=1), nan=np.inf)
     out: Row = {f"putative_{matcher}": len(a), f"accuracy_{matcher}": matching_accuracy(error, limits)}
@@ -170,13 +173,13 @@ def _matched(
 
 
 def _four(matrix: Floats | None, h: Any, size: tuple[int, int]) -> float:
-    """Mean over all four corners, wherever the truth sends them; infinite without a homography."""
+    """Return the mean over all four corners, wherever the truth sends them; infinite without a homography."""
     found = np.inf if matrix is None else corner_distance(matrix, h, size)
     return float(found) if np.isfinite(found) else np.inf
 
 
 def compare_d2net(opened: Any, scene: str, features: Features, *, exact: bool = False) -> Records:
-    """Shares of matches within each limit of the truth, a row a pair; 0 where there is no match.
+    """Compute the shares of matches within each limit of the truth, a row a pair; 0 where there is no match.
 
     Args:
         opened: the open task.
@@ -217,7 +220,7 @@ ESTIMATE_COLUMNS: Mapping[str, Any] = {
 def compare_homographies(
     opened: Any, scene: str, features: Features, protocol: HomographyProtocol, comparison: str
 ) -> Records:
-    """Homographies of a scene's pairs, one row an estimator call, under every setting of a protocol.
+    """Estimate the homographies of a scene's pairs under every setting, one row per call.
 
     H of a row maps resized images where the frame of its setting resizes them.
     """
@@ -252,14 +255,14 @@ def compare_homographies(
 
 
 def is_installed(setting: HomographySetting) -> bool:
-    """Whether a setting can be called: pydegensac is used where it is installed."""
+    """Return whether a setting can be called: pydegensac is used where it is installed."""
     return setting.estimator.kind != "degensac" or find_spec("pydegensac") is not None
 
 
 def _estimates(
     matches: PairMatches, setting: HomographySetting, sizes: Any, options: Any, scene: str, k: str
 ) -> Iterator[HomographyEstimate]:
-    """The estimates of all repeats of a setting."""
+    """Return the estimates of all repeats of a setting."""
     if setting.top is not None and matches.confidence is not None:
         matches = matches.best(setting.top, f"{scene}/1-{k}")
     x0, x1 = _in_frame(matches, setting, sizes)
@@ -293,7 +296,7 @@ def _in_frame(
 def _within(
     matches: PairMatches, setting: HomographySetting, sizes: Any, truth: NDArray[np.float64]
 ) -> list[int]:
-    """Numbers of matches whose mean transfer error is below each of `PRECISION_PX` in the setting's frame."""
+    """Count matches whose mean transfer error is below each of `PRECISION_PX` in the setting's frame."""
     resizes = setting.frame.resizes(sizes, single=setting.estimator.dtype == "float32")
     with np.errstate(all="ignore"):
         d = transfer_distances(*_in_frame(matches, setting, sizes), scaled_homography(truth, *resizes))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`keypoints/geometry` bound to its data: with keypoints of images, or with matches of pairs of images."""
+"""Data of `keypoints/geometry`: keypoints of images, or matches of image pairs."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class OpenGeometry(OpenKeypoints):
         return {truth.pair.name: truth for truth in every}
 
     def drawable_pairs(self) -> tuple[str, ...]:
-        """The reference with every other image of its sequence."""
+        """Return the reference with every other image of its sequence."""
         return tuple(self.pairs)
 
     def draw_matches(self, name: str, features: Features) -> MatchedPair:
-        """Mutual neighbours, or the matches of the method, and how far they are from the homography."""
+        """Return mutual neighbours, or the method's matches, with their errors under the homography."""
         truth = self.pairs[name]
         pair = truth.pair
         k = name.removeprefix(f"{pair.scene}/{self.sequences.images(pair.scene)[0]}-")
@@ -49,7 +49,7 @@ class OpenGeometry(OpenKeypoints):
         return match_errors(truth, found.points0, found.points1, found.confidence)
 
     def matches(self, features: Features, scene: str, k: str, *, exact: bool = False) -> PairMatches:
-        """Matches of the reference image and image k: mutual neighbours, or those of the user's matcher.
+        """Return the matches of the reference and image k: mutual neighbours, or the user's matcher.
 
         They come by the row of the first keypoint; `exact` keeps the random order that breaks ties, in which
         `exact` hands them to its estimators. The confidence is 1 - d1/d2.
@@ -72,7 +72,7 @@ class OpenGeometry(OpenKeypoints):
         return PairMatches(source.xy[first], target.xy[second], sure, (len(source), len(target)))
 
     def d2net_matches(self, features: Features, scene: str, k: str) -> tuple[Floats, Floats]:
-        """Points matched by the largest dot products of the descriptors as they are."""
+        """Return the points matched by the largest dot products of the descriptors as they are."""
         top = self.options.top_keypoints
         sides = []
         for name in (self.sequences.images(scene)[0], k):
@@ -84,7 +84,7 @@ class OpenGeometry(OpenKeypoints):
         return one.xy[here[first]], two.xy[there[second]]
 
     def _best(self, features: Features, side: ComparedFeatures, rows: NDArray[np.int64], top: int) -> Any:
-        """The keypoints of highest response, the lowest of them first."""
+        """Return the keypoints of highest response, the lowest of them first."""
         table = np.asarray(features.arrays(side.key)["keypoints"], np.float64)
         if table.shape[1] < 5:
             raise InputError(
@@ -116,7 +116,7 @@ class OpenGeometryPairs(OpenGeometry):
         )
 
     def _images(self, pair: ImagePair) -> tuple[ImageFacts, ...]:
-        """Names as keypoint tasks have them, with the ending of the file."""
+        """Return the names as keypoint tasks have them, with the ending of the file."""
         numbers = pair.name.rpartition("/")[2].split("-")
         paths = (pair.image0, pair.image1)
         return tuple(
@@ -136,7 +136,7 @@ class OpenGeometryPairs(OpenGeometry):
         return tuple(units)
 
     def read_item(self, key: str) -> Any:
-        """Both images."""
+        """Return both images."""
         return self.pairs[key].pair.payload()
 
     def oracle_features(self, item: Item, noise_px: float) -> Arrays:
@@ -144,15 +144,18 @@ class OpenGeometryPairs(OpenGeometry):
         return oracle_features(self.pairs[item.key], noise_px)
 
     def method_facts(self, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
-        """What the comparison takes from a method: there are no keypoints and no border."""
+        """Return facts of a method on which the comparison depends; there is no border."""
         return self.task.method_facts(self.options, meta, comparison)
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
-        """The records of one scene."""
+        """Compute the records of one scene."""
         return self.task.comparisons[comparison](self, unit.key, features)
 
     def matches(self, features: Features, scene: str, k: str, *, exact: bool = False) -> PairMatches:
-        """The matches of the method as it lists them; `exact`: sorted by coordinates, doubles dropped."""
+        """Return the matches of the method as it lists them.
+
+        `exact`: sorted by coordinates, doubles dropped.
+        """
         name = f"{scene}/{self.sequences.images(scene)[0]}-{k}"
         found = matches_of(features.arrays(name), name)
         if not exact:
@@ -162,13 +165,13 @@ class OpenGeometryPairs(OpenGeometry):
         return PairMatches(found.points0[order], found.points1[order], sure, found.keypoints)
 
     def d2net_matches(self, features: Features, scene: str, k: str) -> tuple[Floats, Floats]:
-        """The matches of the method."""
+        """Return the matches of the method."""
         found = self.matches(features, scene, k)
         return found.points0, found.points1
 
 
 def dot_product_matches(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows (m,), (m,) of descriptors (n, d) whose dot products are the largest for each other.
+    """Return the rows (m,), (m,) of descriptors (n, d) whose dot products are the largest for each other.
 
     Descriptors are taken as they are; the first of equals wins. D2-Net's are of unit length, others favour
     long vectors.

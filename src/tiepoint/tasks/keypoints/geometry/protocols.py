@@ -38,7 +38,7 @@ class ThresholdFrame:
     rounding: str = "real"
 
     def resizes(self, sizes: tuple[Size, Size], *, single: bool = False) -> tuple[Resize, Resize]:
-        """How both images are resized; `single`: factors are rounded to float32.
+        """Return how both images are resized; `single` rounds factors to float32.
 
         >>> ThresholdFrame("short", 480, "trunc").resizes(((1000, 700), (640, 480)))[0].size
         (685, 480)
@@ -55,7 +55,7 @@ class ThresholdFrame:
         return made[0], made[1]
 
     def unit(self, sizes: tuple[Size, Size]) -> float:
-        """What errors are divided by.
+        """Return the factor that errors are divided by.
 
         >>> ThresholdFrame("divided", 480).unit(((100, 100), (1440, 960)))
         2.0
@@ -63,7 +63,7 @@ class ThresholdFrame:
         return min(sizes[1]) / self.side if self.rule in ("unit", "divided") else 1.0
 
     def threshold_unit(self, sizes: tuple[Size, Size]) -> float:
-        """What a threshold is multiplied by."""
+        """Return the factor that a threshold is multiplied by."""
         return self.unit(sizes) if self.rule == "unit" else 1.0
 
     def __str__(self) -> str:
@@ -77,7 +77,7 @@ ORIGINAL = ThresholdFrame()
 
 
 def parse_threshold_frame(text: str) -> ThresholdFrame:
-    """The frame of a text: ``original``, ``short:480``, ``short:480:round``, ``long:1024``, ``unit:480``.
+    """Parse a frame: ``original``, ``short:480``, ``short:480:round``, ``long:1024``, ``unit:480``.
 
     >>> str(parse_threshold_frame("short:480:trunc")), parse_threshold_frame("original") == ORIGINAL
     ('short:480:trunc', True)
@@ -136,7 +136,7 @@ class HomographySetting:
 
 @dataclass(frozen=True)
 class HomographyScoring:
-    """What is made of estimated homographies.
+    """Scoring of estimated homographies.
 
     Attributes:
         thresholds_px: Of the areas that the paper prints.
@@ -248,7 +248,7 @@ PROTOCOLS: Mapping[str, HomographyProtocol] = {
 
 
 def protocol_under(name: str, options: Mapping[str, Any]) -> HomographyProtocol:
-    """A protocol under the options of its records: another frame, other sequences, further thresholds.
+    """Return a protocol under the options of its records: another frame, other sequences, further thresholds.
 
     >>> protocol_under("dkm", {"sequences": "116", "tau_px": [1]}).scoring.thresholds_px
     (1, 3, 5, 10)
@@ -266,6 +266,6 @@ def protocol_under(name: str, options: Mapping[str, Any]) -> HomographyProtocol:
 
 
 def _framed(setting: HomographySetting, frame: ThresholdFrame) -> HomographySetting:
-    """The setting in another frame; a group that was named by its frame is named without."""
+    """Return the setting in another frame; a group that was named by its frame is named without."""
     parts = {k: v for k, v in setting.parts.items() if k != "frame"}
     return replace(setting, frame=frame, parts=parts)

@@ -44,7 +44,7 @@ Values = Callable[[Records], NDArray[np.float64]]
 
 
 def geometry_thresholds(options: Mapping[str, Any]) -> NDArray[np.float64]:
-    """Thresholds of matches and keypoints under the options of the records: 1 to 10 px and what they add.
+    """Return the thresholds under the options of the records: 1 to 10 px and what they add.
 
     >>> geometry_thresholds({"tau_px": [0.5, 3]})[:4].tolist()
     [0.5, 1.0, 2.0, 3.0]
@@ -53,7 +53,7 @@ def geometry_thresholds(options: Mapping[str, Any]) -> NDArray[np.float64]:
 
 
 def format_threshold(px: float) -> int | float:
-    """A threshold as groups name it: 3, not 3.0.
+    """Return a threshold as groups name it: 3, not 3.0.
 
     >>> format_threshold(3.0), format_threshold(0.5)
     (3, 0.5)
@@ -62,7 +62,7 @@ def format_threshold(px: float) -> int | float:
 
 
 def _sums(records: Sequence[Records], values: Values) -> SceneSums:
-    """Sums over the pairs of each scene; NaN pairs have no value."""
+    """Return the sums over the pairs of each scene; NaN pairs have no value."""
     scenes = tuple(str(r.meta["scene"]) for r in records)
     kinds = tuple(str(r.meta["kind"]) for r in records)
     found = [values(r) for r in records]
@@ -71,7 +71,7 @@ def _sums(records: Sequence[Records], values: Values) -> SceneSums:
 
 
 def _emit(metric: str, sums: SceneSums, *, headline: bool = False, **parts: Any) -> list[Score]:
-    """The score, for the default matcher and estimator (unnamed) by kind, for the headline also by scene."""
+    """Return the score; for the default matcher and estimator by kind, for the headline by scene."""
     named = {k: v for k, v in parts.items() if v not in _DEFAULT.get(k, ())}
     scores = [micro_score(metric, sums, group=group_name(**named))]
     if not set(named) & set(_DEFAULT):
@@ -101,7 +101,7 @@ def _mean_error(at: int) -> Values:
 
 
 def score_exact(records: Sequence[Records]) -> list[Score]:
-    """All scores; without keypoints those of matches and homographies."""
+    """Return all scores; without keypoints those of matches and homographies."""
     scores: list[Score] = []
     if not records:
         return scores
@@ -135,7 +135,7 @@ def _has(records: Sequence[Records], column: str) -> bool:
 
 
 def _homographies(records: Sequence[Records], matcher: str, estimator: str) -> list[Score]:
-    """Numbers of inliers, areas and shares of corner errors.
+    """Return the numbers of inliers, areas and shares of corner errors.
 
     Beside them, in groups ``corners=4``, those of the mean over all four corners, where records have it.
     """
@@ -184,18 +184,18 @@ D2NET_SEQUENCES: Mapping[str, Mapping[str, int]] = {
 
 
 def d2net_thresholds(options: Mapping[str, Any]) -> list[float]:
-    """1 to 15 px and what the options add."""
+    """Return 1 to 15 px and the thresholds that the options add."""
     return sorted({*D2NET_LIMITS_PX, *options.get("tau_px", ())})
 
 
 def counted_records(records: Sequence[Records]) -> tuple[list[Records], str]:
-    """The records that count, and which list of sequences is meant."""
+    """Return the records that count, and which list of sequences is meant."""
     which = str(records[0].meta["options"].get("sequences") or "108") if records else "108"
     return [r for r in records if which == "116" or r.meta["scene"] not in LEFT_OUT], which
 
 
 def score_d2net(records: Sequence[Records]) -> list[Score]:
-    """`mma` by the constants of D2-Net, `mma_of_pairs` over the pairs there are."""
+    """Compute `mma` by the constants of D2-Net and `mma_of_pairs` over existing pairs."""
     if not records:
         return []
     return with_protocol(list(_d2net_scores(*counted_records(records))), D2NET)
@@ -243,7 +243,10 @@ AREAS: Mapping[str, Callable[[Floats, float], float]] = {
 
 
 def score_homographies(records: Sequence[Records], name: str) -> list[Score]:
-    """All scores under a protocol; `homography_auc` of group `all` is that of its first setting at 3 px."""
+    """Return all scores under a protocol.
+
+    `homography_auc` of group `all` is that of its first setting at 3 px.
+    """
     if not records:
         return []
     protocol = protocol_under(name, records[0].meta["options"])
@@ -262,7 +265,7 @@ def score_homographies(records: Sequence[Records], name: str) -> list[Score]:
 
 
 def is_of(scene: str, kind: str, rule: str) -> bool:
-    """Whether a sequence is of kind `i` or `v`: by its first letters, or by not containing the other's.
+    """Return whether a sequence is of kind `i` or `v`, by its prefix or by lacking the other's.
 
     >>> is_of("ox_ubc", "v", "first"), is_of("ox_ubc", "v", "contain"), is_of("i_v_x", "v", "contain")
     (False, True, False)
@@ -273,7 +276,7 @@ def is_of(scene: str, kind: str, rule: str) -> bool:
 def corner_row_errors(
     record: Records, number: int, setting: HomographySetting, scoring: HomographyScoring
 ) -> Floats:
-    """Corner errors in pixels of the rows of a setting, in order of pairs and repeats."""
+    """Return the corner errors in pixels of the rows of a setting, in order of pairs and repeats."""
     rows = np.flatnonzero(np.asarray(record["setting"]) == number)
     found = []
     for i in rows:
@@ -313,7 +316,7 @@ def _setting_scores(
     parts: Mapping[str, Any],
     settings: int,
 ) -> Iterator[Score]:
-    """Areas and shares of one setting; the first stands without its name as well."""
+    """Return the areas and shares of one setting; the first stands without its name as well."""
     errors = np.concatenate([corner_row_errors(r, number, setting, scoring) for r in records])
     if not len(errors):
         return
@@ -337,7 +340,10 @@ def _setting_scores(
 
 
 def _match_scores(records: Sequence[Records], parts: Mapping[str, Any], *, medians: bool) -> Iterator[Score]:
-    """Numbers of matches, and the shares within each threshold of the truth; glue-factory prints medians."""
+    """Return the numbers of matches, and the shares within each threshold of the truth.
+
+    Glue-factory prints medians.
+    """
     counts = np.array([n for r in records for n in r.meta["matches"]], np.float64)
     middle = _median if medians else np.mean
     yield Score("putative_matches", group_name(**parts), float(middle(counts)), len(counts))
@@ -358,7 +364,7 @@ def _median(values: Floats) -> float:
 
 
 def _noted(scores: Sequence[Score], name: str, left_out: int) -> list[Score]:
-    """The scores, those of group `all` with what was left out or cannot be compared."""
+    """Return the scores, those of group `all` with what was excluded or cannot be compared."""
     told = [f"{left_out} sequences left out, as {name} does"] if left_out else []
     if name == "dad":
         told.append("dad prints illumination and viewpoint apart")
@@ -369,7 +375,7 @@ def _noted(scores: Sequence[Score], name: str, left_out: int) -> list[Score]:
 
 
 def cases(records: Sequence[Records], scene: str) -> Cases | None:
-    """Share of the mutual matches, or of those given, within 3 px in each image."""
+    """Return the share of the mutual matches, or of those given, within 3 px in each image."""
     if (r := scene_records(records, scene)) is None:
         return None
     matcher = GIVEN if f"accuracy_{GIVEN}" in r.columns else "mutual"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From a paper's homography protocol to `exact` one change at a time, on the same matches."""
+"""Steps from a paper's homography protocol to `exact`, on the same matches."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ EXACT_SCORING = HomographyScoring(area="exact", in_front=True)
 
 
 def changes(name: str, options: Mapping[str, Any]) -> list[tuple[str, HomographySetting]]:
-    """The settings from a protocol's own to that of `exact`, each with what was changed, in words.
+    """Return the settings from a protocol's own to that of `exact`, each with what was changed, as text.
 
     >>> [words for words, _ in changes("dad", {"ransac_px": 3.0, "max_iterations": 10000})][1:3]
     ['frame: original pixels', 'threshold: 3 px']
@@ -62,13 +62,13 @@ def changes(name: str, options: Mapping[str, Any]) -> list[tuple[str, Homography
 
 
 def homography_step_chain(name: str, options: Mapping[str, Any]) -> HomographyProtocol:
-    """The settings between a protocol and `exact`, the protocol's own first."""
+    """Return the settings between a protocol and `exact`, the protocol's own first."""
     settings = tuple(setting for _, setting in changes(name, options))
     return HomographyProtocol(settings, protocol_under(name, options).scoring)
 
 
 def homography_step_tables(name: str, own: Sequence[Records], walked: Sequence[Records]) -> list[StepTable]:
-    """Areas after each step from a protocol to `exact`, at the thresholds of the protocol.
+    """Return the areas after each step from a protocol to `exact`, at the thresholds of the protocol.
 
     Args:
         name: of the protocol.
@@ -94,7 +94,7 @@ def homography_step_tables(name: str, own: Sequence[Records], walked: Sequence[R
 
 
 def _scorings(scoring: HomographyScoring) -> list[tuple[str, HomographyScoring]]:
-    """The scoring after each change, in words."""
+    """Return the scoring after each change, as text."""
     failed = replace(scoring, collapsed=False)
     corners = replace(failed, edge=False, single=False, in_front=True)
     walked = [
@@ -116,7 +116,7 @@ def _area(
 def d2net_steps(
     own: Sequence[Records], walked: Sequence[Records], exact: Sequence[Records]
 ) -> list[StepTable]:
-    """MMA at 3 px after each step from `d2net` to `exact`."""
+    """Return the MMA at 3 px after each step from `d2net` to `exact`."""
     scores = {(s.metric, s.group): s.value for s in score_d2net(own)}
     kept, _ = counted_records(own)
     at = d2net_limits(own[0].meta["options"]).index(HEADLINE_PX)

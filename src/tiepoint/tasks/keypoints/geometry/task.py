@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`keypoints/geometry`: the geometric numbers: repeatability, matching score, MMA, homographies."""
+"""Task `keypoints/geometry`: repeatability, matching score, MMA, homographies."""
 
 from __future__ import annotations
 
@@ -101,13 +101,13 @@ class GeometryOptions(SceneOptions):
         return matcher_hash(self.matcher)
 
     def settings(self) -> dict[str, Any]:
-        """The options that decide about records; `NEWER` ones only where they are set."""
+        """Return the options that decide about records; `NEWER` ones only where they are set."""
         plain = super().settings()
         return {name: value for name, value in plain.items() if name not in NEWER or value != NEWER[name]}
 
 
 def _compare(comparison: str, opened: OpenGeometry, scene: str, features: Features) -> Records:
-    """Homographies of a scene under a protocol, or on the way from one to `exact`."""
+    """Compute the homographies of a scene under a protocol, or on the way from one to `exact`."""
     protocol = _protocol(comparison, opened.options.settings())
     return homography_records(opened, scene, features, protocol, comparison)
 
@@ -219,7 +219,7 @@ class KeypointGeometry(KeypointTask):
     }
 
     def family_for(self, method: Any) -> str:
-        """Keypoint methods, and methods that see two images."""
+        """Return `keypoints`, or `pairs` for methods that see two images."""
         return family_of_geometry(method)
 
     def for_family(self, data: OpenGeometry, family: str) -> OpenGeometry:
@@ -235,19 +235,19 @@ class KeypointGeometry(KeypointTask):
         return OpenGeometry(self, sequences, chosen)
 
     def comparison(self, protocol: str) -> str:
-        """The estimator calls of a protocol; `roma` scores those of `dkm`."""
+        """Return the estimator calls of a protocol; `roma` scores those of `dkm`."""
         own = super().comparison(protocol)
         return (PROTOCOLS[own].comparison if own in PROTOCOLS else "") or own
 
     def method_facts(self, options: Any, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
-        """Versions of the libraries that estimate, for all but `exact`, whose keys are older."""
+        """Return the versions of the libraries that estimate, for all but `exact`, whose keys are older."""
         if comparison in ("exact", D2NET, f"{D2NET}{ARROW}"):
             return {}
         called = [s.estimator for s in _protocol(comparison, options.settings()).settings if is_installed(s)]
         return {"versions": {name: v for e in called for name, v in homography_versions(e).items()}}
 
     def record_warnings(self, records: Sequence[Records]) -> list[str]:
-        """Matches without the confidence that a protocol goes by."""
+        """Return a warning about matches without the confidence that a protocol needs."""
         told = super().record_warnings(records)
         name = str(records[0].meta.get("protocol", "")) if records else ""
         if name in ("loftr", "glue-factory") and not all(all(r.meta["scored"]) for r in records):
@@ -255,13 +255,13 @@ class KeypointGeometry(KeypointTask):
         return told
 
     def intermediate_comparisons(self, protocols: Sequence[str]) -> tuple[str, ...]:
-        """One way to `exact` a protocol."""
+        """Return one path to `exact` per protocol."""
         if "exact" not in protocols:
             return ()
         return tuple(f"{p}{ARROW}" for p in protocols if p != "exact")
 
     def convention_steps_between(self, records: Mapping[str, Sequence[Records]]) -> list[StepTable]:
-        """Homography areas and MMA after each step from a protocol to `exact`."""
+        """Return the homography areas and MMA after each step from a protocol to `exact`."""
         tables: list[StepTable] = []
         for comparison, walked in records.items():
             if not comparison.endswith(ARROW) or not walked:
@@ -274,7 +274,7 @@ class KeypointGeometry(KeypointTask):
         return tables
 
     def curves(self, records: Sequence[Records]) -> Iterator[tuple[str, str, Any, Any]]:
-        """Mean matching accuracy over the threshold, overall and by scene."""
+        """Compute the mean matching accuracy over the threshold, overall and by scene."""
         groups = [("all", list(records)), *((f"scene={r.meta['scene']}", [r]) for r in records)]
         for group, chosen in groups:
             column = f"accuracy_{GIVEN}" if f"accuracy_{GIVEN}" in chosen[0].columns else "accuracy_mutual"
@@ -282,7 +282,7 @@ class KeypointGeometry(KeypointTask):
             yield group, "mma", geometry_thresholds(chosen[0].meta.get("options", {})), rows.mean(axis=0)
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Other images of the scene."""
+        """Return the other images of a scene."""
         return cases(records, scene)
 
 

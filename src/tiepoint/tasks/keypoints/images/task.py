@@ -101,12 +101,12 @@ def _compare(opened: OpenKeypoints, scene: str, features: Features, *, legacy: b
 
 
 def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Scores of all other images; one without keypoints scores 0 and stays in the list."""
+    """Compute the scores of all other images; one without keypoints scores 0 and stays in the list."""
     return _compare(opened, scene, features, legacy=False)
 
 
 def compare_workbench(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Scores of all other images with descriptors, L2 on raw numbers, first of equals."""
+    """Compute the scores of all other images with descriptors, L2 on raw numbers, first of equals."""
     return _compare(opened, scene, features, legacy=True)
 
 
@@ -131,7 +131,7 @@ def _scores(records: Sequence[Records], kinds: tuple[str, ...], protocol: str, v
 
 
 def score_exact(records: Sequence[Records]) -> list[Score]:
-    """Mean AP of the reference images, equal scores in random order."""
+    """Compute the mean AP of the reference images, equal scores in random order."""
 
     def value(r: Records) -> float:
         return average_precision(-r["score"], r["right"]) if r["right"].any() else float("nan")
@@ -140,7 +140,7 @@ def score_exact(records: Sequence[Records]) -> list[Score]:
 
 
 def score_workbench(records: Sequence[Records]) -> list[Score]:
-    """Mean AP of the reference images; equal scores in the alphabetical order of scene and image.
+    """Compute the mean AP of the reference images; equal scores in the alphabetical order of scene and image.
 
     Quirk: that order favours the images of scenes early in the alphabet.
     """
@@ -184,7 +184,7 @@ class KeypointImages(KeypointTask):
     reads_others = True
 
     def others(self, opened: OpenKeypoints, scene: str) -> tuple[str, ...]:
-        """Every image of the dataset."""
+        """Return every image of the dataset."""
         return tuple(item.key for item in opened.items)
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""First neighbours between locations: how probably they are right if ties break at random; wrong ones."""
+"""Comparisons of `keypoints/matching`: first neighbours between locations."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def first_neighbours(
     *,
     distance: str,
 ) -> tuple[Floats, Floats]:
-    """Distance from each query location to the nearest target location, and whether that one is right.
+    """Return the distance of each query location to the nearest target location, and its correctness.
 
     Args:
         source: features of the query image.
@@ -87,7 +87,7 @@ def _pairs_set(query: Ints, target: Ints, width: int) -> Ints:
 def _share_right(
     values: Any, owner: Ints, pool: Any, spot_of: Ints, queries: Ints, right: Ints, width: int, distance: str
 ) -> Floats:
-    """Share of right locations among the equally near ones of each query (rows sorted by owner)."""
+    """Return the share of correct locations among the tied ones of each query (rows sorted by owner)."""
     tile = value_table(np.ascontiguousarray(values), pool, distance=distance)
     starts = np.flatnonzero(np.append(True, owner[1:] != owner[:-1]))
     near = np.minimum.reduceat(tile, starts, axis=0)
@@ -116,7 +116,7 @@ def wrong_examples(
     *,
     distance: str,
 ) -> list[list[float]]:
-    """Up to twelve wrong matches of an image pair: x, y of the query, of its true place, of the answer given.
+    """Return up to twelve wrong matches of a pair: x, y of query, true place and given answer.
 
     Only queries that could have been answered right. Cells are taken in an order that is the same for all
     methods and images, so that methods that fail in the same place show the same place.
@@ -149,7 +149,7 @@ def wrong_examples(
 
 
 def wrong_answers(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
-    """(query, right answer, given answer) as ``SCENE/IMAGE@x,y``, query and right answer by cell."""
+    """Return (query, correct answer, given answer) as ``SCENE/IMAGE@x,y``, the first two by cell."""
     for r in records:
         scene = r.meta["scene"]
         for pair in r.meta["pairs"]:
@@ -168,7 +168,7 @@ def _growing() -> ColumnBuilder:
 
 
 def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """One-way first neighbours of the drawn queries in each target; right if none is nearer to the place."""
+    """Find one-way first neighbours of the sampled queries; correct if no target is nearer to the place."""
     _, *others = opened.sequences.images(scene)
     reference = reference_of(opened, scene, features)
     made, candidates = _growing(), []
@@ -186,7 +186,7 @@ def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Re
 
 
 def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """First neighbours of every co-visible query location; right if within tau of the true place.
+    """Compute the first neighbours of every co-visible query location; right if within tau of the true place.
 
     No draw. `answered` in the header counts, per target, the queries that could have been right; a failed
     descriptor has infinite distance, so that its query is missed.

@@ -28,11 +28,14 @@ Pairs = list[tuple[int, float, float]]
 
 
 def _scores(records: Sequence[Records], found: Sequence[Pairs], protocol: str, note: str) -> list[Score]:
-    """Overall, by kind and by scene; `note` says why image pairs have no value, empty where all have one."""
+    """Compute the overall, by kind and by scene.
+
+    `note` says why image pairs have no value, empty where all have one.
+    """
     of = {id(r): pairs for r, pairs in zip(records, found, strict=True)}
 
     def score(chosen: Sequence[Records], group: str) -> Score:
-        """Mean over the pairs of an iteration, then over iterations; cells are the iterations."""
+        """Compute the mean over the pairs of an iteration, then over iterations; cells are the iterations."""
         rows = [(s, *row) for s, r in enumerate(chosen) for row in of[id(r)]]
         rounds = sorted({iteration for _, iteration, _, _ in rows})
         if not rounds:
@@ -57,7 +60,10 @@ def _scores(records: Sequence[Records], found: Sequence[Pairs], protocol: str, n
 
 
 def score_bojanic(records: Sequence[Records]) -> list[Score]:
-    """AP per pair over its right matches, ties as one step; a pair without a right match is skipped."""
+    """Compute the AP per pair over its right matches, ties as one step.
+
+    A pair without a right match is skipped.
+    """
     found: list[Pairs] = [[] for _ in records]
     skipped = 0
     for own, r in zip(found, records, strict=True):
@@ -75,7 +81,10 @@ def score_bojanic(records: Sequence[Records]) -> list[Score]:
 
 
 def score_exact(records: Sequence[Records]) -> list[Score]:
-    """AP per pair over all answered queries, expected ties; pairs without an answer are counted."""
+    """Compute the AP per pair over all answered queries, expected ties.
+
+    Pairs without an answer are counted.
+    """
     found: list[Pairs] = [[] for _ in records]
     skipped = 0
     for own, r in zip(found, records, strict=True):
@@ -116,7 +125,7 @@ class KeypointMatching(KeypointTask):
     scorings: ClassVar = {"exact": score_exact, "bojanic": score_bojanic}
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
-        """`map` over answered queries, over found right matches, and with ties as one step."""
+        """Return `map` over answered queries, over found right matches, and with ties as one step."""
         table: dict[str, list[NDArray[np.float64]]] = {}
         for r in records:
             for image, pair in enumerate(r.meta["pairs"]):
@@ -136,7 +145,10 @@ class KeypointMatching(KeypointTask):
         return [StepTable("map", step_means(table))]
 
     def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
-        """Precision over recall of the first neighbours, the mean over image pairs; its area is `map`."""
+        """Compute the precision over recall of the first neighbours, the mean over image pairs.
+
+        Its area is `map`.
+        """
         if not records:
             return
         pairs = [
@@ -159,7 +171,7 @@ class KeypointMatching(KeypointTask):
         )
 
     def wrong_answers(self, records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
-        """Wrong matches of a sample of keypoints: (query, right answer, given answer)."""
+        """Return the wrong matches of a sample of keypoints: (query, correct answer, given answer)."""
         return wrong_answers(records)
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The exact comparison of `keypoints/ranking`: rank of every right answer among the locations of an image.
+"""Comparisons of `keypoints/ranking`: ranks of the correct answers in an image.
 
 Queries and candidates are locations: keypoints that share a position are one, and the distance of two
 locations is that of their nearest descriptors.
@@ -35,7 +35,10 @@ COLUMNS = ("image", "query", "distance", "error_px", "retrieved", "irrelevant", 
 
 
 def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Records of a scene: one row per (query location, right answer); the rest is counted in the header."""
+    """Compute the records of a scene: one row per (query location, correct answer).
+
+    The rest is counted in the header.
+    """
     sequences, options = opened.sequences, opened.options
     first, *others = sequences.images(scene)
     source = opened.features_of(features, scene, first)
@@ -74,7 +77,7 @@ def rank_rows(
     galleries: tuple[int, ...],
     distance: str,
 ) -> dict[str, NDArray[Any]]:
-    """Counts of every right answer: wrong locations nearer (`lt`) and equal (`eq`), per gallery size.
+    """Count wrong locations nearer (`lt`) than and equal (`eq`) to every correct answer, per gallery.
 
     Column 0 is the whole image; column s > 0 is the gallery of `galleries[s - 1]` locations: the right
     answers of the query and the first others in a random `order`, the same for all queries of the image.
@@ -125,7 +128,7 @@ def location_values(
     answer: Ints,
     distance: str,
 ) -> Floats:
-    """Reference value (squared for l2) between listed locations: the least over their valid rows.
+    """Return the reference value (squared for l2) between listed locations: the least over their valid rows.
 
     Infinite where a side has no valid descriptor.
     """
@@ -156,7 +159,7 @@ def location_values(
 def gallery_limits(
     query: Ints, position: Ints, relevant: Ints, total: int, galleries: tuple[int, ...]
 ) -> Ints:
-    """Positions up to which each query reads the random order, int64 (queries, 1 + galleries).
+    """Return the positions up to which each query reads the random order, int64 (queries, 1 + galleries).
 
     The limit of a gallery of g leaves g - R wrong locations before it, whatever right ones stand among them.
 
@@ -179,7 +182,7 @@ def gallery_limits(
 def _without_relevant(
     query: Ints, value: Floats, position: Ints, limits: Ints, retrieved: NDArray[np.bool_], lt: Ints, eq: Ints
 ) -> None:
-    """Take the right answers of a query (each row itself too) out of the counts of its rows."""
+    """Subtract the correct answers of a query (each row itself too) from the counts of its rows."""
     start = np.flatnonzero(np.append(True, query[1:] != query[:-1])) if len(query) else np.empty(0, np.int64)
     size = np.diff(np.append(start, len(query)))
     for shift in range(int(size.max(initial=0))):
@@ -198,7 +201,7 @@ MAX_BOUND_PX = 2000.0
 
 
 def compare_workbench(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Records of a scene: one row per query with ground truth, exclusions counted by reason."""
+    """Compute the records of a scene: one row per query with ground truth, exclusions counted by reason."""
     sequences, options = opened.sequences, opened.options
     first, *others = sequences.images(scene)
     source = image_features(features, f"{scene}/{first}")
@@ -239,14 +242,17 @@ def compare_workbench(opened: OpenKeypoints, scene: str, features: Features) -> 
 
 
 def rows_correspond(options: Any, meta: Mapping[str, Any]) -> bool:
-    """Whether row i is the same point in all images: said by an option, or known of a projected set."""
+    """Return whether row i is the same point in all images.
+
+    Said by an option, or known of a projected set.
+    """
     made = (meta.get("keypoint_set") or {}).get("generation_method")
     source = options.keypoint_source
     return source == "homography_projection" or (made == "projected" and source != "database")
 
 
 def rank_of_answers(queries: NDArray[Any], pool: NDArray[Any], asked: Ints, right: Ints) -> tuple[Ints, Ints]:
-    """Candidates nearer than the right answer of each asked query, and as near as it (itself left out).
+    """Count candidates nearer than the correct answer of each query, and as near (without itself).
 
     Rows with NaN or inf are compared one query at a time by the tool's own rule: every comparison with a
     NaN is False.
@@ -274,7 +280,7 @@ def rank_of_answers(queries: NDArray[Any], pool: NDArray[Any], asked: Ints, righ
 
 
 def legacy_precision(queries: NDArray[Any], pool: NDArray[Any]) -> dict[str, int]:
-    """Mutual nearest neighbours of a pair, and how many have equal row numbers (the tool's "correct")."""
+    """Count mutual nearest neighbours of a pair, and those with equal row numbers ("correct")."""
     good_q, good_p = (np.flatnonzero(np.isfinite(x).all(axis=1)) for x in (queries, pool))
     if len(good_q) == 0 or len(good_p) == 0:
         return {"matches": 0, "correct": 0}

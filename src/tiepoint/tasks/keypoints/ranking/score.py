@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores of `keypoints/ranking` under `exact`, from its records.
+"""Scores of `keypoints/ranking` from its records.
 
 Averages run over queries with at least one right answer (failures count 0 there); the variants including
 zeros run over all co-visible queries. Queries out of view are in no average, only in the counts.
@@ -62,7 +62,10 @@ def _chance_ap(items: int, relevant: int) -> float:
 
 
 def query_values(records: Records, column: int) -> Queries:
-    """Per-query values from the counts of one gallery column; queries with too few locations are left out."""
+    """Return the per-query values from the counts of one gallery column.
+
+    Queries with too few locations are excluded.
+    """
     size = records.meta["galleries"][column - 1] if column else None
     image, query = records["image"].astype(np.int64), records["query"].astype(np.int64)
     new = np.append(True, (image[1:] != image[:-1]) | (query[1:] != query[:-1])) if len(image) else image > 0
@@ -105,7 +108,7 @@ def query_values(records: Records, column: int) -> Queries:
 
 
 def score_exact(records: Sequence[Records]) -> list[Score]:
-    """All scores of the exact protocol."""
+    """Return all scores of the exact protocol."""
     scenes = tuple(str(r.meta["scene"]) for r in records)
     kinds = tuple(str(r.meta["kind"]) for r in records)
     tables = [query_values(r, 0) for r in records]
@@ -130,7 +133,7 @@ def score_exact(records: Sequence[Records]) -> list[Score]:
 
 
 def _metadata(scores: Sequence[Score], ap: SceneSums, zeros: SceneSums, excluded: Floats) -> Score:
-    """What was measured as one text of ``key=value;``, under the names of the older tool."""
+    """Return the measurements as one text of ``key=value;``, under the names of the older tool."""
     known = {s.metric: s.value for s in scores if s.group == "all" and np.isfinite(s.value)}
     pairs: dict[str, object] = {"success": "true"}
     for name in METADATA:
@@ -177,7 +180,7 @@ def _at_k_scores(sums: Callable[[str], SceneSums]) -> list[Score]:
 def _precision_scores(
     records: Sequence[Records], tables: Sequence[Queries], scenes: tuple[str, ...], kinds: tuple[str, ...]
 ) -> list[Score]:
-    """Share of the first neighbours of co-visible queries that are right, per image pair."""
+    """Return the share of the first neighbours of co-visible queries that are right, per image pair."""
     total, count = np.zeros(len(records)), np.zeros(len(records))
     for i, (record, table) in enumerate(zip(records, tables, strict=True)):
         for number, pair in enumerate(record.meta["pairs"]):
@@ -235,7 +238,7 @@ def _count_scores(
 def _gallery_scores(
     records: Sequence[Records], queries: int, scenes: tuple[str, ...], kinds: tuple[str, ...]
 ) -> list[Score]:
-    """The curve over gallery sizes, over the queries whose image has that many locations."""
+    """Return the curve over gallery sizes, over the queries whose image has that many locations."""
     scores: list[Score] = []
     curves = [("true_map_micro", "ap"), ("mrr", "mrr"), *((f"precision_at_{k}", f"success{k}") for k in KS)]
     for column, size in enumerate(records[0].meta["galleries"] if records else (), start=1):
@@ -267,14 +270,14 @@ _NO_ROWS = (
 
 
 def ranks_of(record: Records) -> NDArray[np.int64]:
-    """Rank of the right answer of every query, by the rule for ties that the records name."""
+    """Return the rank of the correct answer of every query, by the rule for ties that the records name."""
     if record.meta.get("tie") == "optimistic":
         return np.asarray(1 + record["lt"].astype(np.int64))
     return half_tie_rank(record["lt"], record["eq"])
 
 
 def experiment_metrics(records: Sequence[Records]) -> ExperimentMetrics:
-    """The tool's container, filled from records of `compare_workbench`."""
+    """Return the tool's container, filled from records of `compare_workbench`."""
     metrics = ExperimentMetrics()
     for record in sorted(records, key=lambda r: str(r.meta["scene"])):
         scene = str(record.meta["scene"])
@@ -292,7 +295,7 @@ def experiment_metrics(records: Sequence[Records]) -> ExperimentMetrics:
 
 
 def score_workbench(records: Sequence[Records]) -> list[Score]:
-    """Scores under the tool's names; what it stores as 0 for "nothing measured" is NaN here."""
+    """Compute the scores under the tool's names; what it stores as 0 for "nothing measured" is NaN here."""
     m = experiment_metrics(records)
     scenes = tuple(sorted(str(r.meta["scene"]) for r in records))
     kinds = tuple(scene_kind(s, ("i", "v")) for s in scenes)
@@ -367,7 +370,7 @@ def _legacy(m: ExperimentMetrics, scenes: tuple[str, ...], kinds: tuple[str, ...
 
 
 def cases(records: Sequence[Records], scene: str) -> Cases | None:
-    """Mean average precision of the answered queries in each image."""
+    """Return the mean average precision of the answered queries in each image."""
     if (r := scene_records(records, scene)) is None:
         return None
     table, names = query_values(r, 0), [str(p["image"]) for p in r.meta["pairs"]]

@@ -104,7 +104,7 @@ def _owners(r: Records) -> tuple[NDArray[np.int64], int]:
 def _nearest_answer(
     r: Records, owner: NDArray[np.int64], lt: NDArray[np.int64], eq: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Row of the nearest answer of each query, and its counts with the other answers taken as wrong."""
+    """Return the row of each query's nearest answer, and its counts with other answers as wrong."""
     order = np.lexsort((np.arange(len(owner)), r["error_px"], owner))
     first = order[np.append(True, owner[order][1:] != owner[order][:-1])[: len(order)]]
     mine = first[owner]
@@ -157,12 +157,12 @@ class KeypointRanking(KeypointTask):
     scorings: ClassVar = {"exact": score_exact, "workbench": score_workbench}
 
     def method_facts(self, options: Any, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
-        """Whether the rows of the method's keypoints correspond, which gives `workbench` legacy precision."""
+        """Return whether the method's keypoint rows correspond, which `workbench` precision needs."""
         known = comparison == "workbench" and options.keypoint_source != "homography_projection"
         return {"rows": "corresponding"} if known and rows_correspond(options, meta) else {}
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
-        """`true_map_micro` from all answers, failures as misses, to one answer and the tool's tie rule."""
+        """Return the steps of `true_map_micro` from all answers to one answer and the tool's tie rule."""
         steps: dict[str, list[NDArray[np.float64]]] = {}
         for r in records:
             lt, eq = r["lt"][:, 0].astype(np.int64), r["eq"][:, 0].astype(np.int64)
@@ -184,7 +184,7 @@ class KeypointRanking(KeypointTask):
         return [StepTable("true_map_micro", step_means(steps))]
 
     def curves(self, records: Sequence[Records]) -> Iterator[tuple[str, str, Any, Any]]:
-        """Success at k, and mean AP over the gallery size."""
+        """Compute success at k, and mean AP over the gallery size."""
         tables = [query_values(r, 0) for r in records]
         ranks = np.arange(1, RANKS + 1)
         if any(len(t) for t in tables):
@@ -199,7 +199,10 @@ class KeypointRanking(KeypointTask):
             yield "all", "true_map_micro_by_gallery", [p[0] for p in points], [p[1] for p in points]
 
     def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
-        """Share of queries with a right answer among the first k, over k; every query counts the same."""
+        """Compute the share of queries with a correct answer among the first k, over k.
+
+        Every query counts the same.
+        """
         tables = [(r, t) for r in records if len(t := query_values(r, 0))]
         if not tables:
             return
@@ -215,7 +218,7 @@ class KeypointRanking(KeypointTask):
         )
 
     def time_scores(self, protocol: str, features_s: float, compare_s: float) -> list[Score]:
-        """``processing_time_ms`` of DescriptorWorkbench's schema, really measured.
+        """Return ``processing_time_ms`` of DescriptorWorkbench's schema, really measured.
 
         Seconds the method took on all images (kept with the features) plus those of the comparison.
         """
@@ -227,7 +230,7 @@ class KeypointRanking(KeypointTask):
         return [Score("processing_time_ms", "all", total_ms, 1, protocol, note=note)]
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Other images of the scene."""
+        """Return the other images of a scene."""
         return cases(records, scene)
 
 

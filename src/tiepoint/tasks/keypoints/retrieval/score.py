@@ -22,7 +22,7 @@ MAIN = ("map", "all")
 
 
 def query_aps(record: Records, ties: str) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
-    """AP, iteration and number of right items of every list of a scene."""
+    """Return the AP, iteration and number of right items of every list of a scene."""
     iteration, query = record["iteration"].astype(np.int64), record["query"].astype(np.int64)
     new = np.append(True, (iteration[1:] != iteration[:-1]) | (query[1:] != query[:-1]))[: len(query)]
     owner = np.cumsum(new) - 1
@@ -42,7 +42,10 @@ def _is_every(record: Records) -> bool:
 
 
 def _map(records: Sequence[Records], ties: str, group: str) -> Score:
-    """Mean over the queries of an iteration, then over iterations; cells of the score are the iterations."""
+    """Return the mean over the queries of an iteration, then over iterations.
+
+    Cells of the score are the iterations.
+    """
     scenes = tuple(str(r.meta["scene"]) for r in records)
     kinds = tuple(str(r.meta["kind"]) for r in records)
     found = [query_aps(r, ties) for r in records]
@@ -94,12 +97,12 @@ def _score(records: Sequence[Records], protocol: str, ties: str) -> list[Score]:
 
 
 def score_exact(records: Sequence[Records]) -> list[Score]:
-    """Mean AP of the queries, expected ties."""
+    """Compute the mean AP of the queries, expected ties."""
     return _score(records, "exact", "expected")
 
 
 def score_bojanic(records: Sequence[Records]) -> list[Score]:
-    """Mean AP of the queries, a tie is one step of the curve."""
+    """Compute the mean AP of the queries, a tie is one step of the curve."""
     return _score(records, "bojanic", "group")
 
 

@@ -60,7 +60,7 @@ class KeypointRetrievalOptions(DistractorOptions):
 
     @classmethod
     def check_protocols(cls, task: str, given: Mapping[str, Any], protocols: Sequence[str]) -> None:
-        """Refuse what has no effect, here also a number of images to draw where none is drawn."""
+        """Refuse what has no effect, here also a number of images to draw where none is sampled."""
         super().check_protocols(task, given, protocols)
         chosen, name = cls.parse(task, given), "distractor_images"
         if chosen.distractors == "every" and chosen.distractor_images != cls.model_fields[name].default:
@@ -72,14 +72,14 @@ def _growing() -> ColumnBuilder:
 
 
 def _lists(made: ColumnBuilder, meta: dict[str, Any]) -> Records:
-    """The records of a scene, query after query."""
+    """Return the records of a scene, query after query."""
     columns = made.columns()
     order = np.lexsort((columns["query"], columns["iteration"]))
     return Records("pair", {name: column[order] for name, column in columns.items()}, meta)
 
 
 def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Right: the target keypoint nearest to the true place, however far; wrong: nearest of 100 elsewhere."""
+    """Rank the target keypoint nearest to the true place against the nearest of 100 elsewhere."""
     _, *others = opened.sequences.images(scene)
     reference = reference_of(opened, scene, features)
     targets = {k: bojanic_rows(features, f"{scene}/{k}") for k in others}
@@ -114,7 +114,7 @@ def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Re
 
 
 def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Right: the nearest location within tau in every image that shows and re-detects the query.
+    """Rank the nearest location within tau in every image that shows and re-detects the query.
 
     Queries that no image re-detects have no list; they are counted. Distractor images are of other scenes.
     """
@@ -151,7 +151,7 @@ def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Reco
 
 
 def compare_every(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """As `compare_exact` with every location of all other scenes as a distractor.
+    """Compare as `compare_exact` does, with every location of all other scenes as a distractor.
 
     One row per right location of a query: `distance`, whether it has one (`retrieved`), and how many
     distractors are nearer (`lt`) and equally near (`eq`), by the squared value for l2. The pool is read image
@@ -230,7 +230,7 @@ class KeypointRetrieval(DistractorTask):
     scorings: ClassVar = {"exact": score_exact, "workbench": score_retrieval, "bojanic": score_bojanic}
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Draws of queries."""
+        """Return the draws of a scene."""
         return cases(records, scene)
 
 

@@ -59,7 +59,7 @@ def _meta(opened: OpenKeypoints, scene: str, kind: str, **more: Any) -> dict[str
 
 
 def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """First neighbours of the drawn queries in each target (right or not) and in each distractor image."""
+    """Compute first neighbours of the sampled queries in each target and each distractor image."""
     _, *others = opened.sequences.images(scene)
     reference = reference_of(opened, scene, features)
     targets = {k: bojanic_rows(features, f"{scene}/{k}") for k in others}
@@ -87,7 +87,7 @@ def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Re
 
 
 def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """The question repaired: a list whose right pairs do not depend on what the method finds.
+    """Compare with a list whose correct pairs do not depend on what the method finds.
 
     A drawn query location that a target image shows and re-detects gives a right pair, with the nearest of
     its right answers (within tau), and a wrong pair, with the nearest wrong location; one that is shown and
@@ -122,7 +122,10 @@ def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Reco
 
 
 def _pooled(records: Sequence[Records], ties: str, group: str) -> Score:
-    """One AP over the lists of all given scenes, per iteration; the score is the mean over iterations."""
+    """Return one AP over the lists of all given scenes, per iteration.
+
+    The score is the mean over iterations.
+    """
     if not records:
         return Score("ap", group, float("nan"), 0)
     distance, right = (np.concatenate([r[name] for r in records]) for name in ("distance", "right"))
@@ -150,7 +153,10 @@ def _pooled(records: Sequence[Records], ties: str, group: str) -> Score:
 
 
 def _bins(records: Sequence[Records]) -> PooledBins | None:
-    """Counts by scene and distance bin, all iterations together; failures stand in the last bin."""
+    """Return the counts by scene and distance bin, all iterations together.
+
+    Failures stand in the last bin.
+    """
     scenes = [str(s) for s in records[0].meta["scenes"]]
     kind = {str(r.meta["scene"]): str(r.meta["kind"]) for r in records}
     own = np.concatenate([np.full(len(r), scenes.index(str(r.meta["scene"]))) for r in records])
@@ -177,12 +183,12 @@ def _score(records: Sequence[Records], protocol: str, ties: str) -> list[Score]:
 
 
 def score_exact(records: Sequence[Records]) -> list[Score]:
-    """One AP over all scenes, expected ties."""
+    """Return one AP over all scenes, expected ties."""
     return _score(records, "exact", "expected")
 
 
 def score_bojanic(records: Sequence[Records]) -> list[Score]:
-    """One AP over all scenes, a tie is one step of the curve."""
+    """Return one AP over all scenes, a tie is one step of the curve."""
     return _score(records, "bojanic", "group")
 
 
@@ -216,7 +222,7 @@ class KeypointVerification(DistractorTask):
     scorings: ClassVar = {"exact": score_exact, "workbench": score_verification, "bojanic": score_bojanic}
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
-        """`ap` with expected ties over all scenes, ties as one step, and as a mean over scenes."""
+        """Return `ap` with expected ties over all scenes, ties as one step, and as a mean over scenes."""
 
         def value(chosen: Sequence[Records], ties: str) -> float:
             distance, right, iteration = (
@@ -236,7 +242,7 @@ class KeypointVerification(DistractorTask):
         return [StepTable("ap", steps)]
 
     def curves(self, records: Sequence[Records]) -> Iterator[tuple[str, str, Any, Any]]:
-        """Precision against recall, all iterations together, overall and by scene."""
+        """Compute the precision against recall, all iterations together, overall and by scene."""
         groups = [("all", list(records)), *((f"scene={r.meta['scene']}", [r]) for r in records)]
         for group, chosen in groups:
             right = np.concatenate([r["right"] for r in chosen])
