@@ -25,8 +25,9 @@ from tiepoint.store.atomic_files import atomic_file, atomic_folder, remove_tempo
 from tiepoint.store.rebuild import rebuild
 from tiepoint.store.run_queries import load_run, load_runs
 from tiepoint.store.sql_query import select_all
-from tiepoint.store.store import Mode, Store, split_url, store_root
+from tiepoint.store.store import Mode, Store, store_root
 from tiepoint.store.stored_run import StoredRun
+from tiepoint.store.urls import read_url
 from tiepoint.store.writers import Merge, save_run
 
 
@@ -184,7 +185,7 @@ def test_a_database_url_without_a_folder_for_files_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for use in (Store.open, split_url, store_root):
+    for use in (Store.open, read_url, store_root):
         with pytest.raises(StoreError, match=r"postgresql://h/db\?files=DIR") as found:
             use("postgresql://user:secret@h/db?connect_timeout=3")
         assert "secret" not in str(found.value)

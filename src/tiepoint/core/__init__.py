@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The words of tiepoint as types: errors, names, hashes, records, scores."""
+"""Basic types and helpers: errors, names, hashes, records, scores."""

@@ -58,7 +58,7 @@ class ImageFacts(NamedTuple):
 
 @dataclass(frozen=True)
 class Item:
-    """One thing a method is run on: a patch-image, an image, a pair of images.
+    """Input of a method: a patch-image, an image or a pair of images.
 
     `key` is unique in the dataset (``v_wall/ref``); `content` hashes what the method sees; `count` is the
     number of rows expected (patches), None where the method decides. A pair of images names its `images`, by

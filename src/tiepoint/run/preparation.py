@@ -285,7 +285,7 @@ def worker_recipe(request: RunRequest, method: Method, store: Store) -> ContextR
     """Return how a worker process builds the context. None if it cannot, or there is one job only."""
     if method.spec is None or request.jobs <= 1:
         return None
-    store.remember_hashes()  # for workers, which open the dataset as well
+    store.save_hashes()  # for workers, which open the dataset as well
     return make_recipe(request, method.spec, store.root, max(1, cores() // request.jobs))
 
 

@@ -173,18 +173,14 @@ def damaged_database(store: Store) -> list[tuple[str, str]]:
     try:
         with store.reading() as connection:
             found = connection.execute(sa.text("pragma integrity_check")).scalars().all()
-    except StoreError as e:
-        return [(f"the database cannot be read: {e}", again)]
-    told = [] if found == ["ok"] else [f"the database is corrupt: {found[0]}"]
-    try:
-        with store.reading() as connection:
             views = connection.execute(sa.text("select sql from sqlite_master where type = 'view'")).scalars()
             known = {_plain(text) for text in views}
     except StoreError as e:
         return [(f"the database cannot be read: {e}", again)]
+    wrong = [] if found == ["ok"] else [f"the database is corrupt: {found[0]}"]
     if known != {_plain(text) for text in statements()}:
-        told.append("a view of the database has been changed")
-    return [(what, again) for what in told]
+        wrong.append("a view of the database has been changed")
+    return [(what, again) for what in wrong]
 
 
 def _plain(text: str) -> str:
@@ -216,13 +212,13 @@ def _run_hash(run: StoredRun) -> str:
 
 def _differing_parts(store: Store, known: Mapping[str, StoredRun]) -> Iterator[tuple[str, str]]:
     """Yield runs whose method or dataset has another name in the database; runs may share a row."""
-    said: dict[str, set[tuple[object, ...]]] = {}
+    expected: dict[str, set[tuple[object, ...]]] = {}
     whose: dict[str, str] = {}
     for run in known.values():
         m, d = run.manifest.method, run.manifest.dataset
         mid = method_id(run.manifest)
-        said.setdefault(mid, set()).add((m.name, m.family, m.distance))
-        said.setdefault(d.hash, set()).add((d.name, d.items))
+        expected.setdefault(mid, set()).add((m.name, m.family, m.distance))
+        expected.setdefault(d.hash, set()).add((d.name, d.items))
         whose |= {mid: run.id, d.hash: run.id}
     with store.reading() as connection:
         own = (methods.c.name, methods.c.family, methods.c.distance)
@@ -230,5 +226,5 @@ def _differing_parts(store: Store, known: Mapping[str, StoredRun]) -> Iterator[t
         of_data = sa.select(datasets.c.id, datasets.c.name, datasets.c["items"])
         found += [tuple(row) for row in connection.execute(of_data)]
     for key, *row in found:
-        if key in said and tuple(row) not in said[key]:
+        if key in expected and tuple(row) not in expected[key]:
             yield whose[key], f"the database calls the method or dataset of run {whose[key]} {row[0]!r}"

@@ -121,7 +121,7 @@ def _ask_sqlite(engine: sa.Engine, query: str, timeout_s: float, most_rows: int 
     ends = time.monotonic() + timeout_s
     late = False
 
-    def look() -> int:
+    def check_timeout() -> int:
         nonlocal late
         late = time.monotonic() > ends
         return int(late)
@@ -131,7 +131,7 @@ def _ask_sqlite(engine: sa.Engine, query: str, timeout_s: float, most_rows: int 
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_QUERY_BYTES)
         connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
         connection.set_authorizer(_allowed)
-        connection.set_progress_handler(look, _STEPS)
+        connection.set_progress_handler(check_timeout, _STEPS)
         cursor = connection.execute(query)
         if cursor.description is None:
             raise InputError("this statement returns no rows; a query can only read")
@@ -139,8 +139,8 @@ def _ask_sqlite(engine: sa.Engine, query: str, timeout_s: float, most_rows: int 
     except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as e:
         if late:
             raise InputError(_too_long(timeout_s)) from e
-        said = "it may only read" if "not authorized" in str(e) else str(e)
-        raise InputError(f"the database refuses this query: {said}") from e
+        message = "it may only read" if "not authorized" in str(e) else str(e)
+        raise InputError(f"the database refuses this query: {message}") from e
     finally:
         connection.close()
 
@@ -198,11 +198,11 @@ def _ask_postgresql(engine: sa.Engine, query: str, timeout_s: float, most_rows: 
             cursor.execute("SET LOCAL ROLE pg_read_all_data")  # no access to files or programs of the server
         direct = word in ("explain", "show")
         # A prepared statement is a single one.
-        declared = query if direct else f"DECLARE asked NO SCROLL CURSOR FOR {query}"
+        declared = query if direct else f"DECLARE user_query NO SCROLL CURSOR FOR {query}"
         cursor.execute(declared, prepare=True)
         if not direct:
             cursor.execute(
-                "FETCH ALL FROM asked" if most_rows is None else f"FETCH {most_rows + 1} FROM asked"
+                "FETCH ALL FROM user_query" if most_rows is None else f"FETCH {most_rows + 1} FROM user_query"
             )
         if cursor.description is None:
             raise InputError("this statement returns no rows; a query can only read")

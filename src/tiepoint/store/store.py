@@ -35,13 +35,13 @@ from .locking import (
 )
 from .record_files import RecordStore
 from .scene_values import ValueStore
-from .urls import DATABASE, is_url, read_url, split_url, without_secret
+from .urls import DATABASE, is_url, read_url, without_secret
 
 DEFAULT = "tiepoint-store"
 
 Mode = Literal["read", "write"]
 
-_MAKING = threading.RLock()
+_CREATING = threading.RLock()
 REMADE = "it was rebuilt from the run files"
 _BUSY = "the database is locked: another process has been writing for longer than the timeout; try again"
 
@@ -58,7 +58,7 @@ def store_root(where: str | Path | None = None) -> Path:
     'lab'
     """
     text = str(where) if where is not None else default_store()
-    return split_url(text)[1] if is_url(text) else Path(text)
+    return read_url(text).files if is_url(text) else Path(text)
 
 
 def _check_writable(folder: Path, wanted: Path) -> None:
@@ -124,17 +124,17 @@ class Store:
             engine = make_sqlite_engine(database, mode)
         store = cls(engine, root, shown, mode)
         if mode == "read":
-            return store._opened_to_read(database)
+            return store._open_for_reading(database)
         empty = database is not None and not database.exists() and not (root / "runs").is_dir()
         if not create and (empty or not root.is_dir()):
             raise StoreError(f"there is no store at {shown}")
         if later and empty:
             _check_writable(next(p for p in (root, *root.absolute().parents) if p.exists()), root)
             store = replace(store, _later=database)
-            store._remember()
+            store._use_caches()
             return store
         store._make_folders(database)
-        return store._opened_to_write()
+        return store._open_for_writing()
 
     def _make_folders(self, database: Path | None) -> None:
         with write_errors(self.root):
@@ -143,14 +143,14 @@ class Store:
                 database.parent.mkdir(parents=True, exist_ok=True)
         _check_writable(self.root, self.root)
 
-    def _make(self) -> None:
+    def _create(self) -> None:
         """Create a store that was opened with `later`, once."""
-        with _MAKING:
+        with _CREATING:
             if not self.exists:
-                self._done.append("made")  # creating it uses the database, too
+                self._done.append("created")  # creating it uses the database, too
                 try:
                     self._make_folders(self._later)
-                    self._opened_to_write()
+                    self._open_for_writing()
                 except BaseException:
                     self._done.clear()
                     raise
@@ -161,21 +161,21 @@ class Store:
         """Whether the store has been created."""
         return self._later is None or bool(self._done)
 
-    def _opened_to_write(self) -> Store:
+    def _open_for_writing(self) -> Store:
         from .rebuild import rebuild_in_transaction
 
-        told: tuple[str, ...] = ()
-        if self._checked_version() == 0:
+        messages: tuple[str, ...] = ()
+        if self._check_version() == 0:
             with self.begin() as connection:
                 if schema.version_of(connection) == 0:  # no other process was faster
                     schema.create(connection)
                 if self.engine.dialect.name == "sqlite" and any((self.root / "runs").glob("*.json")):
                     problems = rebuild_in_transaction(self, connection)
-                    told = (f"the database of the store {self.where} was missing: {REMADE}", *problems)
-        self._remember()
-        return replace(self, notices=told, remade=bool(told)) if told else self
+                    messages = (f"the database of the store {self.where} was missing: {REMADE}", *problems)
+        self._use_caches()
+        return replace(self, notices=messages, remade=bool(messages)) if messages else self
 
-    def _opened_to_read(self, database: Path | None) -> Store:
+    def _open_for_reading(self, database: Path | None) -> Store:
         store = self
         if database is not None:
             if not database.is_file():
@@ -183,12 +183,12 @@ class Store:
                 why = f" but its run files; `store check` rebuilds {database} from them" if lost else ""
                 raise StoreError(f"there is no store at {self.where}{why}")
             store = self._readable(database)
-        if store._checked_version() == 0:
+        if store._check_version() == 0:
             raise StoreError(f"the database of the store {self.where} is empty")
-        self._remember()
+        self._use_caches()
         return store
 
-    def _remember(self) -> None:
+    def _use_caches(self) -> None:
         """Use the hashes and pair lists that earlier processes cached in this store."""
         hashing.load_memo(self.root / "hashes.json")
         array_cache.use_array_cache_folder(
@@ -218,7 +218,7 @@ class Store:
         engine = make_sqlite_engine(Path(copy.name) / database.name, "write")
         return replace(self, engine=engine, _copy=copy)
 
-    def _checked_version(self) -> int:
+    def _check_version(self) -> int:
         with self.reading() as connection:
             version = schema.version_of(connection)
         if version not in (0, schema.VERSION):
@@ -270,28 +270,28 @@ class Store:
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sa.Connection]:
         if self._later is not None:
-            self._make()
+            self._create()
         try:
             opened = self.engine.connect()
         except sa.exc.DBAPIError as e:
-            raise StoreError(f"cannot open the store {self.where}: {self._said(e)}") from e
+            raise StoreError(f"cannot open the store {self.where}: {self._describe(e)}") from e
         try:
             with opened as connection, connection.begin():
                 yield connection
         except sa.exc.DBAPIError as e:
-            raise StoreError(f"the store {self.where}: {self._said(e)}") from e
+            raise StoreError(f"the store {self.where}: {self._describe(e)}") from e
 
-    def _said(self, error: sa.exc.DBAPIError) -> str:
+    def _describe(self, error: sa.exc.DBAPIError) -> str:
         """Return the database's message on one line, without password."""
         error = root_cause(error)
         if is_busy(error):
             return _BUSY
-        said = without_secret(str(error.orig), self.engine.url.render_as_string(hide_password=False))
+        message = without_secret(str(error.orig), self.engine.url.render_as_string(hide_password=False))
         if is_corruption(error.orig) and (self.root / DATABASE).is_file():
-            return f"{said}; `store check` rebuilds the database from the run files"
-        return said
+            return f"{message}; `store check` rebuilds the database from the run files"
+        return message
 
-    def remember_hashes(self) -> None:
+    def save_hashes(self) -> None:
         """Save the file hashes of this process for the next one."""
         with contextlib.suppress(StoreError):  # a lost memo only costs time
             hashing.save_memo(self.root / "hashes.json", atomic_file)
@@ -299,7 +299,7 @@ class Store:
     def close(self) -> None:
         """Close the database; in mode ``"write"`` save the file hashes."""
         if self.mode == "write" and self.exists:
-            self.remember_hashes()
+            self.save_hashes()
         if array_cache.array_cache_folder() == self.root / array_cache.FOLDER:
             array_cache.use_array_cache_folder(None)
         self.engine.dispose()

@@ -27,15 +27,11 @@ _ESCAPED = "characters such as @ : / ? # in a password are written as %40 %3A %2
 
 @dataclass(frozen=True)
 class StoreUrl:
-    """Parsed store URL: database URL, folder for files, and text to display.
-
-    `database` is the SQLite file, None for a server.
-    """
+    """Parsed store URL: database URL, folder for files, and text to display."""
 
     url: str
     files: Path
     shown: str
-    database: Path | None = None
 
 
 def is_url(where: str) -> bool:
@@ -100,7 +96,7 @@ def _sqlite(scheme: str, rest: str, files: str, query: dict[str, str]) -> StoreU
         raise StoreError(f"a sqlite URL takes the setting files only, not {', '.join(map(printable, query))}")
     database = Path(path)
     beside = database.parent if database.name == DATABASE else database.with_suffix(".files")
-    return StoreUrl(f"{scheme}:///{path}", Path(files) if files else beside, f"sqlite:///{path}", database)
+    return StoreUrl(f"{scheme}:///{path}", Path(files) if files else beside, f"sqlite:///{path}")
 
 
 def _server(scheme: str, rest: str, files: str, query: dict[str, str], stray: bool) -> StoreUrl:
@@ -115,7 +111,7 @@ def _server(scheme: str, rest: str, files: str, query: dict[str, str], stray: bo
         raise StoreError(
             f"the postgresql URL has a port that is no number from 1 to 65535; expected {form}; {_ESCAPED}"
         )
-    said = (
+    shown = (
         f"{scheme}://{user.partition(':')[0] + ':***@' if ':' in user else user + at}{host}/{printable(name)}"
     )
     bare = f"{scheme}://{host}/{printable(name)}"
@@ -129,8 +125,8 @@ def _server(scheme: str, rest: str, files: str, query: dict[str, str], stray: bo
     open_ = {k: v for k, v in query.items() if k not in _SECRET}
     more = f"?{urlencode(query)}" if query else ""
     parts = [urlencode({k: v if k in _TELLING else ""}).removesuffix("=") for k, v in open_.items()]
-    told = "?" + "&".join(parts) if parts else ""
-    return StoreUrl(f"{scheme}://{rest}{more}", Path(files), said + told)
+    settings = "?" + "&".join(parts) if parts else ""
+    return StoreUrl(f"{scheme}://{rest}{more}", Path(files), shown + settings)
 
 
 def without_secret(message: str, url: str) -> str:
@@ -150,13 +146,3 @@ def without_secret(message: str, url: str) -> str:
     for secret in {form for s in secrets for form in (s, unquote(s)) if form}:
         text = text.replace(secret, "***")
     return printable(text)
-
-
-def split_url(where: str) -> tuple[str, Path]:
-    """Return database URL and files folder of a store URL; see `read_url`.
-
-    >>> split_url("postgresql://u@h/db?files=/lab/tp&connect_timeout=3")
-    ('postgresql://u@h/db?connect_timeout=3', PosixPath('/lab/tp'))
-    """
-    found = read_url(where)
-    return found.url, found.files

@@ -208,9 +208,9 @@ def prune_store(
         return _chosen(store, before, larger_than_bytes, dry_run=True)[0]
     finish_changes(store)
     with store.begin():
-        told, gone = _chosen(store, before, larger_than_bytes)
+        report, gone = _chosen(store, before, larger_than_bytes)
         delete_entries(store.root, gone)
-    return told
+    return report
 
 
 def _chosen(

@@ -108,7 +108,9 @@ def check_store(
     if rebuild:
         known = {str(p.path) for p in problems}
         problems += [
-            StoreProblem(told) for told in rebuild_database(store) if not any(path in told for path in known)
+            StoreProblem(message)
+            for message in rebuild_database(store)
+            if not any(path in message for path in known)
         ]
         runs = {run.id: run for run in load_runs(store)}
     users = _users(runs.values())
@@ -116,21 +118,21 @@ def check_store(
     files: dict[str, int] = {}
     sizes: dict[str, int] = {}
     with ThreadPoolExecutor(cores()) as threads:
-        for done, look in enumerate(threads.map(lambda job: job(), jobs), start=1):
+        for done, check in enumerate(threads.map(lambda job: job(), jobs), start=1):
             if progress is not None:
                 progress("check", done, len(jobs))
-            files[look.kind] = files.get(look.kind, 0) + 1
-            sizes[look.kind] = sizes.get(look.kind, 0) + look.size_bytes
-            used = users.get(look.kind, {}).get(look.key, [])
-            if look.problem is not None and not _removed(store, look, used):
-                problems = [p for p in problems if p.what != look.problem]  # reported in more detail now
-                problems.append(_problem(look, used, runs))
+            files[check.kind] = files.get(check.kind, 0) + 1
+            sizes[check.kind] = sizes.get(check.kind, 0) + check.size_bytes
+            used = users.get(check.kind, {}).get(check.key, [])
+            if check.problem is not None and not _removed(store, check, used):
+                problems = [p for p in problems if p.what != check.problem]  # reported in more detail now
+                problems.append(_problem(check, used, runs))
     return StoreCheck(problems, len(runs), files, sizes, leftovers_of(store.root), rebuild)
 
 
-def _removed(store: Store, look: FileCheck, used: Sequence[tuple[str, str]]) -> bool:
+def _removed(store: Store, check: FileCheck, used: Sequence[tuple[str, str]]) -> bool:
     """Return whether another process has just removed a file with all runs that need it."""
-    if look.foreign or os.path.lexists(look.path):
+    if check.foreign or os.path.lexists(check.path):
         return False
     return not any(run_file(store, name).is_file() for name, _ in used)
 
@@ -142,8 +144,8 @@ def _in_place(where: str | Path | None, progress: Progress | None, rebuild: bool
     if not ours:
         with Store.open(where, mode="read") as store:
             found = check_store(store, progress=progress)
-            told = f"{root} cannot be written: the database is not rebuilt"
-            return replace(found, notices=(*store.notices, *([] if rebuild is False else [told])))
+            message = f"{root} cannot be written: the database is not rebuilt"
+            return replace(found, notices=(*store.notices, *([] if rebuild is False else [message])))
     aside = replace_damaged(root)
     first = (
         []
@@ -199,28 +201,30 @@ def _users(runs: Iterable[StoredRun]) -> dict[str, dict[str, list[tuple[str, str
     return found
 
 
-def _problem(look: FileCheck, used: Sequence[tuple[str, str]], runs: Mapping[str, StoredRun]) -> StoreProblem:
-    ids = tuple(dict.fromkeys(run for run, _ in used)) if used else _of_method(look.method, runs)
-    what = f"{used[0][1]}: {look.problem}" if used else str(look.problem)
-    return StoreProblem(what, look.path, ids, _again(look, [runs[i] for i in ids]))
+def _problem(
+    check: FileCheck, used: Sequence[tuple[str, str]], runs: Mapping[str, StoredRun]
+) -> StoreProblem:
+    ids = tuple(dict.fromkeys(run for run, _ in used)) if used else _of_method(check.method, runs)
+    what = f"{used[0][1]}: {check.problem}" if used else str(check.problem)
+    return StoreProblem(what, check.path, ids, _again(check, [runs[i] for i in ids]))
 
 
 def _of_method(method: str | None, runs: Mapping[str, StoredRun]) -> tuple[str, ...]:
     return tuple(run.id for run in runs.values() if method is not None and run.method == method)
 
 
-def _again(look: FileCheck, users: Sequence[StoredRun]) -> str:
+def _again(check: FileCheck, users: Sequence[StoredRun]) -> str:
     """Return the remedy for a corrupt file."""
-    if look.foreign:
+    if check.foreign:
         return ""
-    if look.kind == SETS:
-        return f"create or import the keypoint set {look.key} again under its name, with `overwrite`"
-    there = look.path.exists() or look.path.is_symlink()
-    if look.heals:
-        return f"remove {look.path}; the next run that needs it recomputes it" if there else ""
-    gone = f"remove {look.path}, then " if there else ""
+    if check.kind == SETS:
+        return f"create or import the keypoint set {check.key} again under its name, with `overwrite`"
+    exists = check.path.exists() or check.path.is_symlink()
+    if check.heals:
+        return f"remove {check.path}; the next run that needs it recomputes it" if exists else ""
+    gone = f"remove {check.path}, then " if exists else ""
     if not users:
-        return f"no run needs it; remove {look.path}" if gone else ""
+        return f"no run needs it; remove {check.path}" if gone else ""
     return gone + _rerun_hints(users)
 
 
