@@ -95,7 +95,7 @@ def test_all_problems_at_once(root):
         "i_lamp: the homography from image 1 to image 2 is missing",
         "H1to4p: the homography is singular",
         "img5.ppm: is not an image",
-        "image 7 appears twice",
+        "duplicate image 7",
         "alone: has only one image",
     ):
         assert words in text

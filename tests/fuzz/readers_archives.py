@@ -34,7 +34,7 @@ def _unpacked(path: Path) -> int:
         inside = Path(folder) / "a" / "b"
         inside.mkdir(parents=True)
         try:
-            return unpack(path, inside, most_bytes=1 << 22)
+            return unpack(path, inside, max_bytes=1 << 22)
         finally:
             outside = [p for p in Path(folder).rglob("*") if p.is_file() and inside not in p.parents]
             assert not outside, outside

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Drop-in faces of the older tools."""
+"""Drop-in replacements for older tools."""

@@ -4,10 +4,10 @@
 ``python -m tiepoint.compat.hpatches_eval --descr-name=sift --task=verification --task=matching``
 
 Descriptors are read from ``DESCR_DIR/NAME/SEQ/IM.csv``; no patches are needed. Results are written as JSON,
-not as pickles, and always computed anew. What the reference found after minutes (a missing or short file) is
-found at the start, and a wrong input ends with exit code 2. A row of zeros is an ordinary vector, as in the
-reference; how many rows hold NaN or infinity is said on standard error, and where the reference stops at one,
-no number exists: exit code 2 again.
+not as pickles, and always recomputed. A missing or short file, which the reference finds after minutes, is
+reported at the start, and wrong input ends with exit code 2. A row of zeros is an ordinary vector, as in the
+reference. The number of rows with NaN or infinity is printed on standard error. If the reference stops at
+such a row, there is no number, and the exit code is 2.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ DISTANCES = {"L2": "l2", "L1": "l1", "masked_L1": "masked_l1"}
 
 
 def parser() -> argparse.ArgumentParser:
-    """The options of the reference, and `--tasks-dir` for its folder of task files."""
+    """Return the parser: the options of the reference, and `--tasks-dir` for its folder of task files."""
     p = argparse.ArgumentParser(
         prog="python -m tiepoint.compat.hpatches_eval",
         description="Evaluate a descriptor on HPatches as the Python reference does.",
@@ -59,42 +59,41 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the script; returns the exit code."""
-    given = parser().parse_args(arguments)
+    """Run the script. Return the exit code."""
+    args = parser().parse_args(arguments)
     try:
-        return evaluate_descriptor(given)
+        return evaluate_descriptor(args)
     except TiepointError as e:
         print_lines(f"hpatches_eval: {e}", sys.stderr)
         return e.exit_code
 
 
-def evaluate_descriptor(given: argparse.Namespace) -> int:
-    """Evaluate the tasks that are asked for, plain and, with `--pcapl yes`, transformed."""
-    lengths = check_inputs(given)
-    folder = Path(given.descr_dir) / given.descr_name
-    spec = f"files:{folder}?distance={DISTANCES[given.dist]}&delimiter={given.delimiter}"
-    variants = {given.descr_name: spec}
-    if given.pcapl == "yes":
-        variants[f"{given.descr_name}_pcapl"] = f"{spec}+{PROTOCOL}"
-    options = {"split": given.split}
-    if Path(given.tasks_dir).is_dir():
-        options["tasks"] = given.tasks_dir
-    told: set[str] = set()
+def evaluate_descriptor(args: argparse.Namespace) -> int:
+    """Evaluate the requested tasks, plain and, with `--pcapl yes`, transformed."""
+    lengths = check_inputs(args)
+    folder = Path(args.descr_dir) / args.descr_name
+    spec = f"files:{folder}?distance={DISTANCES[args.dist]}&delimiter={args.delimiter}"
+    variants = {args.descr_name: spec}
+    if args.pcapl == "yes":
+        variants[f"{args.descr_name}_pcapl"] = f"{spec}+{PROTOCOL}"
+    options = {"split": args.split}
+    if Path(args.tasks_dir).is_dir():
+        options["tasks"] = args.tasks_dir
+    printed: set[str] = set()
     with scratch_folder() as scratch:
         data = write_lengths(lengths, Path(scratch))
-        check_tasks(given.task, data, options)
+        check_tasks(args.task, data, options)
         for name, method in variants.items():
-            for task in given.task:
-                print_lines(f">> {name}: {task} on split {given.split}")
+            for task in args.task:
+                print_lines(f">> {name}: {task} on split {args.split}")
                 run = _run(method, task, data, options, Path(scratch))
-                # That no number exists is an error below.
-                odd = [w for w in run.warnings if not w.startswith(f"{PROTOCOL}: ")]
-                for warning in (w for w in odd if f"{name}: {w}" not in told):
-                    told.add(f"{name}: {warning}")
-                    print_lines(f"hpatches_eval: warning: {name}: {warning}", sys.stderr)
+                for warning in (f"{name}: {w}" for w in run.warnings if not w.startswith(f"{PROTOCOL}: ")):
+                    if warning not in printed:  # those of the protocol are errors in `results_of`
+                        printed.add(warning)
+                        print_lines(f"hpatches_eval: warning: {warning}", sys.stderr)
                 records = [r for by in run.unit_records.values() for r in by.values()]
                 results = results_of(task, records)
-                path = write_results(Path(given.results_dir), name, task, given.split, results)
+                path = write_results(Path(args.results_dir), name, task, args.split, results)
                 print_lines(f">> results written to {path}")
     return 0
 
@@ -105,40 +104,38 @@ def _run(method: str, task: str, data: Path, options: dict[str, str], scratch: P
     from ..store.store import Store
 
     with Store.open(scratch / "store") as store:
-        # The tool takes a zero row for an ordinary vector.
+        # For the tool a zero row is an ordinary vector.
         request = RunRequest(method, f"hpatches/{task}", data, (PROTOCOL,), options, {"on_bad": KEEP_ZEROS})
         return evaluate(request, store)
 
 
-def check_inputs(given: argparse.Namespace) -> dict[str, int]:
-    """Patches of the sequences that are needed, counted in the files; everything wrong is raised at once."""
-    for task in given.task:
+def check_inputs(args: argparse.Namespace) -> dict[str, int]:
+    """Count the patches of the needed sequences in the files. Raise all problems as one error."""
+    for task in args.task:
         if task not in TASKS:
             raise UnknownNameError("task", task, TASKS)
-    if given.dist not in DISTANCES:
-        raise UnknownNameError("distance", given.dist, DISTANCES)
-    folder, tasks = Path(given.descr_dir) / given.descr_name, Path(given.tasks_dir)
+    if args.dist not in DISTANCES:
+        raise UnknownNameError("distance", args.dist, DISTANCES)
+    folder, tasks = Path(args.descr_dir) / args.descr_name, Path(args.tasks_dir)
     if not folder.is_dir():
         raise InputError(f"the folder of descriptors {folder} does not exist; see --descr-dir")
-    split = _split(tasks, given.split)
-    problems = _unwritable(Path(given.results_dir))
-    if given.pcapl == "yes":
-        problems += _no_pcapl(split, given.dist)
-    if "retrieval" in given.task:
+    split = _split(tasks, args.split)
+    problems = _unwritable(Path(args.results_dir))
+    if args.pcapl == "yes":
+        problems += _no_pcapl(split, args.dist)
+    if "retrieval" in args.task:
         names = [f"retr_{kind}_split-{split.name}.csv" for kind in ("queries", "distractors")]
         lack = [name for name in names if not (tasks / name).is_file()]
-        problems += [
-            f"retrieval needs {tasks / name}, which does not exist; see --tasks-dir" for name in lack
-        ]
-    train = tuple(split.train or ()) if given.pcapl == "yes" else ()
-    lengths, wrong = _lengths(folder, split.test, train, given.delimiter)
+        problems += [f"retrieval needs {tasks / name}, which is missing; see --tasks-dir" for name in lack]
+    train = tuple(split.train or ()) if args.pcapl == "yes" else ()
+    lengths, wrong = _lengths(folder, split.test, train, args.delimiter)
     if problems + wrong:
         raise ProblemsError(f"{folder} on split {split.name}", problems + wrong)
     return lengths
 
 
 def check_tasks(tasks: Sequence[str], data: Path, options: dict[str, str]) -> None:
-    """Open every task once, so that task files made for other lengths are found before any work."""
+    """Open every task once, so that task files for other lengths are reported before any work."""
     from ..tasks import load_task
 
     problems: list[str] = []
@@ -152,7 +149,7 @@ def check_tasks(tasks: Sequence[str], data: Path, options: dict[str, str]) -> No
 
 
 def write_lengths(lengths: dict[str, int], scratch: Path) -> Path:
-    """The dataset as a file of lengths."""
+    """Write the dataset as a lengths file."""
     out = scratch / "lengths.json"
     out.write_text(json.dumps(lengths), encoding="utf-8", newline="\n")
     return out
@@ -167,11 +164,11 @@ def _split(tasks: Path, name: str) -> Split:
 
 
 def _unwritable(folder: Path) -> list[str]:
-    """Why results cannot be written to a folder, which need not exist yet."""
-    there = next((p for p in (folder, *folder.parents) if p.exists()), Path())
-    if not there.is_dir():
-        return [f"results cannot be written to {folder}: {there} is no folder; see --results-dir"]
-    if not os.access(there, os.W_OK | os.X_OK):
+    """Return why results cannot be written to a folder, which may not exist yet."""
+    existing = next((p for p in (folder, *folder.parents) if p.exists()), Path())
+    if not existing.is_dir():
+        return [f"results cannot be written to {folder}: {existing} is not a folder; see --results-dir"]
+    if not os.access(existing, os.W_OK | os.X_OK):
         return [f"results cannot be written to {folder}: no permission; see --results-dir"]
     return []
 
@@ -193,12 +190,12 @@ def _no_pcapl(split: Split, dist: str) -> list[str]:
 def _lengths(
     folder: Path, test: Sequence[str], train: Sequence[str], delimiter: str
 ) -> tuple[dict[str, int], list[str]]:
-    """Rows of each sequence, and what is wrong: one sentence a sequence for what is missing."""
+    """Return the rows of each sequence, and problems, with one message per sequence for missing files."""
     lengths: dict[str, int] = {}
     problems: list[str] = []
     widths: dict[str, int] = {}
-    wanted = dict.fromkeys(train, ("ref",)) | dict.fromkeys(test, STANDARD_IMAGES)
-    for sequence, images in wanted.items():
+    needed = dict.fromkeys(train, ("ref",)) | dict.fromkeys(test, STANDARD_IMAGES)
+    for sequence, images in needed.items():
         rows: dict[str, int] = {}
         lack = []
         for image in images:
@@ -219,7 +216,7 @@ def _lengths(
         expected = rows.get("ref") or (Counter(rows.values()).most_common(1)[0][0] if rows else 0)
         lengths[sequence] = expected
         problems += [
-            f"{sequence}/{image}.csv has {n} descriptors, but ref.csv has {expected}; one row a patch"
+            f"{sequence}/{image}.csv has {n} descriptors, but ref.csv has {expected}; expected one per patch"
             for image, n in rows.items()
             if n != expected
         ]
@@ -227,9 +224,9 @@ def _lengths(
 
 
 def _deeper(folder: Path, sequence: str) -> str:
-    """Where a sequence is instead, in words, or nothing."""
+    """Return where a sequence is instead, or an empty text."""
     found = next(folder.glob(f"*/{sequence}"), None) or next(folder.glob(f"*/*/{sequence}"), None)
-    return "" if found is None else f" there, but in {found}; see --descr-dir and --descr-name"
+    return "" if found is None else f" in the folder, but in {found}; see --descr-dir and --descr-name"
 
 
 def _columns(widths: dict[str, int], delimiter: str) -> list[str]:

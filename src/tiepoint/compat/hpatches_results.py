@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Drop-in for the results script of the HPatches Python reference: same options, same tables, same numbers.
+"""Drop-in for the results script of the HPatches Python reference: same options, tables and numbers.
 
 ``python -m tiepoint.compat.hpatches_results --descr-name=sift --task=matching --split=a``
 
-It prints results that `hpatches_eval` wrote, ``NAME_TASK_SPLIT.json`` in the layout of the reference's
-pickles, and those the reference pickled (read, not executed).
-`--results-dir` is obeyed; the reference ignores it.
+It prints results of `hpatches_eval`, ``NAME_TASK_SPLIT.json`` in the layout of the reference's pickles, and
+pickles of the reference (read, not executed). It respects `--results-dir`; the reference ignores it.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _INCOMPLETE = (LookupError, TypeError, ValueError, AttributeError, StopIteration
 
 
 def parser() -> argparse.ArgumentParser:
-    """The options of the reference."""
+    """Return the parser with the options of the reference."""
     p = argparse.ArgumentParser(
         prog="python -m tiepoint.compat.hpatches_results",
         description="Print HPatches results as the Python reference does.",
@@ -60,16 +59,16 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the tables; returns the exit code."""
-    given = parser().parse_args(arguments)
+    """Print the tables. Return the exit code."""
+    args = parser().parse_args(arguments)
     try:
-        for task in given.task:
+        for task in args.task:
             if task not in TASKS:
                 raise UnknownNameError("task", task, TASKS)
-        for name in given.descr_name:
-            for task in given.task:
-                results = read_results(Path(given.results_dir), name, task, given.split)
-                print_lines(f">> {name}: {task}, split {given.split}")
+        for name in args.descr_name:
+            for task in args.task:
+                results = read_results(Path(args.results_dir), name, task, args.split)
+                print_lines(f">> {name}: {task}, split {args.split}")
                 try:
                     print(text_of(task, results))
                 except _INCOMPLETE as e:
@@ -83,20 +82,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def print_lines(text: str, stream: TextIO | None = None) -> None:
-    """Print lines with control characters of names spelled out, on standard output or `stream`."""
+    """Print lines to standard output or `stream`, with control characters escaped."""
     for line in text.split("\n"):
         print(printable(line).encode("utf-8", "backslashreplace").decode(), file=stream, flush=True)
 
 
 def text_of(task: str, results: Any) -> str:
-    """The tables of a task as text."""
+    """Format the tables of a task."""
     if task == "verification":
         return verification_text(results)
     return matching_text(results) if task == "matching" else retrieval_text(results)
 
 
 def verification_text(results: Mapping[str, Any]) -> str:
-    """Two tables, balanced AUC and imbalanced AP, noise by negatives."""
+    """Format two tables, balanced AUC and imbalanced AP, noise by negatives."""
     parts = []
     for variant, metric in (("balanced", "auc"), ("imbalanced", "ap")):
         table: Table = [["Noise", "Inter", "Intra"]]
@@ -108,7 +107,7 @@ def verification_text(results: Mapping[str, Any]) -> str:
 
 
 def same_auc(results: Mapping[str, Any]) -> bool:
-    """Whether inter and intra have the same balanced AUC, and yet not the same imbalanced AP.
+    """Return whether inter and intra have the same balanced AUC, but not the same imbalanced AP.
 
     >>> def cell(auc, ap): return {"balanced": {"auc": auc}, "imbalanced": {"ap": ap}}
     >>> same_auc({z: {"inter": cell(0.8, 0.7), "intra": cell(0.8, 0.6)} for z in "eht"})
@@ -122,7 +121,7 @@ def same_auc(results: Mapping[str, Any]) -> bool:
 
 
 def matching_text(results: Mapping[str, Any]) -> str:
-    """One row: mean over sequences and images for each noise, and their mean."""
+    """Format one row: the mean over sequences and images for each noise, and their mean."""
     means = [
         float(np.mean([[_ap(_get(results[s][z], k)) for k in range(1, 6)] for s in results])) for z in ROWS
     ]
@@ -130,7 +129,7 @@ def matching_text(results: Mapping[str, Any]) -> str:
 
 
 def retrieval_text(results: Mapping[Any, Any]) -> str:
-    """Mean over queries by noise and pool size, and the mean over noise."""
+    """Format the mean over queries by noise and pool size, and the mean over noise."""
     first = next(iter(results.values()))
     sizes = sorted(int(k) for k in first["e"])
     means = np.array([[np.mean([_ap(_get(q[z], k)) for q in results.values()]) for k in sizes] for z in ROWS])
@@ -149,7 +148,7 @@ def _ap(cell: Any) -> float:
 
 
 def _number(value: float) -> str:
-    """Six significant digits, as the reference's tables have them.
+    """Format six significant digits, as in the tables of the reference.
 
     >>> _number(0.849450), _number(2 / 3)
     ('0.84945', '0.666667')
@@ -165,16 +164,16 @@ def _layout(table: Table) -> str:
 
 
 def results_of(task: str, records: Sequence[Records]) -> dict[str, Any]:
-    """Nested results under the rules of the Python tool.
+    """Return nested results under the rules of the Python tool.
 
     verification ``[e|h|t][inter|intra][balanced|imbalanced]`` with `auc` or `ap`; matching
     ``[sequence][e|h|t][1..5]`` with `ap`, `sr`; retrieval ``[query][e|h|t][pool]`` with `ap`.
 
     Raises:
-        InputError: The tool stops at these descriptors, so that no number exists.
+        InputError: The tool stops at these descriptors, so there is no number.
     """
     rules = hpatches_rules(PROTOCOL)
-    if reason := _stopped(task, records, rules):
+    if reason := _stop_reason(task, records, rules):
         raise InputError(f"{task} has no number: {reason}; correct the descriptors")
     if task == "verification":
         found: dict[str, Any] = {}
@@ -196,7 +195,7 @@ def results_of(task: str, records: Sequence[Records]) -> dict[str, Any]:
     return queries
 
 
-def _stopped(task: str, records: Sequence[Records], rules: HPatchesRules) -> str | None:
+def _stop_reason(task: str, records: Sequence[Records], rules: HPatchesRules) -> str | None:
     if task == "retrieval":
         return v2_retrieval_scores.retrieval_stop_reason(records[0], rules)
     if task == "verification":
@@ -213,7 +212,7 @@ def _images(records: Records, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def result_path(folder: Path, name: str, task: str, split: str) -> Path:
-    """Where the results of a descriptor are written."""
+    """Return the results file of a descriptor."""
     return folder / path_part(f"{name}_{task}_{split}.json", "the file of results")
 
 
@@ -226,22 +225,22 @@ def write_results(folder: Path, name: str, task: str, split: str, results: Mappi
             temporary.write_text(json.dumps(plain), encoding="utf-8", newline="\n")
     except StoreError as e:
         reason = e.__cause__ or e
-        raise InputError(f"cannot write {path} ({reason}); name another folder with --results-dir") from e
+        raise InputError(f"cannot write {path} ({reason}); pass another folder with --results-dir") from e
     return path
 
 
 def read_results(folder: Path, name: str, task: str, split: str) -> Any:
-    """Results of a descriptor, from JSON or from a pickle of the reference (which is not executed)."""
+    """Read the results of a descriptor from JSON, or from a pickle of the reference (not executed)."""
     path = result_path(folder, name, task, split)
     if path.is_file():
-        found = read_json(path)
-        if not isinstance(found, Mapping) or "results" not in found:
-            raise FormatError(path, "is no file of results; run hpatches_eval again")
-        return found["results"]
+        content = read_json(path)
+        if not isinstance(content, Mapping) or "results" not in content:
+            raise FormatError(path, "is not a results file; run hpatches_eval again")
+        return content["results"]
     old = path.with_suffix(".p")
     if old.is_file():
         return read_plain_pickle(old)
-    raise InputError(f"there are no results {path} (nor {old.name}); run tiepoint.compat.hpatches_eval first")
+    raise InputError(f"{path} does not exist (nor {old.name}); run tiepoint.compat.hpatches_eval first")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""DescriptorWorkbench's metrics under one import, for code written against that tool.
+"""DescriptorWorkbench's metrics in one module, for code written against that tool.
 
 >>> from tiepoint.compat.workbench import ExperimentMetrics, compute_query_ap
 >>> metrics = ExperimentMetrics()
@@ -40,9 +40,9 @@ __all__ = [
 
 
 def project_point(h: ArrayLike, point: ArrayLike) -> tuple[float, float]:
-    """Image of one point: (X/Z, Y/Z), (inf, inf) where |Z| < 1e-12.
+    """Project one point: (X/Z, Y/Z), or (inf, inf) if |Z| < 1e-12.
 
-    Quirk: a negative Z (a point behind) is divided by like any other.
+    Quirk: a negative Z (a point behind the camera) is not treated specially.
 
     >>> project_point([[1, 0, 10], [0, 1, 5], [0, 0, 1]], (100, 200))
     (110.0, 205.0)
@@ -59,7 +59,7 @@ def find_single_relevant_index(
     *,
     max_bound: float = MAX_BOUND_PX,
 ) -> int:
-    """The one right answer of a query (`geometry.nearest_truth.nearest_answers`): its index, or -1.
+    """Return the index of the one right answer of a query, or -1 (see `nearest_answers`).
 
     >>> shift = [[1, 0, 10], [0, 1, 5], [0, 0, 1]]
     >>> find_single_relevant_index((100, 200), shift, [[110, 205], [160, 255]])
@@ -70,7 +70,7 @@ def find_single_relevant_index(
 
 
 def compute_average_precision(relevance_ranked: Sequence[Any] | ArrayLike) -> float:
-    """AP of a ranked list of 0/1 (or booleans): (1/R) sum of precision at each relevant rank; 0 if R = 0.
+    """Return the AP of a ranked list of 0/1: (1/R) sum of precision at each relevant rank, 0 if R = 0.
 
     >>> compute_average_precision([0, 0, 0, 1, 1])
     0.325
@@ -92,26 +92,26 @@ def compute_query_ap(
     max_bound: float = MAX_BOUND_PX,
     tie: str = "dw",
 ) -> QueryAPResult:
-    """AP = 1 / rank of the one right answer of a query.
+    """Return AP = 1 / rank of the one right answer of a query.
 
     Args:
         query: (x, y), or an object with `pt`.
         homography: (3, 3) from the query's image to the target image.
         targets: (n, 2), or n objects with `pt`.
-        distances: descriptor distance to each target, (n,), any monotone form (the tool passes squares).
-        tau_px: tolerance of the ground truth.
-        max_bound: see `find_single_relevant_index`.
-        tie: `dw` (see `workbench_rank`); `expected` (AP = mean of 1/rank over all orders of the tied; the
-            rank reported is the mean rank rounded up); `optimistic`; `pessimistic`.
+        distances: Descriptor distance to each target, (n,), any monotone form (the tool passes squares).
+        tau_px: Tolerance of the ground truth.
+        max_bound: See `find_single_relevant_index`.
+        tie: `dw` (see `workbench_rank`); `expected` (AP is the mean of 1/rank over all orders of the tied
+            items, the rank is the mean rank rounded up); `optimistic`; `pessimistic`.
 
-    Trap, kept under `dw`: a NaN distance compares as False, so NaN candidates are never better and a NaN at
-    the right answer gives rank 1.
+    Trap of `dw`: a NaN distance compares as False, so NaN candidates are never better and a NaN at the right
+    answer gives rank 1.
 
     >>> compute_query_ap((0, 0), np.eye(3), [[0, 0], [50, 0], [90, 0]], [2.0, 1.0, 3.0]).ap
     0.5
     """
     if tie not in TIES:
-        raise InputError(f"unknown tie rule {tie!r}; one of {', '.join(TIES)}")
+        raise InputError(f"unknown tie rule {tie!r}; choose one of {', '.join(TIES)}")
     points = np.array([getattr(t, "pt", t) for t in targets], dtype=np.float64).reshape(-1, 2)
     d = np.asarray(distances, dtype=np.float64)
     if len(d) != len(points):
@@ -133,13 +133,13 @@ def compute_query_ap(
 
 
 def merge_metrics(parts: Iterable[ExperimentMetrics]) -> ExperimentMetrics:
-    """All parts merged in order, with aggregates computed.
+    """Merge all parts in order and compute the aggregates.
 
     >>> merge_metrics(map(ExperimentMetrics.create_error, "ab")).error_message
     'a; b'
     """
-    whole = ExperimentMetrics()
+    merged = ExperimentMetrics()
     for part in parts:
-        whole.merge(part)
-    whole.calculate_mean_precision()
-    return whole
+        merged.merge(part)
+    merged.calculate_mean_precision()
+    return merged

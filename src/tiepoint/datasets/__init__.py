@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where patches, images, homographies and flows come from; read-only, with content hashes."""
+"""Datasets of patches, images, homographies and flows: read-only, with content hashes."""

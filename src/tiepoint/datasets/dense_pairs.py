@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Image pairs with dense truth behind one interface: flow files, homographies or keypoints."""
+"""Image pairs with dense ground truth: flow files, homographies or keypoints."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,13 +31,13 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class DensePair:
-    """Two images and what is known about how they correspond.
+    """Two images and the ground truth of their correspondence.
 
-    `scene` groups pairs that share images. A method runs once on the images of an `item` and gives flows both
-    ways; `direction` 1 is from image 1 to image 2, 2 the way back, and source and target follow it.
-    `flow()` is the truth on the source, float32 (h, w, 2), 1e10 where unknown; `points()` are corresponding
+    `scene` groups pairs that share images. A method runs once on the images of an `item` and returns flows
+    both ways; `direction` 1 is from image 1 to image 2, 2 the way back, and source and target follow it.
+    `flow()` is the truth on the source, float32 (h, w, 2), 1e10 if unknown; `points()` are corresponding
     positions (n, 2) in source and target, NaN for padding; `box()` is the object in the target, x1 y1 x2 y2.
-    Each is None where the dataset has no such truth.
+    Each is None if the dataset has no such truth.
     """
 
     item: str
@@ -57,21 +57,21 @@ class DensePair:
         return f"{self.item}:{'1to2' if self.direction == 1 else '2to1'}"
 
     def images(self) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-        """Both images, RGB uint8."""
+        """Read both images, RGB uint8."""
         return read_image(self.image1), read_image(self.image2)
 
     def sizes(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """(height, width) of source and target, from the headers."""
-        found = [read_size(p)[::-1] for p in (self.image1, self.image2)]
-        return (found[0], found[1]) if self.direction == 1 else (found[1], found[0])
+        """Return (height, width) of source and target, from the headers."""
+        first, second = (read_size(p)[::-1] for p in (self.image1, self.image2))
+        return (first, second) if self.direction == 1 else (second, first)
 
     def content(self) -> str:
-        """Hash of the two images."""
+        """Return a hash of the two images."""
         return hash_json([hash_file(self.image1), hash_file(self.image2)])
 
 
 def homography_truth(h: NDArray[np.float64], size1: tuple[int, int], size2: tuple[int, int]) -> Flow:
-    """Flow of a homography from image 1 to image 2, unknown (1e10) where it leaves image 2; sizes (h, w).
+    """Return the flow of a homography, unknown (1e10) outside image 2. Sizes are (h, w).
 
     >>> homography_truth(np.array([[1.0, 0, 1], [0, 1, 0], [0, 0, 1]]), (1, 2), (1, 2))[0].tolist()
     [[1.0, 0.0], [10000000000.0, 10000000000.0]]
@@ -83,7 +83,7 @@ def homography_truth(h: NDArray[np.float64], size1: tuple[int, int], size2: tupl
 
 @dataclass(frozen=True)
 class BrokenPair:
-    """A pair that cannot be used because a file of it is missing or unreadable, and why, in words."""
+    """Pair with a missing or unreadable file, and the reason."""
 
     item: str
     kind: str
@@ -91,22 +91,22 @@ class BrokenPair:
 
 
 def find_pairs(root: str | Path, broken: list[BrokenPair] | None = None) -> list[DensePair]:
-    """The pairs of a folder, whatever its layout.
+    """Find the pairs of a folder of any of these layouts.
 
-    * TSS kit (``SUBSET/PAIR/flow1.flo``): flow truth both ways, boxes of the masks, and keypoints where
-      ``corr.txt`` is there;
+    * TSS kit (``SUBSET/PAIR/flow1.flo``): flow truth both ways, boxes of the masks, and keypoints if
+      ``corr.txt`` exists;
     * image sequences with homographies (HPatches, Oxford): image 1 to each other image of a sequence;
     * PF-WILLOW (``CLASS/*.png`` with ``*.mat``): every pair of a class, both ways, keypoint truth;
     * flow pairs (``PAIR/image1.*``, ``image2.*``, ``flow.flo|png|npy|npz``): flow truth.
 
-    Pairs that lack a file or have one that cannot be read are left out; their reasons are added to `broken`.
+    Pairs with a missing or unreadable file are skipped; their reasons are appended to `broken`.
 
     Raises:
-        InputError: if none of these is found.
+        InputError: No pair was found.
     """
     path = Path(root)
     if not path.is_dir():
-        raise InputError(f"{path} is not a folder; give a folder of image pairs")
+        raise InputError(f"{path} is not a folder; pass a folder of image pairs")
     found: list[BrokenPair] = [] if broken is None else broken
     for finder in (_tss, _willow, _flow_folders, _sequences):
         pairs = finder(path, found)
@@ -125,58 +125,44 @@ def _tss(root: Path, broken: list[BrokenPair]) -> list[DensePair]:
         found = TssDataset(root).pairs
     except InputError:
         return []
-    # Folders with image1, image2 and flow look alike: they have none of the kit's truth.
+    # Folders with image1, image2 and flow match too, but have none of the kit's truth.
     if not any((p.folder / name).exists() for p in found for name in TRUTH_FILES):
         return []
     out: list[DensePair] = []
     for p in found:
-        images = [p.folder / f"image{i}.png" for i in (1, 2)]
-        why = p.problems() + [f"{p.key}: {i.name} is missing" for i in images if not i.exists()]
-        if why:
-            broken += [BrokenPair(p.key, p.subset, reason) for reason in why]
+        images = p.folder / "image1.png", p.folder / "image2.png"
+        problems = p.problems() + [f"{p.key}: {i.name} is missing" for i in images if not i.exists()]
+        if problems:
+            broken += [BrokenPair(p.key, p.subset, problem) for problem in problems]
             continue
         corr = p.folder / "corr.txt"
         for d in (1, 2):
-            # The box is that of the target's mask.
-            mask = p.folder / f"mask{3 - d}.png"
+            mask = p.folder / f"mask{3 - d}.png"  # of the target
             files = [p.folder / f"flow{d}.flo", mask, *([corr] if corr.exists() else [])]
+            truth = hash_json([hash_file(f) for f in files])
+            points = _directed(p.points, d) if corr.exists() else None
+            flow = partial(read_flow, files[0])
             out.append(
-                DensePair(
-                    p.key,
-                    d,
-                    p.key,
-                    p.subset,
-                    images[0],
-                    images[1],
-                    hash_json([hash_file(f) for f in files]),
-                    _reader(p.folder / f"flow{d}.flo"),
-                    _turned(p.points, d) if corr.exists() else None,
-                    _mask_box(mask),
-                )
+                DensePair(p.key, d, p.key, p.subset, *images, truth, flow, points, partial(_mask_box, mask))
             )
     return out
 
 
-def _mask_box(path: Path) -> Callable[[], Box]:
-    def box() -> Box:
-        y, x = np.nonzero(read_mask(path))
-        if not len(x):
-            raise FormatError(path, "has no foreground and therefore no box; choose another `scale`")
-        return float(x.min()), float(y.min()), float(x.max() + 1), float(y.max() + 1)
-
-    return box
+def _mask_box(path: Path) -> Box:
+    y, x = np.nonzero(read_mask(path))
+    if not len(x):
+        raise FormatError(path, "has no foreground and therefore no box; choose another `scale`")
+    return float(x.min()), float(y.min()), float(x.max() + 1), float(y.max() + 1)
 
 
-def _reader(path: Path) -> Callable[[], Flow]:
-    return lambda: read_flow(path)
-
-
-def _turned(points: Callable[[], tuple[Points, Points]], first: int) -> Callable[[], tuple[Points, Points]]:
-    def turned() -> tuple[Points, Points]:
+def _directed(
+    points: Callable[[], tuple[Points, Points]], direction: int
+) -> Callable[[], tuple[Points, Points]]:
+    def directed() -> tuple[Points, Points]:
         a, b = points()
-        return (a, b) if first == 1 else (b, a)
+        return (a, b) if direction == 1 else (b, a)
 
-    return turned
+    return directed
 
 
 def _sequences(root: Path, _broken: list[BrokenPair]) -> list[DensePair]:
@@ -189,83 +175,52 @@ def _sequences(root: Path, _broken: list[BrokenPair]) -> list[DensePair]:
         for k in data.images(scene)[1:]:
             h = data.homography(scene, k)
             sizes = [data.size(scene, name)[::-1] for name in ("1", k)]
-            out.append(
-                DensePair(
-                    f"{scene}/1_{k}",
-                    1,
-                    scene,
-                    data.kind(scene),
-                    data.path(scene, "1"),
-                    data.path(scene, k),
-                    hash_json(h.tolist()),
-                    _homography_reader(h, sizes[0], sizes[1]),
-                )
-            )
+            paths = data.path(scene, "1"), data.path(scene, k)
+            flow = partial(homography_truth, h, *sizes)
+            key, kind, truth = f"{scene}/1_{k}", data.kind(scene), hash_json(h.tolist())
+            out.append(DensePair(key, 1, scene, kind, *paths, truth, flow))
     return out
-
-
-def _homography_reader(h: Any, size1: tuple[int, int], size2: tuple[int, int]) -> Callable[[], Flow]:
-    return lambda: homography_truth(h, size1, size2)
 
 
 def _willow(root: Path, _broken: list[BrokenPair]) -> list[DensePair]:
     out: list[DensePair] = []
     folders = [root, *sorted(p for p in root.iterdir() if p.is_dir() and not p.name.startswith("."))]
     for folder in folders:
-        named = sorted(p for p in folder.glob("*.mat") if p.with_suffix(".png").exists())
-        for a, b in combinations(named, 2):
+        annotated = sorted(p for p in folder.glob("*.mat") if p.with_suffix(".png").exists())
+        for a, b in combinations(annotated, 2):
+            key, images = f"{folder.name}/{a.stem}-{b.stem}", (a.with_suffix(".png"), b.with_suffix(".png"))
             for d, (source, target) in ((1, (a, b)), (2, (b, a))):
-                out.append(
-                    DensePair(
-                        f"{folder.name}/{a.stem}-{b.stem}",
-                        d,
-                        folder.name,
-                        folder.name,
-                        a.with_suffix(".png"),
-                        b.with_suffix(".png"),
-                        hash_json([hash_file(source), hash_file(target)]),
-                        None,
-                        _keypoint_reader(source, target),
-                    )
-                )
+                truth = hash_json([hash_file(source), hash_file(target)])
+                points = partial(_read_keypoints, source, target)
+                out.append(DensePair(key, d, folder.name, folder.name, *images, truth, None, points))
     return out
 
 
-def _keypoint_reader(a: Path, b: Path) -> Callable[[], tuple[Points, Points]]:
-    def read() -> tuple[Points, Points]:
-        source, target = read_pf_keypoints(a), read_pf_keypoints(b)
-        if len(source) != len(target):
-            raise FormatError(
-                b, f"has {len(target)} keypoints, {a.name} has {len(source)}; files of a class must agree"
-            )
-        return source, target
-
-    return read
+def _read_keypoints(a: Path, b: Path) -> tuple[Points, Points]:
+    source, target = read_pf_keypoints(a), read_pf_keypoints(b)
+    if len(source) != len(target):
+        counts = f"has {len(target)} keypoints, {a.name} has {len(source)}"
+        raise FormatError(b, f"{counts}; files of a class must agree")
+    return source, target
 
 
 def _flow_folders(root: Path, broken: list[BrokenPair]) -> list[DensePair]:
     out = []
     for folder in sorted({p.parent for p in root.rglob("flow.*") if p.suffix in SUFFIXES}):
-        found = [_images(folder, i) for i in (1, 2)]
-        images = [next(iter(own), None) for own in found]
+        candidates = [[p for s in IMAGE_SUFFIXES if (p := folder / f"image{i}{s}").exists()] for i in (1, 2)]
+        images = [next(iter(paths), None) for paths in candidates]
         flows = sorted(p for p in folder.glob("flow.*") if p.suffix in SUFFIXES)
         key = folder.relative_to(root).as_posix() if folder != root else root.resolve().name
         if images[0] is None or images[1] is None:
-            # Without any image it is some other folder that has a flow.
+            # A folder without any image is not a pair.
             if images != [None, None]:
                 lacking = "image1" if images[0] is None else "image2"
                 broken.append(BrokenPair(key, "other", f"{key}: {lacking} is missing"))
             continue
-        if twice := next((own for own in (flows, *found) if len(own) > 1), None):
-            reason = (
-                f"{key}: has {twice[0].name} and {twice[1].name}; which one counts is not guessed, remove one"
-            )
+        if both := next((paths for paths in (flows, *candidates) if len(paths) > 1), None):
+            reason = f"{key}: has {both[0].name} and {both[1].name}; remove one"
             broken.append(BrokenPair(key, "other", reason))
             continue
-        truth = hash_file(flows[0])
-        out.append(DensePair(key, 1, key, "other", images[0], images[1], truth, _reader(flows[0])))
+        flow, truth = partial(read_flow, flows[0]), hash_file(flows[0])
+        out.append(DensePair(key, 1, key, "other", images[0], images[1], truth, flow))
     return out
-
-
-def _images(folder: Path, i: int) -> list[Path]:
-    return [p for s in IMAGE_SUFFIXES if (p := folder / f"image{i}{s}").exists()]

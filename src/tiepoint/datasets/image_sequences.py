@@ -20,7 +20,7 @@ from ..formats.text.numbers import read_homography
 
 _IMAGE = re.compile(r"(?:img)?([1-9]\d*)", re.IGNORECASE)
 _MAX_LISTED = 20
-"""Missing images of a sequence that are named one by one."""
+"""Limit of missing images of a sequence that are listed one by one."""
 _HOMOGRAPHY = re.compile(r"H_1_([1-9]\d*)|H1to([1-9]\d*)p?", re.IGNORECASE)
 
 
@@ -38,31 +38,32 @@ class SequenceFiles:
 
 
 class ImageSequences:
-    """A folder of sequences, read lazily; everything that file headers can tell is checked at once.
+    """Folder of image sequences, read on demand. All file headers are checked when it is opened.
 
-    Each sequence is a sub-folder with images ``1.ppm … n.ppm`` and ``H_1_2 … H_1_n`` (HPatches) or
-    ``img1.ppm … imgn.ppm`` and ``H1to2p … H1tonp`` (Oxford); ppm, png, jpg and other common formats, n >= 2.
-    H maps image 1 to image k, pixel centres at integers. A folder that holds images itself is one sequence.
+    Each sequence is a sub-folder with images ``1.ppm … n.ppm`` and ``H_1_2 … H_1_n`` (HPatches) or ``img1.ppm
+    … imgn.ppm`` and ``H1to2p … H1tonp`` (Oxford); ppm, png, jpg and other common formats, n >= 2. H maps
+    image 1 to image k, pixel centres at integers. A folder that contains images itself is one sequence.
     Images are named by their number, ``"1" … "n"``, in both layouts.
 
     Args:
-        root: the folder.
-        scenes: names to keep, in any order; default all. Unknown names are an error.
+        root: The folder.
+        scenes: Names to select, in any order. None selects all; unknown names are an error.
 
     Raises:
-        ProblemsError: listing every missing image, missing, malformed or singular homography, doubled number
+        ProblemsError: Lists every missing image, missing, malformed or singular homography, duplicate number
             and unreadable header of all sequences.
-        NoSequencesError: if there is no sequence at all.
+        NoSequencesError: There is no sequence.
     """
 
     def __init__(self, root: str | Path, scenes: Iterable[str] | None = None) -> None:
         self.root = Path(root)
         found = _find_scenes(self.root)
         if scenes is not None:
-            for name in (wanted := list(scenes)):
+            selected = list(scenes)
+            for name in selected:
                 if name not in found:
                     raise UnknownNameError("sequence", name, found)
-            found = {name: folder for name, folder in found.items() if name in wanted}
+            found = {name: folder for name, folder in found.items() if name in selected}
         problems: list[str] = []
         self._scenes = {name: _read_scene(name, folder, problems) for name, folder in found.items()}
         self._sizes: dict[tuple[str, str], tuple[int, int]] = {}
@@ -78,50 +79,50 @@ class ImageSequences:
         return tuple(self._scenes)
 
     def kind(self, scene: str) -> str:
-        """``"i"`` (illumination), ``"v"`` (viewpoint), by the prefix of the name, or ``"other"``."""
+        """Return ``"i"`` (illumination), ``"v"`` (viewpoint) or ``"other"`` by the prefix of the name."""
         return scene_kind(scene)
 
     def images(self, scene: str) -> tuple[str, ...]:
-        """Names of the images of a scene, ``("1", "2", …)``; the first is the reference."""
+        """Return the names of the images of a scene, ``("1", "2", …)``. The first is the reference."""
         return tuple(str(k) for k in self._scene(scene).images)
 
     def path(self, scene: str, name: str | int) -> Path:
-        """File of an image."""
+        """Return the file of an image."""
         images = self._scene(scene).images
         if str(name) not in {str(k) for k in images}:
             raise UnknownNameError(f"image of {scene}", str(name), [str(k) for k in images])
         return images[int(name)]
 
     def image(self, scene: str, name: str | int) -> NDArray[np.uint8]:
-        """An image as RGB uint8 (h, w, 3), read now; grey by `tiepoint.formats.image.reader.to_grey`."""
+        """Read an image as RGB uint8 (h, w, 3). For grey use `tiepoint.formats.image.reader.to_grey`."""
         return read_image(self.path(scene, name))
 
     def size(self, scene: str, name: str | int) -> tuple[int, int]:
-        """(width, height) of an image, without decoding it."""
+        """Return (width, height) of an image, without decoding it."""
         self.path(scene, name)
         return self._sizes[scene, str(name)]
 
     def homography(self, scene: str, k: str | int) -> NDArray[np.float64]:
-        """Homography from image 1 to image k, float64 (3, 3), as in the file; the identity for k = 1."""
+        """Return the homography from image 1 to image k, float64 (3, 3), as stored."""
         self.path(scene, k)
         return np.eye(3) if int(k) == 1 else self._matrices[scene, int(k)].copy()
 
     def content(self, scene: str, name: str | int) -> str:
-        """Content hash of an image file."""
+        """Return the content hash of an image file."""
         return hash_file(self.path(scene, name))
 
     def definition(self, scene: str) -> str:
-        """Hash of a scene: names and contents of its images, and its homographies."""
+        """Return a hash of a scene: names and contents of its images, and its homographies."""
         images = {name: self.content(scene, name) for name in self.images(scene)}
         return hash_json({"images": images, "H": {k: self.homography(scene, k).tolist() for k in images}})
 
     @cached_property
     def data_hash(self) -> str:
-        """Hash of the whole dataset: scene names and definitions, not the folder it lies in."""
+        """Hash of the dataset: scene names and definitions, independent of its path."""
         return hash_json({scene: self.definition(scene) for scene in self.scenes})
 
     def check(self) -> list[str]:
-        """Decode every image; the problems found, in words (empty when all is well)."""
+        """Decode every image. Return the problems, empty if there are none."""
         problems = []
         for scene in self.scenes:
             for name in self.images(scene):
@@ -159,7 +160,7 @@ def _image_files(folder: Path) -> list[Path]:
 
 def _find_scenes(root: Path) -> dict[str, Path]:
     if not root.is_dir():
-        raise InputError(f"{root} is not a folder; give a folder of image sequences")
+        raise InputError(f"{root} is not a folder; pass a folder of image sequences")
     if _image_files(root):
         return {root.resolve().name: root}
     folders = sorted(p for p in root.iterdir() if p.is_dir() and not p.name.startswith("."))
@@ -173,13 +174,13 @@ def _find_scenes(root: Path) -> dict[str, Path]:
 
 
 def _read_scene(name: str, folder: Path, problems: list[str]) -> SequenceFiles:
-    """Collect the files of a sequence by number and note gaps, doubles and files without a partner."""
+    """Collect the files of a sequence by number. Append gaps and duplicates to `problems`."""
     images: dict[int, Path] = {}
     for path in _image_files(folder):
         match = _IMAGE.fullmatch(path.stem)
         k = int(match[1]) if match else 0
         if k in images:
-            problems.append(f"{folder}: image {k} appears twice, as {images[k].name} and {path.name}")
+            problems.append(f"{folder}: duplicate image {k}: {images[k].name} and {path.name}")
         images[k] = path
     homographies: dict[int, Path] = {}
     for path in sorted(folder.iterdir()):
@@ -187,16 +188,13 @@ def _read_scene(name: str, folder: Path, problems: list[str]) -> SequenceFiles:
         if match:
             k = int(match[1] or match[2])
             if k in homographies:
-                problems.append(
-                    f"{folder}: homography 1 to {k} appears twice, as {homographies[k].name} and {path.name}"
-                )
+                both = f"{homographies[k].name} and {path.name}"
+                problems.append(f"{folder}: duplicate homography 1 to {k}: {both}")
             homographies[k] = path
     last = max(images)
     absent = last - len(images)
-    if absent > _MAX_LISTED:  # numbers that are dates, or of frames: told at once
-        problems.append(
-            f"{folder}: {absent} of images 1 to {last} are missing; images are numbered from 1 on"
-        )
+    if absent > _MAX_LISTED:  # the numbers are dates or frames
+        problems.append(f"{folder}: {absent} of images 1 to {last} are missing; number images from 1 on")
     else:
         problems += [
             f"{folder}: image {k} is missing (there is an image {last})"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pairs in the layout of the TSS kit: ``ROOT/SUBSET/PAIR`` with images, flows both ways, masks, flip flag."""
+"""Pairs in the layout of the TSS kit: ``ROOT/SUBSET/PAIR`` with images, flows, masks, flip flag."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class PairTruth:
 
 @dataclass(frozen=True)
 class TssPair:
-    """One pair of a subset; reads its files when asked."""
+    """Pair of a subset. Files are read on demand."""
 
     subset: str
     name: str
@@ -48,36 +48,36 @@ class TssPair:
 
     @cached_property
     def flip(self) -> int:
-        """1 where the objects face opposite ways."""
+        """1 if the objects face opposite ways, else 0."""
         return read_flip(self.folder / "flip_gt.txt")
 
     @cached_property
     def names(self) -> tuple[str, str]:
-        """Original file names of the two images, empty where not stated."""
+        """Original file names of the two images, empty if not stated."""
         return read_pair_names(self.folder / "pair.txt")
 
     def truth(self, space: Workspace | None = None) -> PairTruth:
-        """Read flows and masks; with a `space` they are arrays of it."""
+        """Read flows and masks. With a `space` the arrays are taken from it."""
         f1, f2, m1, m2 = TRUTH_FILES
         flows = [read_flo(f"{self.folder}/{f}", space=space, name=f"truth {f}") for f in (f1, f2)]
         masks = [read_mask(f"{self.folder}/{m}", space=space, name=f"truth {m}") for m in (m1, m2)]
         return PairTruth(flows[0], flows[1], masks[0], masks[1])
 
     def images(self) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-        """The two images, RGB uint8."""
+        """Read the two images, RGB uint8."""
         return read_image(self.folder / "image1.png"), read_image(self.folder / "image2.png")
 
     def sizes(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """(height, width) of the true flows of image 1 and image 2, from their headers."""
+        """Return (height, width) of the true flows of both images, from their headers."""
         return read_flo_size(self.folder / "flow1.flo"), read_flo_size(self.folder / "flow2.flo")
 
     def points(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Hand-marked correspondences in pixels of image 1 and image 2, (n, 2) each."""
+        """Return hand-marked correspondences in pixels of both images, (n, 2) each."""
         corr = read_corr(self.folder / "corr.txt")
         return corr_pixels(corr, *self.sizes())
 
     def problems(self) -> list[str]:
-        """What is wrong with the ground truth, from headers alone: missing, unreadable, sizes that differ."""
+        """Return problems of the ground truth, from headers: missing or unreadable files, wrong sizes."""
         found = [f"{self.key}: {n} is missing" for n in TRUTH_FILES if not (self.folder / n).exists()]
         if found:
             return found
@@ -93,12 +93,12 @@ class TssPair:
         return found
 
     def image_content(self) -> str:
-        """Hash of the two image files; of their absence where there are none."""
+        """Return a hash of the two image files, which may be missing."""
         files = [self.folder / f"image{i}.png" for i in (1, 2)]
         return hash_json([hash_file(f) if f.exists() else None for f in files])
 
     def truth_content(self) -> str:
-        """Hash of the ground truth."""
+        """Return a hash of the ground truth."""
         return hash_json([*(hash_file(self.folder / n) for n in TRUTH_FILES), self.flip, list(self.names)])
 
 
@@ -106,16 +106,16 @@ class TssDataset:
     """All pairs under a folder in name order.
 
     `root` may be the dataset, the kit (which has it as ``Dataset``), or a single subset. A pair is any folder
-    with at least one file the kit knows.
+    with at least one file of the kit.
 
     Raises:
-        InputError: if there is no pair.
+        InputError: There is no pair.
     """
 
     def __init__(self, root: str | Path) -> None:
         self.root = Path(root)
         if not self.root.is_dir():
-            raise InputError(f"{self.root} is not a folder; give the dataset folder of the TSS kit")
+            raise InputError(f"{self.root} is not a folder; pass the dataset folder of the TSS kit")
         base = self.root / "Dataset" if (self.root / "Dataset").is_dir() else self.root
         self.pairs: tuple[TssPair, ...] = tuple(_pairs(base))
         if not self.pairs:
@@ -145,7 +145,7 @@ def _folders(folder: Path) -> list[Path]:
 
 
 def _pairs(base: Path) -> list[TssPair]:
-    inside = _folders(base)
-    if any(_is_pair(p) for p in inside):
-        return [TssPair(base.resolve().name, p.name, p) for p in inside if _is_pair(p)]
-    return [TssPair(s.name, p.name, p) for s in inside for p in _folders(s) if _is_pair(p)]
+    folders = _folders(base)
+    if any(_is_pair(p) for p in folders):
+        return [TssPair(base.resolve().name, p.name, p) for p in folders if _is_pair(p)]
+    return [TssPair(s.name, p.name, p) for s in folders for p in _folders(s) if _is_pair(p)]

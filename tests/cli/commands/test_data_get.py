@@ -78,7 +78,7 @@ def test_without_a_terminal_the_licence_is_accepted_by_a_flag(get, by_hand, caps
     assert "warning: the dataset is incomplete: 1 of 15 parts of EVD" in err
     assert json.loads((by_hand.parent / "sets" / "EVD.source.json").read_text())["dataset"] == "evd"
     code, out, _ = get("evd", "--accept-licence", "--to", "sets")
-    assert (code, "is there already" in out) == (0, True)
+    assert (code, "exists; nothing was downloaded" in out) == (0, True)
     assert run(["data", "check", "sets/EVD"]) == 0
     assert "installed from a local file, SHA-256 " in capsys.readouterr().out
 

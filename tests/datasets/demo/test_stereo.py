@@ -13,7 +13,7 @@ from tiepoint.datasets.demo.views import (
     FOCAL_PX,
     LEFT,
     RIGHT,
-    TURNS,
+    ROTATIONS,
     VIEW,
     make_stereo,
     photo_path,
@@ -34,7 +34,7 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> PairSet:
 
 
 def test_every_pair_is_whole(pairs: PairSet) -> None:
-    assert [p.pair.name for p in pairs.truths] == ["left--right", *(f"left--{t}" for t in TURNS)]
+    assert [p.pair.name for p in pairs.truths] == ["left--right", *(f"left--{t}" for t in ROTATIONS)]
     for truth in pairs.truths:
         assert truth.T_0to1 is not None
         R = truth.T_0to1[:3, :3]

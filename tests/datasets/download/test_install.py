@@ -76,7 +76,7 @@ def sources(server, tmp_path):
 
 
 def get(tmp_path, path, **more):
-    given = {"accept_licence": True, "manner": QUICK, **more}
+    given = {"accept_licence": True, "options": QUICK, **more}
     return get_dataset("evd", tmp_path / "sets", sources=path, **given)
 
 
@@ -92,7 +92,7 @@ def test_a_dataset_is_fetched_unpacked_checked_and_recorded(server, thing, sourc
     assert "trusted on first use" in str(got)
     assert sorted(p.name for p in (tmp_path / "sets" / WORK).iterdir()) == ["evd.lock"]
     again = get(tmp_path, sources(url))
-    assert "is there already; nothing was fetched" in str(again)
+    assert "exists; nothing was downloaded" in str(again)
     assert len(server.asked) == 1
 
 
@@ -112,13 +112,13 @@ def test_mirrors_are_tried_in_order_and_hashes_decide(server, thing, sources, tm
         {"url": short, **known},
         {"url": right, **known},
     )
-    got = get(tmp_path, path, manner=FetchOptions(tell=told.append, wait=lambda _: None))
+    got = get(tmp_path, path, options=FetchOptions(report=told.append, wait=lambda _: None))
     assert got.files[0][1].url == right
     assert got.files[0][1].published
     text = "\n".join(told)
-    assert "answered 404" in text
+    assert "returned 404" in text
     assert "is a web page" in text
-    assert text.count("the file is damaged or another one: MD5") == 2
+    assert text.count("the file is corrupt or another one: MD5") == 2
     assert f"2,000 bytes, {len(DATA):,} are published" in text
 
 
@@ -127,7 +127,7 @@ def test_no_mirror_is_a_list_of_reasons(server, thing, sources, tmp_path):
         server.put("/a", thing(codes=[403])), server.put("/b", thing(location="http://localhost/b"))
     )
     with pytest.raises(
-        ProblemsError, match=r"no mirror gave EVD.zip(?s:.*)answered 403(?s:.*)not listed(?s:.*)by hand"
+        ProblemsError, match=r"no mirror delivered EVD.zip(?s:.*)returned 403(?s:.*)not listed(?s:.*)manually"
     ):
         get(tmp_path, path)
     assert not (tmp_path / "sets" / "EVD").exists()
@@ -137,15 +137,15 @@ def test_an_unguarded_address_is_asked_only_when_allowed(sources, tmp_path):
     path = sources("http://a.invalid/EVD.zip", hosts=["a.invalid"])
     with pytest.raises(ProblemsError, match="not encrypted and has no published hash"):
         get(tmp_path, path)
-    with pytest.raises(ProblemsError, match="no connection, or it broke"):
-        get(tmp_path, path, manner=FetchOptions(wait=lambda _: None, allow_http=True))
+    with pytest.raises(ProblemsError, match="connection failed"):
+        get(tmp_path, path, options=FetchOptions(wait=lambda _: None, allow_http=True))
 
 
 def test_a_licence_must_be_accepted_or_asked_for(server, thing, sources, tmp_path):
     path = sources(server.put("/a", thing(DATA)))
     with pytest.raises(InputError, match=r"the licence of a test .* `accept_licence`"):
         get(tmp_path, path, accept_licence=False)
-    with pytest.raises(InputError, match="may not be downloaded directly: sign here; then give"):
+    with pytest.raises(InputError, match="may not be downloaded directly: sign here; then pass"):
         get(tmp_path, sources(ask="sign here"))
     assert server.asked == []
 
@@ -166,7 +166,7 @@ def test_another_file_at_the_same_address_is_noticed(server, thing, sources, tmp
     os.rename(got.folder, tmp_path / "away")
     server.put("/a", thing(planes(("cat", "vin")), etag='"two"'))
     with pytest.raises(
-        InputError, match=r"gives another file than when it was first fetched(?s:.*)remove .*EVD.source"
+        InputError, match=r"delivers another file than the first time(?s:.*)remove .*EVD.source"
     ):
         get(tmp_path, path)
     record_path(got.folder).unlink()
@@ -177,12 +177,12 @@ def test_what_is_inside_must_be_the_dataset(server, thing, sources, tmp_path):
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as file:
         file.writestr("EVD/readme.txt", "nothing here")
-    with pytest.raises(FormatError, match="what was unpacked is not EVD of a test"):
+    with pytest.raises(FormatError, match="the unpacked files are not EVD of a test"):
         get(tmp_path, sources(server.put("/a", thing(out.getvalue()))))
     assert [p.name for p in (tmp_path / "sets").iterdir()] == [WORK]
     (tmp_path / "sets" / "EVD").mkdir()
     (tmp_path / "sets" / "EVD" / "mine.txt").write_text("mine")
-    with pytest.raises(InputError, match="is there and is not EVD of a test"):
+    with pytest.raises(InputError, match="exists and is not EVD of a test"):
         get(tmp_path, sources(server.put("/a", thing(DATA))))
     assert (tmp_path / "sets" / "EVD" / "mine.txt").read_text() == "mine"
 
@@ -204,9 +204,9 @@ def test_single_files_go_beside_what_was_unpacked_and_may_be_optional(server, th
          "mirrors": mirrors("/m", thing(codes=[404]))},
     ]  # fmt: skip
     told = []
-    got = get(tmp_path, sources(files=files), manner=FetchOptions(tell=told.append, wait=lambda _: None))
+    got = get(tmp_path, sources(files=files), options=FetchOptions(report=told.append, wait=lambda _: None))
     assert (got.folder / "list.csv").read_bytes() == b"a,b"
-    assert any("going on without more.csv" in words for words in told)
+    assert any("continuing without more.csv" in words for words in told)
 
 
 def test_archives_folders_and_lists_that_were_fetched_by_hand(server, sources, tmp_path):
@@ -226,7 +226,7 @@ def test_archives_folders_and_lists_that_were_fetched_by_hand(server, sources, t
     with pytest.raises(InputError, match="does not exist"):
         get(tmp_path, path, from_file=tmp_path / "nowhere.zip")
     known = sources({"url": "http://127.0.0.1:1/EVD.zip", "md5": "0" * 32})
-    with pytest.raises(InputError, match="is damaged or another file"):
+    with pytest.raises(InputError, match="is corrupt or another file"):
         get(tmp_path, known, from_file=by_hand)
 
 
@@ -305,4 +305,4 @@ def test_a_call_that_was_killed_while_unpacking_leaves_nothing_that_looks_whole(
 
 
 def _killed_while_unpacking(tmp_path, path):
-    get(tmp_path, path, unpacking=lambda done, total: os._exit(9) if done > total / 2 else None)
+    get(tmp_path, path, unpack_progress=lambda done, total: os._exit(9) if done > total / 2 else None)

@@ -68,11 +68,11 @@ def test_a_file_of_ones_own_replaces_the_package(tmp_path, monkeypatch):
         (lambda s, _: s.update(extra=1), "Extra inputs"),
         (lambda s, _: s["files"][0]["mirrors"][0].update(url="file:///etc/passwd"), "only http and https"),
         (lambda s, _: s["files"][0]["mirrors"][0].update(url="https://u:p@cmp.felk.cvut.cz/a"), "no user"),
-        (lambda s, _: s["files"][0]["mirrors"][0].update(url="https://evil.org/a"), "not among the hosts"),
+        (lambda s, _: s["files"][0]["mirrors"][0].update(url="https://evil.org/a"), "not in the hosts"),
         (lambda s, _: s["files"][0]["mirrors"][0].update(md5="abc"), "pattern"),
         (lambda s, _: s["files"][0].update(name="../x"), "cannot be part of a path"),
         (lambda s, _: s.update(folder="/tmp"), "cannot be part of a path"),
-        (lambda s, _: s.update(files=[]), "says whom to ask"),
+        (lambda s, _: s.update(files=[]), "instructions in `ask`"),
         (lambda s, _: s["files"][0].update(about_bytes=-1), "greater than 0"),
         (lambda _, v: v.update(format=2), "format"),
         (lambda _, v: v.update(sources={}), "at least 1"),
@@ -106,5 +106,5 @@ def test_hosts_and_redirects():
     assert next_url("https://a.org/x/y", "../z", ["a.org"]) == "https://a.org/z"
     with pytest.raises(AddressError, match="redirects to http, which is not encrypted"):
         next_url("https://a.org/x", "http://a.org/x", ["a.org"])
-    with pytest.raises(AddressError, match="is not an address"):
+    with pytest.raises(AddressError, match="is not a URL|invalid URL"):
         next_url("https://a.org/x", "https://[", ["a.org"])

@@ -75,7 +75,7 @@ def test_all_problems_are_listed_at_once(folder):
     (folder / "i_empty").mkdir()
     text = "\n".join(problems_of(folder))
     for words in (
-        "i_a: image e2 is missing (other sequences have it)",
+        "i_a: missing image e2, which other sequences have",
         "v_b: image h1 has 5 patches but ref has 6",
         "v_b/h2.png: is 8 pixels wide, the others 9",
         "v_b/e1.png: the file is empty",
@@ -91,7 +91,7 @@ def test_missing_images_are_one_line_a_sequence(folder):
         (folder / "i_a" / f"{image}.png").unlink()
     assert problems_of(folder) == (
         "i_a: image ref is missing (every sequence needs it)",
-        "i_a: images e1, e2, h2 are missing (other sequences have them)",
+        "i_a: missing images e1, e2, h2, which other sequences have",
     )
 
 
@@ -159,13 +159,13 @@ def test_lengths_without_patches(tmp_path, as_folder):
         ('{"a": 5, "b": "x"}', "b: expected a number"),
         ('{"a": 5, "b": [4, 3]}', "b: expected a number"),
         ('{"a": 5, "b": [3, 4, 5]}', "b: expected a number"),
-        ('{"a": [3, 4]}', "not known of any sequence"),
+        ('{"a": [3, 4]}', "no sequence has an exact number"),
         ('{"lengths": {"a": 1}, "image": []}', "unknown key 'image'"),
         ('{"lengths": {"a": 1}, "images": []}', "images must be a list of names"),
         ('{"a": 1000000000000}', "a: expected a number"),
         ('{"../a": 1}', "the sequence '../a' cannot be part of a path"),
         ('{"v.a": 1}', "the sequence 'v.a': a name must not have a dot"),
-        ('{"lengths": {"a": 1}, "images": ["ref", "e1", "e1"]}', "images names 'e1' twice"),
+        ('{"lengths": {"a": 1}, "images": ["ref", "e1", "e1"]}', "duplicate image 'e1'"),
         ('{"lengths": {"a": 1}, "images": ["ref", "../x"]}', "the image '../x' cannot be part of a path"),
     ],
 )
@@ -182,7 +182,7 @@ def test_a_length_may_be_an_interval(tmp_path):
     assert data.lengths == LENGTHS
     assert data.open_lengths == {"v_c": (7, 9)}
     assert data.missing(["v_c"]) == [
-        "the number of patches of 'v_c' is not known exactly (7 to 9); give one number"
+        "the number of patches of 'v_c' is not known exactly (7 to 9); state one number"
     ]
     assert "not known exactly: v_c" in str(check_dataset(path))
 
@@ -230,7 +230,7 @@ def test_check_of_a_broken_folder_lists_all(folder):
 @pytest.mark.parametrize(("name", "words"), [("tss", "pairs with flow"), ("sequences", "image sequences")])
 def test_check_of_other_layouts(name, words):
     report = check_dataset(DATA / name)
-    assert words in report.what
+    assert words in report.title
     assert report.ok, str(report)
 
 

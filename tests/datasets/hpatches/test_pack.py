@@ -54,7 +54,7 @@ def test_a_packed_dataset_is_the_same(data: Path) -> None:
 def test_a_pack_without_strips(data: Path, tmp_path: Path, alone: str) -> None:
     place = tmp_path / "own.tiepack" if alone == "file" else tmp_path / "moved" / PACK
     made = pack_dataset(data, place)
-    assert "give it as `data`" in str(made)
+    assert "pass it as `data`" in str(made)
     assert HPatchesDataset(data).pack is None
     given = place if alone == "file" else place.parent
     keys = {
@@ -202,7 +202,7 @@ def test_wrong_input(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     lengths = tmp_path / "only"
     lengths.mkdir()
     (lengths / "lengths.json").write_text('{"v_a": 3}')
-    with pytest.raises(InputError, match="nothing to pack"):
+    with pytest.raises(InputError, match="no strips to pack"):
         pack_dataset(lengths)
     strip = data / "v_bb" / "e2.png"
     whole = strip.read_bytes()

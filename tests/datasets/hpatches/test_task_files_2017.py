@@ -252,7 +252,7 @@ def test_splits_that_cannot_be_made(tmp_path):
     with pytest.raises(ProblemsError) as e:
         write_v2_tasks(PUBLISHED, tmp_path, names=["view"])
     (problem,) = e.value.problems
-    assert problem.startswith("split 'view': the exact number of patches is not known of v_")
+    assert problem.startswith("split 'view': the number of patches of v_")
     assert all(f"{s} ({low} to {high})" in problem for s, (low, high) in open_lengths().items())
     for lengths in (PUBLISHED, HPatchesDataset.from_lengths(official_lengths())):
         with pytest.raises(UnknownNameError, match=r"'z'\. Known: a, all, b, c, full, illum, view"):
@@ -277,7 +277,7 @@ def test_part_of_the_release_has_its_own_name_and_not_that_of_a_published_split(
     data = HPatchesDataset.from_lengths(some, unsure={"v_wall": (3, 4)})
     report = write_v2_tasks(data, tmp_path)
     assert list(read_splits(tmp_path / "splits.json")) == ["all"]
-    assert "no published split is complete here, so the split 'all' takes all 3 sequences" in report.notes
+    assert "no published split is complete; the split 'all' has all 3 sequences" in report.notes
     assert any("not known exactly: v_wall" in n for n in report.notes)
     assert write_v2_tasks(data, tmp_path, names=["all"]).files == report.files
     with pytest.raises(ProblemsError, match="lacks 112 of its 116 sequences") as e:

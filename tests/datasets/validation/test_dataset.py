@@ -50,7 +50,7 @@ def test_datasets_side_by_side_are_named(tmp_path: Path, capsys: pytest.CaptureF
     assert run(["data", "check", str(tmp_path)]) == 2
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"{tmp_path}: 3 datasets in its folders"
-    assert "no dataset that is known: weights of mine" in lines
+    assert "not a known dataset: weights of mine" in lines
     assert lines[lines.index("check next:") + 1 :] == [
         f"  tiepoint data check {tmp_path / name}" for name in ("EVD", "hpatches-release", "kits/TSS")
     ]
@@ -61,7 +61,7 @@ def test_datasets_side_by_side_are_named(tmp_path: Path, capsys: pytest.CaptureF
 def test_a_dataset_is_found_one_folder_deeper(tmp_path: Path) -> None:
     patches(tmp_path / "unpacked/hpatches-release")
     report = check_dataset(tmp_path)
-    assert report.what == f"{tmp_path}: 1 dataset in its folders"
+    assert report.title == f"{tmp_path}: 1 dataset in its folders"
     assert report.hints[-1] == f"  tiepoint data check {tmp_path / 'unpacked/hpatches-release'}"
 
 
@@ -70,7 +70,7 @@ def test_a_dataset_that_is_found_from_above_is_one(tmp_path: Path) -> None:
     (tmp_path / "Results/flow").mkdir(parents=True)
     write_flo(tmp_path / "Results/flow/flow.flo", np.zeros((4, 5, 2), np.float32))
     (tmp_path / "Results/flow/image1.png").touch()
-    assert check_dataset(tmp_path).what.endswith("pairs with flow (TSS)")
+    assert check_dataset(tmp_path).title.endswith("pairs with flow (TSS)")
 
 
 def test_an_unknown_layout_is_told_in_short_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,10 +78,10 @@ def test_an_unknown_layout_is_told_in_short_lines(tmp_path: Path, monkeypatch: p
         (tmp_path / f"a file of notes {i:02}.txt").write_text("hello\n")
     monkeypatch.chdir(tmp_path)
     report = check_dataset(".")
-    assert report.problems == ("no dataset that is known is here",)
+    assert report.problems == ("not a dataset of a known layout",)
     lines = str(report).splitlines()
     assert max(map(len, lines)) <= 80
-    assert "looked for:" in lines
+    assert "known layouts:" in lines
     assert "  SEQ/ref.png (patches)" in lines
     assert any(line.startswith("found: a file of notes 00.txt, ") for line in lines)
     assert lines[-1].endswith("and 18 more")
@@ -91,7 +91,7 @@ def test_one_of_something_is_not_told_as_several(tmp_path: Path) -> None:
     for make in (patches, tss, planes):
         make(tmp_path / make.__name__)
         report = check_dataset(tmp_path / make.__name__)
-        told = [report.what, *report.facts, *report.problems, *report.warnings]
+        told = [report.title, *report.facts, *report.problems, *report.warnings]
         told += report.release.notes if report.release is not None else []
         assert any(re.search(r"\b1 [a-z]", line) for line in told)
         assert not [line for line in told if re.search(r"\b1 (of 1 )?[a-z]+s\b", line)]

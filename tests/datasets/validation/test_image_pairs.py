@@ -35,10 +35,10 @@ def test_facts_of_a_good_set(tmp_path: Path) -> None:
     report = check_dataset(dataset(tmp_path, {}, {**back, "turns": [0, 0]}, back))
     assert report.ok, str(report)
     assert report.facts == (
-        "3 pairs of 2 images, 2 of them there",
-        "1 scene, 3 pairs a scene",
+        "3 pairs of 2 images, 2 of them present",
+        "1 scene, 3 pairs per scene",
         "in both directions: 1 pair",
-        "with turned images: 1 pair",
+        "with rotated images: 1 pair",
         "K and T: 3 pairs, centre of the first pixel at (0, 0)",
         "rotations of 90 to 180 degrees (orthonormal to 0), baselines of 5 to 5",
         "to group scores by: overlap",
@@ -51,7 +51,7 @@ def test_all_problems_and_the_facts_besides(tmp_path: Path, capsys: pytest.Captu
     (damaged / "c.png").write_bytes(data[: len(data) // 2])
     assert run(["data", "check", "--data", str(tmp_path)]) == 2
     said = capsys.readouterr().out
-    assert "3 pairs of 4 images, 3 of them there" in said
+    assert "3 pairs of 4 images, 3 of them present" in said
     assert "4 problems:" in said
     assert "entry 2 lacks `T_0to1`, which pose needs" in said
     assert "c.png: the image cannot be decoded" in said
@@ -80,7 +80,7 @@ def test_broken_files_are_problems_not_crashes(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("hello\n")
     for path in (tmp_path, tmp_path / "notes.txt"):
         report = check_dataset(path)
-        assert report.problems == ("no dataset that is known is here",)
+        assert report.problems == ("not a dataset of a known layout",)
         assert "  SEQ/ref.png (patches)" in report.hints
         assert "COLMAP" in str(report)
 
@@ -89,10 +89,10 @@ def test_broken_files_are_problems_not_crashes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("scannet_sample", "8 pairs of 16 images, 16 of them there"),
-        ("truth/scannet_test.npz", "100 scenes, 15 pairs a scene"),
+        ("scannet_sample", "8 pairs of 16 images, 16 of them present"),
+        ("truth/scannet_test.npz", "100 scenes, 15 pairs per scene"),
         ("truth/scannet_test_pairs_with_gt.txt", "(orthonormal to 1.5e-05), baselines of 0.0104 to"),
-        ("truth/megadepth_1500.json", "2 scenes, 600 to 900 pairs a scene"),
+        ("truth/megadepth_1500.json", "2 scenes, 600 to 900 pairs per scene"),
         ("megadepth_sample", "K and T: 1 pair, centre of the first pixel at (0.5, 0.5)"),
         ("wxbs", "correspondences: 16 pairs, 16 to 64 each"),
         ("evd", "homographies: 8 pairs"),

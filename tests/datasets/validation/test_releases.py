@@ -35,21 +35,21 @@ OLD = releases()["hpatches-2016-train"]["lengths"]
 
 def test_lengths_tell_the_releases_apart():
     new = patches_release(HPatchesDataset.from_lengths(RELEASE))
-    assert (new.key, new.whole, new.missing) == ("hpatches-2017", True, ())
+    assert (new.key, new.complete, new.missing) == ("hpatches-2017", True, ())
     old = patches_release(HPatchesDataset.from_lengths(OLD))
-    assert (old.key, old.whole, old.of) == ("hpatches-2016-train", True, 76)
+    assert (old.key, old.complete, old.total) == ("hpatches-2016-train", True, 76)
     half = dict(list(RELEASE.items())[:60])
     found = patches_release(HPatchesDataset.from_lengths(half))
-    assert (found.have, found.of, found.whole) == (60, 116, False)
+    assert (found.have, found.total, found.complete) == (60, 116, False)
     assert set(found.missing) == set(RELEASE) - set(half)
     assert patches_release(HPatchesDataset.from_lengths({"mine": 3})) is None
 
 
 def test_patches_that_were_cut_anew_are_not_the_release():
     found = patches_release(HPatchesDataset.from_lengths(RELEASE | {"v_wall": 7, "own": 3}))
-    assert (found.differs, found.whole) == (True, False)
+    assert (found.differs, found.complete) == (True, False)
     assert "not in v_wall" in found.notes[0]
-    assert "not of the release: own" in found.notes[1]
+    assert "not part of the release: own" in found.notes[1]
     assert "not HPatches 2017" in found.lines()[0]
 
 
@@ -59,7 +59,7 @@ def test_strips_that_lack_images_are_no_whole_release(tmp_path):
     report = check_dataset(tmp_path)
     assert report.release.differs
     assert "lacks images: v_graffiti (e1, e2" in str(report)
-    assert "good for: no task as it is" in str(report)
+    assert "usable for: no task" in str(report)
     assert report.uses == ()
 
 
@@ -72,7 +72,7 @@ def test_missing_names_are_cut_unless_all_are_asked_for():
 def test_image_sequences_by_name():
     names = official_splits()["full"].test
     whole = sequences_release(names, dict.fromkeys(names, 6))
-    assert (whole.whole, whole.of) == (True, 116)
+    assert (whole.complete, whole.total) == (True, 116)
     short = sequences_release(names, {**dict.fromkeys(names, 6), "v_wall": 5})
     assert (short.differs, short.notes[1]) == (True, "not 6 images: v_wall")
     assert sequences_release(["a"], {"a": 6}) is None
@@ -81,7 +81,7 @@ def test_image_sequences_by_name():
 def test_tss_by_groups():
     groups = releases()["tss"]["groups"]
     pairs = [TssPair(g, str(i), Path()) for g, n in groups.items() for i in range(n)]
-    assert tss_release(pairs).whole
+    assert tss_release(pairs).complete
     assert tss_release(pairs[:-4]).lines()[0].endswith("a subset, 396 of 400 pairs")
     assert tss_release([TssPair("DEMO", "a", Path())]) is None
 
@@ -94,18 +94,18 @@ def test_sets_of_pairs_by_name_and_number():
     names = releases()["wxbs-1.1"]["names"]
     assert len(names) == 34
     usable = [pair(n, "wxbs") for n in names if n != "WLABS/ministry"]
-    assert pairs_release(usable).whole
+    assert pairs_release(usable).complete
     assert pairs_release(usable[1:]).missing == (names[0],)
-    assert pairs_release([pair(n, "evd") for n in releases()["evd"]["names"]]).whole
+    assert pairs_release([pair(n, "evd") for n in releases()["evd"]["names"]]).complete
     classes = releases()["pf-willow"]["names"]
     willow = [pair(f"{c}{i}", "pf-willow", facts={"category": c}) for c in classes for i in range(90)]
-    assert pairs_release(willow).whole
+    assert pairs_release(willow).complete
     assert pairs_release(willow[1:]).differs
     assert pairs_release(willow[90:]).missing == ("car(G)",)
     spair = [pair(str(i), "spair", facts={"split": "val"}) for i in range(5384)]
-    assert pairs_release(spair).whole
-    assert not pairs_release(spair[1:]).whole
-    assert pairs_release([pair(str(i), "pf-pascal") for i in range(299)]).whole
+    assert pairs_release(spair).complete
+    assert not pairs_release(spair[1:]).complete
+    assert pairs_release([pair(str(i), "pf-pascal") for i in range(299)]).complete
     assert pairs_release([pair("a", "zeb")]) is None
     known = ("205993922_4ad25ed386_o.jpg", "2912685234_7c4c21ee78_o.jpg")
     assert (
@@ -135,7 +135,7 @@ def test_sets_of_pairs_by_name_and_number():
 def test_real_data(place, key, have, of):
     found = check_dataset(REAL / place, deep=False)
     assert found.ok
-    assert (found.release.key, found.release.have, found.release.of) == (key, have, of)
+    assert (found.release.key, found.release.have, found.release.total) == (key, have, of)
     known = {entry.name for entry in TASKS} | {"patches of one's own"}
     assert {task for use in found.uses for task in use.tasks} <= known
     assert found.uses or place == "patches"
@@ -150,11 +150,11 @@ def test_a_pair_that_is_not_of_a_release_is_ones_own():
 def test_content_that_is_known_is_compared(tmp_path):
     copied = shutil.copytree(REAL / "evd", tmp_path / "sets" / "EVD", copy_function=shutil.copyfile)
     for folder in (tmp_path / "sets" / "EVD", tmp_path / "sets"):
-        assert "content is known of 24 files here, and 24 have it" in str(check_dataset(folder))
+        assert "the content of 24 files is known, and 24 match it" in str(check_dataset(folder))
     (copied / "h").chmod(0o755)
     (copied / "h" / "cat.txt").write_text("1 0 2\n0 1 3\n0 0 1\n")
-    assert "and 23 have it; not h/cat.txt" in str(check_dataset(copied))
-    assert "content is known" not in str(check_dataset(copied, deep=False))
+    assert "and 23 match it; not h/cat.txt" in str(check_dataset(copied))
+    assert "is known, and" not in str(check_dataset(copied, deep=False))
 
 
 def test_folders_of_flow_pairs_are_known(tmp_path):

@@ -276,7 +276,7 @@ def test_a_flow_folder_with_two_of_a_kind_is_broken(flows: Path, second: str) ->
     find_pairs(flows, broken)
     assert [b.item for b in broken] == ["x/one"]
     assert second in broken[0].reason
-    assert "which one counts is not guessed" in broken[0].reason
+    assert "remove one" in broken[0].reason
 
 
 def test_a_flow_folder_that_lacks_an_image(flows: Path) -> None:

@@ -48,7 +48,7 @@ def check_data_command(
         with progress_bars() as progress:
             report = check_dataset(data, deep=not fast, progress=lambda d, t: progress("check", d, t))
         shown = 1 << 30 if missing else MAX_MISSING_LISTED
-        print(as_flags(report.told(shown=shown, protocols=_protocols)))
+        print(as_flags(report.summary(shown=shown, protocols=_protocols)))
         _origin(data)
         code = 0 if report.ok else 2
     if store is not None:

@@ -83,18 +83,18 @@ def get(
                 from_file=from_file or (),
                 sources=sources,
                 keep_archive=keep_archive,
-                manner=FetchOptions(
+                options=FetchOptions(
                     lambda done, total: update("fetch", done, total), print_status, allow_http=allow_http
                 ),
-                unpacking=lambda done, total: update("unpack", done, total),
+                unpack_progress=lambda done, total: update("unpack", done, total),
             )
     except KeyboardInterrupt as e:
         raise RunInterrupted("Interrupted. Downloaded data is kept; rerun the command to resume.") from e
     print(as_flags(str(got)))
     release = got.report.release
-    if release is not None and not release.whole:
+    if release is not None and not release.complete:
         notice(
-            f"the dataset is incomplete: {release.have:,} of {release.of:,} parts of {release.title} "
+            f"the dataset is incomplete: {release.have:,} of {release.total:,} parts of {release.title} "
             "are present as published"
         )
     return 0 if got.report.ok else 2

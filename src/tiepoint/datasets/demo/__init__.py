@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The dataset that is made on the spot from photographs."""
+"""Demo dataset, rendered from photographs of scikit-image."""

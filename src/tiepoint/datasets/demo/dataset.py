@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The demo set: image sequences and dense pairs made on the spot from photographs, with exact truth."""
+"""The demo set: image sequences and dense pairs rendered from photographs, with exact ground truth."""
 
 from __future__ import annotations
 
@@ -40,16 +40,15 @@ PAIRS = {
     "motorcycle_01": ("motorcycle", "chelsea", "gravel", False),
 }
 """Pair -> object, background of image 1, background of image 2, whether image 2 is mirrored."""
-
 UNKNOWN_FLOW = 1e10
 _SUBSET = "DEMO"
 
 
 def make_dense(out: str | Path, *, size: Size = (240, 180), seed: int = 0) -> Path:
-    """Write the pairs under ``out/DEMO/PAIR`` (images, masks, flows both ways, flip_gt.txt, pair.txt).
+    """Write the pairs to ``out/DEMO/PAIR`` (images, masks, flows, flip_gt.txt, pair.txt). Return `out`.
 
-    The flow of the mirrored pair is in unflipped pixel coordinates, as in the kit. Masks hold 0 and 255; the
-    flow is known exactly where the mask is set. Returns `out`.
+    The flow of the mirrored pair is in unflipped pixel coordinates, as in the kit. Masks have 0 and 255; the
+    flow is known exactly where the mask is set.
     """
     root = Path(out)
     for name, (subject, first, second, flip) in PAIRS.items():
@@ -59,11 +58,11 @@ def make_dense(out: str | Path, *, size: Size = (240, 180), seed: int = 0) -> Pa
         to_photo = _cameras(subject, size, rng, flip=flip)
         blob = _blob(linear_photo(subject), to_photo, size, rng)
         for k, backdrop in ((1, first), (2, second)):
-            here, there = to_photo[k - 1], to_photo[2 - k]
-            picture, mask = _picture(blob, here, linear_photo(backdrop), size, rng)
+            source, target = to_photo[k - 1], to_photo[2 - k]
+            picture, mask = _picture(blob, source, linear_photo(backdrop), size, rng)
             write_image(folder / f"image{k}.png", picture)
             write_image(folder / f"mask{k}.png", mask)
-            write_flo(folder / f"flow{k}.flo", exact_flow(compose(inverse(there), here), mask > 0))
+            write_flo(folder / f"flow{k}.flo", exact_flow(compose(inverse(target), source), mask > 0))
         (folder / "flip_gt.txt").write_text(f"{int(flip)}\n", encoding="utf-8", newline="\n")
         (folder / "pair.txt").write_text(
             f"Image1,Image2\n{subject}_on_{first}.png,{subject}_on_{second}.png\n",
@@ -74,7 +73,7 @@ def make_dense(out: str | Path, *, size: Size = (240, 180), seed: int = 0) -> Pa
 
 
 def exact_flow(h: NDArray[np.float64], known: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """Flow of a homography on the pixels of a mask, 1e10 elsewhere, float32 (h, w, 2).
+    """Return the flow of a homography on the pixels of a mask, 1e10 elsewhere, float32 (h, w, 2).
 
     >>> exact_flow(np.array([[1, 0, 2.5], [0, 1, 0], [0, 0, 1]]), np.array([[True, False]]))[0].tolist()
     [[2.5, 0.0], [10000000000.0, 10000000000.0]]
@@ -90,7 +89,7 @@ def exact_flow(h: NDArray[np.float64], known: NDArray[np.bool_]) -> NDArray[np.f
 def _cameras(
     subject: str, size: Size, rng: np.random.Generator, *, flip: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Homographies from the pixels of both views to the photograph; the second is mirrored on request."""
+    """Return homographies from the pixels of both views to the photograph. `flip` mirrors the second."""
     height, width = linear_photo(subject).shape[:2]
     base = front_view((width, height), size, share=0.8)
     moved = moved_view(base, (width, height), size, 0.6, rng).to_photo(size)
@@ -104,7 +103,7 @@ def _blob(
     size: Size,
     rng: np.random.Generator,
 ) -> NDArray[np.float32]:
-    """The photograph with a fourth channel, 1 on a wavy disc that lies inside both views, colours masked."""
+    """Add an alpha channel to the photograph: a wavy disc inside both views, colours premultiplied."""
     height, width = photo.shape[:2]
     y, x = np.mgrid[:height, :width].astype(np.float64)
     middle = project(to_photo[0], [centre(size)], reference=centre(size))[0]
@@ -131,7 +130,7 @@ def _picture(
     size: Size,
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """The object over a background, with its own light and noise, and the mask of the object."""
+    """Render the object over a background with light and noise. Return it and the mask of the object."""
     layer = render_view(blob, to_photo, size)
     photo = (backdrop.shape[1], backdrop.shape[0])
     behind: Camera = moved_view(front_view(photo, size, share=0.9), photo, size, 0.2, rng)
@@ -142,23 +141,15 @@ def _picture(
 
 
 SCENES = (
-    "i_brick",
-    "i_chelsea",
-    "i_coffee",
-    "i_coins",
-    "v_astronaut",
-    "v_camera",
-    "v_gravel",
-    "v_motorcycle",
-)
-"""Default scenes: kind and photograph. No photograph is in two of them, so the scenes are independent."""
-
+    "i_brick", "i_chelsea", "i_coffee", "i_coins", "v_astronaut", "v_camera", "v_gravel", "v_motorcycle"
+)  # fmt: skip
+"""Default scenes: kind and photograph. Each photograph is in one scene, so scenes are independent."""
 IMAGES = 6
 
 
 @dataclass(frozen=True)
 class DemoSet:
-    """A demo set: image sequences (HPatches layout), dense pairs (TSS kit layout), a list of posed pairs."""
+    """Paths of a demo set: image sequences (HPatches layout), dense pairs (TSS layout), posed pairs."""
 
     sequences: Path
     dense: Path
@@ -168,25 +159,24 @@ class DemoSet:
 def make_demo(
     out: str | Path, *, scenes: Sequence[str] = SCENES, size: Size = (320, 240), seed: int = 0
 ) -> DemoSet:
-    """Make the demo set in a folder; the same arguments give the same bytes.
+    """Create the demo set in a folder. The same arguments give the same bytes.
 
     ``out/sequences/SCENE/{1..6.png, H_1_2..H_1_6}``: a photograph seen by six cameras. In ``v_`` scenes the
-    camera tilts, rolls, zooms and shifts more from image to image, the light barely changes; in ``i_`` scenes
-    the light changes (exposure, colour, slope, shadow) and the camera shakes by a pixel or so. Every image,
-    the first included, is rendered from the photograph by averaging over pixel cells in linear light, then
-    gets sensor noise and the sRGB curve. The homographies are those of the cameras: exact, with all digits.
-    ``out/dense``: pairs with exact flow and masks, see `tiepoint.datasets.demo.dataset`.
-    ``out/pose``: a stereo pair with exact cameras, see `tiepoint.datasets.demo.views`; size and seed do not
-    change it.
+    camera tilts, rolls, zooms and shifts more from image to image, and the light barely changes. In ``i_``
+    scenes the light changes (exposure, colour, slope, shadow) and the camera shakes by a pixel or so. Every
+    image is rendered from the photograph by averaging over pixel cells in linear light, then gets sensor
+    noise and the sRGB curve. The homographies are those of the cameras: exact, with all digits.
+    ``out/dense``: pairs with exact flow and masks, see `make_dense`. ``out/pose``: a stereo pair with exact
+    cameras, see `make_stereo`; size and seed do not change it.
 
     Args:
-        out: folder to write to; files of the same names are replaced.
+        out: Target folder. Files of the same names are replaced.
         scenes: ``i_PHOTO`` or ``v_PHOTO`` for the photographs of `tiepoint.datasets.demo.views`.
         size: (width, height) of the images, at least 64 x 64.
-        seed: another seed gives other cameras, light and noise.
+        seed: Seed of cameras, light and noise.
 
     Raises:
-        InputError: if scikit-image is not installed, or a scene name is not of that form.
+        InputError: scikit-image is not installed, or a scene name is invalid.
     """
     if min(size) < 64:
         raise InputError(f"demo images need at least 64 x 64 pixels, found {size[0]} x {size[1]}")
@@ -201,8 +191,8 @@ def make_demo(
 def _make_scene(folder: Path, scene: str, size: Size, seed: int) -> None:
     kind, name = scene.split("_", 1)
     photo = linear_photo(name)
-    whole = (photo.shape[1], photo.shape[0])
-    base = front_view(whole, size, share=0.65 if kind == "v" else 0.95)
+    photo_size = (photo.shape[1], photo.shape[0])
+    base = front_view(photo_size, size, share=0.65 if kind == "v" else 0.95)
     folder.mkdir(parents=True, exist_ok=True)
     for k in range(1, IMAGES + 1):
         rng = seeded_generator(seed, "demo", scene, str(k))
@@ -210,7 +200,7 @@ def _make_scene(folder: Path, scene: str, size: Size, seed: int) -> None:
         if k == 1:
             camera, light, noise = base, 0.0, 0.05
         elif kind == "v":
-            camera, light, noise = moved_view(base, whole, size, strength, rng), 0.1, 0.06
+            camera, light, noise = moved_view(base, photo_size, size, strength, rng), 0.1, 0.06
         else:
             camera, light, noise = shaken_view(base, rng), strength, 0.06 + 0.12 * strength
         view = render_view(photo, camera.to_photo(size), size)

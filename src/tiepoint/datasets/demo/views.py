@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Views of a flat photograph: cameras as homographies from view pixels to photograph pixels, light, noise."""
+"""Views of a flat photograph (cameras, light, noise), the photographs, and a stereo pair."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _TRIES_PER_STEP = 40
 
 @dataclass(frozen=True)
 class Camera:
-    """Where a camera stands: it looks at point (x, y) of the photograph.
+    """Camera that looks at point (x, y) of the photograph.
 
-    `zoom` is the number of photograph pixels in a view pixel there, `tilt_rad` leans the plane away in the
-    direction `towards_rad`, `roll_rad` turns the camera.
+    `zoom` is the number of photograph pixels per view pixel there, `tilt_rad` tilts the plane away in the
+    direction `towards_rad`, `roll_rad` rotates the camera.
     """
 
     x: float
@@ -40,9 +40,9 @@ class Camera:
     roll_rad: float = 0.0
 
     def to_photo(self, size: Size) -> NDArray[np.float64]:
-        """Homography from pixels of a view of (width, height) to photograph pixels.
+        """Return the homography from pixels of a view of (width, height) to photograph pixels.
 
-        A pinhole with a focal length of 1.2 image widths; at the looked-at point one view pixel is `zoom`
+        The camera is a pinhole with a focal length of 1.2 image widths. At (x, y) one view pixel is `zoom`
         photograph pixels across the tilt axis.
         """
         focal = 1.2 * size[0]
@@ -61,7 +61,7 @@ class Camera:
         return np.asarray(np.linalg.inv(intrinsics @ pose @ plane))
 
     def sees_only(self, photo: Size, size: Size) -> bool:
-        """Whether the whole view shows the photograph, nothing beyond its edge."""
+        """Return whether the entire view is inside the photograph."""
         m = self.to_photo(size)
         around = corners((size[0] + 1, size[1] + 1)) - 0.5
         w = denominator(m, around)
@@ -71,15 +71,15 @@ class Camera:
 
 
 def front_view(photo: Size, size: Size, *, share: float) -> Camera:
-    """The reference camera: straight on the middle, over at most `share` of either side of the photograph."""
+    """Return the reference camera: centred, over at most `share` of either side of the photograph."""
     zoom = share * min(photo[0] / size[0], photo[1] / size[1])
     return Camera(*centre(photo), zoom=min(zoom, 1.5))
 
 
 def moved_view(base: Camera, photo: Size, size: Size, strength: float, rng: np.random.Generator) -> Camera:
-    """A camera moved by `strength` (0..1): tilt to 55 degrees, roll to 35, zoom by up to 1.6, a shift.
+    """Sample a camera moved by `strength` (0..1): tilt to 55 degrees, roll to 35, zoom to 1.6, a shift.
 
-    Drawn until the view shows the photograph only; after 40 failures the strength is lowered by a tenth.
+    Samples until the view shows the photograph only. After 40 failures the strength decreases by a tenth.
     """
     while True:
         for _ in range(_TRIES_PER_STEP):
@@ -100,18 +100,18 @@ def moved_view(base: Camera, photo: Size, size: Size, strength: float, rng: np.r
 
 
 def shaken_view(base: Camera, rng: np.random.Generator) -> Camera:
-    """The same camera in an unsteady hand: shifted by up to 1.5 view pixels, rolled by up to 0.3 degrees."""
+    """Sample a small camera shake: a shift of up to 1.5 view pixels, a roll of up to 0.3 degrees."""
     shift = rng.uniform(-1.5, 1.5, 2) * base.zoom
     roll = np.deg2rad(rng.uniform(-0.3, 0.3))
     return replace(base, x=base.x + shift[0], y=base.y + shift[1], roll_rad=roll)
 
 
 def relight(image: Image, strength: float, rng: np.random.Generator) -> Image:
-    """Other light on the same view: exposure, colour, a slope of brightness, a soft shadow.
+    """Change the light of a view: exposure, colour, a slope of brightness, a soft shadow.
 
-    `strength` (0..1) scales all of them: exposure by up to 2.3 stops (mostly darker, as a brighter one would
-    clip), red against blue by up to 40 %, brightness along a random direction by a factor of up to 4, and a
-    soft-edged half plane in shadow of up to 60 %.
+    `strength` (0..1) scales all of them: exposure by up to 2.3 stops (mostly darker, to avoid clipping), red
+    against blue by up to 40 %, brightness along a random direction by a factor of up to 4, and a soft-edged
+    half plane in shadow of up to 60 %.
     """
     height, width = image.shape[:2]
     y, x = np.mgrid[:height, :width].astype(np.float64)
@@ -129,7 +129,7 @@ def relight(image: Image, strength: float, rng: np.random.Generator) -> Image:
 
 
 def expose(image: Image, noise: float, rng: np.random.Generator) -> Image:
-    """Sensor noise on linear light: variance = noise^2 (0.05 v + 0.0005), a shot and a read part.
+    """Add sensor noise to linear light: variance = noise^2 (0.05 v + 0.0005), a shot and a read part.
 
     At noise 0.1 a mid grey (v = 0.2) deviates by 0.01, about 3 of 255 levels once encoded.
     """
@@ -150,18 +150,16 @@ PHOTOS = {
     "motorcycle-right": "motorcycle_right.png",
     "rocket": "rocket.jpg",
 }
-"""Photograph -> file name in ``skimage/data``; all are part of the wheel itself, none is downloaded."""
+"""Photograph -> file name in ``skimage/data``; all are in the wheel, none is downloaded."""
 
 
 def photo_path(name: str) -> Path:
-    """File of a photograph; a missing scikit-image, or file in it, is an `InputError` with the remedy."""
+    """Return the file of a photograph. A missing scikit-image or file is an `InputError`."""
     if name not in PHOTOS:
         raise UnknownNameError("photograph", name, PHOTOS)
     spec = importlib.util.find_spec("skimage")
     if spec is None or not spec.submodule_search_locations:
-        raise InputError(
-            "the demo set is made from photographs in scikit-image; pip install 'tiepoint[demo]'"
-        )
+        raise InputError("the demo set needs the photographs of scikit-image; pip install 'tiepoint[demo]'")
     path = Path(next(iter(spec.submodule_search_locations))) / "data" / PHOTOS[name]
     if not path.is_file():
         raise InputError(f"{path} is not in this scikit-image; pip install --upgrade scikit-image")
@@ -169,7 +167,7 @@ def photo_path(name: str) -> Path:
 
 
 def linear_photo(name: str) -> NDArray[np.float32]:
-    """A photograph in linear light, float32 (h, w, 3) in 0..1 (the sRGB curve undone)."""
+    """Read a photograph in linear light, float32 (h, w, 3) in 0..1."""
     return to_linear(read_image(photo_path(name)))
 
 
@@ -201,21 +199,20 @@ FOCAL_PX = 994.978
 LEFT, RIGHT = (311.193, 254.877), (311.193 + 31.086, 254.877)
 BASELINE_M = 0.193001
 """The camera of Middlebury 2014 `Motorcycle` at a quarter of its size, the pixels of the photographs."""
-
 VIEW: Size = (400, 300)
 ZOOM = 1.04
-"""Turned views are a little longer in focus, so that they show the photograph only."""
+"""Factor of the focal length of rotated views, so that they show the photograph only."""
 
 
 class CameraRotation(NamedTuple):
-    """How the right camera is turned, in degrees: about its axis, to the right, upwards."""
+    """Rotation of the right camera in degrees: about its axis, to the right, upwards."""
 
     roll_deg: float = 0.0
     pan_deg: float = 0.0
     tilt_deg: float = 0.0
 
     def rotation(self) -> Matrix:
-        """From coordinates of the camera as it stood to those of the turned one.
+        """Return the rotation matrix from the original to the rotated camera's coordinates.
 
         >>> CameraRotation(roll_deg=90).rotation().round(12).tolist()
         [[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
@@ -227,7 +224,7 @@ class CameraRotation(NamedTuple):
         return np.asarray(roll @ tilt @ pan)
 
 
-TURNS = {
+ROTATIONS = {
     "roll020": CameraRotation(20),
     "roll090": CameraRotation(90),
     "roll180": CameraRotation(180),
@@ -238,9 +235,9 @@ TURNS = {
 
 
 def make_stereo(out: str | Path) -> Path:
-    """Write photographs, turned views and ``pairs.json`` to a folder; returns the path of the list.
+    """Write photographs, rotated views and ``pairs.json`` to a folder. Return the path of the list.
 
-    The left photograph is image 0 of every pair; image 1 is the right one as it is, then turned.
+    The left photograph is image 0 of every pair. Image 1 is the right one, first as it is, then rotated.
     """
     root = Path(out)
     root.mkdir(parents=True, exist_ok=True)
@@ -250,8 +247,8 @@ def make_stereo(out: str | Path) -> Path:
     K0, K1 = camera(FOCAL_PX, LEFT), camera(FOCAL_PX, RIGHT)
     photo = (left.shape[1], left.shape[0])
     pairs = [_pair(root, "right", (K0, K1), (photo, photo), np.eye(3))]
-    for name, turn in TURNS.items():
-        K, R = camera(ZOOM * FOCAL_PX, centre(VIEW)), turn.rotation()
+    for name, camera_rotation in ROTATIONS.items():
+        K, R = camera(ZOOM * FOCAL_PX, centre(VIEW)), camera_rotation.rotation()
         view = render_view(right, K1 @ R.T @ np.linalg.inv(K), VIEW)
         write_image(root / f"{name}.png", to_srgb(view))
         pairs.append(_pair(root, name, (K0, K), (photo, VIEW), R))
@@ -260,7 +257,7 @@ def make_stereo(out: str | Path) -> Path:
 
 
 def camera(focal_px: float, middle: tuple[float, float]) -> Matrix:
-    """K of a camera with square pixels.
+    """Return K of a camera with square pixels and the principal point `middle`.
 
     >>> camera(2.0, (1.0, 3.0)).tolist()
     [[2.0, 0.0, 1.0], [0.0, 2.0, 3.0], [0.0, 0.0, 1.0]]

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Datasets from where they are published: sources, download, unpacking, verification."""
+"""Published datasets: sources, download, unpacking, verification."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which addresses are opened: http and https only, listed hosts only, never from https down to http."""
+"""URLs that may be opened: http and https, listed hosts, no redirect from https to http."""
 
 from __future__ import annotations
 
@@ -19,30 +19,29 @@ TIMEOUT_S = 30.0
 
 
 class AddressError(InputError):
-    """An address that is not opened, and why."""
+    """A URL that may not be opened, with the reason."""
 
 
 def checked_url(url: str) -> str:
-    """The address, if it is one of the kind that is opened.
+    """Return the URL, or raise an `AddressError` if it is malformed or not http or https.
 
-    >>> checked_url("file:///etc/passwd")
-    Traceback (most recent call last):
-    tiepoint.datasets.download.allowed_hosts.AddressError: file:///etc/passwd is not opened: only http and https are
+    >>> checked_url("https://a.org/x")
+    'https://a.org/x'
     """
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError as e:
-        raise AddressError(f"{printable(url)} is not an address ({e})") from e
+        raise AddressError(f"{printable(url)} is not a URL ({e})") from e
     if parts.scheme not in ("http", "https"):
-        raise AddressError(f"{printable(url)} is not opened: only http and https are")
+        raise AddressError(f"{printable(url)} is not allowed: only http and https are")
     if not host or parts.username is not None or any(c.isspace() or not c.isprintable() for c in url):
-        raise AddressError(f"{printable(url)} is not opened: it needs a host, no user and no blanks")
+        raise AddressError(f"{printable(url)} is not allowed: it needs a host, no user and no blanks")
     return url
 
 
 def is_listed(url: str, hosts: Sequence[str]) -> bool:
-    """Whether the host of an address is one of these; `*.name` stands for hosts below a name.
+    """Return whether the host of a URL is listed. `*.name` means all hosts below a name.
 
     >>> is_listed("https://cdn.a.org/x", ["*.a.org"]), is_listed("https://a.org.evil.net/x", ["a.org"])
     (True, False)
@@ -52,29 +51,25 @@ def is_listed(url: str, hosts: Sequence[str]) -> bool:
 
 
 def next_url(url: str, location: str, hosts: Sequence[str]) -> str:
-    """Where a redirect from `url` leads, if it may be followed.
+    """Return the target of a redirect from `url`.
 
     Raises:
-        AddressError: It leads to another kind of address, from https to http, or to a host not listed.
+        AddressError: The target is not http or https, leads from https to http, or its host is not listed.
     """
     try:
         target = checked_url(urljoin(url, location))
     except ValueError as e:
-        raise AddressError(f"{printable(url)} redirects to what is not an address ({e})") from e
+        raise AddressError(f"{printable(url)} redirects to an invalid URL ({e})") from e
     if urlsplit(url).scheme == "https" and urlsplit(target).scheme != "https":
-        raise AddressError(
-            f"{printable(url)} redirects to http, which is not encrypted; that is not followed"
-        )
+        raise AddressError(f"{printable(url)} redirects to http, which is not encrypted; not followed")
     if not is_listed(target, hosts):
         host = urlsplit(target).hostname
-        raise AddressError(
-            f"{printable(url)} redirects to the host {host}, which is not listed for this dataset"
-        )
+        raise AddressError(f"{printable(url)} redirects to {host}, a host not listed for this dataset")
     return target
 
 
 class _Plain(urllib.request.HTTPErrorProcessor):
-    """Answers as they are: redirects are followed by `open_url`, other codes are told there."""
+    """Returns responses unchanged: `open_url` follows redirects, and its caller handles other statuses."""
 
     def http_response(self, request: Any, response: Any) -> Any:
         return response
@@ -83,7 +78,7 @@ class _Plain(urllib.request.HTTPErrorProcessor):
 
 
 def _opener() -> urllib.request.OpenerDirector:
-    """An opener of http and https alone, with the proxies of the environment: no files, no ftp, no data."""
+    """Return an opener for http and https only, with the proxies of the environment."""
     opener = urllib.request.OpenerDirector()
     for handler in (
         urllib.request.ProxyHandler(),
@@ -99,21 +94,21 @@ def _opener() -> urllib.request.OpenerDirector:
 def open_url(
     url: str, headers: dict[str, str], hosts: Sequence[str], timeout_s: float = TIMEOUT_S
 ) -> tuple[str, http.client.HTTPResponse]:
-    """The last address and its answer, whatever its code; redirects are followed as `next_url` allows.
+    """Open a URL and follow the redirects that `next_url` allows. Return the last URL and its response.
 
     Raises:
-        AddressError: A redirect that is not followed, or too many.
-        OSError: No answer.
+        AddressError: A redirect that is not allowed, or too many.
+        OSError: No response.
     """
     if not is_listed(checked_url(url), hosts):
-        raise AddressError(f"{printable(url)} is not opened: its host is not listed for this dataset")
+        raise AddressError(f"{printable(url)} is not allowed: its host is not listed for this dataset")
     opener = _opener()
-    sent = {"User-Agent": f"tiepoint/{__version__}", "Accept-Encoding": "identity", **headers}
+    headers = {"User-Agent": f"tiepoint/{__version__}", "Accept-Encoding": "identity", **headers}
     for _ in range(MAX_REDIRECTS):
-        answer: Any = opener.open(urllib.request.Request(url, headers=sent), timeout=timeout_s)
-        if answer.status not in (301, 302, 303, 307, 308):
-            return url, answer
-        location = answer.headers.get("Location", "")
-        answer.close()
+        response: Any = opener.open(urllib.request.Request(url, headers=headers), timeout=timeout_s)
+        if response.status not in (301, 302, 303, 307, 308):
+            return url, response
+        location = response.headers.get("Location", "")
+        response.close()
         url = next_url(url, location, hosts)
     raise AddressError(f"{printable(url)} redirects more than {MAX_REDIRECTS} times")

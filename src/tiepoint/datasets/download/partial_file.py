@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A file that is being fetched: the bytes so far, what the server said, and one process at a time."""
+"""Partial downloads: the bytes until now, the version on the server, and a lock."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True)
 class VersionStamp:
-    """What tells one version of a remote file from another."""
+    """Version of a remote file."""
 
     url: str
     etag: str = ""
@@ -26,24 +26,24 @@ class VersionStamp:
     total: int | None = None
 
     @classmethod
-    def of(cls, url: str, headers: Mapping[str, str], total: int | None) -> VersionStamp:
-        """The stamp of an answer's headers."""
+    def from_headers(cls, url: str, headers: Mapping[str, str], total: int | None) -> VersionStamp:
+        """Read the version from the headers of a response."""
         by_name = {name.lower(): value for name, value in headers.items()}
         return cls(url, by_name.get("etag", ""), by_name.get("last-modified", ""), total)
 
     @property
     def validator(self) -> str:
-        """What ``If-Range`` may carry: a strong ETag, else the time of modification, else nothing."""
+        """Value for ``If-Range``: a strong ETag, else the modification time, else empty."""
         return self.etag if self.etag and not self.etag.startswith("W/") else self.modified
 
     def same(self, other: VersionStamp) -> bool:
-        """Whether both may be the same version: nothing that both state differs."""
+        """Return whether both may be the same version: nothing that both state differs."""
         pairs = ((self.etag, other.etag), (self.modified, other.modified), (self.total, other.total))
         return all(a == b for a, b in pairs if a and b)
 
 
 class PartialFile:
-    """``NAME.part`` with ``NAME.part.json`` beside it; both outlive a kill and go when the file is whole."""
+    """``NAME.part`` with ``NAME.part.json`` beside it. Both survive a kill until the file is complete."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -51,22 +51,22 @@ class PartialFile:
 
     @property
     def length(self) -> int:
-        """Bytes so far."""
+        """Bytes until now."""
         try:
             return self.path.stat().st_size
         except OSError:
             return 0
 
     def stamp(self) -> VersionStamp | None:
-        """What was said about the file when it was begun; None where that is lost."""
+        """Return the version of the file when the download started. None if unknown."""
         try:
-            found = json.loads(self.facts.read_text(encoding="utf-8"))
-            return VersionStamp(found["url"], found["etag"], found["modified"], found["total"])
+            facts = json.loads(self.facts.read_text(encoding="utf-8"))
+            return VersionStamp(facts["url"], facts["etag"], facts["modified"], facts["total"])
         except (OSError, ValueError, TypeError, KeyError):
             return None
 
     def begin(self, stamp: VersionStamp) -> None:
-        """An empty part of this version. The old bytes go before the new facts come: a kill mixes nothing."""
+        """Start an empty part of this version. The old bytes go first, so a kill never mixes versions."""
         self.drop()
         with refusal(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -76,14 +76,14 @@ class PartialFile:
             os.replace(beside, self.facts)
 
     def drop(self) -> None:
-        """Forget what was fetched."""
+        """Remove the downloaded bytes."""
         for path in (self.facts, self.path):
             with contextlib.suppress(FileNotFoundError), refusal(path):
                 path.unlink()
 
 
 def hashes(path: Path) -> tuple[str, str]:
-    """SHA-256 and MD5 of a file as it lies there now, neither remembered nor trusted.
+    """Compute SHA-256 and MD5 of a file, without any cache.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a"
@@ -101,20 +101,19 @@ def hashes(path: Path) -> tuple[str, str]:
 
 @contextlib.contextmanager
 def refusal(path: Path) -> Iterator[None]:
-    """The system's refusal to write, as a sentence; a missing file stays what it is."""
+    """Convert an OSError on writing into an `InputError`. A FileNotFoundError passes."""
     try:
         yield
     except FileNotFoundError:
         raise
     except OSError as e:
-        raise InputError(
-            f"cannot write {path}: {e.strerror or e}; what was fetched so far stays, choose another `to`"
-        ) from e
+        reason = f"{e.strerror or e}; the downloaded part is retained, choose another `to`"
+        raise InputError(f"cannot write {path}: {reason}") from e
 
 
 @contextlib.contextmanager
-def lock_file(path: Path, what: str) -> Iterator[None]:
-    """Hold a lock file. Raises `InputError` at once if another process holds it; the file stays."""
+def lock_file(path: Path, name: str) -> Iterator[None]:
+    """Hold a lock file. Raise an `InputError` if another process holds it. The file stays."""
     from filelock import FileLock, Timeout
 
     lock = FileLock(path, timeout=0)
@@ -124,7 +123,7 @@ def lock_file(path: Path, what: str) -> Iterator[None]:
             lock.acquire()
         except Timeout as e:
             raise InputError(
-                f"another process is getting {what} into {path.parent.parent}; wait for it, "
+                f"another process is downloading {name} to {path.parent.parent}; wait for it, "
                 "or choose another `to`"
             ) from e
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where datasets come from: a reviewed file in the package, or one of the user's in its place."""
+"""Sources of datasets: a reviewed file of the package, or a custom one, and the download plan."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ...formats.json_yaml import read_json, read_mapping
 from .allowed_hosts import checked_url, is_listed
 
 VARIABLE = "TIEPOINT_SOURCES"
-"""Environment variable that names a file of sources to use in place of the package's."""
+"""Environment variable with the path of a custom sources file."""
 _MAX_SOURCES_BYTES = 4 << 20
 Bytes = Annotated[int, Field(gt=0, le=1 << 44)]
 Text = Annotated[str, Field(min_length=1, max_length=2000)]
@@ -30,23 +30,23 @@ class _Strict(BaseModel):
 
 
 class Mirror(_Strict):
-    """One address of a file; `size`, `sha256` and `md5` are as published for what lies there."""
+    """URL of a file, with the published `size`, `sha256` and `md5`."""
 
     url: Text
     size: Bytes | None = None
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
     md5: Annotated[str, Field(pattern="^[0-9a-f]{32}$")] | None = None
     verified: Text
-    """How it is known, or `no: …`."""
+    """How it was verified, or `no: …`."""
 
     @field_validator("url")
     @classmethod
-    def _address(cls, url: str) -> str:
-        return _value(checked_url, url)
+    def _check_url(cls, url: str) -> str:
+        return _as_value_error(checked_url, url)
 
 
 class SourceFile(_Strict):
-    """A file of a dataset: an archive that is unpacked, or a plain one that is put beside what it holds."""
+    """File of a dataset: an archive to unpack, or a plain file to put beside its content."""
 
     name: Text
     mirrors: Annotated[tuple[Mirror, ...], Field(min_length=1)]
@@ -58,28 +58,28 @@ class SourceFile(_Strict):
 
     @field_validator("name")
     @classmethod
-    def _part(cls, name: str) -> str:
-        return _value(lambda n: path_part(n, "the file"), name)
+    def _check_name(cls, name: str) -> str:
+        return _as_value_error(lambda n: path_part(n, "the file"), name)
 
     @property
     def size(self) -> int:
-        """Bytes of the first mirror where they are published, else about how many."""
+        """Published size of the first mirror, else the expected one."""
         return self.mirrors[0].size or self.about_bytes
 
 
 class Licence(_Strict):
-    """What a dataset may be used for, where that is written, and whether its owner must be asked first."""
+    """Terms of a dataset, their page, and whether its owner must be asked first."""
 
     name: Text
     terms: Text
     page: Text
     verified: Text
     ask: Text | None = None
-    """What to ask for and where, if it may not be downloaded directly."""
+    """Instructions if it may not be downloaded directly."""
 
 
 class DatasetSource(_Strict):
-    """A dataset: its files and mirrors, hosts that redirects may lead to, licence, citation, expectations."""
+    """Dataset: files and mirrors, hosts of redirects, licence, citation, expected content."""
 
     title: Text
     about: Text
@@ -94,72 +94,72 @@ class DatasetSource(_Strict):
 
     @field_validator("folder")
     @classmethod
-    def _part(cls, name: str) -> str:
-        return _value(lambda n: path_part(n, "the folder"), name)
+    def _check_name(cls, name: str) -> str:
+        return _as_value_error(lambda n: path_part(n, "the folder"), name)
 
     @model_validator(mode="after")
-    def _fits(self) -> DatasetSource:
+    def _check_hosts(self) -> DatasetSource:
         if not self.files and self.licence.ask is None:
-            raise ValueError("a source has files, or says whom to ask")
+            raise ValueError("a source needs files, or instructions in `ask`")
         for file in self.files:
             for mirror in file.mirrors:
                 if not is_listed(mirror.url, self.hosts):
-                    raise ValueError(f"the host of {mirror.url} is not among the hosts of the source")
+                    raise ValueError(f"the host of {mirror.url} is not in the hosts of the source")
         return self
 
     @property
     def archive_bytes(self) -> int:
-        """Bytes to fetch."""
+        """Bytes to download."""
         return sum(file.size for file in self.files)
 
     @property
     def unpacked_bytes(self) -> int:
-        """Bytes after unpacking: as expected, or three times the archives."""
+        """Expected bytes after unpacking, or three times the archives."""
         return sum(f.unpacked_bytes or f.size * (3 if f.archive else 1) for f in self.files)
 
 
 class SourceList(_Strict):
-    """A whole file of sources."""
+    """Content of a sources file."""
 
     format: Literal[1]
     sources: Annotated[dict[str, DatasetSource], Field(min_length=1)]
 
 
 def read_sources(path: str | Path | None = None) -> dict[str, DatasetSource]:
-    """Sources by name: of a file, else of the one `TIEPOINT_SOURCES` names, else of the package.
+    """Read sources by name: of a file, else of the one `TIEPOINT_SOURCES` names, else of the package.
 
-    A file is JSON, or YAML where its name ends so. Unknown keys, addresses that are neither http nor https,
-    and hosts that are not listed are errors.
+    A file is JSON, or YAML by its suffix. Unknown keys, URLs other than http and https, and unlisted hosts
+    are errors.
 
     >>> sorted(read_sources())[:3]
     ['evd', 'hpatches', 'hpatches-sequences']
     """
-    given = path or os.environ.get(VARIABLE) or None
-    where = "sources.json" if given is None else Path(given).expanduser()
-    if given is None:
+    custom = path or os.environ.get(VARIABLE) or None
+    file = Path(custom or "sources.json").expanduser()
+    if custom is None:
         value = json.loads(files(__package__).joinpath("sources.json").read_bytes())
-    elif str(where).endswith((".yaml", ".yml")):
-        value = read_mapping(Path(where), "is no mapping; a file of sources has `format` and `sources`")
+    elif file.suffix in (".yaml", ".yml"):
+        value = read_mapping(file, "is not a mapping; a sources file has `format` and `sources`")
     else:
-        value = read_json(where, most=_MAX_SOURCES_BYTES)
+        value = read_json(file, most=_MAX_SOURCES_BYTES)
     try:
         return SourceList.model_validate(value).sources
     except ValidationError as e:
         first = e.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
+        key = ".".join(str(part) for part in first["loc"])
         more = f"; and {e.error_count() - 1} more" if e.error_count() > 1 else ""
-        raise FormatError(where, f"{place or 'the file'}: {first['msg']}{more}") from e
+        raise FormatError(file, f"{key or 'the file'}: {first['msg']}{more}") from e
 
 
 def named_source(sources: dict[str, DatasetSource], name: str) -> DatasetSource:
-    """The source of a name; an unknown one is an error with the near ones."""
+    """Return the source of a name. An unknown name is an error with similar ones."""
     if name not in sources:
         raise UnknownNameError("dataset", name, sources)
     return sources[name]
 
 
-def _value(check: Any, text: str) -> str:
-    """Input errors as what pydantic collects."""
+def _as_value_error(check: Any, text: str) -> str:
+    """Run a check and convert an `InputError` into a ValueError, which pydantic collects."""
     try:
         return str(check(text))
     except InputError as e:
@@ -167,7 +167,7 @@ def _value(check: Any, text: str) -> str:
 
 
 def format_size(size: float) -> str:
-    """Bytes for people, in powers of ten.
+    """Format a number of bytes in powers of ten.
 
     >>> format_size(1_279_545_572), format_size(40_000), format_size(12)
     ('1.28 GB', '40 kB', '12 B')
@@ -177,7 +177,7 @@ def format_size(size: float) -> str:
 
 @dataclass(frozen=True)
 class DownloadPlan:
-    """A dataset, where it would go, and how much room is there."""
+    """Dataset, its target folder, and the free bytes of the disk."""
 
     name: str
     source: DatasetSource
@@ -186,30 +186,30 @@ class DownloadPlan:
 
     @property
     def required_bytes(self) -> int:
-        """Bytes for the archives and what is in them, at the same time."""
+        """Bytes of the archives and their content together."""
         return self.source.archive_bytes + self.source.unpacked_bytes
 
     def check_room(self, *, fetched: int = 0) -> None:
-        """Raise an `InputError` where the disk is too small; `fetched` bytes are there already."""
+        """Raise an `InputError` if the disk is too small. `fetched` bytes are already on it."""
         needed = self.required_bytes - fetched
         if needed > self.free:
             raise InputError(
                 f"{self.folder.parent} has {format_size(self.free)} free, {self.name} needs about "
-                f"{format_size(needed)} (archives and what is in them); make room or choose another `to`"
+                f"{format_size(needed)} (archives and their content); free some space or choose another `to`"
             )
 
     def __str__(self) -> str:
         source = self.source
         lines = [f"{self.name}: {source.title}", f"  {source.about}", f"  to: {self.folder}"]
         for file in source.files:
-            known = "" if file.mirrors[0].size else "about "
+            about = "" if file.mirrors[0].size else "about "
             lines.append(
-                f"  fetch {file.name}, {known}{format_size(file.size)}, from the first that gives it:"
+                f"  download {file.name}, {about}{format_size(file.size)}, from the first available:"
             )
             lines += [f"    {i}. {_mirror(m)}" for i, m in enumerate(file.mirrors, 1)]
         if source.files:
             lines.append(f"  unpacked: about {format_size(source.unpacked_bytes)}")
-            lines.append(f"  room: {format_size(self.required_bytes)} needed, {format_size(self.free)} free")
+            lines.append(f"  space: {format_size(self.required_bytes)} needed, {format_size(self.free)} free")
         lines.append(f"  licence: {format_licence(source)}")
         if source.licence.ask:
             lines.append(f"  to get it: {source.licence.ask}")
@@ -218,7 +218,7 @@ class DownloadPlan:
 
 
 def format_licence(source: DatasetSource) -> str:
-    """The licence of a dataset in one line."""
+    """Format the licence of a dataset as one line."""
     licence = source.licence
     return f"{licence.name}: {licence.terms} ({licence.page}; verified: {licence.verified})"
 
@@ -231,13 +231,13 @@ def _mirror(mirror: Mirror) -> str:
 
 
 def plan_for(name: str, source: DatasetSource, to: str | Path) -> DownloadPlan:
-    """The plan to get a dataset into a folder, which need not be there yet."""
+    """Return the plan to install a dataset below the folder `to`, which may not exist yet."""
     parent = Path(to).expanduser()
-    there = parent.absolute()
-    while not there.exists() and there != there.parent:
-        there = there.parent
+    existing = parent.absolute()
+    while not existing.exists() and existing != existing.parent:
+        existing = existing.parent
     try:
-        free = shutil.disk_usage(there).free
+        free = shutil.disk_usage(existing).free
     except OSError as e:
-        raise InputError(f"cannot look at {there}: {e.strerror or e}; choose another `to`") from e
+        raise InputError(f"cannot access {existing}: {e.strerror or e}; choose another `to`") from e
     return DownloadPlan(name, source, parent / source.folder, free)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""NumPy's legacy random stream, compiled: MT19937, masked rejection, the first two entries of shuffles.
+"""Numba loops of NumPy's legacy random stream: MT19937, masked rejection, first entries of shuffles.
 
-The stream is that of `numpy.random.RandomState`, bit for bit. What is faster here is only how it is used: a
-random permutation is never built, since the task lists need its first two entries.
+The stream is that of `numpy.random.RandomState`, bit by bit. Permutations are not built, since the task
+lists need only their first two entries.
 """
 
 from __future__ import annotations

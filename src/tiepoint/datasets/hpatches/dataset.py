@@ -27,20 +27,20 @@ from .pack import find_pack
 
 LENGTHS_FILE = "lengths.json"
 MAX_STRIP_PATCHES = 10_000_000
-"""Patches that a sequence may be said to have."""
+"""Limit of the patches of a sequence in a lengths file."""
 
 
 class HPatchesDataset:
-    """A dataset of patch-images, read lazily.
+    """Dataset of patch images, read on demand.
 
-    Opening reads the header of every strip and nothing else; all problems are listed at once before any
-    work starts. `root` is a folder of sequences, or a JSON file of lengths (``{"v_wall": 1779, …}``, also as
-    ``lengths.json`` in a folder without strips): then there are no pixels, but descriptors made elsewhere can
-    be scored. A length may be an interval (``[1538, 1539]``): that sequence is left out, and named where a
-    split needs it (`open_lengths`).
+    Opening reads the header of every strip and reports all problems together. `root` is a folder of
+    sequences, or a JSON file of lengths (``{"v_wall": 1779, …}``, also as ``lengths.json`` in a folder
+    without strips): then there are no pixels, but descriptors computed elsewhere can be scored. A length may
+    be an interval (``[1538, 1539]``): that sequence is skipped, and named if a split needs it
+    (`open_lengths`).
 
-    The pixels may also come from a pack (`pack_dataset`): a file of its own, or one that lies in the folder
-    and whose strips have not changed since. Nothing else depends on that.
+    The pixels may also come from a pack (`pack_dataset`): a separate file, or one in the folder whose strips
+    have not changed since. Nothing else depends on that.
 
     >>> data = HPatchesDataset.from_lengths({"i_a": 3, "v_b": 2}, images=["ref", "e1"])
     >>> data.sequences, data.count("v_b"), data.kind("i_a"), data.images("i_a"), data.has_patches
@@ -73,7 +73,7 @@ class HPatchesDataset:
         self.lengths: Mapping[str, int] = {s: strips["ref"].count for s, strips in layout.strips.items()}
 
     def _use_pack(self, path: Path) -> bool:
-        """Take all that is asked of a dataset from its pack, where it has one that holds."""
+        """Open the pack of a dataset and take its facts from it. Return whether there is a usable one."""
         if path.is_file() and path.suffix == SUFFIX:
             self._pack = open_pack(path)
         elif path.is_dir():
@@ -85,13 +85,13 @@ class HPatchesDataset:
         for strip in sorted(self._pack.strips.values(), key=lambda s: (s.sequence, image_order(s.image))):
             images.setdefault(strip.sequence, []).append(strip.image)
         self.has_patches, self.side = True, self._pack.side
-        self._images = {s: tuple(own) for s, own in images.items()}
+        self._images = {s: tuple(names) for s, names in images.items()}
         self.lengths = {s: self._pack.strips[f"{s}/ref"].count for s in images}
         return True
 
     @property
     def pack(self) -> PatchPack | None:
-        """The pack that the pixels come from, None where they come from strips."""
+        """Pack that the pixels come from. None if they come from strips."""
         return self._pack
 
     @classmethod
@@ -101,7 +101,7 @@ class HPatchesDataset:
         images: Iterable[str] = STANDARD_IMAGES,
         unsure: Mapping[str, tuple[int, int]] | None = None,
     ) -> HPatchesDataset:
-        """A dataset of which only the number of patches of each sequence is known, of some an interval."""
+        """Create a dataset of which only the number of patches of each sequence is known, or an interval."""
         self = cls.__new__(cls)
         self.root = None
         self._pack = None
@@ -122,42 +122,41 @@ class HPatchesDataset:
         return tuple(self.lengths)
 
     def images(self, sequence: str) -> tuple[str, ...]:
-        """Images of a sequence: ref first, then easy, hard, tough."""
+        """Return the images of a sequence: ref first, then easy, hard, tough."""
         return self._images[self._known(sequence)]
 
     def count(self, sequence: str) -> int:
-        """Patches of every image of a sequence."""
+        """Return the number of patches of every image of a sequence."""
         return self.lengths[self._known(sequence)]
 
     def kind(self, sequence: str) -> str:
-        """What changes in a sequence: `i` illumination, `v` viewpoint, or `other`."""
+        """Return the kind of a sequence: `i` illumination, `v` viewpoint, or `other`."""
         return scene_kind(sequence)
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """Patches of every image, by 2016 identifier ``SEQ.IM``."""
+        """Number of patches of every image, by 2016 identifier ``SEQ.IM``."""
         return {f"{s}.{m}": self.lengths[s] for s in self.sequences for m in self._images[s]}
 
     @property
     def noises(self) -> tuple[str, ...]:
-        """Noise levels that all sequences have, of easy, hard, tough."""
+        """Noise levels (easy, hard, tough) that all sequences have."""
         return tuple(
             n for n, z in NOISES.items() if all(f"{z}1" in images for images in self._images.values())
         )
 
     def patches(self, sequence: str, image: str) -> NDArray[np.uint8]:
-        """Patches of an image, uint8 (n, side, side)."""
+        """Read the patches of an image, uint8 (n, side, side)."""
         if not self.has_patches:
-            raise InputError(
-                f"{self.root or 'this dataset'} has no patches, only lengths; use files:DIR descriptors"
-            )
+            name = self.root or "this dataset"
+            raise InputError(f"{name} has no patches, only lengths; use files:DIR descriptors")
         if self._pack is not None:
             self._known(sequence, image)
             return self._pack.read(f"{sequence}/{image}")
         return read_strip(self.path(sequence, image))
 
     def path(self, sequence: str, image: str) -> Path:
-        """File of a strip."""
+        """Return the file of a strip."""
         if self.root is None:
             raise InputError("this dataset has no files, only lengths")
         if self.root.is_file():
@@ -166,50 +165,43 @@ class HPatchesDataset:
         return self.root / sequence / f"{image}.png"
 
     def item(self, sequence: str, image: str | None = None) -> Item:
-        """What a method is run on: an image, named by (sequence, image) or by its key ``SEQ/IM``."""
+        """Return the item of an image, named by (sequence, image) or by its key ``SEQ/IM``."""
         sequence, image = self._split(sequence, image)
-        n = self.count(sequence)
-        if self._pack is not None:
-            self._known(sequence, image)
-            return Item(f"{sequence}/{image}", self._pack.strips[f"{sequence}/{image}"].content, n)
+        key, n = f"{sequence}/{image}", self.count(sequence)
         self._known(sequence, image)
+        if self._pack is not None:
+            return Item(key, self._pack.strips[key].content, n)
         if self.has_patches:
-            return Item(f"{sequence}/{image}", hash_file(f"{self.root}/{sequence}/{image}.png"), n)
-        return Item(f"{sequence}/{image}", hash_json(["no patches", sequence, image, n]), n)
+            return Item(key, hash_file(f"{self.root}/{key}.png"), n)
+        return Item(key, hash_json(["no patches", sequence, image, n]), n)
 
     def items(self, keys: Iterable[str]) -> list[Item]:
-        """The items of keys ``SEQ/IM``; strips that were not hashed before are hashed in several threads."""
-        wanted = list(keys)
+        """Return the items of keys ``SEQ/IM``. Strips without a cached hash are hashed in several threads."""
+        names = list(keys)
         if not self.has_patches or self._pack is not None:
-            return [self.item(key) for key in wanted]
-        known = {key: cached_file_hash(f"{self.root}/{key}.png") for key in wanted}
+            return [self.item(key) for key in names]
+        known = {key: cached_file_hash(f"{self.root}/{key}.png") for key in names}
         hash_files([f"{self.root}/{key}.png" for key, content in known.items() if content is None], cores())
-        counts = {key: self.count(self._split(key, None)[0]) for key in wanted}
-        return [self.item(key) if (c := known[key]) is None else Item(key, c, counts[key]) for key in wanted]
+        counts = {key: self.count(self._split(key, None)[0]) for key in names}
+        return [self.item(key) if (c := known[key]) is None else Item(key, c, counts[key]) for key in names]
 
     def read(self, key: str) -> NDArray[np.uint8]:
-        """Patches of an image by its key ``SEQ/IM``."""
+        """Read the patches of an image by its key ``SEQ/IM``."""
         return self.patches(*self._split(key, None))
 
     def missing(self, sequences: Iterable[str], images: Iterable[str] = ()) -> list[str]:
-        """Problems in words: which of the wanted sequences and images are not here."""
-        wanted = tuple(images)
+        """Return a problem for each requested sequence or image that the dataset lacks."""
+        names = tuple(images)
         problems = []
         for sequence in sequences:
             if sequence in self.open_lengths:
                 low, high = self.open_lengths[sequence]
-                problems.append(
-                    f"the number of patches of {sequence!r} is not known exactly ({low} to {high}); "
-                    "give one number"
-                )
-                continue
-            if sequence not in self.lengths:
-                problems.append(
-                    str(UnknownNameError("sequence", sequence, self.sequences)).split(" Known:")[0]
-                )
-                continue
-            lack = [m for m in wanted if m not in self._images[sequence]]
-            if lack:
+                count = f"the number of patches of {sequence!r} is not known exactly ({low} to {high})"
+                problems.append(f"{count}; state one number")
+            elif sequence not in self.lengths:
+                error = UnknownNameError("sequence", sequence, self.sequences)
+                problems.append(str(error).split(" Known:")[0])
+            elif lack := [m for m in names if m not in self._images[sequence]]:
                 problems.append(f"sequence {sequence!r} has no image {', '.join(lack)}")
         return problems
 
@@ -228,7 +220,7 @@ class HPatchesDataset:
 
 
 def _read_lengths(path: Path) -> tuple[dict[str, int], dict[str, tuple[int, int]], tuple[str, ...]]:
-    """Exact lengths, intervals, images; of a table by sequence, or of one with `lengths` and `images`."""
+    """Read exact lengths, intervals and images: an object by sequence, or one with `lengths` and `images`."""
     raw = read_json(path)
     images: Any = STANDARD_IMAGES
     if isinstance(raw, dict) and "lengths" in raw:
@@ -243,12 +235,11 @@ def _read_lengths(path: Path) -> tuple[dict[str, int], dict[str, tuple[int, int]
     lengths: dict[str, int] = {}
     unsure: dict[str, tuple[int, int]] = {}
     for name, value in raw.items():
-        problems += _unusable(name, "the sequence")
+        problems += _name_problems(name, "the sequence")
         ends = value if isinstance(value, list) else [value]
         if len(ends) not in (1, 2) or not all(_is_count(n) for n in ends) or ends[0] > ends[-1]:
-            problems.append(
-                f"{name}: expected a number of patches (or the lowest and highest), found {value!r}"
-            )
+            expected = "expected a number of patches (or the lowest and highest)"
+            problems.append(f"{name}: {expected}, found {value!r}")
         elif ends[0] == ends[-1]:
             lengths[name] = ends[0]
         else:
@@ -256,22 +247,22 @@ def _read_lengths(path: Path) -> tuple[dict[str, int], dict[str, tuple[int, int]
     if not isinstance(images, list | tuple) or not images or not all(isinstance(m, str) for m in images):
         problems.append("images must be a list of names such as ['ref', 'e1']")
     else:
-        problems += [problem for name in dict.fromkeys(images) for problem in _unusable(name, "the image")]
-        problems += [f"images names {name!r} twice" for name, count in Counter(images).items() if count > 1]
+        problems += [p for name in dict.fromkeys(images) for p in _name_problems(name, "the image")]
+        problems += [f"duplicate image {name!r}" for name, count in Counter(images).items() if count > 1]
     if not lengths and not problems:
-        problems.append("the exact number of patches is not known of any sequence; give one number for each")
+        problems.append("no sequence has an exact number of patches; state one number for each")
     if problems:
         raise ProblemsError(f"dataset {path}", problems)
     return lengths, unsure, tuple(images)
 
 
-def _unusable(name: str, what: str) -> list[str]:
-    """Why a name cannot be that of a folder or file of strips, and part of an identifier ``SEQ.IM``."""
+def _name_problems(name: str, subject: str) -> list[str]:
+    """Return why a name cannot be a file name or part of an identifier ``SEQ.IM``."""
     try:
-        path_part(name, what)
+        path_part(name, subject)
     except InputError as e:
         return [str(e)]
-    return [f"{what} {name!r}: a name must not have a dot"] if "." in name else []
+    return [f"{subject} {name!r}: a name must not have a dot"] if "." in name else []
 
 
 def _is_count(number: Any) -> bool:

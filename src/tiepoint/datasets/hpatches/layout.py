@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is in a folder of patch strips, found from file headers alone, with every problem in words."""
+"""Scan of a folder of patch strips: headers and all problems."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STANDARD_IMAGES = ("ref", *(f"{z}{k}" for z in NOISES.values() for k in range(1,
 
 @dataclass
 class StripLayout:
-    """Strips by sequence and image, and what is wrong with them."""
+    """Strips by sequence and image, and the problems."""
 
     side: int | None = None
     strips: dict[str, dict[str, StripHeader]] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class StripLayout:
 
 @lru_cache(maxsize=1024)
 def image_order(name: str) -> tuple[int, int, str]:
-    """Sort key of images: ref, then easy, hard, tough by number, then any other by name.
+    """Return the sort key of an image: ref, then easy, hard, tough by number, then others by name.
 
     >>> sorted(["t1", "e2", "ref", "e1", "x"], key=image_order)
     ['ref', 'e1', 'e2', 't1', 'x']
@@ -46,10 +46,10 @@ def image_order(name: str) -> tuple[int, int, str]:
 
 
 def scan_folder(root: Path) -> StripLayout:
-    """Read the headers of all strips below a folder and list everything that does not fit.
+    """Read the headers of all strips below a folder and list the problems.
 
     A sequence is a folder with PNG files. All images of a sequence must have the same number of patches,
-    all strips the same width, and every sequence the images that others have.
+    all strips the same width, and every sequence the same images.
     """
     layout = StripLayout()
     if not root.is_dir():
@@ -78,14 +78,14 @@ def scan_folder(root: Path) -> StripLayout:
 
 
 _headers: dict[tuple[str, int, int, int], StripHeader] = {}
-"""Headers that this process has read, by path, size, time and inode: tasks of one command share a dataset."""
+"""Headers by path, size, time and inode: the tasks of one command share a dataset."""
 
 
 def _header(path: Path) -> StripHeader:
     try:
         stat = os.stat(path)
     except OSError:
-        return read_strip_header(path)  # says what is wrong
+        return read_strip_header(path)  # raises with the reason
     key = (str(path), stat.st_size, stat.st_mtime_ns, stat.st_ino)
     if key not in _headers:
         _headers[key] = read_strip_header(path)
@@ -97,7 +97,7 @@ def _pngs(folder: Path) -> list[Path]:
 
 
 def _misplaced(root: Path, folders: list[Path], sequences: dict[str, list[Path]]) -> str | None:
-    """Why the folder as a whole is not a dataset, or None."""
+    """Return why the folder is not a dataset, or None."""
     if any(root.glob("ref.png")):
         return f"is the folder of one sequence; use its parent {root.resolve().parent}"
     if sequences:
@@ -113,13 +113,13 @@ def _misplaced(root: Path, folders: list[Path], sequences: dict[str, list[Path]]
     if deeper:
         return f"the sequences are two levels deeper; use {deeper[0]}"
     return (
-        "has no sequence: expected folders SEQ with strips ref.png, e1.png, …; where there are only "
-        "descriptors or results, a lengths.json with the number of patches of every sequence"
+        "has no sequence: expected folders SEQ with strips ref.png, e1.png, …, or a lengths.json with the "
+        "number of patches of every sequence (enough for descriptors and results)"
     )
 
 
 def _compare(layout: StripLayout, present: dict[str, set[str]]) -> None:
-    """Problems between strips: widths, counts, missing images."""
+    """Append problems between strips: widths, counts, missing images."""
     widths = Counter(h.side for strips in layout.strips.values() for h in strips.values())
     if not widths:
         return
@@ -130,12 +130,10 @@ def _compare(layout: StripLayout, present: dict[str, set[str]]) -> None:
         if "ref" in lack:
             layout.problems.append(f"{sequence}: image ref is missing (every sequence needs it)")
             lack.remove("ref")
-        if len(lack) == 1:
-            layout.problems.append(f"{sequence}: image {lack[0]} is missing (other sequences have it)")
-        elif lack:
-            layout.problems.append(
-                f"{sequence}: images {', '.join(lack)} are missing (other sequences have them)"
-            )
+        if lack:
+            s = "s" * (len(lack) > 1)
+            names = ", ".join(lack)
+            layout.problems.append(f"{sequence}: missing image{s} {names}, which other sequences have")
         for image, header in strips.items():
             if header.side != layout.side:
                 layout.problems.append(
@@ -147,5 +145,5 @@ def _compare(layout: StripLayout, present: dict[str, set[str]]) -> None:
             if header.count != expected and header.side == layout.side:
                 layout.problems.append(
                     f"{sequence}: image {image} has {header.count} patches but ref has {expected}; "
-                    "patch k of every image must be the same place"
+                    "patch k of every image must be the same location"
                 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Packing a patch dataset once, and finding its pack again; a pack of strips that changed is not used."""
+"""Pack a patch dataset into one file, and find its pack. A pack of changed strips is not used."""
 
 from __future__ import annotations
 
@@ -24,22 +24,21 @@ from ...formats.hpatches.patch_strip import decode_strip
 PACK = f"patches{SUFFIX}"
 """Name of the pack in the folder of its dataset."""
 CACHE = "TIEPOINT_CACHE"
-"""Environment variable: the folder for packs of datasets that cannot be written to."""
+"""Environment variable with the folder for packs of read-only datasets."""
 
 
 @dataclass(frozen=True)
 class PackedDataset:
-    """What was packed, and where the pack is."""
+    """Written pack: its path and content."""
 
     path: Path
     strips: int
     patches: int
     found_alone: bool
-    """Whether it is used whenever the dataset is; one written elsewhere is given as the dataset itself."""
+    """Whether the dataset uses it automatically. Otherwise it is passed as the dataset."""
 
     def __str__(self) -> str:
-        """What the user has now."""
-        use = "it is used whenever the dataset is" if self.found_alone else "give it as `data`"
+        use = "the dataset uses it automatically" if self.found_alone else "pass it as `data`"
         patches = count_text(self.patches, "patch", "patches")
         return f"{self.path}: {patches} of {count_text(self.strips, 'strip')}; {use}"
 
@@ -47,30 +46,31 @@ class PackedDataset:
 def pack_dataset(
     data: str | Path, to: str | Path | None = None, *, progress: Callable[[int, int], None] | None = None
 ) -> PackedDataset:
-    """Decode all strips of a patch dataset once and keep their pixels in one file, mapped from then on.
+    """Decode all strips of a patch dataset and write their pixels into one memory-mappable file.
 
-    Features are cached under the same keys, packed or not. The pack is about as large as the pixels.
+    Features have the same cache keys, packed or not. The pack is about as large as the pixels.
 
     Args:
         data: Folder in the HPatches layout.
-        to: File to write, ending in ``.tiepack``, to be used in place of the dataset; None puts it into
-            the folder, or, where that cannot be written to, into the cache folder of the user.
+        to: File to write, ending in ``.tiepack``, to be used in place of the dataset. None writes it into the
+            folder, or into the user's cache folder if that is read-only.
         progress: Called with (done, total) strips.
 
     Raises:
-        InputError: No strips, or strips with problems, which are all named; a name that ends otherwise.
+        InputError: No strips, strips with problems (all are listed), or a wrong suffix.
     """
     from .dataset import HPatchesDataset
 
     root = Path(data).expanduser()
     if not root.is_dir():
-        raise InputError(f"{root} is not a folder of patch strips; only those are packed")
+        raise InputError(f"{root} is not a folder of patch strips")
     dataset = HPatchesDataset(root, packed=False)
     if not dataset.has_patches or dataset.side is None:
-        raise InputError(f"{root} has lengths only and no strips: there is nothing to pack")
-    place = _place(root) if to is None else Path(to).expanduser()
-    if place.suffix != SUFFIX or place.is_dir():
-        raise InputError(f"{place} is no name of a pack; give a file that ends in {SUFFIX}")
+        raise InputError(f"{root} has lengths only: there are no strips to pack")
+    default = root / PACK if os.access(root, os.W_OK) else _cache() / _name(_strips(root))
+    path = default if to is None else Path(to).expanduser()
+    if path.suffix != SUFFIX or path.is_dir():
+        raise InputError(f"{path} is not the name of a pack; pass a file that ends in {SUFFIX}")
     keys = [f"{s}/{m}" for s in dataset.sequences for m in dataset.images(s)]
 
     def strips() -> Iterator[tuple[PackedStrip, NDArray[np.uint8]]]:
@@ -85,40 +85,40 @@ def pack_dataset(
             while waiting:
                 yield waiting.popleft().result()
 
-    write_pack(place, dataset.side, strips())
+    write_pack(path, dataset.side, strips())
     if progress is not None:
         progress(len(keys), len(keys))
-    return PackedDataset(place, len(keys), sum(dataset.counts.values()), to is None or place == root / PACK)
+    return PackedDataset(path, len(keys), sum(dataset.counts.values()), to is None or path == root / PACK)
 
 
 def find_pack(root: Path) -> tuple[PatchPack | None, str | None]:
-    """The pack of a folder, and a sentence for the user where there is one that is not used.
+    """Return the pack of a folder, and a notice if there is one that is not used.
 
-    A folder without strips may have a pack all the same.
+    A folder without strips may have a pack.
 
     Raises:
-        FormatError: A pack that is cut off or damaged.
+        FormatError: A truncated or corrupt pack.
     """
     notice = None
-    there: dict[str, os.stat_result] | None = None
-    for place in (root / PACK, _cache()):
-        if not place.exists():
+    strips: dict[str, os.stat_result] | None = None
+    for path in (root / PACK, _cache()):
+        if not path.exists():
             continue
-        there = _strips(root) if there is None else there
-        if place != root / PACK:
-            place = place / _name(there)
-            if not place.exists():
+        strips = _strips(root) if strips is None else strips
+        if path != root / PACK:
+            path = path / _name(strips)
+            if not path.exists():
                 continue
-        pack = open_pack(place)
-        changed = _changed(root, pack, there) if there else None
+        pack = open_pack(path)
+        changed = _changed(root, pack, strips) if strips else None
         if changed is None:
             return pack, None
-        notice = f"{place} is not used because {changed} after it was made; make it again with `data pack`"
+        notice = f"{path} is not used because {changed} later; create it again with `data pack`"
     return None, notice
 
 
 def _strip(root: Path, key: str) -> tuple[PackedStrip, NDArray[np.uint8]]:
-    """A strip that was read once: what is hashed is what is decoded."""
+    """Read and decode a strip once, so that the hash is of the decoded bytes."""
     path = root / f"{key}.png"
     stat = path.stat()
     data = read_bytes(path)
@@ -129,7 +129,7 @@ def _strip(root: Path, key: str) -> tuple[PackedStrip, NDArray[np.uint8]]:
 
 
 def _strips(root: Path) -> dict[str, os.stat_result]:
-    """All strips below a folder, without opening any."""
+    """Return all strips below a folder, without opening any."""
     return {
         f"{path.parent.name}/{path.stem}": path.stat()
         for path in root.glob("*/*.png")
@@ -137,22 +137,17 @@ def _strips(root: Path) -> dict[str, os.stat_result]:
     }
 
 
-def _changed(root: Path, pack: PatchPack, there: dict[str, os.stat_result]) -> str | None:
-    """What happened to the strips of a pack, or None. Where only the time differs, the content decides."""
-    for key in sorted(set(there) ^ set(pack.strips)):
-        return f"{key}.png was {'added' if key in there else 'removed'}"
+def _changed(root: Path, pack: PatchPack, strips: dict[str, os.stat_result]) -> str | None:
+    """Return how the strips changed since packing, or None. If only the time differs, compare content."""
+    for key in sorted(set(strips) ^ set(pack.strips)):
+        return f"{key}.png was {'added' if key in strips else 'removed'}"
     for key, strip in pack.strips.items():
-        same = there[key].st_size == strip.size
-        if same and there[key].st_mtime_ns != strip.mtime_ns:
+        same = strips[key].st_size == strip.size
+        if same and strips[key].st_mtime_ns != strip.mtime_ns:
             same = hash_file(root / f"{key}.png") == strip.content
         if not same:
             return f"{key}.png changed"
     return None
-
-
-def _place(root: Path) -> Path:
-    """Where a pack is looked for: in the folder, or else under a name that the strips give."""
-    return root / PACK if os.access(root, os.W_OK) else _cache() / _name(_strips(root))
 
 
 def _name(strips: dict[str, os.stat_result]) -> str:
@@ -161,7 +156,6 @@ def _name(strips: dict[str, os.stat_result]) -> str:
 
 
 def _cache() -> Path:
-    own = os.environ.get(CACHE)
-    return (
-        Path(own) if own else Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "tiepoint"
-    )
+    if custom := os.environ.get(CACHE):
+        return Path(custom)
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "tiepoint"

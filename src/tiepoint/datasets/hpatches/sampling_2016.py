@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Drawing the lists of the 2016 benchmarks: pairs of patches without repeats, pools and queries."""
+"""Sample the lists of the 2016 benchmarks: pairs of patches without repeats, pools and queries."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ...formats.hpatches_v1.patch_ids import PatchList
 
 @dataclass(frozen=True)
 class PatchSpace:
-    """Sequences with their numbers of patches, and how many images each has (reference included).
+    """Sequences with their numbers of patches, and the number of images of each (with the reference).
 
-    `same_scene` are groups of sequences of one scene: `diffseq` pairs are of different scenes.
+    `same_scene` has groups of sequences of one scene; `diffseq` pairs are of different scenes.
     """
 
     sequences: tuple[str, ...]
@@ -37,7 +37,7 @@ class PatchSpace:
         return scene_numbers(self.sequences, self.same_scene)
 
     def available(self, kind: str) -> int:
-        """Distinct unordered pairs of a kind, of two different images.
+        """Count the distinct unordered pairs of a kind, of two different images.
 
         >>> space = PatchSpace(("a", "b"), np.array([2, 3]), 3)
         >>> [space.available(kind) for kind in ("pos", "sameseq", "diffseq")]
@@ -56,7 +56,7 @@ class PatchSpace:
 
 
 def scene_numbers(sequences: Sequence[str], same_scene: Sequence[Sequence[str]]) -> NDArray[np.int64]:
-    """A number for each sequence, equal for those of one scene."""
+    """Return a number for each sequence, equal for those of one scene."""
     first = {name: group[0] for group in same_scene for name in group}
     heads = [first.get(s, s) for s in sequences]
     number = {name: i for i, name in reversed(list(enumerate(heads)))}
@@ -66,35 +66,33 @@ def scene_numbers(sequences: Sequence[str], same_scene: Sequence[Sequence[str]])
 def draw_pairs(
     space: PatchSpace, kind: str, size: int, images: Sequence[str], rng: np.random.Generator
 ) -> PatchPairs:
-    """Draw `size` distinct pairs.
+    """Sample `size` distinct pairs.
 
-    A sequence uniformly, a patch of it uniformly, two different images uniformly; the second patch is the
-    same (`pos`), another of the sequence (`sameseq`) or one of another sequence (`diffseq`). A pair that was
-    drawn before, in either order, is drawn again; so is one of two sequences of one scene.
+    Samples a sequence, a patch of it and two different images, each uniformly. The second patch is the same
+    (`pos`), another of the sequence (`sameseq`) or one of another sequence (`diffseq`). Repeated pairs, in
+    either order, and `diffseq` pairs of one scene are rejected.
     """
     if size > space.available(kind):
-        raise InputError(
-            f"{size} {kind} pairs were asked for, but the dataset has only {space.available(kind)}"
-        )
+        raise InputError(f"{size} {kind} pairs requested, the dataset has only {space.available(kind)}")
     starts = np.concatenate([[0], np.cumsum(space.lengths)])
-    kept = np.empty((0, 6), np.int64)
+    distinct = np.empty((0, 6), np.int64)
     keys = np.empty(0, np.int64)
-    while len(kept) < size:
-        rows = _draw(space, kind, max(1024, int(1.2 * (size - len(kept)))), rng)
+    while len(distinct) < size:
+        rows = _draw(space, kind, max(1024, int(1.2 * (size - len(distinct)))), rng)
         code = [(starts[rows[:, c]] + rows[:, c + 1]) * space.n_images + rows[:, c + 2] for c in (0, 3)]
         new = np.minimum(*code) * (starts[-1] * space.n_images) + np.maximum(*code)
         keys = np.concatenate([keys, new])
         first = np.sort(np.unique(keys, return_index=True)[1])
-        kept = np.concatenate([kept, rows])[first]
+        distinct = np.concatenate([distinct, rows])[first]
         keys = keys[first]
-    kept = kept[:size]
+    rows = distinct[:size]
     table = tuple(f"{s}.{m}" for s in space.sequences for m in images)
-    image = [(kept[:, c] * space.n_images + kept[:, c + 2]).astype(np.int32) for c in (0, 3)]
-    return PatchPairs(table, image[0], kept[:, 1], image[1], kept[:, 4])
+    image = [(rows[:, c] * space.n_images + rows[:, c + 2]).astype(np.int32) for c in (0, 3)]
+    return PatchPairs(table, image[0], rows[:, 1], image[1], rows[:, 4])
 
 
 def _draw(space: PatchSpace, kind: str, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Rows (sequence, index, image, sequence, index, image), with repeats."""
+    """Sample rows (sequence, index, image, sequence, index, image), with repeats."""
     n_sequences = len(space.sequences)
     seq = rng.integers(0, n_sequences, size)
     index = rng.integers(0, space.lengths[seq])
@@ -120,10 +118,10 @@ def draw_retrieval(
     n_queries: int,
     rng: np.random.Generator,
 ) -> tuple[tuple[str, ...], PatchList]:
-    """A pool of the images of `n_sequences` sequences, and queries from its usable reference patches."""
+    """Sample a pool of the images of `n_sequences` sequences, and queries from their usable patches."""
     chosen = [sequences[i] for i in rng.permutation(len(sequences))[:n_sequences]]
     pool = tuple(f"{s}.{m}" for s in chosen for m in images)
-    place = np.repeat(np.arange(n_sequences), [len(usable[s]) for s in chosen])
+    sequence = np.repeat(np.arange(n_sequences), [len(usable[s]) for s in chosen])
     index = np.concatenate([usable[s] for s in chosen])
     pick = rng.permutation(len(index))[:n_queries]
-    return pool, PatchList(pool, (place[pick] * len(images)).astype(np.int32), index[pick])
+    return pool, PatchList(pool, (sequence[pick] * len(images)).astype(np.int32), index[pick])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Drawing the 2017 lists: the published recipe, clean lists beside it, and what is wrong with a list."""
+"""Sample the 2017 lists: the published recipe, clean lists, and facts about a list."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Ints = NDArray[np.int64]
 
 
 class LegacyStream:
-    """What `numpy.random.RandomState(seed)` gives, bit for bit, only faster, for the calls the lists need.
+    """The bits of `numpy.random.RandomState(seed)`, faster, for the calls that the lists need.
 
     >>> stream, state = LegacyStream(42), np.random.RandomState(42)
     >>> bool((stream.integers(np.full(5, 40)) == state.randint(40, size=5)).all())
@@ -35,7 +35,7 @@ class LegacyStream:
         self._words = np.empty(624, np.uint32)
 
     def integers(self, n: Ints) -> Ints:
-        """``randint(n[i])`` for every i, n[i] of at least 1."""
+        """Return ``randint(n[i])`` for every i; n[i] is at least 1."""
         from . import _mt19937_loops as kernel
 
         values = np.empty(len(n), np.int64)
@@ -45,12 +45,12 @@ class LegacyStream:
         return values
 
     def first_two(self, n: Ints) -> tuple[Ints, Ints]:
-        """``permutation(n[i])[:2]`` for every i, n[i] of at least 2, as two columns."""
+        """Return ``permutation(n[i])[:2]`` for every i as two columns; n[i] is at least 2."""
         from . import _mt19937_loops as kernel
 
         sizes = np.asarray(n, np.int64)
         if sizes.size and sizes.min() < 2:
-            raise InputError("a sequence has only one patch; two different ones cannot be drawn from it")
+            raise InputError("a sequence has only one patch; sampling needs two different ones")
         first, second = np.empty(len(sizes), np.int64), np.empty(len(sizes), np.int64)
         swaps = np.empty(int(sizes.max(initial=2)), np.uint32)
         self._pos = kernel.first_two_of_permutation(
@@ -67,7 +67,7 @@ OFFICIAL_IMAGES = 5
 
 @dataclass(frozen=True)
 class VerificationDraw:
-    """Positive pairs, negatives within and between sequences; row r of all three shares its first patch."""
+    """Positive pairs, negatives within and between sequences. Row r of all three shares its first patch."""
 
     pos: VerificationPairs
     intra: VerificationPairs
@@ -82,14 +82,14 @@ def draw_verification(
     images: int = OFFICIAL_IMAGES,
     seed: int = OFFICIAL_SEED,
 ) -> VerificationDraw:
-    """Draw the pairs by the published recipe, from NumPy's legacy stream.
+    """Sample the pairs by the published recipe, from NumPy's legacy stream.
 
     In this order, each for all rows: a sequence s of the test list; the first two entries (i, i') of a random
     permutation of its patches; the first two (t, t') of a permutation of five image numbers; a second
     sequence s~, and a patch i~ of it. Then pos = (s,t,i | s,t',i), intra = (s,t,i | s,t',i') and
     inter = (s,t,i | s~,t',i~).
 
-    Traps of the recipe, all kept: image 5 is never used, rows repeat, s~ may be s, and even the same patch.
+    Traps of the recipe, all reproduced: image 5 is never used, rows repeat, s~ may be s, even the same patch.
     """
     stream = LegacyStream(seed)
     n = np.array([lengths[s] for s in test], np.int64)
@@ -116,11 +116,11 @@ def draw_retrieval_lists(
     distractors: int = 20_000,
     seed: int = OFFICIAL_SEED,
 ) -> tuple[RefPatches, RefPatches]:
-    """Draw queries and distractors by the published recipe.
+    """Sample queries and distractors by the published recipe.
 
-    Four draws a query and ten a distractor, each a sequence, then (after all sequences) a patch; patches
-    that are not `usable` (too little contrast) are dropped, then repeats, then distractors that are queries.
-    Fewer come out where the dataset has fewer.
+    It samples four times per query and ten times per distractor: all sequences first, then a patch of each.
+    Patches that are not `usable` (too little contrast) are dropped, then repeats, then distractors that are
+    queries. A small dataset gives fewer.
     """
     stream = LegacyStream(seed)
     n = np.array([lengths[s] for s in test], np.int64)
@@ -129,18 +129,18 @@ def draw_retrieval_lists(
     lists: list[NDArray[np.int64]] = []
     for size, draws in ((queries, 4 * queries), (distractors, 10 * distractors)):
         seq = stream.integers(np.full(draws, len(test)))
-        place = starts[seq] + stream.integers(n[seq])
-        place = place[good[place]]
-        place = place[np.sort(np.unique(place, return_index=True)[1])]
+        patch = starts[seq] + stream.integers(n[seq])
+        patch = patch[good[patch]]
+        patch = patch[np.sort(np.unique(patch, return_index=True)[1])]
         if lists:
-            place = place[~np.isin(place, lists[0])]
-        lists.append(place[:size])
+            patch = patch[~np.isin(patch, lists[0])]
+        lists.append(patch[:size])
     return _ref_patches(test, starts, lists[0]), _ref_patches(test, starts, lists[1])
 
 
-def _ref_patches(test: Sequence[str], starts: NDArray[np.int64], place: NDArray[np.int64]) -> RefPatches:
-    seq = np.searchsorted(starts, place, side="right") - 1
-    return RefPatches(tuple(test), seq.astype(np.int32), (place - starts[seq]).astype(np.int32))
+def _ref_patches(test: Sequence[str], starts: NDArray[np.int64], patch: NDArray[np.int64]) -> RefPatches:
+    seq = np.searchsorted(starts, patch, side="right") - 1
+    return RefPatches(tuple(test), seq.astype(np.int32), (patch - starts[seq]).astype(np.int32))
 
 
 def draw_clean(
@@ -152,10 +152,10 @@ def draw_clean(
     seed: int = 0,
     same_scene: Sequence[Sequence[str]] = (),
 ) -> VerificationDraw:
-    """Pairs without the traps: every row once (in either order), all images, `inter` of different scenes.
+    """Sample pairs without the traps: distinct rows in either order, all images, `inter` of different scenes.
 
-    A sequence is drawn uniformly, as in the published lists. Each list has `rows` rows, or half of the
-    distinct positive pairs where that is less: else the small sequences would be used up. `same_scene` are
+    A sequence is sampled uniformly, as in the published lists. Each list has `rows` rows, or half of the
+    distinct pairs of its kind if that is less, so that small sequences are not exhausted. `same_scene` has
     groups of sequences of one scene, which `inter` rows do not pair.
     """
     groups = tuple(tuple(group) for group in same_scene)
@@ -184,11 +184,11 @@ def _pair_table(pairs: PatchPairs, test: tuple[str, ...], images: int) -> Verifi
 
 
 def list_facts(lists: VerificationDraw, same_scene: Sequence[Sequence[str]] = ()) -> dict[str, int]:
-    """What can be said against a set of lists.
+    """Count the flaws of a set of lists.
 
     Repeated rows of each list, distinct positive pairs (in either order), inter rows of one sequence, inter
-    rows that are the same patch (false negatives), inter rows of two sequences of one scene (`same_scene`
-    are groups of them), and how many of the six images occur.
+    rows that are the same patch (false negatives), inter rows of two sequences of one scene (`same_scene` has
+    groups of them), and the number of images that occur.
     """
     facts = {"rows": len(lists.pos)}
     for name, table in (("pos", lists.pos), ("intra", lists.intra), ("inter", lists.inter)):

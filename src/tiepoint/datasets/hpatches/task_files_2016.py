@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Definition files of the 2016 tasks for any dataset.
 
-Per set of sequences (train and test where the dataset has a ``test_set.txt``, else `all`) and noise level
+Per set of sequences (train and test if the dataset has a ``test_set.txt``, else `all`) and noise level
 (easy, hard): classification and matching benchmarks, and retrieval files ``SET_NOISE_Ss_SEED``, each with
-labels. The draws are ours: PCG64, seeded by the hash of a seed, the lengths and the file's name.
+labels. Samples come from PCG64, seeded by the hash of a seed, the lengths and the file name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -33,10 +33,10 @@ MATCHING_NAMES = {"i": "illum", "v": "viewpoint", "other": "other"}
 
 @dataclass(frozen=True)
 class V1Sizes:
-    """Sizes of the lists; the defaults are the published ones, used as upper limits.
+    """Sizes of the lists. The defaults are the published ones, used as upper limits.
 
-    A dataset smaller than the published one gets three positive pairs a place, five negatives a positive, and
-    a hundred queries a sequence, about the published proportions.
+    A smaller dataset gets three positive pairs per location, five negatives per positive, and a hundred
+    queries per sequence, about the published proportions.
     """
 
     positives: int = 200_000
@@ -48,7 +48,7 @@ class V1Sizes:
 
 @dataclass
 class V1Report:
-    """What was written: rows by file, and what the reader should know."""
+    """Rows by file, and notes."""
 
     rows: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -61,12 +61,12 @@ def write_v1_tasks(
 
     Args:
         data: A dataset with a reference and easy (or hard) images.
-        out: Folder for the files.
-        seed: Other draws of the same kind.
+        out: Target folder.
+        seed: Seed of the samples.
         sizes: Limits of the lists.
 
     Returns:
-        Rows of every file and notes: what was left out or is smaller than published, and why.
+        Rows of every file, and notes on files that are skipped or smaller than published.
     """
     noises = [n for n in V1_NOISES if n in data.noises]
     if not noises:
@@ -76,21 +76,21 @@ def write_v1_tasks(
     report, root, limits = V1Report(), Path(out), sizes or V1Sizes()
     usable = _usable(data, limits.min_deviation, report)
     for name, sequences in _sets(data).items():
-        drawn = _Drawn(data, sequences, name, noises, root, seed, limits, report)
-        drawn.classification()
-        drawn.matching()
-        drawn.retrieval(usable)
+        writer = _SetWriter(data, sequences, name, noises, root, seed, limits, report)
+        writer.classification()
+        writer.matching()
+        writer.retrieval(usable)
     return report
 
 
 def _sets(data: HPatchesDataset) -> dict[str, tuple[str, ...]]:
-    listed = data.root / "test_set.txt" if data.root is not None and data.root.is_dir() else None
-    if listed is None or not listed.is_file():
+    file = data.root / "test_set.txt" if data.root is not None and data.root.is_dir() else None
+    if file is None or not file.is_file():
         return {"all": data.sequences}
-    test = [Path(line).name for line in read_lines(listed) if line]
+    test = [Path(line).name for line in read_lines(file) if line]
     problems = data.missing(test)
     if problems:
-        raise ProblemsError(f"{listed}", problems)
+        raise ProblemsError(f"{file}", problems)
     sets = {
         "train": tuple(s for s in data.sequences if s not in test),
         "test": tuple(s for s in data.sequences if s in test),
@@ -99,7 +99,7 @@ def _sets(data: HPatchesDataset) -> dict[str, tuple[str, ...]]:
 
 
 def _usable(data: HPatchesDataset, deviation: float, report: V1Report) -> dict[str, NDArray[np.int64]]:
-    """Reference patches with enough contrast to be a query, by sequence."""
+    """Return the reference patches with enough contrast for a query, by sequence."""
     if not data.has_patches:
         report.notes.append("the dataset has no pixels: queries are not filtered by contrast")
         return {s: np.arange(data.count(s)) for s in data.sequences}
@@ -107,15 +107,15 @@ def _usable(data: HPatchesDataset, deviation: float, report: V1Report) -> dict[s
 
 
 def high_contrast_indices(patches: NDArray[np.uint8], deviation: float) -> NDArray[np.int64]:
-    """Indices of patches whose pixels have a standard deviation above `deviation` grey levels."""
+    """Return the indices of patches with a standard deviation above `deviation` grey levels."""
     flat = patches.reshape(len(patches), -1)
     spread = np.concatenate([part.std(axis=1) for part in np.array_split(flat, max(1, len(flat) // 256))])
     return np.flatnonzero(spread > deviation)
 
 
 @dataclass
-class _Drawn:
-    """The files of one set of sequences."""
+class _SetWriter:
+    """Writer of the files of one set of sequences."""
 
     data: HPatchesDataset
     sequences: tuple[str, ...]
@@ -135,30 +135,24 @@ class _Drawn:
         return ["ref", *(m for m in images if m[0] == NOISES[noise] and m != "ref")]
 
     def classification(self) -> None:
-        """Positive and negative lists, and the benchmarks that join them."""
+        """Write positive and negative lists, and the benchmarks that join them."""
         folder = self.root / "classification"
         images = {noise: self._images(noise) for noise in self.noises}
         lengths = np.array([self.data.count(s) for s in self.sequences])
         space = PatchSpace(self.sequences, lengths, min(len(m) for m in images.values()))
         n_pos = min(self.sizes.positives, 3 * int(lengths.sum()), max(1, space.available("pos") // 2))
-        # One draw for all noise levels: as published, the hard list is the easy one with other images.
-        lists = {
-            "pos": draw_pairs(space, "pos", n_pos, images[self.noises[0]], self._rng(f"{self.name}_pos"))
-        }
+        # One sample for all noise levels: as published, the hard list is the easy one with other images.
+        pairs = draw_pairs(space, "pos", n_pos, images[self.noises[0]], self._rng(f"{self.name}_pos"))
         for noise in self.noises:
             table = tuple(f"{s}.{m}" for s in self.sequences for m in images[noise][: space.n_images])
-            pairs = lists["pos"]
-            write_patch_pairs(
-                folder / f"{self.name}_{noise}_pos.pairs",
-                type(pairs)(table, pairs.image_a, pairs.index_a, pairs.image_b, pairs.index_b),
-            )
-            self.report.rows[f"classification/{self.name}_{noise}_pos.pairs"] = n_pos
+            file = f"{self.name}_{noise}_pos.pairs"
+            write_patch_pairs(folder / file, replace(pairs, images=table))
+            self.report.rows[f"classification/{file}"] = n_pos
         for kind in ("diffseq", "sameseq"):
             n_neg = min(self.sizes.negatives, 5 * n_pos, space.available(kind) // 2)
             if n_neg == 0:
-                self.report.notes.append(
-                    f"{self.name}: no {kind} negatives, because it has too few sequences or patches"
-                )
+                reason = "because it has too few sequences or patches"
+                self.report.notes.append(f"{self.name}: no {kind} negatives, {reason}")
                 continue
             file = f"{self.name}_{kind}_neg"
             pairs = draw_pairs(space, kind, n_neg, images[self.noises[0]], self._rng(file))
@@ -171,19 +165,18 @@ class _Drawn:
                 write_classification_labels(path.with_suffix(".labels"), truth)
                 self.report.rows[f"classification/{path.name}"] = n_pos + n_neg
         if n_pos < self.sizes.positives:
-            self.report.notes.append(
-                f"{self.name}: {count_text(n_pos, 'positive pair')}, fewer than published, because it is small"
-            )
+            count = count_text(n_pos, "positive pair")
+            self.report.notes.append(f"{self.name}: {count}, fewer than published, because it is small")
 
     def matching(self) -> None:
-        """One benchmark for each noise level and kind of sequence: reference against every other image."""
+        """Write a benchmark per noise level and kind of sequence: reference against every other image."""
         for noise in self.noises:
             for kind, word in MATCHING_NAMES.items():
-                chosen = [s for s in self.sequences if self.data.kind(s) == kind]
-                if not chosen:
+                sequences = [s for s in self.sequences if self.data.kind(s) == kind]
+                if not sequences:
                     continue
                 targets = self._images(noise)[1:]
-                pairs = tuple((f"{s}.ref", f"{s}.{m}") for s in chosen for m in targets)
+                pairs = tuple((f"{s}.ref", f"{s}.{m}") for s in sequences for m in targets)
                 path = self.root / "matching" / f"{self.name}_{noise}_{word}.benchmark"
                 benchmarks.write_matching(path, pairs)
                 benchmark = benchmarks.MatchingBenchmark(path.stem, pairs)
@@ -192,24 +185,24 @@ class _Drawn:
                 self.report.rows[f"matching/{path.name}"] = len(pairs)
 
     def retrieval(self, usable: Mapping[str, NDArray[np.int64]]) -> None:
-        """Pools of a few and of many sequences, several draws each."""
+        """Write pools of a few and of many sequences, with several samples each."""
         sizes: dict[int, int] = {}
-        for wanted, draws in self.sizes.pools:
-            n_sequences = min(wanted, len(self.sequences))
+        for size, draws in self.sizes.pools:
+            n_sequences = min(size, len(self.sequences))
             sizes.setdefault(n_sequences, 1 if n_sequences == len(self.sequences) else draws)
-        chosen = {s: usable[s] for s in self.sequences}
+        candidates = {s: usable[s] for s in self.sequences}
         for noise in self.noises:
             for n_sequences, draws in sizes.items():
                 for draw in range(draws):
                     file = f"{self.name}_{noise}_{n_sequences}s_{draw:02d}"
                     n_queries = self.sizes.queries_per_sequence * n_sequences
+                    images, rng = self._images(noise), self._rng(file)
                     pool, queries = draw_retrieval(
-                        self.sequences, chosen, self._images(noise), n_sequences, n_queries, self._rng(file)
+                        self.sequences, candidates, images, n_sequences, n_queries, rng
                     )
                     if not len(queries):
-                        self.report.notes.append(
-                            f"{file}: left out, because no patch has enough contrast for a query"
-                        )
+                        reason = "no patch has enough contrast for a query"
+                        self.report.notes.append(f"{file}: skipped, because {reason}")
                         continue
                     benchmark = benchmarks.RetrievalBenchmark(file, pool, queries)
                     path = self.root / "retrieval" / f"{file}.benchmark"

@@ -2,8 +2,8 @@
 """Task files of the 2017 suite for a dataset.
 
 Writes ``splits.json``, ``verif_{pos,neg_intra,neg_inter}_split-X.csv``,
-``retr_{queries,distractors}_split-X.csv``, and ``tasks.json``, which says of each file whether it is the
-published one.
+``retr_{queries,distractors}_split-X.csv``, and ``tasks.json``, which says whether each file is the published
+one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from .dataset import HPatchesDataset
 from .sampling_2017 import (
     OFFICIAL_IMAGES,
     OFFICIAL_ROWS,
-    VerificationDraw,
     draw_clean,
     draw_retrieval_lists,
     draw_verification,
@@ -60,7 +59,7 @@ VERIFICATION_FILES = {"pos": "verif_pos", "intra": "verif_neg_intra", "inter": "
 
 @dataclass
 class V2Report:
-    """What was written: by file, its rows, hash and whether it is the published one; facts; notes."""
+    """Rows and hash of each file, and whether it is the published one; facts of the lists; notes."""
 
     files: dict[str, dict[str, Any]] = field(default_factory=dict)
     facts: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)
@@ -82,18 +81,17 @@ def write_v2_tasks(
     """Write the task files of a dataset.
 
     Args:
-        data: Strips, or lengths alone (those of `release_2017` for the release).
-        out: Folder for the files.
-        splits: A `splits.json`; None takes the published splits whose sequences the dataset has. Where it has
-            none of them in full, all its sequences are one split, `all`; a dataset of one's own has `full`,
-            `illum` and `view`.
-        names: Which splits; None all.
+        data: Strips, or lengths alone (`official_lengths` for the release).
+        out: Target folder.
+        splits: A `splits.json`. None takes the published splits whose sequences the dataset has, or `all`
+            if none is complete. A dataset without sequences of the release has `full`, `illum`, `view`.
+        names: The splits to write. None means all.
         lists: `official` (the published recipe) or `clean` (without its traps; facts of both are reported).
-        retrieval: Folder with `retr_*.csv` files to use; what it has not is drawn, which needs the patches.
-        rows: Verification pairs of each kind; None: a million for the published splits; for others ten a
-            place, at most a million.
-        seed: Of the clean lists; the recipe prescribes its own.
-        progress: Called with a few words before each step.
+        retrieval: Folder with `retr_*.csv` files to use. Missing ones are sampled, which needs the patches.
+        rows: Verification pairs of each kind. None means a million for the published splits, and for others
+            ten per location, at most a million.
+        seed: Seed of the clean lists. The recipe prescribes its own.
+        progress: Called with a message before each step.
 
     Returns:
         The report, also written as ``tasks.json``.
@@ -101,39 +99,44 @@ def write_v2_tasks(
     if lists not in LISTS:
         raise UnknownNameError("kind of lists", lists, LISTS)
     report, root = V2Report(), Path(out)
-    chosen = _splits(data, None if splits is None else Path(splits), names, report)
-    problems = [p for split in chosen.values() for p in _verification_problems(data, split, lists)]
-    given = _given_lists(data, chosen, None if retrieval is None else Path(retrieval), problems)
+    selected = _splits(data, None if splits is None else Path(splits), names, report)
+    problems = [p for split in selected.values() for p in _verification_problems(data, split, lists)]
+    given = _given_lists(data, selected, None if retrieval is None else Path(retrieval), problems)
     if problems:
         raise ProblemsError("these task files cannot be written", problems)
-    say = progress or (lambda _: None)
-    drawn = [split for name, split in chosen.items() if name not in given]
-    usable = _usable(data, drawn)
-    for split in drawn if usable else ():
+    report_step = progress or (lambda _: None)
+    to_sample = [split for name, split in selected.items() if name not in given]
+    usable = _usable(data, to_sample)
+    for split in to_sample if usable else ():
         _retrieval_sizes(split, usable)  # raises before anything is written
-    write_splits(root / "splits.json", chosen)
-    for name, split in chosen.items():
-        say(f"verification pairs of split {name}")
+    write_splits(root / "splits.json", selected)
+    for name, split in selected.items():
+        report_step(f"verification pairs of split {name}")
         _write_verification(data, split, root, lists, rows, seed, report)
-        say(f"retrieval lists of split {name}")
+        report_step(f"retrieval lists of split {name}")
         _write_retrieval(data, split, root, usable, given.get(name), report)
     write_bytes(root / "tasks.json", (json.dumps(asdict(report), indent=1).encode(),))
     return report
 
 
 def verification_rows(split: Split, lengths: Mapping[str, int]) -> int:
-    """Pairs of each kind: a million for a published split, else ten a place, at most a million."""
+    """Return the pairs of each kind: a million for a published split, else ten per location at most."""
     if official_splits().get(split.name) == split:
         return OFFICIAL_ROWS
     return min(OFFICIAL_ROWS, 10 * sum(lengths[s] for s in split.test))
 
 
 def retrieval_lists(data: HPatchesDataset, split: Split) -> tuple[RefPatches, RefPatches]:
-    """Queries and distractors of a split, drawn by the published recipe; needs the patches."""
-    usable = _usable(data, [split])
-    n_queries, n_distractors = _retrieval_sizes(split, usable)
+    """Sample queries and distractors of a split by the published recipe. Needs the patches."""
+    return _sample_retrieval(data, split, _usable(data, [split]))
+
+
+def _sample_retrieval(
+    data: HPatchesDataset, split: Split, usable: Mapping[str, NDArray[np.bool_]]
+) -> tuple[RefPatches, RefPatches]:
+    queries, distractors = _retrieval_sizes(split, usable)
     lengths = {s: data.count(s) for s in split.test}
-    return draw_retrieval_lists(split.test, lengths, usable, queries=n_queries, distractors=n_distractors)
+    return draw_retrieval_lists(split.test, lengths, usable, queries=queries, distractors=distractors)
 
 
 def _splits(
@@ -150,47 +153,45 @@ def _splits(
             found = {n: s for n, s in found.items() if n == "full" or len(s.test) > 1}
         if not found:
             found = {WHOLE: known[WHOLE]}
-            every = count_text(len(data.sequences), "sequence")
-            report.notes.append(
-                f"no published split is complete here, so the split {WHOLE!r} takes all {every}"
-            )
+            count = count_text(len(data.sequences), "sequence")
+            report.notes.append(f"no published split is complete; the split {WHOLE!r} has all {count}")
     problems = [p for s in found.values() for p in split_problems(data, s, ["ref"])]
     if problems:
-        raise ProblemsError("these splits cannot be made for the dataset", problems)
+        raise ProblemsError("these splits cannot be written for the dataset", problems)
     if WHOLE in found:
         report.notes += excluded_note(data)
     return found
 
 
 def _verification_problems(data: HPatchesDataset, split: Split, lists: str) -> list[str]:
-    """Why no pairs can be drawn for a split, or nothing."""
+    """Return why no pairs can be sampled for a split, or nothing."""
     small = [s for s in split.test if data.count(s) < 2]
     if _images(data, split) < 2 or len(split.test) < 2 or small:
         return [f"split {split.name!r} needs two sequences of at least two patches, and an image besides ref"]
     if lists == "clean" and any(len(group) == len(split.test) for group in scene_groups(data, split)):
-        return [f"split {split.name!r} is a single scene, so that there are no pairs of different scenes"]
+        return [f"split {split.name!r} is a single scene and has no pairs of different scenes"]
     return []
 
 
 def _images(data: HPatchesDataset, split: Split) -> int:
-    """Images of a noise level, the reference among them."""
+    """Return the number of images of a noise level, including the reference."""
     return 1 + max(sum(m[0] == z and m != "ref" for m in data.images(split.test[0])) for z in "eht")
 
 
 def _given_lists(
-    data: HPatchesDataset, chosen: Mapping[str, Split], folder: Path | None, problems: list[str]
+    data: HPatchesDataset, splits: Mapping[str, Split], folder: Path | None, problems: list[str]
 ) -> dict[str, list[RefPatches]]:
-    """Retrieval lists of the splits for which the folder has both files; what is wrong is collected."""
+    """Read the retrieval lists of the splits that have both files. Append to `problems`."""
     found: dict[str, list[RefPatches]] = {}
     if folder is None:
         return found
-    for name in chosen:
+    for name in splits:
         paths = [folder / file for file in _retrieval_files(name)]
-        there = [p for p in paths if p.is_file()]
-        if len(there) == 1:
-            (lack,) = (p.name for p in paths if p not in there)
-            problems.append(f"{folder} has {there[0].name} but not {lack}; they belong together")
-        for path in there:
+        present = [p for p in paths if p.is_file()]
+        if len(present) == 1:
+            (lack,) = (p.name for p in paths if p not in present)
+            problems.append(f"{folder} has {present[0].name} but not {lack}; they belong together")
+        for path in present:
             try:
                 found.setdefault(name, []).append(read_patches_csv(path, data.lengths))
             except FormatError as e:
@@ -205,9 +206,8 @@ def _retrieval_files(name: str) -> list[str]:
 def _usable(data: HPatchesDataset, splits: Iterable[Split]) -> dict[str, NDArray[np.bool_]]:
     if not data.has_patches:
         return {}
-    wanted = sorted({s for split in splits for s in split.test})
     usable = {}
-    for sequence in wanted:
+    for sequence in sorted({s for split in splits for s in split.test}):
         mask = np.zeros(data.count(sequence), bool)
         mask[high_contrast_indices(data.patches(sequence, "ref"), MIN_DEVIATION)] = True
         usable[sequence] = mask
@@ -220,7 +220,6 @@ def _write_verification(
     lengths = {s: data.count(s) for s in split.test}
     images = _images(data, split)
     scenes = scene_groups(data, split)
-    is_published = official_splits().get(split.name) == split
     size = rows or verification_rows(split, lengths)
     drawn = draw_verification(split.test, lengths, rows=size, images=min(OFFICIAL_IMAGES, images))
     facts = {"official": list_facts(drawn, scenes)}
@@ -229,14 +228,8 @@ def _write_verification(
             split.test, lengths, rows=size, images=min(6, images), seed=seed, same_scene=scenes
         )
         facts["clean"] = list_facts(drawn, scenes)
-        report.notes.append(_what_changed(split.name, facts))
+        report.notes.append(_changes(split.name, facts))
     report.facts[split.name] = facts
-    _write_lists(drawn, split, root, lists, is_published, report)
-
-
-def _write_lists(
-    drawn: VerificationDraw, split: Split, root: Path, lists: str, is_published: bool, report: V2Report
-) -> None:
     differ = []
     for kind, start in VERIFICATION_FILES.items():
         table = getattr(drawn, kind)
@@ -246,24 +239,19 @@ def _write_lists(
         sha1 = git_blob_sha1(chunks)
         same = lists == "official" and sha1 == official_sha1(file)
         report.files[file] = {"rows": len(table), "sha1": sha1, "published": same, "lists": lists}
-        if is_published and lists == "official" and not same:
+        if official_splits().get(split.name) == split and lists == "official" and not same:
             differ.append(file)
     if differ:
+        reason = "the sequences do not have the numbers of patches of the release"
+        if len(drawn.pos) != OFFICIAL_ROWS:
+            reason = "the row count was changed"
         report.notes.append(
-            f"split {split.name}: {', '.join(differ)} differ from the published files ({_why(drawn)}); "
+            f"split {split.name}: {', '.join(differ)} differ from the published files ({reason}); "
             "scores on them are not comparable with published ones"
         )
 
 
-def _why(drawn: VerificationDraw) -> str:
-    return (
-        "the row count was changed"
-        if len(drawn.pos) != OFFICIAL_ROWS
-        else ("the sequences do not have the numbers of patches of the release")
-    )
-
-
-def _what_changed(name: str, facts: Mapping[str, Mapping[str, int]]) -> str:
+def _changes(name: str, facts: Mapping[str, Mapping[str, int]]) -> str:
     old, new = facts["official"], facts["clean"]
     changed = [f"{key.replace('_', ' ')} {old[key]} -> {new[key]}" for key in old if old[key] != new[key]]
     return f"split {name}, clean lists against the published recipe: {', '.join(changed)}"
@@ -280,16 +268,12 @@ def _write_retrieval(
     files = _retrieval_files(split.name)
     if given is None and not usable:
         report.notes.append(
-            f"split {split.name}: no retrieval lists, because drawing them needs the pixels (contrast); "
-            f"give a folder with {' and '.join(files)} as `tasks`"
+            f"split {split.name}: no retrieval lists, because sampling them needs the pixels (contrast); "
+            f"pass a folder with {' and '.join(files)} as `tasks`"
         )
         return
     if given is None:
-        lengths = {s: data.count(s) for s in split.test}
-        n_queries, n_distractors = _retrieval_sizes(split, usable)
-        given = draw_retrieval_lists(
-            split.test, lengths, usable, queries=n_queries, distractors=n_distractors
-        )
+        given = _sample_retrieval(data, split, usable)
     for file, table in zip(files, given, strict=True):
         chunks = list(patches_csv_chunks(table))
         write_bytes(root / file, chunks)
@@ -298,7 +282,7 @@ def _write_retrieval(
 
 
 def _retrieval_sizes(split: Split, usable: Mapping[str, NDArray[np.bool_]]) -> tuple[int, int]:
-    """Queries and distractors: the published numbers; in a small dataset a third of it are queries."""
+    """Return the published numbers of queries and distractors. A small dataset has a third as queries."""
     if official_splits().get(split.name) == split:
         return QUERIES, DISTRACTORS
     total = sum(int(usable[s].sum()) for s in split.test)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Making keypoint sets: by a detector, projected from the reference image, or by a published recipe."""
+"""Create keypoint sets: with a detector, by projection from the reference image, by a recipe, from CSV."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ from .filters import filter_by_size, intersect, subset, thin_by_distance
 BORDER_PX = 40.0
 MODES = ("independent", "projected")
 PER_IMAGE = 927
-"""Keypoints per image, on average, that the published scale-matched sets keep (645,000 in 696 images)."""
-
+"""Average keypoints per image of the published scale-matched sets (645,000 in 696 images)."""
 Progress = Callable[[int, int], None]
 
 
@@ -48,28 +47,27 @@ def make_keypoint_set(
     device: str = "cpu",
     progress: Progress = lambda _done, _total: None,
 ) -> KeypointSet:
-    """Keypoints of every image.
+    """Detect keypoints in every image.
 
-    Order of work in each image: detect, keep sizes within bounds, drop what is nearer to the edge than
-    `border_px`, thin out to `min_distance_px`, keep the `max_features` strongest. The cap comes last, so that
-    it counts what is really there.
+    In each image: detect, select sizes, drop keypoints nearer to the edge than `border_px`, thin to
+    `min_distance_px`, retain the `max_features` strongest. The cap comes last, so it counts the result.
 
     Args:
-        sequences: the images.
-        name: of the set.
-        detector: specification of the detector, ``surf?threshold=0.001``.
+        sequences: The images.
+        name: Name of the set.
+        detector: Specification of the detector, ``surf?threshold=0.001``.
         mode: ``independent`` (each image by itself) or ``projected`` (image 1, by its homographies).
-        max_features: cap per image; None for all.
-        border_px: margin to every edge of every image by its own size; 40 keeps 39.5 <= x <= width - 40.5.
-        min_distance_px: smallest distance between two keypoints, the stronger one stays.
-        min_size_px: smallest size (diameter) kept.
-        max_size_px: largest size kept.
-        device: for learned detectors.
-        progress: called with images done and in all.
+        max_features: Limit per image. None for all.
+        border_px: Margin to every edge of every image; 40 retains 39.5 <= x <= width - 40.5.
+        min_distance_px: Smallest distance between two keypoints; the stronger one stays.
+        min_size_px: Smallest size (diameter).
+        max_size_px: Largest size.
+        device: Device of learned detectors.
+        progress: Called with images done and in all.
 
-    In `projected` sets row i of every image of a scene is the same point: a point that leaves one image, or
-    comes nearer to its edge than the border, is left out of all. Size and angle are turned and scaled by
-    the local derivative of the homography.
+    In `projected` sets row i of every image of a scene is the same point. A point outside one image, or
+    nearer to its edge than the border, is dropped in all. The local derivative of the homography transforms
+    size and angle.
     """
     if mode not in MODES:
         raise UnknownNameError("mode", mode, MODES)
@@ -77,7 +75,7 @@ def make_keypoint_set(
     uncapped = {k: v for k, v in (("max_features", None), ("border_px", 0.0)) if k in plan.known()}
     for key in uncapped:
         if key in plan.params:
-            raise InputError(f"set `{key}` for the whole set, not as a parameter of the detector")
+            raise InputError(f"set `{key}` for the entire set, not as a parameter of the detector")
     if plan.factory.__name__ == "RandomKeypoints":
         uncapped["max_features"] = max_features
     thing = FactoryPlan(
@@ -102,7 +100,7 @@ def make_keypoint_set(
         found = check_keypoints(as_keypoints(raw, key), pixels, f"{detector} on {key}")
         found = filter_by_size(found[strongest_first(found)], min_size_px, max_size_px)
         if mode == "projected":
-            images |= _projected(sequences, scene, found, max_features, border_px, min_distance_px)
+            images |= _project(sequences, scene, found, max_features, border_px, min_distance_px)
             pairs |= {f"{scene}/{other}": np.arange(len(images[key])) for other in sequences.images(scene)}
             continue
         inside = found[in_view(found.xy, sequences.size(scene, k), border_px=border_px)]
@@ -117,7 +115,7 @@ def make_keypoint_set(
     return KeypointSet(name, images, recipe, pairs if mode == "projected" else None, contents)
 
 
-def _projected(
+def _project(
     sequences: ImageSequences,
     scene: str,
     found: Keypoints,
@@ -127,41 +125,36 @@ def _projected(
 ) -> dict[str, Keypoints]:
     first, *_ = sequences.images(scene)
     size = sequences.size(scene, first)
-    keep = np.ones(len(found), bool)
-    places = {}
+    visible = np.ones(len(found), bool)
+    positions = {}
     for k in sequences.images(scene):
         xy = project(sequences.homography(scene, k), found.xy, reference=centre(size))
-        keep &= in_view(xy, sequences.size(scene, k), border_px=border_px)
-        places[k] = xy
-    kept = found[keep]
-    chosen = np.flatnonzero(keep)
-    if min_distance_px is not None:
-        chosen = chosen[thin_by_distance(kept, min_distance_px, rows=True)]
-    chosen = chosen[:max_features]
+        visible &= in_view(xy, sequences.size(scene, k), border_px=border_px)
+        positions[k] = xy
+    rows = np.flatnonzero(visible)
+    rows = rows[thin_by_distance(found[rows], min_distance_px, rows=True)][:max_features]
     out = {}
-    for k, xy in places.items():
-        affine = local_affine(sequences.homography(scene, k), found.xy[chosen])
-        out[f"{scene}/{k}"] = _moved(found[chosen], xy[chosen], affine)
+    for k, xy in positions.items():
+        affine = local_affine(sequences.homography(scene, k), found.xy[rows])
+        out[f"{scene}/{k}"] = _transform(found[rows], xy[rows], affine)
     return out
 
 
-def _moved(keypoints: Keypoints, xy: Any, affine: Any) -> Keypoints:
-    """Keypoints at new places, their size and angle carried by the derivative there."""
+def _transform(keypoints: Keypoints, xy: Any, affine: Any) -> Keypoints:
+    """Move keypoints to `xy` and transform size and angle by the local derivative (n, 2, 2)."""
     scale = np.sqrt(np.abs(np.linalg.det(affine))) if len(xy) else np.empty(0)
     angle = np.deg2rad(keypoints.angle_deg)
     direction = np.einsum("nij,nj->ni", affine, np.column_stack([np.cos(angle), np.sin(angle)]))
-    turned = np.rad2deg(np.arctan2(direction[:, 1], direction[:, 0])) % 360
-    return Keypoints(
-        xy, keypoints.size_px * scale, turned, keypoints.response, keypoints.octave, keypoints.class_id
-    )
+    rotated = np.rad2deg(np.arctan2(direction[:, 1], direction[:, 0])) % 360
+    return replace(keypoints, xy=xy, size_px=keypoints.size_px * scale, angle_deg=rotated)
 
 
 @dataclass(frozen=True)
 class KeypointRecipe:
-    """Two detectors, their cap, how many of the largest keypoints stay, and the tolerance of partners."""
+    """Recipe of two partner sets: detectors, cap, number of the largest keypoints, tolerance."""
 
-    first: str
-    second: str
+    detector_a: str
+    detector_b: str
     max_features: int = 8000
     largest_per_image: int | None = None
     tolerance_px: float = 3.0
@@ -180,42 +173,42 @@ def make_recipe(
     border_px: float,
     progress: Progress = lambda _done, _total: None,
 ) -> list[KeypointSet]:
-    """The sets of a recipe: ``NAME_a`` and ``NAME_b``, partners row by row.
+    """Create the sets of a recipe: ``NAME_a`` and ``NAME_b``, partners row by row.
 
-    `sift_surf_intersection`: SIFT and SURF, at most 8000 an image, the largest of each (927 an image on
-    average, counted over the whole set as published), then mutual nearest neighbours within 6 px.
+    `sift_surf_intersection`: SIFT and SURF, at most 8000 per image, the largest of each (927 per image on
+    average, counted over the entire set as published), then mutual nearest neighbours within 6 px.
     """
     recipe = RECIPES[name]
     sources = []
     images = sum(len(sequences.images(s)) for s in sequences.scenes)
-    for number, detector in enumerate((recipe.first, recipe.second)):
+    for number, detector in enumerate((recipe.detector_a, recipe.detector_b)):
 
         def step(done: int, total: int, first: int = number) -> None:
             progress(first * total + done, 2 * total)
 
-        made = make_keypoint_set(
+        source = make_keypoint_set(
             sequences, f"{name}_source_{'ab'[number]}", detector=detector, max_features=recipe.max_features,
             border_px=border_px, progress=step,
         )  # fmt: skip
         if recipe.largest_per_image is not None:
             count = recipe.largest_per_image * images
-            made = subset(made, made.name, count=count, scope="set", by="size")
-        sources.append(made)
+            source = subset(source, source.name, count=count, scope="set", by="size")
+        sources.append(source)
     pair = intersect(sources[0], sources[1], name, tolerance_px=recipe.tolerance_px)
     extra = {
         "recipe": name, "max_features": recipe.max_features,
         "largest_per_image": recipe.largest_per_image, "scope": "set",
     }  # fmt: skip
-    return [replace(made, recipe={**made.recipe, **extra}) for made in pair]
+    return [replace(side, recipe={**side.recipe, **extra}) for side in pair]
 
 
 NAMES = ("number", "workbench")
 
 
 def import_keypoints(folder: Path, name: str, sequences: ImageSequences) -> KeypointSet:
-    """A set from ``SCENE/IMAGE.csv``; every missing file and keypoint outside its image is reported at once.
+    """Read a set from ``SCENE/IMAGE.csv``. Report all missing files and keypoints outside their images.
 
-    The border is unknown and not recorded; it can be measured, so the smallest distance to an edge is.
+    The border is unknown, so the recipe records the smallest distance to an edge.
     """
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder of SCENE/IMAGE.csv")
@@ -233,7 +226,7 @@ def import_keypoints(folder: Path, name: str, sequences: ImageSequences) -> Keyp
             if len(outside):
                 x, y = found.xy[outside[0]]
                 problems.append(
-                    f"{key}: keypoint {outside[0]} at ({x:g}, {y:g}) lies outside {size[0]} x {size[1]}"
+                    f"{key}: keypoint {outside[0]} at ({x:g}, {y:g}) is outside {size[0]} x {size[1]} pixels"
                 )
             if len(found):
                 edge = np.minimum(found.xy + 0.5, np.array(size) - 0.5 - found.xy).min()
@@ -249,22 +242,21 @@ def import_keypoints(folder: Path, name: str, sequences: ImageSequences) -> Keyp
     return KeypointSet(name, images, recipe, None, contents)
 
 
-def export_keypoints(made: KeypointSet, folder: Path, *, names: str = "number") -> int:
-    """Write ``SCENE/1.csv`` (or ``SCENE/1ppm.csv``) for every image; returns the number of files.
+def export_keypoints(keypoint_set: KeypointSet, folder: Path, *, names: str = "number") -> int:
+    """Write ``SCENE/1.csv`` (or ``SCENE/1ppm.csv``) for every image. Return the number of files.
 
     Raises:
-        InputError: if a scene or image has a name that would lead out of the folder; nothing is written then.
+        InputError: The name of a scene or image leads out of the folder. Then nothing is written.
     """
     if names not in NAMES:
         raise UnknownNameError("naming", names, NAMES)
     files = []
-    for key in made.images:
+    for key in keypoint_set.images:
         scene, _, image = key.rpartition("/")
         ending = ".csv" if names == "number" else "ppm.csv"
-        files.append(
-            path_below(folder, scene, image, what=f"keypoint set {made.name}: the image", ending=ending)
-        )
+        subject = f"keypoint set {keypoint_set.name}: the image"
+        files.append(path_below(folder, scene, image, what=subject, ending=ending))
     with mark_incomplete(folder, "keypoints export"):
-        for file, keypoints in zip(files, made.images.values(), strict=True):
+        for file, keypoints in zip(files, keypoint_set.images.values(), strict=True):
             write_keypoint_csv(file, keypoints)
     return len(files)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Keypoint sets from keypoint sets: by size, by distance, subsets, mutual intersections."""
+"""Derive keypoint sets: by size, by distance, subsets, mutual intersections."""
 
 from __future__ import annotations
 
@@ -22,41 +22,44 @@ Ints = NDArray[np.int64]
 
 
 def filter_by_size(keypoints: Keypoints, low_px: float | None, high_px: float | None) -> Keypoints:
-    """Keypoints whose size lies within bounds, both inclusive.
+    """Return keypoints whose size is within bounds, both inclusive.
 
     >>> filter_by_size(Keypoints.at([[0, 0], [1, 1]], size_px=[4, 9]), 5, None).size_px.tolist()
     [9.0]
     """
+    return keypoints[_rows_within(keypoints, low_px, high_px)]
+
+
+def _rows_within(keypoints: Keypoints, low_px: float | None, high_px: float | None) -> Ints:
     low = -np.inf if low_px is None else low_px
     high = np.inf if high_px is None else high_px
-    return keypoints[(keypoints.size_px >= low) & (keypoints.size_px <= high)]
+    return np.flatnonzero((keypoints.size_px >= low) & (keypoints.size_px <= high))
 
 
 def thin_by_distance(keypoints: Keypoints, distance_px: float | None, *, rows: bool = False) -> Any:
-    """Greedy thinning: in order, each keypoint at least `distance_px` from all kept before it.
+    """Thin greedily: retain each keypoint at least `distance_px` from all retained before it.
 
-    Exact, in a grid of cells: only keypoints of neighbouring cells can be too near. Co-located keypoints
-    lose all but the first. With `rows` the kept row numbers are returned.
+    Exact: only keypoints of neighbouring grid cells can be too near. The first of co-located keypoints stays.
+    With `rows` the row numbers are returned.
 
     >>> thin_by_distance(Keypoints.at([[0, 0], [3, 0], [5, 0]]), 5).xy[:, 0].tolist()
     [0.0, 5.0]
     """
     if distance_px is None:
-        kept = np.arange(len(keypoints))
-        return kept if rows else keypoints
+        return np.arange(len(keypoints)) if rows else keypoints
     if not distance_px > 0:
         raise InputError(f"the smallest distance must be positive, found {distance_px:g}")
     cells: dict[tuple[int, int], list[int]] = {}
-    chosen: list[int] = []
+    retained: list[int] = []
     xy = keypoints.xy
     for i, cell in enumerate(np.floor(xy / distance_px).astype(np.int64)):
         a, b = int(cell[0]), int(cell[1])
         near = [j for u in (a - 1, a, a + 1) for v in (b - 1, b, b + 1) for j in cells.get((u, v), ())]
         if all(np.hypot(*(xy[i] - xy[j])) >= distance_px for j in near):
             cells.setdefault((a, b), []).append(i)
-            chosen.append(i)
-    kept = np.array(chosen, np.int64)
-    return kept if rows else keypoints[kept]
+            retained.append(i)
+    numbers = np.array(retained, np.int64)
+    return numbers if rows else keypoints[numbers]
 
 
 def subset(
@@ -71,11 +74,11 @@ def subset(
     max_size_px: float | None = None,
     min_distance_px: float | None = None,
 ) -> KeypointSet:
-    """Part of a set: sizes within bounds, then spaced, then `count` chosen `by` response, size or random.
+    """Select part of a set: sizes within bounds, then thinned, then `count` best `by` an order.
 
-    `scope` says what `count` counts: ``image`` (at most so many in every image) or ``set`` (so many in all
-    images together, which leaves some images with many and others with few). Equal responses or sizes go
-    by image and row. Rows keep their order and their pair numbers.
+    `by` is response, size or random. `count` is per image if `scope` is ``image``, or of all images together
+    if it is ``set``, which leaves images with different numbers. Ties are broken by image and row. Rows keep
+    their order and their pair numbers.
     """
     if scope not in SCOPES:
         raise UnknownNameError("scope", scope, SCOPES)
@@ -85,36 +88,30 @@ def subset(
         raise InputError(f"the count must be a positive number, found {count}")
     rows = {}
     for key, keypoints in source.images.items():
-        low = -np.inf if min_size_px is None else min_size_px
-        high = np.inf if max_size_px is None else max_size_px
-        fits = np.flatnonzero((keypoints.size_px >= low) & (keypoints.size_px <= high))
+        fits = _rows_within(keypoints, min_size_px, max_size_px)
         rows[key] = fits[thin_by_distance(keypoints[fits], min_distance_px, rows=True)]
     if count is not None:
-        rows = _chosen(source, rows, count, scope, by, seed)
+        rows = _best_rows(source, rows, count, scope, by, seed)
     recipe = {
-        **_carried(source), "method": "subset", "source_a": source.id, "source_a_name": source.name,
+        **_inherited(source), "method": "subset", "source_a": source.id, "source_a_name": source.name,
         "count": count, "scope": scope, "by": by, "seed": seed if by == "random" else None,
         "min_size_px": min_size_px, "max_size_px": max_size_px, "min_distance_px": min_distance_px,
     }  # fmt: skip
-    return _taken(source, name, rows, recipe)
+    return _select(source, name, rows, recipe)
 
 
-def _chosen(
+def _best_rows(
     source: KeypointSet, rows: Mapping[str, Ints], count: int, scope: str, by: str, seed: int
 ) -> dict[str, Ints]:
     keys = list(rows)
     image = np.repeat(np.arange(len(keys)), [len(rows[k]) for k in keys])
     row = np.concatenate([np.empty(0, np.int64), *(rows[k] for k in keys)])
     if by == "random":
-        value = np.concatenate(
-            [
-                np.empty(0),
-                *(seeded_generator(seed, "subset", k).random(len(source.of(k)))[rows[k]] for k in keys),
-            ]
-        )
+        values = [seeded_generator(seed, "subset", k).random(len(source.of(k)))[rows[k]] for k in keys]
     else:
         column = "size_px" if by == "size" else "response"
-        value = np.concatenate([np.empty(0), *(getattr(source.of(k), column)[rows[k]] for k in keys)])
+        values = [getattr(source.of(k), column)[rows[k]] for k in keys]
+    value = np.concatenate([np.empty(0), *values])
     order = np.lexsort((row, image, -value))
     if scope == "set":
         keep = order[:count]
@@ -122,19 +119,19 @@ def _chosen(
         ranked = order[np.argsort(image[order], kind="stable")]
         starts = np.searchsorted(image[ranked], np.arange(len(keys)))
         keep = ranked[np.arange(len(ranked)) - starts[image[ranked]] < count]
-    kept = np.zeros(len(row), bool)
-    kept[keep] = True
-    return {k: row[(image == i) & kept] for i, k in enumerate(keys)}
+    selected = np.zeros(len(row), bool)
+    selected[keep] = True
+    return {k: row[(image == i) & selected] for i, k in enumerate(keys)}
 
 
 def intersect(
     a: KeypointSet, b: KeypointSet, name: str, *, tolerance_px: float = 3.0
 ) -> tuple[KeypointSet, KeypointSet]:
-    """Two sets, ``NAME_a`` and ``NAME_b``: keypoints that are each other's nearest, at most so far apart.
+    """Return two sets, ``NAME_a`` and ``NAME_b``, of mutual nearest neighbours within a tolerance.
 
-    Exact nearest neighbours (KD-tree, then exact distances); equal distances go to the lower row, so of
-    co-located keypoints the first stays. Row i of one set is the partner of row i of the other, and both
-    carry the same pair numbers. Images that only one set has are an error.
+    Nearest neighbours are exact; ties go to the lower row, so the first of co-located keypoints stays. Row i
+    of one set is the partner of row i of the other, and both have the same pair numbers. Images that only one
+    set has are an error.
     """
     if not tolerance_px > 0:
         raise InputError(f"the tolerance must be positive, found {tolerance_px:g}")
@@ -143,31 +140,31 @@ def intersect(
         raise InputError(f"{a.name} and {b.name} have different images, for example {only[0]}")
     rows_a, rows_b = {}, {}
     for key in a.images:
-        there = nearest_of(points_within(a.of(key).xy, b.of(key).xy, tolerance_px))
+        forward = nearest_of(points_within(a.of(key).xy, b.of(key).xy, tolerance_px))
         back = nearest_of(points_within(b.of(key).xy, a.of(key).xy, tolerance_px))
         partner = np.full(len(b.of(key)), -1, np.int64)
         partner[back.query] = back.target
-        mutual = partner[there.target] == there.query
-        rows_a[key], rows_b[key] = there.query[mutual], there.target[mutual]
+        mutual = partner[forward.target] == forward.query
+        rows_a[key], rows_b[key] = forward.query[mutual], forward.target[mutual]
     shared = {
         "method": "mutual_nearest_neighbor", "tolerance_px": tolerance_px,
         "source_a": a.id, "source_b": b.id, "source_a_name": a.name, "source_b_name": b.name,
         "source_a_keypoints": a.total, "source_b_keypoints": b.total,
     }  # fmt: skip
     pairs = {key: np.arange(len(rows), dtype=np.int64) for key, rows in rows_a.items()}
-    out = []
-    for side, source, rows in (("a", a, rows_a), ("b", b, rows_b)):
-        made = _taken(source, f"{name}_{side}", rows, {**_carried(source), **shared})
-        out.append(replace(made, pairs=pairs))
-    return out[0], out[1]
+    first, second = (
+        _select(source, f"{name}_{side}", rows, {**_inherited(source), **shared})
+        for side, source, rows in (("a", a, rows_a), ("b", b, rows_b))
+    )
+    return replace(first, pairs=pairs), replace(second, pairs=pairs)
 
 
-def _carried(source: KeypointSet) -> dict[str, Any]:
-    """What stays true of a part: detector, border and data of its source."""
+def _inherited(source: KeypointSet) -> dict[str, Any]:
+    """Return the parts of a recipe that hold for a subset: detector, border and data."""
     return {k: source.recipe[k] for k in ("detector", "border_px", "data", "data_hash") if k in source.recipe}
 
 
-def _taken(
+def _select(
     source: KeypointSet, name: str, rows: Mapping[str, Ints], recipe: Mapping[str, Any]
 ) -> KeypointSet:
     images = {key: source.of(key)[rows[key]] for key in source.images}

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Cutting HPatches-like patches from image sequences."""
+"""HPatches-like patches cut from image sequences."""

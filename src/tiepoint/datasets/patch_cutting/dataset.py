@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Patches in the HPatches layout, cut from any folder of image sequences with homographies."""
+"""Cut patches in the HPatches layout from any folder of image sequences with homographies."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from .sequence import NOISE, CutOptions, CutPatches, cut_sequence
 
 SHEETS = "contact-sheets"
 _GAP, _LABEL = 3, 14
-_OURS = re.compile(r"(ref|[eht]\d+)\.(png|frames)|H_ref_\d+")
+_WRITTEN = re.compile(r"(ref|[eht]\d+)\.(png|frames)|H_ref_\d+")
 
 
 @dataclass(frozen=True)
 class CutResult:
-    """What was cut: counts of each step and median overlaps by sequence, and pooled over all of them."""
+    """Result of a cut: counts of each step and median overlaps, by sequence and pooled."""
 
     counts: dict[str, dict[str, int]]
     median_overlap: dict[str, dict[str, float]]
@@ -36,7 +36,7 @@ class CutResult:
     sheets: dict[str, Path]
 
     def __str__(self) -> str:
-        """A table: patches, detections and measured overlap of every sequence."""
+        """Format a table of patches, detections and overlap of every sequence."""
         width = max(len(s) for s in ("sequence", *self.counts))
         lines = [f"{'sequence':{width}}  detected  patches" + "".join(f"  {n:>6}" for n in NOISE)]
         for scene, counts in self.counts.items():
@@ -62,30 +62,30 @@ def cut_patches(
 ) -> CutResult:
     """Cut patches from image sequences into the HPatches layout.
 
-    Writes, for every sequence, ``OUT/SEQ/IM.png`` (strips of ref, e1.., h1.., t1..; number K is image K + 1),
+    Writes for every sequence ``OUT/SEQ/IM.png`` (strips of ref, e1.., h1.., t1..; number K is image K + 1),
     ``OUT/SEQ/IM.frames`` (the detected regions in that image, see `tiepoint.formats.text.numbers`),
-    ``OUT/SEQ/H_ref_K`` (comma separated), and, in a folder beside it, ``OUT-contact-sheets/SEQ.png``.
-    The recipe is that of `cut_sequence`. Bytes do not depend on `jobs`, nor on the other sequences.
+    ``OUT/SEQ/H_ref_K`` (comma-separated), and in a folder beside it ``OUT-contact-sheets/SEQ.png``.
+    The recipe is that of `cut_sequence`. Bytes depend neither on `jobs` nor on other sequences.
 
     Args:
-        data: a folder of image sequences (or one opened already).
-        out: folder of the new dataset; sequences of the same names are replaced. Until all are written it is
+        data: A folder of image sequences, or an opened one.
+        out: Folder of the new dataset. Sequences of the same names are replaced. Until all are written it is
             marked, and `HPatchesDataset` and `data check` refuse it.
-        options: sizes, seed and thresholds.
-        jobs: sequences worked on at the same time.
-        sheets: whether to write the contact sheets.
-        progress: called with (sequences done, all sequences) in the calling thread.
+        options: Sizes, seed and thresholds.
+        jobs: Number of sequences to process at the same time.
+        sheets: Whether to write the contact sheets.
+        progress: Called with (sequences done, all sequences) in the calling thread.
 
     Raises:
-        InputError: if no sequence gave a single patch, or the folder cannot be written.
+        InputError: No sequence gave any patch, or the folder cannot be written.
     """
     sequences = data if isinstance(data, ImageSequences) else ImageSequences(data)
-    chosen, root = options or CutOptions(), Path(out)
-    if chosen.max_patches < 1 or chosen.side < 3 or jobs < 1:
+    options, root = options or CutOptions(), Path(out)
+    if options.max_patches < 1 or options.side < 3 or jobs < 1:
         raise InputError("max_patches and jobs must be at least 1, side at least 3")
 
-    def one(scene: str) -> CutPatches:
-        cut = cut_sequence(sequences, scene, chosen)
+    def cut_scene(scene: str) -> CutPatches:
+        cut = cut_sequence(sequences, scene, options)
         _remove_earlier(root / scene)
         if cut.counts["patches"]:
             _write(root, scene, cut, sheets=sheets)
@@ -93,7 +93,7 @@ def cut_patches(
 
     done: dict[str, CutPatches] = {}
     with mark_incomplete(root, "data cut"), ThreadPoolExecutor(jobs) as pool:
-        for scene, cut in zip(sequences.scenes, pool.map(one, sequences.scenes), strict=True):
+        for scene, cut in zip(sequences.scenes, pool.map(cut_scene, sequences.scenes), strict=True):
             done[scene] = cut
             if progress is not None:
                 progress(len(done), len(sequences.scenes))
@@ -114,14 +114,14 @@ def _medians(cuts: list[CutPatches]) -> dict[str, float]:
 
 
 def _sheet_path(root: Path, scene: str) -> Path:
-    # Beside the dataset, not in it: every folder of a dataset is a sequence.
+    # Beside the dataset, because every folder in it is a sequence.
     return root.with_name(f"{root.name}-{SHEETS}") / f"{scene}.png"
 
 
 def _remove_earlier(folder: Path) -> None:
-    """Remove what an earlier cut wrote, so that strips of another length do not stay beside the new ones."""
+    """Remove the files of an earlier cut, so that no strips of another length remain."""
     for path in list(folder.iterdir()) if folder.is_dir() else []:
-        if _OURS.fullmatch(path.name):
+        if _WRITTEN.fullmatch(path.name):
             path.unlink()
 
 
@@ -143,14 +143,14 @@ def _write(root: Path, scene: str, cut: CutPatches, *, sheets: bool) -> None:
 
 
 def contact_sheet(strips: Mapping[str, NDArray[np.uint8]], *, rows: int = 12) -> NDArray[np.uint8]:
-    """Patches of a sequence as a table: a row per patch (evenly spread over the strip), a column per image.
+    """Draw patches of a sequence as a table: a row per patch (evenly spread), a column per image.
 
     Args:
-        strips: image name -> patches uint8 (n, side, side), all of one shape; columns keep this order.
-        rows: how many patches to show, at most.
+        strips: Patches uint8 (n, side, side) by image name, all of one shape, in the order of the columns.
+        rows: Limit of the patches to show.
 
     Returns:
-        Grey image uint8 (h, w), image names on top, white gaps; a wider gap where the first letter changes.
+        Grey image uint8 (h, w), image names on top, white gaps, wider between noise levels.
 
     >>> contact_sheet({"ref": np.zeros((2, 5, 5), np.uint8), "e1": np.zeros((2, 5, 5), np.uint8)}).shape
     (33, 25)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""DoG, Hessian and Harris-Laplace detections of one image, on a shared Gaussian scale space."""
+"""DoG, Hessian and Harris-Laplace detections of an image on a shared Gaussian scale space."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CAMERA_SIGMA = 0.5
 _EDGE = 10.0
 _HARRIS = 0.04
 THRESHOLDS = {"dog": 0.01, "hessian": 0.003, "harris": 2e-6}
-"""Smallest response that counts, on grey values in 0..1 and scale-normalised derivatives."""
+"""Smallest accepted response, on grey values in 0..1 and scale-normalised derivatives."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,12 @@ class Detections:
 
 
 def detect(grey: NDArray[np.uint8]) -> Detections:
-    """All detections of the three detectors in a grey image (h, w), in a fixed order.
+    """Return the detections of three detectors in a grey image (h, w), in a fixed order.
 
-    The scale space starts at sigma 1.6 with three levels an octave; an extremum is a pixel above (or below)
-    its 26 neighbours in place and scale, refined by a quadratic. DoG and Hessian extrema on edges (ratio of
-    curvatures above 10) are dropped. Harris corners are maxima in place, at the scale where the Laplacian is
-    extreme.
+    The scale space starts at sigma 1.6 with three levels per octave. An extremum is a pixel above (or below)
+    its 26 neighbours in position and scale, refined by a quadratic. DoG and Hessian extrema on edges (ratio
+    of curvatures above 10) are dropped. Harris corners are maxima in position, at the scale of an extreme
+    Laplacian.
     """
     parts: list[Detections] = []
     for octave, levels in enumerate(_octaves((grey / 255).astype(np.float32))):
@@ -62,20 +62,20 @@ Found = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDA
 
 
 def _octaves(image: Stack) -> Iterator[Stack]:
-    """Gaussian levels -1 .. LEVELS + 1 of each octave; pixel (0, 0) keeps its place when halving."""
+    """Yield Gaussian levels -1 .. LEVELS + 1 of each octave. Halving retains pixel (0, 0)."""
     from scipy.ndimage import gaussian_filter
 
-    have = _CAMERA_SIGMA
+    current = _CAMERA_SIGMA
     while min(image.shape) >= 16:
         levels = []
         for s in range(-1, LEVELS + 2):
-            want = SIGMA * 2.0 ** (s / LEVELS)
-            image = gaussian_filter(image, np.sqrt(max(want**2 - have**2, 0)), mode="nearest")
+            target = SIGMA * 2.0 ** (s / LEVELS)
+            image = gaussian_filter(image, np.sqrt(max(target**2 - current**2, 0)), mode="nearest")
             levels.append(image)
-            have = want
+            current = target
         yield np.stack(levels)
         image = np.ascontiguousarray(levels[LEVELS][::2, ::2])
-        have = SIGMA * 2.0 ** ((LEVELS - 1) / LEVELS) / 2
+        current = SIGMA * 2.0 ** ((LEVELS - 1) / LEVELS) / 2
 
 
 def _dog(levels: Stack) -> Found:
@@ -112,14 +112,14 @@ def _harris(levels: Stack, sigma: NDArray[np.float64]) -> Found:
         peak[[0, -1]] = peak[:, [0, -1]] = False
         y, x = np.nonzero(peak)
         _, fy, fx, value = _refine(response[None], np.zeros(len(y), dtype=np.int64), y, x)
-        before, here, after = (laplace[s + d, y, x].astype(np.float64) for d in (-1, 0, 1))
-        parts.append((s + _parabola(before, here, after), fy, fx, value))
+        before, middle, after = (laplace[s + d, y, x].astype(np.float64) for d in (-1, 0, 1))
+        parts.append((s + _parabola(before, middle, after), fy, fx, value))
     level, fy, fx, value = (np.concatenate(p) for p in zip(*parts, strict=True))
     return level, fy, fx, value
 
 
 def _peaks(stack: Stack, threshold: float) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Local maxima over 3 x 3 x 3 above a threshold, off the border and off the first and last level."""
+    """Find local maxima over 3 x 3 x 3 above a threshold, except on the border and the outer levels."""
     from scipy.ndimage import maximum_filter
 
     peak = (stack == maximum_filter(stack, 3)) & (stack > threshold)
@@ -129,9 +129,9 @@ def _peaks(stack: Stack, threshold: float) -> tuple[NDArray[np.int64], NDArray[n
 
 
 def _refine(stack: Stack, s: NDArray[np.int64], y: NDArray[np.int64], x: NDArray[np.int64]) -> Found:
-    """Sub-pixel extremum by a parabola along each axis (half a step at most), and the value there."""
-    here = stack[s, y, x].astype(np.float64)
-    offsets, value = [], here.copy()
+    """Refine extrema by a parabola along each axis (at most half a step). Return positions and values."""
+    middle = stack[s, y, x].astype(np.float64)
+    offsets, value = [], middle.copy()
     for axis, size in enumerate(stack.shape):
         if size == 1:
             offsets.append(np.zeros(len(s)))
@@ -139,22 +139,22 @@ def _refine(stack: Stack, s: NDArray[np.int64], y: NDArray[np.int64], x: NDArray
         low = tuple(v - (i == axis) for i, v in enumerate((s, y, x)))
         high = tuple(v + (i == axis) for i, v in enumerate((s, y, x)))
         before, after = stack[low].astype(np.float64), stack[high].astype(np.float64)
-        offset = _parabola(before, here, after)
+        offset = _parabola(before, middle, after)
         value += 0.25 * (after - before) * offset
         offsets.append(offset)
     return s + offsets[0], y + offsets[1], x + offsets[2], value
 
 
 def _parabola(
-    before: NDArray[np.float64], here: NDArray[np.float64], after: NDArray[np.float64]
+    before: NDArray[np.float64], middle: NDArray[np.float64], after: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    curve = before - 2 * here + after
-    offset = np.divide(before - after, 2 * curve, out=np.zeros_like(here), where=curve != 0)
+    curve = before - 2 * middle + after
+    offset = np.divide(before - after, 2 * curve, out=np.zeros_like(middle), where=curve != 0)
     return np.clip(offset, -0.5, 0.5)
 
 
 def _second(image: Stack) -> tuple[Stack, Stack, Stack]:
-    """Second derivatives xx, yy, xy by central differences; zero on the border."""
+    """Return second derivatives xx, yy, xy by central differences, zero on the border."""
     xx, yy, xy = np.zeros_like(image), np.zeros_like(image), np.zeros_like(image)
     xx[:, 1:-1] = image[:, 2:] - 2 * image[:, 1:-1] + image[:, :-2]
     yy[1:-1] = image[2:] - 2 * image[1:-1] + image[:-2]
@@ -175,7 +175,7 @@ def _laplacian(image: Stack) -> Stack:
 def _on_edge(
     stack: Stack, s: NDArray[np.int64], y: NDArray[np.int64], x: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Whether one principal curvature is more than 10 times the other, or they have opposite signs."""
+    """Return whether one principal curvature is over 10 times the other, or their signs differ."""
     around = {(dy, dx): stack[s, y + dy, x + dx].astype(np.float64) for dy in (-1, 0, 1) for dx in (-1, 0, 1)}
     xx = around[0, 1] - 2 * around[0, 0] + around[0, -1]
     yy = around[1, 0] - 2 * around[0, 0] + around[-1, 0]
@@ -194,11 +194,11 @@ _CHUNK = 1000
 def orientations(
     grey: NDArray[np.uint8], points: NDArray[np.float64], sigma: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Angle of the dominant gradient at each point, radians in [0, 2 pi), x towards y (clockwise on screen).
+    """Return the angle of the dominant gradient at each point, radians in [0, 2 pi), from x towards y.
 
     Gradients at scale sigma, weighted by their length and by a Gaussian window of 1.5 sigma cut off at 4.5
-    sigma, fall into 36 bins; the histogram is smoothed six times with a box of three and its highest peak
-    refined by a parabola. One angle a point: further peaks do not make further points.
+    sigma, fall into 36 bins. The histogram is smoothed six times with a box of three, and its highest peak is
+    refined by a parabola. Each point has one angle, also if there are several peaks.
 
     Args:
         grey: (h, w).
@@ -228,9 +228,9 @@ def orientations(
 
 def _dominant(angle: NDArray[np.floating], weight: NDArray[np.floating]) -> NDArray[np.float64]:
     n = len(angle)
-    place = (angle / (2 * np.pi) % 1) * _BINS - 0.5
-    low = np.floor(place).astype(np.int64)
-    share = place - low
+    position = (angle / (2 * np.pi) % 1) * _BINS - 0.5
+    low = np.floor(position).astype(np.int64)
+    share = position - low
     rows = np.arange(n)[:, None] * _BINS
     histogram = np.zeros(n * _BINS)
     for index, part in ((low % _BINS, 1 - share), ((low + 1) % _BINS, share)):
@@ -239,7 +239,7 @@ def _dominant(angle: NDArray[np.floating], weight: NDArray[np.floating]) -> NDAr
     for _ in range(6):
         bins = (np.roll(bins, 1, axis=1) + bins + np.roll(bins, -1, axis=1)) / 3
     top = bins.argmax(axis=1)
-    before, here, after = (bins[np.arange(n), (top + d) % _BINS] for d in (-1, 0, 1))
-    curve = before - 2 * here + after
+    before, middle, after = (bins[np.arange(n), (top + d) % _BINS] for d in (-1, 0, 1))
+    curve = before - 2 * middle + after
     fine = np.divide(before - after, 2 * curve, out=np.zeros(n), where=curve < 0)
     return np.asarray((top + 0.5 + fine) / _BINS % 1 * 2 * np.pi)

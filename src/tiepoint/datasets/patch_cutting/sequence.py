@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Corresponding patches of one image sequence: detect, thin, jitter, project, cut, drop."""
+"""Corresponding patches of an image sequence: detect, thin, jitter, project, cut, filter."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .detection import detect, orientations
 
 @dataclass(frozen=True)
 class Jitter:
-    """Largest values of a jitter; each is drawn uniformly between minus and plus it."""
+    """Limits of a jitter. Each value is sampled uniformly between minus and plus its limit."""
 
     rotation_deg: float
     translation: float
@@ -34,10 +34,10 @@ class Jitter:
     log_stretch: float
 
     def draw(self, n: int, rng: np.random.Generator) -> Floats:
-        """Draw n jitters as frames (n, 2, 3), relative to the unit circle.
+        """Sample n jitters as frames (n, 2, 3), relative to the unit circle.
 
         B = scale R(rotation) R(d) diag(sqrt(stretch), 1 / sqrt(stretch)) R(d)^T with d uniform: the stretch
-        keeps the area; the translation is in units of the detected radius, along x and y.
+        preserves the area. The translation is in units of the detected radius, along x and y.
         """
         turn = np.deg2rad(rng.uniform(-self.rotation_deg, self.rotation_deg, n))
         shift = rng.uniform(-self.translation, self.translation, (n, 2))
@@ -55,16 +55,16 @@ NOISE = {
     "hard": Jitter(rotation_deg=30, translation=0.26, log_scale=0.20, log_stretch=0.20),
     "tough": Jitter(rotation_deg=45, translation=0.39, log_scale=0.30, log_stretch=0.30),
 }
-"""The three levels, in equal steps; the ranges are ours, chosen to meet what is published.
+"""Noise levels in equal steps, chosen to agree with published figures.
 
 Translation, scale and stretch give a median overlap of the jittered with the detected region of 0.85, 0.72
-(both published) and 0.61. Overlap is blind to rotation, so its range is set by difficulty: with it, the
-matching score of RootSIFT falls from easy to hard to tough as in the published results on the same images.
+(both published) and 0.61. Overlap does not depend on rotation. Its range lets the matching score of RootSIFT
+fall from easy to hard to tough as in the published results on the same images.
 """
 
 
 def apply_jitter(frames: Floats, jitter: Floats) -> Floats:
-    """Frames moved by jitters in their own coordinates: (A B | A t + c), all (n, 2, 3).
+    """Apply jitters in the coordinates of the frames: (A B | A t + c), all (n, 2, 3).
 
     >>> jitter = np.array([[[1.0, 0, 0.5], [0, 1, 0]]])
     >>> apply_jitter(np.array([[[2.0, 0, 5], [0, 2, 5]]]), jitter)[0, 0].tolist()
@@ -83,7 +83,7 @@ def _rotation(angle: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class CutOptions:
-    """How patches are cut; the defaults are the published recipe."""
+    """Options of the cut. The defaults are the published recipe."""
 
     side: int = 65
     magnification: float = 5.0
@@ -95,11 +95,11 @@ class CutOptions:
 
 @dataclass(frozen=True)
 class CutPatches:
-    """Corresponding patches of one sequence: row k of every strip is the same place.
+    """Corresponding patches of one sequence: row k of every strip is the same location.
 
-    `strips` and `frames` go by image name (ref, e1.., h1.., t1..); `frames` are the detected (not magnified)
-    regions; `overlaps` holds, by noise level, the overlap of every jittered with its detected region;
-    `counts` says how many detections were left after each step.
+    `strips` and `frames` are by image name (ref, e1.., h1.., t1..); `frames` are the detected (not magnified)
+    regions; `overlaps` has, by noise level, the overlap of every jittered with its detected region;
+    `counts` has the number of detections left after each step.
     """
 
     strips: dict[str, NDArray[np.uint8]]
@@ -110,23 +110,24 @@ class CutPatches:
 
 
 def cut_sequence(data: ImageSequences, scene: str, options: CutOptions) -> CutPatches:
-    """Cut the patches of one sequence; what is drawn depends on the seed and the names only.
+    """Cut the patches of one sequence. Samples depend on the seed and the names only.
 
-    1. Detect (`detect`) in image 1, turn to the dominant orientation (`orientations`), keep what lies,
-       magnified, inside image 1 and, projected, inside every other image.
-    2. Thin to one detection at random where regions overlap by more than half (`thin_overlapping`).
-    3. For each noise level and image: jitter the region, project it by the affine approximation of the
-       homography at its centre; drop the place if any of its magnified squares leaves its image.
-    4. Cut `side` x `side` grey patches of the magnified squares; drop the place if any patch has a standard
+    1. Detect (`detect`) in image 1, compute the dominant orientation (`orientations`), retain regions that
+       are, magnified, inside image 1 and, projected, inside every other image.
+    2. Thin to one random detection where regions overlap by more than half (`thin_overlapping`).
+    3. For each noise level and image: jitter the region and project it by the affine approximation of the
+       homography at its centre. Drop the location if any of its magnified squares leaves its image.
+    4. Cut `side` x `side` grey patches of the magnified squares. Drop the location if any patch has a
+    standard
        deviation below `min_deviation` grey levels (population formula).
-    5. Keep at most `max_patches` at random, ordered by row, then column of the reference image.
+    5. Retain at most `max_patches` at random, ordered by row, then column of the reference image.
     """
     images = {int(k): to_grey(data.image(scene, k)) for k in data.images(scene)}
     reference = data.size(scene, 1)
     targets = [k for k in images if k != 1]
-    frames, counts = _places(data, scene, images[1], options)
+    frames, counts = _visible_frames(data, scene, images[1], options)
 
-    placed: dict[str, tuple[int, Floats]] = {"ref": (1, frames)}
+    regions: dict[str, tuple[int, Floats]] = {"ref": (1, frames)}
     overlaps: dict[str, list[Floats]] = {noise: [] for noise in NOISE}
     for noise, jitter in NOISE.items():
         for k in targets:
@@ -134,16 +135,16 @@ def cut_sequence(data: ImageSequences, scene: str, options: CutOptions) -> CutPa
             moved = apply_jitter(frames, jitter.draw(len(frames), rng))
             overlaps[noise].append(ellipse_overlap(frames, moved))
             projected = project_frames(data.homography(scene, k), moved, reference)
-            placed[f"{noise[0]}{k - 1}"] = (k, projected)
+            regions[f"{noise[0]}{k - 1}"] = (k, projected)
 
     inside = np.ones(len(frames), dtype=bool)
-    for k, f in placed.values():
+    for k, f in regions.values():
         inside &= square_in_view(magnify(f, options.magnification), data.size(scene, k))
     index = np.flatnonzero(inside)
     counts["inside every image, jittered"] = len(index)
     strips = {
         name: _cut(images[k], magnify(f[index], options.magnification), options.side)
-        for name, (k, f) in placed.items()
+        for name, (k, f) in regions.items()
     }
     clear = np.ones(len(index), dtype=bool)
     for patches in strips.values():
@@ -157,21 +158,21 @@ def cut_sequence(data: ImageSequences, scene: str, options: CutOptions) -> CutPa
     keep = index[rows]
     return CutPatches(
         strips={name: patches[rows] for name, patches in strips.items()},
-        frames={name: f[keep] for name, (_, f) in placed.items()},
+        frames={name: f[keep] for name, (_, f) in regions.items()},
         overlaps={noise: np.stack([o[keep] for o in parts]) for noise, parts in overlaps.items()},
         homographies={k - 1: data.homography(scene, k) for k in targets},
         counts=counts,
     )
 
 
-def _places(
+def _visible_frames(
     data: ImageSequences, scene: str, grey: NDArray[np.uint8], options: CutOptions
 ) -> tuple[Floats, dict[str, int]]:
-    """Oriented frames in image 1 that all images show and that do not overlap, by row and column."""
+    """Return oriented, non-overlapping frames in image 1 that all images show, by row and column."""
     found = detect(grey)
     counts = {"detected": len(found.points)}
     reference = data.size(scene, 1)
-    # The disc in the square must be inside whatever the angle, so angles are needed for fewer.
+    # The disc in the square must be inside at any angle, so fewer angles need to be computed.
     upright = similarity_frames(found.points, found.sigma)
     possible = square_in_view(magnify(upright, options.magnification), reference)
     points, sigma = found.points[possible], found.sigma[possible]
@@ -183,9 +184,8 @@ def _places(
     frames, sigma = frames[seen], sigma[seen]
     counts["inside every image"] = len(frames)
     rng = seeded_generator(options.seed, "cluster", scene)
-    kept = thin_overlapping(frames[:, :, 2], sigma, rng, overlap=options.cluster_overlap)
-    counts["not overlapping"] = len(kept)
-    frames = frames[kept]
+    frames = frames[thin_overlapping(frames[:, :, 2], sigma, rng, overlap=options.cluster_overlap)]
+    counts["not overlapping"] = len(frames)
     return frames[np.lexsort((frames[:, 0, 2], frames[:, 1, 2]))], counts
 
 
@@ -200,11 +200,11 @@ def thin_overlapping(
     *,
     overlap: float = 0.5,
 ) -> NDArray[np.int64]:
-    """Indices, ascending, of detections of which no two overlap by more than `overlap`.
+    """Return indices, ascending, of detections of which no two overlap by more than `overlap`.
 
-    Detections are visited in random order; each one that is still there is kept and removes all that overlap
-    it by more (intersection over union of the discs). So a crowd leaves one of its members at random, and a
-    chain of overlapping detections is not merged into one.
+    Visits detections in random order. Each remaining one is retained and removes all that overlap it by more
+    (intersection over union of the discs). A cluster keeps a random member, and a chain is not merged into
+    one.
 
     >>> rng = np.random.default_rng(0)
     >>> len(thin_overlapping(np.array([[0.0, 0], [0, 0], [9, 0]]), np.array([1.0, 1.1, 1]), rng))
@@ -215,13 +215,13 @@ def thin_overlapping(
     # Discs with overlap > t have radii within a factor sqrt(t), so touching ones are nearer than this.
     reach = radius * (1 + 1 / np.sqrt(overlap))
     tree = cKDTree(points)
-    left = np.ones(len(points), dtype=bool)
-    kept = []
+    remaining = np.ones(len(points), dtype=bool)
+    retained = []
     for i in rng.permutation(len(points)):
-        if not left[i]:
+        if not remaining[i]:
             continue
-        kept.append(i)
+        retained.append(i)
         near = np.asarray(tree.query_ball_point(points[i], reach[i]), dtype=np.int64)
         distance = np.linalg.norm(points[near] - points[i], axis=1)
-        left[near[circle_overlap(distance, radius[i], radius[near]) > overlap]] = False
-    return np.sort(np.asarray(kept, dtype=np.int64))
+        remaining[near[circle_overlap(distance, radius[i], radius[near]) > overlap]] = False
+    return np.sort(np.asarray(retained, dtype=np.int64))

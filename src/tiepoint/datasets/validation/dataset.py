@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Validation of a dataset, in words: what it is, what is wrong, what is worth knowing."""
+"""Validation of a dataset of any layout: facts, problems, warnings, the release, usable tasks."""
 
 from __future__ import annotations
 
 import shlex
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from textwrap import wrap
@@ -41,21 +41,21 @@ from .releases import (
 )
 from .usable_tasks import Protocols, UsableTask, flow_uses, pair_uses, patch_uses, sequence_uses
 
-_NAMED = 12
-"""Names of what is in a folder that are told."""
-_LOOKED_INTO = 200
-"""Folders of a folder that are looked into for datasets."""
+_MAX_LISTED = 12
+"""Limit of the entries of an unknown folder that are listed."""
+_MAX_FOLDERS = 200
+"""Limit of the sub-folders that are searched for datasets."""
 _wrapped = partial(wrap, width=80, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What a check found; `ok` when there is no problem."""
+    """Result of a check. `title` has the path and the layout, `hints` are the next steps."""
 
-    what: str
+    title: str
     facts: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = field(default=())
+    warnings: tuple[str, ...] = ()
     release: Release | None = None
     uses: tuple[UsableTask, ...] = ()
     hints: tuple[str, ...] = ()
@@ -66,21 +66,23 @@ class CheckReport:
         return not self.problems
 
     def __str__(self) -> str:
-        """Facts, the release, uses, then problems, then warnings, then what to do next."""
-        return self.told()
+        return self.summary()
 
-    def told(self, *, shown: int = MAX_MISSING_LISTED, protocols: Protocols = lambda _task: ()) -> str:
-        """The same with at most `printable` names of what is missing, and with the protocols of the tasks."""
-        lines = [self.what, *(f"  {fact}" for fact in self.facts)]
+    def summary(self, *, shown: int = MAX_MISSING_LISTED, protocols: Protocols = lambda _task: ()) -> str:
+        """Format facts, release, usable tasks with their protocols, problems, warnings and hints.
+
+        At most `shown` missing names are listed.
+        """
+        lines = [self.title, *(f"  {fact}" for fact in self.facts)]
         if self.release is not None:
             lines += [f"  {line}" for line in self.release.lines(shown=shown)]
         elif self.facts and self.ok:
-            lines.append("  release: none that is known; data of one's own")
+            lines.append("  release: none that is known; custom data")
         if self.uses and self.ok:
-            lines.append("  good for:")
+            lines.append("  usable for:")
             lines += [f"    {line}" for use in self.uses for line in use.lines(protocols)]
         elif self.release is not None and self.ok:
-            lines.append("  good for: no task as it is")
+            lines.append("  usable for: no task")
         for name, entries in (("problem", self.problems), ("warning", self.warnings)):
             if entries:
                 lines.append(f"{count_text(len(entries), name)}:")
@@ -92,38 +94,33 @@ class CheckReport:
 def check_dataset(
     path: str | Path, *, deep: bool = True, progress: Callable[[int, int], None] | None = None
 ) -> CheckReport:
-    """Check a dataset of any layout: patch strips, sequences with homographies, TSS, pairs with sparse truth.
+    """Check a dataset: patch strips, sequences with homographies, TSS, or pairs with sparse truth.
 
-    A folder that is no dataset itself and has some in its folders is a problem that names these, and what to
-    check next.
+    A folder that is not a dataset but contains some is a problem that lists them.
 
     Args:
-        path: The folder or file of a dataset (a JSON file may hold pairs, or lengths of patch sequences).
-        deep: Decode every image; without it only headers and names are looked at.
+        path: The folder or file of a dataset (a JSON file of pairs, or of lengths of patch sequences).
+        deep: Whether to decode every image. Otherwise only names and headers are read.
         progress: Called with (done, total) strips or images.
     """
     root = Path(path).expanduser()
     if not root.exists():
-        return CheckReport(f"{root}", problems=("the folder does not exist",))
+        return CheckReport(str(root), problems=("the folder does not exist",))
     try:
         (refuse_incomplete if root.is_dir() else regular_file_size)(root)
     except FormatError as e:
-        return CheckReport(f"{root}", problems=(e.reason,))
-    report = _checked(root, deep, progress)
+        return CheckReport(str(root), problems=(e.reason,))
+    report = _check(root, deep, progress)
     if deep and report.ok and report.release is not None:
         notes = (*report.release.notes, *content_note(report.release.key, root))
         report = replace(report, release=replace(report.release, notes=notes))
     return report
 
 
-def _checked(root: Path, deep: bool, progress: Callable[[int, int], None] | None) -> CheckReport:
+def _check(root: Path, deep: bool, progress: Callable[[int, int], None] | None) -> CheckReport:
     if not _is_pack(root) and (root.is_file() or not any(root.glob("*/ref.png"))):
-        several = _several(root) if root.is_dir() else None
-        if several is not None:
-            return several
-        other = _other_layout(root, deep) if root.is_dir() else None
-        if other is not None:
-            return other
+        if root.is_dir() and (report := _several(root) or _other_layout(root, deep)) is not None:
+            return report
         pairs = check_pairs(root, deep=deep, progress=progress)
         if pairs is not None:
             release = pairs_release([t.pair for t in pairs.truths]) if pairs.truths else None
@@ -134,72 +131,72 @@ def _checked(root: Path, deep: bool, progress: Callable[[int, int], None] | None
 
 
 def _unknown(root: Path) -> CheckReport:
-    """A path that is nothing we know: what was looked for, and what is there."""
+    """Report a path of unknown layout: the known layouts, and the content of the folder."""
     known: list[str] = ["SEQ/ref.png (patches)", "SEQ/H_1_2 (image sequences)", "SUBSET/PAIR/flow1.flo (TSS)"]
     known += ["flow.* beside image1 and image2", *known_layouts()]
     if root.is_dir():
         try:
             names = sorted(printable(p.name) + "/" * p.is_dir() for p in root.iterdir())
         except OSError as e:
-            return CheckReport(f"{root}", problems=(f"the folder cannot be read: {e.strerror or e}",))
-        some = [*names[:_NAMED], *([f"and {len(names) - _NAMED} more"] if len(names) > _NAMED else [])]
-        found = ", ".join(some) or "nothing, the folder is empty"
-    elif said := explain_wrong_type(root, _archive(root)):
-        return CheckReport(f"{root}", problems=(f"the file {said}",))
+            return CheckReport(str(root), problems=(f"the folder cannot be read: {e.strerror or e}",))
+        more = [f"and {len(names) - _MAX_LISTED} more"] if len(names) > _MAX_LISTED else []
+        found = ", ".join([*names[:_MAX_LISTED], *more]) or "nothing, the folder is empty"
+    elif reason := explain_wrong_type(root, _archive(root)):
+        return CheckReport(str(root), problems=(f"the file {reason}",))
     else:
         found = f"a file of {count_text(root.stat().st_size, 'byte')}"
-    hints = ("looked for:", *(f"  {name}" for name in known), *_wrapped(f"found: {found}"))
-    return CheckReport(f"{root}", problems=("no dataset that is known is here",), hints=hints)
+    hints = ("known layouts:", *(f"  {name}" for name in known), *_wrapped(f"found: {found}"))
+    return CheckReport(str(root), problems=("not a dataset of a known layout",), hints=hints)
 
 
 def _archive(path: Path) -> str:
-    """What to do with a file that is an archive; empty for others."""
+    """Return what to do with a file that is an archive. Empty for others."""
     with path.open("rb") as file:
         head = file.read(512)
     packed = head.startswith((b"PK\x03\x04", b"\x1f\x8b", b"BZh", b"\xfd7zXZ")) or head[257:262] == b"ustar"
-    words = "is an archive; unpack it first, with `data get` if the dataset is a published one"
-    return words if packed and path.suffix not in (".npz", ".gz") else ""
+    advice = "is an archive; unpack it first, with `data get` if the dataset is a published one"
+    return advice if packed and path.suffix not in (".npz", ".gz") else ""
 
 
 def _several(root: Path) -> CheckReport | None:
-    """Report of a folder that is no dataset and has some in its folders, side by side; None for another."""
+    """Report a folder that is not a dataset but contains some. None for other folders."""
     own = _layout_name(root)
-    inside = {} if (root / "Dataset").is_dir() and own == "TSS" else _inside(root)
-    kinds = set(inside.values())
-    # Some layouts are found from above: what is found there alone is no folder of several.
-    if not inside or not (own is None or (own in kinds and len(kinds) > 1)):
+    datasets = {} if (root / "Dataset").is_dir() and own == "TSS" else _datasets_below(root)
+    layouts = set(datasets.values())
+    # Some layouts are also detected one folder above: those alone are not several datasets.
+    if not datasets or not (own is None or (own in layouts and len(layouts) > 1)):
         return None
     facts: list[str] = []
-    for folder in inside:
+    for folder in datasets:
         report = check_dataset(folder, deep=False)
-        what = report.what.removeprefix(f"{folder}: ")
+        title = report.title.removeprefix(f"{folder}: ")
         if report.release is not None:
-            what = report.release.lines()[0].removeprefix("release: ")
-        wrong = f"; {count_text(len(report.problems), 'problem')}" if report.problems else ""
-        facts += _wrapped(f"{printable(folder.relative_to(root).as_posix())}: {what}{wrong}", width=78)
-    parts = {folder.relative_to(root).parts[0] for folder in inside}
+            title = report.release.lines()[0].removeprefix("release: ")
+        problems = f"; {count_text(len(report.problems), 'problem')}" if report.problems else ""
+        facts += _wrapped(f"{printable(folder.relative_to(root).as_posix())}: {title}{problems}", width=78)
+    parts = {folder.relative_to(root).parts[0] for folder in datasets}
     rest = [printable(p.name) for p in _folders(root) if p.name not in parts]
     return CheckReport(
-        f"{root}: {count_text(len(inside), 'dataset')} in its folders",
+        f"{root}: {count_text(len(datasets), 'dataset')} in its folders",
         tuple(facts),
-        ("the folder itself is no dataset; give one of those in it",),
+        ("the folder itself is not a dataset; pass one of those in it",),
         hints=(
-            *(_wrapped(f"no dataset that is known: {', '.join(rest)}") if rest else ()),
+            *(_wrapped(f"not a known dataset: {', '.join(rest)}") if rest else ()),
             "check next:",
-            *(f"  tiepoint data check {shlex.quote(str(folder))}" for folder in inside),
+            *(f"  tiepoint data check {shlex.quote(str(folder))}" for folder in datasets),
         ),
     )
 
 
-def _inside(root: Path) -> dict[Path, str]:
-    """Datasets in the folders of a folder, or in the folders of these, with the names of their layouts."""
+def _datasets_below(root: Path) -> dict[Path, str]:
+    """Return datasets one or two folders below, with the names of their layouts."""
     found = {}
-    for folder in _folders(root):
-        for place in (folder, *_folders(folder)):
-            name = _layout_name(place)
+    for parent in _folders(root):
+        for folder in (parent, *_folders(parent)):
+            name = _layout_name(folder)
             if name is not None:
-                found[place] = name
-                if place == folder:
+                found[folder] = name
+                if folder == parent:
                     break
     return found
 
@@ -207,13 +204,13 @@ def _inside(root: Path) -> dict[Path, str]:
 def _folders(root: Path) -> list[Path]:
     try:
         names = sorted(p for p in root.iterdir() if p.is_dir() and not p.name.startswith("."))
-    except OSError:  # not ours to read
+    except OSError:  # no permission
         return []
-    return names[:_LOOKED_INTO]
+    return names[:_MAX_FOLDERS]
 
 
 def _layout_name(folder: Path) -> str | None:
-    """What a folder looks like from its names, without looking into its files; None for nothing known."""
+    """Return the layout of a folder by the names in it, without reading its files. None if unknown."""
     if (folder / PACK).exists() or any(folder.glob("*/ref.png")):
         return "patches"
     if any(folder.glob("*/H_1_*")) or any(folder.glob("*/H1to*p")):
@@ -226,57 +223,52 @@ def _layout_name(folder: Path) -> str | None:
     try:
         layout, _ = detect_layout(folder, PairProblems(folder))
     except InputError:
-        return "pairs"  # of a layout that is known, and wrong
+        return "pairs"  # of a known layout, with errors
     return None if layout is None else layout.name
 
 
 def check_patches(
     root: Path, *, deep: bool = True, progress: Callable[[int, int], None] | None = None
 ) -> CheckReport:
-    """Check a dataset in the HPatches layout; with `deep`, every strip is decoded."""
-    what = f"{root}: patches in the HPatches layout"
+    """Check a dataset in the HPatches layout. With `deep`, every strip is decoded."""
+    title = f"{root}: patches in the HPatches layout"
     try:
         data = HPatchesDataset(root)
     except ProblemsError as e:
-        damaged = _damaged(root, progress) if deep else []
-        return CheckReport(what, problems=(*e.problems, *(d for d in damaged if d not in e.problems)))
+        corrupt = _corrupt_strips(root, progress) if deep else []
+        return CheckReport(title, problems=(*e.problems, *(c for c in corrupt if c not in e.problems)))
     except FormatError as e:
-        return CheckReport(what, problems=(e.reason if e.path == root else str(e),))
+        return CheckReport(title, problems=(e.reason if e.path == root else str(e),))
     lengths = data.lengths.values()
     total = sum(lengths)
     kinds = [data.kind(s) for s in data.sequences]
     facts = [
         f"{count_text(len(kinds), 'sequence')}: {kinds.count('i')} illumination, "
         f"{kinds.count('v')} viewpoint, {kinds.count('other')} other",
-        f"{count_text(total, 'place')}, {span(lengths)} a sequence",
+        f"{count_text(total, 'location')}, {span(lengths)} per sequence",
         f"images: {', '.join(data.images(data.sequences[0]))}",
     ]
     if not data.has_patches:
-        unsure = f"left out because their length is not known exactly: {', '.join(data.open_lengths)}"
+        if data.open_lengths:
+            facts.append(f"skipped because their length is not known exactly: {', '.join(data.open_lengths)}")
         return CheckReport(
             f"{root}: lengths of patch sequences, no pixels",
-            (*facts, *([unsure] if data.open_lengths else [])),
+            tuple(facts),
             release=patches_release(data),
             uses=tuple(patch_uses(root, data)),
         )
     facts.append(f"patches of {data.side} x {data.side} pixels")
-    problems = _damaged(root, progress) if deep else []
+    problems = _corrupt_strips(root, progress) if deep else []
     if data.pack is not None:
         facts.append(f"packed in {data.pack.path}")
-        problems += _damaged_pack(data, progress) if deep else []
-    warnings = [*data.warnings, *(_warnings(data) if deep and not problems else [])]
-    return CheckReport(
-        what,
-        tuple(facts),
-        tuple(problems),
-        tuple(warnings),
-        patches_release(data),
-        tuple(patch_uses(root, data)),
-    )
+        problems += _corrupt_in_pack(data, progress) if deep else []
+    warnings = (*data.warnings, *(_warnings(data) if deep and not problems else []))
+    release, uses = patches_release(data), tuple(patch_uses(root, data))
+    return CheckReport(title, tuple(facts), tuple(problems), warnings, release, uses)
 
 
-def _damaged(root: Path, progress: Callable[[int, int], None] | None) -> list[str]:
-    """Strips whose header is fine and whose pixels are not."""
+def _corrupt_strips(root: Path, progress: Callable[[int, int], None] | None) -> list[str]:
+    """Decode all strips. Return the problems."""
     strips = [(s, m) for s, images in scan_folder(root).strips.items() for m in images]
     problems = []
     for i, (sequence, image) in enumerate(strips, 1):
@@ -290,18 +282,18 @@ def _damaged(root: Path, progress: Callable[[int, int], None] | None) -> list[st
 
 
 def _is_pack(root: Path) -> bool:
-    """Whether this is a pack, or a folder with one and without strips."""
+    """Return whether this is a pack, or a folder with one and without strips."""
     return root.suffix == SUFFIX if root.is_file() else (root / PACK).exists()
 
 
-def _damaged_pack(data: HPatchesDataset, progress: Callable[[int, int], None] | None) -> list[str]:
-    """Strips in the pack whose pixels or whose file do not have the hash that was kept."""
+def _corrupt_in_pack(data: HPatchesDataset, progress: Callable[[int, int], None] | None) -> list[str]:
+    """Verify the hashes of a pack's strips and of their files. Return the problems."""
     problems = []
     assert data.pack is not None
     for i, (key, reason) in enumerate(data.pack.verify(), 1):
         strip = None if data.root is None else data.root / f"{key}.png"
         if reason is None and strip is not None and strip.exists():
-            same = hash_bytes(strip.read_bytes()) == data.pack.strips[key].content  # read, not remembered
+            same = hash_bytes(strip.read_bytes()) == data.pack.strips[key].content  # never a cached hash
             reason = None if same else f"{key}.png is not the file that was packed; pack the dataset again"
         if reason is not None:
             problems.append(f"{data.pack.path.name}, {key}: {reason}")
@@ -324,28 +316,28 @@ def _warnings(data: HPatchesDataset) -> list[str]:
                 f"{', '.join(group)} have the same reference patches: one scene, not {len(group)}"
             )
     if flat:
-        what = count_text(flat, "reference patch has", "reference patches have")
-        warnings.append(f"{what} almost no contrast (deviation below 5 grey levels)")
+        count = count_text(flat, "reference patch has", "reference patches have")
+        warnings.append(f"{count} almost no contrast (deviation below 5 grey levels)")
     return warnings
 
 
 def _other_layout(root: Path, deep: bool) -> CheckReport | None:
-    """Report of a folder that is no patch dataset but something else we know, or None."""
-    look: Callable[[Path, bool], CheckReport]
+    """Report a folder of flow pairs or image sequences. None for other layouts."""
+    check: Callable[[Path, bool], CheckReport]
     if any(root.rglob("flow1.flo")):
-        what, look = f"{root}: pairs with flow (TSS)", _tss
+        title, check = f"{root}: pairs with flow (TSS)", _tss
     elif any(p.suffix in SUFFIXES for p in root.rglob("flow.*")):
-        what, look = f"{root}: pairs with flow (image1, image2, flow)", _flow_folders
+        title, check = f"{root}: pairs with flow (image1, image2, flow)", _flow_folders
     elif any(root.glob("*/H_1_*")) or any(root.glob("*/H1to*p")):
-        what, look = f"{root}: image sequences with homographies", _image_sequences
+        title, check = f"{root}: image sequences with homographies", _image_sequences
     else:
         return None
     try:
-        return replace(look(root, deep), what=what)
+        return replace(check(root, deep), title=title)
     except ProblemsError as e:
-        return CheckReport(what, problems=e.problems)
+        return CheckReport(title, problems=e.problems)
     except InputError as e:
-        return CheckReport(what, problems=(str(e),))
+        return CheckReport(title, problems=(str(e),))
 
 
 def _tss(root: Path, deep: bool) -> CheckReport:
@@ -355,9 +347,9 @@ def _tss(root: Path, deep: bool) -> CheckReport:
         problems = [problem for pair in pairs for problem in _undecoded(pair)]
     facts = (count_text(len(pairs), "pair"),)
     bare = sum(not all((p.folder / f"image{i}.png").exists() for i in (1, 2)) for p in pairs)
-    told = f"{count_text(bare, 'pair')} without image1.png and image2.png: are these results?"
+    warning = f"{count_text(bare, 'pair')} without image1.png and image2.png: are these results?"
     uses = tuple(flow_uses(root, images=not bare))
-    return CheckReport("", facts, tuple(problems), (told,) if bare else (), tss_release(pairs), uses)
+    return CheckReport("", facts, tuple(problems), (warning,) if bare else (), tss_release(pairs), uses)
 
 
 def _flow_folders(root: Path, deep: bool) -> CheckReport:
@@ -375,7 +367,7 @@ def _flow_folders(root: Path, deep: bool) -> CheckReport:
 
 
 def _undecoded(pair: TssPair) -> Iterator[str]:
-    """What cannot be read of a pair's truth and images."""
+    """Decode the truth and images of a pair. Yield the first problem."""
     from ...formats.image.reader import read_image
 
     try:

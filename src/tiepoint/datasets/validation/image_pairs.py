@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is worth knowing about a dataset of pairs before it is used, in words."""
+"""Summary, problems and warnings of a dataset of image pairs."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from ..image_pairs.reader import detect_layout
 
 
 class PairsReport(NamedTuple):
-    """What a dataset is, facts about it, what is wrong with it and what is odd."""
+    """Title, facts, problems and warnings of a dataset, and its pairs."""
 
-    what: str
+    title: str
     facts: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -34,9 +34,9 @@ class PairsReport(NamedTuple):
 def check_pairs(
     root: Path, *, deep: bool = True, progress: Callable[[int, int], None] | None = None
 ) -> PairsReport | None:
-    """Look at a dataset of pairs of any layout; None for something else. With `deep` every image is decoded.
+    """Check a dataset of pairs of any layout. None for other data. With `deep` every image is decoded.
 
-    What each pair must have follows from what some have: where one has K or T, all need K and T.
+    If some pairs have K or T, all pairs need both.
     """
     folder = root if root.is_dir() else root.parent
     findings = PairProblems(root, (folder, folder / "images"))
@@ -60,7 +60,7 @@ def check_pairs(
 
 
 def _needs(drafts: Sequence[PairDraft]) -> str:
-    """The kind of task that most of the truth is for: the first kind of which any pair has a part."""
+    """Return the first kind of task for which any pair has a part of the truth."""
     for needs, keys in NEEDS.items():
         for draft in drafts:
             stated = {"K0": draft.K[0], "K1": draft.K[1], "T_0to1": draft.T, **draft.truth}
@@ -72,7 +72,7 @@ def _needs(drafts: Sequence[PairDraft]) -> str:
 def _decode(
     pairs: Sequence[ImagePair], findings: PairProblems, progress: Callable[[int, int], None] | None
 ) -> None:
-    """Decode each image once; images of equal content are one warning."""
+    """Decode each image once. Warn about images of equal content."""
     paths = sorted({p for pair in pairs for p in (pair.image0, pair.image1) if p is not None and p.is_file()})
     same: dict[str, list[str]] = defaultdict(list)
     for i, path in enumerate(paths, start=1):
@@ -93,11 +93,11 @@ def _decode(
 def _facts(truths: Sequence[PairTruth]) -> list[str]:
     pairs = [truth.pair for truth in truths]
     images = {p for pair in pairs for p in (pair.image0, pair.image1) if p is not None}
-    there = sum(path.is_file() for path in images)
+    present = sum(path.is_file() for path in images)
     scenes = Counter(pair.scene for pair in pairs)
     facts = [
-        f"{count_text(len(pairs), 'pair')} of {count_text(len(images), 'image')}, {there} of them there",
-        f"{count_text(len(scenes), 'scene')}, {span(scenes.values(), 'pair')} a scene",
+        f"{count_text(len(pairs), 'pair')} of {count_text(len(images), 'image')}, {present} of them present",
+        f"{count_text(len(scenes), 'scene')}, {span(scenes.values(), 'pair')} per scene",
     ]
     names = Counter(pair.dataset for pair in pairs if pair.dataset)
     if names:
@@ -108,7 +108,7 @@ def _facts(truths: Sequence[PairTruth]) -> list[str]:
         facts.append(f"in both directions: {count_text(both, 'pair')}")
     turned = sum(any(pair.turns) for pair in pairs)
     if turned:
-        facts.append(f"with turned images: {count_text(turned, 'pair')}")
+        facts.append(f"with rotated images: {count_text(turned, 'pair')}")
     facts += _truth_facts(truths)
     keys = sorted({key for pair in pairs for key in pair.facts})
     if keys:
@@ -121,8 +121,8 @@ def _truth_facts(truths: Sequence[PairTruth]) -> list[str]:
     posed = [truth for truth in truths if truth.T_0to1 is not None and truth.K0 is not None]
     if posed:
         centres = sorted({truth.centre for truth in posed})
-        where = " and ".join(f"({c:g}, {c:g})" for c in centres)
-        facts.append(f"K and T: {count_text(len(posed), 'pair')}, centre of the first pixel at {where}")
+        at = " and ".join(f"({c:g}, {c:g})" for c in centres)
+        facts.append(f"K and T: {count_text(len(posed), 'pair')}, centre of the first pixel at {at}")
         T = np.stack([truth.T_0to1 for truth in posed if truth.T_0to1 is not None])
         R = T[:, :3, :3]
         off = np.abs(np.swapaxes(R, 1, 2) @ R - np.eye(3)).max()
@@ -132,10 +132,10 @@ def _truth_facts(truths: Sequence[PairTruth]) -> list[str]:
             f"rotations of {angles.min():.3g} to {angles.max():.3g} degrees (orthonormal to {off:.2g}), "
             f"baselines of {lengths.min():.3g} to {lengths.max():.3g}"
         )
-    for key, words in (("corrs", "correspondences"), ("points0", "keypoints")):
+    for key, name in (("corrs", "correspondences"), ("points0", "keypoints")):
         counts = [len(truth.annotations[key]) for truth in truths if key in truth.annotations]
         if counts:
-            facts.append(f"{words}: {count_text(len(counts), 'pair')}, {span(counts)} each")
+            facts.append(f"{name}: {count_text(len(counts), 'pair')}, {span(counts)} each")
     planes = sum("H" in truth.annotations for truth in truths)
     if planes:
         facts.append(f"homographies: {count_text(planes, 'pair')}")
@@ -143,11 +143,11 @@ def _truth_facts(truths: Sequence[PairTruth]) -> list[str]:
 
 
 def span(values: Collection[int], word: str = "") -> str:
-    """The smallest and the largest of some numbers, with what they count.
+    """Format the smallest and the largest of some counts with their unit.
 
     >>> span([3, 1], "pair"), span([1, 1], "pair"), span([2])
     ('1 to 3 pairs', '1 pair', '2')
     """
     low, high = min(values), max(values)
-    of = f" {word}" + "s" * (high != 1) if word else ""
-    return (f"{low} to {high}" if low < high else f"{low}") + of
+    unit = f" {word}" + "s" * (high != 1) if word else ""
+    return (f"{low} to {high}" if low < high else f"{low}") + unit

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which release patches, image sequences and flow pairs are of, by names, numbers and lengths."""
+"""Detection of published releases by names, counts and lengths."""
 
 from __future__ import annotations
 
@@ -30,27 +30,26 @@ _DIGITS = 16
 
 @cache
 def _json(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(files(__package__).joinpath(name).read_text(encoding="utf-8"))
-    return found
+    content: dict[str, Any] = json.loads(files(__package__).joinpath(name).read_text(encoding="utf-8"))
+    return content
 
 
 def releases() -> dict[str, Any]:
-    """Facts about releases by key: `title`, `unit`, and names, numbers or digests of their parts."""
+    """Return facts about releases by key: `title`, `unit`, and names, counts or digests of their parts."""
     return _json("releases.json")
 
 
 @dataclass(frozen=True)
 class Release:
-    """How much of a published dataset a folder holds.
+    """How much of a published dataset a folder contains.
 
-    `missing` names the parts that are not there, where their names are known. `notes` say what speaks for and
-    against it being that release; `differs` is set where something in it is not what was published, `short`
-    where parts that are there are not whole.
+    `missing` lists absent parts if their names are known. `notes` are evidence for and against the release.
+    `differs` means that some content is not as published, `short` that present parts are incomplete.
     """
 
     key: str
     have: int
-    of: int
+    total: int
     missing: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     differs: bool = False
@@ -59,71 +58,67 @@ class Release:
 
     @property
     def title(self) -> str:
-        """What it is called."""
+        """Display name."""
         return str(releases()[self.key]["title"]) + (f", {self.part}" if self.part else "")
 
     @property
-    def whole(self) -> bool:
-        """Whether all of it is there, as it was published."""
-        return self.have >= self.of and not self.differs and not self.short
+    def complete(self) -> bool:
+        """Whether everything is present as published."""
+        return self.have >= self.total and not self.differs and not self.short
 
     def lines(self, *, shown: int = MAX_MISSING_LISTED) -> list[str]:
-        """The release, what is missing and the notes, a line each; at most `shown` missing names."""
+        """Return lines with the release, at most `shown` missing names, and the notes."""
         unit = releases()[self.key]["unit"]
         if self.differs:
-            head = f"not {self.title} as published: {self.have:,} of {self.of:,} {unit}, with differences"
-        elif self.whole:
-            head = f"{self.title}: whole, all {self.of:,} {unit}"
+            head = f"not {self.title} as published: {self.have:,} of {self.total:,} {unit}, with differences"
+        elif self.complete:
+            head = f"{self.title}: complete, all {self.total:,} {unit}"
         else:
-            head = f"{self.title}: a subset, {self.have:,} of {self.of:,} {unit}"
-        found = [f"release: {head}"]
+            head = f"{self.title}: a subset, {self.have:,} of {self.total:,} {unit}"
+        lines = [f"release: {head}"]
         if self.missing:
             names = ", ".join(self.missing[:shown])
             more = len(self.missing) - shown
             hidden = f" and {more} more (`missing` lists all)" if more > 0 else ""
-            found.append(f"missing: {names}{hidden}")
-        return [*found, *(f"note: {note}" for note in self.notes)]
+            lines.append(f"missing: {names}{hidden}")
+        return [*lines, *(f"note: {note}" for note in self.notes)]
 
 
-def by_names(key: str, there: Collection[str], names: Iterable[str], **more: Any) -> Release:
-    """A release whose parts have names.
+def by_names(key: str, present: Collection[str], names: Iterable[str], **more: Any) -> Release:
+    """Return a release whose parts have names.
 
     >>> by_names("evd", ["adam", "cat"], ["adam", "cat", "vin"]).lines()
     ['release: EVD: a subset, 2 of 3 pairs', 'missing: vin']
     """
-    wanted = list(names)
-    missing = tuple(n for n in wanted if n not in there)
-    return Release(key, len(wanted) - len(missing), len(wanted), missing, **more)
+    published = list(names)
+    missing = tuple(n for n in published if n not in present)
+    return Release(key, len(published) - len(missing), len(published), missing, **more)
 
 
 def content_note(key: str, root: Path) -> tuple[str, ...]:
-    """A note on how many files of a release have the content that is known of them; none without such files.
+    """Return a note on how many files match the published content. Empty if no content is known.
 
-    Files are compared byte by byte, images that a copy may have in another format by their pixels. Everything
-    is read now; remembered hashes are not trusted.
+    Files are compared byte by byte, images that may be converted by their pixels. No cached hash is used.
     """
     known = _json("contents.json").get(key, {})
     bases = [root, *(p for p in sorted(root.iterdir()) if p.is_dir())] if root.is_dir() else []
-    same = 0
-    other: list[str] = []
+    matches: dict[str, bool] = {}
     for name, content in known.get("files", {}).items():
         path = next((b / name for b in bases if (b / name).is_file()), None)
         if path is not None:
-            same, other = _counted(hash_bytes(path.read_bytes()), content, name, same, other)
+            matches[name] = hash_bytes(path.read_bytes())[:_DIGITS] == content
     for name, content in known.get("pixels", {}).items():
-        found = (b / f"{name}{s}" for b in bases for s in SUFFIXES)
-        path = next((p for p in found if p.is_file()), None)
+        paths = (b / f"{name}{s}" for b in bases for s in SUFFIXES)
+        path = next((p for p in paths if p.is_file()), None)
         if path is not None:
-            same, other = _counted(_pixels(path), content, name, same, other)
-    if not same and not other:
+            matches[name] = _pixels(path)[:_DIGITS] == content
+    if not matches:
         return ()
-    some = count_text(same + len(other), "file")
-    note = f"content is known of {some} here, and {same} {'has' if same == 1 else 'have'} it"
+    other = [name for name, match in matches.items() if not match]
+    same = len(matches) - len(other)
+    verb = "matches" if same == 1 else "match"
+    note = f"the content of {count_text(len(matches), 'file')} is known, and {same} {verb} it"
     return (note + (f"; not {', '.join(other[:5])}{', …' * (len(other) > 5)}" if other else ""),)
-
-
-def _counted(found: str, known: str, name: str, same: int, other: list[str]) -> tuple[int, list[str]]:
-    return (same + 1, other) if found[:_DIGITS] == known else (same, [*other, name])
 
 
 def _pixels(path: Path) -> str:
@@ -138,62 +133,62 @@ _IMAGES = 6
 
 
 def patches_release(data: HPatchesDataset) -> Release | None:
-    """The release of patch strips: that whose lengths agree with more sequences; None without a known name.
+    """Return the release whose lengths agree with more sequences. None if no sequence name is known.
 
     >>> found = patches_release(HPatchesDataset.from_lengths({"v_graffiti": 1123, "i_dc": 1983}))
-    >>> (found.key, found.have, found.of, found.differs)
+    >>> (found.key, found.have, found.total, found.differs)
     ('hpatches-2017', 2, 116, False)
     >>> patches_release(HPatchesDataset.from_lengths({"i_dc": 1975, "i_dome": 1667})).key
     'hpatches-2016-train'
     """
     old: Mapping[str, int] = releases()["hpatches-2016-train"]["lengths"]
     lengths, names = data.lengths, sorted(official_splits()["full"].test)
-    there = [s for s in names if s in lengths]
-    if not there:
+    present = [s for s in names if s in lengths]
+    if not present:
         return None
-    wrong_new = [s for s in there if not _agrees(s, lengths[s])]
-    wrong_old = [s for s in there if lengths[s] != old.get(s)]
+    wrong_new = [s for s in present if not _agrees(s, lengths[s])]
+    wrong_old = [s for s in present if lengths[s] != old.get(s)]
     is_old = len(wrong_old) < len(wrong_new)
     key, wrong = ("hpatches-2016-train", wrong_old) if is_old else ("hpatches-2017", wrong_new)
     notes = [
-        f"numbers of patches are the published ones in {len(there) - len(wrong)} of "
-        + count_text(len(there), "sequence")
-        + (f"; not in {first_few(wrong, 6)}: these were cut anew, scores do not compare" if wrong else "")
+        f"numbers of patches are the published ones in {len(present) - len(wrong)} of "
+        + count_text(len(present), "sequence")
+        + (f"; not in {first_few(wrong, 6)}: these were cut again, scores are not comparable" if wrong else "")
     ]
     own = [s for s in data.sequences if s not in names]
     if own:
-        notes.append(f"not of the release: {first_few(own, 6)}")
-    wanted = _2016 if is_old else STANDARD_IMAGES
+        notes.append(f"not part of the release: {first_few(own, 6)}")
     short: list[str] = []
     if data.has_patches:
-        lack = {s: [i for i in wanted if i not in data.images(s)] for s in there}
+        expected = _2016 if is_old else STANDARD_IMAGES
+        lack = {s: [i for i in expected if i not in data.images(s)] for s in present}
         short = [s for s, images in lack.items() if images]
         if short:
-            of = f"{len(short)} of {count_text(len(there), 'sequence lacks', 'sequences lack')} images"
-            notes.append(f"{of}: {first_few(short, 6)} ({first_few(lack[short[0]], 6)})")
-    wanted_names = sorted(old) if is_old else names
-    return by_names(key, there, wanted_names, notes=tuple(notes), differs=bool(wrong), short=bool(short))
+            count = f"{len(short)} of {count_text(len(present), 'sequence lacks', 'sequences lack')} images"
+            notes.append(f"{count}: {first_few(short, 6)} ({first_few(lack[short[0]], 6)})")
+    published = sorted(old) if is_old else names
+    return by_names(key, present, published, notes=tuple(notes), differs=bool(wrong), short=bool(short))
 
 
 def sequences_release(scenes: Sequence[str], images: Mapping[str, int]) -> Release | None:
-    """The release of image sequences, by their names and numbers of images; hashes are not published.
+    """Return the release of image sequences, by names and numbers of images. Hashes are not published.
 
     >>> sequences_release(["v_wall", "mine"], {"v_wall": 6, "mine": 2}).notes
-    ('by names and numbers of images; not of the release: mine',)
+    ('by names and numbers of images; not part of the release: mine',)
     """
     names = sorted(official_splits()["full"].test)
-    there = [s for s in scenes if s in set(names)]
-    if not there:
+    present = [s for s in scenes if s in set(names)]
+    if not present:
         return None
     own = [s for s in scenes if s not in set(names)]
-    few = [s for s in there if images[s] != _IMAGES]
-    notes = "by names and numbers of images" + (f"; not of the release: {first_few(own, 6)}" if own else "")
+    few = [s for s in present if images[s] != _IMAGES]
+    notes = "by names and numbers of images" + (f"; not part of the release: {first_few(own, 6)}" if own else "")
     more = (f"not {_IMAGES} images: {first_few(few, 6)}",) if few else ()
-    return by_names("hpatches-sequences", there, names, notes=(notes, *more), differs=bool(few))
+    return by_names("hpatches-sequences", present, names, notes=(notes, *more), differs=bool(few))
 
 
 def tss_release(pairs: Sequence[TssPair]) -> Release | None:
-    """TSS by the names of its groups and how many pairs each has; None where no group is known."""
+    """Return the TSS release by the pairs of each group. None if no group is known."""
     groups: Mapping[str, int] = releases()["tss"]["groups"]
     counts = Counter(pair.subset for pair in pairs)
     if not set(counts) & set(groups):
@@ -202,7 +197,7 @@ def tss_release(pairs: Sequence[TssPair]) -> Release | None:
     notes = [", ".join(f"{name} {counts[name]} of {n}" for name, n in groups.items())]
     own = sorted(set(counts) - set(groups))
     if own:
-        notes.append(f"not of the release: {first_few(own, 6)}")
+        notes.append(f"not part of the release: {first_few(own, 6)}")
     over = [name for name, n in groups.items() if counts[name] > n]
     return Release("tss", have, sum(groups.values()), (), tuple(notes), bool(over))
 
@@ -220,18 +215,16 @@ _DIGEST_DIGITS = 6
 
 
 def pairs_release(pairs: Sequence[ImagePair]) -> Release | None:
-    """The release of pairs that say or show which dataset they are of; None for any other."""
-    sets = Counter(pair.dataset for pair in pairs)
-    most = sets.most_common(1)[0][0] if sets else "none"
-    if most in _OF:
-        return _OF[most](pairs)
-    if most == "":  # lists that do not say it, whose images do
-        return _OF["megadepth"](pairs) or _OF["scannet"](pairs)
-    return None
+    """Return the release of pairs by their dataset name or their images. None for others."""
+    counts = Counter(pair.dataset for pair in pairs)
+    dataset = counts.most_common(1)[0][0] if counts else "none"
+    if dataset == "":  # not stated, but the images may show it
+        return _PAIR_RELEASES["megadepth"](pairs) or _PAIR_RELEASES["scannet"](pairs)
+    return _PAIR_RELEASES[dataset](pairs) if dataset in _PAIR_RELEASES else None
 
 
 def scannet_image(name: str) -> str:
-    """Room and frame of an image of ScanNet, however a copy spells them.
+    """Return room and frame of a ScanNet image in any known spelling.
 
     >>> {scannet_image(n) for n in ("scene0707_00/color/15.jpg", "scene0707_00_frame-000015.jpg",
     ...     "scans_test/scene0707_00/sens/frame-000015.color.jpg")}
@@ -253,14 +246,15 @@ def _by_digests(key: str, named: Callable[[str], str]) -> Callable[[Sequence[Ima
         other = len(pairs) - sum(f in known for f in found)
         notes = ["by the names of the images of each pair"]
         if other:
-            notes.append(f"{other} of {count_text(len(pairs), 'pair is', 'pairs are')} not of the release")
+            count = count_text(len(pairs), "pair is", "pairs are")
+            notes.append(f"{other} of {count} not part of the release")
         return Release(key, have, len(known), (), tuple(notes))
 
     return release
 
 
 def digest(a: str, b: str) -> str:
-    """The first six hex digits of the SHA-256 of two names.
+    """Return the first six hex digits of the SHA-256 of two names.
 
     >>> digest("0707_00/15", "0707_00/585")
     '08b0db'
@@ -270,11 +264,11 @@ def digest(a: str, b: str) -> str:
 
 def _wxbs(pairs: Sequence[ImagePair]) -> Release:
     known = releases()["wxbs-1.1"]
-    lost = set(known["unusable"])
-    there = {p.name for p in pairs}
-    notes = [f"{name} cannot be used in the published archive: it lacks an image" for name in lost - there]
-    names = [name for name in known["names"] if name in there or name not in lost]
-    return by_names("wxbs-1.1", there, names, notes=tuple(notes))
+    unusable = set(known["unusable"])
+    present = {p.name for p in pairs}
+    notes = [f"{name} lacks an image in the published archive" for name in unusable - present]
+    names = [name for name in known["names"] if name in present or name not in unusable]
+    return by_names("wxbs-1.1", present, names, notes=tuple(notes))
 
 
 def _evd(pairs: Sequence[ImagePair]) -> Release:
@@ -287,27 +281,27 @@ def _willow(pairs: Sequence[ImagePair]) -> Release:
     short = [f"{c} {n}" for c, n in counts.items() if c in known["names"] and n != known["pairs_each"]]
     notes = [f"{len(pairs)} of 900 pairs"]
     if short:
-        notes.append(f"classes have {known['pairs_each']} pairs each; not so: {', '.join(short)}")
+        notes.append(f"classes have {known['pairs_each']} pairs each, except {', '.join(short)}")
     return by_names("pf-willow", set(counts), known["names"], notes=tuple(notes), differs=bool(short))
 
 
 def _pascal(pairs: Sequence[ImagePair]) -> Release:
     counts: list[int] = releases()["pf-pascal"]["counts"]
-    of = len(pairs) if len(pairs) in counts else counts[0]
+    total = len(pairs) if len(pairs) in counts else counts[0]
     notes = (f"lists of {' and '.join(map(str, counts))} test pairs are in use",)
-    return Release("pf-pascal", len(pairs), of, (), notes, len(pairs) > max(counts))
+    return Release("pf-pascal", len(pairs), total, (), notes, len(pairs) > max(counts))
 
 
 def _spair(pairs: Sequence[ImagePair]) -> Release:
     splits: Mapping[str, int] = releases()["spair-71k"]["splits"]
     split = str(pairs[0].facts.get("split", "test"))
     split = {"train": "trn"}.get(split, split)
-    of = splits.get(split, splits["test"])
+    total = splits.get(split, splits["test"])
     notes = (f"{len({str(p.facts.get('category')) for p in pairs})} of 18 classes",)
-    return Release("spair-71k", len(pairs), of, (), notes, len(pairs) > of, part=f"split {split}")
+    return Release("spair-71k", len(pairs), total, (), notes, len(pairs) > total, part=f"split {split}")
 
 
-_OF: Mapping[str, Callable[[Sequence[ImagePair]], Release | None]] = {
+_PAIR_RELEASES: Mapping[str, Callable[[Sequence[ImagePair]], Release | None]] = {
     "wxbs": _wxbs,
     "evd": _evd,
     "pf-willow": _willow,

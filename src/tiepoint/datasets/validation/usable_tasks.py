@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a dataset is good for: the tasks that can run on it, with the command of each."""
+"""Tasks that can run on a dataset, with the command of each."""
 
 from __future__ import annotations
 
@@ -14,21 +14,19 @@ from ..hpatches.splits import WHOLE, known_splits, split_problems
 from ..image_pairs.ground_truth import PairTruth
 
 _MATCHER = '"sift?matcher=mnn&ratio=0.8"'
-
-
 Protocols = Callable[[str], Sequence[str]]
-"""Protocols of a task."""
+"""Function that returns the protocols of a task."""
 
 
 class UsableTask(NamedTuple):
-    """Tasks that can run, the command, and what to know before it."""
+    """Tasks that can run, the command, and a note."""
 
     tasks: tuple[str, ...]
     command: str
     note: str = ""
 
     def lines(self, protocols: Protocols = lambda _task: ()) -> list[str]:
-        """The tasks with their protocols, what to know, and the command, a line each.
+        """Return lines with the tasks and their protocols, the note, and the command.
 
         >>> UsableTask(("tss",), "tiepoint run dis --task tss --data D").lines(lambda _: ["exact", "kit"])
         ['tss (exact, kit)', '  tiepoint run dis --task tss --data D']
@@ -43,7 +41,7 @@ def _run(method: str, tasks: Sequence[str], root: Path, more: str = "") -> str:
 
 
 def patch_uses(root: Path, data: HPatchesDataset) -> list[UsableTask]:
-    """Tasks of a dataset of patches, by the images its sequences have and the splits that are whole."""
+    """Return tasks of a patch dataset, by the images of its sequences and the complete splits."""
     method = "sift" if data.has_patches else "files:DESCRIPTORS"
     everywhere = set.intersection(*(set(data.images(s)) for s in data.sequences))
     levels = [z for z, c in NOISES.items() if {f"{c}{k}" for k in range(1, LEVEL_IMAGES + 1)} <= everywhere]
@@ -52,11 +50,11 @@ def patch_uses(root: Path, data: HPatchesDataset) -> list[UsableTask]:
     found = []
     if len(levels) == len(NOISES):
         splits = known_splits(data)
-        whole = [n for n, s in splits.items() if n != WHOLE and not split_problems(data, s)]
+        complete = [n for n, s in splits.items() if n != WHOLE and not split_problems(data, s)]
         tasks = ("hpatches/matching", "hpatches/verification", "hpatches/retrieval")
-        note = f"splits {', '.join(whole)}" if whole else "no published split is whole"
-        chosen = "a" if "a" in whole else (whole or [WHOLE])[0]
-        found.append(UsableTask(tasks, _run(method, tasks, root, f" --split {chosen}"), note))
+        note = f"splits {', '.join(complete)}" if complete else "no published split is complete"
+        split = "a" if "a" in complete else (complete or [WHOLE])[0]
+        found.append(UsableTask(tasks, _run(method, tasks, root, f" --split {split}"), note))
     if {"easy", "hard"} <= set(levels):
         old = ("hpatches-v1/matching", "hpatches-v1/classification", "hpatches-v1/retrieval")
         note = "after: tiepoint data tasks --suite hpatches-v1 --data … --out TASKS"
@@ -65,28 +63,21 @@ def patch_uses(root: Path, data: HPatchesDataset) -> list[UsableTask]:
 
 
 def sequence_uses(root: Path) -> list[UsableTask]:
-    """Tasks of image sequences with homographies."""
-    keypoints = tuple(
-        f"keypoints/{name}"
-        for name in ("ranking", "verification", "matching", "retrieval", "images", "geometry")
-    )
-    where = shlex.quote(str(root))
+    """Return tasks of image sequences with homographies."""
+    names = ("ranking", "verification", "matching", "retrieval", "images", "geometry")
+    keypoints = tuple(f"keypoints/{name}" for name in names)
     return [
         UsableTask(keypoints, _run("sift", keypoints, root)),
         UsableTask(("dense/flow",), _run("dis", ["dense/flow"], root)),
-        UsableTask(("patches of one's own",), f"tiepoint data cut --data {where} --out PATCHES"),
+        UsableTask(("custom patches",), f"tiepoint data cut --data {shlex.quote(str(root))} --out PATCHES"),
     ]
 
 
 def flow_uses(root: Path, *, images: bool = True) -> list[UsableTask]:
-    """Tasks of pairs with dense flow; without images results of methods can be scored."""
+    """Return tasks of pairs with dense flow. Without images, only results can be scored."""
     if not images:
-        note = "images are not there: flows come from files"
-        return [
-            UsableTask(
-                ("tss",), f"tiepoint score tss --results RESULTS --data {shlex.quote(str(root))}", note
-            )
-        ]
+        command = f"tiepoint score tss --results RESULTS --data {shlex.quote(str(root))}"
+        return [UsableTask(("tss",), command, "images are missing: flows come from files")]
     return [
         UsableTask(("tss",), _run("dis", ["tss"], root)),
         UsableTask(("dense/flow",), _run("dis", ["dense/flow"], root)),
@@ -94,12 +85,12 @@ def flow_uses(root: Path, *, images: bool = True) -> list[UsableTask]:
 
 
 def pair_uses(root: Path, truths: Sequence[PairTruth]) -> list[UsableTask]:
-    """Tasks of pairs of images, by the truth that all of them have."""
+    """Return tasks of image pairs, by the truth that all of them have."""
     if not truths:
         return []
-    there = all(truth.pair.has_images() for truth in truths)
-    matcher, dense = (_MATCHER, "dense-sift") if there else ("files:MATCHES", "files:POINTS")
-    note = "" if there else "images are not there: matches come from files"
+    have_images = all(truth.pair.has_images() for truth in truths)
+    matcher, dense = (_MATCHER, "dense-sift") if have_images else ("files:MATCHES", "files:POINTS")
+    note = "" if have_images else "images are missing: matches come from files"
     found = []
     if all(t.T_0to1 is not None and t.K0 is not None and t.K1 is not None for t in truths):
         found.append(UsableTask(("pose/relative",), _run(matcher, ["pose/relative"], root), note))
@@ -110,6 +101,6 @@ def pair_uses(root: Path, truths: Sequence[PairTruth]) -> list[UsableTask]:
     ):
         if all(key in truth.annotations for truth in truths):
             found.append(UsableTask(tasks, _run(method, tasks, root), note))
-    if there and truths[0].pair.dataset == "pf-willow" and any(root.glob("*/*.mat")):
+    if have_images and truths[0].pair.dataset == "pf-willow" and any(root.glob("*/*.mat")):
         found.append(UsableTask(("dense/pck",), _run(dense, ["dense/pck"], root, " -o scale=keypoints")))
     return found
