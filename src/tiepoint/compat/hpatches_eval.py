@@ -126,7 +126,9 @@ def check_inputs(args: argparse.Namespace) -> dict[str, int]:
     if "retrieval" in args.task:
         names = [f"retr_{kind}_split-{split.name}.csv" for kind in ("queries", "distractors")]
         lack = [name for name in names if not (tasks / name).is_file()]
-        problems += [f"retrieval needs {tasks / name}, which is missing; see --tasks-dir" for name in lack]
+        problems += [
+            f"retrieval needs {tasks / name}, which does not exist; see --tasks-dir" for name in lack
+        ]
     train = tuple(split.train or ()) if args.pcapl == "yes" else ()
     lengths, wrong = _lengths(folder, split.test, train, args.delimiter)
     if problems + wrong:
@@ -167,7 +169,7 @@ def _unwritable(folder: Path) -> list[str]:
     """Return why results cannot be written to a folder, which may not exist yet."""
     existing = next((p for p in (folder, *folder.parents) if p.exists()), Path())
     if not existing.is_dir():
-        return [f"results cannot be written to {folder}: {existing} is not a folder; see --results-dir"]
+        return [f"results cannot be written to {folder}: {existing} is no folder; see --results-dir"]
     if not os.access(existing, os.W_OK | os.X_OK):
         return [f"results cannot be written to {folder}: no permission; see --results-dir"]
     return []
@@ -216,7 +218,7 @@ def _lengths(
         expected = rows.get("ref") or (Counter(rows.values()).most_common(1)[0][0] if rows else 0)
         lengths[sequence] = expected
         problems += [
-            f"{sequence}/{image}.csv has {n} descriptors, but ref.csv has {expected}; expected one per patch"
+            f"{sequence}/{image}.csv has {n} descriptors, but ref.csv has {expected}; one row a patch"
             for image, n in rows.items()
             if n != expected
         ]
@@ -226,7 +228,7 @@ def _lengths(
 def _deeper(folder: Path, sequence: str) -> str:
     """Return where a sequence is instead, or an empty text."""
     found = next(folder.glob(f"*/{sequence}"), None) or next(folder.glob(f"*/*/{sequence}"), None)
-    return "" if found is None else f" in the folder, but in {found}; see --descr-dir and --descr-name"
+    return "" if found is None else f" there, but in {found}; see --descr-dir and --descr-name"
 
 
 def _columns(widths: dict[str, int], delimiter: str) -> list[str]:

@@ -225,7 +225,7 @@ def write_results(folder: Path, name: str, task: str, split: str, results: Mappi
             temporary.write_text(json.dumps(plain), encoding="utf-8", newline="\n")
     except StoreError as e:
         reason = e.__cause__ or e
-        raise InputError(f"cannot write {path} ({reason}); pass another folder with --results-dir") from e
+        raise InputError(f"cannot write {path} ({reason}); name another folder with --results-dir") from e
     return path
 
 
@@ -235,12 +235,12 @@ def read_results(folder: Path, name: str, task: str, split: str) -> Any:
     if path.is_file():
         content = read_json(path)
         if not isinstance(content, Mapping) or "results" not in content:
-            raise FormatError(path, "is not a results file; run hpatches_eval again")
+            raise FormatError(path, "is no file of results; run hpatches_eval again")
         return content["results"]
     old = path.with_suffix(".p")
     if old.is_file():
         return read_plain_pickle(old)
-    raise InputError(f"{path} does not exist (nor {old.name}); run tiepoint.compat.hpatches_eval first")
+    raise InputError(f"there are no results {path} (nor {old.name}); run tiepoint.compat.hpatches_eval first")
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ def test_what_is_in_an_archive_comes_out(tmp_path, place, kind):
         ("/tmp/evil", "absolute"),
         ("set\\..\\evil", "has a slash"),
         ("C:/evil", "drive|ends in|slash"),
-        ("set/a\x1b[31m", "not seen"),
+        ("set/a\x1b[31m", "non-printable"),
         ("set/" + "x" * 250, "more than 200 bytes"),
         ("/".join("x" * 20), "folders deep"),
         ("set/a.", "dot or blank"),

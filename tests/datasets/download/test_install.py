@@ -278,7 +278,7 @@ def test_a_process_that_is_stopped_leaves_a_part_that_the_next_continues(
     out, err = process.communicate(timeout=60)
     assert not (sets / "EVD").exists()
     if number == signal.SIGINT:
-        assert (process.returncode, "What was fetched is kept" in err) == (130, True)
+        assert (process.returncode, "Downloaded data is kept" in err) == (130, True)
         assert "Traceback" not in out + err
     have = part.stat().st_size
     assert 0 < have < len(DATA)

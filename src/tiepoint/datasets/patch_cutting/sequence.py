@@ -118,8 +118,7 @@ def cut_sequence(data: ImageSequences, scene: str, options: CutOptions) -> CutPa
     3. For each noise level and image: jitter the region and project it by the affine approximation of the
        homography at its centre. Drop the location if any of its magnified squares leaves its image.
     4. Cut `side` x `side` grey patches of the magnified squares. Drop the location if any patch has a
-    standard
-       deviation below `min_deviation` grey levels (population formula).
+       standard deviation below `min_deviation` grey levels (population formula).
     5. Retain at most `max_patches` at random, ordered by row, then column of the reference image.
     """
     images = {int(k): to_grey(data.image(scene, k)) for k in data.images(scene)}
