@@ -150,11 +150,10 @@ def patches_release(data: HPatchesDataset) -> Release | None:
     wrong_old = [s for s in present if lengths[s] != old.get(s)]
     is_old = len(wrong_old) < len(wrong_new)
     key, wrong = ("hpatches-2016-train", wrong_old) if is_old else ("hpatches-2017", wrong_new)
-    notes = [
-        f"numbers of patches are the published ones in {len(present) - len(wrong)} of "
-        + count_text(len(present), "sequence")
-        + (f"; not in {first_few(wrong, 6)}: these were cut again, scores are not comparable" if wrong else "")
-    ]
+    count = f"{len(present) - len(wrong)} of {count_text(len(present), 'sequence')}"
+    notes = [f"numbers of patches are the published ones in {count}"]
+    if wrong:
+        notes[0] += f"; not in {first_few(wrong, 6)}: these were cut again, scores are not comparable"
     own = [s for s in data.sequences if s not in names]
     if own:
         notes.append(f"not part of the release: {first_few(own, 6)}")
@@ -182,7 +181,9 @@ def sequences_release(scenes: Sequence[str], images: Mapping[str, int]) -> Relea
         return None
     own = [s for s in scenes if s not in set(names)]
     few = [s for s in present if images[s] != _IMAGES]
-    notes = "by names and numbers of images" + (f"; not part of the release: {first_few(own, 6)}" if own else "")
+    notes = "by names and numbers of images" + (
+        f"; not part of the release: {first_few(own, 6)}" if own else ""
+    )
     more = (f"not {_IMAGES} images: {first_few(few, 6)}",) if few else ()
     return by_names("hpatches-sequences", present, names, notes=(notes, *more), differs=bool(few))
 
