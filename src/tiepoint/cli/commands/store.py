@@ -146,7 +146,7 @@ def rename(
         print(json.dumps(found.to_dict(), indent=1))
         return
     for before, after in found.ids.items():
-        print(before if before == after else f"{before} -> {after}")
+        print(f"{before} -> {after}")
     would = "would be" if dry_run else "is now"
     print(f"{printable(old)} {would} called {printable(new)} in {count_text(len(found.ids), 'run')}")
     if any(a != b for a, b in found.ids.items()):
