@@ -51,4 +51,4 @@ def test_keys_of_lookups_change_with_the_item():
     keys = {method.key(Item(k, "same", n)) for k, n in (("v_a/ref", 3), ("v_b/ref", 3), ("v_a/ref", 4))}
     assert len(keys) == 3
     assert None not in keys
-    assert method.reads_payload is False
+    assert method.needs_payload is False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A method made ready to run: what it is called, what determines its output, how to apply it."""
+"""A resolved method: its name, its cache key and its `extract` function."""
 
 from __future__ import annotations
 
@@ -13,74 +13,74 @@ from ..core.records import Arrays, Item
 
 
 class MethodHooks(Protocol):
-    """What an object under test may have besides its edge (`model.edges`); each is looked for by name.
+    """Optional attributes of an object under test besides its interface (`core.plugins`), found by name.
 
-    A user's class may have the first three, `config`, and `item_key` beside its ``lookup``; the rest is for
-    methods of this package.
+    A user's class may have the first three, `config`, and `item_key` beside its ``lookup``. The rest is for
+    built-in methods. User code receives an `ItemView` in place of an `Item`.
     """
 
     name: str
-    """What tables call it; the class name, or the name it is registered by, where it is missing."""
+    """Name in tables. Default: the registered name or the class name."""
     distance: str
-    """How its descriptors are compared: one of `model.edges.DISTANCES`; ``l2`` where it is missing."""
+    """Distance between descriptors, one of `core.plugins.DISTANCES`. Default: ``l2``."""
     zero_rows_are_valid: bool
-    """Whether a row of zeros is a true descriptor; otherwise it is a failure."""
+    """Whether a row of zeros is a valid descriptor. Otherwise it is a failure."""
     config: Mapping[str, Any]
-    """Of a user's object: something more that decides its output. Of ours: all its parameters."""
+    """User code: additional values that determine the output. Built-in: all parameters."""
     revision: int
-    """Of ours: raised when its output changes, so that features are made anew. 1 where it is missing."""
+    """Built-in: incremented when the output changes, which invalidates cached features. Default: 1."""
     libraries: tuple[str, ...]
-    """Of ours: what it imports, known by version. NumPy where it is missing."""
+    """Built-in: imported libraries, identified by version. Default: NumPy."""
     identity: str
-    """Of ours: what it is called in keys where it is not registered."""
+    """Built-in: name in cache keys if the class is not registered."""
     weight_hashes: Mapping[str, str]
-    """Of ours: hashes of the files that its weights come from."""
+    """Built-in: hashes of the weight files."""
     tiepoint_parts: Mapping[str, object]
-    """Of ours: the objects it is made of; their configs are part of its own."""
+    """Built-in: component objects; their configs become part of the config."""
     rooted: bool
-    """Of ours: whether values are square roots already."""
+    """Built-in: whether values are already square roots."""
     keypoint_set: Mapping[str, Any] | None
-    """Of ours: the stored keypoint set that it describes."""
+    """Built-in: the stored keypoint set that it describes."""
     warnings: list[str]
-    """Of ours: what the user should know about its input; `check_items` may fill it."""
+    """Built-in: warnings about its input; `check_items` may add some."""
     uncached_reason: str | None
-    """Of ours: why its features cannot be kept, where it holds code of a user that says so."""
+    """Built-in: why features cannot be cached, if it contains user code that prevents it."""
     given_keypoints: bool
-    """Of ours: whether its keypoints were there before the run, in a set or in files."""
+    """Built-in: whether keypoints come from a set or from files."""
 
     def item_key(self, item: Item) -> str:
-        """Changes with what is looked up for an item: a hash of its file."""
+        """Return a text that changes with what is looked up for an item, such as the hash of its file."""
 
     def lookup_item(self, item: Item) -> Any:
-        """What is known about an item without its payload; patch methods are also given the row count."""
+        """Look up the features of an item without its payload. Patch methods also receive the row count."""
 
     def has_item(self, item: Item) -> bool:
-        """Whether there is anything to look up for an item."""
+        """Return whether there are features to look up for an item."""
 
     def check_items(self, items: Sequence[Item]) -> None:
-        """Raise all that would be missing, as one error."""
+        """Raise one error that lists all missing items."""
 
     def describe_stream(self, patches: Iterator[Any]) -> Iterator[Any]:
-        """Of ours: ``describe`` for the patches of many items, in batches that cross their borders.
+        """Describe the patches of many items in batches that cross item boundaries (built-in only).
 
-        One result for each array that is taken from `patches`, in order: what ``describe`` would return, or
-        the exception it would raise. It may take some arrays ahead of the results it gives.
+        Yield one result for each array of `patches`, in order: the return value of ``describe``, or the
+        exception it would raise. The stream may read some arrays ahead.
         """
 
     thread_safe: bool
-    """Of ours: whether an object may be called from several threads at once. Not so where it is missing."""
+    """Built-in: whether several threads may call an object at the same time. Default: False."""
 
     def describe_item(self, item: Item, image: Any, keypoints: Any) -> Any:
-        """As ``describe``, knowing which image it is; likewise ``detect_item`` and ``extract_item``."""
+        """Describe keypoints of a known image. ``detect_item`` and ``extract_item`` are alike."""
 
 
 def no_item_key(item: Item) -> Sequence[Any]:
-    """The part of a key that a method has from an item which it knows by its content alone."""
+    """Return an empty key part, for methods that know an item by its content alone."""
     return ()
 
 
 def method_key(config: Mapping[str, Any], of_item: Sequence[Any]) -> str:
-    """What identifies the features of an item, besides the item's content.
+    """Return the method part of the cache key of an item's features.
 
     >>> method_key({"a": 1}, []) == method_key({"a": 1}, ["hash of a file"])
     False
@@ -92,25 +92,25 @@ def method_key(config: Mapping[str, Any], of_item: Sequence[Any]) -> str:
 
 
 Finish = Callable[[], Arrays]
-"""Checks what a stream gave for an item and makes its arrays; raises what `Method.extract` would."""
+"""Checks the output of a stream for one item and returns its arrays; raises what `Method.extract` would."""
 
 
 @dataclass(frozen=True)
 class Method:
-    """One method under test.
+    """A method under test.
 
-    `spec` is how it was named (``sift+rootsift``), None for an object made in a session. `config` is plain
-    JSON and holds all that determines the output: parameters, revision or source, weight hashes, library
-    versions, device; where not all of that can be told, `uncached_reason` says why. `extract(item, payload)`
-    returns the features of one item; `key(item)` is what identifies them besides the item's content,
-    `of_item(item)` the part of it that depends on the item. A method that looks features up (`reads_payload`
-    False) is not given the item's payload. `check(items)`, where there is one, finds before any work what
-    would fail later (missing files) and reports all of it at once; `has(item)` says whether there is anything
-    to look up for an item. `told` has sentences for the user, some of which are only found by `check`.
+    `spec` is its specification (``sift+rootsift``), None for an object created in a session. `config` is
+    plain JSON and holds everything that determines the output: parameters, revision or source, weight hashes,
+    library versions, device. If that is not possible, `uncached_reason` gives the reason. `extract(item,
+    payload)` returns the features of one item. `key(item)` identifies them besides the item's content;
+    `of_item(item)` is the part that depends on the item. A method that looks features up (`needs_payload`
+    False) receives no payload. `check(items)` reports all problems that would occur later, such as missing
+    files. `has(item)` returns whether there is anything to look up. `notices` are messages for the user, some
+    of which only `check` finds.
 
-    `stream`, where there is one, describes many items at once: it takes (item, payload) and yields (item,
-    `Finish`) in the same order, equal to what `extract` gives. Its results may be finished in any thread.
-    `extract` is called from one thread at a time unless the method is `thread_safe`.
+    `stream` describes many items: it takes (item, payload) and yields (item, `Finish`) in the same order,
+    equal to the results of `extract`. Results may be finished in any thread. `extract` is called from one
+    thread at a time unless the method is `thread_safe`.
     """
 
     name: str
@@ -120,17 +120,17 @@ class Method:
     extract: Callable[[Item, Any], Arrays]
     of_item: Callable[[Item], Sequence[Any]] = no_item_key
     spec: str | None = None
-    reads_payload: bool = True
+    needs_payload: bool = True
     meta: Mapping[str, Any] = field(default_factory=dict)
     check: Callable[[Sequence[Item]], None] | None = None
     has: Callable[[Item], bool] | None = None
     uncached_reason: str | None = None
-    told: Sequence[str] = ()
+    notices: Sequence[str] = ()
     stream: Callable[[Iterator[tuple[Item, Any]]], Iterator[tuple[Item, Finish]]] | None = None
     thread_safe: bool = False
 
     def key(self, item: Item) -> str | None:
-        """What identifies the features of an item, besides its content; None where they cannot be kept."""
+        """Return the method part of an item's cache key. None if features cannot be cached."""
         if self.uncached_reason:
             return None
         part = self.of_item(item)
@@ -138,11 +138,11 @@ class Method:
 
     @cached_property
     def _key(self) -> str:
-        """The key of items that have nothing of their own in it, which most methods have in thousands."""
+        """The key of items that add nothing to it, computed once for all of them."""
         return method_key(self.config, ())
 
     @property
     def notice(self) -> str | None:
-        """A sentence for the user where features cannot be kept, None where they can."""
+        """Message for the user if features cannot be cached, else None."""
         why = self.uncached_reason
         return why and f"The features of {self.name} are not cached because {why}."

@@ -19,7 +19,7 @@ PATCH_DIMENSION = 128
 
 
 class ConstantPatches:
-    """The same vector of ones for every patch: all distances are ties, so the score is chance.
+    """Vector of ones for every patch: all distances are ties, so the score is chance.
 
     >>> ConstantPatches().describe(np.zeros((2, 65, 65), np.uint8)).shape
     (2, 128)
@@ -29,40 +29,40 @@ class ConstantPatches:
     distance = "l2"
 
     def describe(self, patches: NDArray[Any]) -> NDArray[np.float32]:
-        """Ones, (n, 128); as wide as SIFT so that timings compare."""
+        """Return ones, (n, 128), as wide as SIFT for comparable timings."""
         return np.ones((len(patches), PATCH_DIMENSION), np.float32)
 
 
 class RandomPatches:
-    """Gaussian noise. The seed is the name and content of the patch-image, not of the single patch.
+    """Gaussian noise seeded by the name and content of the patch image.
 
-    A patch that occurs twice with the same pixels (an easy patch cut without change) would otherwise get
-    the same noise twice and be found: chance needs independence between images.
+    A seed for each patch would give equal patches (an easy patch cut without change) equal noise and find
+    them. Chance requires independent images.
     """
 
     name = "random"
     distance = "l2"
 
     def lookup_item(self, item: Item, rows: int) -> NDArray[np.float32]:
-        """Noise for `rows` patches of an item, (rows, 128)."""
+        """Return noise for the patches of an item, (rows, 128)."""
         seed = int(hash_bytes(f"random:{item.key}:{item.content}".encode())[:32], 16)
         noise = np.random.Generator(np.random.PCG64(seed)).standard_normal((rows, PATCH_DIMENSION))
         return noise.astype(np.float32)
 
 
 class OraclePatches:
-    """Knows which patch it is given: equal for the same patch of a sequence in all its images.
+    """Equal descriptors for the same patch of a sequence in all its images.
 
     Half of the 128 coordinates are hashed signs of the sequence, 16 times as large as the other half, the
-    hashed signs of (sequence, index). Corresponding patches are at distance 0, other patches of the sequence
-    at most at 16, those of other sequences at least at 32: right by patch and right by sequence.
+    hashed signs of (sequence, index). Corresponding patches have distance 0, other patches of the sequence at
+    most 16, patches of other sequences at least 32.
     """
 
     name = "oracle"
     distance = "l2"
 
     def lookup_item(self, item: Item, rows: int) -> NDArray[np.float32]:
-        """Codes for the `rows` patches of ``SEQ/IM``, (rows, 128)."""
+        """Return codes for the patches of ``SEQ/IM``, (rows, 128)."""
         sequence = item.key.partition("/")[0]
         place = np.broadcast_to(_signs(f"{sequence}"), (rows, PATCH_DIMENSION // 2)) * np.float32(16)
         patch = [_signs(f"{sequence}\0{i}") for i in range(rows)]
@@ -72,7 +72,7 @@ class OraclePatches:
 
 
 def _signs(text: str) -> NDArray[np.float32]:
-    """64 signs hashed from a text."""
+    """Hash a text to 64 signs."""
     digest = hashlib.blake2b(text.encode(), digest_size=PATCH_DIMENSION // 16).digest()
     return np.unpackbits(np.frombuffer(digest, np.uint8)).astype(np.float32) * 2 - 1
 
@@ -88,12 +88,12 @@ def _noise(seed: str, rows: int) -> Rows:
 
 
 class ConstantDescriptors:
-    """The same vector everywhere: all distances are ties."""
+    """Vector of ones at every keypoint: all distances are ties."""
 
     name, distance = "constant", "l2"
 
     def describe(self, image: Image, keypoints: Keypoints) -> Rows:
-        """Ones, (n, 128)."""
+        """Return ones, (n, 128)."""
         return np.ones((len(keypoints), KEYPOINT_DIMENSION), np.float32)
 
 
@@ -103,29 +103,29 @@ class RandomDescriptors:
     name, distance = "random", "l2"
 
     def describe_item(self, item: Item, image: Image, keypoints: Keypoints) -> Rows:
-        """Noise, (n, 128)."""
+        """Return noise, (n, 128)."""
         return _noise(
             hash_json(["random", item.key, hash_array(np.ascontiguousarray(image))]), len(keypoints)
         )
 
 
 class OracleDescriptors:
-    """Knows which point a row is: the same code for row i of every image of a scene.
+    """Same code for row i of every image of a scene.
 
-    That is the truth for projected keypoint sets (``oracle@set:NAME``), where row i is the same point in all
-    images, and for no others.
+    This is correct only for projected keypoint sets (``oracle@set:NAME``), where row i is the same point in
+    all images.
     """
 
     name, distance = "oracle", "l2"
 
     def describe_item(self, item: Item, image: Image, keypoints: Keypoints) -> Rows:
-        """Codes of the rows of a scene, (n, 128)."""
+        """Return codes of the rows of a scene, (n, 128)."""
         return _noise(hash_json(["oracle", item.key.rpartition("/")[0]]), len(keypoints))
 
 
 Points = NDArray[np.float64]
 COUNT = 500
-"""Matches that a canary gives."""
+"""Number of matches of a canary."""
 
 
 def _generator(*names: str) -> np.random.Generator:
@@ -137,7 +137,7 @@ def _size(image: Image) -> tuple[int, int]:
 
 
 class ConstantMatches:
-    """Everything goes to the centre of image 2, whatever the images show.
+    """Maps every point to the centre of image 2.
 
     >>> ConstantMatches().match_points(np.zeros((3, 5)), np.zeros((3, 5)), np.zeros((1, 2))).tolist()
     [[2.0, 1.0]]
@@ -146,30 +146,30 @@ class ConstantMatches:
     name = "constant"
 
     def match(self, image1: Image, image2: Image) -> tuple[Points, Points]:
-        """Points all over image 1, and the centre of image 2 for each."""
+        """Return a grid of points in image 1, each with the centre of image 2."""
         (width, height), steps = _size(image1), round(COUNT**0.5)
         y, x = np.mgrid[0 : height - 1 : steps * 1j, 0 : width - 1 : steps * 1j]
         points = np.column_stack([x.ravel(), y.ravel()])
         return points, self.match_points(image1, image2, points)
 
     def match_points(self, image1: Image, image2: Image, points: Points) -> Points:
-        """The centre, for every point."""
+        """Return the centre for every point."""
         return np.tile(np.array(centre(_size(image2))), (len(points), 1))
 
 
 class RandomMatches:
-    """Points anywhere in both images, seeded by the pixels of both."""
+    """Random points in both images, seeded by the pixels of both."""
 
     name = "random"
 
     def match(self, image1: Image, image2: Image) -> tuple[Points, Points, Points]:
-        """500 matches with a random confidence."""
+        """Return 500 matches with random confidence."""
         draw = _generator("random", *_hashes(image1, image2))
         first, second = (draw.random((COUNT, 2)) * (np.array(_size(i)) - 1) for i in (image1, image2))
         return first, second, draw.random(COUNT)
 
     def match_points(self, image1: Image, image2: Image, points: Points) -> Points:
-        """A random place for every point."""
+        """Return a random position for every point."""
         draw = _generator("random points", *_hashes(image1, image2))
         return draw.random((len(points), 2)) * (np.array(_size(image2)) - 1)
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What determines the output of a method, as plain JSON: its `config`, from which its keys are made.
+"""The `config` of a method: everything that determines its output, as plain JSON.
 
-A method of this package is known by its registered name, a declared revision, its parameters and the
-versions of the libraries it declares; its source is not part of it, so files may move. A user's method is
-known by all that can be told about it: source, parameters, attributes, files, libraries.
+A built-in method is identified by its registered name, declared revision, parameters and the versions of
+its declared libraries. Its source is not part of the config, so files may move. User code is identified by
+its source, parameters, attributes, files and libraries.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from .spec import parameters_of
 from .user_code import UserObject, is_builtin_class, view_for_user
 
 MAX_INLINE_CHARS = 500
-"""Characters of a setting that are kept as they are."""
+"""Longest setting that is stored in full, in characters."""
 
 LIBRARIES = ("numpy",)
-"""Libraries of a built-in class that declares no others as `libraries`."""
+"""Default `libraries` of a built-in class."""
 
 _TO_DO = "create it on first use, and keep only the path of its file or its settings as attributes"
 
 
 def revision_of(thing: Any) -> int:
-    """The declared revision of a built-in class or object: raised whenever its output changes.
+    """Return the declared revision of a built-in class or object.
 
     >>> from tiepoint.methods.canaries import ConstantPatches
     >>> revision_of(ConstantPatches)
@@ -45,7 +45,7 @@ def revision_of(thing: Any) -> int:
 
 
 def config_of(thing: Any, *, distance: str, device: str, on_bad: str) -> tuple[dict[str, Any], str | None]:
-    """The config of an object under test, and why it does not suffice to keep features (None if it does)."""
+    """Return the config of an object, and why features cannot be cached (None if they can)."""
     own = thing.user_thing if isinstance(thing, UserObject) else thing
     if is_builtin_class(type(own)):
         return _builtin(own, distance, device, on_bad)
@@ -95,39 +95,39 @@ def _plain(value: Any) -> Any:
 
 
 def _user(thing: Any) -> dict[str, Any]:
-    """What is in the config of a user's object besides its class; `NotHashable` where that is not all."""
+    """Return the config of a user's object without its class. Raise `NotHashable` if it is incomplete."""
     is_spec = isinstance(thing, UserObject)
     own = thing.user_thing if is_spec else thing
     content = ObjectState(thing.user_modules.modules, thing.user_file.parent) if is_spec else ObjectState()
     made: dict[str, Any] = {}
     if is_spec:
         content.files |= {thing.user_file, *_loaded(thing.user_modules.modules)}
-        made["given"] = {k: _brief(content.of(v, k)) for k, v in thing.user_given.items()}
+        made["given"] = {k: _brief(content.hash_value(v, k)) for k, v in thing.user_given.items()}
     content.files |= content.written_in(type(own))
     made["revisions"] = {c.__qualname__: revision_of(c) for c in type(own).__mro__ if is_builtin_class(c)}
-    made["params"] = {key: _brief(value) for key, value in content.whole(own).items()}
+    made["params"] = {key: _brief(value) for key, value in content.hash_object(own).items()}
     if isinstance(stated := getattr(own, "config", None), Mapping):
-        made["config"] = _brief(content.of(dict(stated), "config"))
+        made["config"] = _brief(content.hash_value(dict(stated), "config"))
     sources = sources_of(*sorted(content.files))
-    read = {text: found for text in sources.texts if (found := content.named(text, folders=False))}
+    read = {text: found for text in sources.texts if (found := content.hash_named_files(text, folders=False))}
     made["source"] = hash_json([sources.hash, read])
     made["libraries"] = library_versions({*sources.libraries, *content.libraries})
     return made
 
 
 def _brief(value: Any) -> Any:
-    """The value; a long one, such as the tensors of a network, by its hash: it is stored with every run."""
+    """Return the value, or the hash of a long one: configs are stored with every run."""
     return value if len(json.dumps(value)) <= MAX_INLINE_CHARS else {"hash": hash_json(value)}
 
 
 def _loaded(modules: Mapping[str, Any]) -> list[Path]:
-    """Source files of modules that a user's file has imported already, by whatever means."""
+    """Return source files of modules that a user's file has already imported."""
     files = [getattr(m, "__file__", None) for m in modules.values()]
     return [Path(f) for f in files if f]
 
 
 def item_part(thing: Any) -> Callable[[Item], Sequence[Any]]:
-    """What tells, of an item, all that decides besides its content what an object gives for it."""
+    """Return a function that computes the item-dependent part of a method's key."""
     if hasattr(thing, "item_key"):
         return lambda item: [thing.item_key(view_for_user(thing, item))]
     return (lambda item: [item.key, item.count]) if hasattr(thing, "lookup_item") else no_item_key

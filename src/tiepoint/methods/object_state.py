@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What an object is set to, by content: values, arrays, files they name, networks, functions.
+"""The state of an object as JSON: values, arrays, named files, networks, functions.
 
-Two objects with equal content compute the same. What cannot be told by content raises `NotHashable`.
+Two objects with equal state compute the same. State that cannot be hashed raises `NotHashable`.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from .source_files import OWN, is_installed
 _DEEPEST = 24
 _MAX_PATH_CHARS = 1024
 _BY_WORDS = (complex, slice, range, np.dtype, re.Pattern, type(...))
-"""Types whose ``repr`` says all."""
+"""Types that their ``repr`` describes completely."""
 
 
 class NotHashable(Exception):
-    """Something that could change unseen: an attribute, or the class itself where `what` is empty."""
+    """State that could change unnoticed: an attribute, or the class itself if `what` is empty."""
 
     def __init__(self, what: str, why: str) -> None:
         super().__init__(f"{what}: {why}")
@@ -41,11 +41,11 @@ class NotHashable(Exception):
 
 
 class ObjectState:
-    """Content of values as plain JSON; source files and libraries they rest on are collected on the way.
+    """Converts values to plain JSON and collects the source files and libraries they depend on.
 
     Args:
-        modules: modules by name that are not in ``sys.modules``: those beside a user's file.
-        folder: where a relative path is looked for besides the current folder.
+        modules: Modules by name that are not in ``sys.modules``: those beside a user's file.
+        folder: Folder for relative paths, besides the current one.
     """
 
     def __init__(self, modules: Mapping[str, Any] | None = None, folder: Path | None = None) -> None:
@@ -56,9 +56,9 @@ class ObjectState:
         self._open: list[int] = []
 
     def written_in(self, cls: type) -> set[Path]:
-        """Source files of a class and of those it inherits from; its own counts even if it is installed.
+        """Return the source files of a class and its bases; its own file counts even if it is installed.
 
-        The containers and layers of torch itself are known by its version.
+        Containers and layers of torch itself are identified by its version.
         """
         if cls.__module__.partition(".")[0] == "torch":
             self.libraries.add("torch")
@@ -73,8 +73,8 @@ class ObjectState:
             self.code(base, "")
         return {file, *self.files}
 
-    def whole(self, thing: Any) -> Any:
-        """All that an object under test is set to."""
+    def hash_object(self, thing: Any) -> Any:
+        """Return the complete state of an object under test."""
         self._open.append(id(thing))
         torch = sys.modules.get("torch")
         is_network = torch is not None and isinstance(thing, torch.nn.Module)
@@ -83,8 +83,8 @@ class ObjectState:
         finally:
             self._open.pop()
 
-    def of(self, value: Any, what: str) -> Any:
-        """The content of a value; `what` names it in an error."""
+    def hash_value(self, value: Any, what: str) -> Any:
+        """Return the state of a value; `what` names it in errors."""
         if value is None or (isinstance(value, bool | int | float) and type(value).__module__ == "builtins"):
             return value
         if isinstance(value, str) and type(value) is str:
@@ -100,12 +100,12 @@ class ObjectState:
             self._open.pop()
 
     def text(self, value: str) -> Any:
-        """A text; with the content of the file or folder it names, where there is one."""
-        found = self.named(value)
+        """Return a text, with the hash of the file or folder that it names, if one exists."""
+        found = self.hash_named_files(value)
         return {"text": value, "content": found} if found else value
 
-    def named(self, value: str | PurePath, *, folders: bool = True) -> list[str]:
-        """Content of the files and folders of this name, in the current folder and in the user's."""
+    def hash_named_files(self, value: str | PurePath, *, folders: bool = True) -> list[str]:
+        """Hash the files and folders of this name in the current folder and in the user's."""
         if isinstance(value, str) and (not value.strip("./\\") or len(value) > _MAX_PATH_CHARS):
             return []
         found: list[str] = []
@@ -126,23 +126,23 @@ class ObjectState:
 
     def _other(self, value: Any, what: str) -> Any:
         if isinstance(value, PurePath):
-            return {"path": str(value), "content": self.named(value)}
+            return {"path": str(value), "content": self.hash_named_files(value)}
         if isinstance(value, enum.Enum):
             return {"enum": self.code(type(value), what), "name": value.name}
         if isinstance(value, np.generic):
             return {"number": value.dtype.str, "value": hash_array(np.asarray(value))}
         if isinstance(value, np.ndarray):
             if value.dtype.hasobject:
-                return {"objects": list(value.shape), "values": self.of(value.ravel().tolist(), what)}
+                return {"objects": list(value.shape), "values": self.hash_value(value.ravel().tolist(), what)}
             return {"array": hash_array(value)}
         if isinstance(value, bytes | bytearray | memoryview):
             return {"bytes": hash_bytes(bytes(value))}
         if type(value) in (list, tuple):
-            return [self.of(v, f"{what}[{i}]") for i, v in enumerate(value)]
+            return [self.hash_value(v, f"{what}[{i}]") for i, v in enumerate(value)]
         if type(value) in (set, frozenset):
-            return {"set": sorted((self.of(v, what) for v in value), key=hash_json)}
+            return {"set": sorted((self.hash_value(v, what) for v in value), key=hash_json)}
         if isinstance(value, tuple) and hasattr(value, "_fields"):
-            return {"tuple": self.code(type(value), what), "values": self.of(list(value), what)}
+            return {"tuple": self.code(type(value), what), "values": self.hash_value(list(value), what)}
         if isinstance(value, Mapping) and _is_plain_mapping(value):
             return self._mapping(value, what)
         if isinstance(value, type):
@@ -154,7 +154,7 @@ class ObjectState:
         if isinstance(value, _BY_WORDS) or type(value).__module__ in ("datetime", "decimal", "fractions"):
             return {type(value).__name__: repr(value)}
         if isinstance(value, types.SimpleNamespace | argparse.Namespace):
-            return {"namespace": self.of(vars(value), what)}
+            return {"namespace": self.hash_value(vars(value), what)}
         if isinstance(value, logging.Logger):
             return {"logger": value.name}
         if (torch := sys.modules.get("torch")) is not None:
@@ -168,12 +168,12 @@ class ObjectState:
 
     def _mapping(self, value: Mapping[Any, Any], what: str) -> Any:
         if all(type(k) is str for k in value):
-            return {k: self.of(v, f"{what}[{k!r}]") for k, v in value.items()}
-        pairs = [[self.of(k, what), self.of(v, f"{what}[{k!r}]")] for k, v in value.items()]
+            return {k: self.hash_value(v, f"{what}[{k!r}]") for k, v in value.items()}
+        pairs = [[self.hash_value(k, what), self.hash_value(v, f"{what}[{k!r}]")] for k, v in value.items()]
         return {"pairs": sorted(pairs, key=hash_json)}
 
     def _instance(self, value: Any, what: str) -> Any:
-        """An object of a class in a user's source: its class and its attributes."""
+        """Return class and attributes of an object whose class is in a user's source."""
         cls = type(value)
         classes = [c for c in cls.__mro__ if c is not object and c.__module__ not in ("typing", "abc")]
         if not classes or any(self._is_foreign(c) for c in classes):
@@ -181,12 +181,12 @@ class ObjectState:
         return {"class": self.code(cls, what), "attributes": self.attributes(value, what)}
 
     def _is_foreign(self, cls: type) -> bool:
-        """Whether a class may hide state: one of a library, perhaps compiled."""
+        """Return whether a class may hide state: a library class, perhaps compiled."""
         file = self._file(cls)
         return file is None or (is_installed(file) and cls.__module__.partition(".")[0] != OWN)
 
     def attributes(self, value: Any, what: str = "", *, but: Container[str] = ()) -> dict[str, Any]:
-        """Attributes of an object and of its user's classes, by content."""
+        """Return the state of the attributes of an object and of its classes in user code."""
         found: dict[str, Any] = {}
         for cls in reversed(type(value).__mro__):
             file = self._file(cls)
@@ -196,10 +196,10 @@ class ObjectState:
                 names = (slots,) if isinstance(slots, str) else tuple(slots)
                 found |= {n: getattr(value, n) for n in names if hasattr(value, n) and n != "__dict__"}
         found |= getattr(value, "__dict__", {})
-        return {k: self.of(v, f"{what}.{k}" if what else k) for k, v in found.items() if k not in but}
+        return {k: self.hash_value(v, f"{what}.{k}" if what else k) for k, v in found.items() if k not in but}
 
     def code(self, thing: Any, what: str) -> Any:
-        """Which class or function something is: a name; its source or its library are collected."""
+        """Return the name of a class or function; collect its source file or library."""
         module = str(getattr(thing, "__module__", None) or "builtins")
         name = f"{module}.{getattr(thing, '__qualname__', thing.__name__)}"
         if module == "__main__":
@@ -213,7 +213,7 @@ class ObjectState:
         return name
 
     def _file(self, thing: Any) -> Path | None:
-        """The source file of a class or function; None where there is none."""
+        """Return the source file of a class or function, or None."""
         name = getattr(thing, "__module__", None)
         module = self.modules.get(str(name)) or sys.modules.get(str(name))
         found = getattr(module, "__file__", None)
@@ -232,25 +232,32 @@ class ObjectState:
     def _callable(self, value: Any, what: str) -> Any:
         if isinstance(value, functools.partial):
             parts = [value.func, list(value.args), dict(value.keywords)]
-            return {"partial": self.of(parts, what)}
+            return {"partial": self.hash_value(parts, what)}
         if isinstance(value, types.MethodType):
-            return {"method": value.__func__.__qualname__, "of": self.of(value.__self__, what)}
+            return {"method": value.__func__.__qualname__, "of": self.hash_value(value.__self__, what)}
         if isinstance(value, types.FunctionType):
             cells = [c.cell_contents for c in value.__closure__ or () if _is_filled(c)]
             rest = [list(value.__defaults__ or ()), dict(value.__kwdefaults__ or {}), cells]
-            return {"function": self.code(value, what), "at": _place(value), "with": self.of(rest, what)}
+            return {
+                "function": self.code(value, what),
+                "at": _place(value),
+                "with": self.hash_value(rest, what),
+            }
         if isinstance(value, types.BuiltinFunctionType | np.ufunc | types.MethodWrapperType):
             owner = getattr(value, "__self__", None)
             if owner is not None and not isinstance(owner, types.ModuleType):
-                return {"method": value.__name__, "of": self.of(owner, what)}
+                return {"method": value.__name__, "of": self.hash_value(owner, what)}
             module = getattr(value, "__module__", None) or type(value).__module__
             self.libraries.add(str(module).partition(".")[0])
             return {"builtin": f"{module}.{value.__name__}"}
         inner = getattr(value, "__wrapped__", None)
-        return None if inner is None else {"wrapped": self.of(inner, what)}
+        return None if inner is None else {"wrapped": self.hash_value(inner, what)}
 
     def network(self, net: Any, what: str) -> Any:
-        """A torch module: tensors, and of each part its class, mode and settings. No hooks."""
+        """Return the state of a torch module: tensors, and class, mode and settings of its parts.
+
+        Hooks raise `NotHashable`.
+        """
         torch: Any = sys.modules["torch"]
         self.libraries.add("torch")
         if isinstance(net, torch.jit.ScriptModule):
@@ -275,7 +282,7 @@ def _is_plain_mapping(value: Mapping[Any, Any]) -> bool:
 
 
 def _is_data(name: str, value: Any) -> bool:
-    """Whether an attribute of a class is a value, and not code."""
+    """Return whether a class attribute is data."""
     if name.startswith("__") or name == "_abc_impl":
         return False
     code = inspect.isroutine(value) or isinstance(value, property | type | classmethod | staticmethod)
@@ -283,7 +290,7 @@ def _is_data(name: str, value: Any) -> bool:
 
 
 def _place(function: types.FunctionType) -> list[int]:
-    """Line and column where the body of a function begins: two functions of one line have one name."""
+    """Return line and column of a function's body: two lambdas of one line have the same name."""
     places = [
         (line, left or 0) for line, _, left, right in function.__code__.co_positions() if line and right
     ]
@@ -307,7 +314,7 @@ def _tensor(value: Any, what: str) -> Any:
 
 
 def _saved(net: Any) -> str:
-    """Hash of a TorchScript module as it would be saved: code, constants and tensors."""
+    """Hash a TorchScript module as it would be saved: code, constants and tensors."""
     buffer = io.BytesIO()
     sys.modules["torch"].jit.save(net, buffer)
     with zipfile.ZipFile(buffer) as archive:

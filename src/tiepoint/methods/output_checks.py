@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a method returns, checked at the edge: shape, row count, type, rows that cannot be compared."""
+"""Checks of what a method returns: shape, row count, type, rows that cannot be compared."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ..core.plugins import DISTANCES
 
 @dataclass(frozen=True)
 class BadRows:
-    """Rows that cannot be compared: with NaN, with infinity, all zero (row indices, ascending)."""
+    """Indices of rows with NaN, with infinity, and of zeros, ascending."""
 
     nan: NDArray[np.int64]
     infinite: NDArray[np.int64]
     zero: NDArray[np.int64]
 
     def problems(self, where: str, *, zero: bool = True) -> list[str]:
-        """One sentence for each kind of bad row, naming the first of them."""
+        """Return a message for each kind of bad row, with the first index."""
         kinds = [("NaN", self.nan), ("an infinite value", self.infinite)] + [("only zeros", self.zero)] * zero
         return [
             f"{where}: {len(rows)} descriptors have {what} (rows {_some(rows)})"
@@ -36,7 +36,7 @@ def _some(rows: NDArray[np.int64]) -> str:
 
 
 def find_bad_rows(values: NDArray[Any]) -> BadRows:
-    """Rows with NaN, with infinity (and no NaN), and all-zero rows.
+    """Find rows with NaN, rows with infinity but no NaN, and rows of zeros.
 
     >>> b = find_bad_rows(np.array([[1, 2], [np.nan, 0], [0, 0], [np.inf, 1]], np.float32))
     >>> b.nan.tolist(), b.infinite.tolist(), b.zero.tolist()
@@ -58,12 +58,11 @@ ON_BAD = ("error", "miss", KEEP_ZEROS)
 
 
 def check_on_bad(on_bad: str, distance: str, name: str) -> None:
-    """Refuse a value of `on_bad` that is unknown, or that the distance of a method has no use for.
+    """Refuse a value of `on_bad` that is unknown or has no meaning for a distance.
 
     >>> check_on_bad("keep-zeros", "cosine", "mine")
     Traceback (most recent call last):
-    tiepoint.core.errors.InputError: mine is compared by cosine, and a zero vector has no direction; use \
-`on_bad="miss"`
+    tiepoint.core.errors.InputError: mine is compared by cosine, and a zero vector has no direction; use `on_bad="miss"`
     """
     if on_bad not in ON_BAD:
         raise InputError(f"unknown value {on_bad!r} of on_bad; choose one of {', '.join(ON_BAD)}")
@@ -83,16 +82,15 @@ def check_descriptors(
     zero_rows_are_valid: bool = False,
     keep_nan: bool = False,
 ) -> dict[str, Array]:
-    """Descriptors as arrays ``values`` (rows, d) and, where something failed, ``valid`` (rows,).
+    """Return descriptors as arrays ``values`` (rows, d) and, if some failed, ``valid`` (rows,).
 
-    `returned` is what a method gave: an array, or a pair (array, valid mask). Row i belongs to patch i,
-    so a wrong row count is always an error and rows are never shifted. A row is bad if it holds NaN or
-    infinity, or is all zero: a zero vector has no direction, and two blank patches would be a perfect
-    match. Bad rows are an error unless `on_bad` is ``miss``, which makes them failures: the values become
-    zero and ``valid`` False. With ``keep-zeros`` a zero row is an ordinary vector, as the older tools have
-    it, and rows with NaN or infinity are failures. Rows the method itself marks as failed are misses in any
-    case. With `keep_nan` failed rows keep NaN and infinity that the method did not mark: a program that does
-    not look for them compares them. For `hamming` a zero row is an ordinary bit string; boolean arrays are
+    `returned` is an array or a pair (array, valid mask). Row i belongs to patch i, so a wrong row count is
+    always an error. A row is bad if it contains NaN or infinity or is all zero: a zero vector has no
+    direction, and two blank patches would match perfectly. Bad rows are an error unless `on_bad` is ``miss``,
+    which makes them failures: values zero, ``valid`` False. With ``keep-zeros`` a zero row is an ordinary
+    vector, as in the older tools, and rows with NaN or infinity are failures. Rows that the method marks as
+    failed are always misses. With `keep_nan`, failed rows keep NaN and infinity that the method did not mark,
+    because some programs compare them. For `hamming` a zero row is an ordinary bit string; boolean arrays are
     packed, eight bits to a byte.
 
     >>> check_descriptors([[1, 2], [3, 4]], rows=2, distance="l2", where="a/ref")["values"].dtype
@@ -131,10 +129,10 @@ def check_descriptors(
 
 
 def from_tensor(given: Any) -> Any:
-    """A torch tensor as an array, wherever it lies, bfloat16 as float32; everything else as it is.
+    """Return a torch tensor on any device as an array, bfloat16 as float32. Return other objects unchanged.
 
     Raises:
-        MaskedError: for a masked array that hides something: NumPy would give what it hides.
+        MaskedError: For a masked array with hidden values, which NumPy would expose.
 
     >>> from_tensor([1, 2])
     [1, 2]
@@ -148,14 +146,14 @@ def from_tensor(given: Any) -> Any:
 
 
 class MaskedError(TypeError):
-    """A masked array that hides something."""
+    """A masked array with hidden values."""
 
     def __str__(self) -> str:
         return "it is a masked array, whose mask would be lost; leave out what it hides, or say it otherwise"
 
 
 def output_array(given: Any, where: str, ragged: str) -> Array:
-    """What a method gave as an array; what cannot become one is an error, `ragged` where rows differ."""
+    """Return the output of a method as an array. The error says `ragged` if rows differ in length."""
     try:
         return np.asarray(from_tensor(given))
     except ValueError as e:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Methods: the things under test. `METHODS` knows their names; one name may stand for one in each family."""
+"""`METHODS`, the registry of methods. A name may stand for one method in each family."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PATCH_NETWORKS = {
     "sosnet": ("SOSNet", "github.com/yuruntian/SOSNet"),
     "tfeat": ("TFeat", "github.com/vbalnt/tfeat"),
 }
-"""By name, what kornia calls a network and where its weights are."""
+"""By name, the name in kornia and the source of the weights."""
 
 _NON_COMMERCIAL = "whose licence allows non-commercial use only"
 _OTHERS = {
@@ -39,7 +39,7 @@ _OTHERS = {
     "mast3r": ("pairs", f"github.com/naver/mast3r, {_NON_COMMERCIAL}"),
     "dust3r": ("pairs", f"github.com/naver/dust3r, {_NON_COMMERCIAL}"),
 }
-"""Networks that are run from their authors' code: what they are for, and where their weights are."""
+"""Networks run from their authors' code: family and source of the weights."""
 _VISMATCH = {"lightglue": "superpoint-lightglue", "superpoint": "superpoint-lightglue"}
 
 
@@ -73,10 +73,10 @@ def unknown_method(what: str, name: str, family: str | None, known: Iterable[str
 
 
 class MethodRegistry(Registry):
-    """Names by family: `sift` describes patches in one family and keypoints in another.
+    """Registry of names by family: `sift` describes patches in one family and keypoints in another.
 
-    Internally an entry is known as ``family/name``; that full form is accepted wherever a name is. A
-    plug-in (entry point) belongs to every family: whether its object fits is seen when it is resolved.
+    The key of an entry is ``family/name``, which is accepted wherever a name is. A plug-in (entry point)
+    belongs to every family; `resolve` checks whether its object fits.
 
     >>> r = MethodRegistry("method")
     >>> r.add("pi", "math:pi", "3.14…", family="patches")
@@ -86,11 +86,11 @@ class MethodRegistry(Registry):
     """
 
     def _key(self, name: str, family: str) -> str:
-        """A name can be taken once in each family."""
+        """Return the key of a name, which is unique within its family."""
         return f"{family}/{name}"
 
     def names(self, family: str | None = None) -> list[str]:
-        """Known names, of one family (and the plug-ins) or of all."""
+        """Return the known names of one family (and the plug-ins) or of all."""
         return sorted({e.name for e in self if family in (None, e.family) or e.family == PLUGGED})
 
     def __contains__(self, name: str) -> bool:
@@ -98,10 +98,10 @@ class MethodRegistry(Registry):
         return name in self._entries or any(e.name == name for e in self._entries.values())
 
     def entry(self, name: str, *, family: str | None = None) -> RegistryEntry:
-        """The entry of `name` in `family`.
+        """Return the entry of `name` in `family`.
 
-        Without a family the first of patches, keypoints, dense, pairs, plug-in that has the name. A name that
-        exists only in another family is an error that says so.
+        Without a family, return the first of patches, keypoints, dense, pairs, plug-in that has the name. A
+        name that exists only in another family raises an error that says so.
         """
         self._plug()
         if name in self._entries:
@@ -120,10 +120,10 @@ class MethodRegistry(Registry):
         raise unknown_method(self.what, name, family, self.names(family))
 
     def canonical_case(self, name: str, family: str) -> str:
-        """The name as it is registered in a family, whatever case it is given in; as given where it is not.
+        """Return the name with the case of its registration. An unknown name stays unchanged.
 
         >>> from tiepoint.methods.registry import METHODS
-        >>> METHODS.spelled("SIFT", "patches"), METHODS.canonical_case("Mine", "patches")
+        >>> METHODS.canonical_case("SIFT", "patches"), METHODS.canonical_case("Mine", "patches")
         ('sift', 'Mine')
         """
         known = self.names(family)
@@ -134,10 +134,9 @@ class MethodRegistry(Registry):
         return self.load_entry(self.entry(name, family=family))
 
     def identity(self, cls: type) -> str:
-        """What a class of this package is called in keys, wherever its file lies: ``patches/sift``.
+        """Return the name of a built-in class in cache keys, such as ``patches/sift``.
 
-        Its first registered name, in alphabetical order; what it says itself as `identity`, where it is not
-        registered.
+        This is its first registered name in alphabetical order, else its attribute `identity`.
 
         >>> from tiepoint.methods.registry import METHODS
         >>> METHODS.identity(METHODS.load("sift", family="patches"))
@@ -151,11 +150,11 @@ class MethodRegistry(Registry):
 METHODS = MethodRegistry("method", group="tiepoint.methods")
 
 _CV, _TORCH, _ONNX = "opencv", "learned", "onnx"
-"""Extras of this package that a method needs."""
+"""Extras of this package that a method requires."""
 
 
 def _register(family: str, package: str, *rows: tuple[str, str, str | None, str]) -> None:
-    """Add methods of a family: name, module and class below `package`, extra, one line about it."""
+    """Add methods of a family: name, module and class below `package`, extra, summary."""
     for name, target, needs, summary in rows:
         METHODS.add(name, f"tiepoint.{package}.{target}", summary, family=family, needs=needs)
 

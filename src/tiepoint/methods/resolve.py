@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From a specification or a user's object to a `Method` that can be run and cached."""
+"""Resolve a specification or a user's object to a `Method` that can be run and cached."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ BINDERS: dict[str, str] = {
     "dense": "tiepoint.methods.dense.adapter:bind_dense",
     "pairs": "tiepoint.methods.pairs.adapter:bind_pairs",
 }
-"""By family, what turns an object into `extract`: called with (thing, name=, distance=, on_bad=)."""
+"""By family, the function that turns an object into `extract`; takes (thing, name=, distance=, on_bad=)."""
 
 
 REAL_VALUED = ("l2", "l1", "cosine")
-"""Distances of numbers; bits are compared by `hamming`."""
+"""Distances of real-valued descriptors; bits are compared by `hamming`."""
 
 CHOICES = ("l1", "l2")
-"""What ``?distance=`` may say of a built-in patch descriptor."""
+"""Values of ``?distance=`` for built-in patch descriptors."""
 
 _DEVICE = re.compile(r"cpu|mps|cuda(:\d+)?")
 
 
 def check_device(device: str) -> None:
-    """Refuse what names no device, whether this machine has it or not.
+    """Refuse a name that is not a device. The device need not exist on this machine.
 
     >>> check_device("banana")
     Traceback (most recent call last):
@@ -64,23 +64,22 @@ def resolve(
     fit: Callable[..., Any] | None = None,
     name: str | None = None,
 ) -> Method:
-    """The method that `spec` stands for.
+    """Return the method of a specification or object.
 
     Args:
-        spec: a registered name (``sift``), with parameters (``resize?size=6``, for patch descriptors that are
-            not bits also ``sift?distance=l1``) and transforms (``sift+rootsift``); ``files:DIR``,
+        spec: A registered name (``sift``), with parameters (``resize?size=6``, for real-valued patch
+            descriptors also ``sift?distance=l1``) and transforms (``sift+rootsift``); ``files:DIR``,
             ``onnx:FILE``, ``torchscript:FILE``, ``kornia:NAME?weights=FILE``; ``my_file.py:MyDescriptor``,
-            ``torch:net.py:Net?weights=FILE``; or an object or class with ``describe`` or ``lookup``, or a
-            torch module; or a `Method`, which is returned as it is. For keypoints also
-            ``DESCRIPTOR@DETECTOR`` (``brief@fast``, ``sift@set:NAME``), and a pair (descriptor, detector).
+            ``torch:net.py:Net?weights=FILE``; an object or class with ``describe`` or ``lookup``; a torch
+            module; or a `Method`, which is returned unchanged. For keypoints also ``DESCRIPTOR@DETECTOR``
+            (``brief@fast``, ``sift@set:NAME``) and a pair (descriptor, detector).
         family: ``patches``, ``keypoints``, ``dense`` or ``pairs``. A name of pairs is looked up among pairs,
             then among keypoints (``sift?matcher=mnn&ratio=0.8``), then among dense methods.
-        device: handed to methods that take one.
+        device: Passed to methods that take one.
         on_bad: ``error`` (rows that cannot be compared stop the run), ``miss`` (they count as failures) or
-            ``keep-zeros`` (rows of zeros are ordinary vectors, those with NaN or infinity failures).
-        fit: makes the fitted transforms, called with (method so far, request); needed only by those.
-        name: what to call it, instead of the name of its class and the parameters that differ from their
-            defaults.
+            ``keep-zeros`` (rows of zeros are ordinary vectors, rows with NaN or infinity failures).
+        fit: Computes fitted transforms, called with (method so far, request).
+        name: Display name. Default: the class name with the parameters that differ from their defaults.
 
     >>> resolve("constant", family="patches").distance
     'l2'
@@ -120,7 +119,7 @@ def resolve(
 
 
 def _resolve_pairs(spec: Any, parsed: Spec | None, **options: Any) -> Method:
-    """A method on two images: a pair matcher, a flow, or a keypoint method with a matcher."""
+    """Resolve a pair matcher, a flow, or a keypoint method with a matcher."""
     from .pairs.factory import choose_family, family_of, split_matcher, with_matcher
 
     device, on_bad = options["device"], options["on_bad"]
@@ -145,13 +144,13 @@ def _resolve_pairs(spec: Any, parsed: Spec | None, **options: Any) -> Method:
 
 
 def _made(thing: Any, family: str, device: str) -> tuple[Any, str]:
-    """The object given in Python, or one of the class given, and its name."""
+    """Return the given object, or one of the given class, and its name."""
     made = as_network(instantiate(thing, Stage(getattr(thing, "__name__", "")), device), family, device)
     return made, display_name(made, type(made).__name__)
 
 
 def _made_from(parsed: Spec, family: str, device: str) -> tuple[Any, str]:
-    """The object of a specification and its name."""
+    """Return the object of a specification and its name."""
     base = parsed.base
     if parsed.is_python_file:
         factory: Any = load_from_file(base.name, str(base.argument))
@@ -166,12 +165,12 @@ def _made_from(parsed: Spec, family: str, device: str) -> tuple[Any, str]:
 
 
 def _is_plain(factory: Any) -> bool:
-    """Whether this is a class of ours that does not take a distance itself."""
+    """Return whether a factory is a built-in class without a parameter `distance`."""
     return inspect.isclass(factory) and is_builtin_class(factory) and "distance" not in parameters_of(factory)
 
 
 def _with_distance(factory: Any, base: Stage, device: str) -> tuple[Any, str]:
-    """The object of a built-in patch descriptor, compared by the distance that ``?distance=`` says."""
+    """Return a built-in patch descriptor compared by the distance of ``?distance=``."""
     rest = {k: v for k, v in base.params.items() if k != "distance"}
     made = instantiate(factory, Stage(base.name, rest, base.argument), device)
     own, wanted = distance_of(made), str(base.params["distance"])
@@ -210,12 +209,12 @@ def _bound(thing: Any, name: str, family: str, device: str, on_bad: str, spec: s
         extract=extract,
         of_item=item_part(thing) if on_bad == "error" else _with_nan(item_part(thing), family, config),
         spec=spec,
-        reads_payload=not (hasattr(thing, "lookup_item") or hasattr(thing, "lookup")),
+        needs_payload=not (hasattr(thing, "lookup_item") or hasattr(thing, "lookup")),
         check=check_hook(thing),
         has=(lambda item: thing.has_item(view_for_user(thing, item))) if hasattr(thing, "has_item") else None,
         meta=_meta(thing, family),
         uncached_reason=reason,
-        told=thing.warnings if is_builtin_class(type(thing)) and hasattr(thing, "warnings") else (),
+        notices=thing.warnings if is_builtin_class(type(thing)) and hasattr(thing, "warnings") else (),
         stream=getattr(extract, "stream", None),
         thread_safe=is_builtin_class(type(thing)) and bool(getattr(thing, "thread_safe", False)),
     )
@@ -225,10 +224,7 @@ _OF_OTHERS = ("files", "onnx", "torchscript", "kornia", "patch")
 
 
 def _with_nan(part: Callable[[Item], Any], family: str, config: Mapping[str, Any]) -> Callable[[Item], Any]:
-    """The part of a key that an item gives, for keypoint methods that may return NaN.
-
-    Their features used to have zeros there; under another key they are made again.
-    """
+    """Return the item part of the key, marked for keypoint methods that may return NaN."""
 
     def may(config: Mapping[str, Any]) -> bool:
         own = str(config.get("method", "")).rpartition("/")[2]
@@ -238,7 +234,7 @@ def _with_nan(part: Callable[[Item], Any], family: str, config: Mapping[str, Any
 
 
 def _meta(thing: Any, family: str) -> dict[str, Any]:
-    """What else tasks want to know of a method. Keypoints that are looked up were not found in the run."""
+    """Return facts of a method that tasks read. Keypoints that are looked up count as given."""
     names = ("keypoint_set", "rooted", "given_keypoints")
     found = {name: value for name in names if (value := getattr(thing, name, None))}
     looks_up = hasattr(thing, "lookup_item") or hasattr(thing, "lookup")
@@ -247,16 +243,15 @@ def _meta(thing: Any, family: str) -> dict[str, Any]:
 
 ROOTING = ("rootsift", "power")
 ZERO_IS_DEFINED = ("hpatches-python", "hpatches-matlab")
-"""The older tools set undefined rows to zero and compared them; that is part of these two methods."""
+"""The older tools set undefined rows to zero and compared them. These two transforms do the same."""
 
 
 def apply_transform(
     method: Method, stage: Stage, *, on_bad: str = "error", fit: Callable[..., Any] | None = None
 ) -> Method:
-    """`method` followed by the transform of `stage`, e.g. ``sift`` then ``rootsift``.
+    """Return `method` followed by the transform of `stage`, such as ``sift`` then ``rootsift``.
 
-    Transforms work on real-valued descriptors; bits have no square root, so `hamming` is refused. Rows
-    that failed stay failed.
+    Transforms require real-valued descriptors, so `hamming` is refused. Failed rows stay failed.
     """
     if method.family not in ("patches", "keypoints"):
         raise InputError(
@@ -322,7 +317,7 @@ def apply_transform(
 
 
 def transform_config(base: Mapping[str, Any], stage: Stage, fitted: str | None = None) -> dict[str, Any]:
-    """Config of a method followed by a transform; `fitted` is the hash of its numbers, where it has some."""
+    """Return the config of a method with a transform; `fitted` hashes the fitted numbers, if any."""
     revision = plain.TRANSFORMS[stage.name].revision
     config = {"base": dict(base), "transform": str(stage), "revision": revision}
     return config if fitted is None else {**config, "fitted": fitted}
@@ -331,7 +326,7 @@ def transform_config(base: Mapping[str, Any], stage: Stage, fitted: str | None =
 def _fitted(
     method: Method, stage: Stage, fit: Callable[..., Any] | None
 ) -> tuple[transforms.FittedTransform, Stage]:
-    """The fitted transform, and its stage without parameters that are the default."""
+    """Return the fitted transform and its stage without default parameters."""
     fitter, images = transforms.FITTERS[stage.name]
     if fit is None:
         raise InputError(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What code a method is made of: source files reached by its imports, and versions of installed libraries."""
+"""The code of a method: source files reached by its imports, and versions of installed libraries."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _DISTRIBUTIONS = {
 
 @dataclass(frozen=True)
 class SourceFiles:
-    """Source files with the names they are imported by, names of libraries, and short texts in the code."""
+    """Source files with their import names, library names, and short texts in the code."""
 
     files: tuple[tuple[str, Path], ...]
     libraries: tuple[str, ...]
@@ -46,7 +46,7 @@ class SourceFiles:
 
     @property
     def hash(self) -> str:
-        """Hash of the names and contents of the files, wherever they lie."""
+        """Hash of the names and contents of the files, independent of their folders."""
         return hash_json(sorted([name, hash_file(file)] for name, file in self.files))
 
     @property
@@ -65,7 +65,7 @@ def _installed_folders() -> tuple[Path, ...]:
 
 @lru_cache(maxsize=8192)
 def is_installed(path: str | Path) -> bool:
-    """Whether a file belongs to Python, to an installed package or to this one: known by its version.
+    """Return whether a file belongs to Python, to an installed package or to this one.
 
     >>> import json
     >>> is_installed(json.__file__), is_installed("my_file.py")
@@ -78,13 +78,13 @@ def is_installed(path: str | Path) -> bool:
 
 
 def sources_of(*roots: str | Path) -> SourceFiles:
-    """The files and all they import, directly or not, as far as it is not installed.
+    """Return the files and everything they import, directly or not, that is not installed.
 
-    Imports are found wherever they stand, also inside functions and as ``import_module("name")``. A name is
-    looked for as Python would: beside the file that a search began with, in the package around it, in the
-    folders of ``sys.path`` that hold no installed packages, and where an editable installation points.
-    Packages count with their ``__init__.py``, compiled modules by their bytes. What is not found there is a
-    library, or part of Python. The package of a root counts even where it is installed.
+    Imports count anywhere, also inside functions and as ``import_module("name")``. A name is searched as
+    Python does: beside the first file, in the package around it, in the folders of ``sys.path`` without
+    installed packages, and where an editable installation points. Packages count with their ``__init__.py``,
+    compiled modules by their bytes. A name that is not found is a library or part of Python. The package of a
+    root counts even if it is installed.
     """
     files: dict[Path, str] = {}
     libraries: set[str] = set()
@@ -111,12 +111,12 @@ def sources_of(*roots: str | Path) -> SourceFiles:
 
 
 def source_hash(path: Path) -> str:
-    """Hash of a source file and of all it imports that is not installed; see `sources_of`."""
+    """Hash a source file and all its imports that are not installed (`sources_of`)."""
     return sources_of(path).hash
 
 
 def package_root(file: Path) -> Path:
-    """The folder that a file's outermost package lies in; the file's own folder where it is in none."""
+    """Return the folder that contains a file's outermost package, or the file's folder."""
     folder = file.resolve().parent
     while (folder / "__init__.py").is_file():
         folder = folder.parent
@@ -124,7 +124,7 @@ def package_root(file: Path) -> Path:
 
 
 def search_folders(file: Path) -> list[Path]:
-    """Where imports of a user's file are looked for, first things first."""
+    """Return the folders in which imports of a user's file are searched, in order."""
     others = [Path(entry or ".").resolve() for entry in sys.path]
     others = [entry for entry in others if entry.is_dir() and not is_installed(entry / "any.py")]
     return list(dict.fromkeys([file.parent, package_root(file), *others]))
@@ -132,7 +132,7 @@ def search_folders(file: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class _Search:
-    """How imports are followed: folders to look in, and what counts as the user's though it is installed."""
+    """Import resolution: folders to search, and the package that counts as user code even if installed."""
 
     folders: tuple[Path, ...]
     own: Path
@@ -140,7 +140,7 @@ class _Search:
     def reached(
         self, file: Path, module: str, level: int, names: Sequence[str]
     ) -> Iterator[tuple[str, Path]]:
-        """Files that one import statement of a file runs, those of installed packages left out."""
+        """Yield the files that one import statement runs, without installed packages."""
         top = module.partition(".")[0]
         if level == 0 and top == OWN:
             return
@@ -160,7 +160,7 @@ class _Search:
                 yield from ((f"{module}.{p.stem}", p) for p in sorted(package.glob("*.py")))
 
     def located(self, dotted: str, places: Sequence[Path]) -> Iterator[tuple[str, Path]]:
-        """Files that importing ``a.b.c`` runs: the packages on the way and the module."""
+        """Yield the files that importing ``a.b.c`` runs: the packages on the way and the module."""
         done: list[str] = []
         for part in dotted.split("."):
             done.append(part)
@@ -176,7 +176,7 @@ class _Search:
 
 
 def _outermost(file: Path) -> Path:
-    """The folder of the outermost package of a file, the file itself where it is in none."""
+    """Return the folder of a file's outermost package, or the file itself."""
     root = package_root(file)
     return file if root == file.parent else root / file.relative_to(root).parts[0]
 
@@ -193,7 +193,7 @@ def _packages_around(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _elsewhere(top: str) -> list[Path]:
-    """Where Python itself finds a package that is installed in place, from the folder of its source."""
+    """Return the source folders of a package that is installed in place."""
     if top in sys.stdlib_module_names:
         return []
     try:
@@ -209,7 +209,7 @@ def _elsewhere(top: str) -> list[Path]:
 
 @dataclass(frozen=True)
 class _Code:
-    """What a source file says: imports as (module, level, names), and texts that might name a file."""
+    """Contents of a source file: imports as (module, level, names), and texts that may name a file."""
 
     imports: tuple[tuple[str, int, tuple[str, ...]], ...]
     texts: frozenset[str]
@@ -250,10 +250,10 @@ def _by_text(text: str) -> tuple[str, int, tuple[str, ...]]:
 
 
 def library_versions(names: Iterable[str]) -> dict[str, str]:
-    """Versions of installed libraries by the names they are imported by; those not installed are left out.
+    """Return versions of installed libraries by import name. Libraries that are not installed are skipped.
 
-    A version is what the installed distribution says, never what an imported module says: the answer does
-    not depend on what this process has imported. Of several distributions of one name, all are told.
+    Versions come from the installed distributions, so they do not depend on what this process has imported.
+    If several distributions provide a name, all are listed.
 
     >>> sorted(library_versions(["numpy", "no_such_library"]))
     ['numpy']
@@ -286,7 +286,7 @@ def _distributed(names: Iterable[str]) -> dict[str, str]:
 
 
 def _binary_version(name: str) -> str | None:
-    """A library without a distribution (built by hand): a hash of the file that Python would import."""
+    """Hash the file of a library without a distribution (built manually)."""
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError):

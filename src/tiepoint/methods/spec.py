@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How a method is written on the command line: ``name?key=value&key=value+transform+transform``."""
+"""Method specifications on the command line: ``name?key=value&key=value+transform+transform``."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .user_code import UserFactory, UserObject, is_builtin_class
 
 _PYTHON_FILE = re.compile(r"^(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)$")
 TORCH = "torch:"
-"""What stands before ``FILE.py:CLASS`` for a class that is a torch module."""
+"""Prefix of ``FILE.py:CLASS`` for a class that is a torch module."""
 _SCHEME = re.compile(r"^(?P<scheme>[a-z][a-z0-9-]+):(?P<argument>.+)$", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One name with its parameters: the method itself or one transform."""
+    """A name with its parameters: the method itself or one transform."""
 
     name: str
     params: Mapping[str, Any] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Stage:
         return "&".join(f"{k}={v}" for k, v in self.params.items())
 
     def without_defaults(self, *factories: Callable[..., Any]) -> Stage:
-        """The stage without parameters that are the default of every factory that has them.
+        """Return the stage without parameters that equal the default of every factory that has them.
 
         >>> str(Stage("f", {"size": 4, "mode": "a"}).without_defaults(lambda size=4, mode="b": None))
         'f?mode=a'
@@ -50,7 +50,7 @@ class Stage:
         return Stage(self.name, kept, self.argument)
 
     def without_paths(self) -> Stage:
-        """The stage for tables: files and folders by their last part, a class without its Python file.
+        """Return the stage for tables: paths by their last part, a class without its Python file.
 
         >>> str(Stage("kornia", {"weights": "/far/away/tfeat.params"}, "TFeat").without_paths())
         'kornia:TFeat?weights=tfeat.params'
@@ -72,7 +72,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Spec:
-    """A parsed specification: the method, whether it is a Python file, and the transforms after it."""
+    """A parsed specification: the method, whether it is a Python file, and its transforms."""
 
     base: Stage
     is_python_file: bool
@@ -80,7 +80,7 @@ class Spec:
 
 
 class FilesSpec(str):
-    """``files:DIR`` with DIR taken as it is: no ``?`` or ``+`` in it begins a parameter or a transform.
+    """``files:DIR`` with DIR taken literally: ``?`` and ``+`` have no meaning in it.
 
     >>> parse_spec(FilesSpec("files:out?a=1+l2")).base.argument
     'out?a=1+l2'
@@ -90,10 +90,9 @@ class FilesSpec(str):
 
 
 def parse_spec(text: str) -> Spec:
-    """Take a specification apart.
+    """Parse a specification.
 
-    Transforms are split off from the right as long as they are known, so a path may contain ``+``. A
-    `FilesSpec` is not taken apart.
+    Known transforms are split off from the right, so a path may contain ``+``. A `FilesSpec` is not split.
 
     >>> parse_spec("resize?size=6+l2").base
     Stage(name='resize', params={'size': 6}, argument=None)
@@ -140,7 +139,7 @@ def _base(text: str) -> tuple[Stage, bool]:
 
 
 def parse_stage(text: str) -> Stage:
-    """One name with its parameters, without transforms; of a Python file the class is the argument.
+    """Parse a name with its parameters, without transforms. For a Python file the class is the argument.
 
     >>> parse_stage("fast?threshold=20").params
     {'threshold': 20}
@@ -184,9 +183,9 @@ def _value(text: str) -> Any:
 
 
 def instantiate(factory: Any, stage: Stage, device: str) -> Any:
-    """The object of a class or function, made with the parameters of a stage; an object is taken as it is.
+    """Create the object of a class or function with the parameters of a stage. Return an object unchanged.
 
-    `device` is handed over where there is a parameter of that name.
+    `device` is passed if there is a parameter of that name.
     """
     if not (inspect.isclass(factory) or inspect.isfunction(factory) or isinstance(factory, UserFactory)):
         if stage.params:
@@ -197,10 +196,10 @@ def instantiate(factory: Any, stage: Stage, device: str) -> Any:
 
 
 def display_name(thing: Any, stage: Stage | str, *factories: Callable[..., Any]) -> str:
-    """What tables call an object: its own name, or that of its class; and what differs from the defaults.
+    """Return the display name of an object: its own or its class name, with non-default parameters.
 
-    `stage` is how it was written, `factories` what its parameters went to. A name of its own that already
-    has a ``?`` is left alone.
+    `stage` is its specification, `factories` received its parameters. An own name that already has a ``?``
+    stays unchanged.
     """
     shown = Stage(stage) if isinstance(stage, str) else stage.without_defaults(*factories).without_paths()
     own = own_name(thing)
@@ -210,7 +209,7 @@ def display_name(thing: Any, stage: Stage | str, *factories: Callable[..., Any])
 
 
 def own_name(thing: Any) -> str | None:
-    """The `name` that an object or its class sets; one that a user's class inherits from ours does not count.
+    """Return the `name` that an object or its class sets. A name inherited from a built-in class is ignored.
 
     >>> own_name(object()) is None
     True
@@ -231,10 +230,10 @@ def own_name(thing: Any) -> str | None:
 def arguments(
     factory: Callable[..., Any], stage: Stage, *, extra: Mapping[str, Any] | None = None, given: int = 0
 ) -> tuple[list[str], dict[str, Any]]:
-    """What to call `factory` with: positional and keyword arguments; unknown and missing ones are explained.
+    """Return the positional and keyword arguments for `factory`. Explain unknown and missing ones.
 
-    `extra` are values passed on only if the factory has a parameter of that name (`device`). The caller
-    fills the first `given` parameters itself; the argument of ``scheme:argument`` fills the next.
+    `extra` values (`device`) are passed only if the factory has a parameter of that name. The caller fills
+    the first `given` parameters itself; the argument of ``scheme:argument`` fills the next.
     """
     known = parameters_of(factory)
     named = [k for k, p in known.items() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
@@ -258,7 +257,7 @@ def _is_default(parameter: inspect.Parameter, value: Any) -> bool:
 
 
 def parameters_of(factory: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
-    """The parameters of a function or class; none where Python cannot tell."""
+    """Return the parameters of a function or class; none if Python cannot determine them."""
     try:
         return inspect.signature(factory).parameters
     except (TypeError, ValueError):

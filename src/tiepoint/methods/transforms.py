@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Transforms written after a method's name: ``sift+rootsift``, ``tfeat+l2``. Pure functions on arrays."""
+"""Descriptor transforms written after a method's name: ``sift+rootsift``, ``tfeat+l2``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Array = NDArray[Any]
 
 
 def l2_normalise(values: Array) -> NDArray[np.float32]:
-    """Each row over its Euclidean length; a zero row stays zero.
+    """Divide each row by its Euclidean length. A zero row stays zero.
 
     >>> l2_normalise(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
     [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
@@ -29,10 +29,10 @@ def l2_normalise(values: Array) -> NDArray[np.float32]:
 
 
 def rootsift(values: Array) -> NDArray[np.float32]:
-    """Hellinger mapping: each row over the sum of its magnitudes, then the signed square root.
+    """Apply the Hellinger mapping: divide each row by its l1 norm, then take the signed square root.
 
-    For non-negative descriptors the l2 distance between the results is the Hellinger distance, and rows
-    have length 1. Signs are kept, so it is defined for every real-valued descriptor.
+    For non-negative descriptors the l2 distance between the results is the Hellinger distance, and rows have
+    length 1. Signs are kept, so it is defined for every real-valued descriptor.
 
     >>> rootsift(np.array([[1, 4, 4, 0]], np.uint8)).round(3).tolist()
     [[0.3330000042915344, 0.6669999957084656, 0.6669999957084656, 0.0]]
@@ -41,9 +41,9 @@ def rootsift(values: Array) -> NDArray[np.float32]:
 
 
 def power(values: Array) -> NDArray[np.float32]:
-    """Power law: signed square root, then l2 normalisation.
+    """Apply the power law: signed square root, then l2 normalisation.
 
-    Equal to `rootsift` up to rounding, because both end at length 1: use either, not both.
+    Equal to `rootsift` up to rounding, because both end at length 1.
 
     >>> power(np.array([[-9.0, 16.0]])).round(2).tolist()
     [[-0.6000000238418579, 0.800000011920929]]
@@ -63,9 +63,9 @@ def _signed_root(values: Array, dtype: Any = np.float32) -> Array:
 
 @dataclass(frozen=True)
 class Transform:
-    """A transform by name: `apply` for the plain ones, None for those fitted on training descriptors.
+    """A transform by name: `apply` for plain ones, None for those fitted on training descriptors.
 
-    `revision` is raised when its output changes, so that features are made anew.
+    `revision` is incremented when its output changes, which invalidates cached features.
     """
 
     name: str
@@ -93,10 +93,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class FittedTransform:
-    """x -> (x - mean) matrix, then optionally |x|^exponent with its sign, then l2.
+    """x -> (x - mean) matrix, then optionally signed |x|^exponent, then l2.
 
-    `mean` None takes off the mean of the rows given, image by image. `exponent` None leaves out power law
-    and l2. `single` rounds the centred values and the matrix to float32 first, as the older tools did.
+    `mean` None subtracts the mean of the given rows, image by image. `exponent` None skips power law and l2.
+    `single` first rounds the centred values and the matrix to float32, as the older tools do.
     """
 
     name: str
@@ -108,13 +108,13 @@ class FittedTransform:
 
     @property
     def hash(self) -> str:
-        """Identifies the numbers in it."""
+        """Hash of the fitted numbers."""
         mean = None if self.mean is None else hash_array(self.mean)
         flags = [self.exponent, self.single, self.keep_double]
         return hash_json([self.name, mean, hash_array(self.matrix), flags])
 
     def apply(self, values: Array) -> Array:
-        """Descriptors (n, d) of one image -> (n, k); rows that come out as zero or undefined are zero."""
+        """Transform descriptors (n, d) of one image to (n, k). Undefined rows become zero."""
         if values.shape[1] != len(self.matrix):
             raise InputError(
                 f"+{self.name} was fitted on {len(self.matrix)} dimensions, "
@@ -136,10 +136,10 @@ class FittedTransform:
 
 @dataclass(frozen=True)
 class FitRequest:
-    """What a fitted transform asks for.
+    """Request of a fitted transform.
 
-    `images` says which images of the training sequences to describe (`ref` or `all`); `fit` takes their
-    descriptors, failed rows left out, as one array (n, d).
+    `images` selects the images of the training sequences to describe (`ref` or `all`). `fit` takes their
+    descriptors without failed rows, (n, d).
     """
 
     name: str
@@ -149,7 +149,7 @@ class FitRequest:
 
 
 def _decomposed(descriptors: Array, name: str) -> tuple[Floats, Floats, Floats]:
-    """Mean, eigenvalues (descending) and eigenvectors of the covariance (divided by n)."""
+    """Return mean, eigenvalues (descending) and eigenvectors of the covariance (divided by n)."""
     x = np.array(descriptors, np.float64)
     if x.ndim != 2 or len(x) <= x.shape[1]:
         raise InputError(
@@ -168,7 +168,7 @@ def _decomposed(descriptors: Array, name: str) -> tuple[Floats, Floats, Floats]:
 
 
 def _clipped(eigenvalues: Floats, energy: float) -> Floats:
-    """Eigenvalues raised to the first, from below, at which the summed share of energy exceeds `energy`."""
+    """Raise eigenvalues to the first, from below, at which the summed share of energy exceeds `energy`."""
     if not 0 <= energy < 1:
         raise InputError(f"clip must be a share of the energy, at least 0 and below 1, but is {energy}")
     if energy == 0:
@@ -190,7 +190,7 @@ def _inverse_root(eigenvalues: Floats, name: str) -> Floats:
 
 
 def fit_pca(descriptors: Array, *, dims: int | None = None, whiten: bool = False) -> FittedTransform:
-    """Rotation to the `dims` strongest directions (default all), scaled to unit variance with `whiten`.
+    """Fit a rotation to the `dims` strongest directions (default all), with unit variance if `whiten`.
 
     >>> x = np.array([[0.0, 0], [2, 0], [0, 1], [2, 1]])
     >>> np.abs(fit_pca(x, dims=1).apply(x)).ravel().tolist()
@@ -205,14 +205,14 @@ def fit_pca(descriptors: Array, *, dims: int | None = None, whiten: bool = False
 
 
 def fit_zca(descriptors: Array, *, clip: float = 0.0) -> FittedTransform:
-    """Whitening that stays nearest to the input: W = V diag(d^-1/2) V', eigenvalues raised by `clip`."""
+    """Fit the whitening nearest to the input: W = V diag(d^-1/2) V', eigenvalues raised by `clip`."""
     mean, values, vectors = _decomposed(descriptors, "zca")
     scale = _inverse_root(_clipped(values, clip), "zca")
     return FittedTransform("zca", mean, (vectors * scale) @ vectors.T)
 
 
 def fit_hpatches_python(descriptors: Array) -> FittedTransform:
-    """The `--pcapl` of the Python reference, fitted on reference images.
+    """Fit the `--pcapl` of the Python reference on reference images.
 
     Quirks: every image is centred by its own mean (so equal patches in two images differ), and eigenvalues
     are raised to the one at sorted index floor(0.6 d).
@@ -225,7 +225,7 @@ def fit_hpatches_python(descriptors: Array) -> FittedTransform:
 
 
 def fit_hpatches_matlab(descriptors: Array, *, clip: float = 0.0, power: float = 0.5) -> FittedTransform:
-    """The ZCA of the MATLAB reference (``wzca_ceig<clip>_pl<power>_l2n``), in single precision."""
+    """Fit the ZCA of the MATLAB reference (``wzca_ceig<clip>_pl<power>_l2n``) in single precision."""
     mean, values, vectors = _decomposed(descriptors, "hpatches-matlab")
     scale = 1 / np.sqrt(_clipped(values, clip) + 1e-6)
     matrix = ((vectors * scale) @ vectors.T).astype(np.float32).astype(np.float64)
@@ -238,15 +238,15 @@ FITTERS: Mapping[str, tuple[Callable[..., FittedTransform], str]] = {
     "hpatches-python": (fit_hpatches_python, "ref"),
     "hpatches-matlab": (fit_hpatches_matlab, "all"),
 }
-"""By name, how to fit and on which images of the training sequences: `ref` or `all`."""
+"""By name, the fit function and the images of the training sequences: `ref` or `all`."""
 
 
 PLAIN = ("name", "exponent", "single", "keep_double")
-"""Fields of a fitted transform that are no arrays."""
+"""Fields of a fitted transform that are not arrays."""
 
 
 def load_transform(path: Path) -> FittedTransform | None:
-    """Read a fitted transform; None where the file is damaged, so that it is made anew."""
+    """Read a fitted transform. None if the file is corrupt, so that it is fitted again."""
     try:
         regular_file_size(path)
         with np.load(path, allow_pickle=False) as found:

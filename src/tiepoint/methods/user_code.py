@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A user's own code: objects of a Python file, which imports the files beside it and nobody else's."""
+"""User code: objects of a Python file that imports the files beside it."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from .source_files import OWN, is_installed, package_root
 
 _OUR_FOLDER = Path(__file__).parents[1]
 _LINES = 3
-"""Places in a user's code that are shown of an exception."""
+"""Lines of user code shown for an exception."""
 
 
 def last_lines(error: BaseException) -> str:
-    """Where in a user's code an exception came from: file, line number and text of the last places.
+    """Return file, line number and text of the last lines of user code that led to an exception.
 
-    Code of this package and of installed ones is left out; where there is no other, the last place is in an
-    installed one. Empty where the exception is of this package alone.
+    Lines of this package and of installed ones are skipped. If there are no others, return the last line in
+    an installed package. Empty if the exception comes from this package alone.
     """
     return "".join(traceback.format_list(_places(error))).rstrip()
 
@@ -53,27 +53,27 @@ def _places(error: BaseException) -> list[traceback.FrameSummary]:
 
 
 def _of_a_user(error: BaseException) -> bool:
-    """Whether lines that are neither ours nor of an installed package led to an exception."""
+    """Return whether user code led to an exception."""
     return any(not is_installed(p.filename) for p in _places(error))
 
 
 def _with_place(message: str, error: BaseException) -> str:
-    """A message with the file and line of a user's code that an exception came from, in one sentence."""
+    """Add file and line of the user code that raised an exception to a message."""
     places = _places(error)
     return f"{message} ({Path(places[-1].filename).name}, line {places[-1].lineno})" if places else message
 
 
 SMALL_PX = 32
-"""Libraries fail on images with a side shorter than that in words about something else."""
+"""Side length below which libraries fail with misleading messages."""
 
 
 def user_failure(
     what: str, error: BaseException, thing: Any = None, images: Any = ()
 ) -> UserCodeError | InputError:
-    """The error to raise for an exception in a user's code, or a library's; `what` says who failed on what.
+    """Return the error to raise for an exception in user code or a library; `what` names the failed job.
 
-    A method of this package (`thing`) that fails on a small image of `images`, with no line of a user's code
-    on the way, has met one it is not made for.
+    If a built-in method (`thing`) fails on a small image of `images` and no user code was involved, the image
+    is reported as too small.
     """
     words = f"{type(error).__name__}: {error}"
     if type(error).__module__.partition(".")[0] == "cv2":
@@ -90,7 +90,7 @@ def user_failure(
 
 
 def is_module(thing: Any) -> bool:
-    """Whether an object is a torch module; torch is not imported for that.
+    """Return whether an object is a torch module, without importing torch.
 
     >>> is_module("net")
     False
@@ -100,7 +100,7 @@ def is_module(thing: Any) -> bool:
 
 
 def as_network(thing: Any, family: str, device: str) -> Any:
-    """A torch module that has none of the methods of a family as what runs it; any other object as it is."""
+    """Wrap a torch module that has none of a family's methods. Return any other object unchanged."""
     edges = ("describe", "lookup") if family == "patches" else ("extract", "detect", "describe", "lookup")
     pairs = () if family == "patches" else ("match", "match_points", "match_both")
     if not is_module(thing) or any(callable(getattr(thing, edge, None)) for edge in (*edges, *pairs)):
@@ -113,15 +113,14 @@ def as_network(thing: Any, family: str, device: str) -> Any:
 
 
 def is_user_code(thing: Any) -> bool:
-    """Whether an object's methods are a user's code."""
+    """Return whether an object's methods are user code."""
     return isinstance(thing, UserObject) or not is_builtin_class(type(thing))
 
 
 def copy_for_user(thing: Any, array: Any, *, used_again: bool = False) -> Any:
-    """An array as a method is given it: a user's code may write into it.
+    """Return an array that user code may write into.
 
-    It is copied where it is read-only, or where others see it later (`used_again`). Methods of this package
-    write into nothing they are given.
+    It is copied if it is read-only or used again later. Built-in methods never write into their input.
 
     >>> import numpy as np
     >>> image = np.zeros((2, 2), np.uint8)
@@ -147,15 +146,15 @@ def check_hook(thing: Any) -> Callable[[Sequence[Item]], None] | None:
 
 
 def is_builtin_class(cls: type) -> bool:
-    """Whether a class is one of this package."""
+    """Return whether a class belongs to this package."""
     return cls.__module__.partition(".")[0] == OWN
 
 
 class _FromSource(SourceFileLoader):
-    """Compiles the source at hand: compiled files count as fresh for a second after an edit."""
+    """Loader that always compiles the source: compiled files count as fresh for a second after an edit."""
 
     def get_code(self, fullname: str) -> CodeType | None:
-        """Code of the file as it is now."""
+        """Return the code of the file as it is now."""
         path = self.get_filename(fullname)
         return self.source_to_code(self.get_data(path), path)
 
@@ -163,10 +162,10 @@ class _FromSource(SourceFileLoader):
 class UserModules:
     """The modules that a user's file imports from its own folder.
 
-    They are set apart: two files in different folders may each have a ``helpers.py``, and a file that is
-    loaded again after an edit sees its helpers as they are now. Inside `active`, also when a method imports
-    something only while it runs, they are what Python finds first; outside they are not there. Threads may be
-    inside at the same time; one that needs the surroundings of another file waits.
+    They are isolated: two files in different folders may each have a ``helpers.py``, and a file that is
+    reloaded after an edit sees its current helpers. Inside `active` Python finds them first, also when a
+    method imports them while it runs; outside they do not exist. Several threads may be inside at the same
+    time. A thread that needs the modules of another file waits.
     """
 
     _turn = threading.Condition()
@@ -183,7 +182,7 @@ class UserModules:
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """Python finds the modules beside the file."""
+        """Make the modules beside the file importable."""
         if getattr(self._here, "is_inside", False):
             yield
             return
@@ -220,14 +219,14 @@ class UserModules:
         sys.modules.update(self._hidden)
 
     def _own(self, names: Iterable[str]) -> dict[str, ModuleType]:
-        """Imported modules, of these names, that bear the name of something beside the file."""
+        """Return the imported modules of these names that shadow something beside the file."""
         mine = [name for name in list(names) if name.partition(".")[0] in self._tops]
         return {name: sys.modules[name] for name in mine if not _shared(sys.modules[name])}
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """What Python asks a finder: the module in one of the folders, or in a package below them."""
+        """Find a module in one of the folders, or in a package below them (import hook)."""
         places = self.folders if path is None else [p for p in map(Path, path) if not is_installed(p / "x")]
         loaders = ((_FromSource, [".py"]), (ExtensionFileLoader, EXTENSION_SUFFIXES))
         for place in places:
@@ -239,7 +238,7 @@ class UserModules:
         return None
 
     def inside(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A function that runs among these modules."""
+        """Wrap a function to run with these modules importable."""
 
         @wraps(function)
         def called(*args: Any, **kwargs: Any) -> Any:
@@ -254,7 +253,7 @@ def _importable(entry: Path) -> str:
 
 
 def _shared(module: ModuleType) -> bool:
-    """Whether a module is Python's, a library's or of this process, and so is never set apart."""
+    """Return whether a module belongs to Python, a library or this process, and is never isolated."""
     file = getattr(module, "__file__", None)
     if module.__name__ == "__main__" or module is sys.modules.get("__main__"):
         return True
@@ -265,9 +264,9 @@ def _shared(module: ModuleType) -> bool:
 
 
 class UserObject:
-    """An object of a user's file, with the file and the parameters it was made with.
+    """An object of a user's file, with the file and its parameters.
 
-    It has all attributes of the object; methods run among the modules beside the file.
+    It has all attributes of the object. Methods run with the modules beside the file importable.
     """
 
     def __init__(self, thing: Any, file: Path, made_of: str, given: Mapping[str, Any], around: UserModules):
@@ -283,7 +282,7 @@ class UserObject:
 
 
 class UserFactory:
-    """A class, function or object of a user's file, and how to make a `UserObject` of it."""
+    """A class, function or object of a user's file that creates `UserObject`s."""
 
     def __init__(self, made_of: Any, file: Path, name: str, around: UserModules) -> None:
         self.made_of, self.file, self.name, self.around = made_of, file, name, around
@@ -293,11 +292,11 @@ class UserFactory:
 
     @property
     def is_callable(self) -> bool:
-        """Whether it is a class or function, which takes parameters, and not an object already."""
+        """Whether it is a class or function that takes parameters."""
         return inspect.isclass(self.made_of) or inspect.isfunction(self.made_of)
 
     def __call__(self, **given: Any) -> UserObject:
-        """The object, made with these parameters."""
+        """Create the object with these parameters."""
         if not self.is_callable:
             if given:
                 raise InputError(f"{self.file}: {self.name} is an object and takes no parameters")
@@ -314,10 +313,10 @@ class UserFactory:
 
 
 def load_from_file(file: str, name: str) -> UserFactory:
-    """What makes the object `name` of a Python file, which is run as a module of its own.
+    """Run a Python file as a module and return the factory of its object `name`.
 
-    The file may import what lies beside it and, by ``.`` and ``..``, in the package it is part of. Whatever
-    goes wrong is an `InputError` of one sentence.
+    The file may import files beside it and, by ``.`` and ``..``, from its package. Every failure raises an
+    `InputError`.
     """
     path = Path(file)
     if not is_file(path):

@@ -132,7 +132,7 @@ class ClusterRuns:
             raise
 
     def _made(self, cell: ClusterRun) -> ComputedRecords:
-        patience = MAX_LISTED_PROBLEMS if cell.context.method.reads_payload else None
+        patience = MAX_LISTED_PROBLEMS if cell.context.method.needs_payload else None
         _, failures = self.executor.collect(cell.features, patience)
         total = sum(len(p.arguments) for p in cell.features)
         _refuse(cell.context, f"{cell.context.method.name}: features", failures, total)

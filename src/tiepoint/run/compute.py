@@ -52,7 +52,7 @@ def compute_missing(
     keys = context.feature_keys
     missing = {name: (name, key) for name, key in keys.items() if key not in context.features}
     # A lookup continues to the end to list all problems; computing stops after the number that is listed.
-    patience = MAX_LISTED_PROBLEMS if context.method.reads_payload else None
+    patience = MAX_LISTED_PROBLEMS if context.method.needs_payload else None
     make_features(context, missing, recipe, pool, progress, patience, MIN_PARALLEL_WORK_S)
     comparisons = list(dict.fromkeys(context.task.comparison(p) for p in protocols))
     units = context.opened.units

@@ -127,7 +127,7 @@ class RunContext:
 
     def payload(self, key: str) -> Any:
         """What the method is given for an item; None where it looks features up."""
-        return self.opened.read_item(key) if self.method.reads_payload else None
+        return self.opened.read_item(key) if self.method.needs_payload else None
 
     def keep(self, key: str, feature_key: str, arrays: Arrays, seconds: float, **also: str) -> None:
         """Cache the features of an item and the seconds that the method took for them.
@@ -136,7 +136,7 @@ class RunContext:
             InputError: if they come from files, which changed since the key was made of them: under it those
                 of other files would be found.
         """
-        looked_up = self.temporary_key is None and not self.method.reads_payload
+        looked_up = self.temporary_key is None and not self.method.needs_payload
         if looked_up and self._feature_key(self.items[key]) != feature_key:
             raise InputError(
                 f"{self.method.name}: the files of {key} changed while they were read; run the command again"

@@ -218,7 +218,7 @@ def costs(context: RunContext, root: Path) -> dict[str, Any]:
     method whose quartiles meet those of one measured before in this process is measured again in turns with
     it (`time_alternating`), until they separate or 0.6 s are spent. Methods that only look features up have no times.
     """
-    if not context.opened.items or not context.method.reads_payload:
+    if not context.opened.items or not context.method.needs_payload:
         return {}
     item = context.opened.items[0]
     own = context.temporary_key or context.method.key(item)

@@ -109,7 +109,7 @@ def evaluate_prepared(
     summary = context.summary()
     records, keys, repairs = read_intact_records(store.records, computed.keys, lambda: compute().keys)
     scores: dict[str, list[Score]] = {}
-    warnings = list(dict.fromkeys([*manifest.warnings, *method.told, *_failed_descriptors(summary)]))
+    warnings = list(dict.fromkeys([*manifest.warnings, *method.notices, *_failed_descriptors(summary)]))
     for protocol in protocols:
         progress(f"scores under {protocol}", 0, 1)
         times = time_scores(task, protocol, summary.time_s, computed.compare_s)

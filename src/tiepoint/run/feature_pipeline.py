@@ -174,7 +174,7 @@ class FeaturePipeline:
         self.context = context
         self.cores = costs.cores()
         # What users wrote is called from one thread only, a task's reader too.
-        self.reads = context.method.reads_payload and is_builtin_class(type(context.opened))
+        self.reads = context.method.needs_payload and is_builtin_class(type(context.opened))
         self.payloads = ReadAheadWindow(2 * self.cores, PAYLOAD_BYTES)
         self.results = ReadAheadWindow(4 * self.cores, RESULT_BYTES)
         self.held = 0

@@ -145,7 +145,7 @@ class TransformFitter:
                 arrays = self._arrays(method, item, own, source, cache)
             except InputError as e:
                 errors.append(e)
-                if method.reads_payload and len(errors) >= MAX_LISTED_PROBLEMS:
+                if method.needs_payload and len(errors) >= MAX_LISTED_PROBLEMS:
                     break
                 continue
             values = np.asarray(arrays["values"])
@@ -174,7 +174,7 @@ class TransformFitter:
                 self.notices.append(
                     f"the features of {item.key} were damaged on disk and have been made anew ({e.problem})"
                 )
-        arrays = method.extract(item, source.read_item(item.key) if method.reads_payload else None)
+        arrays = method.extract(item, source.read_item(item.key) if method.needs_payload else None)
         if own is not None:
             cache.put(key, arrays, item=item.key, method=method.name, count=item.count)
         return arrays

@@ -306,7 +306,7 @@ def make_recipe(request: RunRequest, spec: str, root: Path, threads: int) -> Con
 def initial_manifest(prepared: PreparedRun, method: Method, fit: TransformFitter) -> Manifest:
     """Build the manifest of a run before it starts."""
     request = prepared.request
-    warnings = [*_data_warnings(prepared), *method.told, *fit.notices]
+    warnings = [*_data_warnings(prepared), *method.notices, *fit.notices]
     if not is_cacheable(prepared):
         warnings.append(method.notice or f"The features of {method.name} are not cached.")
     return Manifest(

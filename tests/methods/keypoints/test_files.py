@@ -31,7 +31,7 @@ def features(tmp_path):
 def test_features_of_another_program(features):
     root, arrays = features
     method = resolve(f"files:{root}", family="keypoints")
-    assert not method.reads_payload
+    assert not method.needs_payload
     found = method.extract(ITEM, None)
     assert np.array_equal(found["keypoints"][:, :2], arrays["keypoints"])
     assert np.array_equal(found["keypoints"][:, 4], arrays["scores"])

@@ -114,7 +114,7 @@ def test_a_class_with_a_state_dict(net, tmp_path, patches, wrap):
     np.testing.assert_allclose(found, by_hand(layer, patches), atol=1e-5)
     assert method.name == "torch:Net?weights=w.pth&size=8&batch=4"
     assert method.uncached_reason is None
-    assert method.told == []
+    assert method.notices == []
     assert method.stream is None
 
 

@@ -214,7 +214,7 @@ def test_a_row_does_not_depend_on_its_batch_on_a_gpu():
         for i in range(0, len(every), 256):
             block = np.zeros((256, 65, 65), np.uint8)
             block[: len(every[i : i + 256])] = every[i : i + 256]
-            plain.append(network(made.prepared(torch.from_numpy(block).cuda())).cpu().numpy())
+            plain.append(network(made.preprocess(torch.from_numpy(block).cuda())).cpu().numpy())
     np.testing.assert_array_equal(np.concatenate(plain)[: len(every)], whole)
 
 

@@ -176,11 +176,11 @@ def test_float16_beyond_1024_px_is_told(tmp_path):
     w.write_hloc(tmp_path / "h", w.world(), np.float16)
     found = method(tmp_path / "h")
     found.check(w.items())
-    assert len(found.told) == 1
-    assert "3 of 3 pairs: keypoints are float16, which beyond 1024 px" in found.told[0]
+    assert len(found.notices) == 1
+    assert "3 of 3 pairs: keypoints are float16, which beyond 1024 px" in found.notices[0]
     small = method(w.write_hloc(tmp_path / "g", {k: _halved(p) for k, p in w.world().items()}, np.float16))
     small.check(w.items())
-    assert list(small.told) == []
+    assert list(small.notices) == []
 
 
 def _halved(pair):

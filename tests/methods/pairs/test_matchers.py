@@ -252,7 +252,7 @@ WRITERS = {
 @pytest.mark.parametrize("kind", WRITERS)
 def test_features_of_every_layout_give_the_same_matches(kind, tmp_path):
     method = resolve(f"files:{WRITERS[kind](tmp_path / 'f')}", family="pairs")
-    assert not method.reads_payload
+    assert not method.needs_payload
     method.check([item()])
     found = method.extract(item(), None)
     (xy0, v0, _), (xy1, v1, _) = features().values()

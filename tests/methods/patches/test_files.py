@@ -34,7 +34,7 @@ def test_text_and_arrays_give_the_same(tmp_path, table):
         (tmp_path / kind).mkdir()
         method = resolve(f"files:{folder_with(tmp_path / kind, writer)}", family="patches")
         assert method.distance == "l2"
-        assert method.reads_payload is False
+        assert method.needs_payload is False
         np.testing.assert_array_equal(method.extract(ITEMS[0], None)["values"], table)
 
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pairs of images with sparse truth: poses, homographies, clicked correspondences, keypoints."""
+"""Image pairs with sparse ground truth: poses, homographies, clicked correspondences, keypoints."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From what a file says about a pair to a checked pair: images found, numbers tested, names made unique."""
+"""Builds checked pairs from parsed files: finds images, validates numbers, makes names unique."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "keypoints": ("points0", "points1"),
     "any": (),
 }
-"""What a pair must have for a kind of task."""
+"""Ground truth that a pair must have, by kind of task."""
 _SHAPES = {
     "corrs": (-1, 4),
     "H": (3, 3),
@@ -60,7 +60,7 @@ class PairDraft:
 
 
 def build(drafts: Sequence[PairDraft], findings: PairProblems, *, needs: str, what: str) -> PairSet:
-    """The pairs of a dataset; all problems of all of them are raised together, as a `ProblemsError`."""
+    """Build the pairs of a dataset. All problems are raised as one `ProblemsError`."""
     pairs = assemble_pairs(drafts, findings, needs=needs)
     return PairSet(pairs, what, findings.end())
 
@@ -68,10 +68,10 @@ def build(drafts: Sequence[PairDraft], findings: PairProblems, *, needs: str, wh
 def assemble_pairs(
     drafts: Sequence[PairDraft], findings: PairProblems, *, needs: str
 ) -> tuple[PairTruth, ...]:
-    """The pairs of a dataset, with what is wrong with them noted in `findings`.
+    """Build the pairs of a dataset; problems are collected in `findings`.
 
-    Problems are: an image that is neither there nor has a stated size, a size that is not the image's, K not
-    invertible, R no rotation, truth that is missing for `needs`, names that repeat.
+    Problems are: an image that is missing and has no stated size, a size that differs from the image, K not
+    invertible, R not a rotation, ground truth that `needs` requires and a pair lacks, duplicate names.
     """
     if not drafts and not findings.problems:
         findings.problems.append("there is no pair in it")
@@ -128,7 +128,7 @@ def _checked(draft: PairDraft, name: str, scene: str, findings: PairProblems, ne
 
 
 def rotated_camera(K: Matrix, size: Size, turns: int, centre: float) -> Matrix:
-    """K of an image turned by quarters: the rule is that of integer centres, so others are shifted there.
+    """Return K of an image rotated by quarter turns. Centres other than 0 are shifted before and after.
 
     >>> K = np.array([[500.0, 0, 320], [0, 500, 240], [0, 0, 1]])
     >>> rotated_camera(K, (640, 480), 1, 0.5)[:2, 2].tolist()  # the middle stays the middle
@@ -174,7 +174,7 @@ def _annotations(draft: PairDraft, findings: PairProblems) -> dict[str, Matrix]:
 
 
 def _names(drafts: Sequence[PairDraft], scenes: Sequence[str], findings: PairProblems) -> list[str]:
-    """Stated names or default ones; the turns are part of a default name. Repeated ones are problems."""
+    """Return stated or default names; default names include the turns. Duplicates are problems."""
     stems = [
         (_stem(d.images[0], f"{i}a"), _stem(d.images[1], f"{i}b")) for i, d in enumerate(drafts, start=1)
     ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A COLMAP model as text: pairs of its images by a list, or by the points they share."""
+"""A COLMAP text model, or images with poses: pairs from a list, or by shared points."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ PARAMETERS = {
     "OPENCV": ("fx", "fy", "cx", "cy", "k1", "k2", "p1", "p2"),
     "FULL_OPENCV": ("fx", "fy", "cx", "cy", "k1", "k2", "p1", "p2", "k3", "k4", "k5", "k6"),
 }
-"""Models that are a pinhole where their further parameters are 0."""
+"""Models that are a pinhole if their further parameters are 0."""
 _CURVED = ("OPENCV_FISHEYE", "FOV", "SIMPLE_RADIAL_FISHEYE", "RADIAL_FISHEYE", "THIN_PRISM_FISHEYE")
 
 
 def camera_matrix(model: str, values: Sequence[float], where: str, findings: PairProblems) -> Matrix | None:
-    """K of a camera; None after a problem was noted.
+    """Return K of a camera. None if there was a problem.
 
-    A distortion that is not 0 is a problem, never ignored: matches of a distorted image do not obey K and T.
+    Distortion is a problem: matches of a distorted image do not obey K and T.
 
     >>> from pathlib import Path
     >>> camera_matrix("SIMPLE_PINHOLE", [500, 320, 240], "camera 1", PairProblems(Path()))[:2].tolist()
@@ -69,7 +69,7 @@ def camera_matrix(model: str, values: Sequence[float], where: str, findings: Pai
 
 
 def rotation(q: Sequence[float], where: str, findings: PairProblems) -> Matrix | None:
-    """The rotation of a quaternion (w, x, y, z), scaled to length 1; one far from it is a problem.
+    """Return the rotation of a quaternion (w, x, y, z). A length far from 1 is a problem.
 
     >>> from pathlib import Path
     >>> rotation([0, 1, 0, 0], "image 1", PairProblems(Path())).diagonal().tolist()
@@ -94,7 +94,7 @@ PAIRS = "pairs.txt"
 
 @dataclass
 class PosedImage:
-    """An image with its camera and its pose, world to camera."""
+    """An image with its camera and its world-to-camera pose."""
 
     name: str
     K: Matrix | None
@@ -104,7 +104,7 @@ class PosedImage:
 
 
 def view_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
-    """Pairs of `views.txt` and `pairs.txt`; None where there is no views.txt.
+    """Read the pairs of `views.txt` and `pairs.txt`. None if there is no views.txt.
 
     `views.txt`: name, R (9), t (3), MODEL, width, height, parameters of the camera; world to camera, centre
     of the first pixel at (.5, .5). `pairs.txt`: two names a line.
@@ -139,7 +139,7 @@ def view_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
 
 
 def posed_matrix(R: Sequence[float], t: Sequence[float]) -> Matrix:
-    """[R | t] as a 4x4 matrix.
+    """Return [R | t] as a 4x4 matrix.
 
     >>> posed_matrix([1, 0, 0, 0, 1, 0, 0, 0, 1], [1, 2, 3])[:3, 3].tolist()
     [1.0, 2.0, 3.0]
@@ -151,7 +151,7 @@ def posed_matrix(R: Sequence[float], t: Sequence[float]) -> Matrix:
 
 
 def read_pair_list(file: Path, findings: PairProblems) -> list[tuple[str, str, str]]:
-    """Where a line is and its two names, of each line of a list of pairs."""
+    """Read a list of pairs; return position and two names of each line."""
     found = []
     for number, line in enumerate(read_lines(file), start=1):
         fields, where = line.split(), f"{file.name}, line {number}"
@@ -172,7 +172,7 @@ def pair_views(
     scene: str,
     facts: Mapping[tuple[str, str], Mapping[str, Any]] | None = None,
 ) -> list[PairDraft]:
-    """Pairs of views by their names; a name that no view has is a problem."""
+    """Pair views by name. A name without a view is a problem."""
     drafts = []
     for where, a, b in pairs:
         absent = [name for name in (a, b) if name not in views]
@@ -198,23 +198,23 @@ def pair_views(
 
 
 SHARED = 30
-"""Least number of points that both images of a pair see."""
+"""Minimum number of points that both images of a pair see."""
 OVERLAP = 0.1
-"""Least share of the points of the image that sees fewer."""
+"""Minimum share of the points of the image that sees fewer."""
 MAX_PAIRS = 5000
-"""At most this many pairs are taken from a model without a list."""
+"""Maximum number of pairs from a model without a list."""
 _POINT = re.compile(r"-?[0-9]{1,19}")
 _PLACES = ("", "sparse", "sparse/0", "dense/sparse")
 
 
 def model_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
-    """Pairs of `cameras.txt` and `images.txt`, in the folder or its `sparse`; None where they are not.
+    """Read the pairs of `cameras.txt` and `images.txt`, in the folder or its `sparse`, or None.
 
-    With `pairs.txt` (two names a line) beside the model or in the folder, its pairs; else every two images
-    that share at least 30 points and a tenth of the points of the one that sees fewer, with facts
-    `shared_points` and `overlap`. Images are looked for in `images` of the folder, of the model and above
-    it. COLMAP puts the centre of the first pixel at (.5, .5); poses are world to camera. One model is one
-    scene. Distorted cameras are problems: their images must be undistorted first.
+    `pairs.txt` (two names a line) beside the model or in the folder lists the pairs. Without it, pairs are
+    all images that share at least 30 points and a tenth of the points of the one that sees fewer, with facts
+    `shared_points` and `overlap`. Images are searched in `images` of the folder, of the model and above it.
+    COLMAP puts the centre of the first pixel at (.5, .5); poses are world to camera. One model is one scene.
+    Distorted cameras are problems: their images must be undistorted first.
     """
     base = next((root / p for p in _PLACES if (root / p / "images.txt").is_file()), None)
     if base is None or not (base / "cameras.txt").is_file():
@@ -249,7 +249,7 @@ def model_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
 
 
 def _cameras(path: Path, findings: PairProblems) -> dict[str, tuple[Matrix | None, Size | None]]:
-    """K and size by the number of the camera."""
+    """Read K and size by camera number."""
     cameras: dict[str, tuple[Matrix | None, Size | None]] = {}
     for number, line in enumerate(read_lines(path), start=1):
         fields, where = line.split(), f"{path.name}, line {number}"
@@ -270,7 +270,7 @@ def _cameras(path: Path, findings: PairProblems) -> dict[str, tuple[Matrix | Non
 def _views(
     path: Path, cameras: Mapping[str, tuple[Matrix | None, Size | None]], findings: PairProblems
 ) -> Iterator[PosedImage]:
-    """Images: a line with number, quaternion, t, camera, name; then a line of x, y, point (may be empty)."""
+    """Read images: a line with number, quaternion, t, camera, name; then a line of x, y, point or empty."""
     lines = [(n, line) for n, line in enumerate(read_lines(path), start=1) if not line.startswith("#")]
     while lines and not lines[0][1]:
         del lines[0]
@@ -299,7 +299,7 @@ def _views(
 
 
 def _shared(views: Mapping[str, PosedImage]) -> dict[tuple[str, str], dict[str, float]]:
-    """Pairs of names in order, with the number and share of their common points."""
+    """Return pairs of names in order, with the number and share of their common points."""
     seen: dict[int, list[str]] = {}
     for name in sorted(views):
         for point in views[name].points:

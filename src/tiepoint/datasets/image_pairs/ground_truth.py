@@ -27,7 +27,7 @@ class PairTruth:
     `K0`, `K1` are in pixels of the turned images, the centre of the first pixel at (`centre`, `centre`);
     x1 = R x0 + t with `T_0to1` = [R | t]. `annotations` may have "corrs" (n, 4), "H" (3, 3), "points0",
     "points1" (n, 2) with "ids" (n,), "visible0", "visible1" (ids of all keypoints of each image, also of
-    those that the other lacks), "box0", "box1" (4,) as x1 y1 x2 y2, all in pixels whose first centre is (0, 0).
+    those that the other lacks), "box0", "box1" (4,) as x1 y1 x2 y2, all in pixels with centres at integers.
     """
 
     pair: ImagePair

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The indices LoFTR is tested with: ScanNet-1500 as two `.npz`, MegaDepth-1500 as pickles."""
+"""The test indices of LoFTR: ScanNet-1500 as two `.npz`, MegaDepth-1500 as pickles."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from .pair import Matrix, Size
 from .problems import PairProblems, first_names
 
 SCANNET_SIZE = (640, 480)
-"""The size to which K of the ScanNet index belongs."""
+"""Image size of K in the ScanNet index."""
 _KEYS = ("image_paths", "intrinsics", "poses", "pair_infos")
 
 
 def scannet_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
-    """Pairs of `test.npz` (`name` (n, 4), `rel_pose` (n, 12)) with `intrinsics.npz` beside it.
+    """Read the pairs of `test.npz` (`name` (n, 4), `rel_pose` (n, 12)) with `intrinsics.npz`, or None.
 
-    `name` holds scene, scan and two frames: `sceneNNNN_MM/color/FRAME.jpg`. K belongs to 640 x 480 pixels;
-    for an image of another size it is scaled to that. None where there is no such file.
+    `name` contains scene, scan and two frames: `sceneNNNN_MM/color/FRAME.jpg`. K belongs to 640 x 480 pixels
+    and is scaled for images of another size.
     """
     files = [root] if root.is_file() else [*root.glob("test.npz"), *sorted(root.glob("*_test.npz"))]
     file = next((f for f in files if f.suffix == ".npz" and "test" in f.name and not is_pickle(f)), None)
@@ -69,7 +69,7 @@ def scannet_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None
 
 
 def _known_size(path: Path) -> Size:
-    """The size of an image from its header; that of the index where it is absent or not readable."""
+    """Return the size of an image from its header, or that of the index if it is missing or unreadable."""
     try:
         return read_size(path) if path.is_file() else SCANNET_SIZE
     except FormatError:
@@ -83,11 +83,11 @@ def _scaled(K: Any, size: Size) -> Any:
 
 
 def megadepth_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
-    """Pairs of one pickled index, or of all in a folder; None where there is none.
+    """Read the pairs of one pickled index, or of all in a folder. None if there is none.
 
-    An index is a dict with `image_paths`, `intrinsics`, `poses` (world to camera; None where unused) and
+    An index is a dict with `image_paths`, `intrinsics`, `poses` (world to camera; None if unused) and
     `pair_infos`, a list of ([i, j], overlap, central match). T_0to1 = T_j T_i^-1. K puts the centre of the
-    first pixel at (.5, .5) and its principal point in the middle, so that the sizes of absent images follow.
+    first pixel at (.5, .5) and its principal point in the middle, so sizes of missing images follow.
     """
     files = [root] if root.is_file() else sorted(root.glob("*.npz"))
     files = [f for f in files if f.suffix == ".npz" and is_pickle(f)]
@@ -157,7 +157,7 @@ def _centred_size(K: Matrix) -> Size | None:
 
 
 def relative(T0: Matrix, T1: Matrix) -> Matrix:
-    """T_0to1 = T1 T0^-1 of two world-to-camera poses (4, 4).
+    """Return T_0to1 = T1 T0^-1 of two world-to-camera poses (4, 4).
 
     >>> relative(np.eye(4), np.diag([1.0, -1, -1, 1])).diagonal().tolist()
     [1.0, -1.0, -1.0, 1.0]

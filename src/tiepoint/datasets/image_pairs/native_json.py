@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pairs as a JSON list: our own layout, and that of MegaDepth-1500 as a plain JSON."""
+"""Pairs as a JSON list: the native layout, and MegaDepth-1500 as plain JSON."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KNOWN = {
 
 
 def is_own(value: Any) -> bool:
-    """Whether a JSON value is a list of pairs: entries with two images, or names and poses."""
+    """Return whether a JSON value is a list of pairs: entries with two images, or names and poses."""
     entries = value.get("pairs") if isinstance(value, dict) else value
     if not isinstance(entries, list) or not entries:
         return False
@@ -36,14 +36,13 @@ def is_own(value: Any) -> bool:
 
 
 def own_drafts(value: Any, findings: PairProblems) -> list[PairDraft]:
-    """The pairs of a list of objects (or of its key `pairs`).
+    """Read the pairs of a list of objects (or of its key `pairs`).
 
     Keys: `image0`, `image1` (paths below the folder of the file, or its folder `images`), `K0`, `K1`,
-    `T_0to1`, `scene`, `dataset`, `centre`, `size0`, `size1` as [width, height], `name`, `turns`, and as truth
-    `corrs` (or the name of a text file of four columns), `H`, `points0`, `points1`, `ids`, `visible0`,
-    `visible1`, `box0`, `box1`. Further plain values are facts that scores can be grouped by.
-    The twin of MegaDepth-1500 has `pair_names`, `scene_id` and sizes as `size0_hw` (height, width) of a
-    resized image times `scale0`.
+    `T_0to1`, `scene`, `dataset`, `centre`, `size0`, `size1` as [width, height], `name`, `turns`, and as
+    ground truth `corrs` (or the name of a text file of four columns), `H`, `points0`, `points1`, `ids`,
+    `visible0`, `visible1`, `box0`, `box1`. Further plain values are facts to group scores by. MegaDepth-1500
+    has `pair_names`, `scene_id` and sizes as `size0_hw` (height, width) of a resized image times `scale0`.
     """
     entries = value["pairs"] if isinstance(value, dict) else value
     drafts = []
@@ -95,7 +94,7 @@ def _two_names(names: Any, where: str, findings: PairProblems) -> tuple[str | No
 
 
 def _size(entry: Mapping[str, Any], side: int, where: str, findings: PairProblems) -> Size | None:
-    """(width, height) as stated, or of the image before the resize that `scale` undoes."""
+    """Return (width, height) as stated, or of the image before the resize that `scale` undoes."""
     stated = entry.get(f"size{side}")
     if stated is None and f"size{side}_hw" in entry:
         hw = findings.numbers(entry[f"size{side}_hw"], (2,), f"{where}, size{side}_hw")
@@ -125,7 +124,7 @@ def _turns(value: Any, where: str, findings: PairProblems) -> tuple[int, int]:
 
 
 def _truth(value: Any, findings: PairProblems) -> Any:
-    """Numbers as they stand, or those of the text file that is named."""
+    """Return numbers unchanged, or those of the named text file."""
     if not isinstance(value, str):
         return value
     from ...formats.text.numbers import parse_table
@@ -139,10 +138,10 @@ def _truth(value: Any, findings: PairProblems) -> Any:
 
 
 def write_pairs(path: str | Path, truths: Sequence[PairTruth]) -> None:
-    """Write pairs as a JSON list, one line each; `read_pairs` gives them back, all digits included.
+    """Write pairs as a JSON list, one line each; `read_pairs` restores them with all digits.
 
-    Images are named relative to the folder of the file where they are below it, else by their whole path. K,
-    T and sizes of turned pairs are written as they were before the turns, beside the turns.
+    Image paths are relative to the folder of the file if they are below it, else absolute. K, T and sizes of
+    turned pairs are written as before the turns, beside the turns.
     """
     folder = Path(path).absolute().parent
     lines = ",\n".join(json.dumps(_entry(truth, folder)) for truth in truths)

@@ -19,7 +19,7 @@ from ...formats.image.reader import read_image, read_size
 Matrix = NDArray[np.float64]
 Size = tuple[int, int]
 JOINT = "--"
-"""Between the two stems of a pair's default name."""
+"""Separator of the two stems in a pair's default name."""
 
 
 class PairPayload(NamedTuple):
@@ -35,7 +35,8 @@ class ImagePair:
     """Two images, without ground truth (`ground_truth.PairTruth`).
 
     `turns` counts the quarter turns (counter-clockwise, as `np.rot90`) that `payload` applies; sizes are
-    those of the turned images. An image file may be missing if its size is given: its matches may come from files.
+    those of the turned images. An image file may be missing if its size is given: its matches may come from
+    files.
     """
 
     name: str
@@ -106,10 +107,10 @@ def file_name(name: str) -> str:
 
 
 def default_names(stems: Iterable[tuple[str, str]], scenes: Iterable[str]) -> list[str]:
-    """Names of pairs from two file names each: the stems joined by `--`, the scene in front where not unique.
+    """Return names of pairs from two file names each: the stems joined by `--`.
 
-    `stems` are file names without their last ending, folders included; where even scene and stems repeat,
-    the folders stay.
+    `stems` are file names without their last suffix, folders included. If names repeat, the scene is
+    prepended; if they still repeat, the folders stay.
 
     >>> default_names([("x/a", "x/b"), ("y/a", "y/b")], ["x", "y"])
     ['x/a--b', 'y/a--b']

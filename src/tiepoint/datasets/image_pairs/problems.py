@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is wrong with the parts of a pair, in words, collected so that all of it is told at once."""
+"""Collects all problems and warnings of a dataset of pairs, to report them together."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ...formats.text.numbers import is_singular
 from .pair import Matrix, Size
 
 ORTHONORMAL = 1e-3
-"""Largest deviation of R^T R from the identity; published poses rounded to five decimals reach 1.5e-5."""
+"""Maximum deviation of R^T R from the identity; published poses with five decimals reach 1.5e-5."""
 
 
 _MAX_LISTED = 5
@@ -26,7 +26,7 @@ _MAX_LISTED = 5
 
 @dataclass
 class PairProblems:
-    """Problems and warnings of one dataset, images that were looked at, and where they are looked for."""
+    """Problems and warnings of one dataset, and the search folders and sizes of its images."""
 
     place: Path
     folders: tuple[Path, ...] = ()
@@ -40,7 +40,7 @@ class PairProblems:
     _sizes: dict[Path, Size | None] = field(default_factory=dict)
 
     def intrinsics(self, value: Any, where: str) -> Matrix | None:
-        """A 3x3 K from nested or nine flat numbers; None after a problem was noted."""
+        """Return a 3x3 K from nested or nine flat numbers. None if there was a problem."""
         K = self.numbers(value, (3, 3), where)
         if K is None:
             return None
@@ -55,9 +55,9 @@ class PairProblems:
         return None
 
     def pose(self, value: Any, where: str, *, moved: bool = True) -> Matrix | None:
-        """A 4x4 pose from nested or flat numbers, 3x4 completed; None after a problem was noted.
+        """Return a 4x4 pose from nested or flat numbers, also 3x4. None if there was a problem.
 
-        With `rotations_and_translations`, t = 0 is a problem too: it has no direction that could be compared.
+        With `moved`, t = 0 is a problem too: it has no direction to compare.
         """
         count = len(value) if isinstance(value, list | tuple | np.ndarray) else 0
         shape = (3, 4) if count in (3, 12) else (4, 4)
@@ -81,7 +81,7 @@ class PairProblems:
         return T
 
     def numbers(self, value: Any, shape: tuple[int, ...], where: str) -> Matrix | None:
-        """Finite float64 numbers of a shape, given nested or flat; -1 stands for any length."""
+        """Return finite float64 numbers of a shape, given nested or flat; -1 stands for any length."""
         words = " x ".join("n" if n == -1 else str(n) for n in shape)
         try:
             array = np.asarray(value)
@@ -104,7 +104,7 @@ class PairProblems:
         return np.ascontiguousarray(array)
 
     def integer_size(self, value: Any, where: str) -> Size | None:
-        """(width, height) as two whole numbers above 0; None after a problem was noted."""
+        """Return (width, height) as two positive integers. None if there was a problem."""
         size = self.numbers(value, (2,), where)
         if size is None:
             return None
@@ -116,9 +116,9 @@ class PairProblems:
         return int(size[0]), int(size[1])
 
     def image(self, name: str) -> Path:
-        """Where the image of a name is: the first folder that has it, else the first folder.
+        """Return the path of an image: in the first folder that has it, else in the first folder.
 
-        A name without the ending of an image is tried with each.
+        A name without an image suffix is tried with each.
         """
         plain = name.replace("\\", "/")
         endings = ("",) if Path(plain).suffix.lower() in SUFFIXES else ("", *SUFFIXES)
@@ -128,9 +128,9 @@ class PairProblems:
     def size(
         self, path: Path | None, stated: Size | None, where: str, assumed: Size | None = None
     ) -> Size | None:
-        """(width, height) of an image, as stated or from its header; both must agree where both exist.
+        """Return (width, height) of an image, as stated or from its header. Both must agree.
 
-        Without both, `assumed` is the size that dataset and K imply, and it is said that it was used.
+        Without both, use `assumed`, the size that dataset and K imply, and warn.
         """
         header = self._header(path) if path is not None else None
         if header is None and path is not None and path not in self._sizes:
@@ -168,16 +168,16 @@ class PairProblems:
         return self._sizes[path]
 
     def lacks(self, where: str, keys: Sequence[str], needs: str) -> None:
-        """Note what a pair lacks; pairs that lack the same are told in one sentence."""
+        """Note what a pair lacks; pairs that lack the same are reported together."""
         if keys:
             self.lacking.setdefault(f"{', '.join(keys)}, which {needs} needs", []).append(where)
 
     def short(self, path: str) -> str:
-        """A path without the folder that all names begin at."""
+        """Return a path without the common root folder."""
         return path.removeprefix(f"{self.folders[0]}/") if self.folders else path
 
     def end(self) -> tuple[str, ...]:
-        """All warnings; raises a `ProblemsError` when there was a problem."""
+        """Return all warnings. Raise a `ProblemsError` if there was a problem."""
         if len(self.sizeless) <= _MAX_LISTED:
             self.problems += self.sizeless.values()
         else:
@@ -211,7 +211,7 @@ class PairProblems:
 
 
 def first_names(names: Sequence[str], shown: int = 3) -> str:
-    """The first few of several names.
+    """Join the first few names.
 
     >>> first_names(["a", "b", "c", "d"])
     'a, b, c, …'

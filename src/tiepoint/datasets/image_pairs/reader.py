@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pairs of any known layout: what lies at a path is recognised, or said together with what is known."""
+"""Reads pairs of any known layout."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ Reader = Callable[[Path, PairProblems], list[PairDraft] | None]
 
 
 def read_pairs(path: str | Path, *, needs: str = "pose", images: str | Path | None = None) -> PairSet:
-    """The pairs at a path, with all that is wrong with them told at once.
+    """Read the pairs at a path and report all problems together.
 
     Args:
-        path: A file or folder of any known layout (docs/pairs-data.md has each).
-        needs: What each pair must have: `pose` (K0, K1, T_0to1), `corrs`, `homography` (H), `keypoints`, or
-            `any` for nothing.
-        images: Folder the names of images begin at; by default that of the file, then its folder `images`.
+        path: A file or folder of any known layout (docs/pairs-data.md lists them).
+        needs: Ground truth that each pair must have: `pose` (K0, K1, T_0to1), `corrs`, `homography` (H),
+            `keypoints`, or `any` for nothing.
+        images: Root folder of image names; by default that of the file, then its folder `images`.
 
     Raises:
-        InputError: No such path, or no known layout.
-        ProblemsError: What is wrong with the pairs, all of it.
+        InputError: The path does not exist or has no known layout.
+        ProblemsError: All problems of the pairs.
     """
     if needs not in NEEDS:
         raise UnknownNameError("need", needs, NEEDS)
@@ -55,7 +55,7 @@ def read_pairs(path: str | Path, *, needs: str = "pose", images: str | Path | No
 
 
 def detect_layout(root: Path, findings: PairProblems) -> tuple[PairLayout | None, list[PairDraft]]:
-    """The first layout that a path has, and what it says about each pair; None where no layout fits."""
+    """Return the first layout that fits a path, and its pairs. None if no layout fits."""
     for layout in LAYOUTS:
         drafts = layout.read(root, findings)
         if drafts is not None:
@@ -64,7 +64,7 @@ def detect_layout(root: Path, findings: PairProblems) -> tuple[PairLayout | None
 
 
 class PairLayout(NamedTuple):
-    """A layout: what it is called, how it is recognised by people, and its reader."""
+    """A layout: its name, a description for people, and its reader."""
 
     name: str
     shown: str
@@ -72,7 +72,7 @@ class PairLayout(NamedTuple):
 
 
 def _file(root: Path, suffix: str, *names: str) -> Path | None:
-    """The file that is given, or the first of these names (or patterns) in the folder that is given."""
+    """Return the given file, or the first of these names (or patterns) in the given folder."""
     if root.is_file():
         return root if root.suffix == suffix else None
     return next((p for name in names for p in sorted(root.glob(name))), None)
@@ -140,12 +140,12 @@ LAYOUTS = (
 
 
 def known_layouts() -> tuple[str, ...]:
-    """The layouts of pairs, as people know them."""
+    """Return descriptions of all layouts."""
     return tuple(layout.shown for layout in LAYOUTS)
 
 
 def unknown(path: Path) -> str:
-    """What lies at a path and which layouts are known."""
+    """Return an error message: what is at a path, and the known layouts."""
     if path.is_dir():
         names = sorted(p.name + ("/" if p.is_dir() else "") for p in path.iterdir())
         found = f"the folder has {first_names(names, 8)}" if names else "the folder is empty"

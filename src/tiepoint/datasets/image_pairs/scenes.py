@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which pairs belong together and which known dataset they come from, by the names of their images."""
+"""Scene and dataset of pairs, from the names of their images."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MEGADEPTH = re.compile(r"(?:Undistorted_SfM|phoenix/S6/zl548/MegaDepth_v1)/(\d{
 
 
 def dataset_of(stated: str | None, images: Names) -> str:
-    """The dataset in lower-case letters: as stated, else `scannet` or `megadepth` by the names, else empty.
+    """Return the dataset in lower case: as stated, else `scannet` or `megadepth` by the names, else empty.
 
     >>> dataset_of(None, ("scene0707_00/color/15.jpg", None)), dataset_of("MegaDepth", (None, None))
     ('scannet', 'megadepth')
@@ -25,7 +25,7 @@ def dataset_of(stated: str | None, images: Names) -> str:
 
 
 def known_sizes(images: Names, cx0: float, cx1: float) -> tuple[Size | None, Size | None]:
-    """Sizes of ScanNet's colour images by their principal points, 1296 x 968 or resized 640 x 480; else None.
+    """Return sizes of ScanNet images by their principal points (1296 x 968 or 640 x 480), else None.
 
     >>> known_sizes(("scene0707_00/color/15.jpg", "scene0707_00/color/585.jpg"), 653.6, 322.8)
     ((1296, 968), (640, 480))
@@ -36,11 +36,11 @@ def known_sizes(images: Names, cx0: float, cx1: float) -> tuple[Size | None, Siz
 
 
 def scenes_of(pairs: Sequence[tuple[Names, str | None]]) -> list[str]:
-    """The scene of each pair: as stated; else the place its name tells; else images linked by pairs.
+    """Return the scene of each pair: as stated, from its name, or by linked images.
 
     Scans of one ScanNet room are one scene (`scene0707`), as are all images of one MegaDepth model. Without
     such a name, pairs that share an image are one scene, named after its first image: they are not
-    independent of each other.
+    independent.
 
     >>> scenes_of([(("a.png", "b.png"), None), (("b.png", "c.png"), None), (("d.png", "e.png"), None)])
     ['a', 'a', 'd']

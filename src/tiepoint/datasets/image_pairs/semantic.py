@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Keypoints of two images of one class: SPair-71k as published, and as one JSON list."""
+"""Keypoints of two images of one class: SPair-71k, JSON lists, PF-PASCAL and PF-WILLOW."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _NEEDED = ("src_kps", "trg_kps", "src_bndbox", "trg_bndbox", "category")
 
 
 def spair_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
-    """Pairs of `PairAnnotation/SPLIT/*.json` with images in `JPEGImages/CLASS`; None for other folders.
+    """Read `PairAnnotation/SPLIT/*.json` with images in `JPEGImages/CLASS`. None for other folders.
 
-    Of the root folder the split `test` is read; the folder of another split can be given itself. The name of
-    a pair is the stem of its file, e.g. `000001-2007_000123-2008_000456:cat`.
+    The root folder gives the split `test`; pass the folder of another split to read that. The name of a pair
+    is the stem of its file, such as `000001-2007_000123-2008_000456:cat`.
     """
     split = root if root.parent.name == "PairAnnotation" else root / "PairAnnotation" / "test"
     if not (root / "PairAnnotation").is_dir() and split != root:
@@ -95,7 +95,7 @@ def _published(
 
 
 def _visible(file: Path, findings: PairProblems) -> list[int] | None:
-    """Numbers of all keypoints that an image has; None without its own annotation."""
+    """Return ids of all keypoints of an image. None without its annotation."""
     if not is_file(file):
         return None
     try:
@@ -111,20 +111,20 @@ def _visible(file: Path, findings: PairProblems) -> list[int] | None:
 
 
 def _size(value: Any, where: str, findings: PairProblems) -> Size | None:
-    """(width, height) of [width, height] or [width, height, channels]; None where nothing is stated."""
+    """Return (width, height) of [width, height] or [width, height, channels]. None if not stated."""
     if value is None:
         return None
     return findings.integer_size(value[:2] if isinstance(value, list) else value, where)
 
 
 def is_listed(value: Any) -> bool:
-    """Whether a JSON value is a list of annotations with `source_path` and `source_points`."""
+    """Return whether a JSON value is a list of annotations with `source_path` and `source_points`."""
     first = value[0] if isinstance(value, list) and value else None
     return isinstance(first, dict) and {"source_path", "target_path", "source_points"} <= set(first)
 
 
 def listed_drafts(value: Any, findings: PairProblems) -> list[PairDraft]:
-    """Pairs of a list with `source_path`, `source_points`, `source_bounding_box`, the same of the target."""
+    """Read a list with `source_path`, `source_points`, `source_bounding_box`, and those of the target."""
     drafts = []
     for i, entry in enumerate(value, start=1):
         where = f"entry {i}"
@@ -151,16 +151,16 @@ CLASSES = (
     "aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow", "diningtable",
     "dog", "horse", "motorbike", "person", "pottedplant", "sheep", "sofa", "train", "tvmonitor",
 )  # fmt: skip
-"""The classes of PASCAL VOC; the lists of pairs number them from 1."""
+"""Classes of PASCAL VOC; lists of pairs number them from 1."""
 NUMBERED = {str(i): name for i, name in enumerate(CLASSES, start=1)}
 _WILLOW_POINTS = 10
 Points = NDArray[np.float64]
 
 
 def list_drafts(file: Path, findings: PairProblems) -> list[PairDraft] | None:
-    """Pairs of a CSV list: PF-PASCAL (source, target, class number) or PF-WILLOW (names and 40 numbers).
+    """Read a CSV list: PF-PASCAL (source, target, class number) or PF-WILLOW (names and 40 numbers).
 
-    None for a table of another kind. Names of images are taken without the folders of the authors' machine.
+    None for another table. Folders of the authors' machine are removed from image names.
     """
     rows = list(csv_rows(read_lines(file), file))
     head = [name.strip().lower() for name in rows[0]] if rows else []
@@ -207,7 +207,7 @@ def _pascal_row(
 
 
 def _pascal_keypoints(path: Path, findings: PairProblems) -> Points | None:
-    """Keypoints (n, 2) of an image, NaN where not visible."""
+    """Read the keypoints (n, 2) of an image, NaN if not visible."""
     try:
         values = read_mat5_matrix(path, "kps")
         if values.ndim != 2 or values.shape[1] != 2:
@@ -239,7 +239,7 @@ def _willow_row(row: list[str], where: str, findings: PairProblems) -> PairDraft
 
 
 def willow_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
-    """Every ordered pair of a class folder whose images have a `.mat` beside them; None without one."""
+    """Return every ordered pair of a class folder whose images have a `.mat`. None without one."""
     classes = sorted({p.parent for p in root.glob("*/*.mat")})
     drafts = []
     for folder in classes:
@@ -264,7 +264,7 @@ def willow_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
 
 
 def _common(a: Points | None, b: Points | None, where: str, findings: PairProblems) -> dict[str, Any]:
-    """Points that both images have, with their row numbers as ids; negative or NaN is a point not there."""
+    """Return points that both images have, with row numbers as ids; negative or NaN means missing."""
     if a is None or b is None:
         return {"points0": np.zeros((0, 2)), "points1": np.zeros((0, 2))}  # its problem is noted already
     if len(a) != len(b):

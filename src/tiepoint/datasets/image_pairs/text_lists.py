@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pairs as text, one a line: two names, two numbers of quarter turns, K0, K1 and T_0to1, 38 fields."""
+"""Pairs as text, one a line: names, quarter turns, K0, K1 and T_0to1 (38 fields), and variants."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ TURNED_FIELDS = {38: "names, turns, K0, K1, T_0to1", 4: "names and turns", 2: "n
 
 
 def turned_drafts(lines: Sequence[str], findings: PairProblems) -> list[PairDraft]:
-    """Pairs of lines with 38 fields, or with 4 or 2 without truth; comments begin with `#`.
+    """Read lines with 38 fields, or with 4 or 2 without ground truth; comments begin with `#`.
 
     Fields: name0 name1 turns0 turns1 K0(9) K1(9) T_0to1(16), row by row, all before the turns. The tool that
-    reads these files turns each image by `np.rot90` and takes K and T along.
+    reads these files rotates each image by `np.rot90` and adjusts K and T.
     """
     drafts = []
     for where, fields, values in rows(lines, TURNED_FIELDS, findings):
@@ -48,9 +48,9 @@ def turned_drafts(lines: Sequence[str], findings: PairProblems) -> list[PairDraf
 def rows(
     lines: Sequence[str], known: Mapping[int, str], findings: PairProblems
 ) -> Iterator[tuple[str, list[str], list[float]]]:
-    """Where each pair stands, its fields, and the numbers behind its two names; comments begin with `#`.
+    """Yield position, fields and numbers of each pair; comments begin with `#`.
 
-    Lines whose number of fields is not `known`, and words that are no numbers, are left with the findings.
+    Lines with another number of fields than `known`, and words that are not numbers, are problems.
     """
     for number, line in enumerate(lines, start=1):
         fields, where = line.split(), f"line {number}"
@@ -66,7 +66,7 @@ def rows(
 
 
 def floats(words: Sequence[str], where: str, findings: PairProblems) -> list[float] | None:
-    """Words as finite numbers; None after a problem was noted."""
+    """Parse words as finite numbers. None if there was a problem."""
     try:
         values = [float(word) for word in words]
     except ValueError as e:
@@ -82,9 +82,9 @@ PLAIN_FIELDS = {32: "names, K0, K1, R, t", 36: "names, K0, K1, T_0to1", 11: "nam
 
 
 def plain_drafts(lines: Sequence[str], findings: PairProblems) -> list[PairDraft]:
-    """Pairs of lines with 32 (R and t), 36 (T) or 11 (H) fields; comments begin with `#`.
+    """Read lines with 32 (R and t), 36 (T) or 11 (H) fields; comments begin with `#`.
 
-    K puts the centre of the first pixel at (.5, .5) as the cameras of that tool do, but for ScanNet, whose K
+    K puts the centre of the first pixel at (.5, .5) as that tool's cameras do, except for ScanNet, whose K
     has integer centres.
     """
     drafts = []
@@ -110,11 +110,11 @@ def plain_drafts(lines: Sequence[str], findings: PairProblems) -> list[PairDraft
 
 
 def one_line_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
-    """Pairs of a folder of text files with one line of 38 fields each; None where there is none.
+    """Read a folder of text files with one line of 38 fields each. None if there is none.
 
-    Fields: name0 name1 overlap0 overlap1 K0(9) K1(9) T_0to1(16), images beside the file. A pair is called
-    `FOLDER/STEM`; the folder is the scene where no name tells more, and the dataset `zeb`. One folder, or
-    a folder of such folders.
+    Fields: name0 name1 overlap0 overlap1 K0(9) K1(9) T_0to1(16), images beside the file. A pair is named
+    `FOLDER/STEM`; the folder is the scene unless a name tells more, and the dataset is `zeb`. It may be one
+    folder, or a folder of such folders.
     """
     files = sorted([*root.glob("*.txt"), *root.glob("*/*.txt")])
     drafts: list[PairDraft] = []

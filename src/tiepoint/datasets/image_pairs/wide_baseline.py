@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Folders with two images and clicked correspondences each: WxBS, and sets of one's own like it."""
+"""Folders of image pairs with clicked correspondences (WxBS) or homographies (EVD)."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _ENDINGS = (".png", *(s for s in SUFFIXES if s != ".png"))  # 01.png is looked f
 
 
 def clicked_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
-    """Pairs of `[CATEGORY/]PAIR/{01.*, 02.*, corrs.txt}`, sorted; None where there is no corrs.txt.
+    """Read `[CATEGORY/]PAIR/{01.*, 02.*, corrs.txt}`, sorted. None if there is no corrs.txt.
 
     `corrs.txt` has rows x1 y1 x2 y2 in original pixels, centres at integers. A pair without one of its images
-    is left out and named in a warning: the published copy has such a pair. Pairs with an image file in common
-    are one scene. Facts: `category`, and `split` by the name of the pair where the set is WxBS.
+    is skipped with a warning: the published copy has such a pair. Pairs with a common image file are one
+    scene. Facts: `category`, and `split` by the name of the pair if the set is WxBS.
     """
     files = [p for pattern in ("*", "*/*", "*/*/*") for p in root.glob(f"{pattern}/corrs.txt")]
     folders = sorted({p.parent for p in files}, key=lambda p: p.relative_to(root).parts[-2:])
@@ -80,7 +80,7 @@ def _numbers(folder: Path, findings: PairProblems) -> dict[str, object]:
 
 
 def _join_scenes(drafts: list[PairDraft], findings: PairProblems) -> None:
-    """One scene for pairs that share the content of an image, named after the first of them."""
+    """Merge the scenes of pairs that share the content of an image, named after the first of them."""
     by_content: dict[str, list[PairDraft]] = defaultdict(list)
     for draft in drafts:
         for image in draft.images:
@@ -97,7 +97,7 @@ def _join_scenes(drafts: list[PairDraft], findings: PairProblems) -> None:
 
 
 def plane_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
-    """Pairs `1/NAME.png`, `2/NAME.png`, `h/NAME.txt`, sorted by name; None where these folders are not.
+    """Read `1/NAME.png`, `2/NAME.png`, `h/NAME.txt`, sorted by name. None without these folders.
 
     H maps image 1 to image 2 and is divided by its last number. The folder may be one level up (`EVD`).
     """

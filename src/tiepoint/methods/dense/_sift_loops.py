@@ -15,9 +15,9 @@ Array = NDArray[Any]
 
 @cached_njit(nogil=True)
 def window_cost(first: Array, second: Array, flow: Array, ry: int, rx: int, limit: float) -> Array:
-    """Cost (h, w, 2 ry + 1, 2 rx + 1) of displacements around an integer flow: 1 - cosine, at most `limit`.
+    """Return the cost (h, w, 2 ry + 1, 2 rx + 1) of displacements around an integer flow.
 
-    A target outside image 2 costs `limit`.
+    The cost is 1 - cosine, at most `limit`. A target outside image 2 costs `limit`.
     """
     height, width, depth = first.shape
     h2, w2 = second.shape[0], second.shape[1]
@@ -42,10 +42,10 @@ def window_cost(first: Array, second: Array, flow: Array, ry: int, rx: int, limi
 
 @cached_njit(nogil=True)
 def _send(belief: Array, back: Array, dy: int, dx: int, slope: float, cut: float, out: Array) -> None:
-    """The message of one pixel to its neighbour.
+    """Compute the message of one pixel to its neighbour.
 
-    ``out(d) = min over e of belief(e) - back(e) + min(slope |d - e|_1, cut)``, d and e being displacements;
-    (dy, dx) is how far the neighbour's window is shifted. Less its own minimum.
+    ``out(d) = min over e of belief(e) - back(e) + min(slope |d - e|_1, cut)`` for displacements d and e,
+    minus its own minimum. (dy, dx) is the shift of the neighbour's window.
     """
     ny, nx = belief.shape
     lowest = np.float32(np.inf)
@@ -78,10 +78,10 @@ def _send(belief: Array, back: Array, dy: int, dx: int, slope: float, cut: float
 
 @cached_njit(nogil=True)
 def propagate(cost: Array, flow: Array, slope: float, cut: float, rounds: int) -> Array:
-    """Min-sum belief propagation by sweeps; the chosen window index (h, w, 2) as (i, j) of every pixel.
+    """Run min-sum belief propagation; return the window index (h, w, 2) as (i, j) of every pixel.
 
-    Neighbouring pixels pay `slope` per pixel that their displacements differ, at most `cut`. `flow` is the
-    integer centre of each pixel's window.
+    Neighbouring pixels pay `slope` per pixel of difference between their displacements, at most `cut`. `flow`
+    is the integer centre of each pixel's window.
     """
     height, width, ny, nx = cost.shape
     # Messages into a pixel from its left, right, upper and lower neighbour.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Dense methods: an object with ``match(image1, image2)`` becomes flows both ways. And `zero`."""
+"""Adapter of dense methods, which compute flows in both directions, and the method `zero`."""
 
 from __future__ import annotations
 
@@ -18,21 +18,20 @@ Image = NDArray[np.uint8]
 
 
 def bind_dense(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable[[Item, Any], Arrays]:
-    """What turns a dense method into features of a pair: flow1, flow2, and masks and confidences if given.
+    """Return the `extract` of a dense method: flow1, flow2, and masks and confidences if given.
 
     `thing` has one of
 
     * ``match(image1, image2)``: a flow (h, w, 2) on image 1 that points into image 2, or
       ``(flow, mask)``, or ``(flow, mask, confidence)``; it is called once in each direction. A first array of
       two dimensions is points, (points0, points1[, confidence]), whose displacements are interpolated;
-      ``kind = "dense"`` or ``"pairs"`` declares which, and the other is then an error;
-    * ``match_both(image1, image2)``: a mapping of the arrays, for methods that do both at once;
-    * ``lookup_item(item)``: the same mapping, for what only needs to know which pair (files);
+      ``kind = "dense"`` or ``"pairs"`` declares the form, and the other one is an error;
+    * ``match_both(image1, image2)``: a mapping of the arrays of both directions;
+    * ``lookup_item(item)``: the same mapping, for files;
     * ``extract(image)``: keypoints and descriptors, matched and interpolated into a flow.
 
-    Images are uint8, RGB. A flow may have another size than its image; tasks resize it. Unknown flow is
-    NaN or 1e10 and counts as wrong. `distance` has no meaning here. An `on_bad` other than
-    ``error`` would have no effect and is refused.
+    Images are uint8, RGB. A flow may differ in size from its image; tasks resize it. Unknown flow is NaN or
+    1e10 and counts as wrong. `distance` has no meaning here. Any `on_bad` but ``error`` is refused.
     """
     if on_bad != "error":
         raise InputError(
@@ -51,7 +50,7 @@ def bind_dense(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable
 
 
 def _telling(name: str, thing: Any, extract: Callable[[Item, Any], Arrays]) -> Callable[[Item, Any], Arrays]:
-    """`extract`, whose exceptions say which pair it was and where in a user's code."""
+    """Wrap `extract` so that exceptions name the pair and the line of user code."""
 
     def told(item: Item, pair: Any) -> Arrays:
         try:
@@ -65,7 +64,7 @@ def _telling(name: str, thing: Any, extract: Callable[[Item, Any], Arrays]) -> C
 
 
 def as_matcher(thing: Any) -> Any:
-    """The object itself; one that only finds keypoints and descriptors with what matches them."""
+    """Return the object; add a matcher to one that only computes keypoints and descriptors."""
     if hasattr(thing, "extract") and not any(
         hasattr(thing, m) for m in ("lookup_item", "match_both", "match")
     ):
@@ -93,7 +92,7 @@ def _each(thing: Any, name: str, item: Item, pair: tuple[Image, Image]) -> Array
 
 
 def _told_apart(thing: Any, made: Any, source: Image, name: str, key: str, i: int) -> dict[str, NDArray[Any]]:
-    """Arrays of one direction from a flow, or from points, which are interpolated."""
+    """Return the arrays of one direction from a flow, or from points, which are interpolated."""
     form, parts = output_form(made, getattr(thing, "kind", None), f"method {name!r} on {key}")
     if form == "dense":
         return _checked(parts, name, key, i)
@@ -105,7 +104,7 @@ def _told_apart(thing: Any, made: Any, source: Image, name: str, key: str, i: in
 
 
 def _checked(made: Any, name: str, key: str, i: int) -> dict[str, NDArray[Any]]:
-    """Arrays of one direction, or an error that names the method, the pair and what is wrong."""
+    """Return the checked arrays of one direction."""
     parts = made if isinstance(made, tuple) else (made,)
     if not 1 <= len(parts) <= 3:
         raise InputError(f"method {name!r} on {key}: expected flow, (flow, mask) or (flow, mask, confidence)")
@@ -134,7 +133,7 @@ def _mask(values: NDArray[Any]) -> NDArray[np.uint8]:
 
 
 class ZeroFlow:
-    """Flow 0 everywhere; everything is foreground.
+    """Zero flow with everything as foreground.
 
     >>> ZeroFlow().match(np.zeros((2, 3, 3), np.uint8), np.zeros((2, 3, 3), np.uint8))[0].shape
     (2, 3, 2)
@@ -145,6 +144,6 @@ class ZeroFlow:
     def match(
         self, image1: NDArray[np.uint8], image2: NDArray[np.uint8]
     ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """Flow and mask on image 1."""
+        """Return flow and mask on image 1."""
         size = image1.shape[:2]
         return np.zeros((*size, 2), np.float32), np.ones(size, bool)

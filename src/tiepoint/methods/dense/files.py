@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`files:DIR` for dense tasks: flows and masks that another program wrote, in the layout of the TSS kit.
+"""`files:DIR` for dense tasks: flows and masks of another program, in the layout of the TSS kit.
 
-The results of a pair are in the folder of its subset, or alone where there is one subset only.
+The results of a pair are in the folder of its subset, or directly below the root for a single subset.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ MAX_LISTED_PAIRS = 3
 
 
 def pair_folder(root: str | Path, key: str) -> Path:
-    """Where the results of a pair ``SUBSET/PAIR`` are: ``ROOT/SUBSET/PAIR``, or ``ROOT/PAIR`` of one subset.
+    """Return the results folder of a pair ``SUBSET/PAIR``: ``ROOT/SUBSET/PAIR`` or ``ROOT/PAIR``.
 
-    The second holds only where ``ROOT/SUBSET`` has no folder in it and ``ROOT/PAIR`` is there. Whose pair
-    that is nobody can tell from the folder: call `check_layout` first.
+    The second applies only if ``ROOT/SUBSET`` has no folder in it and ``ROOT/PAIR`` exists. The folder does
+    not tell its subset: call `check_layout` first.
 
     >>> pair_folder("out", "JODS/car_01_02").as_posix()
     'out/JODS/car_01_02'
@@ -39,18 +39,18 @@ def pair_folder(root: str | Path, key: str) -> Path:
 
 
 def is_single_pair(root: str | Path, keys: Iterable[str]) -> bool:
-    """Whether a pair of these has its results directly below the root."""
+    """Return whether a pair has its results directly below the root."""
     return any(pair_folder(root, key) != Path(root) / key for key in keys)
 
 
 def check_layout(root: str | Path, keys: Sequence[str], subsets: Iterable[str] = ()) -> None:
-    """Refuse pairs directly below the root where there are several subsets they could be of.
+    """Refuse results directly below the root if they could belong to several subsets.
 
-    `subsets` are those of the dataset, by default those of the keys. Two subsets may have pairs of one name,
-    so that one's results would be scored as the other's.
+    `subsets` are those of the dataset, by default those of the keys. Two subsets may have pairs of the same
+    name, so results of one would be scored as the other's.
 
     Raises:
-        InputError: if it cannot be told whose the results are.
+        InputError: If the subset of the results is ambiguous.
     """
     names = sorted(set(subsets) or {key.partition("/")[0] for key in keys})
     if len(names) > 1 and is_single_pair(root, keys):
@@ -62,10 +62,10 @@ def check_layout(root: str | Path, keys: Sequence[str], subsets: Iterable[str] =
 
 
 def check_folders(root: str | Path, keys: Sequence[str], subsets: Iterable[str] = ()) -> list[str]:
-    """The keys that have a results folder.
+    """Return the keys that have a results folder.
 
     Raises:
-        InputError: if the root is no folder, if none of the keys has one, or as `check_layout` says.
+        InputError: If the root is not a folder, if no key has a folder, or from `check_layout`.
     """
     base = Path(root)
     if not is_folder(base):
@@ -80,7 +80,7 @@ def check_folders(root: str | Path, keys: Sequence[str], subsets: Iterable[str] 
 
 
 def extra_folders(root: str | Path, known: Iterable[str], subsets: Sequence[str]) -> list[str]:
-    """Results folders without ground truth, of these subsets, in words: one sentence for all of them."""
+    """Return a message about results folders of these subsets without ground truth."""
     base, keys = Path(root), set(known)
     inside = {"/".join(key.split("/")[:n]) for key in keys for n in range(1, key.count("/") + 2)}
     found = [f"{s}/{name}" for s in subsets for name in _folders(base / s) if f"{s}/{name}" not in inside]
@@ -95,7 +95,7 @@ def extra_folders(root: str | Path, known: Iterable[str], subsets: Sequence[str]
 
 
 def missing_pairs_message(keys: Sequence[str], total: int) -> str:
-    """What to say about pairs without a results folder.
+    """Return the message about pairs without a results folder.
 
     >>> missing_pairs_message(["A/p", "A/q"], 9)
     'no results folder: 2 of 9 pairs (A/p, A/q)'
@@ -121,11 +121,11 @@ _FILES = ("flow1.flo", "flow2.flo", "mask1.png", "mask2.png")
 
 
 class DenseFiles:
-    """Results by pair: ``DIR/KEY/flow1.flo, flow2.flo, mask1.png, mask2.png``, KEY as the dataset names it.
+    """Results by pair: ``DIR/KEY/flow1.flo, flow2.flo, mask1.png, mask2.png``.
 
-    If DIR has no folder for the first part of the key (the subset), the rest of the key is looked up, so that
-    one subset's results can stand alone; with several subsets that is refused. What is missing or unreadable
-    is noted, not raised: the task decides by its option `missing`.
+    If DIR has no folder for the first part of the key (the subset), the rest of the key is looked up, for
+    results of a single subset; with several subsets that is refused. Missing or unreadable files are noted:
+    the task decides by its option `missing`.
     """
 
     def __init__(self, path: str) -> None:
@@ -136,7 +136,7 @@ class DenseFiles:
 
     @property
     def config(self) -> dict[str, Any]:
-        """The folder's state: names, sizes and times of its result files."""
+        """State of the folder: names, sizes and times of its result files."""
         found = []
         for file in sorted(self.root.rglob("*")):
             if file.name in _FILES:
@@ -145,20 +145,20 @@ class DenseFiles:
         return {"path": str(self.root), "files": hash_json(found)}
 
     def check_items(self, items: Sequence[Item]) -> None:
-        """Refuse results of which nobody can tell the subset."""
+        """Refuse results whose subset is ambiguous."""
         check_layout(self.root, [item.key for item in items])
 
     def folder(self, key: str) -> Path:
-        """Where the results of a pair are."""
+        """Return the results folder of a pair."""
         return pair_folder(self.root, key)
 
     def item_key(self, item: Item) -> str:
-        """Contents of the files of a pair."""
+        """Hash the files of a pair."""
         files = [self.folder(item.key) / name for name in _FILES]
         return hash_json(
             [hash_file(f) if f.exists() else None for f in files] + [self.folder(item.key).is_dir()]
         )
 
     def lookup_item(self, item: Item) -> Arrays:
-        """Flows and masks of a pair, with a note about what is missing."""
+        """Return flows and masks of a pair, with a note about missing files."""
         return read_pair_result(self.folder(item.key)).to_arrays()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Dense methods by OpenCV: its optical flows, where the installed wheel has them, and a homography."""
+"""Dense methods by OpenCV: optical flows, if the installed wheel has them, and a homography."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Flow = NDArray[np.float32]
 
 
 def rescale_flow(flow: Flow, size2: tuple[int, int]) -> Flow:
-    """Flow into image 2 from the flow into image 2 stretched to the size of image 1.
+    """Convert a flow into image 2 stretched to the size of image 1 to a flow into image 2.
 
     Half-pixel centres: a target ``x + u`` of the stretched image is ``(x + u + 1/2) * w2/w1 - 1/2``.
 
@@ -37,15 +37,15 @@ def rescale_flow(flow: Flow, size2: tuple[int, int]) -> Flow:
 
 
 class _OpenCVFlow:
-    """Both images in grey or colour, image 2 stretched to the size of image 1, then OpenCV's flow."""
+    """Optical flow of OpenCV between image 1 and image 2, stretched to the size of image 1."""
 
     colour = False
     libraries = ("cv2", "numba", "numpy")
     least_px = 1
-    """The shorter side of an image; on smaller ones OpenCV fails, crashes or never ends."""
+    """Minimum of the shorter side. On smaller images OpenCV fails, crashes or never returns."""
 
     def match(self, image1: Image, image2: Image) -> Flow:
-        """Flow on image 1."""
+        """Return the flow on image 1."""
         height, width = min((i.shape[:2] for i in (image1, image2)), key=min)
         if min(height, width) < self.least_px:
             raise InputError(
@@ -58,7 +58,7 @@ class _OpenCVFlow:
         return rescale_flow(np.asarray(flow, np.float32), (image2.shape[0], image2.shape[1]))
 
     def _flow(self, first: Image, second: Image) -> Any:
-        """Flow between two images of one size."""
+        """Return the flow between two images of the same size."""
         raise NotImplementedError
 
 
@@ -107,7 +107,7 @@ def _contrib(name: str) -> Any:
 
 @dataclass(eq=False)
 class TVL1(_OpenCVFlow):
-    """Dual TV-L1 of the contrib module; its own defaults (`warps` 5, `iterations` 10) take minutes a pair."""
+    """Dual TV-L1 of the contrib module. OpenCV's defaults (5 warps, 10 iterations) take minutes a pair."""
 
     name = "tvl1"
     warps: int = 2
@@ -166,9 +166,9 @@ _MIN_MATCHES = 4
 
 @dataclass(eq=False)
 class HomographyFlow:
-    """SIFT, mutual ratio matches, MAGSAC with a fixed seed; without a homography the flow is unknown.
+    """Homography from SIFT, mutual ratio matches and MAGSAC with a fixed seed; unknown flow without one.
 
-    The mask of an image is where the homography lands inside the other image.
+    The mask of an image is the part that the homography maps into the other image.
     """
 
     name, libraries = "homography", ("cv2", "numpy")
@@ -177,7 +177,7 @@ class HomographyFlow:
     seed: int = 0
 
     def match_both(self, image1: Image, image2: Image) -> dict[str, Any]:
-        """Flows and masks of both images."""
+        """Return flows and masks of both images."""
         h = self.estimate(image1, image2)
         back = None if h is None or abs(np.linalg.det(h)) < 1e-12 else np.linalg.inv(h).astype(np.float64)
         size1, size2 = ((int(image.shape[0]), int(image.shape[1])) for image in (image1, image2))
@@ -186,7 +186,7 @@ class HomographyFlow:
         return {"flow1": flow1, "flow2": flow2, **masks}
 
     def estimate(self, image1: Image, image2: Image) -> NDArray[np.float64] | None:
-        """Homography from image 1 to image 2, None where fewer than four matches agree."""
+        """Return the homography from image 1 to image 2. None if fewer than four matches agree."""
         points1, points2 = sift_matches(image1, image2, ratio=self.ratio)
         if len(points1) < _MIN_MATCHES:
             return None
@@ -205,7 +205,7 @@ class HomographyFlow:
 def sift_matches(
     image1: Image, image2: Image, *, ratio: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Positions (n, 2) in both images of SIFT matches that are mutual and pass the ratio test."""
+    """Return positions (n, 2) in both images of SIFT matches that are mutual and pass the ratio test."""
     sift = cv2.SIFT.create(nfeatures=4000)
     (k1, d1), (k2, d2) = (sift.detectAndCompute(to_grey(i), None) for i in (image1, image2))
     if d1 is None or d2 is None or len(k1) < 2 or len(k2) < 2:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`dense-sift`: a coarse-to-fine matcher of upright SIFT descriptors at every pixel. No OpenCV."""
+"""`dense-sift`: a coarse-to-fine matcher of upright SIFT descriptors at every pixel, without OpenCV."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ _OFFSETS = (-1.5, -0.5, 0.5, 1.5)
 class DenseSift:
     """Dense SIFT matching over a pyramid, with smooth flow by belief propagation.
 
-    Both images are shrunk to `side` pixels on their larger side. On the coarsest level (about `coarsest`
-    pixels) displacements of up to half the image are searched, on each finer level a window of `radius`
-    around the flow of the level above. Neighbours pay `smooth` per pixel that their displacements differ, and
-    `cut` at most; moving costs `still` per pixel of a level, which settles flat regions. Masks are where the
-    two flows agree. Upright and of one scale: rotations beyond about 30 degrees are not found.
+    Both images are resized to at most `side` pixels on their larger side. The coarsest level (about
+    `coarsest` pixels) searches displacements of up to half the image, each finer level a window of `radius`
+    around the flow of the level above. Neighbours pay `smooth` per pixel of difference between their
+    displacements, at most `cut`; motion costs `still` per pixel of a level, which settles flat regions. Masks
+    are where the two flows agree. Descriptors are upright and of one scale: rotations beyond about 30 degrees
+    are not found.
     """
 
     name, libraries = "dense-sift", ("numba", "numpy", "scipy")
@@ -46,7 +47,7 @@ class DenseSift:
             raise InputError("dense-sift needs side >= coarsest >= 8 and radius >= 1")
 
     def match_both(self, image1: Image, image2: Image) -> dict[str, Any]:
-        """Flows and masks of both images at their own size."""
+        """Return flows and masks of both images at their own size."""
         greys = [to_grey(i).astype(np.float64) for i in (image1, image2)]
         pyramids = [self._pyramid(g) for g in greys]
         flow1 = self._match(pyramids[0], pyramids[1])
@@ -57,9 +58,9 @@ class DenseSift:
         return {"flow1": flow1, "flow2": flow2, "mask1": masks[0], "mask2": masks[1]}
 
     def _pyramid(self, grey: NDArray[np.float64]) -> list[Floats]:
-        """Descriptors of every level, coarsest first: those of the finest, averaged.
+        """Return the descriptors of every level, coarsest first: averages of the finest.
 
-        Descriptors made anew from smaller images see half the picture at once and find less.
+        Descriptors computed from smaller images cover half the picture and find less.
         """
         longest, side = max(grey.shape), self.side
         levels: list[Floats] = []
@@ -100,10 +101,10 @@ class DenseSift:
 
 
 def dense_descriptors(grey: NDArray[np.float64], cell: int = 3) -> Floats:
-    """Upright SIFT descriptors at every pixel, float32 (h, w, 128), of unit length or shorter.
+    """Compute upright SIFT descriptors at every pixel, float32 (h, w, 128), at most of unit length.
 
     Gradient magnitudes go into eight orientation planes; each is smoothed over a cell and read at 4 x 4
-    offsets of `cell` pixels; values are cut at 0.2 as usual. Flat regions get short vectors, not noise.
+    offsets of `cell` pixels; values are clipped at 0.2 as usual. Flat regions get short vectors.
 
     >>> dense_descriptors(np.tile(np.arange(20.0), (20, 1))).shape
     (20, 20, 128)
@@ -137,7 +138,7 @@ def _median(flow: NDArray[np.float64], size: int) -> NDArray[np.float64]:
 
 
 def _smoothed(flow: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The integer flow of the finest level without its steps."""
+    """Smooth the steps of the integer flow of the finest level."""
     from scipy.ndimage import gaussian_filter
 
     flow = _median(flow, 3)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From matched keypoints to a flow, so that a sparse method can answer dense questions."""
+"""Interpolation of matched keypoints to a flow, for sparse methods on dense tasks."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _OPENCV = ("sift", "orb", "akaze", "brisk", "kaze")
 
 
 def interpolated_flow(points1: Points, points2: Points, size: tuple[int, ...]) -> NDArray[np.float32]:
-    """Flow (height, width, 2) through matches (n, 2), linear in the triangles between them.
+    """Interpolate matches (n, 2) to a flow (height, width, 2), linear in the triangles between them.
 
-    Outside their hull the displacement of the nearest match is taken; with no match the flow is unknown.
-    Of matches that start at one pixel position the first counts.
+    Outside their hull the nearest match gives the displacement; without matches the flow is unknown. Of
+    matches with the same start position the first counts.
 
     >>> interpolated_flow(np.array([[0.0, 0.0]]), np.array([[2.0, 1.0]]), (1, 2)).tolist()
     [[[2.0, 1.0], [2.0, 1.0]]]
@@ -33,7 +33,7 @@ def interpolated_flow(points1: Points, points2: Points, size: tuple[int, ...]) -
 
 
 def interpolated_points(points1: Points, points2: Points, queries: Points) -> Points:
-    """Where queries (q, 2) end up by matches (n, 2), by the rule of `interpolated_flow`; NaN with no match.
+    """Transfer queries (q, 2) by matches (n, 2) as `interpolated_flow` does. NaN without matches.
 
     >>> interpolated_points(np.zeros((1, 2)), np.ones((1, 2)), np.array([[5.0, 2.0]])).tolist()
     [[6.0, 3.0]]
@@ -61,10 +61,10 @@ def _displacements(points1: Points, points2: Points, x: NDArray[Any], y: NDArray
 
 
 class MatchedFeatures:
-    """Keypoints of both images from ``extract(image)``, mutual nearest neighbours, then `interpolated_flow`.
+    """Keypoints of ``extract(image)``, mutual nearest neighbours, then `interpolated_flow`.
 
-    `extractor.extract(image)` gives (keypoints, descriptors): keypoints are (n, 2+) positions or an object
-    with `xy`; descriptors (n, d), compared by `extractor.distance` (l2 unless it says hamming).
+    `extractor.extract(image)` returns (keypoints, descriptors): keypoints are (n, 2+) positions or an object
+    with `xy`; descriptors (n, d) are compared by `extractor.distance` (default l2).
     """
 
     identity = "tiepoint.methods.dense.sparse:MatchedFeatures"
@@ -74,7 +74,7 @@ class MatchedFeatures:
         self.name = str(getattr(extractor, "name", type(extractor).__name__))
 
     def match_both(self, image1: Image, image2: Image) -> dict[str, Any]:
-        """Flows of both images."""
+        """Return the flows of both images."""
         (p1, d1), (p2, d2) = (self._features(i) for i in (image1, image2))
         i, j = mutual_matches(d1, d2, hamming=getattr(self.extractor, "distance", "l2") == "hamming")
         flow1 = interpolated_flow(p1[i], p2[j], image1.shape[:2])
@@ -94,7 +94,7 @@ class MatchedFeatures:
 def mutual_matches(
     first: NDArray[Any], second: NDArray[Any], *, hamming: bool = False
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Indices of descriptors that are each other's nearest; lowest index first among equals.
+    """Return indices of mutual nearest descriptors; the lowest index wins ties.
 
     >>> mutual_matches(np.array([[0.0], [5.0]]), np.array([[5.5], [9.0]]))
     (array([1]), array([0]))
@@ -115,7 +115,7 @@ def mutual_matches(
 
 
 class UserFeatures(MatchedFeatures):
-    """The keypoints and descriptors of a user's object as a dense method."""
+    """Dense method from the keypoints and descriptors of a user's object."""
 
     identity, libraries = "dense/matched-features", ("numpy", "scipy")
 
@@ -147,7 +147,7 @@ class _OpenCVFeatures:
         self.distance = "l2" if features in ("sift", "kaze") else "hamming"
 
     def extract(self, image: Image) -> tuple[Points, NDArray[Any]]:
-        """Positions (n, 2) and descriptors (n, d)."""
+        """Return positions (n, 2) and descriptors (n, d)."""
         import cv2
 
         makers = {name: getattr(cv2, f"{name.upper()}_create", None) for name in _OPENCV}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Keypoint methods made ready to run: image in, keypoints with descriptors out, checked at the edge."""
+"""Adapter of keypoint methods, with checks of keypoints and descriptors."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Extract = Callable[[Item, Any], Arrays]
 
 
 def as_keypoints(given: Any, where: str) -> Keypoints:
-    """Keypoints from what a detector returned.
+    """Convert the output of a detector to `Keypoints`.
 
-    `Keypoints`, an array (n, 2) of positions, (n, 3) with sizes, (n, 7) with all columns, or a list of
-    OpenCV keypoints.
+    It may be `Keypoints`, an array (n, 2) of positions, (n, 3) with sizes, (n, 7) with all columns, or a list
+    of OpenCV keypoints.
 
     >>> as_keypoints([[1, 2], [3, 4]], "here").xy.tolist()
     [[1.0, 2.0], [3.0, 4.0]]
@@ -49,7 +49,7 @@ def as_keypoints(given: Any, where: str) -> Keypoints:
 
 
 def check_keypoints(keypoints: Keypoints, image: Image | None, where: str) -> Keypoints:
-    """Positions finite and on the image, sizes positive; the first that is not is named."""
+    """Check that positions are finite and inside the image and sizes positive. Report the first violation."""
     finite = np.isfinite(keypoints.xy).all(axis=1)
     if not finite.all():
         raise InputError(f"{where}: keypoint {int(np.argmin(finite))} has no finite position")
@@ -72,7 +72,7 @@ def check_keypoints(keypoints: Keypoints, image: Image | None, where: str) -> Ke
 
 
 class DetectThenDescribe:
-    """A detector and a descriptor as one method; parts may want to know which image they are given."""
+    """A detector and a descriptor as one method."""
 
     identity = "keypoints/detect-then-describe"
     libraries = ()
@@ -91,7 +91,7 @@ class DetectThenDescribe:
         self.given_keypoints = bool(getattr(detector, "given_keypoints", False))
 
     def extract_item(self, item: Item, image: Image) -> tuple[Keypoints, Any, Any]:
-        """Keypoints, descriptors and validity of one image."""
+        """Return keypoints, descriptors and validity of one image."""
         where = f"{self.name} on {item.key}"
         found = detect_keypoints(self.detector, item, image, where)
         if len(found) == 0:
@@ -106,7 +106,7 @@ class DetectThenDescribe:
 
 
 def detect_keypoints(detector: Any, item: Item, image: Image, where: str) -> Keypoints:
-    """Checked keypoints of an image."""
+    """Return the checked keypoints of an image."""
     if hasattr(detector, "detect_item"):
         given = copy_for_user(detector, image, used_again=True)
         found = detector.detect_item(view_for_user(detector, item), given)
@@ -116,13 +116,12 @@ def detect_keypoints(detector: Any, item: Item, image: Image, where: str) -> Key
 
 
 def bind_keypoints(thing: Any, *, name: str, distance: str, on_bad: str) -> Extract:
-    """The `extract` of a keypoint method: arrays ``keypoints`` (n, 7), ``values`` (n, d), ``valid`` (n,).
+    """Return the `extract` of a keypoint method: ``keypoints`` (n, 7), ``values`` (n, d), ``valid`` (n,).
 
     `thing` has ``extract(image)`` returning (keypoints, descriptors[, valid]), or ``detect(image)`` and
-    ``describe(image, keypoints)``; images are RGB uint8 (h, w, 3), keypoints reach ``describe`` as a
-    `Keypoints` object (``.xy``, ``.size_px``, ``.angle_deg``, ``.to_cv()``). What looks features up has
-    ``lookup(scene, image)`` with the same return. Row i of the descriptors belongs to keypoint i: another
-    row count is an error, never a shift.
+    ``describe(image, keypoints)``. Images are RGB uint8 (h, w, 3); ``describe`` receives a `Keypoints` object
+    (``.xy``, ``.size_px``, ``.angle_deg``, ``.to_cv()``). A features provider has ``lookup(scene, image)``
+    with the same return. Row i of the descriptors belongs to keypoint i; another row count is an error.
     """
     call = _caller(thing, name)
 

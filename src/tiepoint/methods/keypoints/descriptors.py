@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Patch descriptors at keypoints: a square around each keypoint is cut out and described.
 
-The square has a side of `magnification` times the keypoint's size, in image pixels, and is turned with the
-keypoint. Sizes are diameters, so 6 covers what SIFT's grid covers. Squares that leave the image are filled
-by its edge pixels.
+The square has a side of `magnification` times the keypoint's size, in image pixels, and is rotated with the
+keypoint. Sizes are diameters, so 6 covers the same area as SIFT's grid. Outside the image, squares repeat its
+edge pixels.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BLOCK = 2048
 def patches_at(
     image: Image, keypoints: Keypoints, *, magnification: float, patch_px: int, upright: bool = False
 ) -> NDArray[np.uint8]:
-    """Grey squares around keypoints, uint8 (n, patch_px, patch_px).
+    """Cut grey squares around keypoints, uint8 (n, patch_px, patch_px).
 
     >>> centre = Keypoints.at([[4, 4]], size_px=2)
     >>> patches_at(np.full((9, 9), 7, np.uint8), centre, magnification=2, patch_px=4).max()
@@ -41,10 +41,10 @@ def patches_at(
 
 
 class PatchAtKeypoints:
-    """Any patch descriptor at keypoints; subclasses make it.
+    """Base of patch descriptors at keypoints.
 
-    `magnification` is the side of the square in keypoint sizes, `patch_px` its side in pixels when it is
-    handed to the descriptor, `upright` ignores orientations.
+    `magnification` is the side of the square in keypoint sizes, `patch_px` its side in pixels as the
+    descriptor receives it, `upright` ignores orientations.
     """
 
     libraries = ("numba", "numpy")
@@ -63,7 +63,7 @@ class PatchAtKeypoints:
         self.config = {"magnification": self.magnification, "patch_px": self.patch_px, "upright": upright}
 
     def describe(self, image: Image, keypoints: Keypoints) -> tuple[Any, NDArray[np.bool_]]:
-        """(n, d) and which squares have any contrast and were described."""
+        """Return descriptors (n, d), and which squares have contrast and were described."""
         parts, masks = [], []
         for start in range(0, len(keypoints), _BLOCK):
             some = keypoints[start : start + _BLOCK]
@@ -157,13 +157,13 @@ _HONC_BLOCK = 512
 
 
 class Honc:
-    """Where in the patch which colours are, after the patch is brought to one brightness and contrast.
+    """Spatial histograms of colours after normalising brightness and contrast of the patch.
 
-    A patch of `magnification` times the keypoint's size, turned with it, is shifted so that each channel has
-    mean 127.5 and stretched by 50 over the mean of the channels' deviations. Each pixel is shared linearly
-    between dark and bright in each channel (8 bins) and between neighbouring cells, weighted by a
-    Gaussian of half the patch. The row has length 1, entries cut at 0.2, length 1 again. A patch without
-    any contrast has no colours to normalise and fails.
+    A patch of `magnification` times the keypoint's size, rotated with it, is shifted so that each channel has
+    mean 127.5 and scaled by 50 over the mean of the channels' deviations. Each pixel is shared linearly
+    between dark and bright in each channel (8 bins) and between neighbouring cells, weighted by a Gaussian of
+    half the patch. The row is normalised to length 1, clipped at 0.2 and normalised again. A patch without
+    contrast fails.
     """
 
     name, distance, libraries = "honc", "l2", ("numba", "numpy")
@@ -172,7 +172,7 @@ class Honc:
         self.magnification = float(magnification)
 
     def describe(self, image: Image, keypoints: Keypoints) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """(n, 128) and which patches have contrast."""
+        """Return descriptors (n, 128), and which patches have contrast."""
         colour = np.repeat(image[:, :, None], 3, axis=2) if image.ndim == 2 else image
         angle = np.deg2rad(np.nan_to_num(keypoints.angle_deg, nan=0.0))
         frames = similarity_frames(keypoints.xy, keypoints.size_px * self.magnification / 2, angle)
@@ -193,7 +193,7 @@ class Honc:
 
 
 def _places() -> NDArray[np.float32]:
-    """Share of each pixel in each cell, (side², cells²): linear between cell centres, Gaussian over all."""
+    """Return the weight of each pixel in each cell, (side², cells²): linear between centres, Gaussian."""
     at = (np.arange(SIDE) + 0.5) / SIDE * CELLS - 0.5
     share = np.maximum(0.0, 1 - np.abs(at[:, None] - np.arange(CELLS)))
     fall = np.exp(-0.5 * ((at - (CELLS - 1) / 2) / (CELLS / 2)) ** 2)
@@ -204,7 +204,7 @@ def _places() -> NDArray[np.float32]:
 def _histograms(
     patches: NDArray[np.float32], places: NDArray[np.float32]
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """Histograms of patches (n, pixels, 3)."""
+    """Compute histograms of patches (n, pixels, 3)."""
     deviation = patches.std(axis=1).mean(axis=1)
     valid = deviation > 1e-3
     gain = DEVIATION / np.where(valid, deviation, 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What all detectors share: border, order, cap. Strongest first, the same on every machine."""
+"""Border, order and limit of all detectors; the detectors `harris`, `grid` and `random`."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ...formats.image.reader import to_grey
 from ...geometry.correspondence import in_view
 
 MAX_FEATURES = 2000
-"""Default cap of every detector, per image."""
+"""Default limit of every detector, per image."""
 
 
 def strongest_first(keypoints: Keypoints) -> NDArray[np.int64]:
-    """Order by response, falling; equal responses by y, x, size, angle, octave, class.
+    """Return the order by descending response; ties by y, x, size, angle, octave, class.
 
-    Every column takes part, so that two rows in doubt are equal rows and the order is the same whatever
-    order the detector's threads produced.
+    All columns take part, so only equal rows are tied and the order does not depend on the detector's
+    threads.
 
     >>> strongest_first(Keypoints.at([[5, 1], [2, 1], [9, 9]], response=[1, 1, 3])).tolist()
     [2, 1, 0]
@@ -36,10 +36,10 @@ def strongest_first(keypoints: Keypoints) -> NDArray[np.int64]:
 def select_keypoints(
     keypoints: Keypoints, image: NDArray[Any], *, max_features: int | None, border_px: float
 ) -> Keypoints:
-    """Keypoints off the border, strongest first, at most `max_features` (None: all).
+    """Return keypoints inside the border, strongest first, at most `max_features` (None: all).
 
-    The border is that of `geometry.covisibility.in_view`: border_px = 40 keeps 39.5 <= x <= width - 40.5.
-    It is applied before the cap, so that the cap is filled where the image allows it.
+    The border is that of `geometry.correspondence.in_view`: border_px = 40 keeps 39.5 <= x <= width - 40.5.
+    It is applied before the limit.
     """
     if max_features is not None and max_features < 1:
         raise InputError(f"max_features must be a positive number or none, not {max_features}")
@@ -52,7 +52,7 @@ def select_keypoints(
 
 @dataclass(eq=False)
 class CappedDetector:
-    """A detector with a cap and a border; see `select_keypoints`."""
+    """A detector with a limit and a border (`select_keypoints`)."""
 
     max_features: int | None = MAX_FEATURES
     border_px: float = 0.0
@@ -61,7 +61,7 @@ class CappedDetector:
         self.border_px = float(self.border_px)
 
     def select(self, keypoints: Keypoints, image: NDArray[Any]) -> Keypoints:
-        """Keypoints that are kept, strongest first."""
+        """Return the selected keypoints, strongest first."""
         return select_keypoints(keypoints, image, max_features=self.max_features, border_px=self.border_px)
 
 
@@ -75,8 +75,8 @@ class Harris(CappedDetector):
 
     Integration scales are `sigma` · 2^(i/3); derivatives are taken at 0.7 of them, on grey values in 0 to 1.
     A corner is a maximum among its 8 neighbours above `threshold`, at a scale where the scale-normalised
-    Laplacian is larger than at the scales below and above. Size is twice the integration scale
-    (a diameter, as SIFT's), refined by a parabola through the three Laplacians. No orientation.
+    Laplacian exceeds those of the scales below and above. Size is twice the integration scale (a diameter, as
+    SIFT's), refined by a parabola through the three Laplacians. No orientation.
     """
 
     name, libraries = "harris", ("numpy", "scipy")
@@ -93,7 +93,7 @@ class Harris(CappedDetector):
         super().__post_init__()
 
     def detect(self, image: Image) -> Keypoints:
-        """Corners of an image, strongest first."""
+        """Return the corners of an image, strongest first."""
         grey = (to_grey(image) / np.float32(255)).astype(np.float32)
         sigmas = self.sigma * 2.0 ** (np.arange(self.n_scales) / 3)
         planes = [_corner_and_laplacian(grey, s, self.k) for s in sigmas]
@@ -140,7 +140,7 @@ def _subpixel(corner: Plane, y: NDArray[np.int64], x: NDArray[np.int64]) -> tupl
 
 
 def _parabola(before: Plane, here: Plane, after: Plane) -> Plane:
-    """Offset of the vertex of the parabola through three values, at most half a step."""
+    """Return the vertex offset of the parabola through three values, at most half a step."""
     curve = before - 2 * here + after
     offset = np.divide(before - after, 2 * curve, out=np.zeros_like(here), where=curve != 0)
     return np.clip(offset, -0.5, 0.5)
@@ -164,7 +164,7 @@ class GridKeypoints(CappedDetector):
         self.step_px, self.size_px = float(self.step_px), float(self.size_px)
 
     def detect(self, image: Image) -> Keypoints:
-        """Rows from the top, left to right."""
+        """Return rows from the top, left to right."""
         ys, xs = (_line(length, self.step_px, self.border_px) for length in image.shape[:2])
         y, x = np.meshgrid(ys, xs, indexing="ij")
         found = Keypoints.at(np.column_stack([x.ravel(), y.ravel()]), size_px=self.size_px)
@@ -182,7 +182,7 @@ def _line(length: int, step: float, border: float) -> NDArray[np.float64]:
 
 @dataclass(eq=False)
 class RandomKeypoints(CappedDetector):
-    """Uniform points with sizes spread evenly on the log axis; the same image gives the same points.
+    """Uniform points with log-uniform sizes; the same image gives the same points.
 
     The seed is the hash of the pixels and `seed`, so images of a scene get unrelated points.
     """
@@ -206,7 +206,7 @@ class RandomKeypoints(CappedDetector):
             )
 
     def detect(self, image: Image) -> Keypoints:
-        """`max_features` points, fewer only where the border leaves no room."""
+        """Return `max_features` points, fewer only if the border leaves no room."""
         name = hash_json(["random keypoints", self.seed, hash_array(np.ascontiguousarray(image))])
         draw = np.random.Generator(np.random.PCG64(int(name[:32], 16)))
         h, w = image.shape[:2]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From the text of a keypoint method to objects that detect and describe."""
+"""Creation of detectors and descriptors from the specification of a keypoint method."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from .pooling import AGGREGATIONS, aggregate, load_user_descriptor, parse_number
 from .spec import ALIASES, FUSE, HOME, canonical_name, fused_parts, split_detector
 
 DETECTORS = "detectors"
-"""Family of the registry that holds detectors; descriptors at keypoints are the family ``keypoints``."""
+"""Registry family of detectors; descriptors at keypoints are the family ``keypoints``."""
 
 
 @dataclass(frozen=True)
 class FactoryPlan:
-    """How to make an object: a factory, what it is given first, and parts made by plans of their own.
+    """Plan to create an object: a factory, its first arguments, and parts with their own plans.
 
-    Parameters written behind a name go to the factory if it knows them, else to the parts that do.
+    Parameters go to the factory if it accepts them, else to the parts that do.
     """
 
     text: str
@@ -39,13 +39,13 @@ class FactoryPlan:
     params: Mapping[str, Any] = field(default_factory=dict)
     parts: tuple[FactoryPlan, ...] = ()
 
-    def known(self) -> set[str]:
-        """Parameters that the factory or a part understands."""
+    def accepted_parameters(self) -> set[str]:
+        """Return the parameters that the factory or a part accepts."""
         own = set(parameters_of(self.factory)) - {"device", "base", "components"}
-        return own.union(*(p.known() for p in self.parts)) if self.parts else own
+        return own.union(*(p.accepted_parameters() for p in self.parts)) if self.parts else own
 
     def build(self, device: str, params: Mapping[str, Any] | None = None) -> Any:
-        """The object."""
+        """Create the object."""
         given = dict(self.params) if params is None else {**params, **self.params}
         stage = Stage(parse_stage(self.text).name, given, self.argument)
         if not self.parts:
@@ -54,17 +54,20 @@ class FactoryPlan:
         own = {k: v for k, v in given.items() if k in known}
         rest = {k: v for k, v in given.items() if k not in known}
         for key in rest:
-            if key not in self.known():
-                raise UnknownNameError(f"parameter of {stage.name}", key, sorted(self.known()))
-        made = [p.build(device, {k: v for k, v in rest.items() if k in p.known()}) for p in self.parts]
+            if key not in self.accepted_parameters():
+                raise UnknownNameError(f"parameter of {stage.name}", key, sorted(self.accepted_parameters()))
+        made = [
+            p.build(device, {k: v for k, v in rest.items() if k in p.accepted_parameters()})
+            for p in self.parts
+        ]
         return self.factory(made[0] if len(made) == 1 else made, **own)
 
     def factories(self) -> list[Callable[..., Any]]:
-        """What its parameters may go to."""
+        """Return the factories that may receive parameters."""
         return [self.factory, *(f for part in self.parts for f in part.factories())]
 
     def name(self, thing: Any, *others: Callable[..., Any]) -> str:
-        """What tables call the object it has made; `others` were given its parameters, too."""
+        """Return the display name of the created object; `others` also received its parameters."""
         where = getattr(thing, "set_name", None)
         if where is not None:
             return f"set:{where}"
@@ -80,7 +83,7 @@ class FactoryPlan:
 
 
 def plan_part(text: str, family: str) -> FactoryPlan:
-    """The plan of one descriptor or detector."""
+    """Return the plan of one descriptor or detector."""
     text = canonical_name(text)
     if family != DETECTORS and text.startswith(FUSE):
         components, query = fused_parts(text)
@@ -102,7 +105,7 @@ def plan_part(text: str, family: str) -> FactoryPlan:
 
 
 def load_part(name: str, family: str) -> Any:
-    """The registered class of a detector or descriptor; a name of the other role is explained."""
+    """Return the registered class of a detector or descriptor. Explain a name of the other role."""
     plugged = {e.name for e in METHODS if e.family == "plug-in"}
     if f"{family}/{name}" in METHODS:
         return METHODS.load(f"{family}/{name}")
@@ -118,7 +121,7 @@ def load_part(name: str, family: str) -> Any:
 
 
 def check_roles(thing: Any, text: str, *needed: str) -> None:
-    """That an object has the methods its place asks for."""
+    """Check that an object has the methods of its role."""
     for method in needed:
         options = {"detect": ("detect", "detect_item"), "describe": ("describe", "describe_item")}[method]
         if not any(hasattr(thing, option) for option in options):
@@ -127,7 +130,7 @@ def check_roles(thing: Any, text: str, *needed: str) -> None:
 
 
 def make_keypoint_method(text: str, device: str) -> tuple[Any, str]:
-    """The object behind a keypoint specification, and its name.
+    """Return the object of a keypoint specification and its name.
 
     It has ``extract``, or it is a detector and a descriptor in one.
     """
@@ -161,16 +164,20 @@ def make_keypoint_method(text: str, device: str) -> tuple[Any, str]:
 
 
 def _at_home(descriptor: FactoryPlan, detector: FactoryPlan, text: str, device: str) -> tuple[Any, str]:
-    """A descriptor named alone, with its own detector; parameters go to whoever knows them, or to both."""
+    """Create a descriptor without `@` with its default detector; parameters go to those that accept them."""
     from .adapter import DetectThenDescribe
 
     params = dict(descriptor.params)
     for key in params:
-        if key not in descriptor.known() | detector.known():
+        if key not in descriptor.accepted_parameters() | detector.accepted_parameters():
             name = parse_stage(text).name
-            raise UnknownNameError(f"parameter of {name}", key, sorted(descriptor.known() | detector.known()))
-    first = {k: v for k, v in params.items() if k in detector.known()}
-    second = {k: v for k, v in params.items() if k in descriptor.known()}
+            raise UnknownNameError(
+                f"parameter of {name}",
+                key,
+                sorted(descriptor.accepted_parameters() | detector.accepted_parameters()),
+            )
+    first = {k: v for k, v in params.items() if k in detector.accepted_parameters()}
+    second = {k: v for k, v in params.items() if k in descriptor.accepted_parameters()}
     places = detector.build(device, first)
     made = replace(descriptor, params=second).build(device)
     name = descriptor.name(made, *detector.factories())
@@ -188,7 +195,7 @@ def _lone(plan: FactoryPlan, text: str, device: str) -> tuple[Any, str]:
 
 
 def _fused_at_own_places(text: str, device: str) -> tuple[Any, str]:
-    """Components at keypoints of their own; row i of every component is the same physical point."""
+    """Create components at their own keypoints; row i of every component is the same physical point."""
     components, query = fused_parts(text)
     params = dict(parse_stage(f"fuse?{query}").params) if query else {}
     known = [k for k in parameters_of(Fusion) if k != "components"]
@@ -202,7 +209,7 @@ def _fused_at_own_places(text: str, device: str) -> tuple[Any, str]:
 
 
 def make_pair(pair: tuple[Any, ...], device: str) -> tuple[Any, str]:
-    """A (descriptor, detector) given from Python, each a text, a class or an object; and its name."""
+    """Create a (descriptor, detector) given from Python, each a text, class or object, and its name."""
     from .adapter import DetectThenDescribe
 
     if len(pair) != 2:
@@ -226,12 +233,12 @@ Mask = NDArray[np.bool_]
 
 
 class Fusion:
-    """Descriptors side by side (concatenate, the default) or blended (average, weighted, max, min).
+    """Concatenated (default) or blended descriptors (average, weighted, max, min).
 
-    Each component is brought to length 1 first: otherwise the one with the largest numbers decides alone,
-    as SIFT (length 512) does over a network's unit vectors. `weights` multiply the components when
-    concatenating and blend them when ``weighted``. Blending needs equal dimensions. Bit strings can only be
-    concatenated with bit strings. A keypoint that one component could not describe has failed.
+    Each component is normalised to length 1 first. Otherwise the one with the largest values dominates, as
+    SIFT (length 512) does over a network's unit vectors. `weights` multiply the components when concatenating
+    and blend them when ``weighted``. Blending requires equal dimensions. Bit strings can only be concatenated
+    with bit strings. A keypoint fails if one component could not describe it.
     """
 
     def __init__(
@@ -273,11 +280,11 @@ class Fusion:
         }  # fmt: skip
 
     def describe(self, image: Image, keypoints: Keypoints) -> tuple[Array, Mask]:
-        """All components at the same keypoints."""
+        """Describe the same keypoints by all components."""
         return self.join([c.describe(image, keypoints) for c in self.components])
 
     def join(self, made: Sequence[Any]) -> tuple[Array, Mask]:
-        """One row from the rows of all components; row i of each is the same point."""
+        """Join the rows of all components; row i of each is the same point."""
         pairs = [m if isinstance(m, tuple) else (m, np.ones(len(m), bool)) for m in made]
         counts = {len(values) for values, _ in pairs}
         if len(counts) != 1:
@@ -304,10 +311,10 @@ class Fusion:
 
 
 class FusionOfPairs:
-    """Components each at keypoints of their own: paired sets, row i of one is the partner of row i of all.
+    """Components at their own keypoints: paired sets, where row i of one is the partner of row i of all.
 
-    That rows are partners is checked by the pair numbers of the sets, never assumed from the order. The
-    keypoints reported, and so the ground truth, are those of the first component.
+    The pair numbers of the sets are checked; the order alone is not trusted. Reported keypoints, and so the
+    ground truth, are those of the first component.
     """
 
     identity = "keypoints/fuse-at-own-places"
@@ -326,7 +333,7 @@ class FusionOfPairs:
                 )
 
     def extract_item(self, item: Item, image: Image) -> tuple[Keypoints, Array, Mask]:
-        """Keypoints of the first component and the fused rows."""
+        """Return keypoints of the first component and the fused rows."""
         ids = [p.detector.pair_ids(item) for p in self.parts]
         if any(not np.array_equal(ids[0], other) for other in ids[1:]):
             raise InputError(f"{item.key}: the keypoint sets of {self.name} are not partners row by row")

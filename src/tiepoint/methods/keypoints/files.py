@@ -35,7 +35,7 @@ _IMAGES = ("ppm", "png", "jpg", "jpeg", "pgm", "bmp", "tif", "tiff")
 
 
 def image_stems(image: str) -> list[str]:
-    """What a file of an image may be called before its ending.
+    """Return the names that a file of an image may have before its suffix.
 
     >>> image_stems("1")[:2], image_stems("1")[-1]
     (['1', '1.ppm'], '1tiff')
@@ -44,9 +44,9 @@ def image_stems(image: str) -> list[str]:
 
 
 def find_file(root: Path, key: str, suffixes: Sequence[str]) -> Path:
-    """The file of an image: ``SCENE/1.csv``, ``SCENE/1.ppm.csv`` or the workbench's ``1ppm.csv``.
+    """Return the file of an image: ``SCENE/1.csv``, ``SCENE/1.ppm.csv`` or the workbench's ``1ppm.csv``.
 
-    Two of them are an error: which one counts is not guessed.
+    Two candidates are an error.
     """
     scene, _, image = key.rpartition("/")
     names = [f"{stem}{suffix}" for stem in image_stems(image) for suffix in suffixes]
@@ -59,7 +59,7 @@ def find_file(root: Path, key: str, suffixes: Sequence[str]) -> Path:
 
 
 class FolderOfImages:
-    """A folder with one file for each image, ``DIR/SCENE/IMAGE`` and `suffix`."""
+    """A folder with one file per image, ``DIR/SCENE/IMAGE`` and `suffix`."""
 
     def __init__(self, path: str, suffix: str) -> None:
         self.root, self.suffix = Path(path), suffix
@@ -67,19 +67,19 @@ class FolderOfImages:
             raise InputError(f"{path} is not a folder; files:DIR holds DIR/SCENE/IMAGE{suffix}")
 
     def file(self, item: Item) -> Path:
-        """The file of an image."""
+        """Return the file of an image."""
         return find_file(self.root, item.key, (self.suffix,))
 
     def item_key(self, item: Item) -> str:
-        """Hash of the file of an image."""
+        """Hash the file of an image."""
         return hash_file(self.file(item))
 
     def check_item(self, item: Item) -> None:
-        """A `FormatError` where there is no file."""
+        """Raise a `FormatError` if the file is missing."""
         self.file(item)
 
     def check_items(self, items: Sequence[Item]) -> None:
-        """All that is wrong with any file, at once."""
+        """Raise one error about all files with problems."""
         problems = []
         for item in items:
             try:
@@ -100,16 +100,16 @@ class KeypointFiles(FolderOfImages):
         self.config: dict[str, Any] = {}
 
     def check_item(self, item: Item) -> None:
-        """A `FormatError` where there is no file, or it cannot be read."""
+        """Raise a `FormatError` if the file is missing or unreadable."""
         read_keypoint_csv(self.file(item))
 
     def detect_item(self, item: Item, image: NDArray[np.uint8]) -> Keypoints:
-        """Keypoints of the file."""
+        """Return the keypoints of the file."""
         return read_keypoint_csv(self.file(item))
 
 
 def set_folder(name: str) -> Path:
-    """The folder of a keypoint set: a path, or a name in the store of this place (``TIEPOINT_STORE``)."""
+    """Return the folder of a keypoint set: a path, or a name in the store ``TIEPOINT_STORE``."""
     store = Path(os.environ.get("TIEPOINT_STORE") or "tiepoint-store")
     known = sets_below(store)
     for folder in (Path(name), known.get(first_side(name, known))):
@@ -131,7 +131,7 @@ class KeypointSetPlaces:
         self.config = {"set": self.set.id}
 
     def check_items(self, items: Sequence[Item]) -> None:
-        """Images the set does not know, and images that are not those it was made from."""
+        """Raise one error about images that the set lacks or that differ from those it was created from."""
         problems = [p for p in (self._problem(item) for item in items) if p]
         if problems:
             raise ProblemsError(f"keypoint set {self.set_name}", problems)
@@ -145,14 +145,14 @@ class KeypointSetPlaces:
         return None
 
     def detect_item(self, item: Item, image: NDArray[np.uint8]) -> Keypoints:
-        """Keypoints of an image."""
+        """Return the keypoints of an image."""
         problem = self._problem(item)
         if problem:
             raise InputError(f"keypoint set {self.set_name}: {problem}")
         return self.set.of(item.key)
 
     def pair_ids(self, item: Item) -> NDArray[np.int64]:
-        """Numbers that say which rows are partners."""
+        """Return numbers that identify partner rows."""
         if self.set.pairs is None:
             raise InputError(
                 f"the rows of keypoint set {self.set_name} have no partners; intersect two sets first"
@@ -161,17 +161,16 @@ class KeypointSetPlaces:
 
 
 LOOKED_AT = 200
-"""Files of a folder that are looked at to tell what it holds."""
+"""Number of files that are inspected to identify a folder."""
 
 
 class FeatureFiles(FolderOfImages):
-    """One file for each image, or an HDF5 file for all of them.
+    """One file per image, or an HDF5 file for all of them.
 
-    ``DIR/SCENE/IMAGE.npz`` (or ``IMAGE.ppm.npz``, ``IMAGE.csv``, ``IMAGE.ppm.d2-net``; another ending with
+    ``DIR/SCENE/IMAGE.npz`` (or ``IMAGE.ppm.npz``, ``IMAGE.csv``, ``IMAGE.ppm.d2-net``; another suffix with
     ``?suffix=``) as `formats.keypoints.features` reads it. Leading folders of an image's name may be missing.
-    Bits are uint8 or bool with ``?distance=hamming``. `offset` is added to all coordinates (-0.5 where the
-    first pixel's centre is (0.5, 0.5) in the files); `top` keeps so many keypoints of the highest score, in
-    their order.
+    Bits are uint8 or bool with ``?distance=hamming``. `offset` is added to all coordinates (-0.5 if the first
+    pixel's centre is (0.5, 0.5) in the files); `top` keeps the keypoints of highest score, in their order.
     """
 
     def __init__(
@@ -210,7 +209,7 @@ class FeatureFiles(FolderOfImages):
         return self.file(item), None
 
     def file(self, item: Item) -> Path:
-        """The file of an image: that of the longest part of its name that there is one for."""
+        """Return the file of an image, for the longest part of its name that has one."""
         parts = item.key.strip("/").split("/")
         endings = (self.suffix,) if self.suffix != ".npz" else (".npz", ".csv")
         for start in range(len(parts)):
@@ -227,16 +226,16 @@ class FeatureFiles(FolderOfImages):
         return find_file(self.root, item.key, endings)
 
     def item_key(self, item: Item) -> str:
-        """Hash of the file of an image, and its group there."""
+        """Hash the file of an image, and its group in it."""
         file, group = self._place(item)
         return hash_file(file) if group is None else hash_json([hash_file(file), group])
 
     def check_item(self, item: Item) -> None:
-        """A `FormatError` where there is no file."""
+        """Raise a `FormatError` if the file is missing."""
         self._place(item)
 
     def check_items(self, items: Sequence[Item]) -> None:
-        """All that is missing, at once; and what is worth knowing."""
+        """Raise one error about all missing files; collect warnings."""
         super().check_items(items)
         if self._groups is None:
             return
@@ -249,7 +248,7 @@ class FeatureFiles(FolderOfImages):
         return read_features(file) if group is None else read_hdf5_features(file, group)
 
     def lookup_item(self, item: Item) -> tuple[Keypoints, Any, Any]:
-        """Keypoints, descriptors and validity of an image."""
+        """Return keypoints, descriptors and validity of an image."""
         keypoints, descriptors, valid, _ = self._features(item)
         if self.top is not None and self.top < len(keypoints):
             if not keypoints.response.any():
@@ -274,7 +273,7 @@ def _is_zip(path: Path) -> bool:
 
 
 def holds_features(root: Path) -> bool:
-    """Whether a folder looks like one of features of images, by its first files."""
+    """Return whether the first files of a folder look like features of images."""
     for path in islice((p for p in sorted(root.rglob("*")) if p.is_file()), LOOKED_AT):
         try:
             if path.suffix in hdf5.SUFFIXES:

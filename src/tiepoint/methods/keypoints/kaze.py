@@ -19,14 +19,14 @@ from .opencv_descriptors import Described, Image
 from .opencv_detectors import KazeDetector
 
 _MIN_SIZE = (80, 40)
-"""AKAZE builds no octave narrower or lower than this, in pixels."""
+"""AKAZE builds no octave smaller than this (width, height), in pixels."""
 
 
 @dataclass(eq=False)
 class AkazeDescriptor:
     """M-LDB, 486 bits, at the level of AKAZE's scale space whose keypoints have the nearest size.
 
-    Level l has keypoints of size 4.8 · 2^(l/4). At its own keypoints it equals what AKAZE itself computes.
+    Level l has keypoints of size 4.8 · 2^(l/4). At AKAZE's keypoints it equals AKAZE's own descriptors.
     """
 
     name, distance, dimension, libraries = "akaze", "hamming", 61, ("cv2", "numpy")
@@ -35,7 +35,7 @@ class AkazeDescriptor:
     upright: bool = False
 
     def describe(self, image: Image, keypoints: Keypoints) -> Described:
-        """(n, 61) packed bits; none fail."""
+        """Return (n, 61) packed bits; none fail."""
         grey = to_grey(image)
         octaves = _octaves_of(grey.shape, self.n_octaves)
         levels = np.rint(np.log2(keypoints.size_px / 4.8) * self.n_octave_layers)
@@ -47,10 +47,10 @@ class AkazeDescriptor:
 
 
 class KazeFeatures:
-    """KAZE as OpenCV detects and describes it in one go, strongest first.
+    """KAZE as OpenCV detects and describes it in one call, strongest first.
 
-    At given keypoints OpenCV takes its derivatives from another step of the algorithm, so that its own
-    keypoints get other descriptors there; this class is what `kaze` means alone.
+    At given keypoints OpenCV takes derivatives from another step of the algorithm, so the descriptors differ.
+    The name `kaze` without a detector means this class.
     """
 
     name, distance, libraries = "kaze", "l2", ("cv2", "numpy")
@@ -71,7 +71,7 @@ class KazeFeatures:
         self.config = {**vars(self.detect_with), "extended": extended, "upright": upright}
 
     def extract(self, image: Image) -> tuple[Keypoints, NDArray[np.float32], NDArray[np.bool_]]:
-        """Keypoints, (n, 64 or 128) and which rows are not blank."""
+        """Return keypoints, (n, 64 or 128), and which rows are not blank."""
         d = self.detect_with
         made = opencv("KAZE_create")(self.extended, self.upright, d.threshold, d.n_octaves, d.n_octave_layers)
         points, values = made.detectAndCompute(to_grey(image), None)
@@ -87,10 +87,10 @@ class KazeFeatures:
 
 @dataclass(eq=False)
 class KazeDescriptor:
-    """M-SURF in KAZE's scale space, 64 numbers, at the level whose keypoints have the nearest size.
+    """M-SURF in KAZE's scale space, 64 values, at the level whose keypoints have the nearest size.
 
-    Level l has keypoints of size 3.2 · 2^(l/4), and level 0 has no derivatives. KAZE finds the orientation
-    itself, whatever the keypoint's.
+    Level l has keypoints of size 3.2 · 2^(l/4), and level 0 has no derivatives. KAZE estimates the
+    orientation itself and ignores the keypoint's.
     """
 
     name, distance, libraries = "kaze", "l2", ("cv2", "numpy")
@@ -101,7 +101,7 @@ class KazeDescriptor:
     upright: bool = False
 
     def describe(self, image: Image, keypoints: Keypoints) -> Described:
-        """(n, 64), or (n, 128) extended, and which rows are not blank."""
+        """Return (n, 64), or (n, 128) extended, and which rows are not blank."""
         levels = np.rint(np.log2(keypoints.size_px / 3.2) * self.n_octave_layers)
         levels = np.clip(levels, 1, self.n_octaves * self.n_octave_layers - 1).astype(np.int64)
         made = opencv("KAZE_create")(
@@ -113,7 +113,7 @@ class KazeDescriptor:
 
 
 def _octaves_of(shape: tuple[int, ...], wanted: int) -> int:
-    """Octaves that fit an image (h, w)."""
+    """Return the number of octaves that fit an image (h, w)."""
     for octave in range(1, wanted):
         if (shape[1] >> octave) < _MIN_SIZE[0] or (shape[0] >> octave) < _MIN_SIZE[1]:
             return octave
@@ -123,7 +123,7 @@ def _octaves_of(shape: tuple[int, ...], wanted: int) -> int:
 def _computed(
     made: Any, grey: Image, keypoints: Keypoints, levels: NDArray[np.int64], layers: int
 ) -> NDArray[Any]:
-    """Descriptors in the order given; these two algorithms drop and reorder nothing, which is checked."""
+    """Return descriptors in the given order. Check that OpenCV drops and reorders nothing."""
     angles = np.nan_to_num(keypoints.angle_deg, nan=0.0)
     points = [
         cv2.KeyPoint(float(x), float(y), float(s), float(a), 0.0, int(level) // layers, int(level))

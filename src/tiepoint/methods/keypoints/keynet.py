@@ -29,8 +29,8 @@ class KeyNet:
     """Maxima of a learned response in a pyramid of factor sqrt(2), one level up and four down.
 
     kornia's frames are 44 level pixels wide. The keypoint's size is a sixth of that, so that a patch of
-    magnification 6, the default of patch networks here, is kornia's own. kornia reports pixel u of a
-    level as u · factor; here it is the pixel's centre, (u + 1/2) · factor - 1/2. No orientation.
+    magnification 6, the default of patch networks, equals kornia's. kornia reports pixel u of a level as u ·
+    factor; here it is the pixel's centre, (u + 1/2) · factor - 1/2. No orientation.
     """
 
     name, libraries = "keynet", ("kornia", "numpy", "torch")
@@ -57,7 +57,7 @@ class KeyNet:
         self.config = {"max_features": max_features, "border_px": self.border_px, "threshold": threshold}
 
     def detect(self, image: Image) -> Keypoints:
-        """Keypoints of an image, strongest first."""
+        """Return the keypoints of an image, strongest first."""
         grey = to_grey(image).astype(np.float32) / 255
         with torch.inference_mode():
             response, frames = self.network.detect(torch.from_numpy(grey)[None, None].to(self.device))

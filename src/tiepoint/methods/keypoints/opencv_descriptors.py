@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """OpenCV's descriptors at given keypoints, row by row.
 
-OpenCV may drop keypoints near the border and may change their order. Each keypoint therefore carries its row
-number (`class_id`) into OpenCV and back, and rows that did not come back are failures, never shifts. A
-keypoint without orientation is described upright (angle 0; OpenCV's unset angle, -1, would mean -1 degree).
+OpenCV may drop keypoints near the border and change their order. Each keypoint therefore carries its row
+number (`class_id`) through OpenCV, and rows that do not come back are failures. A keypoint without
+orientation is described upright (angle 0; OpenCV's unset angle, -1, would mean -1 degree).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Described = tuple[NDArray[Any], NDArray[np.bool_]]
 
 
 def cv_keypoints(keypoints: Keypoints, octave: NDArray[np.int64] | int = 0) -> list[Any]:
-    """OpenCV keypoints with their row number as class_id, upright where they have no angle."""
+    """Return OpenCV keypoints with their row number as class_id, upright if they have no angle."""
     angles = np.nan_to_num(keypoints.angle_deg, nan=0.0)
     octaves = np.broadcast_to(octave, len(keypoints))
     return [
@@ -37,7 +37,7 @@ def cv_keypoints(keypoints: Keypoints, octave: NDArray[np.int64] | int = 0) -> l
 
 
 def compute_descriptors(extractor: Any, grey: Image, points: list[Any], width: int, dtype: Any) -> Described:
-    """Descriptors by row, (n, width), and which rows OpenCV described; a zero row of reals failed."""
+    """Return descriptors by row, (n, width), and which rows OpenCV described. Real zero rows failed."""
     values = np.zeros((len(points), width), dtype)
     valid = np.zeros(len(points), bool)
     kept, found = extractor.compute(grey, points)
@@ -51,7 +51,7 @@ def compute_descriptors(extractor: Any, grey: Image, points: list[Any], width: i
 
 
 class OpenCVDescriptor:
-    """Describes keypoints of the grey image; subclasses make OpenCV's object and say what it gives."""
+    """Base of OpenCV's descriptors of keypoints of the grey image."""
 
     distance = "hamming"
     dimension = 32
@@ -59,15 +59,15 @@ class OpenCVDescriptor:
     libraries = ("cv2", "numpy")
 
     def extractor(self) -> Any:
-        """OpenCV's object."""
+        """Return OpenCV's object."""
         raise NotImplementedError
 
     def points(self, keypoints: Keypoints) -> list[Any]:
-        """Keypoints as this descriptor needs them."""
+        """Return keypoints as this descriptor requires them."""
         return cv_keypoints(keypoints)
 
     def describe(self, image: Image, keypoints: Keypoints) -> Described:
-        """(n, dimension) and which rows OpenCV described."""
+        """Return (n, dimension), and which rows OpenCV described."""
         return compute_descriptors(
             self.extractor(), to_grey(image), self.points(keypoints), self.dimension, self.dtype
         )
@@ -82,11 +82,11 @@ class OrbDescriptor(OpenCVDescriptor):
     edge_threshold: int = 31
 
     def extractor(self) -> Any:
-        """ORB; keypoints nearer to the edge than the threshold fail."""
+        """Return ORB; keypoints nearer to the edge than the threshold fail."""
         return opencv("ORB_create")(500, self.scale_factor, self.n_levels, self.edge_threshold)
 
     def points(self, keypoints: Keypoints) -> list[Any]:
-        """Octave from the size."""
+        """Return keypoints with the octave of their size."""
         level = np.rint(np.log(keypoints.size_px / 31) / np.log(self.scale_factor))
         return cv_keypoints(keypoints, np.clip(level, 0, self.n_levels - 1).astype(np.int64))
 
@@ -98,23 +98,23 @@ class BriefDescriptor(OpenCVDescriptor):
     rotate: bool = False
 
     def extractor(self) -> Any:
-        """BRIEF-32; the size of a keypoint has no effect."""
+        """Return BRIEF-32; the size of a keypoint has no effect."""
         return opencv("BriefDescriptorExtractor_create")(32, self.rotate)
 
 
 class BriskDescriptor(OpenCVDescriptor):
-    """512 comparisons on rings, at the keypoint's size; the orientation is its own."""
+    """512 comparisons on rings, at the keypoint's size, with its own orientation estimate."""
 
     dimension = 64
 
     def extractor(self) -> Any:
-        """BRISK."""
+        """Return BRISK."""
         return opencv("BRISK_create")()
 
 
 @dataclass(eq=False)
 class FreakDescriptor(OpenCVDescriptor):
-    """512 comparisons on a retina; `pattern_scale` 22 px at the smallest scale, its own orientation."""
+    """512 comparisons on a retina; `pattern_scale` 22 px at the smallest scale, own orientation estimate."""
 
     dimension = 64
     orientation: bool = True
@@ -122,7 +122,7 @@ class FreakDescriptor(OpenCVDescriptor):
     n_octaves: int = 4
 
     def extractor(self) -> Any:
-        """FREAK."""
+        """Return FREAK."""
         return opencv("FREAK_create")(self.orientation, True, self.pattern_scale, self.n_octaves)
 
 
@@ -135,7 +135,7 @@ class LatchDescriptor(OpenCVDescriptor):
     sigma: float = 2.0
 
     def extractor(self) -> Any:
-        """LATCH-32."""
+        """Return LATCH-32."""
         return opencv("LATCH_create")(32, self.rotate, self.half_window_px, self.sigma)
 
 
@@ -148,7 +148,7 @@ class DaisyDescriptor(OpenCVDescriptor):
     rotate: bool = True
 
     def extractor(self) -> Any:
-        """DAISY, interpolated, rotated with the keypoint."""
+        """Return DAISY, interpolated, rotated with the keypoint."""
         how = opencv("DAISY_NRM_PARTIAL")
         return opencv("DAISY_create")(
             self.radius_px, 3, 8, 8, how, interpolation=True, use_orientation=self.rotate
@@ -157,7 +157,7 @@ class DaisyDescriptor(OpenCVDescriptor):
 
 @dataclass(eq=False)
 class MagnifiedDescriptor(OpenCVDescriptor):
-    """What describes `magnification` times the keypoint's size."""
+    """Base of descriptors that cover `magnification` times the keypoint's size."""
 
     magnification: float = 6.25
 
@@ -166,12 +166,12 @@ class MagnifiedDescriptor(OpenCVDescriptor):
 
 
 class VggDescriptor(MagnifiedDescriptor):
-    """Learned pooling and projection, 120 numbers."""
+    """Learned pooling and projection, 120 values."""
 
     distance, dimension, dtype = "l2", 120, np.float32
 
     def extractor(self) -> Any:
-        """VGG trained on Liberty."""
+        """Return VGG trained on Liberty."""
         return opencv("VGG_create")(scale_factor=self.magnification)
 
 
@@ -179,7 +179,7 @@ class BoostDescDescriptor(MagnifiedDescriptor):
     """BinBoost, 256 bits."""
 
     def extractor(self) -> Any:
-        """BinBoost-256."""
+        """Return BinBoost-256."""
         return opencv("BoostDesc_create")(scale_factor=self.magnification)
 
 
@@ -191,7 +191,7 @@ class BeblidDescriptor(MagnifiedDescriptor):
     magnification: float = 6.75
 
     def extractor(self) -> Any:
-        """BEBLID-512."""
+        """Return BEBLID-512."""
         return opencv("BEBLID_create")(self.magnification, opencv("BEBLID_SIZE_512_BITS"))
 
 
@@ -201,7 +201,7 @@ class TeblidDescriptor(BeblidDescriptor):
     dimension = 32
 
     def extractor(self) -> Any:
-        """TEBLID-256."""
+        """Return TEBLID-256."""
         return opencv("TEBLID_create")(self.magnification, opencv("TEBLID_SIZE_256_BITS"))
 
 
@@ -211,11 +211,11 @@ DIMENSION = 128
 def packed_octaves(
     size_px: NDArray[np.float64], sigma: float, layers: int, shape: tuple[int, ...]
 ) -> NDArray[np.int64]:
-    """OpenCV's packed octave (octave & 255 | layer << 8) of keypoints by their size.
+    """Return OpenCV's packed octave (octave & 255 | layer << 8) of keypoints by their size.
 
     A SIFT keypoint of octave o and layer l has size 2 sigma 2^(o + l/layers); octaves begin at -1, the
-    doubled image, and layers run from 1. A keypoint's own `octave` is not used: other detectors write
-    other things there, and OpenCV would read a level that has nothing to do with the size.
+    doubled image, and layers at 1. A keypoint's own `octave` is not used, because other detectors store other
+    values there.
 
     >>> packed_octaves(np.array([2 * 1.6 * 2 ** (1 / 3)]), 1.6, 3, (100, 100)).tolist()
     [256]
@@ -229,10 +229,10 @@ def packed_octaves(
 
 
 class SiftDescriptor:
-    """SIFT of OpenCV, 128 numbers from 0 to 255; the 4 x 4 grid spans 6 times the keypoint's size.
+    """SIFT of OpenCV, 128 values from 0 to 255; the 4 x 4 grid spans 6 times the keypoint's size.
 
-    Equal to what OpenCV's SIFT computes at its own keypoints, and independent of which other keypoints are
-    described: OpenCV leaves out the doubled octave when no keypoint needs it, so one that does is added.
+    Equal to OpenCV's SIFT at its own keypoints, and independent of the other keypoints: OpenCV skips the
+    doubled octave if no keypoint needs it, so one that does is added.
     """
 
     name, distance, libraries = "sift", "l2", ("cv2", "numpy")
@@ -241,7 +241,7 @@ class SiftDescriptor:
         self.sigma, self.n_octave_layers = sigma, n_octave_layers
 
     def describe(self, image: Image, keypoints: Keypoints) -> Described:
-        """(n, 128) whole numbers in float32, and which rows are not blank."""
+        """Return (n, 128) integers in float32, and which rows are not blank."""
         return self._on(to_grey(image), keypoints)
 
     def _on(self, channel: Image, keypoints: Keypoints) -> Described:
@@ -254,39 +254,39 @@ class SiftDescriptor:
 
 
 class RootSiftDescriptor(SiftDescriptor):
-    """`sift` over the sum of its entries, then the square root: l2 becomes the Hellinger distance."""
+    """`sift` divided by its l1 norm, then the square root: l2 becomes the Hellinger distance."""
 
     name, rooted = "rootsift", True
 
     def describe(self, image: Image, keypoints: Keypoints) -> Described:
-        """(n, 128), rows of length 1."""
+        """Return (n, 128), rows of length 1."""
         values, valid = super().describe(image, keypoints)
         return rootsift(values), valid
 
 
 class RgbSift(SiftDescriptor):
-    """SIFT of the red, green and blue channel side by side, 384 numbers.
+    """SIFT of the red, green and blue channel, concatenated, 384 values.
 
-    Each channel is normalised as SIFT normalises it, so a channel counts the same however much it varies;
-    a channel without any gradient contributes zeros. The keypoint fails if all three are blank.
+    Each channel is normalised as SIFT does, so channels have equal weight; a channel without gradient
+    contributes zeros. The keypoint fails if all three are blank.
     """
 
     name = "rgbsift"
 
     def describe(self, image: Image, keypoints: Keypoints) -> Described:
-        """(n, 384)."""
+        """Return (n, 384)."""
         parts = [self._on(np.ascontiguousarray(channel), keypoints) for channel in _channels(image)]
         valid = np.logical_or.reduce([v for _, v in parts])
         return np.concatenate([v for v, _ in parts], axis=1), valid
 
 
 class RgbSiftChannelAverage(RgbSift):
-    """Mean of the three channels of `rgbsift`, 128 numbers."""
+    """Mean of the three channels of `rgbsift`, 128 values."""
 
     name = "rgbsift_channel_avg"
 
     def describe(self, image: Image, keypoints: Keypoints) -> Described:
-        """(n, 128)."""
+        """Return (n, 128)."""
         values, valid = super().describe(image, keypoints)
         return values.reshape(len(values), 3, DIMENSION).mean(axis=1), valid
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""OpenCV's detectors: thresholds are theirs, the cap and the order are ours.
+"""OpenCV's detectors with their own thresholds, and the order and limit of `CappedDetector`.
 
-Every class finds all keypoints its thresholds allow, then keeps the `max_features` strongest off the border
-(`order.select`). Only ORB is asked for the number beforehand, because it shares it out between the
-levels of its pyramid.
+Every class finds all keypoints above its thresholds, then keeps the `max_features` strongest inside the
+border. Only ORB receives the number beforehand, because it divides it between the levels of its pyramid.
 """
 
 from __future__ import annotations
@@ -25,18 +24,18 @@ _ALL = 1_000_000
 
 
 class OpenCVDetector(CappedDetector):
-    """Detects on the grey image; subclasses make OpenCV's object."""
+    """Base of OpenCV's detectors on the grey image."""
 
     libraries = ("cv2", "numpy")
     oriented = True
-    """Whether the angles mean something; an unset or constant one becomes NaN."""
+    """Whether angles are meaningful; otherwise they become NaN."""
 
     def detector(self) -> Any:
-        """OpenCV's object."""
+        """Return OpenCV's object."""
         raise NotImplementedError
 
     def detect(self, image: Image) -> Keypoints:
-        """Keypoints of an image, strongest first."""
+        """Return the keypoints of an image, strongest first."""
         found = Keypoints.from_cv(self.detector().detect(to_grey(image)))
         if not self.oriented:
             found = Keypoints.at(
@@ -56,7 +55,7 @@ class SiftDetector(OpenCVDetector):
     n_octave_layers: int = 3
 
     def detector(self) -> Any:
-        """SIFT without its own cap."""
+        """Return SIFT without its own limit."""
         return opencv("SIFT_create")(
             0, self.n_octave_layers, self.contrast_threshold, self.edge_threshold, self.sigma
         )
@@ -72,7 +71,7 @@ class OrbDetector(OpenCVDetector):
     fast_threshold: int = 20
 
     def detector(self) -> Any:
-        """ORB, asked for as many as are kept."""
+        """Return ORB with the limit."""
         shape = (self.scale_factor, self.n_levels, self.edge_threshold)
         return opencv("ORB_create")(self.max_features or _ALL, *shape, fastThreshold=self.fast_threshold)
 
@@ -86,7 +85,7 @@ class AkazeDetector(OpenCVDetector):
     n_octave_layers: int = 4
 
     def detector(self) -> Any:
-        """AKAZE with M-LDB, whose orientation it finds while detecting."""
+        """Return AKAZE with M-LDB, which estimates orientations while detecting."""
         return opencv("AKAZE_create")(
             threshold=self.threshold, nOctaves=self.n_octaves, nOctaveLayers=self.n_octave_layers
         )
@@ -95,13 +94,13 @@ class AkazeDetector(OpenCVDetector):
 class KazeDetector(AkazeDetector):
     """Hessian extrema in a nonlinear scale space, by additive operator splitting.
 
-    The descriptor finds the orientation, so detections have none.
+    Keypoints have no orientation: the descriptor estimates it.
     """
 
     oriented = False
 
     def detector(self) -> Any:
-        """KAZE, rotation invariant."""
+        """Return KAZE, rotation invariant."""
         return opencv("KAZE_create")(
             threshold=self.threshold, nOctaves=self.n_octaves, nOctaveLayers=self.n_octave_layers
         )
@@ -109,14 +108,14 @@ class KazeDetector(AkazeDetector):
 
 @dataclass(eq=False)
 class BriskDetector(OpenCVDetector):
-    """AGAST corners in a scale space; the descriptor finds the orientation, so detections have none."""
+    """AGAST corners in a scale space, without orientation: the descriptor estimates it."""
 
     oriented = False
     threshold: int = 30
     octaves: int = 3
 
     def detector(self) -> Any:
-        """BRISK."""
+        """Return BRISK."""
         return opencv("BRISK_create")(self.threshold, self.octaves)
 
 
@@ -129,7 +128,7 @@ class Fast(OpenCVDetector):
     suppress: bool = True
 
     def detector(self) -> Any:
-        """FAST 9-16."""
+        """Return FAST 9-16."""
         return opencv("FastFeatureDetector_create")(self.threshold, self.suppress)
 
 
@@ -137,7 +136,7 @@ class Agast(Fast):
     """Segment-test corners by the adaptive decision tree."""
 
     def detector(self) -> Any:
-        """AGAST 9-16."""
+        """Return AGAST 9-16."""
         return opencv("AgastFeatureDetector_create")(self.threshold, self.suppress)
 
 
@@ -145,7 +144,7 @@ class Agast(Fast):
 class Mser(OpenCVDetector):
     """Centres of maximally stable regions; size is the diameter of the circle around the region.
 
-    OpenCV gives no strength; the size takes its place, so that a cap keeps the large regions.
+    OpenCV returns no strength; the size replaces it, so that the limit keeps large regions.
     """
 
     oriented = False
@@ -155,11 +154,11 @@ class Mser(OpenCVDetector):
     max_variation: float = 0.25
 
     def detector(self) -> Any:
-        """MSER on grey values."""
+        """Return MSER on grey values."""
         return opencv("MSER_create")(self.delta, self.min_area, self.max_area, self.max_variation)
 
     def detect(self, image: Image) -> Keypoints:
-        """Keypoints with the size as response."""
+        """Return keypoints with the size as response."""
         found = Keypoints.from_cv(self.detector().detect(to_grey(image)))
         ranked = Keypoints.at(found.xy, size_px=found.size_px, response=found.size_px)
         return self.select(ranked, image)
@@ -169,8 +168,8 @@ class Mser(OpenCVDetector):
 class Gftt(OpenCVDetector):
     """Good features to track: maxima of the smaller eigenvalue of the structure tensor.
 
-    One scale: `block_px` is the window and becomes the size. The response is the eigenvalue itself, which
-    OpenCV's own detector does not hand out.
+    One scale: `block_px` is the window and becomes the size. The response is the eigenvalue, which OpenCV's
+    detector does not return.
     """
 
     oriented = False
@@ -179,7 +178,7 @@ class Gftt(OpenCVDetector):
     block_px: int = 3
 
     def detect(self, image: Image) -> Keypoints:
-        """Corners above `quality` times the best response."""
+        """Return corners above `quality` times the best response."""
         grey = to_grey(image)
         corners = cv2.goodFeaturesToTrack(
             grey, 0, self.quality, self.min_distance_px, blockSize=self.block_px

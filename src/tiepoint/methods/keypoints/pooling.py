@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Several descriptors of one keypoint joined to one row, and domain-size pooling: one at several sizes."""
+"""Aggregation of several descriptors of one keypoint, and domain-size pooling: one at several sizes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AGGREGATIONS = ("average", "max", "min", "concatenate", "weighted")
 
 
 def parse_numbers(given: Any, what: str) -> list[float]:
-    """Numbers from ``1,1.5,2``, a list or one number.
+    """Parse numbers from ``1,1.5,2``, a list or one number.
 
     >>> parse_numbers("1,1.5", "scales")
     [1.0, 1.5]
@@ -37,7 +37,7 @@ def parse_numbers(given: Any, what: str) -> list[float]:
 
 
 def load_user_descriptor(aggregation: str) -> Any:
-    """The user's object of ``my.py:Class``, None for a name of ours."""
+    """Return the user's object of ``my.py:Class``. None for a built-in name."""
     file, _, name = aggregation.rpartition(":")
     if not file.endswith(".py"):
         return None
@@ -56,10 +56,10 @@ def aggregate(
     pool: Any = None,
     labels: Any = None,
 ) -> tuple[Array, Mask]:
-    """Join (s, n, d) into one row for each of n keypoints; returns the rows and which are valid.
+    """Join (s, n, d) into one row for each of n keypoints; return the rows and which are valid.
 
-    `mask` is (s, n): what did not fail. average, max, min and weighted (weights (s,), made to sum to 1 over
-    what is left) go over what did not fail; concatenate and a user's `pool.pool(stack, labels)` need all.
+    `mask` (s, n) marks values that did not fail. average, max, min and weighted (weights (s,), normalised
+    over the valid values) use those; concatenate and a user's `pool.pool(stack, labels)` require all.
 
     >>> stack, mask = np.array([[[1.0]], [[3.0]]]), np.array([[True], [False]])
     >>> aggregate(stack, mask, "average")[0].tolist()
@@ -100,7 +100,7 @@ SIGMA = 0.15
 
 
 def scale_weights(scales: Array, weighting: str, sigma: float) -> NDArray[np.float64]:
-    """Weights of scales by their distance from 1 on the log axis, summing to 1.
+    """Return weights of scales by their distance from 1 on the log axis, with sum 1.
 
     gaussian: exp(-(ln a / sigma)^2 / 2); triangular: max(0, 1 - |ln a| / sigma); uniform: equal.
 
@@ -121,18 +121,18 @@ def scale_weights(scales: Array, weighting: str, sigma: float) -> NDArray[np.flo
 class DomainSizePooling:
     """`base` at `scales` times the keypoint's size, joined by `aggregation`.
 
-    Order of work: normalise or root each scale (``before``), join, root or normalise the joined row
-    (``after``). Each of the two happens exactly once or not at all. Scales at which a keypoint failed are
-    left out of average, max, min and weighted; concatenation needs all of them.
+    Order: normalise or root each scale (``before``), join, root or normalise the joined row (``after``). Each
+    of the two happens at most once. Scales at which a keypoint failed are excluded from average, max, min and
+    weighted; concatenation requires all of them.
 
     Args:
-        base: a real-valued descriptor at keypoints.
-        scales: factors on the keypoint's size, ``1,1.5,2``.
+        base: A real-valued descriptor at keypoints.
+        scales: Factors on the keypoint's size, ``1,1.5,2``.
         aggregation: average, max, min, concatenate, weighted, or ``my.py:Class`` with
             ``pool(stack, scales)``.
-        weighting: of ``weighted``: uniform, triangular or gaussian in ln(scale).
-        weight_sigma: width of the triangular and gaussian weighting, in ln(scale).
-        weights: explicit weights of the scales instead, ``0.25,0.5,0.25``.
+        weighting: For ``weighted``: uniform, triangular or gaussian in ln(scale).
+        weight_sigma: Width of the triangular and gaussian weighting, in ln(scale).
+        weights: Explicit weights of the scales instead, ``0.25,0.5,0.25``.
         normalize: none, before or after.
         norm: l2 or l1.
         root: none, before or after: l1 normalisation, then the signed square root.
@@ -217,7 +217,7 @@ class DomainSizePooling:
         return scale_weights(self.scales, chosen, width)
 
     def describe(self, image: Image, keypoints: Keypoints) -> tuple[Array, NDArray[np.bool_]]:
-        """(n, d) or, concatenated, (n, scales · d), and which rows could be pooled."""
+        """Return (n, d) or, concatenated, (n, scales · d), and which rows could be pooled."""
         rows, masks = [], []
         for scale in self.scales:
             made = self.base.describe(image, _resized(keypoints, float(scale)))
@@ -232,7 +232,7 @@ class DomainSizePooling:
         return np.where(valid[:, None], done, np.float32(0)), valid & done.any(axis=1)
 
     def _staged(self, values: Array, stage: str) -> Array:
-        """Normalising, then rooting before; rooting, then normalising after."""
+        """Normalise, then root (before); root, then normalise (after)."""
         norm = _NORM[self.norm] if self.normalize == stage else None
         root = rootsift if self.root == stage else None
         for step in (norm, root) if stage == "before" else (root, norm):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How a keypoint method is written: ``DESCRIPTOR@DETECTOR``, each with its own ``?key=value``."""
+"""Specification of a keypoint method: ``DESCRIPTOR@DETECTOR``, each with its own ``?key=value``."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ HOME: Mapping[str, str] = {
     "kaze": "kaze",
     "xfeat": "xfeat",
 }
-"""Detector of a descriptor that is named alone; the others must say where to describe."""
+"""Default detector of a descriptor. Other descriptors require an ``@``."""
 
 FUSE = "fuse:"
 _DETECTOR = re.compile(r"^([A-Za-z][\w-]*([:?].*)?|[^?]+\.py:[A-Za-z_]\w*(\?.*)?)$", re.DOTALL)
-"""What may follow an ``@``; the rest of a path that has an ``@`` in it does not look like this."""
+"""Text that may follow an ``@``. The rest of a path with an ``@`` does not match."""
 
 
 @dataclass(frozen=True)
 class KeypointSpec:
-    """Texts of a descriptor and a detector; a lone name has no detector yet."""
+    """Texts of a descriptor and a detector; the detector is None if not given."""
 
     descriptor: str
     detector: str | None
 
 
 def split_detector(text: str) -> KeypointSpec:
-    """Take ``DESCRIPTOR@DETECTOR`` apart at the last ``@`` that is not part of a path.
+    """Split ``DESCRIPTOR@DETECTOR`` at the last ``@`` that is not part of a path.
 
     >>> split_detector("brief@fast?threshold=30")
     KeypointSpec(descriptor='brief', detector='fast?threshold=30')
@@ -64,7 +64,7 @@ def split_detector(text: str) -> KeypointSpec:
 
 
 def fused_parts(text: str) -> tuple[list[str], str]:
-    """Components of ``fuse:A,B?params`` and its parameters.
+    """Split ``fuse:A,B?params`` into its components and its parameters.
 
     >>> fused_parts("fuse:sift@set:a,surf@set:b?aggregation=average")
     (['sift@set:a', 'surf@set:b'], 'aggregation=average')
@@ -80,7 +80,7 @@ _SET = re.compile(r"@set:(?P<name>[^/,?+@\s]+)")
 
 
 def locate_keypoint_sets(spec: Any, root: Path) -> Any:
-    """A specification whose ``@set:NAME`` names sets of the store at `root`; others stay as they are.
+    """Resolve ``@set:NAME`` to sets of the store at `root`. Other specifications stay unchanged.
 
     >>> locate_keypoint_sets("sift@set:mine+l2", Path("nowhere"))
     'sift@set:mine+l2'
@@ -104,7 +104,7 @@ def locate_keypoint_sets(spec: Any, root: Path) -> Any:
 
 
 def first_side(name: str, known: Container[str]) -> str:
-    """The keypoint set that a name means: ``NAME_a`` where only the two sides of an intersection are known.
+    """Return the keypoint set of a name: ``NAME_a`` if only the two sides of an intersection exist.
 
     >>> first_side("both", {"both_a", "both_b"}), first_side("one", {"one"})
     ('both_a', 'one')
@@ -114,7 +114,7 @@ def first_side(name: str, known: Container[str]) -> str:
 
 
 def sides_used(spec: Any, root: Path) -> list[str]:
-    """A sentence for every intersection that a specification names by its plain name."""
+    """Return a message for every intersection that a specification names without its side."""
     if not isinstance(spec, str) or isinstance(spec, FilesSpec):
         return []
     known = sets_below(root)
@@ -127,7 +127,7 @@ ALIASES: Mapping[str, str] = {
     "dsprgbsift": "dsp:rgbsift",
     "dsphonc": "dsp:honc",
 }
-"""Names that stand for a pooled descriptor."""
+"""Names of pooled descriptors."""
 
 OTHER_NAMES: Mapping[str, str] = {
     "vsift": "sift",
@@ -136,16 +136,16 @@ OTHER_NAMES: Mapping[str, str] = {
     "dsprgbsift_v2": "dsprgbsift",
     "dsphonc_v2": "dsphonc",
 }
-"""What the workbench calls a descriptor, and what it is called here."""
+"""Names of descriptors in the workbench, and here."""
 
 _NAME = r"(?P<before>^(?:fuse:)?(?:dsp:)?|@{})(?P<name>[A-Z][\w-]*)(?=$|[?@,:])"
-"""A name in a specification: at its start, after an ``@``, or (in braces) one of several that are fused."""
+"""A name in a specification: at its start, after an ``@``, or (in braces) one of several fused."""
 
 
 def canonical_name(text: str) -> str:
-    """A specification in the names of this package: they are accepted in any case, and so are `OTHER_NAMES`.
+    """Return a specification with canonical names, accepting any case and `OTHER_NAMES`.
 
-    What is not known stays as it is.
+    Unknown names stay unchanged.
 
     >>> canonical_name("RGBSIFT@set:Mine"), canonical_name("DSPSIFT_V2?scales=1,2@SURF"), canonical_name("fuse:SIFT,Surf")
     ('rgbsift@set:Mine', 'dspsift?scales=1,2@surf', 'fuse:sift,surf')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""SURF: the fast Hessian detector, and sums of Haar responses at given keypoints, on an integral image."""
+"""SURF: the fast Hessian detector and the Haar descriptor, on an integral image."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .detectors import CappedDetector
 
 @cached_njit(nogil=True, inline="always")
 def _box(ii, y0, x0, y1, x1):  # type: ignore[no-untyped-def]
-    """Sum over rows y0 .. y1 - 1 and columns x0 .. x1 - 1, what lies outside left out."""
+    """Sum rows y0 .. y1 - 1 and columns x0 .. x1 - 1, clipped to the image."""
     h, w = ii.shape[0] - 1, ii.shape[1] - 1
     y0, y1 = min(max(y0, 0), h), min(max(y1, 0), h)
     x0, x1 = min(max(x0, 0), w), min(max(x1, 0), w)
@@ -27,11 +27,10 @@ def _box(ii, y0, x0, y1, x1):  # type: ignore[no-untyped-def]
 
 @cached_njit(nogil=True)
 def hessian_layer(ii, size, step, det, trace):  # type: ignore[no-untyped-def]
-    """Determinant and trace of the box-filter Hessian of one filter size at every `step`-th pixel.
+    """Compute determinant and trace of the box-filter Hessian of one filter size at every `step`-th pixel.
 
-    The lobes are size/3 wide; sums are over 255 size², so that all sizes share one threshold on grey values
-    in 0 to 1. Where the filter
-    leaves the image the response is 0.
+    The lobes are size/3 wide; sums are divided by 255 size², so that all sizes share one threshold on grey
+    values in 0 to 1. The response is 0 where the filter leaves the image.
     """
     h, w = ii.shape[0] - 1, ii.shape[1] - 1
     lobe, half = size // 3, size // 2
@@ -58,7 +57,7 @@ def hessian_layer(ii, size, step, det, trace):  # type: ignore[no-untyped-def]
 
 @cached_njit(nogil=True, inline="always")
 def _haar(ii, y, x, half):  # type: ignore[no-untyped-def]
-    """The two Haar wavelets of side 2 half around a pixel: right minus left, lower minus upper."""
+    """Return the two Haar wavelets of side 2 half around a pixel: right minus left, lower minus upper."""
     left = _box(ii, y - half, x - half, y + half, x)
     right = _box(ii, y - half, x, y + half, x + half)
     upper = _box(ii, y - half, x - half, y, x + half)
@@ -68,7 +67,7 @@ def _haar(ii, y, x, half):  # type: ignore[no-untyped-def]
 
 @cached_njit(nogil=True)
 def orientations(ii, xy, scale, out):  # type: ignore[no-untyped-def]
-    """Dominant direction of Haar responses within 6 scales, in radians, y down."""
+    """Compute the dominant direction of Haar responses within 6 scales, in radians, y down."""
     dx, dy, angle = np.empty(113), np.empty(113), np.empty(113)
     window = math.pi / 3
     for k in range(len(xy)):
@@ -104,7 +103,7 @@ def orientations(ii, xy, scale, out):  # type: ignore[no-untyped-def]
 
 @cached_njit(nogil=True)
 def describe(ii, xy, scale, angle, extended, out):  # type: ignore[no-untyped-def]
-    """Sums of Haar responses in 4 x 4 regions of 5 x 5 samples, in the keypoint's own frame."""
+    """Sum Haar responses in 4 x 4 regions of 5 x 5 samples, in the keypoint's frame."""
     per = 8 if extended else 4
     for k in range(len(xy)):
         s, c, z = scale[k], math.cos(angle[k]), math.sin(angle[k])
@@ -141,7 +140,7 @@ BASE_SCALE = 1.2
 
 
 def integral(image: Image) -> Floats:
-    """Integral image (h + 1, w + 1) of the grey values, whole numbers and so without rounding.
+    """Compute the integral image (h + 1, w + 1) of the grey values, exact because they are integers.
 
     >>> integral(np.full((2, 2), 255, np.uint8))[-1, -1]
     np.float64(1020.0)
@@ -153,12 +152,12 @@ def integral(image: Image) -> Floats:
 
 
 def scales(size_px: Floats) -> Floats:
-    """Scale s of a keypoint: the 9 x 9 filter stands for a Gaussian of 1.2."""
+    """Return the scale s of keypoints: the 9 x 9 filter corresponds to a Gaussian of 1.2."""
     return np.asarray(size_px * (BASE_SCALE / BASE_SIZE))
 
 
 def dominant_orientations(ii: Floats, xy: Floats, size_px: Floats) -> Floats:
-    """Dominant directions in degrees, 0 to 360, clockwise from the x axis."""
+    """Return dominant directions in degrees, 0 to 360, clockwise from the x axis."""
     out = np.zeros(len(xy))
     orientations(ii, np.ascontiguousarray(xy), scales(size_px), out)
     return np.rad2deg(out) % 360
@@ -183,7 +182,7 @@ class SurfDetector(CappedDetector):
     upright: bool = False
 
     def detect(self, image: Image) -> Keypoints:
-        """Keypoints of an image, strongest first."""
+        """Return the keypoints of an image, strongest first."""
         ii = integral(image)
         parts = [_octave(ii, octave, self.threshold) for octave in range(self.n_octaves)]
         x, y, size, response, sign, octave = (np.concatenate(p) for p in zip(*parts, strict=True))
@@ -198,7 +197,7 @@ class SurfDetector(CappedDetector):
 
 
 def _octave(ii: Floats, octave: int, threshold: float) -> tuple[NDArray[np.float64], ...]:
-    """x, y, size, response, sign of the Laplacian and octave of the maxima of one octave."""
+    """Return x, y, size, response, sign of the Laplacian and octave of the maxima of one octave."""
     step = 1 << octave
     shape = (-(-(ii.shape[0] - 1) // step), -(-(ii.shape[1] - 1) // step))
     sizes = [3 * ((1 << (octave + 1)) * (layer + 1) + 1) for layer in range(FILTERS)]
@@ -215,7 +214,7 @@ def _octave(ii: Floats, octave: int, threshold: float) -> tuple[NDArray[np.float
 
 
 def _maxima(det: Floats, threshold: float) -> tuple[NDArray[np.int64], ...]:
-    """Places above the threshold and above all 26 neighbours, off the first and last filter."""
+    """Find maxima above the threshold and all 26 neighbours, without the first and last filter."""
     from scipy.ndimage import maximum_filter
 
     peak = (det > threshold) & (det == maximum_filter(det, 3))
@@ -226,8 +225,10 @@ def _maxima(det: Floats, threshold: float) -> tuple[NDArray[np.int64], ...]:
 def _refined(
     det: Floats, layer: NDArray[np.int64], i: NDArray[np.int64], j: NDArray[np.int64]
 ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-    """Offset of the maximum of the quadratic through the neighbours (layer, y, x), its value, and whether
-    it lies within half a step of the place in all three directions."""  # noqa: D205, D209
+    """Return offset and value of the maximum of the quadratic through the neighbours (layer, y, x).
+
+    Also return whether the offset is within half a step in all three directions.
+    """
     n = len(layer)
 
     def at(a: int, b: int, c: int) -> Floats:
@@ -259,9 +260,9 @@ class SurfDescriptor:
     """Rows of length 1 from a window of 20 scales, a scale being 1.2/9 of the keypoint's size.
 
     Each of 4 x 4 regions gives the sums of du, |du|, dv, |dv| in the keypoint's frame; `extended` splits each
-    by the sign of the other direction (128 numbers). Keypoints without orientation get SURF's own, or
-    are described as they stand if `upright`. The wavelets read up to 11 scales from the centre; what lies
-    outside the image counts nothing.
+    by the sign of the other direction (128 values). Keypoints without orientation get SURF's own, or stay
+    unrotated if `upright`. The wavelets read up to 11 scales from the centre; pixels outside the image count
+    as 0.
     """
 
     name, distance, libraries = "surf", "l2", ("numba", "numpy")
@@ -269,7 +270,7 @@ class SurfDescriptor:
     upright: bool = False
 
     def describe(self, image: Image, keypoints: Keypoints) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """(n, 64) or (n, 128), and which rows are not blank."""
+        """Return (n, 64) or (n, 128), and which rows are not blank."""
         ii = integral(image)
         angle = np.zeros(len(keypoints)) if self.upright else keypoints.angle_deg.copy()
         unset = np.isnan(angle)

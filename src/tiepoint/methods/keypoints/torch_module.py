@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``torch:FILE.py:CLASS?weights=FILE`` on images: an `nn.Module` finds, describes or matches keypoints."""
+"""``torch:FILE.py:CLASS?weights=FILE`` on images: an `nn.Module` detects, describes or matches."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ PATCH_PX = 32
 class TorchImages:
     """An `nn.Module` with the methods of any class (``extract``, ``detect``, ``match`` …) or none.
 
-    One without is called as networks are: with an image, float (1, 3, h, w) between 0 and 1 on the device
-    (1, 1, h, w where it says ``colour = "grey"``), and gives what ``extract`` gives; with two images, if its
-    `forward` needs two, and gives what ``match`` gives; or, behind a detector (``torch:…@sift``), with
-    patches (n, 1, patch_px, patch_px) around the keypoints, and gives (n, d). A batch dimension of 1 is taken
-    off.
+    A module without these methods is called directly: with an image, float (1, 3, h, w) between 0 and 1 on
+    the device ((1, 1, h, w) if ``colour = "grey"``), and returns what ``extract`` returns; with two images,
+    if its `forward` requires two, and returns what ``match`` returns; or, with a detector (``torch:…@sift``),
+    with patches (n, 1, patch_px, patch_px) around the keypoints, and returns (n, d). A batch dimension of 1
+    is removed.
 
     `weights` is a state dict or a checkpoint. `magnification`, `patch_px`, `upright`, `input` and `batch` are
     those of patch networks at keypoints; all other parameters go to the constructor.
@@ -92,14 +92,14 @@ class TorchImages:
         return called
 
     def _tensor(self, image: Image) -> Any:
-        """An image as networks take it."""
+        """Return an image as network input."""
         pixels = to_grey(image) if self.colour == "grey" and image.ndim == 3 else image
         planes = pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
         bytes_there = torch.from_numpy(np.ascontiguousarray(planes)).to(self.loaded.device)
         return bytes_there[None].float() / 255
 
     def _extract(self, image: Image) -> Any:
-        """Keypoints and descriptors of an image."""
+        """Return keypoints and descriptors of an image."""
         made = without_batch(to_arrays(self._call(self._tensor(image))))
         if isinstance(made, np.ndarray):
             raise InputError(
@@ -109,14 +109,14 @@ class TorchImages:
         return made
 
     def _detect(self, image: Image) -> Any:
-        """Keypoints of an image."""
+        """Return the keypoints of an image."""
         made = without_batch(to_arrays(self._call(self._tensor(image))))
         if isinstance(made, Mapping):
             return made.get("keypoints")
         return made[0] if isinstance(made, tuple) else made
 
     def _match(self, image1: Image, image2: Image) -> Any:
-        """Matches of two images, or a flow on the first."""
+        """Return the matches of two images, or a flow on the first."""
         made = without_batch(to_arrays(self._call(self._tensor(image1), self._tensor(image2))))
         if isinstance(made, np.ndarray) and made.ndim == 3 and made.shape[0] == 2 != made.shape[2]:
             return np.ascontiguousarray(made.transpose(1, 2, 0))
@@ -124,7 +124,7 @@ class TorchImages:
 
 
 def to_arrays(made: Any) -> Any:
-    """What a module gave with arrays in place of tensors, wherever they lie.
+    """Convert all tensors of a module's output to arrays.
 
     >>> to_arrays({"a": [torch.ones(2)]})
     {'a': [array([1., 1.], dtype=float32)]}
@@ -140,7 +140,7 @@ def to_arrays(made: Any) -> Any:
 
 
 def without_batch(made: Any) -> Any:
-    """Arrays without a first dimension of 1 that a network adds, lists of one array as that array.
+    """Remove a first dimension of 1 that a network adds; replace lists of one array by that array.
 
     >>> made = without_batch({"keypoints": np.ones((1, 9, 2)), "valid": np.ones((1, 9))})
     >>> made["keypoints"].shape, made["valid"].shape

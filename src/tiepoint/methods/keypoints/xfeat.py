@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``xfeat?weights=FILE``: XFeat through onnxruntime, its dense maps sampled at any keypoint.
 
-The published ONNX file gives only the best 1000 cells. Its maps of descriptors and of reliability, at 0.6 and
-1.3 times the image, are inside the graph; they are asked for as further outputs. A cell of 8 pixels of the
-resized image stands for its upper left pixel, as XFeat reports it.
+The published ONNX file returns only the best 1000 cells. Its maps of descriptors and of reliability, at 0.6
+and 1.3 times the image, are inside the graph and are requested as further outputs. A cell of 8 pixels of the
+resized image is reported at its upper left pixel, as XFeat does.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class XFeatLevel(NamedTuple):
 
 
 class XFeatMaps:
-    """The network, giving its maps for an image."""
+    """The network; returns its maps for an image."""
 
     def __init__(self, weights: str, threads: int = 1) -> None:
         file = checked_file(weights, "ONNX file")
@@ -52,7 +52,7 @@ class XFeatMaps:
         self.weight_hashes = weight_hashes(file)
 
     def __call__(self, image: Image) -> list[XFeatLevel]:
-        """Both levels of an RGB image."""
+        """Return both levels of an RGB image."""
         colour = np.repeat(image[:, :, None], 3, axis=2) if image.ndim == 2 else image
         if min(colour.shape[:2]) * ZOOMS[0] < 64:
             raise InputError(
@@ -74,10 +74,10 @@ class XFeatMaps:
 
 
 def with_outputs(model: bytes, names: list[str]) -> bytes:
-    """An ONNX model that also gives inner values by name.
+    """Return an ONNX model that also outputs inner values by name.
 
-    A serialised message followed by another is read as the two merged, so a graph (field 7) that holds
-    nothing but outputs (field 12, a value's name is its field 1) adds them without the onnx package.
+    Concatenated protobuf messages are merged when read, so a graph (field 7) with nothing but outputs (field
+    12, a value's name is its field 1) adds them without the onnx package.
     """
 
     def field(number: int, body: bytes) -> bytes:
@@ -108,7 +108,7 @@ class XFeatDetector:
         self.config = {"max_features": max_features, "border_px": self.border_px}
 
     def detect(self, image: Image) -> Keypoints:
-        """Cells of both zooms, most reliable first."""
+        """Return cells of both zooms, most reliable first."""
         limit = self.max_features
         shares = (None, None) if limit is None else (limit // 5, limit - limit // 5)
         kept = []
@@ -125,7 +125,7 @@ class XFeatDetector:
 
 
 class XFeatDescriptor:
-    """The map of the zoom whose cells are nearest in size to the keypoint, sampled linearly, 64 numbers."""
+    """Linear samples (64 values) of the map whose cells are nearest in size to the keypoint."""
 
     name, distance, libraries = "xfeat", "l2", ("numpy", "onnxruntime")
 
@@ -135,7 +135,7 @@ class XFeatDescriptor:
         self.config: dict[str, Any] = {}
 
     def describe(self, image: Image, keypoints: Keypoints) -> NDArray[np.float32]:
-        """(n, 64), rows of length 1."""
+        """Return (n, 64), rows of length 1."""
         levels = self.maps(image)
         sizes = np.log([level.cell_px.mean() for level in levels])
         chosen = np.abs(np.log(keypoints.size_px)[:, None] - sizes).argmin(axis=1)
@@ -147,7 +147,7 @@ class XFeatDescriptor:
 
 
 def _sampled(values: NDArray[np.float32], at: Floats) -> NDArray[np.float32]:
-    """Bilinear values (n, d) of a map (h, w, d) at cell coordinates (n, 2); the edge is repeated."""
+    """Sample a map (h, w, d) bilinearly at cell coordinates (n, 2); the edge is repeated."""
     h, w = values.shape[:2]
     x, y = np.clip(at[:, 0], 0, w - 1), np.clip(at[:, 1], 0, h - 1)
     x0, y0 = np.minimum(x.astype(int), w - 2), np.minimum(y.astype(int), h - 2)

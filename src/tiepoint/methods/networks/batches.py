@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What patch networks share: how patches become a batch, and how the output becomes descriptors."""
+"""Input batches and output checks of patch networks."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ INTENSITIES: dict[str, Callable[[Array], Array]] = {
     "raw": lambda x: x,
     "zscore": lambda x: z_score(x),
 }
-"""What a network is fed: 0 to 1, 0 to 255, or each patch with mean 0 and deviation 1."""
+"""Input scaling: 0 to 1, 0 to 255, or each patch with mean 0 and standard deviation 1."""
 BATCH = 256
 
 
 def checked_file(path: str, what: str) -> Path:
-    """The file, or an error of one sentence. Nothing is ever downloaded."""
+    """Return the path of an existing file. Nothing is ever downloaded."""
     file = Path(path).expanduser()
     if not is_file(file):
         if exists(file):
@@ -42,28 +42,28 @@ def checked_file(path: str, what: str) -> Path:
 
 
 def checked_distance(distance: str, where: str) -> str:
-    """A known distance."""
+    """Return a distance if it is known."""
     if distance not in DISTANCES:
         raise InputError(f"{where}: unknown distance {distance!r}; choose one of {', '.join(DISTANCES)}")
     return distance
 
 
 def checked_intensity(name: str, where: str) -> str:
-    """A known way to feed intensities."""
+    """Return an input scaling if it is known."""
     if name not in INTENSITIES:
         raise InputError(f"{where}: unknown input {name!r}; choose one of {', '.join(INTENSITIES)}")
     return name
 
 
 def batches(patches: Array, size: int, intensity: str, batch: int = BATCH) -> Iterator[NDArray[np.float32]]:
-    """Blocks of patches as float32 (b, size, size): resized by area, then scaled."""
+    """Yield blocks of patches as float32 (b, size, size): resized by area, then scaled."""
     for i in range(0, len(patches), batch):
         block = INTENSITIES[intensity](resize_patches(patches[i : i + batch], size))
         yield np.ascontiguousarray(block, np.float32)
 
 
 def flatten_output(output: Array, rows: int, where: str) -> Array:
-    """The output as (rows, d); a trailing (d, 1, 1) is flattened."""
+    """Return the output as (rows, d); a trailing (d, 1, 1) is flattened."""
     values = np.asarray(output)
     if values.ndim < 1 or len(values) != rows:
         raise InputError(f"{where}: the network returned an array of shape {values.shape} for {rows} patches")

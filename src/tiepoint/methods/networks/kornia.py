@@ -24,14 +24,14 @@ _HARD_TFEAT = {"features.0": "features.1", "features.3": "features.4", "classifi
 
 
 class Kornia:
-    """HardNet, HardNet8, HyNet, SOSNet or TFeat: 128 numbers from the patch resized by area to 32 x 32.
+    """HardNet, HardNet8, HyNet, SOSNet or TFeat: 128 values of the patch resized by area to 32 x 32.
 
-    All are fed the intensities 0 to 255 and normalise the patch themselves: HardNet by mean and deviation,
-    TFeat and SOSNet by instance normalisation (whose epsilon presumes 0 to 255, as TFeat was used), HyNet by
-    the root mean square. TFeat's output is not normalised.
+    All receive intensities 0 to 255 and normalise the patch themselves: HardNet by mean and deviation, TFeat
+    and SOSNet by instance normalisation (whose epsilon assumes 0 to 255, as TFeat was used), HyNet by the
+    root mean square. TFeat's output is not normalised.
 
-    A HardTFeat checkpoint is recognised: TFeat's layers under other names. It was trained with each patch
-    divided by its sample deviation and its output is used at length 1, so both are done here.
+    A HardTFeat checkpoint is recognised by its layer names. It was trained with each patch divided by its
+    sample deviation, and its output is used at length 1; both are applied here.
     """
 
     distance = "l2"
@@ -69,7 +69,7 @@ class Kornia:
             self.describe_stream = self._described
 
     def describe(self, patches: Array) -> Array:
-        """(n, s, s) -> (n, 128)."""
+        """Describe (n, s, s) as (n, 128)."""
         return self.postprocess(self.runner.describe(patches))
 
     def _described(self, payloads: Iterator[Array]) -> Iterator[Array | Exception]:
@@ -77,7 +77,7 @@ class Kornia:
             yield made if isinstance(made, Exception) else self.postprocess(made)
 
     def postprocess(self, values: Array) -> Array:
-        """What the network gave, at length 1 for HardTFeat."""
+        """Normalise the output of HardTFeat to length 1. Return other outputs unchanged."""
         if not self.is_hard_tfeat:
             return values
         length = np.sqrt(np.square(values, dtype=np.float64).sum(axis=1, keepdims=True))
@@ -85,7 +85,7 @@ class Kornia:
 
 
 def _renamed(state: Mapping[str, Any]) -> dict[str, Any]:
-    """HardTFeat's layers under TFeat's names; its 8 x 8 convolution on 8 x 8 values is a linear layer."""
+    """Rename HardTFeat's layers to TFeat's; its 8 x 8 convolution on 8 x 8 values is a linear layer."""
     out: dict[str, Any] = {}
     for key, value in state.items():
         layer, _, part = key.rpartition(".")

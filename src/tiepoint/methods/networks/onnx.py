@@ -17,14 +17,14 @@ from ...core.regular_files import read_regular_file
 from .batches import BATCH, batches, checked_distance, checked_file, checked_intensity, flatten_output
 
 MAX_ONNX_BYTES = 2 << 30
-"""Bytes of a model; protobuf has no longer messages."""
+"""Largest model in bytes, the limit of protobuf."""
 _LOCATION = b"location"
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
 def weight_hashes(file: Path) -> dict[str, str]:
-    """Hashes of an ONNX file and of the files beside it that hold its weights, by their names."""
+    """Hash an ONNX file and its external weight files, by name."""
     names = {
         n: file.parent / n
         for n in sorted(set(external_locations(read_regular_file(file, most=MAX_ONNX_BYTES))))
@@ -34,10 +34,10 @@ def weight_hashes(file: Path) -> dict[str, str]:
 
 
 def external_locations(model: bytes) -> Iterator[str]:
-    r"""Names of the files that tensors of a serialised model are kept in.
+    r"""Yield names of the external weight files of a serialised model.
 
-    The model is read as protobuf without the onnx package. Every tensor, wherever it stands in the graph or
-    its subgraphs, keeps entries (key, value) as strings; the one with the key ``location`` names a file.
+    The model is parsed as protobuf without the onnx package. Every tensor of the graph and its subgraphs has
+    entries (key, value) as strings; the one with the key ``location`` names a file.
 
     >>> entry = b"\x0a\x08location\x12\x05w.bin"
     >>> list(external_locations(b"\x6a" + bytes([len(entry)]) + entry))
@@ -58,7 +58,7 @@ def external_locations(model: bytes) -> Iterator[str]:
 
 
 def _fields(view: memoryview, at: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """Fields of a message that hold bytes: number, begin, end. Nothing where it is not a message."""
+    """Yield number, begin and end of the byte fields of a message; nothing if it is not a message."""
     found: list[tuple[int, int, int]] = []
     try:
         while at < end:
@@ -99,10 +99,10 @@ _TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(do
 class Onnx:
     """A network with one image input.
 
-    The layout is read from the input's shape: (n, c, h, w), (n, h, w, c) or (n, h, w), with c 1 or 3 (grey is
-    repeated). Patches are resized by area to h x w; where these are free, `size` or the patch's own side
-    is used. A fixed n is respected. `input` says what the intensities are (unit, raw, zscore), `output` which
-    output is the descriptor (default the first), `threads` how many to use inside one process.
+    The layout follows from the input's shape: (n, c, h, w), (n, h, w, c) or (n, h, w), with c 1 or 3 (grey is
+    repeated). Patches are resized by area to h x w, or to `size` or the patch's own side if h and w are free.
+    A fixed n is respected. `input` selects the scaling (unit, raw, zscore), `output` the descriptor output
+    (default the first), `threads` the number of threads in one process.
     """
 
     libraries = ("numpy", "onnxruntime")
@@ -133,7 +133,7 @@ class Onnx:
         self.name = f"onnx:{file.name}"
 
     def describe(self, patches: Array) -> Array:
-        """(n, s, s) -> (n, d)."""
+        """Describe (n, s, s) as (n, d)."""
         parts = []
         for block in batches(patches, self.size or patches.shape[1], self.intensity, self.batch or BATCH):
             fed = _fill(block, self.batch)
@@ -144,7 +144,7 @@ class Onnx:
 
 
 def _layout(session: Any, path: str) -> tuple[Any, str, int | None, int | None]:
-    """The input, its layout, its batch size and its side (None where free)."""
+    """Return the input, its layout, its batch size and its side (None if free)."""
     inputs = session.get_inputs()
     if len(inputs) != 1:
         raise InputError(f"{path}: a patch network has one input, this model has {len(inputs)}")
@@ -181,7 +181,7 @@ def _fill(block: Array, batch: int | None) -> Array:
 
 
 def session(model: str | bytes, threads: int, complaint: str) -> Any:
-    """A session that runs a model, given as a path or as its bytes, on the CPU."""
+    """Return a session that runs a model, given as a path or as its bytes, on the CPU."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3

@@ -26,16 +26,16 @@ from .torch_runner import NetworkRunner, check_torch_device, plain_float32
 Array = NDArray[Any]
 _CLASS_IN_FILE = re.compile(r"^(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)$")
 _INSIDE = ("state_dict", "model_state_dict", "model")
-"""Where a checkpoint keeps its state dict, if it is not one itself."""
+"""Keys under which a checkpoint stores its state dict, if it is not one itself."""
 _NAMED = 5
 SIDE = 32
 
 
 class TorchScript:
-    """A scripted or traced network that takes float (n, 1, size, size) and gives (n, d).
+    """A scripted or traced network from float (n, 1, size, size) to (n, d).
 
-    Such a file is a program: torch runs whatever it says, and its operators can read and write files. Nothing
-    here keeps it from that.
+    Such a file is a program: torch executes it, and its operators can read and write files. Nothing prevents
+    that.
     """
 
     libraries = ("numpy", "torch")
@@ -68,16 +68,15 @@ class TorchScript:
             self.describe_stream = self.runner.stream
 
     def describe(self, patches: Array) -> Array:
-        """(n, s, s) -> (n, d)."""
+        """Describe (n, s, s) as (n, d)."""
         return self.runner.describe(patches)
 
 
 class LoadedModule:
-    """An `nn.Module` of a user, ready to run on a device: from ``FILE.py:CLASS``, or a copy of one in memory.
+    """A user's `nn.Module` on a device: from ``FILE.py:CLASS``, or a copy of one in memory.
 
-    `params` go to the class or function, and the device where it takes one. An object is copied, so that
-    whoever made it finds it as it was: in its mode, on its device. `known` says what determines its
-    output, `unknown` why that is not all.
+    `params` go to the class or function, and the device if it takes one. An object is copied, so the original
+    keeps its mode and device. `known` is what determines the output, `unknown` why that is incomplete.
     """
 
     def __init__(self, given: Any, weights: str | None, device: str, params: Mapping[str, Any]) -> None:
@@ -108,18 +107,18 @@ class LoadedModule:
         )
 
     def has(self, edge: str) -> bool:
-        """Whether the module has a method of this name."""
+        """Return whether the module has a method of this name."""
         return callable(getattr(self.module, edge, None))
 
     def says(self, name: str, given: Any, otherwise: Any) -> Any:
-        """A setting: what was given, else what the module says, else a default."""
+        """Return a setting: the given value, else the module's attribute, else a default."""
         if given is not None:
             return given
         own = getattr(self.module, name, None)
         return own if isinstance(own, type(otherwise)) else otherwise
 
     def call(self, edge: str | None = None) -> Callable[..., Any]:
-        """A method of the module, or the module itself, run among its files, without gradients or TF32."""
+        """Return a method of the module, or the module, run with its imports, without gradients or TF32."""
         function = self._inside(getattr(self.module, edge or "__call__"))
 
         def called(*given: Any) -> Any:
@@ -130,12 +129,12 @@ class LoadedModule:
 
 
 class TorchPatches:
-    """``torch:FILE.py:CLASS``: an `nn.Module` that takes float (n, 1, size, size) and gives (n, d).
+    """``torch:FILE.py:CLASS``: an `nn.Module` from float (n, 1, size, size) to (n, d).
 
-    `weights` is a state dict, or a checkpoint that holds one. `size`, `input` and `distance` may be
-    attributes of the module instead; `size` and `input` are also given to a constructor that has such
-    parameters. All other parameters go there. A module with a ``describe(patches)`` of its own is given
-    bytes, as any class.
+    `weights` is a state dict, or a checkpoint that contains one. `size`, `input` and `distance` may be
+    attributes of the module instead; `size` and `input` are also passed to a constructor that has such
+    parameters. All other parameters go there. A module with its own ``describe(patches)`` receives bytes, as
+    any class.
     """
 
     libraries = ("numpy", "torch")
@@ -174,7 +173,7 @@ class TorchPatches:
 
 
 def module_factory(path: Any) -> UserFactory:
-    """What makes the module of ``FILE.py:CLASS``."""
+    """Return the factory of the module ``FILE.py:CLASS``."""
     found = _CLASS_IN_FILE.match(str(path))
     if found is None:
         raise InputError(
@@ -185,7 +184,7 @@ def module_factory(path: Any) -> UserFactory:
 
 
 def shared_settings(path: Any, ours: Mapping[str, Any]) -> dict[str, Any]:
-    """Of settings that were given, those that the constructor has a parameter for, too."""
+    """Return the given settings that the constructor also has a parameter for."""
     if not isinstance(path, str):
         return {}
     known = parameters_of(module_factory(path))
@@ -193,7 +192,7 @@ def shared_settings(path: Any, ours: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_unused(ours: Mapping[str, Any], path: Any, why: str) -> None:
-    """Refuse settings that have no effect, unless the constructor took them."""
+    """Refuse settings without effect, unless the constructor took them."""
     taken = shared_settings(path, ours)
     for key in (k for k, v in ours.items() if v is not None and k not in taken):
         raise InputError(f"`{key}` has no effect: {why}; leave it out")
@@ -210,20 +209,20 @@ def _copied(module: Any) -> Any:
 
 
 def _place(module: Any, device: str) -> str:
-    """Where a module runs: on `device`; on its own if that is another than the CPU and none is asked for."""
+    """Return where a module runs: on `device`, or on its own if that is not the CPU and `device` is."""
     tensor = next(iter([*module.parameters(), *module.buffers()]), None)
     return device if tensor is None or device != "cpu" else str(tensor.device)
 
 
 def required_inputs(module: Any) -> int:
-    """How many arguments the `forward` of a module needs."""
+    """Return how many arguments the `forward` of a module requires."""
     found = parameters_of(module.forward).values()
     plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return sum(p.kind in plain and p.default is p.empty for p in found)
 
 
 def state_dict(file: Path) -> Mapping[str, Any]:
-    """The weights in a file, or in a checkpoint in it; only tensors are loaded, never code."""
+    """Return the weights in a file or checkpoint. Only tensors are loaded, never code."""
     try:
         loaded = torch.load(file, map_location="cpu", weights_only=True)
     except Exception as e:  # pickle, zip and torch errors, without a common base
@@ -237,7 +236,7 @@ def state_dict(file: Path) -> Mapping[str, Any]:
 
 
 def load_weights(network: Any, state: Mapping[str, Any], complaint: str) -> None:
-    """Give a network its weights, all of them and no others; names that do not fit are told."""
+    """Load weights into a network. The error lists names that are missing or unexpected."""
     own = network.state_dict()
     wrong = {
         "missing": [k for k in own if k not in state],

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How a torch network is run on patches: in evaluation mode, batched, deterministic, in plain float32.
+"""Run a torch network on patches: in evaluation mode, batched, deterministic, in plain float32.
 
-On the CPU patches are resized and scaled by NumPy, item by item. Other devices are given the bytes: resizing
-and scaling happen there, batches cross the borders of items, and copies overlap with the network. Every batch
-has the same shape there, the last one filled up with zeros, so that a row's values do not depend on which
-items were described together.
+On the CPU NumPy resizes and scales patches, item by item. Other devices receive bytes: they resize and scale
+there, batches cross item boundaries, and copies overlap with the network. Every batch has the same shape
+there, the last one padded with zeros, so that a row's values do not depend on the other items.
 """
 
 from __future__ import annotations
@@ -25,17 +24,17 @@ from .batches import BATCH, batches, checked_intensity
 
 Array = NDArray[Any]
 DEVICE_BATCH = 4096
-"""Patches of a batch where a device other than the CPU is used and the user says nothing."""
+"""Default batch size on devices other than the CPU."""
 IN_FLIGHT = 2
-"""Batches that a device may be busy with while the next is put together."""
+"""Batches that a device processes while the next is assembled."""
 UPLOAD_BYTES = 8 << 20
 UPLOADS = 4
-"""Size and number of the pinned buffers that patches go up through; pinning memory is slow."""
+"""Size and number of the pinned upload buffers; pinning memory is slow."""
 _SHORT = ("out of memory", "can't allocate memory", "not enough memory")
 
 
 def check_torch_device(device: str, where: str) -> Any:
-    """The device, or an error if this machine has none such."""
+    """Return the device. Raise an error if this machine does not have it."""
     try:
         found = torch.device(device)
         torch.zeros(1, device=found)
@@ -46,7 +45,7 @@ def check_torch_device(device: str, where: str) -> Any:
 
 @contextmanager
 def plain_float32() -> Iterator[None]:
-    """No gradients, no TF32, no choice of algorithms by trial: the same input gives the same bits."""
+    """Disable gradients, TF32 and algorithm search, so that equal input gives equal bits."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")
     exact = {"enabled": True, "benchmark": False, "deterministic": True, "allow_tf32": False}
@@ -58,11 +57,11 @@ def plain_float32() -> Iterator[None]:
 
 
 class NetworkRunner:
-    """Descriptors of patches by a network that takes (b, 1, size, size) and gives (b, d).
+    """Descriptors of patches by a network from (b, 1, size, size) to (b, d).
 
-    `batch` is how many patches the network sees at once (default 256 on the CPU, `DEVICE_BATCH` elsewhere).
-    Where memory is short it is halved, again and again, and `warnings` says so in one sentence. `on_device`
-    chooses where patches are resized and scaled; by default on the device unless that is the CPU.
+    `batch` is the number of patches per call (default 256 on the CPU, `DEVICE_BATCH` elsewhere). If memory is
+    short it is halved repeatedly, and `warnings` reports it once. `on_device` selects where patches are
+    resized and scaled; by default on the device unless that is the CPU.
     """
 
     def __init__(
@@ -92,15 +91,15 @@ class NetworkRunner:
         self._weights: dict[int, Any] = {}
 
     def config(self, batch: int | None) -> dict[str, int]:
-        """What decides the output besides the network: a batch that was given, and how patches are resized.
+        """Return what determines the output besides the network: a given batch, and how patches are resized.
 
-        A network may give other last bits in other batches, so `batch` is in the key of whoever sets it.
+        The last bits of a network may depend on the batch size, so a given `batch` is part of the key.
         """
         made = {} if batch is None else {"batch": batch}
         return made | ({"resized_on_device": 1} if self.on_device else {})
 
     def describe(self, patches: Array) -> Array:
-        """(n, s, s) uint8 -> (n, d) float32."""
+        """Describe (n, s, s) uint8 as (n, d) float32."""
         if not self.on_device:
             return self._by_numpy(patches)
         (made,) = self.stream(iter([patches]))
@@ -109,9 +108,10 @@ class NetworkRunner:
         return made
 
     def stream(self, payloads: Iterator[Array]) -> Iterator[Array | Exception]:
-        """Descriptors of each array of patches, in order, or what went wrong with it.
+        """Yield descriptors of each array of patches, in order, or its exception.
 
-        At most `IN_FLIGHT` + 1 batches of patches and as many results are held, and the arrays they are from.
+        At most `IN_FLIGHT` + 1 batches of patches and as many results are held, and the arrays they come
+        from.
         """
         if self.on_device:
             yield from _Pipeline(self).run(payloads)
@@ -128,14 +128,14 @@ class NetworkRunner:
         while done < len(patches):
             some = patches[done : done + self.batch]
             (block,) = batches(some, self.size, self.intensity, len(some))
-            found = self.called(lambda fed: torch.from_numpy(fed[:, None]).to(self.device), block)
+            found = self.forward_block(lambda fed: torch.from_numpy(fed[:, None]).to(self.device), block)
             if found is not None:
                 parts.append(found.cpu().numpy())
                 done += len(some)
         return np.concatenate(parts) if parts else np.empty((0, self._columns), np.float32)
 
-    def called(self, fed: Callable[[Any], Any], block: Any) -> Any:
-        """The network's output (b, d) for a block; None where memory was short and a smaller one may do."""
+    def forward_block(self, fed: Callable[[Any], Any], block: Any) -> Any:
+        """Return the network's output (b, d) for a block. None if memory was short; retry with less."""
         try:
             with plain_float32():
                 given = fed(block)
@@ -156,7 +156,7 @@ class NetworkRunner:
         return None
 
     def halve(self) -> None:
-        """Smaller batches from now on; the user is told once."""
+        """Halve the batch size from now on and warn once."""
         self.batch = max(1, self.batch // 2)
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
@@ -166,8 +166,8 @@ class NetworkRunner:
             "part of the key"
         ]
 
-    def prepared(self, pixels: Any) -> Any:
-        """Bytes (b, s, s) on the device as the network's input (b, 1, size, size), by area, scaled."""
+    def preprocess(self, pixels: Any) -> Any:
+        """Convert bytes (b, s, s) on the device to network input (b, 1, size, size), by area, scaled."""
         values = pixels.float()
         if self.intensity == "zscore":
             values = values - values[:, :1, :1]  # exact: a flat patch is zero whatever the weights' rounding
@@ -187,13 +187,13 @@ class NetworkRunner:
         return values[:, None]
 
     def forward(self, pixels: Any, rows: int) -> Any:
-        """Descriptors of the first rows of a batch, in pieces of one shape where memory is short."""
+        """Return descriptors of the first rows of a batch, in equal pieces if memory is short."""
         parts: list[Any] = []
         done = 0
         while done < rows:
             piece = min(self.batch, len(pixels))
             first = min(done, len(pixels) - piece)  # the last piece begins earlier rather than be shorter
-            found = self.called(self.prepared, pixels[first : first + piece])
+            found = self.forward_block(self.preprocess, pixels[first : first + piece])
             if found is not None:
                 parts.append(found[done - first :])
                 done = first + piece
@@ -201,14 +201,14 @@ class NetworkRunner:
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that a device or the machine lacks memory."""
+    """Return whether an error reports a lack of memory."""
     kinds = (MemoryError, torch.OutOfMemoryError)
     return isinstance(error, kinds) or any(words in str(error) for words in _SHORT)
 
 
 @dataclass
 class _Item:
-    """Patches of one item on their way; `left` of them have no values yet."""
+    """Patches of one item in the pipeline; `left` of them have no values yet."""
 
     left: int
     values: Array | None = None
@@ -217,7 +217,7 @@ class _Item:
 
 @dataclass(eq=False)
 class _Batch:
-    """Bytes on the device, which rows of which items they are, and the values that come down."""
+    """Bytes on the device, the items and rows they belong to, and the downloaded values."""
 
     pixels: Any
     rows: int = 0
@@ -229,7 +229,7 @@ class _Batch:
 
 
 class _Pipeline:
-    """One stream of items through a runner: upload, network and download at the same time on CUDA."""
+    """One stream of items through a runner, with concurrent upload, network and download on CUDA."""
 
     def __init__(self, runner: NetworkRunner) -> None:
         self.runner = runner
@@ -243,7 +243,7 @@ class _Pipeline:
         self.now: _Batch | None = None
 
     def run(self, payloads: Iterator[Array]) -> Iterator[Array | Exception]:
-        """Descriptors in the order of the items."""
+        """Yield descriptors in the order of the items."""
         waiting: deque[_Item] = deque()
         for patches in payloads:
             item = _Item(len(patches))
@@ -267,7 +267,7 @@ class _Pipeline:
             yield item.error or (none if item.values is None else item.values)
 
     def _take(self, item: _Item, patches: Array) -> None:
-        """Put the patches of an item into batches, and send those that are full."""
+        """Put the patches of an item into batches and launch full ones."""
         done = 0
         try:
             while done < len(patches) and item.error is None:
@@ -286,7 +286,7 @@ class _Pipeline:
             item.error = e
 
     def _begun(self, side: int) -> _Batch:
-        """An empty batch, its memory that of one that has landed where there is one."""
+        """Return an empty batch; reuse the memory of a finished one."""
         size = self.runner.batch
         for old in self.spare:
             if old.pixels.shape == (size, side, side):
@@ -308,7 +308,7 @@ class _Pipeline:
         return self._begun(side)
 
     def _upload(self, batch: _Batch, patches: Array) -> None:
-        """Copy patches behind those that a batch has already."""
+        """Append patches to a batch."""
         if not self.is_cuda:
             some = torch.from_numpy(np.require(patches, np.uint8, ("C", "W")))
             batch.pixels[batch.rows : batch.rows + len(patches)] = some
@@ -334,7 +334,7 @@ class _Pipeline:
             batch.rows += len(some)
 
     def _launch(self) -> None:
-        """Run the network on the batch that is being put together, and let its values come down."""
+        """Run the network on the current batch and start the download of its values."""
         batch, self.now = self.now, None
         if batch is None or not batch.rows:
             return
@@ -367,7 +367,7 @@ class _Pipeline:
             batch.there = self.down.record_event()
 
     def _land(self) -> None:
-        """Wait for the values of the oldest batch and hand them to its items."""
+        """Wait for the values of the oldest batch and pass them to its items."""
         batch = self.flying.popleft()
         if self.is_cuda:
             batch.there.synchronize()

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Methods that see two images and give matches, a flow, or answers to given points."""
+"""Methods that see two images and return matches, a flow, or positions of query points."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Methods on two images made ready to run: matches, a flow or answered points out, checked at the edge."""
+"""Adapter of methods on two images, with checks of matches, flows and answered points."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Parts = tuple[Any, ...]
 
 
 def as_array(given: Any, where: str) -> NDArray[Any]:
-    """An array of numbers from what a method gave, tensors included."""
+    """Return the output of a method, also a tensor, as an array of numbers."""
     made = output_array(given, where, f"rows differ in length; {FORMS}")
     if made.dtype == object or made.dtype.kind not in "biuf":
         raise InputError(f"{where}: found {made.dtype}; {FORMS}")
@@ -33,7 +33,7 @@ def as_array(given: Any, where: str) -> NDArray[Any]:
 
 
 def check_kind(thing: Any, name: str) -> str | None:
-    """What an object declares as its `kind`: ``pairs``, ``dense`` or nothing."""
+    """Return the `kind` that an object declares: ``pairs``, ``dense`` or None."""
     kind = getattr(thing, "kind", None)
     if kind not in (None, "pairs", "dense"):
         raise InputError(f'method {name!r}: kind is {kind!r}; expected "pairs" (points) or "dense" (a flow)')
@@ -78,12 +78,12 @@ confidence (n,)]) or a flow (height, width, 2)[, mask[, confidence]]
 
 
 def _rows(given: Any) -> bool:
-    """Whether the first of a list is an array of its own and not a row of one."""
+    """Return whether the first element of a list is an array and not a row."""
     return np.ndim(given) != 1 or len(given) == 0
 
 
 def point_array(given: Any, where: str, what: str, count: int | None = None) -> NDArray[np.float64]:
-    """Points (n, 2) as float64, finite; `count` rows where it is given."""
+    """Return finite points (n, 2) as float64; check for `count` rows if given."""
     made = as_array(given, where)
     if made.size == 0 and made.ndim < 2:
         made = made.reshape(0, 2)
@@ -99,7 +99,7 @@ def point_array(given: Any, where: str, what: str, count: int | None = None) -> 
 
 
 def matrix_array(given: Any, where: str, what: str) -> NDArray[np.float64]:
-    """A fundamental matrix or homography (3, 3) as float64; all NaN stands for none."""
+    """Return a fundamental matrix or homography (3, 3) as float64. All NaN means none."""
     made = as_array(given, where)
     if made.shape != (3, 3):
         raise InputError(f"{where}: {what} has shape {made.shape}, not (3, 3)")
@@ -112,10 +112,10 @@ def matrix_array(given: Any, where: str, what: str) -> NDArray[np.float64]:
 def match_arrays(
     parts: Parts, sizes: Sequence[tuple[int, int] | None], where: str
 ) -> dict[str, NDArray[Any]]:
-    """`points0`, `points1` and perhaps `confidence`, checked against each other and the images.
+    """Return checked `points0`, `points1` and, if given, `confidence`.
 
-    `sizes` are (width, height) or None where unknown. Points may lie `BEYOND_PX` outside of an image, where
-    a method that works on a resized image puts some.
+    `sizes` are (width, height), or None if unknown. Points may be up to `BEYOND_PX` outside an image: methods
+    that work on resized images return such points.
     """
     first, second = point_array(parts[0], where, "points0"), point_array(parts[1], where, "points1")
     if len(first) != len(second):
@@ -138,7 +138,7 @@ def match_arrays(
 
 
 def check_inside(points: NDArray[np.float64], size: tuple[int, int], where: str) -> None:
-    """Refuse the first point that is not on the image or within `BEYOND_PX` of it."""
+    """Refuse the first point that is more than `BEYOND_PX` outside the image."""
     inside = in_view(points, size, border_px=-BEYOND_PX)
     if not inside.all():
         i = int(np.argmin(inside))
@@ -150,7 +150,7 @@ def check_inside(points: NDArray[np.float64], size: tuple[int, int], where: str)
 
 
 def flow_arrays(parts: Parts, where: str) -> dict[str, NDArray[Any]]:
-    """`flow` float32 (h, w, 2) and perhaps `flow_confidence`; a mask alone is a confidence of 0 and 1."""
+    """Return `flow` float32 (h, w, 2) and, if given, `flow_confidence`; a mask becomes 0 and 1."""
     flow = np.asarray(parts[0])
     if flow.ndim != 3 or flow.shape[2] != 2 or flow.dtype.kind != "f" or 0 in flow.shape:
         raise InputError(f"{where}: a flow is float (height, width, 2), found {flow.dtype} {flow.shape}")
@@ -168,28 +168,27 @@ def flow_arrays(parts: Parts, where: str) -> dict[str, NDArray[Any]]:
 Image = NDArray[np.uint8]
 Sizes = list[tuple[int, int] | None]
 EDGES = ("lookup_item", "match_points", "match", "match_both")
-"""What a method on pairs has, one of them at least."""
+"""A method on pairs has at least one of these."""
 
 
 def bind_pairs(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable[[Item, Any], Arrays]:
-    """What turns a method on two images into features of a pair.
+    """Return the `extract` of a method on two images.
 
     `thing` has one of
 
     * ``match(image1, image2)``: (points0 (n, 2), points1 (n, 2)[, confidence (n,)]) in original pixels, the
-      centre of the first pixel at (0, 0); or a flow (h, w, 2) on image 1[, mask[, confidence (h, w)]]. Which
-      it is follows from the dimensions of the first array; ``kind = "pairs"`` or ``"dense"`` declares it, and
-      the other form is then an error. A mapping of the arrays named below will do as well;
-    * ``match_points(image1, image2, points)``: where the points (q, 2) of image 1 lie in image 2; called
-      where the pair has query points, besides ``match``, if there is one;
-    * ``lookup_item(item)``: a mapping of the arrays, for what only needs to know which pair (files).
+      centre of the first pixel at (0, 0); or a flow (h, w, 2) on image 1[, mask[, confidence (h, w)]]. The
+      dimensions of the first array decide; ``kind = "pairs"`` or ``"dense"`` declares the form, and the other
+      one is an error. A mapping of the arrays named below is accepted as well;
+    * ``match_points(image1, image2, points)``: positions in image 2 of the points (q, 2) of image 1; called
+      for pairs with query points, besides ``match``, if there is one;
+    * ``lookup_item(item)``: a mapping of the arrays, for files.
 
-    Images are uint8 (h, w, 3) RGB, or (h, w) where the object says ``colour = "grey"``. The payload of an
-    item is (image0, image1), with `queries` where it has some. The features are `points0`,
-    `points1` and, where given, `confidence`, `keypoints0` and `keypoints1` (numbers of keypoints, (1,)); or
-    `flow` float32 with `flow_confidence`; or `answers` (q, 2), NaN where a point has none; or a matrix `F` or
-    `H` (3, 3) from image 1 to image 2, NaN where there is none. `distance` has no
-    meaning here. An `on_bad` other than ``error`` would have no effect and is refused.
+    Images are uint8 (h, w, 3) RGB, or (h, w) if the object has ``colour = "grey"``. The payload of an item is
+    (image0, image1), with `queries` if it has some. The features are `points0`, `points1` and, if given,
+    `confidence`, `keypoints0` and `keypoints1` (numbers of keypoints, (1,)); or `flow` float32 with
+    `flow_confidence`; or `answers` (q, 2), NaN for points without one; or a matrix `F` or `H` (3, 3) from
+    image 1 to image 2, NaN for none. `distance` has no meaning here. Any `on_bad` but ``error`` is refused.
     """
     if on_bad != "error":
         raise InputError(
@@ -232,7 +231,7 @@ def _grey(payload: Any) -> _GreyPair:
 
 
 def _caller(thing: Any, name: str) -> Callable[[Item, Any], list[Any]]:
-    """What an object gives for a pair: its answers to the queries, and its matches or flow."""
+    """Return a function that calls an object on a pair: for query points, and for matches or a flow."""
     if hasattr(thing, "lookup_item"):
         return lambda item, payload: [_one_way(thing.lookup_item(view_for_user(thing, item)))]
     if not any(hasattr(thing, edge) for edge in EDGES):
@@ -265,7 +264,7 @@ def _caller(thing: Any, name: str) -> Callable[[Item, Any], list[Any]]:
 
 
 def _one_way(found: Any) -> Any:
-    """Of flows both ways, as dense methods leave them, that on image 1."""
+    """Return the flow on image 1 if there are flows in both directions, as dense methods return them."""
     if not isinstance(found, Mapping) or "flow1" not in found or "flow" in found:
         return found
     names = {"flow1": "flow", "conf1": "flow_confidence"}
@@ -273,7 +272,7 @@ def _one_way(found: Any) -> Any:
 
 
 def _checked(made: Any, kind: str | None, sizes: Sizes, count: int | None, where: str) -> Arrays:
-    """The features of a pair, or an error that names the method, the pair and what is wrong."""
+    """Return the checked features of a pair."""
     if isinstance(made, Mapping):
         return _named(made, kind, sizes, count, where)
     form, parts = output_form(made, kind, where)
@@ -307,7 +306,7 @@ def _named(made: Mapping[str, Any], kind: str | None, sizes: Sizes, count: int |
 
 
 def _count(given: NDArray[Any], where: str) -> int:
-    """How many keypoints there are: as stated, or of the keypoints themselves."""
+    """Return the number of keypoints, as stated or counted."""
     if given.ndim == 2:
         return len(given)
     if given.size == 1 and 0 <= given.item() < 1 << 53 and given.item() == int(given.item()):
@@ -318,7 +317,7 @@ def _count(given: NDArray[Any], where: str) -> int:
 
 
 def image_sizes(item: Item, payload: Any) -> Sizes:
-    """(width, height) of both images, as far as they are known."""
+    """Return (width, height) of both images, None if unknown."""
     if payload is not None:
         return [(image.shape[1], image.shape[0]) for image in payload[:2]]
     return [facts.size for facts in item.images] if len(item.images) == 2 else [None, None]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From a specification to a method on two images: a pair matcher, keypoints with a matcher, or a flow."""
+"""Resolution of methods on two images: a pair matcher, keypoints with a matcher, or a flow."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _OURS = re.compile(r"(?P<sep>[?&])(?P<key>matcher|ratio)=(?P<value>[^&+@]*)")
 
 
 def split_matcher(text: str) -> tuple[str, dict[str, str]]:
-    """A keypoint specification without the parameters of its matcher, and those parameters.
+    """Split the parameters of the matcher from a keypoint specification.
 
-    They may stand behind any name of it: the method, its detector or a transform.
+    They may follow any of its names: the method, its detector or a transform.
 
     >>> split_matcher("sift?max_features=500&matcher=mnn&ratio=0.8+rootsift")
     ('sift?max_features=500+rootsift', {'matcher': 'mnn', 'ratio': '0.8'})
@@ -58,10 +58,10 @@ def split_matcher(text: str) -> tuple[str, dict[str, str]]:
 
 
 def family_of(parsed: Spec, given: Mapping[str, str]) -> str:
-    """Where a name of the pairs family is looked up: pairs first, then keypoints, then dense.
+    """Return the family in which a name is looked up: pairs first, then keypoints, then dense.
 
-    ``DESCRIPTOR@DETECTOR``, and whatever is `given` a matcher, are keypoints. A name that nobody knows is an
-    error that lists all.
+    ``DESCRIPTOR@DETECTOR`` and specifications with matcher parameters (`given`) are keypoints. An unknown
+    name raises an error that lists all.
 
     >>> from ..spec import parse_spec
     >>> family_of(parse_spec("sift"), {}), family_of(parse_spec("dis"), {})
@@ -84,17 +84,17 @@ def family_of(parsed: Spec, given: Mapping[str, str]) -> str:
 
 
 def choose_family(thing: Any) -> str:
-    """``pairs`` for an object that sees two images, ``keypoints`` for one that finds keypoints in one."""
+    """Return ``pairs`` for an object that sees two images, ``keypoints`` for one that sees one."""
     if any(hasattr(thing, edge) for edge in EDGES):
         return "pairs"
     return "keypoints" if any(hasattr(thing, edge) for edge in KEYPOINT_EDGES) else "pairs"
 
 
 def family_of_geometry(method: Any) -> str:
-    """Whether a method for image sequences finds ``keypoints`` in each image or sees ``pairs`` of them.
+    """Return whether a method for image sequences sees single images (``keypoints``) or ``pairs``.
 
-    A keypoint method stays one unless its specification names a matcher. Pairs are the matchers, flows and
-    match files, and classes and objects that have ``match`` and find no keypoints.
+    A keypoint method with a matcher is of family pairs, as are matchers, flows, match files, and classes and
+    objects that have ``match`` and find no keypoints.
 
     >>> [family_of_geometry(m) for m in ("sift", "sift?matcher=mnn", "dis", "constant", "oracle")]
     ['keypoints', 'pairs', 'pairs', 'keypoints', 'pairs']
@@ -131,7 +131,7 @@ def family_of_geometry(method: Any) -> str:
 
 
 def _sees_pairs(thing: Any) -> str:
-    """By what a class or object has; ``lookup_item`` alone tells nothing."""
+    """Return the family of a class or object by its hooks; ``lookup_item`` alone does not decide."""
     thing = as_network(thing, "pairs", "cpu")
     edges = set(EDGES) - {"lookup_item"}
     finds = any(hasattr(thing, edge) for edge in KEYPOINT_EDGES)
@@ -139,7 +139,7 @@ def _sees_pairs(thing: Any) -> str:
 
 
 def _of_files(path: str) -> str:
-    """Matches of pairs and flows are ``pairs``; a folder of anything else is left to keypoints."""
+    """Return ``pairs`` for a folder of matches or flows, else ``keypoints``."""
     from ...formats.matches.detect_layout import detect_match_layout
     from ...formats.matches.native import AnswerFiles
 
@@ -152,11 +152,11 @@ def _of_files(path: str) -> str:
 
 
 MEMO_BYTES = 512 << 20
-"""Keypoints and descriptors that a process keeps for images which are in several pairs."""
+"""Memory for features of images that are in several pairs, per process."""
 
 
 class FeatureMemo:
-    """Features of images by what identifies them; the least recently used go first beyond `most` bytes.
+    """Least-recently-used cache of image features, limited to `most` bytes.
 
     >>> memo = FeatureMemo(100)
     >>> made = [memo.get(k, lambda: {"a": np.zeros(8)}) for k in "abab"]
@@ -172,7 +172,7 @@ class FeatureMemo:
 
     @contextmanager
     def bypassed(self) -> Iterator[None]:
-        """Everything is made anew inside: what takes the time of a method wants all of it."""
+        """Bypass the cache, so that timings include all work."""
         self._paused = True
         try:
             yield
@@ -180,7 +180,7 @@ class FeatureMemo:
             self._paused = False
 
     def get(self, key: str, make: Any) -> Arrays:
-        """What was made for a key, made now if it is not kept."""
+        """Return the cached value of a key; compute it if it is missing."""
         if self._paused:
             made: Arrays = make()
             return made
@@ -205,14 +205,14 @@ def _bytes(arrays: Arrays) -> int:
 
 MEMO = FeatureMemo()
 _NUMBERS = count()
-"""For methods whose output is not decided by what is known about them: each has features of its own."""
+"""Distinguishes methods whose config does not determine their output."""
 
 
 def with_matcher(base: Method, given: Mapping[str, str], spec: str | None) -> Method:
-    """The matches of a keypoint method; `given` are ``matcher`` (default `mnn`) and ``ratio``.
+    """Return a keypoint method with a matcher; `given` are ``matcher`` (default `mnn`) and ``ratio``.
 
-    The matcher is part of the name and of the key. An image's keypoints are found once in a process, however
-    many pairs it is in, as long as `MEMO_BYTES` suffice.
+    The matcher is part of the name and of the key. Keypoints of an image are computed once per process, even
+    if it is in many pairs, as long as `MEMO_BYTES` suffice.
     """
     matcher = Matcher.of(given)
     config, why = matcher.config()
@@ -262,7 +262,7 @@ def with_matcher(base: Method, given: Mapping[str, str], spec: str | None) -> Me
 
 
 def image_items(item: Item, payload: Any) -> list[Item]:
-    """The two images of a pair as items: named as the pair names them, known by their pixels."""
+    """Return the two images of a pair as items, identified by name and pixels."""
     images = item.images or (ImageFacts(f"{item.key}/0"), ImageFacts(f"{item.key}/1"))
     if len(images) != 2:
         raise InputError(f"{item.key} has {len(images)} images; a matcher of keypoints needs two")
@@ -271,7 +271,7 @@ def image_items(item: Item, payload: Any) -> list[Item]:
 
 
 def image_key(name: str) -> str:
-    """The name of an image without its ending, as keypoint files are named.
+    """Return the name of an image without its suffix, as keypoint files are named.
 
     >>> image_key("scene/1.ppm"), image_key("a.b/frame.12")
     ('scene/1', 'a.b/frame.12')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``files:DIR`` for tasks on pairs: matches that another program wrote."""
+"""``files:DIR`` for tasks on pairs: matches of another program."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _RESIZE = re.compile(r"(?P<w>\d+)(?:[x,](?P<h>\d+))?")
 
 
 class MatchFiles:
-    """Matches by pair, in any layout that `formats.matches.layout` knows.
+    """Matches by pair, in any layout of `formats.matches.detect_layout`.
 
-    `offset` is added to all coordinates (-0.5 where the first pixel's centre is (0.5, 0.5) in the files),
-    `top` keeps so many matches of the highest confidence. `resize` says how images were resized where points
-    are in pixels of resized images: ``640x480``, ``1600`` (the longer side) or ``none``; it applies before
-    `offset`. A pair that the files have from image 1 to image 0 is turned around.
+    `offset` is added to all coordinates (-0.5 if the first pixel's centre is (0.5, 0.5) in the files). `top`
+    keeps the matches of highest confidence. `resize` states how images were resized if points are in pixels
+    of resized images: ``640x480``, ``1600`` (the longer side) or ``none``; it applies before `offset`. A pair
+    stored from image 1 to image 0 is reversed.
     """
 
     def __init__(
@@ -81,11 +81,11 @@ class MatchFiles:
         return found
 
     def has_item(self, item: Item) -> bool:
-        """Whether there are matches for a pair, in one direction or the other."""
+        """Return whether there are matches for a pair, in either direction."""
         return self._find(item) is not None
 
     def check_items(self, items: Sequence[Item]) -> None:
-        """All pairs that are absent, and those that two names would take from one place, at once."""
+        """Raise one error that lists missing pairs and names that refer to the same matches."""
         absent = [item.key for item in items if not self.has_item(item)]
         problems = [f"no matches for the pair {key}" for key in absent]
         if absent and len(absent) == len(items):
@@ -107,14 +107,14 @@ class MatchFiles:
         self.warnings[:] = [f"{self.root}, {n} of {len(items)} pairs: {what}" for what, n in remarks.items()]
 
     def item_key(self, item: Item) -> str:
-        """Hash of the files of a pair, its place in them, and sizes where points are rescaled by them."""
+        """Hash the files of a pair, its place in them, and the sizes that rescale its points."""
         place, flipped = self._found(item)
         sizes = [list(image.size or ()) for image in item.images] if self.source.resized else []
         files = [hash_file(f) for f in self.source.files(place)]
         return hash_json([files, _shown(place), flipped, sizes])
 
     def lookup_item(self, item: Item) -> Arrays:
-        """The matches of a pair, from image 0 to image 1, in original pixels."""
+        """Return the matches of a pair from image 0 to image 1, in original pixels."""
         place, flipped = self._found(item)
         arrays = dict(self.source.read(place))
         if flipped:
@@ -144,13 +144,13 @@ class MatchFiles:
 
 
 def pair_query(item: Item) -> PairQuery:
-    """How a pair is looked for."""
+    """Return the names by which a pair is looked up."""
     names = [image.name for image in item.images]
     return PairQuery(item.key, (names[0], names[1])) if len(names) == 2 else PairQuery(item.key)
 
 
 def parsed_resize(given: str | int | None) -> tuple[int, ...] | None:
-    """What ``resize`` says: () for nothing said, one or two numbers, (-1,) for unchanged.
+    """Parse ``resize``: None if not given, one or two numbers, (-1,) for unchanged.
 
     >>> parsed_resize("640x480"), parsed_resize(1600), parsed_resize(None), parsed_resize("")
     ((640, 480), (1600,), (-1,), None)
@@ -166,7 +166,7 @@ def parsed_resize(given: str | int | None) -> tuple[int, ...] | None:
 
 
 def format_resize(resize: tuple[int, ...] | None) -> str | None:
-    """`resize` as it is written.
+    """Format `resize` as it is written in a specification.
 
     >>> format_resize((640, 480)), format_resize((-1,))
     ('640x480', 'none')
@@ -175,7 +175,7 @@ def format_resize(resize: tuple[int, ...] | None) -> str | None:
 
 
 def turned_around(arrays: Arrays, where: str) -> dict[str, NDArray[Any]]:
-    """Matches of the reversed pair; a flow or answers have no reverse."""
+    """Reverse the matches of a pair. A flow or answers cannot be reversed."""
     if {"flow", "answers"} & set(arrays):
         raise InputError(
             f"{where} is there in the other direction only, and a flow or answers cannot be turned around"
@@ -200,12 +200,12 @@ def _same_images(item: Item, key: str, items: Sequence[Item]) -> bool:
 
 
 def _shown(place: Any) -> str:
-    """A place without the folder it lies in."""
+    """Return a place without its folder."""
     return place.name if isinstance(place, Path) else str(place)
 
 
 def family_of_folder(path: str) -> str:
-    """``pairs`` for a folder of matches, ``keypoints`` for features of images, ``dense`` for flows."""
+    """Return ``pairs`` for a folder of matches, ``keypoints`` for features of images, ``dense`` for flows."""
     root = Path(path).expanduser()
     if not is_folder(root) or detect_match_layout(root) is not None:
         return "pairs"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Corners followed from one image to the other: a plain method that needs both images at once."""
+"""Matchers that see both images: tracked corners (`klt`), and the matchers of vismatch."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Points = NDArray[np.float64]
 class Klt:
     """Corners of image 1 tracked into image 2 by pyramidal Lucas-Kanade, and back.
 
-    Tracks begin at the shift of the whole image, by phase correlation. A track is kept whose way back ends
-    within `back_px` of where it began; its confidence is 1 - distance / `back_px`. Good for small turns,
-    lost where the camera rolls.
+    Tracks start at the shift of the whole image, by phase correlation. A track is kept if its way back ends
+    within `back_px` of its start; its confidence is 1 - distance / `back_px`. It works for small motions and
+    fails if the camera rolls.
     """
 
     name = "klt"
@@ -36,7 +36,7 @@ class Klt:
     back_px: float = 1.0
 
     def match(self, image1: Image, image2: Image) -> tuple[Points, Points, Points]:
-        """Tracks of corners, with a confidence."""
+        """Return tracks of corners with a confidence."""
         (h1, w1), (h2, w2) = image1.shape[:2], image2.shape[:2]
         first, second = (_padded(to_grey(i), max(h1, h2), max(w1, w2)) for i in (image1, image2))
         start: Any = cv2.goodFeaturesToTrack(first[:h1, :w1], self.max_features, 0.01, 3)
@@ -58,25 +58,24 @@ class Klt:
 
 
 def _padded(grey: Image, height: int, width: int) -> Image:
-    """An image with its mean added below and to the right, so that both have one size."""
+    """Pad an image below and to the right with its mean."""
     more = ((0, height - grey.shape[0]), (0, width - grey.shape[1]))
     return np.ascontiguousarray(np.pad(grey, more, constant_values=round(float(grey.mean()))))
 
 
 def _shift(first: Image, second: Image) -> NDArray[np.float32]:
-    """How far the first must be moved to lie on the second, (2,)."""
+    """Return the shift (2,) from the first image to the second."""
     one, two = (np.asarray(i, np.float32) for i in (first, second))
     moved, _ = cv2.phaseCorrelate(one - one.mean(), two - two.mean())
     return np.asarray(moved, np.float32)
 
 
 class Vismatch:
-    """One matcher of vismatch, at the original size of the images.
+    """A matcher of vismatch, at the original size of the images.
 
-    `most` is the number of keypoints that sparse matchers may find. The generators of torch and NumPy are
-    set to `seed` before every pair, because some matchers draw from their matches. Weights are downloaded by
-    vismatch itself when a matcher is made; they are known by the version of vismatch only. Matches are those
-    before its RANSAC, which is not used.
+    `most` limits the keypoints of sparse matchers. The generators of torch and NumPy are set to `seed` before
+    every pair, because some matchers sample their matches. vismatch downloads weights itself; only its
+    version identifies them. Matches are those before its RANSAC.
     """
 
     libraries = ("numpy", "torch", "vismatch")
@@ -96,7 +95,7 @@ class Vismatch:
         self._matcher: Any = None
 
     def match(self, image1: Image, image2: Image) -> dict[str, Any]:
-        """Matches in original pixels, with numbers of keypoints and confidences where there are some."""
+        """Return matches in original pixels, with numbers of keypoints and confidences if known."""
         import torch
 
         if self._matcher is None:
@@ -116,5 +115,5 @@ class Vismatch:
 
 
 def _channels_first(image: Image) -> NDArray[np.float32]:
-    """(3, h, w) between 0 and 1."""
+    """Return an image as (3, h, w) between 0 and 1."""
     return np.ascontiguousarray(image.transpose(2, 0, 1), np.float32) / np.float32(255)

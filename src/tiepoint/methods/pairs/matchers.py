@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Matchers of keypoints: nearest (`nn`) and mutual nearest neighbours (`mnn`), ratio test, a user's class."""
+"""Keypoint matchers: nearest (`nn`) and mutual nearest neighbours (`mnn`), ratio test, user classes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 
 class Matches(NamedTuple):
-    """Keypoint rows of the first and second image, (m,) each, and their distance."""
+    """Keypoint rows of the first and second image, (m,) each, and their distances."""
 
     first: Ints
     second: Ints
@@ -30,7 +30,7 @@ class Matches(NamedTuple):
 
 
 class FirstNeighbours(NamedTuple):
-    """First neighbours of the valid rows `first` (a,): row `second`, distances d1 and d2, and `mutual`."""
+    """First neighbours of the valid rows `first` (a,): row `second`, distances d1 and d2, `mutual`."""
 
     first: Ints
     second: Ints
@@ -42,11 +42,11 @@ class FirstNeighbours(NamedTuple):
 def nearest_both_ways(
     a: NDArray[Any], b: NDArray[Any], rows_a: Ints, rows_b: Ints, *, distance: str
 ) -> FirstNeighbours:
-    """First neighbours of rows of a among rows of b, and whether each is mutual.
+    """Find the first neighbours of rows of a among rows of b, and whether each is mutual.
 
-    Among equals the first in the order of `rows_b` is taken (and of `rows_a` on the way back). Trap: with
-    rows in file order a constant descriptor matches row 0 to row 0, which may be right; a random order of the
-    rows breaks ties without knowing the truth. Empty where a side has no rows.
+    The first in the order of `rows_b` wins ties (and of `rows_a` on the way back). Trap: with rows in file
+    order a constant descriptor matches row 0 to row 0, which may be right. Pass rows in random order to break
+    ties independently of the truth. Empty if a side has no rows.
 
     >>> x = np.array([[0.0], [5.0]])
     >>> nearest_both_ways(x, x[::-1] + 0.5, np.arange(2), np.arange(2), distance="l2").second.tolist()
@@ -64,7 +64,7 @@ def nearest_both_ways(
 
 
 def within_ratio(found: FirstNeighbours, ratio: float) -> NDArray[np.bool_]:
-    """Where d1/d2 is strictly below the ratio; a lone candidate has no second distance, two zeros are a tie.
+    """Return whether d1/d2 is strictly below the ratio. False for a single candidate and for two zeros.
 
     >>> none = np.arange(3)
     >>> two = np.array([2.0, 0.0, np.inf])
@@ -81,7 +81,7 @@ REVISION = 1
 
 @dataclass(frozen=True)
 class ImageKeypoints:
-    """The features of one image as a matcher sees them."""
+    """Features of one image as a matcher receives them."""
 
     key: str
     keypoints: NDArray[np.float64]
@@ -98,7 +98,7 @@ class ImageKeypoints:
 
     @classmethod
     def of(cls, key: str, arrays: Arrays) -> ImageKeypoints:
-        """From the arrays that a keypoint method leaves."""
+        """Build from the arrays of a keypoint method."""
         values = np.asarray(arrays["values"])
         valid = np.asarray(arrays.get("valid", np.ones(len(values), bool)))
         return cls(key, np.asarray(arrays["keypoints"]), values, valid)
@@ -106,10 +106,10 @@ class ImageKeypoints:
 
 @dataclass(frozen=True)
 class Matcher:
-    """`name` is ``nn``, ``mnn`` or ``FILE.py:CLASS``; `ratio` keeps matches with d1/d2 below it.
+    """Matcher `name` (``nn``, ``mnn`` or ``FILE.py:CLASS``); `ratio` keeps matches with d1/d2 below it.
 
-    `mnn` keeps neighbours that choose each other. The confidence of a match is 1 - d1/d2, d2 the distance of
-    the second neighbour in image 2: 0 at a tie.
+    `mnn` keeps mutual neighbours. The confidence of a match is 1 - d1/d2, where d2 is the distance of the
+    second neighbour in image 2: 0 at a tie.
     """
 
     name: str = DEFAULT
@@ -118,7 +118,7 @@ class Matcher:
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> Matcher:
-        """From the parameters ``matcher`` and ``ratio`` of a specification."""
+        """Build from the parameters ``matcher`` and ``ratio`` of a specification."""
         name, ratio = given.get("matcher", DEFAULT), _ratio(given.get("ratio"))
         if name in MATCHERS:
             return cls(name, ratio)
@@ -134,12 +134,12 @@ class Matcher:
 
     @property
     def label(self) -> str:
-        """What tables call it: ``matcher=mnn&ratio=0.8``."""
+        """Name in tables: ``matcher=mnn&ratio=0.8``."""
         shown = self.name.rpartition(":")[2]
         return f"matcher={shown}" + ("" if self.ratio is None else f"&ratio={self.ratio:g}")
 
     def config(self) -> tuple[dict[str, Any], str | None]:
-        """What decides its matches, and why features cannot be kept where that is not all."""
+        """Return what determines its matches, and why features cannot be cached (None if they can)."""
         if self.own is None:
             return {"matcher": self.name, "ratio": self.ratio, "revision": REVISION}, None
         config, why = config_of(self.own, distance="", device="cpu", on_bad="error")
@@ -148,7 +148,7 @@ class Matcher:
     def match(
         self, a: ImageKeypoints, b: ImageKeypoints, *, distance: str
     ) -> tuple[Matches, NDArray[np.float64] | None]:
-        """Matching rows, and their confidence where there is one."""
+        """Return matching rows, and their confidence if there is one."""
         if self.own is not None:
             return user_matches(self.own, self.name, a, b, distance=distance), None
         rows = [np.flatnonzero(side.valid) for side in (a, b)]
@@ -178,11 +178,11 @@ def _ratio(text: str | None) -> float | None:
 
 
 def user_matches(matcher: Any, text: str, a: Any, b: Any, *, distance: str) -> Matches:
-    """Matches by a user's object.
+    """Return the matches of a user's object.
 
-    `match` is given the features of both images (``.xy`` (n, 2), ``.values`` (n, d), ``.valid`` (n,)) and
-    returns index pairs (m, 2), or (pairs, distances). Without distances those of the descriptors are taken.
-    Rows that do not exist are an `InputError`.
+    `match` receives the features of both images (``.xy`` (n, 2), ``.values`` (n, d), ``.valid`` (n,)) and
+    returns index pairs (m, 2), or (pairs, distances). Without distances, those of the descriptors are used.
+    Rows that do not exist raise an `InputError`.
     """
     made: Any = matcher.match(a, b)
     pairs, given = made if isinstance(made, tuple) else (made, None)

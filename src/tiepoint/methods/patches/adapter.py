@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Patch methods made ready to run: a describer or a lookup becomes `extract(item, patches)`."""
+"""Adapter of patch methods: a descriptor or a lookup becomes `extract(item, patches)`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..user_code import copy_for_user, is_builtin_class, user_failure, view_for_
 
 
 class PatchExtract:
-    """The `extract` of a patch method, and its `stream` where the thing under test has `describe_stream`."""
+    """The `extract` of a patch method, and its `stream` if a built-in object has `describe_stream`."""
 
     def __init__(self, thing: Any, name: str, distance: str, on_bad: str) -> None:
         self._call = _caller(thing, name)
@@ -29,7 +29,7 @@ class PatchExtract:
         self._seen: dict[str, int] = {}
 
     def __call__(self, item: Item, payload: Any) -> Arrays:
-        """Features of one item."""
+        """Return the features of one item."""
         rows = _rows(item, payload)
         try:
             returned = self._call(item, rows, payload)
@@ -76,10 +76,10 @@ class PatchExtract:
 
 
 def bind_patches(thing: Any, *, name: str, distance: str, on_bad: str) -> PatchExtract:
-    """The `extract` of a patch method.
+    """Return the `extract` of a patch method.
 
     `thing` has one of ``describe(patches)``, ``lookup(sequence, image)`` (a features provider, which knows
-    which patches it is asked for) or, inside this package, ``lookup_item(item, rows)``.
+    which patches are requested) or, for built-in methods, ``lookup_item(item, rows)``.
     """
     return PatchExtract(thing, name, distance, on_bad)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Descriptors made of the intensities themselves, the floor for all others; patches resized by matrices."""
+"""Descriptors made of intensities, the baseline for all others, and VLFeat's SIFT."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Array = NDArray[Any]
 
 
 def area_matrix(side: int, size: int) -> NDArray[np.float64]:
-    """Weights (size, side): output cell i is the mean of the input over [i, i+1) side/size.
+    """Return weights (size, side): output cell i is the mean of the input over [i, i+1) side/size.
 
-    When growing, linear interpolation between pixel centres instead, border pixels repeated.
+    Enlarging interpolates linearly between pixel centres; border pixels are repeated.
 
     >>> area_matrix(3, 2).round(3).tolist()
     [[0.667, 0.333, 0.0], [0.0, 0.333, 0.667]]
@@ -32,11 +32,11 @@ def area_matrix(side: int, size: int) -> NDArray[np.float64]:
 
 
 def bicubic_matrix(side: int, size: int) -> NDArray[np.float64]:
-    """Weights (size, side) of Keys' cubic (a = -1/2) at the centres of `size` equal cells, borders mirrored.
+    """Return weights (size, side) of Keys' cubic (a = -1/2) at the centres of `size` equal cells.
 
-    Output centre i lies at (i + 1/2) side/size - 1/2 in pixel units. The kernel keeps its width of four
-    pixels when shrinking: this is what "no antialiasing" means. Samples beyond the border are mirrored
-    with the border pixel repeated.
+    Output centre i is at (i + 1/2) side/size - 1/2 in pixel units. The kernel keeps its width of four pixels
+    when shrinking: there is no antialiasing. Samples beyond the border are mirrored, with the border pixel
+    repeated.
 
     >>> bicubic_matrix(4, 4).round(3).tolist() == np.eye(4).tolist()
     True
@@ -56,7 +56,7 @@ def bicubic_matrix(side: int, size: int) -> NDArray[np.float64]:
 
 
 def resize_patches(patches: Array, size: int) -> NDArray[np.float32]:
-    """Patches (n, s, s) as float32 (n, size, size) with the intensities 0 to 255, by area."""
+    """Resize patches (n, s, s) by area to float32 (n, size, size) with intensities 0 to 255."""
     if patches.shape[1] == size:
         return np.asarray(patches, np.float32)
     weights = area_matrix(patches.shape[1], size)
@@ -67,7 +67,9 @@ _CHUNK = 2048
 
 
 def z_score(patches: Array) -> NDArray[np.float32]:
-    """Each patch minus its mean, over its sample standard deviation (n - 1); a flat patch becomes zero.
+    """Subtract the mean of each patch and divide by its sample standard deviation (n - 1).
+
+    A flat patch becomes zero.
 
     >>> z_score(np.array([[[0, 2], [0, 2]]], np.uint8))
     array([[[-0.8660254,  0.8660254],
@@ -89,7 +91,7 @@ def _in_chunks(patches: Array, function: Any) -> Array:
 class MeanStd:
     """Mean and sample standard deviation of the patch, not normalised.
 
-    A black patch is (0, 0), which is its true descriptor and no failure.
+    A black patch is (0, 0), which is a valid descriptor.
 
     >>> MeanStd().describe(np.array([[[1, 3], [1, 3]]], np.uint8))
     array([[2.       , 1.1547005]], dtype=float32)
@@ -100,7 +102,7 @@ class MeanStd:
     zero_rows_are_valid = True
 
     def describe(self, patches: Array) -> Array:
-        """(n, s, s) -> (n, 2)."""
+        """Describe (n, s, s) as (n, 2)."""
 
         def one(block: Array) -> Array:
             values = np.asarray(block, np.float64)
@@ -111,21 +113,21 @@ class MeanStd:
 
 
 class Pixels:
-    """The z-scored patch itself, row by row: normalised correlation as a distance. (n, s*s)."""
+    """The z-scored patch, row by row (n, s*s): normalised correlation as a distance."""
 
     name = "pixels"
     distance = "l2"
 
     def describe(self, patches: Array) -> Array:
-        """(n, s, s) -> (n, s*s)."""
+        """Describe (n, s, s) as (n, s*s)."""
         return _in_chunks(patches, lambda block: z_score(block).reshape(len(block), -1))
 
 
 class ResizedPixels:
     """The z-scored patch, bicubic to `size` x `size` without antialiasing, columns first.
 
-    Size 4 is the baseline of 2017, normalised to length 1; size 6 that of 2016, not normalised. A flat
-    patch is a zero row.
+    Size 4 is the baseline of 2017, normalised to length 1; size 6 that of 2016, not normalised. A flat patch
+    is a zero row.
     """
 
     name = "resize"
@@ -137,7 +139,7 @@ class ResizedPixels:
         self.size = size
 
     def describe(self, patches: Array) -> Array:
-        """(n, s, s) -> (n, size*size)."""
+        """Describe (n, s, s) as (n, size*size)."""
         weights = bicubic_matrix(patches.shape[1], self.size)
 
         def one(block: Array) -> Array:
@@ -157,7 +159,7 @@ _EPSILON = float(np.finfo(np.float32).eps)
 
 
 def gradient(patches: Array) -> tuple[Array, Array]:
-    """Derivatives along x and y: half the difference of the neighbours, one-sided at the border.
+    """Compute derivatives along x and y: half the difference of the neighbours, one-sided at the border.
 
     >>> gradient(np.array([[[0, 2, 8]] * 3], np.uint8))[0][0, 0].tolist()
     [2.0, 4.0, 6.0]
@@ -168,11 +170,11 @@ def gradient(patches: Array) -> tuple[Array, Array]:
 
 @lru_cache(maxsize=8)
 def spatial_weights(side: int) -> NDArray[np.float64]:
-    """How much pixel (y, x) gives to spatial bin (row, column): (16, side*side).
+    """Return the weight of each pixel (y, x) in each spatial bin (row, column): (16, side*side).
 
     Bilinear between bin centres (bin 1 is centred half a bin left of the middle), times a Gaussian window
-    with a standard deviation of two bins. VLFeat reads exp from a table of 257 values on [0, 25] with
-    linear interpolation, off by up to 0.1 %, which decides roundings; so does this.
+    with a standard deviation of two bins. VLFeat interpolates exp linearly in a table of 257 values on [0,
+    25], off by up to 0.1 %, which decides roundings; so does this function.
     """
     position = (np.arange(side) - (side - 1) / 2) / (side / 4)
     centres = np.arange(BINS) - (BINS - 1) / 2
@@ -185,10 +187,10 @@ def spatial_weights(side: int) -> NDArray[np.float64]:
 
 
 def histograms(patches: Array) -> NDArray[np.float64]:
-    """Weighted gradient histograms before normalisation, (n, 128): row, column, direction.
+    """Compute weighted gradient histograms before normalisation, (n, 128): row, column, direction.
 
-    A gradient of direction theta (clockwise from x, y down) lies between the directions floor(4 theta / pi)
-    and the next; it gives each its share.
+    A gradient of direction theta (clockwise from x, y down) is shared between the directions floor(4 theta /
+    pi) and the next.
     """
     side = patches.shape[1]
     dx, dy = gradient(patches)
@@ -205,14 +207,14 @@ def histograms(patches: Array) -> NDArray[np.float64]:
 
 
 def clamp_and_normalise(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """To length 1, entries cut at 0.2, to length 1 again; a zero row stays zero."""
+    """Normalise rows to length 1, clip entries at 0.2 and normalise again. A zero row stays zero."""
     unit = values / (np.linalg.norm(values, axis=1, keepdims=True) + _EPSILON)
     cut = np.minimum(unit, 0.2)
     return cut / (np.linalg.norm(cut, axis=1, keepdims=True) + _EPSILON)
 
 
 class VLFeatSift:
-    """VLFeat's SIFT on the whole patch: 128 whole numbers, 512 times the unit vector, at most 255.
+    """VLFeat's SIFT on the whole patch: 128 integers, 512 times the unit vector, at most 255.
 
     >>> VLFeatSift().describe(np.arange(25, dtype=np.uint8).reshape(1, 5, 5)).shape
     (1, 128)
@@ -222,7 +224,7 @@ class VLFeatSift:
     distance = "l2"
 
     def describe(self, patches: Array) -> NDArray[np.uint8]:
-        """(n, s, s) -> (n, 128)."""
+        """Describe (n, s, s) as (n, 128)."""
         out = np.zeros((len(patches), BINS * BINS * DIRECTIONS), np.uint8)
         for i in range(0, len(patches), _VLFEAT_CHUNK):
             values = clamp_and_normalise(histograms(patches[i : i + _VLFEAT_CHUNK]))

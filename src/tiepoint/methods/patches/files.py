@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Descriptors as files, ``DIR/SEQ/IM.csv``, `.npy` or `.npz`: ``files:DIR`` reads them; written as CSV."""
+"""Descriptor files ``DIR/SEQ/IM.csv``, `.npy` or `.npz`: ``files:DIR`` reads them; written as CSV."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ ARRAYS = (".npy", ".npz")
 
 
 class DescriptorFiles:
-    """Looks descriptors up in a folder.
+    """Descriptors looked up in a folder.
 
-    The distance is `hamming` where the files hold bits and `l2` otherwise, unless ``?distance=`` says
-    another. With ``distance=hamming``, text files may hold bits (0 and 1) or bytes (0 to 255).
+    The distance is `hamming` if the files contain bits, else `l2`, unless ``?distance=`` is given. With
+    ``distance=hamming``, text files may contain bits (0 and 1) or bytes (0 to 255).
     """
 
     def __init__(self, path: str, distance: str | None = None, delimiter: str | None = None) -> None:
@@ -57,9 +57,9 @@ class DescriptorFiles:
         return read_descriptors(path, delimiter=self.delimiter)
 
     def check_items(self, items: Sequence[Item]) -> None:
-        """Files that are missing, have other rows than patches or other columns than the rest, at once.
+        """Raise one error about missing files, wrong row counts and differing column counts.
 
-        Rows are counted and first lines looked at; no number is parsed.
+        Rows are counted and first lines read; no numbers are parsed.
         """
         problems, widths = _missing([item for item in items if not self.has_item(item)], items), {}
         for item in items:
@@ -89,18 +89,18 @@ class DescriptorFiles:
             raise ProblemsError(f"descriptors in {self.folder}", problems)
 
     def has_item(self, item: Item) -> bool:
-        """Whether there is a file for an item, or more than one."""
+        """Return whether there is at least one file for an item."""
         try:
             return self._find(item) is not None
         except InputError:
             return True
 
     def item_key(self, item: Item) -> str:
-        """Hash of the item's file."""
+        """Hash the item's file."""
         return hash_file(self._file(item))
 
     def lookup_item(self, item: Item, rows: int) -> Array | tuple[Array, Array]:
-        """The descriptors of one image, as the file has them."""
+        """Return the descriptors of one image as its file has them."""
         path = self._file(item)
         table = self._read(path)
         if len(table.values) != rows:
@@ -122,7 +122,7 @@ class DescriptorFiles:
 
 
 def _missing(absent: Sequence[Item], items: Sequence[Item]) -> list[str]:
-    """One sentence for every sequence that lacks files."""
+    """Return a message for every sequence with missing files."""
     endings = "|".join(SUFFIXES)
     by_sequence: dict[str, list[str]] = {}
     for item in absent:
@@ -148,7 +148,7 @@ def _as_bits(values: Array, path: Path) -> Array:
 
 
 def _first_file(folder: Path) -> Path:
-    """Any descriptor file in ``DIR/SEQ``; where there is none, an error that says what is there instead."""
+    """Return any descriptor file of ``DIR/SEQ``. If there is none, the error lists what is there."""
     if not is_folder(folder):
         raise InputError(f"files:{folder}: no such folder")
     children = sorted(p for p in folder.iterdir() if p.is_dir())
@@ -176,14 +176,14 @@ def _has_tables(folder: Path) -> bool:
 
 
 MAX_LISTED_IMAGES = 20
-"""Images with problems that are listed."""
+"""Number of images with problems that are listed."""
 
 
 def as_table(arrays: Arrays, distance: str) -> NDArray[Any]:
-    """Features of one image as a table of numbers.
+    """Return the features of one image as a table of numbers.
 
-    Bits become columns of 0 and 1, so that the L1 and L2 of older tools rank as Hamming does. Rows that
-    failed are NaN: text has no other way to say so, and `files:` reports them again.
+    Bits become columns of 0 and 1, so that the L1 and L2 of older tools rank as Hamming does. Failed rows are
+    NaN, the only notation of text files; `files:` reports them again.
 
     >>> as_table({"values": np.array([[5]], np.uint8)}, "hamming").tolist()
     [[0, 0, 0, 0, 0, 1, 0, 1]]
@@ -200,16 +200,16 @@ def as_table(arrays: Arrays, distance: str) -> NDArray[Any]:
 def describe_to_csv(
     method: Method, items: Iterable[tuple[Item, Any]], out: str | Path, *, overwrite: bool = False
 ) -> list[Path]:
-    """Describe patch-images and write one CSV for each; returns the files in order.
+    """Describe patch images and write one CSV for each; return the files in order.
 
     Args:
-        method: a method of the family ``patches``.
-        items: pairs (item, patches); patches may be None for a method that looks them up.
-        out: folder for ``SEQ/IM.csv``; made if missing.
-        overwrite: replace files that exist. Otherwise one that exists is an error before it is touched.
+        method: A method of the family ``patches``.
+        items: Pairs (item, patches); patches may be None for a method that looks features up.
+        out: Folder for ``SEQ/IM.csv``; created if missing.
+        overwrite: Replace existing files. Otherwise an existing file raises an error and stays unchanged.
 
-    Images whose descriptors cannot be written do not stop the others; they are raised together at the end, or
-    after `MAX_LISTED_IMAGES` of them where the method computes.
+    Images whose descriptors cannot be written do not stop the others. Their errors are raised together at the
+    end, or after `MAX_LISTED_IMAGES` of them if the method computes.
     """
     written = []
     errors: list[InputError] = []
@@ -221,7 +221,7 @@ def describe_to_csv(
             arrays = method.extract(item, patches)
         except InputError as e:
             errors.append(e)
-            if method.reads_payload and len(errors) >= MAX_LISTED_IMAGES:
+            if method.needs_payload and len(errors) >= MAX_LISTED_IMAGES:
                 break
             continue
         write_table(path, as_table(arrays, method.distance))

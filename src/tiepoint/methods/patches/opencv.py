@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""OpenCV's descriptors on patches: one upright keypoint in the middle, its support covering the patch.
+"""OpenCV's descriptors on patches: one upright keypoint in the middle whose support covers the patch.
 
-Two ways to make the support cover the patch. Methods that scale with the keypoint get a keypoint whose
-size grows with the side of the patch. Methods with a fixed sampling pattern get the patch resized (by
-area when shrinking, linear when growing) to exactly the pixels the pattern needs. Each class says which.
+There are two ways to cover the patch. Methods that scale with the keypoint get a keypoint whose size grows
+with the side of the patch. Methods with a fixed sampling pattern get the patch resized (by area when
+shrinking, linear when enlarging) to the pixels that the pattern reads.
 
-Patches are described one at a time: OpenCV drops keypoints near a border and may reorder the rest, and one
-call a patch keeps a dropped one from shifting the others. A dropped patch is a failure (`valid` False).
+Patches are described one at a time, because OpenCV drops keypoints near a border and may reorder the rest. A
+dropped patch is a failure (`valid` False).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ cv2: Any = _cv2  # its type stubs lack what the wheel has: SIFT, ORB and all of 
 
 
 def opencv(name: str) -> Any:
-    """OpenCV's object `name`, wherever this version keeps it (5 moved AKAZE and BRISK to xfeatures2d)."""
+    """Return OpenCV's object `name` from either of its modules (5 moved AKAZE and BRISK to xfeatures2d)."""
     for place in (cv2, getattr(cv2, "xfeatures2d", None)):
         if hasattr(place, name):
             return getattr(place, name)
@@ -33,7 +33,7 @@ def opencv(name: str) -> Any:
 
 
 def resize_patch(patch: Array, side: int) -> Array:
-    """The patch at side x side: by area when shrinking (no aliasing), linear when growing."""
+    """Resize a patch to side x side: by area when shrinking (no aliasing), linear when enlarging."""
     if patch.shape[0] == side:
         return patch
     how = cv2.INTER_AREA if side < patch.shape[0] else cv2.INTER_LINEAR
@@ -41,7 +41,7 @@ def resize_patch(patch: Array, side: int) -> Array:
 
 
 class OneKeypoint:
-    """Describes each patch by one keypoint; subclasses say how the keypoint and the image are made."""
+    """Base of methods that describe each patch by one keypoint."""
 
     name = ""
     distance = "hamming"
@@ -52,11 +52,11 @@ class OneKeypoint:
     thread_safe = True  # every call has an object of OpenCV of its own
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """OpenCV's object for patches of a side, and the keypoint; angle 0 keeps the patch upright."""
+        """Return OpenCV's object for patches of a side, and the keypoint; angle 0 keeps the patch upright."""
         raise NotImplementedError
 
     def describe(self, patches: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """(n, s, s) -> (n, dimension) and which patches OpenCV described."""
+        """Describe (n, s, s) as (n, dimension), and return which patches OpenCV described."""
         side = self.work_side or patches.shape[1]
         extractor, keypoint = self.tools(side)
         values = np.zeros((len(patches), self.dimension), self.dtype)
@@ -71,40 +71,40 @@ class OneKeypoint:
 class PatchSift(OneKeypoint):
     """SIFT with the keypoint of the reference script: centre (s/2, s/2), size s/5.303, angle unset (-1).
 
-    OpenCV's SIFT reads out to 3/2 size · sqrt(2) · 5/2 = 5.303 size around the keypoint, so s is the radius
-    of its circle, and the 4 x 4 grid spans 6 size = 1.13 s: a little more than the patch. OpenCV takes
-    the unset angle as -1 degree. Values are whole numbers from 0 to 255.
+    OpenCV's SIFT reads 3/2 size · sqrt(2) · 5/2 = 5.303 size around the keypoint, so s is the radius of its
+    circle, and the 4 x 4 grid spans 6 size = 1.13 s, a little more than the patch. OpenCV takes the unset
+    angle as -1 degree. Values are integers from 0 to 255.
     """
 
     name, distance, dimension, dtype = "sift", "l2", 128, np.uint8
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """The default blur of 1.6; OpenCV rounds half to even, so 32.5 is pixel 32, the centre."""
+        """Use the default blur of 1.6. OpenCV rounds half to even, so 32.5 is pixel 32, the centre."""
         return opencv("SIFT_create")(), cv2.KeyPoint(side / 2, side / 2, side / 5.303)
 
 
 class PatchRootSift(PatchSift):
-    """`sift` over the sum of its entries, then the square root: l2 becomes the Hellinger distance."""
+    """`sift` divided by its l1 norm, then the square root: l2 becomes the Hellinger distance."""
 
     name = "rootsift"
 
     def describe(self, patches: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """(n, s, s) -> (n, 128), rows of length 1."""
+        """Describe (n, s, s) as (n, 128), rows of length 1."""
         values, valid = super().describe(patches)
         return rootsift(values), valid
 
 
 class PatchOrb(OneKeypoint):
-    """ORB's 256 learned comparisons on the patch resized to 31 x 31, the pattern's own size, upright.
+    """ORB's 256 learned comparisons on the patch resized to 31 x 31, the size of the pattern, upright.
 
     The pattern reaches 13 px from the centre and reads an image blurred by 7 x 7, hence 16 px: the whole
-    resized patch. `patchSize` stays 31, because any other value makes OpenCV draw a random pattern.
+    resized patch. `patchSize` stays 31, because any other value makes OpenCV sample a random pattern.
     """
 
     name, work_side = "orb", 31
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """One pyramid level, no border in which keypoints are dropped (OpenCV mirrors), the middle pixel."""
+        """Use one pyramid level, no border that drops keypoints (OpenCV mirrors), the middle pixel."""
         made = opencv("ORB_create")(nlevels=1, edgeThreshold=0, patchSize=31)
         return made, cv2.KeyPoint(15, 15, 31, 0)
 
@@ -118,24 +118,24 @@ class PatchBrief(OneKeypoint):
     name, work_side = "brief", 57
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """32 bytes, no orientation; the middle pixel, the only one OpenCV does not drop."""
+        """Use 32 bytes, no orientation, and the middle pixel, the only one that OpenCV does not drop."""
         return opencv("BriefDescriptorExtractor_create")(32, False), cv2.KeyPoint(28, 28, 57, 0)
 
 
 class PatchBrisk(OneKeypoint):
     """BRISK's 512 comparisons, upright, on the patch at 65 x 65 with a keypoint of size 20.
 
-    Size 20 is the largest that OpenCV does not drop there: its rings and their smoothing read 61 of the 65
-    pixels (pixels 2 to 62 in both directions). BRISK knows discrete scales 5.5 % apart, so another side is
-    resized to 65 rather than the keypoint changed. OpenCV's BRISK ignores a keypoint's angle and finds its
-    own from long pairs of its pattern. The patch is oriented already, so the standard pattern is given with
-    no pair long enough: the same 512 comparisons, upright.
+    Size 20 is the largest that OpenCV does not drop: its rings and their smoothing read 61 of the 65 pixels
+    (pixels 2 to 62 in both directions). BRISK has discrete scales 5.5 % apart, so other sides are resized to
+    65. OpenCV's BRISK ignores a keypoint's angle and estimates one from long pairs of its pattern. The patch
+    is oriented already, so the standard pattern is passed without long pairs: the same 512 comparisons,
+    upright.
     """
 
     name, dimension, work_side = "brisk", 64, 65
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """The standard rings and short pairs; long pairs (for the angle) begin beyond the pattern."""
+        """Use the standard rings and short pairs; long pairs (for the angle) start beyond the pattern."""
         radii = [0.85 * r for r in (0.0, 2.9, 4.9, 7.4, 10.8)]
         made = opencv("BRISK_create")(radii, [1, 10, 14, 15, 20], dMax=5.85, dMin=1e6)
         return made, cv2.KeyPoint(32, 32, 20, 0)
@@ -144,14 +144,14 @@ class PatchBrisk(OneKeypoint):
 class PatchFreak(OneKeypoint):
     """FREAK's 512 comparisons, upright, on the patch at 65 x 65 with a keypoint of size 9.6.
 
-    The largest that OpenCV does not drop: the outer receptive fields read 61 x 55 of the 65 x 65 pixels.
-    Discrete scales again, so another side is resized to 65.
+    Size 9.6 is the largest that OpenCV does not drop: the outer receptive fields read 61 x 55 of the 65 x 65
+    pixels. Scales are discrete, so other sides are resized to 65.
     """
 
     name, dimension, work_side = "freak", 64, 65
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """FREAK without orientation; the middle pixel."""
+        """Use FREAK without orientation and the middle pixel."""
         return opencv("FREAK_create")(False), cv2.KeyPoint(32, 32, 9.6, 0)
 
 
@@ -164,22 +164,22 @@ class PatchLatch(OneKeypoint):
     name, work_side = "latch", 55
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """32 bytes, no orientation, windows of 7 x 7, blur 2; the only pixel that OpenCV does not drop."""
+        """Use 32 bytes, no orientation, 7 x 7 windows, blur 2; the only pixel that OpenCV does not drop."""
         return opencv("LATCH_create")(32, False, 3, 2.0), cv2.KeyPoint(27, 27, 55, 0)
 
 
 class PatchAkaze(OneKeypoint):
-    """AKAZE's 486 bits (M-LDB), upright, on the patch at 65 x 65, as a keypoint of the scale space's level 1.
+    """AKAZE's 486 bits (M-LDB), upright, on the patch at 65 x 65, as a keypoint of scale space level 1.
 
-    M-LDB samples 10 steps to each side, a step being half the keypoint's size in whole pixels: 3 px reach 30
-    of 32. Level 1 (blur 1.9) has keypoints of size 5.71, whose step is 3. The nonlinear scale space is
+    M-LDB samples 10 steps to each side, a step being half the keypoint's size in integer pixels: 3 px reach
+    30 of 32. Level 1 (blur 1.9) has keypoints of size 5.71, whose step is 3. The nonlinear scale space is
     built for each patch, with its own contrast.
     """
 
     name, dimension, work_side = "akaze", 61, 65
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """M-LDB without orientation, full size; OpenCV reads the level from class_id."""
+        """Use M-LDB without orientation, full size; OpenCV reads the level from class_id."""
         made = opencv("AKAZE_create")(opencv("AKAZE_DESCRIPTOR_MLDB_UPRIGHT"), nOctaves=1)
         return made, cv2.KeyPoint(32, 32, 2 * 1.5 * 1.6 * 2**0.25, 0, 0, 0, 1)
 
@@ -187,25 +187,25 @@ class PatchAkaze(OneKeypoint):
 class PatchDaisy(OneKeypoint):
     """DAISY: 25 histograms of 8 directions on three rings, each normalised; radius s/3.
 
-    The outer ring has a blur of half the radius, so radius s/3 reaches s/2 at one standard deviation.
-    Normalised histogram by histogram as its authors do; OpenCV's default would not normalise at all.
+    The outer ring has a blur of half the radius, so radius s/3 reaches s/2 at one standard deviation. Each
+    histogram is normalised, as its authors do; OpenCV's default does not normalise.
     """
 
     name, distance, dimension, dtype = "daisy", "l2", 200, np.float32
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """Radius s/3, three rings of eight, eight directions; at the centre, where size has no effect."""
+        """Use radius s/3, three rings of eight, eight directions, at the centre; the size has no effect."""
         made = opencv("DAISY_create")(side / 3, 3, 8, 8, opencv("DAISY_NRM_PARTIAL"))
         return made, cv2.KeyPoint((side - 1) / 2, (side - 1) / 2, side, 0)
 
 
 class PatchVgg(OneKeypoint):
-    """VGG's learned pooling regions and projection, 120 numbers; support 6.25 · size = s."""
+    """VGG's learned pooling regions and projection, 120 values; support 6.25 · size = s."""
 
     name, distance, dimension, dtype = "vgg", "l2", 120, np.float32
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """The 120-dimensional model, trained on Liberty, scale factor 6.25; size s/6.25 covers the patch."""
+        """Use the 120-dimensional Liberty model, scale factor 6.25; size s/6.25 covers the patch."""
         return opencv("VGG_create")(), cv2.KeyPoint((side - 1) / 2, (side - 1) / 2, side / 6.25, 0)
 
 
@@ -215,7 +215,7 @@ class PatchBoostDesc(OneKeypoint):
     name = "boostdesc"
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """The BinBoost model of 256 bits, scale factor 6.25; size s/6.25 covers the patch."""
+        """Use the BinBoost model of 256 bits, scale factor 6.25; size s/6.25 covers the patch."""
         return opencv("BoostDesc_create")(), cv2.KeyPoint((side - 1) / 2, (side - 1) / 2, side / 6.25, 0)
 
 
@@ -225,7 +225,7 @@ class PatchBeblid(OneKeypoint):
     name, dimension = "beblid", 64
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """512 bits; size s at the centre (s/2, s/2)."""
+        """Use 512 bits; size s at the centre (s/2, s/2)."""
         made = opencv("BEBLID_create")(1.0, opencv("BEBLID_SIZE_512_BITS"))
         return made, cv2.KeyPoint(side / 2, side / 2, side, 0)
 
@@ -236,6 +236,6 @@ class PatchTeblid(OneKeypoint):
     name = "teblid"
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """256 bits; size s at the centre (s/2, s/2)."""
+        """Use 256 bits; size s at the centre (s/2, s/2)."""
         made = opencv("TEBLID_create")(1.0, opencv("TEBLID_SIZE_256_BITS"))
         return made, cv2.KeyPoint(side / 2, side / 2, side, 0)
