@@ -221,11 +221,15 @@ def tiler(queries: Array, pool: Array, distance: str) -> tuple[Array, Array, Til
     a, b = prepare_rows(queries, distance, name="queries"), prepare_rows(pool, distance, name="pool")
     if a.dtype != b.dtype:
         a, b = a.astype(np.float64), b.astype(np.float64)
-    loop = {"hamming": table_hamming, "l2": table_l2, "cosine": table_l2}.get(distance, table_l1)(a.dtype)
+    sign: tuple[float, ...] = ()
+    if distance in ("l2", "cosine"):
+        loop = table_l2(a.dtype)
+    else:
+        loop, sign = (table_hamming if distance == "hamming" else table_l1)(a.dtype, np.float64), (1.0,)
 
     def tile(left: Array, right: Array) -> Floats:
         out = np.empty((len(left), len(right)))
-        loop(left, right, out)
+        loop(left, right, *sign, out)
         if distance == "cosine":
             out *= 0.5
         return out

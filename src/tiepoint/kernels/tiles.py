@@ -237,10 +237,10 @@ class TileScores:
         right, half, norm = part
         tile = scratch("tile", (stop - q, len(rows)), self.dtype)
         if self.kind != "l2":
-            from .numba_backend.pair_distances import minus_hamming, minus_l1
+            from .numba_backend.pair_distances import table_hamming, table_l1
 
-            fill = (minus_hamming if self.kind == "hamming" else minus_l1)(right.dtype, self.dtype)
-            fill(self.a[q:stop], right, tile)
+            fill = (table_hamming if self.kind == "hamming" else table_l1)(right.dtype, self.dtype)
+            fill(self.a[q:stop], right, -1.0, tile)
             none, nothing = np.zeros(len(tile)), np.zeros((1, 1), np.float32)
             return visit(Tile(tile, half, 1.0, none, none, True, nothing, nothing, q, u))
         np.matmul(self.left[q:stop], right.T, out=tile)

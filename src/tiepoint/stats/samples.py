@@ -74,16 +74,9 @@ class MethodSample:
 
     def only(self, columns: Ints) -> MethodSample:
         """Return the sample of some of the methods, with their resampled scores."""
-        c = self.contributions
-        return MethodSample(
-            self.value[columns],
-            self.influence[:, columns],
-            None if self.resampled is None and self.draw is None else self.resampled_scores(columns),
-            self.strata,
-            None if c is None else c[:, columns],
-            None if self.by_scene is None else self.by_scene[columns],
-            self.singleton_scenes,
-        )
+        has_none = self.resampled is None and self.draw is None
+        resampled = None if has_none else self.resampled_scores(columns)
+        return self._combine(lambda x: x[..., columns], resampled)
 
     def minus(self, pairs: Ints, *, with_resampled: bool = True) -> MethodSample:
         """Return the differences first - second of pairs (k, 2) of methods, as a sample of k scores.
@@ -92,25 +85,27 @@ class MethodSample:
         and see `difference_bounds`.
         """
         a, b = pairs[:, 0], pairs[:, 1]
-        c = self.contributions
+        resampled = None
+        if with_resampled and self.resampled is not None:
+            resampled = self.resampled[:, a] - self.resampled[:, b]
+        elif with_resampled and self.draw is not None:
+            columns, places = np.unique(np.concatenate([a, b]), return_inverse=True)
+            some = self.draw(columns)
+            resampled = some[:, places[: len(a)]] - some[:, places[len(a) :]]
+        return self._combine(lambda x: x[..., a] - x[..., b], resampled)
+
+    def _combine(self, combine: Callable[[Array], Array], resampled: Array | None) -> MethodSample:
+        """Apply a function of the methods, which are the last axis, to all arrays."""
+        c, by_scene = self.contributions, self.by_scene
         return MethodSample(
-            self.value[a] - self.value[b],
-            self.influence[:, a] - self.influence[:, b],
-            self._resampled_minus(a, b) if with_resampled else None,
+            combine(self.value),
+            combine(self.influence),
+            resampled,
             self.strata,
-            None if c is None else c[:, a] - c[:, b],
-            None if self.by_scene is None else self.by_scene[a] - self.by_scene[b],
+            None if c is None else combine(c),
+            None if by_scene is None else combine(by_scene.T).T,
             self.singleton_scenes,
         )
-
-    def _resampled_minus(self, a: Ints, b: Ints) -> Array | None:
-        if self.resampled is not None:
-            return self.resampled[:, a] - self.resampled[:, b]
-        if self.draw is None:
-            return None
-        columns, places = np.unique(np.concatenate([a, b]), return_inverse=True)
-        resampled = self.draw(columns)
-        return resampled[:, places[: len(a)]] - resampled[:, places[len(a) :]]
 
     def difference_bounds(self, pairs: Ints, *, level: float = 0.95) -> tuple[Array, Array]:
         """Compute the interval of the difference of each pair (k, 2), a few pairs at a time."""

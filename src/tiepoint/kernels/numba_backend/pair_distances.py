@@ -27,12 +27,8 @@ def _across(rows: Any) -> Any:
     return types.boolean(matrix(rows), _BASES, *lists, types.float64[::1], types.boolean, types.int8[::1])
 
 
-def _tile(rows: Any, real: Any) -> Any:
-    return types.void(matrix(rows), matrix(rows), real[:, ::1])
-
-
-def _table(rows: Any) -> Any:
-    return _tile(rows, types.float64)
+def _table(rows: Any, real: Any) -> Any:
+    return types.void(matrix(rows), matrix(rows), types.float64, real[:, ::1])
 
 
 @njit(nogil=True, error_model="numpy")
@@ -115,7 +111,7 @@ def across(
 
 @compiled_for(lambda: types.int64(_INDEX, _SHORT, _SHORT))
 def rows_missing(rows: Any, part: Any, row: Any) -> int:
-    """How many pairs name a row that their part does not have."""
+    """Count the pairs whose part does not have their row."""
     missing = 0
     for i in range(len(part)):
         missing += 1 if (row[i] < 0) | (row[i] >= rows[part[i]]) else 0
@@ -129,23 +125,7 @@ def pairs_hamming(a: Any, b: Any, index_a: Any, index_b: Any, out: Any) -> None:
         out[i] = bit_count(a, index_a[i], b, index_b[i])
 
 
-@compiled_for(_tile)
-def minus_l1(a: Any, b: Any, out: Any) -> None:
-    """Write minus the sum of absolute differences of all pairs of rows."""
-    for i in range(a.shape[0]):
-        for j in range(b.shape[0]):
-            out[i, j] = -sum_absolute(a, i, b, j)
-
-
-@compiled_for(_tile)
-def minus_hamming(a: Any, b: Any, out: Any) -> None:
-    """Write minus the Hamming distance of all pairs of rows of 64-bit words."""
-    for i in range(a.shape[0]):
-        for j in range(b.shape[0]):
-            out[i, j] = -bit_count(a, i, b, j)
-
-
-@compiled_for(_table)
+@compiled_for(lambda rows: types.void(matrix(rows), matrix(rows), types.float64[:, ::1]))
 def table_l2(a: Any, b: Any, out: Any) -> None:
     """Write the sum of squares of all pairs of rows."""
     for i in range(a.shape[0]):
@@ -154,16 +134,16 @@ def table_l2(a: Any, b: Any, out: Any) -> None:
 
 
 @compiled_for(_table)
-def table_l1(a: Any, b: Any, out: Any) -> None:
-    """Write the sum of absolute differences of all pairs of rows."""
+def table_l1(a: Any, b: Any, sign: float, out: Any) -> None:
+    """Write `sign` (1 or -1) times the sum of absolute differences of all pairs of rows."""
     for i in range(a.shape[0]):
         for j in range(b.shape[0]):
-            out[i, j] = sum_absolute(a, i, b, j)
+            out[i, j] = sign * sum_absolute(a, i, b, j)
 
 
 @compiled_for(_table)
-def table_hamming(a: Any, b: Any, out: Any) -> None:
-    """Write the number of differing bits of all pairs of rows."""
+def table_hamming(a: Any, b: Any, sign: float, out: Any) -> None:
+    """Write `sign` (1 or -1) times the Hamming distance of all pairs of rows of 64-bit words."""
     for i in range(a.shape[0]):
         for j in range(b.shape[0]):
-            out[i, j] = np.float64(bit_count(a, i, b, j))
+            out[i, j] = sign * bit_count(a, i, b, j)

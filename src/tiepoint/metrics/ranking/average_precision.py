@@ -24,13 +24,7 @@ Normaliser = str | int | NDArray[Any]
 
 
 def normalise_precision(
-    blocks: TieBlocks,
-    relevant: Floats,
-    *,
-    flavour: str,
-    normaliser: Normaliser,
-    ties: str,
-    cutoff: int | None,
+    blocks: TieBlocks, relevant: Floats, flavour: str, normaliser: Normaliser, ties: str, cutoff: int | None
 ) -> Floats:
     """Compute the average precision of every list from its blocks.
 
@@ -149,9 +143,7 @@ def average_precision(
     check_ties(ties)
     blocks = blocks_of_lists(d, v, None, ties=ties)
     total = np.array([v.sum()])
-    value = normalise_precision(
-        blocks, total, flavour=flavour, normaliser=normaliser, ties=ties, cutoff=cutoff
-    )
+    value = normalise_precision(blocks, total, flavour, normaliser, ties, cutoff)
     return float(value[0])
 
 
@@ -191,6 +183,4 @@ def average_precision_of_lists(
         raise InputError(f"owner must be a non-decreasing list of {len(d)} numbers in 0 … {lists - 1}")
     blocks = blocks_of_lists(d, v, o, ties=ties)
     total: NDArray[Any] = np.bincount(o, weights=v, minlength=lists)
-    return normalise_precision(
-        blocks, total, flavour=flavour, normaliser=normaliser, ties=ties, cutoff=cutoff
-    )
+    return normalise_precision(blocks, total, flavour, normaliser, ties, cutoff)

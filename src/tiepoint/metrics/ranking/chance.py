@@ -49,9 +49,7 @@ def chance_average_precision(
     pairs = r * (r - 1.0) if certain else r * r * (1.0 - 1.0 / items)
     columns = (0.0, 0.0, float(items), r, pairs)
     blocks = TieBlocks(np.zeros(1, np.int64), *(np.array([c]) for c in columns))
-    value = normalise_precision(
-        blocks, np.array([r]), flavour=flavour, normaliser=normaliser, ties="expected", cutoff=cutoff
-    )
+    value = normalise_precision(blocks, np.array([r]), flavour, normaliser, "expected", cutoff)
     return float(value[0])
 
 

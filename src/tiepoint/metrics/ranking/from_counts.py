@@ -123,9 +123,7 @@ def average_precision_from_counts(
     """
     t = sort_targets(lt, eq, owner, lists, eq_before, retrieved, ties)
     blocks = blocks_from_counts(t, ties=ties)
-    return normalise_precision(
-        blocks, t.relevant, flavour=flavour, normaliser=normaliser, ties=ties, cutoff=cutoff
-    )
+    return normalise_precision(blocks, t.relevant, flavour, normaliser, ties, cutoff)
 
 
 def roc_auc_from_counts(
