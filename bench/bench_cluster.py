@@ -56,7 +56,7 @@ def main() -> int:
         started = time.perf_counter()
         said: list[str] = []
         with DaskExecutor.open(f"local:{options.workers}", root, ALWAYS, report=said.append) as executor:
-            opened = recipe.opened()
+            opened = recipe.open_task()
             remote = executor.remote(recipe, "patches", opened.data_hash)
             executor.check([remote])
             ready = time.perf_counter()

@@ -44,7 +44,7 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
     ((*RUN, "-o", "split=a", "--split", "b"), "option split is given twice"),
     ((*RUN, "-o", "lists=clean", "-o", "lists=official"), "option lists is given twice"),
     ((*RUN, "--benchmark", "b"), "unknown option of hpatches/matching 'benchmark'"),
-    ((*RUN, "--write-results", "out"), "has no result files of its own"),
+    ((*RUN, "--write-results", "out"), "has no result files"),
     (("run", "pixels", *V1, "--results-form", "document"), "--results-form has no effect without"),
     (("run", "pixels", *V1, "-o", "neighbours=5"), "option neighbours has no effect here"),
     (("score", *V1[1:], "--results", ".", "-o", "neighbours=all"), "option neighbours has no effect here"),

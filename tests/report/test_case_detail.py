@@ -143,7 +143,7 @@ def test_without_features_the_case_says_what_makes_them(world: Path, tmp_path: P
         assert view.score is not None
         assert view.answered is None
         said = (
-            "object of a session" if view.run.method == "Mine" else f"run {view.run.method} on hpatches-v1/m"
+            "without a spec" if view.run.method == "Mine" else f"rerun {view.run.method} on hpatches-v1/m"
         )
         assert said in view.missing
 
@@ -161,9 +161,9 @@ def check_moved(world: Path, runs: list[Run]) -> None:
     gone = detail(runs, "i_a", "3")
     assert gone is not None
     assert (gone.kind, gone.query, gone.opened) == ("unknown", "", None)
-    assert "is not at" in gone.missing
+    assert "is missing at" in gone.missing
     assert picture(gone, "i_a/ref#3") is None
-    assert all("is not at" in view.missing and view.score is not None for view in gone.views)
+    assert all("is missing at" in view.missing and view.score is not None for view in gone.views)
     found = detail(runs, "i_a", "3", data=world / "elsewhere")
     assert found is not None
     assert found.missing == ""

@@ -384,22 +384,24 @@ def fake(name: str, value: str | None) -> None:
     from tiepoint.run.context import ContextRecipe
     from tiepoint.run.executors import dask_worker as own
 
-    kept = own.__dict__.setdefault("_kept", {"opened": ContextRecipe.opened, "version": own.__version__})
+    kept = own.__dict__.setdefault(
+        "_kept", {"open_task": ContextRecipe.open_task, "version": own.__version__}
+    )
     own._fit.clear()
     own._contexts.clear()
     own.__version__ = kept["version"]
-    ContextRecipe.opened = kept["opened"]  # type: ignore[method-assign]
+    ContextRecipe.open_task = kept["open_task"]  # type: ignore[method-assign]
     own.TOKEN = ".cluster-"
     if name == "version":
         own.__version__ = str(value)
     elif name == "data":
 
         def another(self: Any) -> Any:
-            found = kept["opened"](self)
+            found = kept["open_task"](self)
             found.data_hash = "other"
             return found
 
-        ContextRecipe.opened = another  # type: ignore[method-assign]
+        ContextRecipe.open_task = another  # type: ignore[method-assign]
     elif name == "folder":
         own.TOKEN = "elsewhere-"
 

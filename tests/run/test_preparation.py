@@ -98,7 +98,7 @@ def test_result_files_that_a_task_has_not_are_refused_first(
     told = refused(
         capsys, tmp_path / "s", "pixels", "nosuch", "--task", "hpatches/matching", "--data", patches, *out
     )
-    assert "no result files of its own" in told
+    assert "has no result files" in told
     assert "nosuch" in told
 
 
@@ -138,7 +138,7 @@ def test_a_fit_waits_until_everything_is_checked(patches: Path, tmp_path: Path) 
         prepare_all(asked, tmp_path / "s")
     assert not (tmp_path / "s").exists()
     (ready,) = prepare_all(asked[:1], tmp_path / "s")
-    method, fit = ready.fitted(tmp_path / "s")
+    method, fit = ready.fit_transforms(tmp_path / "s")
     assert fit.log[0]["sequences"] == ["i_aa", "v_bb", "v_cc"]
     assert method.config["fitted"] == fit.log[0]["hash"]
 

@@ -125,11 +125,11 @@ def test_a_run_makes_anew_what_is_damaged(
     runs = run_all(made[0], store)
     assert scores_of(runs) == made[1]
     if kind != "values":
-        assert "made anew" in " ".join(w for run in runs for w in run.warnings)
+        assert "were recomputed" in " ".join(w for run in runs for w in run.warnings)
         forget(store, "runs", "values")
         again = run_all(made[0], store)
         assert scores_of(again) == made[1]
-        assert "made anew" not in " ".join(w for run in again for w in run.warnings)
+        assert "were recomputed" not in " ".join(w for run in again for w in run.warnings)
 
 
 @pytest.mark.parametrize("damage", PLACES)

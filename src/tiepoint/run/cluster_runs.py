@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""All runs of a command on a cluster: submitted at once, features before the units that need them."""
+"""All runs of a command on a cluster, submitted together: features before the units that need them."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import count
 from pathlib import Path
 from typing import Any
 
-from ..core.errors import ClusterError, UnitError
+from ..core.errors import ClusterError
 from ..methods.base import Method
 from ..store.store import Store
 from .compute import ComputedRecords
-from .context import MAX_LISTED_PROBLEMS, Progress, RunContext
+from .context import MAX_LISTED_PROBLEMS, Progress, RunContext, count_steps
 from .costs import costs
-from .executors import Done, JobFailure, summarise_failures
+from .executors import Done
 from .executors.dask_executor import DaskExecutor, JobBatch, Report
 from .executors.dask_worker import ALWAYS, RemoteRecipe, wait_for_file
-from .feature_pipeline import FeaturePipeline, raise_input
+from .feature_pipeline import FeaturePipeline, raise_failures
 from .preparation import PreparedRun, make_recipe
 
 COSTS = "costs of the method"
@@ -29,7 +28,7 @@ COSTS = "costs of the method"
 
 @dataclass(frozen=True)
 class ClusterRun:
-    """One run under way: what was sent out for it."""
+    """The submitted jobs of one run."""
 
     label: str
     context: RunContext
@@ -40,12 +39,12 @@ class ClusterRun:
 
 
 class ClusterRuns:
-    """The runs of a command that a cluster works on."""
+    """The runs of a command that a cluster computes."""
 
     def __init__(self, executor: DaskExecutor, store: Store) -> None:
         self.executor = executor
         self.store = store
-        self._cells: dict[int, ClusterRun] = {}
+        self._runs: dict[int, ClusterRun] = {}
         self._features: dict[str, JobBatch] = {}
 
     def submit(
@@ -54,16 +53,16 @@ class ClusterRuns:
         context_of: Callable[[PreparedRun], RunContext | None],
         progress: Progress,
     ) -> None:
-        """Send out everything that is missing, in the order of the runs.
+        """Submit everything that is missing, in the order of the runs.
 
         Args:
-            wanted: What was made ready, by a number that `collect` takes.
-            context_of: The context of a run, None where it has been made before.
-            progress: Told about every step, now and while results are collected.
+            wanted: Prepared runs, by a number that `collect` takes.
+            context_of: Returns the context of a run, None if the run is stored.
+            progress: Called for every step, also while results are collected.
         """
         remotes = {i: self._remote(prepared) for i, prepared in wanted.items()}
         self.executor.check(list({r.recipe.data: r for r in remotes.values()}.values()))
-        # Keys depend on what is fitted: a worker does that first, and the rest of the run follows.
+        # Keys depend on fits: a worker computes these first, then the rest of the run.
         fits = {
             i: self.executor.submit(
                 ready, {f"{p.method.name}: fit": None}, remotes[i], label="fit", priority=1
@@ -74,10 +73,10 @@ class ClusterRuns:
         order = {i: -place for place, i in enumerate(wanted)}
         for i in sorted(wanted, key=lambda i: i in fits):
             if i in fits and self.executor.collect(fits[i])[1]:
-                continue  # told when the run is asked for, where fitting fails again
+                continue  # the run raises the error when it fits again
             context = context_of(wanted[i])
             if context is not None:
-                self._cells[i] = self._sent(order[i], wanted[i], context, remotes[i], progress)
+                self._runs[i] = self._submit(order[i], wanted[i], context, remotes[i], progress)
 
     def _remote(self, prepared: PreparedRun) -> RemoteRecipe:
         request = prepared.request
@@ -86,7 +85,7 @@ class ClusterRuns:
         recipe = make_recipe(request, prepared.method.spec or "", self.store.root.absolute(), threads=1)
         return self.executor.remote(recipe, prepared.method.family, prepared.opened.data_hash)
 
-    def _sent(
+    def _submit(
         self,
         priority: int,
         prepared: PreparedRun,
@@ -101,12 +100,12 @@ class ClusterRuns:
             if key not in self._features and context.features.meta(key) is None
         }
         send = partial(self.executor.submit, remote=remote, priority=priority)
-        step = _stepper(f"{name}: features", len(missing), progress)
+        step = count_steps(progress, f"{name}: features", len(missing))
         how = (
             {"job": make_feature} if context.method.stream is None else {"job": feature_stream, "whole": True}
         )
-        for piece in send(arguments=missing, label=f"{name} features", done=step, **how):
-            self._features.update({key: piece for _, key in piece.arguments.values()})
+        for batch in send(arguments=missing, label=f"{name} features", done=step, **how):
+            self._features.update({key: batch for _, key in batch.arguments.values()})
 
         def after(argument: tuple[str, str, Mapping[str, str]]) -> Iterator[JobBatch]:
             return (self._features[key] for key in argument[2].values() if key in self._features)
@@ -115,56 +114,60 @@ class ClusterRuns:
         units = context.opened.units
         todo = {f"{u.key} ({c})": (u.key, c, context.unit_keys(u)) for u in units for c in comparisons}
         label = f"{name}: {task.name}"
-        made = send(compare_unit, todo, label=label, done=_stepper(label, len(todo), progress), needs=after)
+        step = count_steps(progress, label, len(todo))
+        records = send(compare_unit, todo, label=label, done=step, needs=after)
         costs = send(costs_of, {COSTS: remote.recipe.root}, label=f"{name} costs")
-        own = dict.fromkeys(self._features[key] for key in keys.values() if key in self._features)
-        return ClusterRun(label, context, comparisons, tuple(own), tuple(made), tuple(costs))
+        features = dict.fromkeys(self._features[key] for key in keys.values() if key in self._features)
+        return ClusterRun(label, context, comparisons, tuple(features), tuple(records), tuple(costs))
 
     def collect(self, number: int) -> ComputedRecords | None:
-        """Wait for a run; None where it is not one that the cluster works on."""
-        cell = self._cells.pop(number, None)
-        if cell is None:
+        """Wait for a run. None if the cluster does not compute it."""
+        run = self._runs.pop(number, None)
+        if run is None:
             return None
         try:
-            return self._made(cell)
+            return self._collect(run)
         except BaseException:
-            self.executor.cancel((*cell.units, *cell.costs))
+            self.executor.cancel((*run.units, *run.costs))
             raise
 
-    def _made(self, cell: ClusterRun) -> ComputedRecords:
-        patience = MAX_LISTED_PROBLEMS if cell.context.method.needs_payload else None
-        _, failures = self.executor.collect(cell.features, patience)
-        total = sum(len(p.arguments) for p in cell.features)
-        _refuse(cell.context, f"{cell.context.method.name}: features", failures, total)
-        found, failures = self.executor.collect(cell.units)
-        _refuse(cell.context, cell.label, failures, sum(len(p.arguments) for p in cell.units))
-        measured, failures = self.executor.collect(cell.costs)
-        _refuse(cell.context, cell.label, failures, 1)
-        cache, records = cell.context.features, cell.context.records
-        paths = [cache.folder(key) / "meta.json" for key in cell.context.feature_keys.values()]
+    def _collect(self, run: ClusterRun) -> ComputedRecords:
+        context = run.context
+        patience = MAX_LISTED_PROBLEMS if context.method.needs_payload else None
+        _, failures = self.executor.collect(run.features, patience)
+        total = sum(len(batch.arguments) for batch in run.features)
+        raise_failures(context, f"{context.method.name}: features", failures, total)
+        found, failures = self.executor.collect(run.units)
+        raise_failures(context, run.label, failures, sum(len(batch.arguments) for batch in run.units))
+        measured, failures = self.executor.collect(run.costs)
+        raise_failures(context, run.label, failures, 1)
+        cache, records = context.features, context.records
+        paths = [cache.folder(key) / "meta.json" for key in context.feature_keys.values()]
         paths += [records.path(key) for key, _ in found.values()]
         for path in paths:
             if not wait_for_file(path):
-                raise ClusterError(f"{path}, which a worker wrote, does not arrive here; rerun the command")
-        units = cell.context.opened.units
+                raise ClusterError(
+                    f"{path}: a worker wrote it, but it does not appear here; rerun the command"
+                )
+        units = context.opened.units
         return ComputedRecords(
-            {u.key: {c: found[f"{u.key} ({c})"][0] for c in cell.comparisons} for u in units},
+            {u.key: {c: found[f"{u.key} ({c})"][0] for c in run.comparisons} for u in units},
             sum(seconds for _, seconds in found.values()),
             dict(measured[COSTS]),
         )
 
 
-def open_matrix(
+def connect_cluster_runs(
     stack: ExitStack, spec: Any, store: Store, methods: Sequence[Method], device: str, report: Report
 ) -> ClusterRuns:
-    """The matrix on the cluster that `spec` names; it closes with `stack`."""
+    """Connect to the cluster of `spec`. The connection closes with `stack`."""
     libraries = {*ALWAYS, *(name for m in methods for name in libraries_of(m.config))}
     opened = DaskExecutor.open(spec, store.root, libraries, device=device, report=report)
     return ClusterRuns(stack.enter_context(opened), store)
 
 
 def libraries_of(config: Any) -> set[str]:
-    """Names of the libraries whose versions are in the keys of a method, its parts included.
+    """Return the libraries whose versions are in the key of a method or of its parts.
 
     >>> sorted(libraries_of({"libraries": {"cv2": "5"}, "base": {"libraries": {"numpy": "2"}}}))
     ['cv2', 'numpy']
@@ -179,11 +182,11 @@ def libraries_of(config: Any) -> set[str]:
 
 
 def ready(context: RunContext, _argument: None) -> None:
-    """A job that only needs the context: a transform is fitted and kept by making it."""
+    """Job that only builds the context, which fits and stores transforms."""
 
 
 def make_feature(context: RunContext, argument: tuple[str, str]) -> float:
-    """Features of an item, unless they are there; the seconds that the method took."""
+    """Job that computes the features of an item unless they exist. Return the method's seconds."""
     item, key = argument
     return 0.0 if context.features.meta(key) is not None else context.extract(item, key)
 
@@ -191,36 +194,22 @@ def make_feature(context: RunContext, argument: tuple[str, str]) -> float:
 def feature_stream(
     context: RunContext, arguments: Mapping[str, tuple[str, str]], done: Done
 ) -> dict[str, Any]:
-    """Features of items in one stream, as far as they are not there."""
+    """Job that computes missing features of items in one stream."""
     missing = {n: a for n, a in arguments.items() if context.features.meta(a[1]) is None}
     failures = FeaturePipeline(context).run(missing, done, None)
     return dict.fromkeys(arguments, 0.0) | {failure.name: failure for failure in failures}
 
 
 def compare_unit(context: RunContext, argument: tuple[str, str, Mapping[str, str]]) -> tuple[str, float]:
-    """Records of a unit, unless they are there: their key, and the seconds it took."""
+    """Job that computes the records of a unit unless they exist. Return their key and the seconds."""
     unit, comparison, keys = argument
     for key in keys.values():
         wait_for_file(context.features.folder(key) / "meta.json")
     started = time.perf_counter()
-    made = context.compare(context.units[unit], comparison, keys)
-    return made, time.perf_counter() - started
+    key = context.compare(context.units[unit], comparison, keys)
+    return key, time.perf_counter() - started
 
 
 def costs_of(context: RunContext, root: str) -> dict[str, Any]:
-    """What the method costs, measured where it runs."""
+    """Job that measures the costs of the method on a worker."""
     return costs(context, Path(root))
-
-
-def _stepper(label: str, total: int, progress: Progress) -> Done:
-    done = count(1)
-    if total:
-        progress(label, 0, total)
-    return lambda: progress(label, next(done), total)
-
-
-def _refuse(context: RunContext, label: str, failures: Sequence[JobFailure], total: int) -> None:
-    """Raise what failed as a run in one process would."""
-    raise_input(context, failures)
-    if failures:
-        raise UnitError(f"{label}: {len(failures)} of {total} failed: {summarise_failures(failures)}")

@@ -6,15 +6,21 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import Any
 
-from ..core.errors import UnitError
 from ..core.records import Unit
 from ..kernels import get_device, upload_ahead
-from .context import MAX_LISTED_PROBLEMS, ContextRecipe, Progress, RecordWriters, RunContext, no_progress
-from .executors import Executor, InProcess, summarise_failures
-from .feature_pipeline import make_features, raise_input
+from .context import (
+    MAX_LISTED_PROBLEMS,
+    ContextRecipe,
+    Progress,
+    RecordWriters,
+    RunContext,
+    count_steps,
+    no_progress,
+)
+from .executors import Executor, InProcess
+from .feature_pipeline import make_features, raise_failures, raise_input
 
 UNITS_IN_FLIGHT_ON_GPU = 4
 """Units compared at the same time on a GPU: one is prepared while another waits for the device."""
@@ -89,16 +95,10 @@ def _compare_units(
     progress: Progress,
 ) -> dict[str, str]:
     """Compare the first unit here to estimate the cost, the rest in workers if that is faster."""
-    total = len(arguments)
-    if not total:
+    if not arguments:
         return {}
     label = f"{context.method.name}: {context.task.name}"
-    done = count()
-    progress(label, next(done), total)
-
-    def step() -> None:
-        progress(label, next(done), total)
-
+    step = count_steps(progress, label, len(arguments))
     rest = dict(arguments)
     first = next(iter(rest))
     started = time.perf_counter()
@@ -109,8 +109,5 @@ def _compare_units(
     parallel = recipe is not None and estimate > MIN_PARALLEL_WORK_S and len(rest) > 1
     executor = pool if parallel else InProcess(context, in_flight)
     more, failed = executor.run(_compare, rest, recipe, step, 1)
-    failures += failed
-    raise_input(context, failures)
-    if failures:
-        raise UnitError(f"{label}: {len(failures)} of {total} failed: {summarise_failures(failures)}")
+    raise_failures(context, label, failures + failed, len(arguments))
     return results | more

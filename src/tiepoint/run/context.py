@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What one job needs: the open task, the method, the caches. A recipe of it can travel to a worker."""
+"""The context of a job: open task, method and caches; and the recipe from which a worker builds it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -26,7 +27,7 @@ from .cache_keys import feature_key, record_key
 from .oracle import with_oracle
 
 MAX_LISTED_PROBLEMS = 20
-"""Problems of a method's features that are listed; a method that computes is stopped after so many."""
+"""Number of problems listed for a method's features; a method that computes is stopped after these."""
 
 Progress = Callable[[str, int, int], None]
 """Called with the name of a stage, the steps done and the steps in total."""
@@ -36,9 +37,17 @@ def no_progress(_stage: str, _done: int, _total: int) -> None:
     """Report no progress."""
 
 
+def count_steps(progress: Progress, stage: str, total: int) -> Callable[[], None]:
+    """Report the start of a stage. Return a function to call after each of its steps."""
+    done = count(1)
+    if total:
+        progress(stage, 0, total)
+    return lambda: progress(stage, next(done), total)
+
+
 @dataclass(frozen=True)
 class FeatureSummary:
-    """Features of a method on all items: seconds it took, descriptors there are, and how many failed."""
+    """Seconds, number of descriptors and number of failed ones, over all items of a run."""
 
     time_s: float
     total: int
@@ -46,10 +55,10 @@ class FeatureSummary:
 
 
 class RecordWriters:
-    """Threads that write records behind the comparison; at the end of the `with` block all are written.
+    """Threads that write records while the next units are compared.
 
-    At most `MAX_PENDING_BYTES` wait to be written, so that memory stays bounded. An error in writing is raised by a
-    later call or at the end.
+    The end of the `with` block waits for all writes. At most `MAX_PENDING_BYTES` are pending. A later `put` or
+    the end of the block raises write errors.
     """
 
     MAX_PENDING_BYTES = 256 << 20
@@ -61,7 +70,7 @@ class RecordWriters:
         self._lock = Lock()
 
     def put(self, key: str, records: Records) -> None:
-        """Write records under a key, some time."""
+        """Schedule writing records under a key."""
         with self._lock:
             self._pending.append((records.size_bytes, self._pool.submit(self._store.put, key, records)))
             while self._pending and (
@@ -70,11 +79,10 @@ class RecordWriters:
                 self._pending.popleft()[1].result()
 
     def __enter__(self) -> RecordWriters:
-        """Return itself."""
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        """Wait for all, and raise the first error unless there is one already."""
+        """Wait for all writes. Raise the first write error unless the block failed already."""
         self._pool.shutdown()
         for _, future in self._pending:
             if error is None:
@@ -83,10 +91,10 @@ class RecordWriters:
 
 @dataclass(frozen=True)
 class RunContext:
-    """One method on one task, ready to work on items and units.
+    """One method on one task, ready to process items and units.
 
-    `temporary_key` stands for the method in the keys of features that are discarded at the end of the command,
-    None if they are cached. `writers` write records while the next ones are computed.
+    `temporary_key` replaces the method's key if its features are discarded at the end of the command; None if
+    they are cached. With `writers`, records are written in the background.
     """
 
     task: Task
@@ -109,32 +117,31 @@ class RunContext:
 
     @cached_property
     def feature_keys(self) -> Mapping[str, str]:
-        """By item, the key its features are cached under: what the method is and what it sees."""
+        """Cache key of the features, by item."""
         return {key: self._feature_key(item) for key, item in self.items.items()}
 
     def _feature_key(self, item: Item) -> str:
         own = self.method.key(item) if self.temporary_key is None else f"{self.temporary_key}:{item.key}"
         return feature_key(self.method, own, item)
 
-    def extract(self, key: str, feature_key: str, **also: str) -> float:
-        """Make the features of an item and cache them under a key; returns the seconds the method took."""
+    def extract(self, key: str, feature_key: str, **meta: str) -> float:
+        """Compute and cache the features of an item. Return the seconds that the method took."""
         payload = self.payload(key)
         started = time.perf_counter()
         arrays = self.method.extract(self.items[key], payload)
         seconds = time.perf_counter() - started
-        self.keep(key, feature_key, arrays, seconds, **also)
+        self.cache(key, feature_key, arrays, seconds, **meta)
         return seconds
 
     def payload(self, key: str) -> Any:
-        """What the method is given for an item; None where it looks features up."""
+        """Return the method's input for an item, None if the method looks features up."""
         return self.opened.read_item(key) if self.method.needs_payload else None
 
-    def keep(self, key: str, feature_key: str, arrays: Arrays, seconds: float, **also: str) -> None:
-        """Cache the features of an item and the seconds that the method took for them.
+    def cache(self, key: str, feature_key: str, arrays: Arrays, seconds: float, **meta: str) -> None:
+        """Cache the features of an item with the seconds that the method took.
 
         Raises:
-            InputError: if they come from files, which changed since the key was made of them: under it those
-                of other files would be found.
+            InputError: The features come from files that changed since their key was computed.
         """
         looked_up = self.temporary_key is None and not self.method.needs_payload
         if looked_up and self._feature_key(self.items[key]) != feature_key:
@@ -142,16 +149,16 @@ class RunContext:
                 f"{self.method.name}: the files of {key} changed while they were read; run the command again"
             )
         values = arrays.get("values")
-        count = self.items[key].count if values is None else len(values)
-        about = {"item": key, "method": self.method.name, "time_s": seconds, "count": count, **also}
-        self.features.put(feature_key, arrays, **about)
+        n = self.items[key].count if values is None else len(values)
+        facts = {"item": key, "method": self.method.name, "time_s": seconds, "count": n, **meta}
+        self.features.put(feature_key, arrays, **facts)
 
     def arrays(self, key: str) -> Arrays:
-        """Cached features of an item."""
-        return self._whole(key, self.feature_keys[key])
+        """Return the cached features of an item. Recompute them if they are corrupt."""
+        return self._read(key, self.feature_keys[key])
 
     def summary(self) -> FeatureSummary:
-        """Time, number and failures of the features of all items, from the headers of the cache."""
+        """Sum time, number and failures of all cached features."""
         seconds, total, failed = 0.0, 0, 0
         for key in self.feature_keys.values():
             meta = self.features.meta(key)
@@ -164,18 +171,18 @@ class RunContext:
         return FeatureSummary(seconds, total, failed)
 
     def content(self) -> str:
-        """Hash of all features there are."""
+        """Hash all features."""
         return hash_json({item: self.features.content(key) for item, key in self.feature_keys.items()})
 
     def unit_keys(self, unit: Unit) -> dict[str, str]:
-        """Feature keys of the items of a unit."""
+        """Return the feature keys of a unit's items."""
         return {item: self.feature_keys[item] for item in unit.items}
 
     def matches_stored(self, units: Mapping[str, Mapping[str, str]]) -> bool:
-        """Whether the records of a stored run, by unit and comparison, are those of what is there now.
+        """Return whether a stored run's record keys match the current features.
 
-        Only methods that take something from files for an item can have changed without a change of their
-        description; of all others the answer is yes, and nothing is looked at.
+        Only methods that read files for an item can change while their configuration stays the same. For all
+        others return True without a look at the cache.
         """
         if not any(self.method.of_item(item) for item in self.opened.items):
             return True
@@ -188,47 +195,43 @@ class RunContext:
         )
 
     def compare(self, unit: Unit, comparison: str, feature_keys: Mapping[str, str]) -> str:
-        """Make and store the records of a unit; returns their key.
+        """Compute and store the records of a unit. Return their key.
 
-        The keys of its features come from whoever made them: this process need not find the same ones.
+        `feature_keys` come from the process that computed the features; a worker may derive other ones.
         """
         key = self.record_key(unit, comparison, feature_keys)
         if key not in self.records:
-            self._heal(feature_keys)
+            damaged = self.features.find_damaged(list(feature_keys.values()))
+            for item, item_key in feature_keys.items():
+                if item_key in damaged:
+                    self.recompute(item, item_key, damaged[item_key])
             features = Features(
-                lambda item: self._whole(item, feature_keys[item]), self.method.distance, self.method.meta
+                lambda item: self._read(item, feature_keys[item]), self.method.distance, self.method.meta
             )
-            made = self.opened.compare(unit, features, comparison)
-            (self.writers or self.records).put(key, made)
+            records = self.opened.compare(unit, features, comparison)
+            (self.writers or self.records).put(key, records)
         return key
 
-    def _whole(self, item: str, key: str) -> Arrays:
+    def _read(self, item: str, key: str) -> Arrays:
         try:
             return self.features.get(key)
         except DamagedError as e:
             self.recompute(item, key, e)
             return self.features.get(key)
 
-    def _heal(self, feature_keys: Mapping[str, str]) -> None:
-        """Look at the features of a unit, and make anew what is damaged."""
-        damaged = self.features.find_damaged(list(feature_keys.values()))
-        for item, key in feature_keys.items():
-            if key in damaged:
-                self.recompute(item, key, damaged[key])
-
     def recompute(self, item: str, key: str, error: DamagedError) -> None:
-        """Make features again whose file is damaged; their header says so."""
+        """Recompute corrupt features. Their header records the problem."""
         before = self.features.content(key) if self.features.damaged_headers([key]) == {} else None
         self.features.discard(key)
         self.extract(item, key, anew=error.problem)
         if before not in (None, self.features.content(key)):
             raise UnitError(
-                f"the features of {item} were damaged, and {self.method.name} does not make the same again; "
+                f"the features of {item} were corrupt, and {self.method.name} does not reproduce them; "
                 "rerun the command"
             )
 
     def record_key(self, unit: Unit, comparison: str, feature_keys: Mapping[str, str]) -> str:
-        """Key of the records of a unit: content of its features, its definition, the comparison."""
+        """Return the cache key of a unit's records."""
         contents = []
         for item in unit.items:
             content = self.features.content(feature_keys[item])
@@ -253,9 +256,9 @@ def data_for_family(task: Task, opened: TaskData, family: str) -> TaskData:
 
 @dataclass(frozen=True)
 class ContextRecipe:
-    """How to make a `RunContext` again in another process: plain values only.
+    """Plain values from which another process builds a `RunContext`.
 
-    `root` is the folder of the store, where features and records lie; workers need no database.
+    `root` is the folder of the store; workers need no database.
     """
 
     task: str
@@ -269,11 +272,11 @@ class ContextRecipe:
 
     @property
     def key(self) -> str:
-        """Recipes of one key make the same context."""
+        """Hash of the recipe."""
         return hash_json(asdict(self))
 
-    def opened(self, family: str = "") -> TaskData:
-        """Open the task, as methods of a family see it (by default, of its own)."""
+    def open_task(self, family: str = "") -> TaskData:
+        """Open the task as methods of a family see it, by default of its own."""
         from ..core.array_cache import FOLDER, use_array_cache_folder
         from ..core.hashing import load_memo
         from ..store.atomic_files import atomic_file
@@ -286,7 +289,7 @@ class ContextRecipe:
         return data_for_family(task, opened, family or task.family)
 
     def build(self) -> RunContext:
-        """The context, with the number of threads its share of the cores allows."""
+        """Build the context and limit the threads of this process."""
         from ..methods.resolve import resolve
         from ..tasks import TASKS
         from .fit_transforms import TransformFitter
@@ -295,7 +298,7 @@ class ContextRecipe:
         set_kernel_device(self.method_options)
         root = Path(self.root)
         task: Task = TASKS.load(self.task)
-        opened = self.opened()
+        opened = self.open_task()
         fit = TransformFitter(opened, root, fit_on=None if self.fit_on is None else Path(self.fit_on))
         method = resolve(self.method, family=method_family(task, self.method), fit=fit, **self.method_options)
         opened = data_for_family(task, opened, method.family)
@@ -306,14 +309,14 @@ class ContextRecipe:
 
 
 def limit_threads(threads: int) -> None:
-    """Let the kernels of this process use at most this many threads; results do not depend on it."""
+    """Limit the kernel threads of this process. Results do not depend on it."""
     from ..kernels import set_threads
 
     set_threads(max(1, threads))
 
 
 def set_kernel_device(method_options: Mapping[str, Any]) -> None:
-    """Let the kernels of this process run on the `device` of a request; results do not depend on it."""
+    """Run the kernels of this process on the `device` of a request. Results do not depend on it."""
     from ..kernels import set_device
 
     set_device(str(method_options.get("device", "cpu")))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a method costs: time per patch, image or pair, peak memory, bytes. Never mixed with scoring time."""
+"""Costs of a method: time per patch, image or pair, peak memory, bytes. Scoring time is not included."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ _LIBRARIES = (
 )
 
 DRIVER_S = 60.0
-"""Seconds in which the driver of GPUs answers; one that starts takes some."""
+"""Timeout of the GPU driver in seconds; it needs some to start."""
 
 
 def versions() -> dict[str, str]:
-    """Versions of tiepoint, Python and the libraries that are installed."""
+    """Return the versions of tiepoint, Python and the installed libraries."""
     return dict(_versions())
 
 
@@ -75,30 +75,30 @@ def _cpu_name() -> str:
 
 
 def machine() -> dict[str, Any]:
-    """The hardware a time was measured on; no host or user name."""
+    """Describe the hardware, without host or user name."""
     return {"system": platform.system(), "machine": platform.machine(), "cpu": _cpu_name(), "cores": cores()}
 
 
 def visible_gpus() -> list[str]:
-    """GPUs of this machine that may be used, as the environment or the driver names them."""
-    if (said := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
-        return [name for name in said.split(",") if name.strip()]
+    """Return the usable GPUs, as the environment or the driver names them."""
+    if (listed := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
+        return [name for name in listed.split(",") if name.strip()]
     try:
-        told = subprocess.run(
+        listing = subprocess.run(
             ["nvidia-smi", "-L"], capture_output=True, text=True, check=True, timeout=DRIVER_S
         )
-    except (OSError, subprocess.SubprocessError):  # none there, or a driver that does not answer
+    except (OSError, subprocess.SubprocessError):  # no driver, or it does not answer
         return []
-    return [str(i) for i, line in enumerate(told.stdout.splitlines()) if line.startswith("GPU ")]
+    return [str(i) for i, line in enumerate(listing.stdout.splitlines()) if line.startswith("GPU ")]
 
 
 def utc_now() -> str:
-    """UTC time to the second, ISO 8601."""
+    """Return the UTC time to the second, ISO 8601."""
     return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def has_dashboard() -> bool:
-    """Whether Dask can show its dashboard here."""
+    """Return whether Dask can show its dashboard here."""
     from importlib.util import find_spec
 
     return find_spec("bokeh") is not None
@@ -107,20 +107,20 @@ def has_dashboard() -> bool:
 UNIT = {"patches": "patch", "keypoints": "image", "dense": "pair", "pairs": "pair"}
 SAMPLE, STREAM_SAMPLE = 256, 4096
 LEAST = 3
-"""Repeats without which nothing is said about a spread."""
+"""Fewest repeats from which a spread is reported."""
 
 BUDGET_S = 0.6
 TURNS_S = 0.6
-"""Seconds for the repeats of a method, and for those in turns with each of at most three others."""
+"""Seconds for repeats of a method, and for repeats in turns with each of at most three others."""
 
 
 def time_repeatedly(
     call: Callable[[], Any], *, budget_s: float = BUDGET_S, least: int = LEAST
 ) -> list[float]:
-    """Seconds of repeated calls after one warm-up: until the budget is spent, at least `least`.
+    """Time repeated calls after a warm-up, until the budget is spent, at least `least` times.
 
-    Where the quartiles of the repeats are more than a quarter apart, as much again is spent on more of them.
-    A call that takes longer than the budget is repeated once only; the number of repeats is kept.
+    If the quartiles are more than 25 % apart, the budget is doubled. A call that takes longer than the budget
+    is repeated once only. Return the seconds of each call.
     """
     started = time.perf_counter()
     call()
@@ -135,7 +135,7 @@ def time_repeatedly(
 
 
 def time_call(call: Callable[[], Any]) -> float:
-    """Seconds of one call."""
+    """Return the seconds of one call."""
     started = time.perf_counter()
     call()
     return time.perf_counter() - started
@@ -147,7 +147,7 @@ def _agree(seconds: list[float]) -> bool:
 
 
 def ranges_overlap(first: Sequence[float], second: Sequence[float]) -> bool:
-    """Whether the quartiles of two lists of seconds meet: then nothing says which is faster.
+    """Return whether the interquartile ranges of two lists of seconds overlap.
 
     >>> ranges_overlap([1.0, 1.1, 1.4], [1.1, 1.2, 1.4]), ranges_overlap([1.0, 1.1, 1.2], [2.0, 2.1, 2.2])
     (True, False)
@@ -159,9 +159,10 @@ def ranges_overlap(first: Sequence[float], second: Sequence[float]) -> bool:
 def time_alternating(
     first: Callable[[], Any], second: Callable[[], Any], *, budget_s: float
 ) -> tuple[list[float], list[float]]:
-    """Seconds of two calls, one after the other in turns, so that what disturbs one disturbs both.
+    """Time two calls in turns, so that disturbances affect both. Return the seconds of each.
 
-    Until their quartiles no longer meet, looked at after every five turns, or the budget is spent.
+    Stop when their interquartile ranges no longer overlap, tested every five turns, or when the budget is
+    spent.
     """
     one: list[float] = []
     two: list[float] = []
@@ -175,7 +176,7 @@ def time_alternating(
 
 @dataclass(frozen=True)
 class _Timed:
-    """A method that was measured in this process: on what, how to call it, and seconds an item."""
+    """A method measured in this process: its input, its call and the seconds per item."""
 
     key: str
     on: str
@@ -185,11 +186,11 @@ class _Timed:
 
 
 _EARLIER: deque[_Timed] = deque(maxlen=3)
-"""The last methods measured here. Networks and methods that cannot be identified are not kept."""
+"""The last methods measured here, without networks and methods without a key."""
 
 
 def peak_memory_bytes(call: Callable[[], Any]) -> int | None:
-    """Memory a call takes at its peak above what is there before; None where the system cannot tell."""
+    """Return the peak memory of a call above the current usage, None if the system does not report it."""
     try:
         Path("/proc/self/clear_refs").write_text("5", encoding="utf-8", newline="\n")
         before = _status("VmRSS")
@@ -207,16 +208,16 @@ def _status(name: str) -> int:
 
 
 def efficiency(context: RunContext, root: Path) -> dict[str, Any]:
-    """Sizes of descriptors and costs of the method."""
+    """Return sizes of descriptors and costs of the method."""
     return sizes(context) | costs(context, root)
 
 
 def costs(context: RunContext, root: Path) -> dict[str, Any]:
-    """Median and quartiles of the time per patch, image or pair, measured once a method and machine.
+    """Return median and quartiles of the time per patch, image or pair, measured once per method and machine.
 
-    One thread of the caller's process, a warm-up, repeats until 0.6 s, or 1.2 s where they do not agree. A
-    method whose quartiles meet those of one measured before in this process is measured again in turns with
-    it (`time_alternating`), until they separate or 0.6 s are spent. Methods that only look features up have no times.
+    One thread of this process repeats calls for 0.6 s, or 1.2 s if they do not agree. A method is measured
+    again in turns with an earlier one if their quartiles overlap, until these separate or 0.6 s are spent.
+    Methods that look features up have no times.
     """
     if not context.opened.items or not context.method.needs_payload:
         return {}
@@ -232,7 +233,7 @@ def costs(context: RunContext, root: Path) -> dict[str, Any]:
 
 
 def sizes(context: RunContext) -> dict[str, Any]:
-    """Bytes and numbers of a descriptor."""
+    """Return bytes and dimension of a descriptor."""
     if not context.opened.items:
         return {}
     arrays = context.arrays(context.opened.items[0].key)
@@ -247,7 +248,7 @@ def _measure(context: RunContext, item: Item, key: str | None) -> dict[str, Any]
     count = 1
     if method.family == "patches":
         payload = payload[:SAMPLE]
-        if method.stream is not None and len(payload):  # its batches have one size, filled up or not
+        if method.stream is not None and len(payload):  # its batches have one size, padded if necessary
             payload = np.resize(payload, (STREAM_SAMPLE, *payload.shape[1:]))
         count = len(payload)
         item = Item(item.key, item.content, count)
@@ -279,14 +280,14 @@ def _measure(context: RunContext, item: Item, key: str | None) -> dict[str, Any]
 
 
 def _beside(mine: _Timed, seconds: list[float]) -> list[dict[str, Any]]:
-    """Measure again in turns with methods whose quartiles meet; `seconds` grow by what that took."""
+    """Measure again in turns with methods whose quartiles overlap. Append the seconds to `seconds`."""
     found = []
     for other in [e for e in _EARLIER if e.on == mine.on and e.key != mine.key]:
         if not ranges_overlap(other.seconds, mine.seconds):
             continue
         try:
             other.call()
-        except Exception:  # what it needs is gone, a file say: it is no measure any more, and its run is done
+        except Exception:  # a file that it needs is gone; its run is finished anyway
             _EARLIER.remove(other)
             continue
         theirs, own = time_alternating(other.call, mine.call, budget_s=TURNS_S)

@@ -79,7 +79,7 @@ def evaluate_prepared(
     """Evaluate a prepared request. The returned run has the requested protocols only."""
     started, since_ns = time.perf_counter() - prepared.seconds, time.time_ns()
     request, task, protocols = prepared.request, prepared.task, prepared.protocols
-    method, fit = prepared.fitted(store.root)
+    method, fit = prepared.fit_transforms(store.root)
     manifest = initial_manifest(prepared, method, fit)
     context = make_context(prepared, store, session, method)
     first = lead_metric(task, request.options)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The features of many items: read ahead in threads, described, checked and written behind in threads."""
+"""Compute features of many items: threads read ahead, and others check and write the results."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from itertools import chain, count, islice
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -17,20 +17,20 @@ from ..core.errors import InputError, ProblemsError, StoreError, UnitError, join
 from ..methods.base import Finish
 from ..methods.user_code import is_builtin_class
 from . import costs
-from .context import MAX_LISTED_PROBLEMS, ContextRecipe, Progress, RunContext
+from .context import MAX_LISTED_PROBLEMS, ContextRecipe, Progress, RunContext, count_steps
 from .executors import Done, Executor, InProcess, JobFailure, summarise_failures, too_many_failures
 
 PAYLOAD_BYTES = 512 << 20
-"""Decoded items that wait for the method or are with it; one at least, however large."""
+"""Limit of decoded items that wait for the method or are in it; at least one item."""
 
 RESULT_BYTES = 256 << 20
-"""Features that wait to be written; those of one item at least, however large."""
+"""Limit of features that wait to be written; at least those of one item."""
 
 LANES = 4
-"""Threads of Python code that calls small functions of a library gain little beyond so many."""
+"""Threads that call small library functions from Python; more gain little."""
 
 Described = tuple[str, "tuple[Finish, float] | Exception"]
-"""The name of an item, what makes its arrays, and the seconds that the method took."""
+"""Name of an item with the function that finishes its arrays and the method's seconds, or an error."""
 
 
 def make_features(
@@ -42,55 +42,48 @@ def make_features(
     patience: int | None,
     worth_s: float,
 ) -> None:
-    """Make and cache the features of items; which way it is done never changes them.
+    """Compute and cache the features of items. The way chosen never changes them.
 
-    A method with a stream is given all items in one. Of the others the first item is described here to see
-    what one costs: where workers save more than `worth_s`, the rest is described there, else here. Methods
-    that are thread-safe are then called from several threads, all others from this one.
+    A method with a stream receives all items in one stream. For other methods the first item is processed
+    here to estimate the cost; if workers save more than `worth_s`, they process the rest. Without workers,
+    thread-safe methods are called from several threads, all others from this one.
 
     Args:
         context: Method and task.
         missing: Item and feature key, by the name of the job.
-        recipe: Makes the context in a worker; None where it cannot travel.
+        recipe: Builds the context in a worker; None if workers cannot run the method.
         pool: The workers.
-        progress: Told after every item.
-        patience: Input errors after which no more items are described; they are raised as one.
-        worth_s: What starting the workers costs.
+        progress: Called after every item.
+        patience: Number of input errors after which no more items are processed; None for no limit.
+        worth_s: Seconds that starting the workers takes.
     """
     label, total = f"{context.method.name}: features", len(missing)
     if not total:
         return
-    done = count()
-    progress(label, next(done), total)
-
-    def step() -> None:
-        progress(label, next(done), total)
-
+    step = count_steps(progress, label, total)
     failures: list[JobFailure] = []
-    rest, apart = dict(missing), False
+    rest, parallel = dict(missing), False
     if recipe is not None and total > 2 and _saved_by_workers(context, recipe, 1.0) > 0:
         first = next(iter(rest))
         started = time.perf_counter()
         _, failures = InProcess(context).run(extract_one, {first: rest.pop(first)}, None, step, 1)
         raise_input(context, failures, patience)
         estimate = (time.perf_counter() - started) * len(rest)
-        apart = _saved_by_workers(context, recipe, estimate) > worth_s
-    if apart:
+        parallel = _saved_by_workers(context, recipe, estimate) > worth_s
+    if parallel:
         failures += pool.run(extract_one, rest, recipe, step, patience)[1]
     else:
         failures += FeaturePipeline(context).run(rest, step, patience)
-    raise_input(context, failures)
-    if failures:
-        raise UnitError(f"{label}: {len(failures)} of {total} failed: {summarise_failures(failures)}")
+    raise_failures(context, label, failures, total)
 
 
 def extract_one(context: RunContext, argument: tuple[str, str]) -> float:
-    """The job of a worker: the features of one item."""
+    """Job that computes the features of one item."""
     return context.extract(*argument)
 
 
 def _saved_by_workers(context: RunContext, recipe: ContextRecipe, work_s: float) -> float:
-    """Seconds that worker processes save; nothing for streams, and what threads cannot do for others."""
+    """Return the seconds that worker processes save over this process and its threads."""
     method, cores = context.method, costs.cores()
     if method.stream is not None:
         return 0.0
@@ -100,26 +93,33 @@ def _saved_by_workers(context: RunContext, recipe: ContextRecipe, work_s: float)
     return work_s / min(cores, LANES) - work_s / jobs
 
 
+def raise_failures(context: RunContext, label: str, failures: Sequence[JobFailure], total: int) -> None:
+    """Raise input errors as one error, else a `UnitError` that summarises the failures."""
+    raise_input(context, failures)
+    if failures:
+        raise UnitError(f"{label}: {len(failures)} of {total} failed: {summarise_failures(failures)}")
+
+
 def raise_input(context: RunContext, failures: Sequence[JobFailure], patience: int | None = 1) -> None:
-    """Raise the input errors as one, once there are `patience` of them."""
+    """Raise the input errors as one error if there are at least `patience`."""
     found = [f.cause for f in failures if f.cause is not None]
     if not found or patience is None or len(found) < patience:
         return
-    found = _unwritten(found)
+    found = _join_write_errors(found)
     error = join_errors(found, f"{context.method.name}: features", shown=MAX_LISTED_PROBLEMS)
     if len(found) > 1 and isinstance(error, ProblemsError):
-        own = f"{context.method.name} on "  # the heading has the name
+        prefix = f"{context.method.name} on "  # the heading has the name
         error = ProblemsError(
-            error.where, [p.removeprefix(own) for p in error.problems], shown=MAX_LISTED_PROBLEMS
+            error.where, [p.removeprefix(prefix) for p in error.problems], shown=MAX_LISTED_PROBLEMS
         )
     raise error
 
 
-def _unwritten(errors: Sequence[InputError]) -> list[InputError]:
-    """The errors, with those of files that could not be written for one reason (a full disk) as one.
+def _join_write_errors(errors: Sequence[InputError]) -> list[InputError]:
+    """Join errors about files that could not be written for the same reason, such as a full disk.
 
     >>> full = [StoreError(f"cannot write f/{k}: No space left on device; choose another") for k in "ab"]
-    >>> print(*_unwritten([*full, InputError("no c")]), sep="; ")
+    >>> print(*_join_write_errors([*full, InputError("no c")]), sep="; ")
     cannot write f/a: No space left on device; choose another (and 1 more could not be written); no c
     """
     groups: dict[object, list[InputError]] = {}
@@ -134,7 +134,7 @@ def _unwritten(errors: Sequence[InputError]) -> list[InputError]:
 
 
 class ReadAheadWindow:
-    """How many things may be under way: `most`, and no more bytes than `limit` as the largest seen has.
+    """Limit of items in flight: at most `most`, and `limit` bytes if all are as large as the largest.
 
     >>> window = ReadAheadWindow(8, 100)
     >>> window.see(np.zeros(30, np.uint8)), window.room
@@ -145,17 +145,17 @@ class ReadAheadWindow:
         self.most, self.limit, self._largest = most, limit, 1
 
     def see(self, thing: Any) -> None:
-        """Take note of the size of one."""
+        """Update the size of the largest item."""
         self._largest = max(self._largest, bytes_of(thing))
 
     @property
     def room(self) -> int:
-        """How many may be under way now, one at least."""
+        """Number of items that may be in flight, at least 1."""
         return max(1, min(self.most, self.limit // self._largest))
 
 
 def bytes_of(thing: Any) -> int:
-    """Bytes of the arrays in a payload or a result.
+    """Return the number of bytes of the arrays in a payload or a result.
 
     >>> bytes_of((np.zeros(3), {"a": np.zeros(2, np.uint8)}, "text"))
     26
@@ -168,12 +168,12 @@ def bytes_of(thing: Any) -> int:
 
 
 class FeaturePipeline:
-    """One method on many items in this process."""
+    """Applies one method to many items in this process."""
 
     def __init__(self, context: RunContext) -> None:
         self.context = context
         self.cores = costs.cores()
-        # What users wrote is called from one thread only, a task's reader too.
+        # User code, also the reader of a user's task, is called from one thread only.
         self.reads = context.method.needs_payload and is_builtin_class(type(context.opened))
         self.payloads = ReadAheadWindow(2 * self.cores, PAYLOAD_BYTES)
         self.results = ReadAheadWindow(4 * self.cores, RESULT_BYTES)
@@ -183,7 +183,7 @@ class FeaturePipeline:
     def run(
         self, arguments: Mapping[str, tuple[str, str]], done: Done, patience: int | None
     ) -> list[JobFailure]:
-        """Make the features of every argument; the failures in their order."""
+        """Compute the features of every argument. Return the failures in their order."""
         failures: list[JobFailure] = []
         pending: deque[tuple[str, Future[None]]] = deque()
 
@@ -196,7 +196,7 @@ class FeaturePipeline:
                 done()
 
         def clear(most: int) -> None:
-            """Settle in their order those that are done, and wait until no more than `most` are left."""
+            """Settle finished writes in order, and wait until at most `most` are pending."""
             while pending and not too_many_failures(failures, patience):
                 if len(pending) <= most and not pending[0][1].done():
                     return
@@ -208,7 +208,7 @@ class FeaturePipeline:
         try:
             for name, made in self._described(arguments, readers):
                 if isinstance(made, Exception):
-                    clear(0)  # so that the first failures in order are told, however fast the writers are
+                    clear(0)  # so that failures are reported in order, however fast the writers are
                     if not too_many_failures(failures, patience):
                         settle(name, made)
                 else:
@@ -229,7 +229,7 @@ class FeaturePipeline:
     def _write(self, key: str, feature_key: str, finish: Finish, seconds: float) -> None:
         arrays = finish()
         self.results.see(arrays)
-        self.context.keep(key, feature_key, arrays, seconds)
+        self.context.cache(key, feature_key, arrays, seconds)
 
     def _described(
         self, arguments: Mapping[str, tuple[str, str]], readers: ThreadPoolExecutor
@@ -260,13 +260,13 @@ class FeaturePipeline:
         return partial(dict, arrays), clock() - started
 
     def _read_and_extract(self, key: str) -> Any:
-        # Other threads hold the interpreter meanwhile: what this one computed is the time of the method.
+        # Other threads hold the interpreter at times: count the CPU time of this thread only.
         return self._extract(key, self._read(key), time.thread_time)
 
     def _ahead(
         self, job: Callable[[str], Any], keys: Mapping[str, str], readers: ThreadPoolExecutor
     ) -> Iterator[tuple[str, Any]]:
-        """By name, in order, what `job` gives for a key or the exception that it raises."""
+        """Yield names in order with the result of `job` for their key, or with its exception."""
         names = iter(keys)
         ahead: deque[tuple[str, Future[Any]]] = deque()
         left = len(keys)
@@ -285,7 +285,7 @@ class FeaturePipeline:
             yield name, future.result() if error is None else error
 
     def _streamed(self, keys: Mapping[str, str], ahead: Iterator[tuple[str, Any]]) -> Iterator[Described]:
-        """Results of the method's stream. What a stream that breaks has left undone is described alone."""
+        """Yield results of the method's stream. Items that a broken stream leaves are processed alone."""
         method, items = self.context.method, self.context.items
         assert method.stream is not None
         taken: deque[str] = deque()
@@ -306,14 +306,14 @@ class FeaturePipeline:
                 started, self.waited_s = time.perf_counter(), 0.0
                 try:
                     _, finish = next(stream)
-                except Exception:  # its end, too
+                except Exception:  # also the end of the stream
                     break
                 seconds = time.perf_counter() - started - self.waited_s
                 yield taken.popleft(), (finish, max(0.0, seconds))
                 self.held = len(taken)
                 yield from unread
                 unread.clear()
-            list(islice(source(), 1))  # the next one, so that streams that always break come to an end
+            list(islice(source(), 1))  # take one item, so that streams that always break still end
             undone = list(taken)
             taken.clear()
             yield from unread
@@ -325,7 +325,7 @@ class FeaturePipeline:
 
 
 def _called(job: Callable[[str], Any], key: str) -> Future[Any]:
-    """The outcome of a job that is done now, in this thread."""
+    """Run a job in this thread and return its outcome as a finished future."""
     future: Future[Any] = Future()
     try:
         future.set_result(job(key))

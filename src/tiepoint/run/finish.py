@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The one way a run is finished: scores get intervals, scene values a place, the manifest the rest."""
+"""Finish a run: add intervals, store scene values, complete the manifest. Merge runs."""
 
 from __future__ import annotations
 
@@ -31,16 +31,15 @@ def finish_run(
     time_s: float | None = None,
     keypoint_set: Mapping[str, Any] | None = None,
 ) -> StoredRun:
-    """A run from what is known of it and its scores by protocol; with `store`, saved there.
+    """Return a finished run from its initial manifest and its scores by protocol, and store it.
 
-    `manifest` says what was measured; who measured it, when and by which rules is filled in here. A run of
-    the same identity in the store keeps its scores under other protocols. Without a store, scene values are
-    not written. `error` makes it a failed run.
+    Versions, machine and time are added to the manifest. A stored run of the same id keeps its scores under
+    other protocols. Without a `store`, nothing is written. With an `error`, the run is a failed one.
     """
     task = load_task(manifest.task)
     rows = [row for own in scores.values() for row in score_rows_with_intervals(task, own)]
     values = {} if store is None else {p: store.values.put(own) for p, own in scores.items()}
-    whole = manifest.model_copy(
+    complete = manifest.model_copy(
         update={
             "protocols": tuple(sorted(scores)) or manifest.protocols,
             "values": values,
@@ -51,7 +50,7 @@ def finish_run(
         }
     )
     run = StoredRun(
-        run_id(whole), whole.task, "failed" if error else "done", whole, rows, error,
+        run_id(complete), complete.task, "failed" if error else "done", complete, rows, error,
         created_at or costs.utc_now(), time_s, keypoint_set=keypoint_set,
     )  # fmt: skip
     if store is None:
@@ -60,11 +59,11 @@ def finish_run(
 
 
 def merge_runs(runs: Sequence[Run]) -> Run:
-    """One run from several of the same method and task on different scenes or lists.
+    """Merge runs of one method and task on different scenes or lists.
 
-    The units are put together and scored as if they had been run at once, so merging is associative and
-    commutative. A unit that is in two runs must have the same records in both. Failed runs make the merged
-    run failed, with their messages joined by ``; ``. Scores are those of the protocols all runs have.
+    The units of all runs are scored together, so merging is associative and commutative. A unit of two runs
+    must have the same records in both. If a run failed, so does the merged one, with the errors joined by
+    ``; ``. The merged run has the protocols that all runs have.
     """
     if not runs:
         raise InputError("merge needs at least one run")
@@ -79,7 +78,8 @@ def merge_runs(runs: Sequence[Run]) -> Run:
         own = {s.protocol for s in run.score_rows}
         if old := [p for p in outdated_protocols(run.stored) if p in own]:
             raise InputError(
-                f"scores of run {run.id} under {', '.join(old)} were made by older rules; run it again first"
+                f"scores of run {run.id} under {', '.join(old)} are of an older protocol version; "
+                "rerun the method first"
             )
     units: dict[str, dict[str, Records]] = {}
     keys: dict[str, dict[str, str]] = {}
@@ -119,7 +119,7 @@ def merge_runs(runs: Sequence[Run]) -> Run:
 
 
 def _parts(run: Run, what: str) -> list[str]:
-    """Hashes of the lists or data a run was made from; those of a merged run are kept apart."""
+    """Return the hashes of a run's lists or data, several for a merged run."""
     merged = run.manifest.merged
     if merged is not None:
         return list(merged.lists if what == "lists" else merged.data)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Transforms fitted on training sequences: features through the cache, fits kept in the store."""
+"""Fit transforms on training sequences. Features and fits are cached in the store."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .context import MAX_LISTED_PROBLEMS
 
 
 class FolderTraining:
-    """Another dataset to fit on: all its sequences."""
+    """All sequences of a dataset, as training data."""
 
     def __init__(self, folder: Path) -> None:
         from ..datasets.hpatches.dataset import HPatchesDataset
@@ -33,26 +33,24 @@ class FolderTraining:
         self.data = HPatchesDataset(folder)
 
     def read_item(self, key: str) -> Any:
-        """Patches of an item."""
+        """Return the patches of an item."""
         return self.data.read(key)
 
     def training(self, images: str) -> list[Item]:
-        """Images of every sequence."""
+        """Return the reference images, or all images, of every sequence."""
         names = {s: ("ref",) if images == "ref" else self.data.images(s) for s in self.data.sequences}
         return [self.data.item(s, m) for s, own in names.items() for m in own]
 
 
 @dataclass
 class TransformFitter:
-    """Called by the resolver with (method so far, request); `log` says what was fitted on what.
+    """Callback of the resolver that fits transforms. `log` has an entry for each.
 
-    Fits are kept in the store's folder under what determines them: the method and the content of every
-    training image, the transform and its revision. Where it is not in `fit_now`, it only looks
-    whether all a fit needs is there, and gives a transform that is never applied; `opened` may then be None,
-    for a task that could not be opened.
+    Fits are stored under a key of the method, the content of every training image, the transform and its
+    revision. Without `fit_now` the fitter only checks the input and returns a placeholder that is never
+    applied; `opened` is then None if the task could not be opened.
 
-    Fits of a method that cannot be identified live as long as the command: in `made`, which its tasks share,
-    under what the method is called there (`called`).
+    Fits of a method without a key last as long as the command, in `fits`, which its tasks share.
     """
 
     opened: TaskData | None
@@ -61,22 +59,22 @@ class TransformFitter:
     fit_now: bool = True
     log: list[dict[str, Any]] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
-    called: str = ""
-    made: dict[str, FittedTransform] = field(default_factory=dict)
+    request_key: str = ""
+    fits: dict[str, FittedTransform] = field(default_factory=dict)
     _folder: FolderTraining | None = None
 
     def to_fit_now(self) -> TransformFitter:
-        """One that fits, with what this one has opened."""
+        """Return a fitter that fits, with the same data."""
         return replace(self, fit_now=True, log=[], notices=[])
 
     def __call__(self, method: Method, request: FitRequest) -> FittedTransform:
-        """The fitted transform, from the store or made now."""
+        """Return the fitted transform, from the store if it has it."""
         source = self._source()
         if source is None:
-            return self._planned(request)
+            return self._placeholder(request)
         if not isinstance(source, HasTrainingItems):
             raise InputError(
-                "a transform is fitted on training sequences, but this task has no split with such sequences; "
+                "a transform is fitted on training sequences, but this task has no split with them; "
                 "pass a dataset to fit it on with `fit_on`"
             )
         items = source.training(request.images)
@@ -84,30 +82,29 @@ class TransformFitter:
         if method.check is not None:
             method.check(items)
         if not self.fit_now:
-            return self._planned(request)
+            return self._placeholder(request)
         keys = [method.key(item) for item in items]
-        own = [[key, item.content] for key, item in zip(keys, items, strict=True)]
-        path = self.root / "transforms" / f"{fit_key(request, own)}.npz"
-        kept = all(key is not None for key in keys)
-        passing = temporary_fit_key(self.called, method, path.name)
-        made = load_transform(path) if kept and path.is_file() else self.made.get(passing)
-        if made is None:
+        trained_on = [[key, item.content] for key, item in zip(keys, items, strict=True)]
+        path = self.root / "transforms" / f"{fit_key(request, trained_on)}.npz"
+        cached = all(key is not None for key in keys)
+        temporary_key = temporary_fit_key(self.request_key, method, path.name)
+        fitted = load_transform(path) if cached and path.is_file() else self.fits.get(temporary_key)
+        if fitted is None:
             from ..kernels import one_blas_thread  # slow to import
 
             with one_blas_thread():  # the number of threads changes the last bits of products
-                made = request.fit(self._values(method, items, keys, source))
-            if kept:
-                save_transform(path, made)
+                fitted = request.fit(self._values(method, items, keys, source))
+            if cached:
+                save_transform(path, fitted)
             else:
-                self.made[passing] = made
+                self.fits[temporary_key] = fitted
         sequences = list(dict.fromkeys(item.key.rpartition("/")[0] for item in items))
-        entry = {"transform": request.name, "hash": made.hash, "images": request.images}
-        kept_in = {"file": f"transforms/{path.name}"} if kept else {}
-        self.log.append({**entry, "sequences": sequences, **kept_in})
-        return made
+        entry = {"transform": request.name, "hash": fitted.hash, "images": request.images}
+        file = {"file": f"transforms/{path.name}"} if cached else {}
+        self.log.append({**entry, "sequences": sequences, **file})
+        return fitted
 
-    def _planned(self, request: FitRequest) -> FittedTransform:
-        """Stands in for a fit; it is never applied."""
+    def _placeholder(self, request: FitRequest) -> FittedTransform:
         self.log.append({"transform": request.name})
         return FittedTransform(request.name, None, np.eye(1))
 
@@ -118,7 +115,7 @@ class TransformFitter:
         return self._folder
 
     def _check(self, items: Sequence[Item]) -> None:
-        """Say so where test images take part in the fit."""
+        """Add a notice if test images take part in the fit."""
         tested = set() if self.opened is None else {item.content for item in self.opened.items}
         shared = sorted({i.key.rpartition("/")[0] for i in items if i.content in tested})
         if shared:
@@ -136,7 +133,7 @@ class TransformFitter:
         keys: Sequence[str | None],
         source: TaskData | FolderTraining,
     ) -> np.ndarray[Any, Any]:
-        """Valid descriptors of all items, one below the other, in the order of the items."""
+        """Return the valid descriptors of all items, (n, d), in the order of the items."""
         cache = FeatureCache(self.root / "features")
         parts = []
         errors: list[InputError] = []
@@ -163,7 +160,7 @@ class TransformFitter:
         source: TaskData | FolderTraining,
         cache: FeatureCache,
     ) -> Arrays:
-        """Features of an item, from the cache if it has them whole."""
+        """Return the features of an item, from the cache if they are intact there."""
         key = feature_key(method, own, item)
         if own is not None:
             try:
@@ -172,7 +169,7 @@ class TransformFitter:
             except DamagedError as e:
                 cache.discard(key)
                 self.notices.append(
-                    f"the features of {item.key} were damaged on disk and have been made anew ({e.problem})"
+                    f"the features of {item.key} were corrupt on disk and were recomputed ({e.problem})"
                 )
         arrays = method.extract(item, source.read_item(item.key) if method.needs_payload else None)
         if own is not None:
@@ -180,11 +177,11 @@ class TransformFitter:
         return arrays
 
 
-def save_transform(path: Path, made: FittedTransform) -> None:
-    """Write a fitted transform: its arrays and, as JSON text, the rest."""
-    about = {name: getattr(made, name) for name in (*PLAIN, "hash")}
-    arrays = {"matrix": made.matrix, "about": np.array(json.dumps(about))}
-    if made.mean is not None:
-        arrays["mean"] = made.mean
+def save_transform(path: Path, fitted: FittedTransform) -> None:
+    """Write a fitted transform: its arrays, and the rest as JSON text."""
+    about = {name: getattr(fitted, name) for name in (*PLAIN, "hash")}
+    arrays = {"matrix": fitted.matrix, "about": np.array(json.dumps(about))}
+    if fitted.mean is not None:
+        arrays["mean"] = fitted.mean
     with atomic_file(path) as temporary, temporary.open("wb") as f:
         np.savez(f, **arrays)  # type: ignore[arg-type]  # numpy's stub knows no keyword arrays here

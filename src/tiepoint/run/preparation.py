@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PreparedRun:
-    """A request with its open task and its method, checked.
+    """A checked request with its open task and its method.
 
-    Transforms that are fitted are not fitted yet: `fit` has noted what they need, and `method` stands for
-    itself only where there is none. `seconds` is what opening took.
+    Transforms are not fitted yet: `fit` lists them, and `fit_transforms` returns the final method. Opening
+    took `seconds`.
     """
 
     request: RunRequest
@@ -56,24 +56,24 @@ class PreparedRun:
     fit: TransformFitter
     seconds: float = 0.0
 
-    def fitted(self, root: Path) -> tuple[Method, TransformFitter]:
-        """The method with its transforms fitted, and what was fitted on what."""
+    def fit_transforms(self, root: Path) -> tuple[Method, TransformFitter]:
+        """Return the method with fitted transforms, and the fitter with its log."""
         if not self.fit.log:
             return self.method, self.fit
         fit = self.fit.to_fit_now()
         return _named(_resolve(self.request, self.task, root, fit), self.request), fit
 
 
-def checked_protocols(task: Task, wanted: Sequence[str]) -> tuple[str, ...]:
-    """The wanted protocols, `exact` if none is; unknown ones are refused with near names."""
-    for protocol in wanted:
+def checked_protocols(task: Task, requested: Sequence[str]) -> tuple[str, ...]:
+    """Return the requested protocols, by default the task's first. Raise for unknown ones."""
+    for protocol in requested:
         if protocol not in task.protocols:
             raise UnknownNameError(f"protocol of {task.name}", protocol, task.protocols)
-    return tuple(dict.fromkeys(wanted)) or (task.protocols[0],)
+    return tuple(dict.fromkeys(requested)) or (task.protocols[0],)
 
 
 def prepare_run(request: RunRequest, root: Path) -> PreparedRun:
-    """One request made ready; `root` is the folder of the store."""
+    """Prepare one request. `root` is the folder of the store."""
     return prepare_all([request], root)[0]
 
 
@@ -84,41 +84,44 @@ def prepare_all(
     *,
     check: Callable[[Task], None] | None = None,
 ) -> list[PreparedRun]:
-    """Make requests ready: nothing is computed or stored, and all that is wrong is raised as one error.
+    """Check requests, open their tasks and resolve their methods. Compute and store nothing.
 
-    A task is opened once for all methods, a method resolved once for all tasks of its family. A method that
-    looks features up is asked whether it has them for the items of all tasks together. Where a task cannot be
-    opened, the files that are there are looked at all the same, so that both kinds of problems are told.
+    A task is opened once for all methods, and a method is resolved once for all tasks of its family. A method
+    that looks features up checks the items of all tasks together. It checks the files of a patch dataset even
+    if the task cannot be opened, so that one error lists both kinds of problems.
 
     Args:
-        requests: What is asked for.
+        requests: The requests, in order.
         root: Folder of the store; need not exist.
-        progress: Told about every step.
-        check: Called with every task before it is opened, for what else the caller wants of it.
+        progress: Called before every step.
+        check: Called with every task before it is opened, to raise further errors.
+
+    Raises:
+        InputError: Some requests are invalid; one error lists all problems.
     """
-    desk = _Preparation(root)
+    preparation = _Preparation(root)
     stages = [*dict.fromkeys(map(task_key, requests)), *requests]
     done = 0
     for request in requests:
-        if task_key(request) not in desk.tasks:
+        if task_key(request) not in preparation.tasks:
             progress("input", done, len(stages))
-            desk.open(request, check)
+            preparation.open(request, check)
             done += 1
     for request in requests:
         progress("input", done, len(stages))
-        desk.resolve(request)
+        preparation.resolve(request)
         done += 1
-    desk.check_settings(requests)
-    desk.check_items()
+    preparation.check_settings(requests)
+    preparation.check_items()
     if stages:
         progress("input", len(stages), len(stages))
-    desk.checks.raise_all()
-    return [desk.prepared(request) for request in requests]
+    preparation.checks.raise_all()
+    return [preparation.finish(request) for request in requests]
 
 
 @dataclass
 class _ResolvedMethod:
-    """A method with the items of all tasks it is wanted on."""
+    """A method with the items of all tasks that it is requested for."""
 
     method: Method
     fit: TransformFitter
@@ -126,7 +129,7 @@ class _ResolvedMethod:
 
 
 class _Preparation:
-    """Tasks and methods while they are made ready; errors are noted, and what depends on them left out."""
+    """Tasks and methods of several requests. Collects errors and skips what depends on them."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -156,7 +159,7 @@ class _Preparation:
         self.seconds[key] = time.perf_counter() - started
 
     def resolve(self, request: RunRequest) -> None:
-        """Resolve the method of a request, unless an earlier one has, and note the items it is wanted on."""
+        """Resolve the method of a request unless an earlier request did, and add the items to check."""
         key = task_key(request)
         task, opened, own = self.tasks[key], self.opened.get(key), request_key(request)
         if task is None:
@@ -170,8 +173,9 @@ class _Preparation:
             ready.items.update({i.key: i for i in self._items(request, task, opened, ready.method)})
 
     def _ready(self, request: RunRequest, task: Task, opened: TaskData | None) -> _ResolvedMethod:
-        called, made = request_key(request), self.fits
-        fit = TransformFitter(opened, self.root, request.fit_on, fit_now=False, called=called, made=made)
+        fit = TransformFitter(
+            opened, self.root, request.fit_on, fit_now=False, request_key=request_key(request), fits=self.fits
+        )
         method = _resolve(request, task, self.root, fit)
         if task.family == "keypoints":
             from ..methods.keypoints.spec import sides_used
@@ -180,7 +184,7 @@ class _Preparation:
         return _ResolvedMethod(method, fit)
 
     def check_settings(self, requests: Sequence[RunRequest]) -> None:
-        """Refuse settings that none of the methods has a use for, once all of these are known."""
+        """Collect errors about settings that have no effect on any of the methods."""
         if any(request.jobs < 1 for request in requests):
             self.checks.errors.append(InputError("`jobs` must be at least 1"))
         if self.checks.errors:
@@ -195,7 +199,7 @@ class _Preparation:
         for device in sorted(
             {str(r.method_options.get("device", "cpu")) for r in requests if not r.on_cluster}
         ):
-            if device.startswith("cuda"):  # before any work, which would end in the same error
+            if device.startswith("cuda"):  # fail before any work
                 try:
                     set_device(device)
                 except InputError as e:
@@ -213,7 +217,7 @@ class _Preparation:
         return [item for item in self._dataset(request.data) if method.has(item)]
 
     def _dataset(self, data: Path) -> Sequence[Item]:
-        """Items of a folder of patches; none where it cannot be read, which its task has told already."""
+        """Return the items of a patch dataset, none if it cannot be read: opening the task failed already."""
         from ..datasets.hpatches.dataset import HPatchesDataset
 
         if data not in self.datasets:
@@ -228,18 +232,18 @@ class _Preparation:
         return self.datasets[data]
 
     def check_items(self) -> None:
-        """Ask every method for what it would lack."""
+        """Collect what each method lacks for its items."""
         for ready in {id(r): r for r in self.ready.values()}.values():
             if ready.method.check is not None and ready.items:
                 with self.checks.collect():
                     ready.method.check(list(ready.items.values()))
 
-    def prepared(self, request: RunRequest) -> PreparedRun:
-        """The request made ready; there were no errors."""
+    def finish(self, request: RunRequest) -> PreparedRun:
+        """Return the prepared request. Requires that no errors were collected."""
         key = task_key(request)
         task, ready = self.tasks[key], self.ready[key, request_key(request)]
         if task is None:
-            raise RuntimeError(f"{request.method} on {request.task} was not made ready")
+            raise RuntimeError(f"{request.method} on {request.task} is not prepared")
         protocols = checked_protocols(task, request.protocols)
         seconds = self.seconds.pop(key, 0.0)
         method = _named(ready.method, request)
@@ -249,7 +253,7 @@ class _Preparation:
 
 
 def _named(method: Method, request: RunRequest) -> Method:
-    """The method under the name that the request gives it."""
+    """Return the method under the name that the request gives it."""
     return method if request.name is None else replace(method, name=request.name)
 
 
@@ -273,7 +277,7 @@ def make_context(
     prepared: PreparedRun, store: Store, session: RunSession, method: Method | None = None
 ) -> RunContext:
     """Return the context of a run. Features that are not cacheable go to the session's temporary cache."""
-    method = method or prepared.fitted(store.root)[0]
+    method = method or prepared.fit_transforms(store.root)[0]
     context = RunContext(prepared.task, prepared.opened, method, store.features, store.records)
     if is_cacheable(prepared):
         return context

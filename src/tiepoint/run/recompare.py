@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Records of a stored run under comparisons that it was not run under, from its cached features."""
+"""Compute records of a stored run under further comparisons, from its cached features."""
 
 from __future__ import annotations
 
@@ -23,36 +23,36 @@ from .request import RunRequest
 def extra_records(
     store: Store, run: StoredRun, comparisons: Sequence[str], progress: Progress = no_progress
 ) -> dict[str, list[Records]]:
-    """Records by comparison, one a unit; nothing is described again and nothing is stored.
+    """Return the records of all units by comparison. Compute no features and store nothing.
 
     Raises:
-        InputError: The method was made in a session, or the dataset or features are not there any more; the
+        InputError: The method is an object without a spec, or the dataset or features are missing; the
             message says what to run.
     """
-    again = reopen(run, store.root)
-    again.check_features(again.context.feature_keys)
-    features, opened = again.features, again.context.opened
+    reopened = reopen(run, store.root)
+    reopened.check_features(reopened.context.feature_keys)
+    features, opened = reopened.features, reopened.context.opened
     units = opened.units
-    made: dict[str, list[Records]] = {}
+    found: dict[str, list[Records]] = {}
     for comparison in comparisons:
-        made[comparison] = []
+        found[comparison] = []
         for done, unit in enumerate(units):
             progress(f"from {comparison.partition('->')[0]} to exact", done, len(units))
-            made[comparison].append(opened.compare(unit, features, comparison))
+            found[comparison].append(opened.compare(unit, features, comparison))
         progress(f"from {comparison.partition('->')[0]} to exact", len(units), len(units))
-    return made
+    return found
 
 
 @dataclass(frozen=True)
 class ReopenedRun:
-    """A stored run with its dataset and method at hand once more, so that its cached features are found."""
+    """A stored run with its open dataset and its method, to find its cached features."""
 
     run: StoredRun
     context: RunContext
 
     @property
     def features(self) -> Features:
-        """What the method made of each item; an item whose features are gone is an error."""
+        """Cached features of each item. Reading missing ones raises an `InputError`."""
         method = self.context.method
 
         def arrays(item: str) -> Arrays:
@@ -62,34 +62,30 @@ class ReopenedRun:
         return Features(arrays, method.distance, method.meta)
 
     def check_features(self, items: Iterable[str]) -> None:
-        """Refuse items whose features are not in the store any more."""
+        """Raise an `InputError` if features of these items are missing."""
         keys, names = self.context.feature_keys, list(items)
         missing = [name for name in names if keys[name] not in self.context.features]
         if missing:
             what = f"{len(missing)} of {len(names)} items" if len(names) > 1 else missing[0]
             example = f", for example {missing[0]}" if len(names) > 1 else ""
             raise InputError(
-                f"the features of {what} of run {self.run.id} are not in the store any more{example}; "
-                f"{_again(self.run)}"
+                f"the features of {what} of run {self.run.id} are missing in the store{example}; "
+                f"{_rerun(self.run)}"
             )
 
 
 def reopen(run: StoredRun, root: Path) -> ReopenedRun:
-    """A stored run opened again to be looked at; nothing is computed and nothing written.
+    """Open the dataset and the method of a stored run. Compute and write nothing.
 
     Raises:
-        InputError: The method was made in a session, or the dataset is not there any more or has changed;
-            the message says what to run.
+        InputError: The method is an object without a spec, or the dataset is missing or has changed; the
+            message says what to run.
     """
     known = run.manifest
     if known.method.spec is None:
-        raise InputError(
-            f"run {run.id} was made with an object of a session, so that its features cannot be found"
-        )
+        raise InputError(f"run {run.id} used a method object without a spec, so its features cannot be found")
     if not known.dataset.path or not exists(known.dataset.path):
-        raise InputError(
-            f"the dataset of run {run.id} is not at {known.dataset.path} any more; {_again(run)}"
-        )
+        raise InputError(f"the dataset of run {run.id} is missing at {known.dataset.path}; {_rerun(run)}")
     data, protocols = Path(known.dataset.path), known.protocols
     request = RunRequest(
         known.method.spec, known.task, data, protocols, known.options, requested_options(known.method.config)
@@ -99,14 +95,14 @@ def reopen(run: StoredRun, root: Path) -> ReopenedRun:
         images = [i.name for item in prepared.opened.items for i in item.images]
         gone = next((n for n in images if Path(n).is_absolute() and not is_file(n)), None)
         what = f"the dataset at {known.dataset.path} has changed since run {run.id}"
-        raise InputError(f"{what}{f': {gone} is not there any more' if gone else ''}; {_again(run)}")
-    method, _ = prepared.fitted(root)
+        raise InputError(f"{what}{f': {gone} is missing' if gone else ''}; {_rerun(run)}")
+    method, _ = prepared.fit_transforms(root)
     caches = FeatureCache(root / "features"), RecordStore(root / "records")
     return ReopenedRun(run, RunContext(prepared.task, prepared.opened, method, *caches))
 
 
 def requested_options(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What a method was asked for besides its spec, as the config of its innermost part says.
+    """Return the options of a method besides its spec, from the config of its innermost part.
 
     >>> requested_options({"base": {"method": "patches/sift", "on_bad": "miss"}, "transform": "rootsift"})
     {'on_bad': 'miss'}
@@ -116,5 +112,5 @@ def requested_options(config: Mapping[str, Any]) -> dict[str, Any]:
     return {name: config[name] for name in ("on_bad", "device") if name in config}
 
 
-def _again(run: StoredRun) -> str:
-    return f"run {run.manifest.method.name} on {run.manifest.task} again, then ask once more"
+def _rerun(run: StoredRun) -> str:
+    return f"rerun {run.manifest.method.name} on {run.manifest.task} first"

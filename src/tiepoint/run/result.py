@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A run as its user sees it: frames of scores and records, and a printed table."""
+"""The `Run` that users receive: scores and records as data frames, and a printed table."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ Tables = Mapping[tuple[str, str], Table]
 
 
 def stored_tables(scores: Sequence[Score]) -> Tables:
-    """The scene values behind scores that have any."""
+    """Return the scene values of the scores that have them."""
     found = {(s.metric, s.group): s.scenes if s.scenes is not None else s.pooled for s in scores}
     return {place: table for place, table in found.items() if table is not None}
 
 
 class StoredTables(Mapping[str, Tables]):
-    """Scene values by protocol, read when asked for; `get` reads those of a key, for many runs alike."""
+    """Scene values by protocol, read on access. `get` reads those of a key and may be shared by runs."""
 
     def __init__(
         self, keys: Mapping[str, str], store: ValueStore, get: Callable[[str], Tables] | None = None
@@ -55,7 +55,7 @@ class StoredTables(Mapping[str, Tables]):
 
 
 class StoredRecords(Mapping[str, Mapping[str, Records]]):
-    """Records by unit and comparison, read from their files when they are looked at, and then held."""
+    """Records by unit and comparison, read from their files on first access."""
 
     def __init__(self, units: Mapping[str, Mapping[str, str]], records: RecordStore) -> None:
         self._units, self._records = units, records
@@ -124,7 +124,7 @@ class Run:
 
     @property
     def id(self) -> str:
-        """Short identity of the run: method, task, data and options."""
+        """Id of the run: a hash of method, task, data and options."""
         return self.stored.id
 
     @property
@@ -139,16 +139,16 @@ class Run:
 
     @property
     def created_at(self) -> str:
-        """When the run was made."""
+        """Time at which the run finished."""
         return self.stored.created_at
 
     @property
     def manifest(self) -> Manifest:
-        """Config, hashes, versions, machine, times."""
+        """How the numbers were computed: config, hashes, versions, machine, times."""
         return self.stored.manifest
 
     def rows(self) -> list[dict[str, Any]]:
-        """Scores as plain rows, the form of ``--json``; `run` tells runs of one method apart."""
+        """Return the scores as plain rows, the form of ``--json``. `run` distinguishes runs of one method."""
         base, last = {"method": self.method, "task": self.task}, {"run": self.id}
         return [base | {k: getattr(s, k) for k in SCORE_ORDER[2:]} | last for s in self.score_rows]
 
@@ -156,7 +156,7 @@ class Run:
     def scores(self) -> pd.DataFrame:
         """Tidy scores: method, task, protocol, metric, group, value, n, low, high, interval, chance, note.
 
-        Printed, the frame shows each value with its interval; it is a pandas frame in every other respect.
+        A pandas frame that prints each value with its interval.
         """
         from .score_frame import ScoreFrame
 
@@ -168,7 +168,7 @@ class Run:
         return ScoreFrame(rows, columns=[*SCORE_ORDER, *extra])
 
     def value(self, metric: str, group: str = "all", protocol: str = "exact") -> float:
-        """One score, by a name of its metric that the task knows; a KeyError says what there is."""
+        """Return one score by any name of its metric. A `KeyError` lists the existing scores."""
         found = {(s.metric, s.group, s.protocol): s.value for s in self.score_rows}
         for name in (metric, stored_task(self.task).info.other_names.get(metric, metric)):
             if (name, group, protocol) in found:
@@ -180,17 +180,17 @@ class Run:
         raise KeyError(f"no score {metric!r} for {group!r} under {protocol!r}; there are: {known}")
 
     def plot(self, kind: str = "scores", **how: Any) -> Any:
-        """A figure of this run, as the report has it; ``out="fig.pdf"`` writes it.
+        """Draw a figure of this run, as the report has it; ``out="fig.pdf"`` writes it.
 
-        See `tiepoint.report.figures.plot.plot` for the kinds and what else can be said: `protocol`, `group`,
-        `names`, `out`, `columns`, `width`.
+        See `tiepoint.report.figures.plot.plot` for the kinds and the options `protocol`, `group`, `names`,
+        `out`, `columns`, `width`.
         """
-        # Named, not imported: what draws runs stands above them.
+        # By name, because the layer `report` is above `run`.
         return import_module("tiepoint.report.figures.plot").plot(kind, self, **how)
 
     @property
     def records(self) -> pd.DataFrame:
-        """All records of the run, one frame, with the unit of each row; wide columns become lists."""
+        """All records in one frame, with the unit of each row. Columns of several values become lists."""
         import pandas as pd
 
         frames = []

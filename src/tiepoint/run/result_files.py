@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Result files of older tools, written from a run."""
+"""Result files of the original benchmark tools: write them from a run, and score them."""
 
 from __future__ import annotations
 
@@ -39,27 +39,27 @@ from .scoring import (
 from .session import RunSession
 
 FORMS = ("final", "document")
-"""Of result files: as the program wrote them in the end, or as its original document shows them."""
+"""Forms of result files: as the final program wrote them, or as its original document shows them."""
 
 
 def has_result_files(task: Task, form: str = "final") -> None:
-    """Refuse a task that has no result files of its own in a form, before anything is run for them."""
+    """Raise an `InputError` if a task does not write result files in a form."""
     if not isinstance(task, WritesResults):
-        raise InputError(f"{task.name} has no result files of its own; export its scores as CSV instead")
+        raise InputError(f"{task.name} has no result files; export its scores as CSV instead")
     if form not in task.result_forms:
         raise InputError(
-            f"{task.name} writes its result files in the form {', '.join(task.result_forms)} only; leave out "
+            f"{task.name} writes result files in the form {', '.join(task.result_forms)} only; omit "
             f'`results_form="{form}"`'
         )
 
 
 def refuse_options_of_writing(task: Task, options: Mapping[str, Any]) -> None:
-    """Refuse options about written result files where none are written; a default is no mistake."""
+    """Raise an `InputError` for options of written result files, unless they have their default."""
     usual = task.options.describe()
     for name in task.info.writing_options:
         if options.get(name, usual[name]["default"]) != usual[name]["default"]:
             raise InputError(
-                f"option {name} has no effect here: it is about the result files that a run writes with "
+                f"option {name} has no effect here: it applies to result files that a run writes with "
                 "`write_results`"
             )
 
@@ -67,10 +67,10 @@ def refuse_options_of_writing(task: Task, options: Mapping[str, Any]) -> None:
 def write_result_files(
     prepared: PreparedRun, run: Run, store: Store, shared: RunSession, folder: Path, form: str = "final"
 ) -> list[Path]:
-    """Write the result files of a run, returns what was written.
+    """Write the result files of a run. Return their paths.
 
-    They lie below ``FOLDER/METHOD``; in the form `document` below ``FOLDER/TASK/METHOD``, a folder of
-    descriptors under its own name.
+    The files are in ``FOLDER/METHOD``, in the form `document` in ``FOLDER/TASK/METHOD``. A folder of
+    descriptors keeps its name there.
     """
     task, context = prepared.task, make_context(prepared, store, shared)
     has_result_files(task, form)
@@ -98,10 +98,10 @@ def score_results(
     name: str | None = None,
     progress: Progress = no_progress,
 ) -> list[Run]:
-    """Score result files; one run a descriptor found in the folder.
+    """Score result files. Return one run for each descriptor in the folder.
 
-    Tasks of 2016 read ``.results`` in ``DESC/TASK``, ``TASK/DESC`` or bare; other tasks take what a method
-    wrote elsewhere as the method ``files:DIR``. `name` is what the run is called, where there is one only.
+    Tasks of 2016 read ``.results`` in ``DESC/TASK``, ``TASK/DESC`` or in the folder itself. Other tasks use
+    the folder as the method ``files:DIR``. `name` renames a single descriptor.
     """
     if name is not None:
         method_name(name)
@@ -136,13 +136,13 @@ def score_results(
             errors.append(e)
             continue
         comparisons = dict.fromkeys(task.comparison(p) for p in chosen)
-        made = {u.key: dict.fromkeys(comparisons, r) for u, r in zip(opened.units, records, strict=True)}
-        read[found] = made, content, time.perf_counter() - started
-    if errors:  # of all descriptors, before any is stored
+        units = {u.key: dict.fromkeys(comparisons, r) for u, r in zip(opened.units, records, strict=True)}
+        read[found] = units, content, time.perf_counter() - started
+    if errors:  # report those of all descriptors before any is stored
         raise join_errors(errors)
     runs = []
-    for found, (units, content, seconds) in read.items():
-        keys = {unit.key: _saved(unit, units[unit.key], content, task, store) for unit in opened.units}
+    for found, (unit_records, content, seconds) in read.items():
+        keys = {u.key: _store_records(u, unit_records[u.key], content, task, store) for u in opened.units}
         manifest = Manifest(
             task=task.name,
             method=MethodFacts(
@@ -152,17 +152,16 @@ def score_results(
                 config={"results": content},
             ),
             units=keys,
-            warnings=(*opened.warnings, *_odd(task, chosen, units)),
+            warnings=(*opened.warnings, *_warnings(task, chosen, unit_records)),
             **dataset_facts(opened, data, identity_options(task.info, given)),
         )
-        scores = {p: scores_under(task, p, units) for p in chosen}
+        scores = {p: scores_under(task, p, unit_records) for p in chosen}
         run = finish_run(manifest, scores, store=store, time_s=seconds)
-        runs.append(Run.from_stored(run, store, units, chosen, lead_metric(task, given)))
+        runs.append(Run.from_stored(run, store, unit_records, chosen, lead_metric(task, given)))
     return runs
 
 
-def _odd(task: Task, protocols: Sequence[str], units: UnitRecords) -> list[str]:
-    """What was odd about the results, under any of the protocols, each once."""
+def _warnings(task: Task, protocols: Sequence[str], units: UnitRecords) -> list[str]:
     found = [
         warning
         for comparison in dict.fromkeys(task.comparison(p) for p in protocols)
@@ -171,10 +170,10 @@ def _odd(task: Task, protocols: Sequence[str], units: UnitRecords) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _saved(
+def _store_records(
     unit: Unit, by: Mapping[str, Records], content: Mapping[str, str], task: Task, store: Store
 ) -> dict[str, str]:
-    """Store the records of a unit; their keys by comparison."""
+    """Store the records of a unit. Return their keys by comparison."""
     keys = {c: result_file_key(task, unit, c, content) for c in by}
     for comparison, key in keys.items():
         store.records.put(key, by[comparison])
@@ -182,7 +181,7 @@ def _saved(
 
 
 def _files_run(request: RunRequest, task: Task, store: Store, progress: Progress) -> Run:
-    """The folder as the method ``files:DIR``, its problems listed at once where the task can tell."""
+    """Evaluate the folder as the method ``files:DIR``, after the task's own checks."""
     warnings: list[str] = []
     if isinstance(task, ChecksResults):
         folder = Path(request.method.partition(":")[2])

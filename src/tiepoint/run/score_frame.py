@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores as a pandas frame that prints what matters: values with their intervals."""
+"""A pandas frame of scores that prints values with their intervals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHOWN_COLUMNS = ("method", "task", "protocol", "metric", "group", "value", "low"
 
 
 class ScoreFrame(pd.DataFrame):
-    """A frame of scores. Whatever is made from it (a query, some columns, a copy) is a plain frame.
+    """A frame of scores. Frames derived from it (a query, some columns, a copy) are plain ones.
 
     >>> row = {"method": "sift", "task": "tss", "protocol": "exact", "metric": "iou", "group": "all"}
     >>> print(ScoreFrame([row | {"value": 0.5, "low": 0.4, "high": 0.61, "n": 9}]))
@@ -44,7 +44,7 @@ class ScoreFrame(pd.DataFrame):
         return f"<p>{escape(above)}</p>{table}" + (f"<p>{escape(below)}</p>" if below else "")
 
     def _brief(self) -> tuple[pd.DataFrame | None, str, str]:
-        """What is printed, a line above and one below; None where columns are missing."""
+        """Return the frame to print (None if columns are missing), the line above and the line below."""
         if self.empty or not set(SHOWN_COLUMNS) <= set(self.columns):
             return None, "", ""
         plain = pd.DataFrame(self)
@@ -66,7 +66,7 @@ class ScoreFrame(pd.DataFrame):
 
 
 def _number(value: Any) -> str:
-    """A score with four decimals, a large one with four digits, a dash for none."""
+    """Format a score with four decimals, a large one with four digits, a missing one as a dash."""
     if pd.isna(value):
         return "–"
     return f"{value:.4f}" if abs(value) < 1000 else f"{value:.4g}"

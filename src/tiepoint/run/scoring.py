@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From records to scores, and from scores to rows with intervals."""
+"""Score records, add intervals, and detect corrupt cache entries before scoring."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ UnitRecords = Mapping[str, Mapping[str, Records]]
 """Records by unit and comparison."""
 
 SCORING = 3
-"""Number of the rules by which records become scores and intervals; raise it when these change.
+"""Version of scoring and intervals. Raise it when they change.
 
-Scores stored under another number are made again from their records.
+Stored scores of another version are recomputed from their records.
 """
 
 
 def scores_under(task: Task, protocol: str, records: UnitRecords) -> list[Score]:
-    """All scores of a task under one protocol."""
+    """Return all scores of a task under one protocol."""
     comparison = task.comparison(protocol)
     return task.score([by[comparison] for by in records.values()], protocol)
 
 
 def missing_value_notes(protocol: str, scores: Sequence[Score]) -> list[str]:
-    """A sentence for the user where a protocol has no number at all, with the reason that its scores give."""
+    """Return why a protocol has no number at all, as the notes of its scores give it."""
     if not scores or any(np.isfinite(s.value) for s in scores):
         return []
     return [f"{protocol}: {note}" for note in dict.fromkeys(s.note for s in scores) if note]
@@ -100,7 +100,7 @@ def _row(task: Task, score: Score, known: dict[tuple[int, float], Interval], mem
 
 
 def finite_or_none(value: float | np.floating[Any] | None) -> float | None:
-    """Plain float, None for NaN and infinities: the store has NULL, not sentinels.
+    """Return a plain float, None for NaN and infinities: the store has NULL.
 
     >>> finite_or_none(float("nan")) is None, finite_or_none(0.5)
     (True, 0.5)
@@ -115,9 +115,9 @@ Keys = Mapping[str, Mapping[str, str]]
 
 
 def discard_damaged(context: RunContext) -> None:
-    """Make cached features anew whose header is damaged, and the first, whose sizes are told.
+    """Recompute cached features with a corrupt header, and the first item's if its data are corrupt.
 
-    The rest is looked at when it is needed, see `RunContext.compare`.
+    `RunContext.compare` checks the data of all others when it reads them.
     """
     features, keys = context.features, context.feature_keys
     first = list(keys.values())[:1]
@@ -128,12 +128,11 @@ def discard_damaged(context: RunContext) -> None:
 
 
 def recompute_notices(context: RunContext, since_ns: int) -> list[str]:
-    """What to tell of features that were damaged and made anew, by this process or by workers."""
+    """Return a notice if this process or a worker recomputed corrupt features since a time."""
     keys = context.feature_keys
-    made = context.features.recomputed(list(keys.values()), since_ns)
-    return _told(
-        [f"the features of {item}" for item, key in keys.items() if key in made], list(made.values())
-    )
+    problems = context.features.recomputed(list(keys.values()), since_ns)
+    names = [f"the features of {item}" for item, key in keys.items() if key in problems]
+    return _corruption_notice(names, list(problems.values()))
 
 
 def read_intact_records(
@@ -154,24 +153,24 @@ def read_intact_records(
     for error in still_corrupt.values():
         raise error
     names = [f"the records of unit {unit}" for unit in corrupt]
-    return records, keys, _told(names, [e.problem for e in corrupt.values()])
+    return records, keys, _corruption_notice(names, [e.problem for e in corrupt.values()])
 
 
 def _read(records: RecordStore, keys: Keys) -> tuple[UnitRecords, dict[str, DamagedError]]:
-    made: dict[str, dict[str, Records]] = {}
-    damaged: dict[str, DamagedError] = {}
+    found: dict[str, dict[str, Records]] = {}
+    corrupt: dict[str, DamagedError] = {}
     for unit, by in keys.items():
-        made[unit] = {}
+        found[unit] = {}
         for comparison, key in by.items():
             try:
-                made[unit][comparison] = records.get(key)
+                found[unit][comparison] = records.get(key)
             except DamagedError as e:
-                damaged[f"{unit} ({comparison})"] = e
-    return made, damaged
+                corrupt[f"{unit} ({comparison})"] = e
+    return found, corrupt
 
 
-def _told(names: Sequence[str], problems: Sequence[str]) -> list[str]:
+def _corruption_notice(names: Sequence[str], problems: Sequence[str]) -> list[str]:
     if not names:
         return []
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    return [f"{names[0]}{more} were damaged on disk and have been made anew ({problems[0]})"]
+    return [f"{names[0]}{more} were corrupt on disk and were recomputed ({problems[0]})"]

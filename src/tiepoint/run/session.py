@@ -37,8 +37,8 @@ _cleaned: set[Path] = set()
 class RunSession(ExitStack):
     """Worker processes, cluster and temporary cache of one command.
 
-    `cluster` is the argument of `DaskExecutor.open`, None to compute on this machine. `report` receives messages
-    for the user. Leftovers of killed processes are removed from the store at `root`.
+    `cluster` is the argument of `DaskExecutor.open`, None to compute on this machine. `report` receives
+    messages for the user. Leftovers of killed processes are removed from the store at `root`.
     """
 
     def __init__(self, root: Path, cluster: Any = None, report: Callable[[str], None] = print) -> None:
@@ -71,16 +71,18 @@ class RunSession(ExitStack):
             elif run.fit.log or self._missing(run, store) is not None:
                 submitted[id(run)] = run
         if submitted:
-            from .cluster_runs import open_matrix
+            from .cluster_runs import connect_cluster_runs
 
             device = str(next(iter(submitted.values())).request.method_options.get("device", "cpu"))
             methods = [run.method for run in submitted.values()]
-            self._cluster_runs = open_matrix(self, self.cluster, store, methods, device, self._report)
+            self._cluster_runs = connect_cluster_runs(
+                self, self.cluster, store, methods, device, self._report
+            )
             self._cluster_runs.submit(submitted, partial(self._repaired, store=store), progress)
 
     def _missing(self, prepared: PreparedRun, store: Store) -> RunContext | None:
         """Return the context of a run, None if the store has its result."""
-        method, fit = prepared.fitted(store.root)
+        method, fit = prepared.fit_transforms(store.root)
         context = make_context(prepared, store, self, method)
         stored = stored_result(context, initial_manifest(prepared, method, fit), prepared.protocols, store)
         return context if stored is None else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs that are in the store already: made by older rules, or under other protocols."""
+"""Update stored runs of an earlier scoring version, and merge new scores with stored ones."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from .scoring import (
 
 
 def protocols_of(run: StoredRun) -> list[str]:
-    """Protocols a run has scores under, in the order of its scores."""
+    """Return the protocols of a run's scores, in the order of the scores."""
     return list(dict.fromkeys(s.protocol for s in run.scores))
 
 
 def is_current(store: Store, run: StoredRun) -> bool:
-    """Whether the scores of a run were made by the rules of this version and their scene values are there."""
+    """Return whether this version computed the scores of a run and their scene values exist."""
     known = run.manifest
     if known.versions.get("tiepoint") != __version__ or known.scoring != SCORING:
         return False
@@ -39,10 +39,10 @@ def is_current(store: Store, run: StoredRun) -> bool:
 
 
 def outdated_protocols(run: StoredRun) -> list[str]:
-    """Protocols of a run whose rules of comparing have changed since: only a new run has their scores."""
+    """Return the protocols whose comparison has a newer version: only a new run can update their scores."""
     try:
         task = load_task(run.task)
-    except InputError:  # its package is not installed any more
+    except InputError:  # its package is no longer installed
         return []
     known = run.manifest
     return [
@@ -53,59 +53,60 @@ def outdated_protocols(run: StoredRun) -> list[str]:
 
 
 def mark_outdated(run: StoredRun) -> StoredRun:
-    """The run with a warning for scores that were made by older rules of comparing."""
+    """Return the run, with a warning if a protocol has a newer version."""
     old = outdated_protocols(run)
     if not old:
         return run
-    said = f"scores under {', '.join(old)} were made by older rules; run it again to have those of today"
-    warnings = (*run.manifest.warnings, said)
+    warning = (
+        f"scores under {', '.join(old)} are of an older protocol version; rerun the method to update them"
+    )
+    warnings = (*run.manifest.warnings, warning)
     return replace(run, manifest=run.manifest.model_copy(update={"warnings": warnings}))
 
 
 def update_run(store: Store, run: StoredRun) -> StoredRun | None:
-    """Make the scores of an older run again from its records, by the rules of this version, and save it.
+    """Recompute the scores of a run of another version from its records, and store it.
 
     Returns:
-        The run as it is now stored; None where nothing is to be done, and where the run has to stay as it is
-        because its records are gone, or it came without any.
+        The stored run. None if it is up to date, or if it cannot be updated because records are missing.
     """
     if run.status != "done" or is_current(store, run):
         return None
-    made = rescore(store, run)
-    if protocols_of(made) != protocols_of(run):
+    updated = rescore(store, run)
+    if protocols_of(updated) != protocols_of(run):
         return None
-    return save_run(store, made, merge=lambda stored: merge_with_stored(store, stored, made))
+    return save_run(store, updated, merge=lambda stored: merge_with_stored(store, stored, updated))
 
 
 def rescore(store: Store, run: StoredRun) -> StoredRun:
-    """The run with scores made from its records now, under those of its protocols whose records are there.
+    """Return the run with scores recomputed from its records, without protocols whose records are missing.
 
-    Times were measured, so they stay as they are, and so do scores of `outdated_protocols` protocols.
+    Measured times stay, and so do scores of outdated protocols.
     """
     rows: list[ScoreRow] = []
     values, old = {}, outdated_protocols(run)
     warnings = list(run.manifest.warnings)
     for protocol in protocols_of(run):
         stored = [s for s in run.scores if s.protocol == protocol]
-        alone = run.manifest.is_imported and not run.manifest.units  # numbers of another tool, and no records
-        if alone or protocol in old:
+        without_records = run.manifest.is_imported and not run.manifest.units
+        if without_records or protocol in old:
             rows += stored
             key = run.manifest.values.get(protocol, "")
             values[protocol] = key if key in store.values else store.values.put(())
             continue
-        found = _scores_again(store, run, protocol)
+        found = _recomputed_scores(store, run, protocol)
         if found is None:
             continue
         task, records, scores = found
-        if run.manifest.scoring == SCORING:  # by the same rules; another order of units may move a last digit
+        if run.manifest.scoring == SCORING:  # another order of units could change the last digit
             rows += stored
         else:
             timed = {s.metric for s in time_scores(task, protocol, 0.0, 0.0)}
             rows += [*score_rows_with_intervals(task, scores), *(s for s in stored if s.metric in timed)]
         values[protocol] = store.values.put(scores)
         if not run.manifest.is_imported:
-            told = record_warnings(task, [record for by in records.values() for record in by.values()])
-            warnings += [w for w in told if w not in warnings]
+            found_warnings = record_warnings(task, [r for by in records.values() for r in by.values()])
+            warnings += [w for w in found_warnings if w not in warnings]
     manifest = run.manifest.model_copy(
         update={
             "protocols": tuple(sorted(values)),
@@ -118,10 +119,10 @@ def rescore(store: Store, run: StoredRun) -> StoredRun:
     return replace(run, manifest=manifest, scores=rows)
 
 
-def _scores_again(
+def _recomputed_scores(
     store: Store, run: StoredRun, protocol: str
 ) -> tuple[Task, UnitRecords, Sequence[Score]] | None:
-    """Task, records and scores of a run under a protocol; None where they cannot be made."""
+    """Return task, records and scores of a run under a protocol, None if records or the task are missing."""
     units = run.manifest.units
     try:
         task = load_task(run.task)
@@ -134,26 +135,25 @@ def _scores_again(
         return None
 
 
-def merge_with_stored(store: Store, stored: StoredRun | None, made: StoredRun) -> StoredRun:
-    """What to save of a run that was just made, where one of its identity is `stored` already.
+def merge_with_stored(store: Store, stored: StoredRun | None, new: StoredRun) -> StoredRun:
+    """Return the run to store: a new run with the scores under other protocols of the `stored` one.
 
-    Scores under protocols that were not asked for now stay, made again where the rules have changed since.
-    A failure does not replace scores.
+    Scores of another version are recomputed first. A failed run does not replace scores.
     """
     if stored is None or stored.status != "done":
-        return made
-    if made.status != "done":
+        return new
+    if new.status != "done":
         return stored
-    own, notes = set(protocols_of(made)), list(made.manifest.warnings)
+    own, warnings = set(protocols_of(new)), list(new.manifest.warnings)
     if is_current(store, stored):
-        notes += [w for w in stored.manifest.warnings if w not in notes]
-    elif not own.issuperset(asked := protocols_of(stored)):
+        warnings += [w for w in stored.manifest.warnings if w not in warnings]
+    elif not own.issuperset(before_update := protocols_of(stored)):
         stored = rescore(store, stored)
-        lost = sorted(set(asked) - set(protocols_of(stored)) - own)
+        lost = sorted(set(before_update) - set(protocols_of(stored)) - own)
         if lost:
-            notes.append(f"older scores under {', '.join(lost)} are left out: their records are gone")
-    rows = [*(s for s in stored.scores if s.protocol not in own), *made.scores]
-    before, now = stored.manifest, made.manifest
+            warnings.append(f"older scores under {', '.join(lost)} were removed: their records are missing")
+    rows = [*(s for s in stored.scores if s.protocol not in own), *new.scores]
+    before, now = stored.manifest, new.manifest
     units = {
         unit: {**before.units.get(unit, {}), **now.units.get(unit, {})}
         for unit in dict.fromkeys([*before.units, *now.units])
@@ -164,8 +164,8 @@ def merge_with_stored(store: Store, stored: StoredRun | None, made: StoredRun) -
             "values": {**before.values, **now.values},
             "rules": {p: n for p, n in before.rules.items() if p not in own} | now.rules,
             "units": units,
-            "warnings": tuple(notes),
+            "warnings": tuple(warnings),
         }
     )
-    keypoint_set = made.keypoint_set or stored.keypoint_set
-    return replace(made, manifest=manifest, scores=rows, keypoint_set=keypoint_set)
+    keypoint_set = new.keypoint_set or stored.keypoint_set
+    return replace(new, manifest=manifest, scores=rows, keypoint_set=keypoint_set)

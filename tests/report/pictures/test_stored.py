@@ -102,15 +102,15 @@ def test_what_is_gone_is_named(
     image.rename(image.with_name("away.png"))
     assert show(runs[0], tmp_path, "room/a--b")[0] == 2
     told = capsys.readouterr().err
-    assert f"{image} is not there any more" in told
-    assert "on pose/relative again" in told
+    assert f"{image} is missing" in told
+    assert "on pose/relative first" in told
     image.with_name("away.png").rename(image)
     shutil.rmtree(tmp_path / "s" / "features")
     assert show(runs[0], tmp_path, "room/a--b")[0] == 2
     assert "the features of room/a--b of run" in capsys.readouterr().err
     pairs_file.parent.rename(tmp_path / "moved")
     assert show(runs[0], tmp_path, "room/a--b")[0] == 2
-    assert f"is not at {pairs_file} any more" in capsys.readouterr().err
+    assert f"is missing at {pairs_file}" in capsys.readouterr().err
 
 
 def test_pairs_without_images_are_drawn_on_grey(pairs_file: Path, tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ class Nothing:
 def test_runs_that_cannot_be_drawn_say_why(runs: list[Run], pairs_file: Path, tmp_path: Path) -> None:
     with Store.open(tmp_path / "s") as store:
         run = evaluate(RunRequest(Nothing(), "pose/relative", pairs_file, ("exact",)), store)
-    with pytest.raises(InputError, match="object of a session"):
+    with pytest.raises(InputError, match="without a spec"):
         RunPairs(run)
 
 

@@ -220,7 +220,7 @@ def preflight(
 def _content(remote: RemoteRecipe) -> UnfitWorker | None:
     """Compare the dataset, opened as the task of a recipe does."""
     try:
-        found = remote.recipe.opened(remote.family).data_hash
+        found = remote.recipe.open_task(remote.family).data_hash
     except InputError as e:
         return UnfitWorker(f"cannot open the dataset: {e}")
     return _compared(remote, found)
