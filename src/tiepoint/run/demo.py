@@ -125,7 +125,7 @@ def _protocols(task: str) -> tuple[str, ...]:
 
 
 def _make(out: Path, jobs: int, progress: Progress) -> None:
-    """The data, unless an earlier demo left them whole."""
+    """Create the demo data unless it is complete."""
     if not (out / "made").exists():
         progress("demo data", 0, 3)
         made = make_demo(out)
@@ -134,7 +134,6 @@ def _make(out: Path, jobs: int, progress: Progress) -> None:
         progress("demo data", 2, 3)
         sizes = V1Sizes(pools=((5, 1),))
         write_v1_tasks(HPatchesDataset(out / "patches"), out / "benchmarks", sizes=sizes)
+        make_stereo(out / "pose")
         progress("demo data", 3, 3)
         (out / "made").write_text("complete\n", encoding="utf-8", newline="\n")
-    if not (out / "pose" / "pairs.json").exists():  # a demo of an earlier version; the list is written last
-        make_stereo(out / "pose")
