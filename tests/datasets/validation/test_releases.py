@@ -136,7 +136,7 @@ def test_real_data(place, key, have, of):
     found = check_dataset(REAL / place, deep=False)
     assert found.ok
     assert (found.release.key, found.release.have, found.release.total) == (key, have, of)
-    known = {entry.name for entry in TASKS} | {"patches of one's own"}
+    known = {entry.name for entry in TASKS} | {"custom patches"}
     assert {task for use in found.uses for task in use.tasks} <= known
     assert found.uses or place == "patches"
 
