@@ -167,11 +167,7 @@ RECIPES = {
 
 
 def make_recipe(
-    sequences: ImageSequences,
-    name: str,
-    *,
-    border_px: float,
-    progress: Progress = lambda _done, _total: None,
+    sequences: ImageSequences, name: str, *, border_px: float, progress: Progress = lambda _done, _total: None
 ) -> list[KeypointSet]:
     """Create the sets of a recipe: ``NAME_a`` and ``NAME_b``, partners row by row.
 
