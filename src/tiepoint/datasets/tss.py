@@ -117,7 +117,10 @@ class TssDataset:
         if not self.root.is_dir():
             raise InputError(f"{self.root} is not a folder; pass the dataset folder of the TSS kit")
         base = self.root / "Dataset" if (self.root / "Dataset").is_dir() else self.root
-        self.pairs: tuple[TssPair, ...] = tuple(_pairs(base))
+        folders = _folders(base)
+        pairs = [TssPair(base.resolve().name, p.name, p) for p in folders if _is_pair(p)]
+        pairs = pairs or [TssPair(s.name, p.name, p) for s in folders for p in _folders(s) if _is_pair(p)]
+        self.pairs: tuple[TssPair, ...] = tuple(pairs)
         if not self.pairs:
             raise InputError(
                 f"{self.root} contains no pair; expected images and {', '.join(TRUTH_FILES)} in SUBSET/PAIR/"
@@ -142,10 +145,3 @@ def _is_pair(folder: Path) -> bool:
 
 def _folders(folder: Path) -> list[Path]:
     return sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
-
-
-def _pairs(base: Path) -> list[TssPair]:
-    folders = _folders(base)
-    if any(_is_pair(p) for p in folders):
-        return [TssPair(base.resolve().name, p.name, p) for p in folders if _is_pair(p)]
-    return [TssPair(s.name, p.name, p) for s in folders for p in _folders(s) if _is_pair(p)]

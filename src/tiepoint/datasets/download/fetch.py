@@ -127,12 +127,16 @@ def _once(
             part.drop()
             raise _RetryError("the file has changed since the download started", 0.0)
         assert stamp is not None
-        _check_total(url, mirror, stamp.total, max_bytes)
+        total = stamp.total
+        if total is not None and mirror.size is not None and total != mirror.size:
+            raise MirrorError(f"{url} has {total:,} bytes, {mirror.size:,} are published: it is another file")
+        if total is not None and total > max_bytes:
+            raise MirrorError(f"{url} has {total:,} bytes, at most {max_bytes:,} are expected")
         if response.status == 200:
             if have:
                 options.report("the download restarts: the server has no ranges, or the file has changed")
             part.begin(stamp)
-        _receive(url, response, part, stamp.total, max_bytes, options)
+        _receive(url, response, part, total, max_bytes, options)
     return stamp
 
 
@@ -154,13 +158,6 @@ def _stamp(mirror: Mirror, response: http.client.HTTPResponse, have: int) -> Ver
     else:
         total = response.length
     return VersionStamp.from_headers(mirror.url, dict(response.headers), total)
-
-
-def _check_total(url: str, mirror: Mirror, total: int | None, max_bytes: int) -> None:
-    if total is not None and mirror.size is not None and total != mirror.size:
-        raise MirrorError(f"{url} has {total:,} bytes, {mirror.size:,} are published: it is another file")
-    if total is not None and total > max_bytes:
-        raise MirrorError(f"{url} has {total:,} bytes, at most {max_bytes:,} are expected")
 
 
 def _receive(
@@ -228,7 +225,7 @@ def size_limit(file: SourceFile) -> int:
 
 
 def is_guarded(mirror: Mirror) -> bool:
-    """Return whether nobody can change the file in transit: https, a published hash, or this machine."""
+    """Return whether the file is safe in transit: https, a published hash, or this machine."""
     parts = urlsplit(mirror.url)
     return parts.scheme == "https" or bool(mirror.sha256 or mirror.md5) or parts.hostname in _LOCAL_HOSTS
 

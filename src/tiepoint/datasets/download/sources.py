@@ -6,12 +6,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from ...core.errors import FormatError, InputError, UnknownNameError
 from ...core.formatting import format_bytes, path_part
@@ -25,6 +26,22 @@ Bytes = Annotated[int, Field(gt=0, le=1 << 44)]
 Text = Annotated[str, Field(min_length=1, max_length=2000)]
 
 
+def _validator(check: Callable[[str], str]) -> AfterValidator:
+    """Return a validator that converts an `InputError` into a ValueError, which pydantic collects."""
+
+    def validate(text: str) -> str:
+        try:
+            return check(text)
+        except InputError as e:
+            raise ValueError(str(e)) from e
+
+    return AfterValidator(validate)
+
+
+Url = Annotated[Text, _validator(checked_url)]
+FileName = Annotated[Text, _validator(lambda name: path_part(name, "the name"))]
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -32,34 +49,24 @@ class _Strict(BaseModel):
 class Mirror(_Strict):
     """URL of a file, with the published `size`, `sha256` and `md5`."""
 
-    url: Text
+    url: Url
     size: Bytes | None = None
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
     md5: Annotated[str, Field(pattern="^[0-9a-f]{32}$")] | None = None
     verified: Text
     """How it was verified, or `no: …`."""
 
-    @field_validator("url")
-    @classmethod
-    def _check_url(cls, url: str) -> str:
-        return _as_value_error(checked_url, url)
-
 
 class SourceFile(_Strict):
     """File of a dataset: an archive to unpack, or a plain file to put beside its content."""
 
-    name: Text
+    name: FileName
     mirrors: Annotated[tuple[Mirror, ...], Field(min_length=1)]
     about_bytes: Bytes
     unpacked_bytes: Bytes | None = None
     unpacked_files: Bytes | None = None
     archive: bool = True
     optional: bool = False
-
-    @field_validator("name")
-    @classmethod
-    def _check_name(cls, name: str) -> str:
-        return _as_value_error(lambda n: path_part(n, "the file"), name)
 
     @property
     def size(self) -> int:
@@ -83,7 +90,7 @@ class DatasetSource(_Strict):
 
     title: Text
     about: Text
-    folder: Text
+    folder: FileName
     release: Text
     licence: Licence
     cite: Text
@@ -91,11 +98,6 @@ class DatasetSource(_Strict):
     hosts: Annotated[tuple[Text, ...], Field(min_length=1)]
     files: tuple[SourceFile, ...]
     verified: Text
-
-    @field_validator("folder")
-    @classmethod
-    def _check_name(cls, name: str) -> str:
-        return _as_value_error(lambda n: path_part(n, "the folder"), name)
 
     @model_validator(mode="after")
     def _check_hosts(self) -> DatasetSource:
@@ -156,14 +158,6 @@ def named_source(sources: dict[str, DatasetSource], name: str) -> DatasetSource:
     if name not in sources:
         raise UnknownNameError("dataset", name, sources)
     return sources[name]
-
-
-def _as_value_error(check: Any, text: str) -> str:
-    """Run a check and convert an `InputError` into a ValueError, which pydantic collects."""
-    try:
-        return str(check(text))
-    except InputError as e:
-        raise ValueError(str(e)) from e
 
 
 def format_size(size: float) -> str:

@@ -39,7 +39,7 @@ def refill(state: Any, out: Any) -> None:
 
 @cached_njit(nogil=True)
 def _mask(top: int) -> Any:
-    """Smallest 2^b - 1 that is at least `top`."""
+    """Return the smallest 2^b - 1 that is at least `top`."""
     mask = np.uint32(1)
     while mask < np.uint32(top):
         mask = (mask << np.uint32(1)) | np.uint32(1)
@@ -71,11 +71,11 @@ def bounded_integers(state: Any, out: Any, pos: int, tops: Any, values: Any) -> 
 def first_two_of_permutation(
     state: Any, out: Any, pos: int, sizes: Any, first: Any, second: Any, swaps: Any
 ) -> int:
-    """First two entries of `RandomState.permutation(sizes[r])` for every r; sizes of at least 2.
+    """Compute the first two entries of `RandomState.permutation(sizes[r])` for every r; sizes >= 2.
 
-    The shuffle swaps entry i with entry j_i <= i, for i = n - 1 down to 1. All j_i are drawn, without a
-    branch on acceptance: a rejected draw is overwritten by the next. The value that ends in entry e is then
-    found by going back in time: whenever j_i is where the value was, it had come from i.
+    The shuffle swaps entry i with entry j_i <= i, for i = n - 1 down to 1. All j_i are sampled without a
+    branch on acceptance: the next sample overwrites a rejected one. The value of an entry is found by going
+    back through the swaps: if j_i is its position, it came from i.
     """
     one = np.uint64(1)
     for r in range(sizes.size):
@@ -87,7 +87,7 @@ def first_two_of_permutation(
                 if pos == _N:
                     refill(state, out)
                     pos = 0
-                # i falls by at most one a draw, so this many draws need no further look at it.
+                # i decreases by at most one per sample, so this many samples need no check of it.
                 steps: Any = min(_N - pos, np.int64(i - low) + 1)
                 for p in range(pos, pos + steps):
                     value = np.uint64(out[p]) & mask

@@ -56,7 +56,12 @@ def scan_folder(root: Path) -> StripLayout:
         layout.problems.append("the folder does not exist")
         return layout
     folders = sorted(p for p in root.iterdir() if p.is_dir() and not p.name.startswith("."))
-    found = {p.name: sorted(_pngs(p), key=lambda f: image_order(f.stem)) for p in folders}
+    found = {
+        p.name: sorted(
+            (p / name for name in os.listdir(p) if name.endswith(".png")), key=lambda f: image_order(f.stem)
+        )
+        for p in folders
+    }
     named = {name for name in found if scene_kind(name) != "other"}
     sequences = {name: files for name, files in found.items() if files}
     misplaced = _misplaced(root, folders, sequences)
@@ -90,10 +95,6 @@ def _header(path: Path) -> StripHeader:
     if key not in _headers:
         _headers[key] = read_strip_header(path)
     return _headers[key]
-
-
-def _pngs(folder: Path) -> list[Path]:
-    return [folder / name for name in os.listdir(folder) if name.endswith(".png")]
 
 
 def _misplaced(root: Path, folders: list[Path], sequences: dict[str, list[Path]]) -> str | None:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Keypoint sets: made, filtered, intersected, read."""
+"""Keypoint sets: create, filter, intersect, import and export."""

@@ -88,7 +88,8 @@ def _dog(levels: Stack) -> Found:
 
 
 def _hessian(levels: Stack, sigma: NDArray[np.float64]) -> Found:
-    det = np.stack([_hessian_det(image) * s**4 for image, s in zip(levels, sigma, strict=True)])
+    second = (_second(image) for image in levels)
+    det = np.stack([(xx * yy - xy * xy) * s**4 for (xx, yy, xy), s in zip(second, sigma, strict=True)])
     s, y, x = _peaks(det, THRESHOLDS["hessian"])
     level, fy, fx, value = _refine(det, s, y, x)
     keep = ~_on_edge(levels, s, y, x)
@@ -98,7 +99,8 @@ def _hessian(levels: Stack, sigma: NDArray[np.float64]) -> Found:
 def _harris(levels: Stack, sigma: NDArray[np.float64]) -> Found:
     from scipy.ndimage import gaussian_filter, maximum_filter
 
-    laplace = np.stack([np.abs(_laplacian(image)) * s**2 for image, s in zip(levels, sigma, strict=True)])
+    second = (_second(image) for image in levels)
+    laplace = np.stack([np.abs(xx + yy) * s**2 for (xx, yy, _), s in zip(second, sigma, strict=True)])
     parts: list[Found] = []
     for s in range(1, len(levels) - 1):
         gy, gx = np.gradient(levels[s])
@@ -160,16 +162,6 @@ def _second(image: Stack) -> tuple[Stack, Stack, Stack]:
     yy[1:-1] = image[2:] - 2 * image[1:-1] + image[:-2]
     xy[1:-1, 1:-1] = (image[2:, 2:] - image[2:, :-2] - image[:-2, 2:] + image[:-2, :-2]) / 4
     return xx, yy, xy
-
-
-def _hessian_det(image: Stack) -> Stack:
-    xx, yy, xy = _second(image)
-    return xx * yy - xy * xy
-
-
-def _laplacian(image: Stack) -> Stack:
-    xx, yy, _ = _second(image)
-    return xx + yy
 
 
 def _on_edge(

@@ -141,13 +141,13 @@ def cut_sequence(data: ImageSequences, scene: str, options: CutOptions) -> CutPa
         inside &= square_in_view(magnify(f, options.magnification), data.size(scene, k))
     index = np.flatnonzero(inside)
     counts["inside every image, jittered"] = len(index)
-    strips = {
-        name: _cut(images[k], magnify(f[index], options.magnification), options.side)
-        for name, (k, f) in regions.items()
-    }
+    strips = {}
+    for name, (k, f) in regions.items():
+        patches = sample_patches(images[k], magnify(f[index], options.magnification), options.side)
+        strips[name] = np.clip(np.rint(patches), 0, 255).astype(np.uint8)
     clear = np.ones(len(index), dtype=bool)
-    for patches in strips.values():
-        clear &= patches.std(axis=(1, 2)) >= options.min_deviation
+    for strip in strips.values():
+        clear &= strip.std(axis=(1, 2)) >= options.min_deviation
     rows = np.flatnonzero(clear)
     counts["with contrast in every image"] = len(rows)
     if len(rows) > options.max_patches:
@@ -186,10 +186,6 @@ def _visible_frames(
     frames = frames[thin_overlapping(frames[:, :, 2], sigma, rng, overlap=options.cluster_overlap)]
     counts["not overlapping"] = len(frames)
     return frames[np.lexsort((frames[:, 0, 2], frames[:, 1, 2]))], counts
-
-
-def _cut(grey: NDArray[np.uint8], frames: Floats, side: int) -> NDArray[np.uint8]:
-    return np.clip(np.rint(sample_patches(grey, frames, side)), 0, 255).astype(np.uint8)
 
 
 def thin_overlapping(

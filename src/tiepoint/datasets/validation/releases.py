@@ -272,10 +272,6 @@ def _wxbs(pairs: Sequence[ImagePair]) -> Release:
     return by_names("wxbs-1.1", present, names, notes=tuple(notes))
 
 
-def _evd(pairs: Sequence[ImagePair]) -> Release:
-    return by_names("evd", {p.name for p in pairs}, releases()["evd"]["names"])
-
-
 def _willow(pairs: Sequence[ImagePair]) -> Release:
     known = releases()["pf-willow"]
     counts = Counter(str(p.facts.get("category")) for p in pairs)
@@ -304,7 +300,7 @@ def _spair(pairs: Sequence[ImagePair]) -> Release:
 
 _PAIR_RELEASES: Mapping[str, Callable[[Sequence[ImagePair]], Release | None]] = {
     "wxbs": _wxbs,
-    "evd": _evd,
+    "evd": lambda pairs: by_names("evd", {p.name for p in pairs}, releases()["evd"]["names"]),
     "pf-willow": _willow,
     "pf-pascal": _pascal,
     "spair": _spair,

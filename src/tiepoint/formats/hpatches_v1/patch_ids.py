@@ -30,11 +30,11 @@ class PatchList:
         return len(self.index)
 
     def id(self, i: int) -> str:
-        """Identifier of patch i."""
+        """Return the identifier of patch i."""
         return f"{self.images[self.image[i]]}.{self.index[i]}"
 
     def ids(self) -> list[str]:
-        """Identifiers of all patches."""
+        """Return the identifiers of all patches."""
         names = self.images
         return [f"{names[m]}.{k}" for m, k in zip(self.image.tolist(), self.index.tolist(), strict=True)]
 

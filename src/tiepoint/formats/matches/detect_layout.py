@@ -35,8 +35,10 @@ def detect_match_layout(root: Path) -> MatchSource | None:
     arrays = [p for p in names if p.suffix == ".npz" and p not in dumps]
     if dumps:
         found.append(SuperGlueFiles(root))
-    elif arrays and _is_native(arrays[0]):
-        found.append(OwnFiles(root))
+    elif arrays:
+        array_names = set(read_npz(arrays[0]))
+        if {"points0", "points1"} <= array_names or ALONE & array_names:
+            found.append(OwnFiles(root))
     if (root / NAME).is_file():
         found.append(LoftrFiles(root / NAME))
     found += _hdf5([p for p in names if p.suffix in hdf5.SUFFIXES])
@@ -50,11 +52,6 @@ def detect_match_layout(root: Path) -> MatchSource | None:
         kinds = " and ".join(s.what for s in found)
         raise InputError(f"files:{root} has {kinds}; keep one of them in a folder")
     return found[0] if found else None
-
-
-def _is_native(path: Path) -> bool:
-    names = set(read_npz(path))
-    return {"points0", "points1"} <= names or bool(ALONE & names)
 
 
 def _hdf5(paths: list[Path]) -> list[MatchSource]:
