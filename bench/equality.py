@@ -1,21 +1,31 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does a change of the code change a record or a score? Snapshots before and after, and their difference.
+"""Show that a change of the code changes no behaviour: take snapshots before and after, and compare them.
 
     python bench/equality.py take OUT.json --data DATA --work DIR [--part NAME ...]
     python bench/equality.py store OUT.json STORE
-    python bench/equality.py compare BEFORE.json AFTER.json [--words]
+    python bench/equality.py compare BEFORE.json AFTER.json [--words OUT.txt]
+    python bench/equality.py planted SNAPSHOT.json
 
-``take`` makes the demo set, runs methods of every family on it and on the real data of the tests (DATA), on
-all tasks under all their protocols, and writes what came out: every score, a hash of every column and header
-of every record, hashes of the files that commands write, and the tables of ``show --conventions``,
-``compare`` and ``merge``. A cell that fails is kept with its error. DIR is for data and stores and must be
-new or empty. One process and one thread for BLAS; some ten minutes. ``store`` writes the same of all runs
-that a store holds: does a store of an older version still say what it said?
+``take`` makes the demo set and runs methods of every family on it and on the real data of the tests (DATA),
+on all tasks under all their protocols. It writes reports and figures in every format, visits the pages of
+``serve``, runs wrong commands and the drop-in scripts, and reads every table, record and cache key of the
+stores. It uses the names in ``tiepoint.__all__`` and the command line only, so modules and names inside the
+package may change.
 
-``compare`` prints everything that differs, with both numbers, and ends with code 1 if anything does. Times
-are left out. Notes, warnings, error sentences, the order of rows and the ids of runs are compared apart: they
-are told and do not count. Only the names of the package itself and the command line are used, so that modules
-may move between the two. The package that is measured is the one Python finds; its folder is printed first.
+A snapshot has two classes. *Values* count: numbers with all bits, records, run ids, cache keys, names, SQL
+tables, views and columns, order, exit codes, structure of JSON and HTML, numbers of warnings and notes,
+pixels, hashes of task lists. *Words* do not count: notes, warnings, errors, captions, help. ``compare``
+prints a line with DIFFERS for every value and ends with code 1 if there is one. It lists changed words old
+beside new, and flags those whose numbers or quoted names differ. The rules in `equality_masks` mask times,
+temporary paths and versions.
+
+Run ids and cache keys depend on absolute paths. Take both snapshots with the same --work and --data;
+``compare`` refuses others. DIR must be new or empty, so remove it between two snapshots. A snapshot is larger
+than 2 MB: keep it out of the repository.
+
+``store`` writes a snapshot of an existing store. ``planted`` plants one change of every kind in a copy of a
+snapshot and shows that ``compare`` finds it. The measured package is the one that Python finds; ``take``
+prints its folder first.
 """
 
 from __future__ import annotations
@@ -28,212 +38,186 @@ import sys
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")  # before NumPy is loaded
+os.environ.setdefault("COLUMNS", "200")
 
 from equality_cells import PARTS, chosen_cells  # noqa: E402
-from equality_snapshot import FIELDS, FORMAT, Cell, Place, leaves, stored_runs  # noqa: E402
+from equality_compare import compare_snapshots, flat, refusal, words_page  # noqa: E402
+from equality_masks import rule_names  # noqa: E402
+from equality_planted import plant_all  # noqa: E402
+from equality_snapshot import FORMAT, Cell, Place  # noqa: E402
+from equality_store import store_parts  # noqa: E402
 
 LIBRARIES = (
     "numpy", "scipy", "numba", "pandas", "pyarrow", "opencv-contrib-python-headless", "scikit-image", "torch",
-    "kornia", "onnxruntime",
+    "kornia", "onnxruntime", "typer", "pillow", "matplotlib", "poselib",
 )  # fmt: skip
 
 
-def kept(cell: Cell, place: Place) -> dict[str, Any]:
-    """What a cell gives, or how it failed."""
+def result(cell: Cell, place: Place) -> dict[str, Any]:
+    """Return the values and words of a cell; an error is a value, its message is words."""
     started = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             found = cell.work(place)
-        except Exception as e:  # whatever it is, the other cells go on
+        except Exception as e:  # the other cells go on
             code = getattr(e, "code", getattr(e, "exit_code", None))
-            found = {"error": [type(e).__name__, code if isinstance(code, int) else None]}
-            found["words"] = {"sentence": place.plain(str(e))}
+            builtin = next(c.__name__ for c in type(e).__mro__ if c.__module__ == "builtins")
+            found = {
+                "values": {"error": {"code": code if isinstance(code, int) else None, "base": builtin}},
+                "words": {"error": {"class": type(e).__name__, "message": place.words(str(e))}},
+            }
     return {"part": cell.part, **found, "seconds": round(time.perf_counter() - started, 2)}
 
 
-def counted(cells: Mapping[str, Any]) -> dict[str, int]:
-    """How much a snapshot holds."""
-    every = [one for c in cells.values() for one in (c, *c.get("runs", {}).values())]
-    return {
-        "cells": len(cells),
-        "errors": sum("error" in c for c in cells.values()),
-        "runs": sum("scores" in one for one in every),
-        "scores": sum(len(rows) for one in every for rows in one.get("scores", {}).values()),
-        "records": sum(len(by) for one in every for by in one.get("records", {}).values()),
-        "columns": sum(
-            len(r["columns"]) for one in every for by in one.get("records", {}).values() for r in by.values()
-        ),
-        "files": sum(len(one.get("files", {})) for one in every),
-        "values": sum(len(one.get("values", {})) for one in every),
-    }
-
-
 def installed(name: str) -> str | None:
-    """Version of a package."""
+    """Return the version of a package, None if it is missing."""
     try:
         return version(name)
     except PackageNotFoundError:
         return None
 
 
-def take(out: Path, data: Path, work: Path, parts: Sequence[str]) -> int:
-    """Run all cells and write the snapshot."""
+def announce() -> None:
+    """Print which package is measured."""
     import tiepoint
 
+    print(f"tiepoint {tiepoint.__version__} of {Path(tiepoint.__file__).parent}", flush=True)
+
+
+def take(out: Path, data: Path, work: Path, parts: Sequence[str]) -> int:
+    """Run all cells and write the snapshot."""
     if work.exists() and any(work.iterdir()):
-        print(f"{work} is not empty; a snapshot starts from nothing", file=sys.stderr)
+        print(f"{work}: not empty; remove it first", file=sys.stderr)
         return 2
     work.mkdir(parents=True, exist_ok=True)
     place = Place(data.absolute(), work.absolute())
-    print(f"tiepoint {tiepoint.__version__} of {Path(tiepoint.__file__).parent}", flush=True)
+    os.environ["TIEPOINT_CACHE"] = str(place.work / "cache")
+    announce()
     cells: dict[str, Any] = {}
     chosen = chosen_cells(parts)
-    started = time.perf_counter()
+    started, cpu = time.perf_counter(), time.process_time()
     for i, cell in enumerate(chosen, 1):
-        made = cells[cell.name] = kept(cell, place)
-        end = f"  {made['error'][0]}: {made['words']['sentence'][:90]}" if "error" in made else ""
-        print(f"{i:4}/{len(chosen)} {made['seconds']:7.2f} s  {cell.name}{end}", flush=True)
-    write(out, cells, time.perf_counter() - started)
+        made = cells[cell.name] = result(cell, place)
+        error = made["values"].get("error") if "values" in made else None
+        end = (
+            f"  ERROR {made['words']['error']['class']}: {made['words']['error']['message'][:90]}"
+            if error
+            else ""
+        )
+        print(
+            f"{i:4}/{len(chosen)} {made['seconds']:7.2f} s  {cell.part}  {cell.name[:150]}{end}", flush=True
+        )
+    head = {"data": str(place.data), "work": str(place.work), "cpu_s": round(time.process_time() - cpu, 1)}
+    write(out, cells, time.perf_counter() - started, head)
     return 0
 
 
 def take_store(out: Path, store: Path) -> int:
-    """Write what the runs of a store hold."""
-    import tiepoint
-
-    print(f"tiepoint {tiepoint.__version__} of {Path(tiepoint.__file__).parent}", flush=True)
+    """Write a snapshot of a store."""
+    announce()
     started = time.perf_counter()
     nowhere = Path("/nowhere")  # paths in the store stay as they are
-    found = stored_runs(Place(nowhere, nowhere), store)
-    write(out, {"store": {"part": "store", "runs": found}}, time.perf_counter() - started)
+    found = store_parts(Place(nowhere, nowhere), store)
+    write(out, {"store": {"part": "store", **found}}, time.perf_counter() - started, {"store": str(store)})
     return 0
 
 
-def write(out: Path, cells: Mapping[str, Any], seconds: float) -> None:
-    """Write a snapshot and say how much it holds."""
+def write(out: Path, cells: Mapping[str, Any], seconds: float, more: Mapping[str, Any]) -> None:
+    """Write a snapshot and print how much it holds."""
     head = {
         "format": FORMAT,
+        **more,
         "python": platform.python_version(),
         "machine": platform.machine(),
         "libraries": {name: installed(name) for name in LIBRARIES},
+        "masks": rule_names(),
         "seconds": round(seconds, 1),
     }
     out.write_text(json.dumps({"head": head, "cells": cells}, indent=0, allow_nan=False))
-    print(f"{out}: {', '.join(f'{n} {k}' for k, n in counted(cells).items())}; {seconds:.0f} s")
+    by_part: dict[str, float] = {}
+    for cell in cells.values():
+        by_part[cell["part"]] = by_part.get(cell["part"], 0.0) + cell.get("seconds", 0.0)
+    leaves = sum(1 for cell in cells.values() for _ in flat(cell.get("values", {})))
+    errors = sum("error" in cell.get("values", {}) for cell in cells.values())
+    print(", ".join(f"{part} {s:.0f} s" for part, s in by_part.items()))
+    cpu = f", {more['cpu_s']:.0f} s of CPU in this process" if "cpu_s" in more else ""
+    size = out.stat().st_size / 1e6
+    print(
+        f"{out}: {len(cells)} cells ({errors} errors), {leaves:,} values, {size:.1f} MB; {seconds:.0f} s{cpu}"
+    )
 
 
-# --- compare ---
-
-
-@dataclass
-class Differences:
-    """What differs: `hard` counts, `soft` (words, order, ids) is told."""
-
-    hard: list[str] = field(default_factory=list)
-    soft: list[str] = field(default_factory=list)
-    checked: dict[str, int] = field(default_factory=dict)
-
-    def same(self, where: str, a: Any, b: Any, *, hard: bool = True) -> None:
-        """Note a difference of two plain values; -0.0 is not 0.0."""
-        if repr(a) != repr(b):
-            (self.hard if hard else self.soft).append(f"{where}: {a!r} -> {b!r}")
-
-    def keys(
-        self, where: str, a: Mapping[str, Any], b: Mapping[str, Any], what: str, *, hard: bool = True
-    ) -> list[str]:
-        """Keys of both; those of one alone are differences."""
-        mine = self.hard if hard else self.soft
-        mine += [f"{where}: {what} {k!r} is gone" for k in a if k not in b]
-        mine += [f"{where}: {what} {k!r} is new" for k in b if k not in a]
-        both = [k for k in a if k in b]
-        if hard:
-            self.checked[what] = self.checked.get(what, 0) + len(both)
-        return both
-
-
-def compare_one(found: Differences, where: str, a: Mapping[str, Any], b: Mapping[str, Any]) -> None:
-    """One cell, or one run of a cell."""
-    found.same(f"{where}: error", a.get("error"), b.get("error"))
-    mine, other = a.get("scores", {}), b.get("scores", {})
-    for protocol in found.keys(where, mine, other, "protocol"):
-        here = f"{where}: {protocol}"
-        for key in found.keys(here, mine[protocol], other[protocol], "score"):
-            for name, x, y in zip(FIELDS, mine[protocol][key], other[protocol][key], strict=True):
-                found.same(f"{here}: {key}: {name}", x, y)
-    mine, other = a.get("records", {}), b.get("records", {})
-    for unit in found.keys(where, mine, other, "unit"):
-        for comparison in found.keys(f"{where}: {unit}", mine[unit], other[unit], "record"):
-            here = f"{where}: {unit} ({comparison})"
-            x, y = mine[unit][comparison], other[unit][comparison]
-            found.same(f"{here}: kind", x["kind"], y["kind"])
-            for name in found.keys(here, x["columns"], y["columns"], "column"):
-                found.same(f"{here}: column {name}", x["columns"][name], y["columns"][name])
-            for name in found.keys(here, x["meta"], y["meta"], "header"):
-                found.same(f"{here}: header {name}", x["meta"][name], y["meta"][name])
-    for what in ("files", "values"):
-        mine, other = a.get(what, {}), b.get(what, {})
-        for key in found.keys(where, mine, other, what.removesuffix("s")):
-            found.same(f"{where}: {key}", mine[key], other[key])
-    for what in ("words", "identity"):
-        mine, other = dict(leaves(a.get(what, {}))), dict(leaves(b.get(what, {})))
-        for key in found.keys(f"{where}: {what}", mine, other, what, hard=False):
-            found.same(f"{where}: {what} {key}", mine[key], other[key], hard=False)
-    mine, other = a.get("runs", {}), b.get("runs", {})
-    for key in found.keys(where, mine, other, "run"):
-        compare_one(found, f"{where}: {key}", mine[key], other[key])
-
-
-def compare(before: Path, after: Path, *, words: bool) -> int:
-    """Print what differs between two snapshots; 1 if a record, a score, a file or an error does."""
+def compare(before: Path, after: Path, *, words: Path | None) -> int:
+    """Print the differences of two snapshots; return 1 if a value differs."""
     a, b = (json.loads(path.read_text()) for path in (before, after))
-    found = Differences()
-    for key in ("format", "python", "machine", "libraries"):
-        found.same(f"environment: {key}", a["head"].get(key), b["head"].get(key), hard=False)
-    for name in found.keys("snapshot", a["cells"], b["cells"], "cell"):
-        compare_one(found, name, a["cells"][name], b["cells"][name])
-    for line in found.hard:
+    refused = refusal(a, b)
+    if refused:
+        print(f"cannot compare: {refused}", file=sys.stderr)
+        return 2
+    for key in ("python", "machine", "libraries"):
+        if a["head"].get(key) != b["head"].get(key):
+            print(f"environment  {key}: {a['head'].get(key)} -> {b['head'].get(key)}")
+    found = compare_snapshots(a, b)
+    for line in found.values:
         print(f"DIFFERS  {line}")
-    shown = found.soft if words else found.soft[:20]
-    for line in shown:
-        print(f"words    {line}")
-    if len(shown) < len(found.soft):
-        print(f"words    and {len(found.soft) - len(shown)} more; --words shows all")
-    counts = ", ".join(f"{n} {k}{'' if k.endswith('s') else 's'}" for k, n in found.checked.items())
-    errors = sum("error" in c for c in b["cells"].values())
-    print(f"compared: {counts}; {errors} cells are errors after")
-    print(f"{len(found.hard)} differences, {len(found.soft)} of words, order and ids")
-    return 1 if found.hard else 0
+    shown = sorted(found.words.values(), key=lambda w: not w.numbers_differ)[:10]
+    for one in shown if words is None else ():
+        mark = "numbers differ" if one.numbers_differ else "words"
+        print(f"{mark}  {one.place}: {one.old!r} -> {one.new!r}")
+    if words is not None:
+        words.write_text(words_page(found))
+        print(f"{words}: all changed words, old beside new")
+    print("compared: " + ", ".join(f"{n:,} {k}" for k, n in found.checked.most_common()))
+    print("masked: " + ", ".join(a["head"].get("masks", ())))
+    errors = sum("error" in c.get("values", {}) for c in b["cells"].values())
+    print(f"{errors} cells are errors after")
+    print(
+        f"{len(found.values)} differences of values; {len(found.words)} of words, "
+        f"numbers differ in {len(found.flagged)}"
+    )
+    return 1 if found.values else 0
+
+
+def planted(snapshot: Path) -> int:
+    """Plant a change of every kind in a copy of a snapshot."""
+    text = snapshot.read_text()
+    return plant_all(json.loads(text), json.loads(text))
 
 
 def main() -> int:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     commands = parser.add_subparsers(dest="command", required=True)
     taking = commands.add_parser("take", help="run everything and write a snapshot")
     taking.add_argument("out", type=Path)
     taking.add_argument("--data", type=Path, required=True, help="folder of the real data")
     taking.add_argument("--work", type=Path, required=True, help="new folder for data and stores")
-    taking.add_argument("--part", action="append", choices=sorted(PARTS), default=[], help="only this part")
-    storing = commands.add_parser("store", help="write a snapshot of the runs in a store")
+    taking.add_argument(
+        "--part", action="append", choices=sorted(PARTS), default=[], help="run only this part"
+    )
+    storing = commands.add_parser("store", help="write a snapshot of a store")
     storing.add_argument("out", type=Path)
     storing.add_argument("store", type=Path)
-    comparing = commands.add_parser("compare", help="print what differs between two snapshots")
+    comparing = commands.add_parser("compare", help="print the differences of two snapshots")
     comparing.add_argument("before", type=Path)
     comparing.add_argument("after", type=Path)
-    comparing.add_argument("--words", action="store_true", help="all differences of words, order and ids")
+    comparing.add_argument("--words", type=Path, help="write all changed words to this file, old beside new")
+    planting = commands.add_parser("planted", help="plant a change of every kind and look for it")
+    planting.add_argument("snapshot", type=Path)
     given = parser.parse_args()
     if given.command == "take":
         return take(given.out, given.data, given.work, given.part)
     if given.command == "store":
         return take_store(given.out, given.store)
+    if given.command == "planted":
+        return planted(given.snapshot)
     return compare(given.before, given.after, words=given.words)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What `equality.py` runs, by part."""
+"""Cells of `equality.py` by part: methods on tasks, and results of other tools."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ from typing import Any
 import numpy as np
 
 from equality_data import data_cells
+from equality_interface import interface_cells
+from equality_masks import json_parts
+from equality_matches import match_cells
+from equality_outputs import output_cells
+from equality_serve import serve_cells
 from equality_snapshot import (
     KEYPOINT_TASKS,
     PROTOCOLS,
@@ -18,12 +23,12 @@ from equality_snapshot import (
     Place,
     command,
     compared,
-    leaves,
     merged,
     run,
     runs,
-    show,
+    shown,
 )
+from equality_store import store_cells
 
 PATCH_METHODS = [
     "pixels", "meanstd", "resize?size=6", "vlfeat-sift", "brief", "brisk", "freak", "latch", "akaze", "daisy",
@@ -65,12 +70,12 @@ KEYPOINT_METHODS = [
 
 
 class Halves:
-    """A method given as an object, not by name."""
+    """A method that is given as an object."""
 
     name = "halves"
 
     def describe(self, patches: np.ndarray) -> np.ndarray:
-        """Means of a 5 x 5 grid."""
+        """Return the means of a 5 x 5 grid."""
         n, side = len(patches), patches.shape[1] // 5 * 5
         cells = patches[:, :side, :side].reshape(n, 5, side // 5, 5, side // 5)
         means: np.ndarray = cells.mean(axis=(2, 4)).reshape(n, 25).astype(np.float32)
@@ -78,7 +83,7 @@ class Halves:
 
 
 def patch_cells() -> Iterator[Cell]:
-    """Patch descriptors on the demo set and on patches cut from real images."""
+    """Run patch descriptors on the demo set and on patches cut from real images."""
     part, data, miss = "patches", "WORK/patches", {"on_bad": "miss"}
     v1 = {"tasks": "WORK/benchmarks", **miss}
     main = ["sift", "rootsift", "orb", "resize", "oracle", "random", "constant", "WORK/user.py:Coarse"]
@@ -107,21 +112,22 @@ def patch_cells() -> Iterator[Cell]:
     yield from runs(part, V2_TASKS[1:2], [FITTED[0], *FITTED[3:]], data, **foreign, **miss)
     yield from runs(part, V1_TASKS[1:], FITTED[2:3], data, **v1, **foreign)
     real = ["sift", "rootsift", "orb", "brief", "kornia:TFeat?weights=DATA/weights/hardtfeat/HardTFeat.pth"]
-    yield from runs(part, V2_TASKS, real, "WORK/three-patches", **miss, split="all")
+    yield from runs(part, V2_TASKS, real[1:3], "WORK/three-patches", **miss, split="all")
+    yield from runs(part, V2_TASKS[1:2], real, "WORK/three-patches", **miss, split="all")
     yield run(part, V2_TASKS[1], "sift", "WORK/three-patches", tasks="DATA/hpatches_tasks", split="a")
     yield run(part, V2_TASKS[1], "sift", data, split="nonsense")
     yield run(part, V2_TASKS[1], "sitf", data)
     for task in (*V1_TASKS, *V2_TASKS):
         options = v1 if task in V1_TASKS else miss
         cells = {m: run(part, task, m, data, **options) for m in main}
-        yield show(part, cells["orb"], curves=task.endswith("ation"))
-        yield show(part, cells["WORK/user.py:Coarse"])
+        yield shown(part, cells["orb"], curves=task.endswith("ation"))
+        yield shown(part, cells["WORK/user.py:Coarse"])
         yield compared(part, task, list(cells.values())[:4])
         yield compared(part, task, list(cells.values())[:2], protocol=PROTOCOLS[task][1])
 
 
 def definition_cells() -> Iterator[Cell]:
-    """Published definitions and lists with descriptors made on the spot."""
+    """Run generated descriptors on published definitions and lists."""
     part = "definitions"
     old: dict[str, Any] = {"tasks": "DATA/hpatches_v1"}
     new: dict[str, Any] = {"tasks": "WORK/v2/tasks", "split": "a"}
@@ -137,7 +143,7 @@ def definition_cells() -> Iterator[Cell]:
 
 
 def keypoint_cells() -> Iterator[Cell]:
-    """Keypoint methods on the demo set."""
+    """Run keypoint methods on the demo set."""
     part, data = "keypoints", "WORK/demo/sequences"
     few = {"scenes": "i_coins,v_astronaut,v_camera"}
     small = {**few, "gallery": "100,250"}
@@ -200,7 +206,7 @@ def keypoint_cells() -> Iterator[Cell]:
     for task in KEYPOINT_TASKS:
         cells = [run(part, task, m, data, **(small if task.endswith("ranking") else few)) for m in main[:3]]
         if len(PROTOCOLS[task]) > 1:
-            yield show(part, cells[0], curves=task.endswith(("ranking", "verification")))
+            yield shown(part, cells[0], curves=task.endswith(("ranking", "verification")))
         yield compared(part, task, cells, allow=("weights",))
     halves = [
         run(part, "keypoints/geometry", "sift?max_features=100", data, scenes=scenes)
@@ -211,12 +217,14 @@ def keypoint_cells() -> Iterator[Cell]:
 
 
 def sequence_cells() -> Iterator[Cell]:
-    """Keypoint methods on real sequences."""
+    """Run keypoint methods on real sequences."""
     part, data, few = "sequences", "DATA/sequences", {"scenes": "i_leuven,v_dogman,ox_ubc"}
     xfeat = "xfeat?weights=DATA/weights/xfeat_onnx/xfeat_dense.onnx&max_features=300"
     main = ["sift?max_features=300", "orb?max_features=300", "surf?max_features=300", xfeat]
-    yield from runs(part, KEYPOINT_TASKS, main, data, **few)
-    yield from runs(part, KEYPOINT_TASKS, ["rootsift?max_features=150"], data)
+    yield from runs(part, KEYPOINT_TASKS, main[:2], data, **few)
+    yield from runs(part, KEYPOINT_TASKS[:1], [*main[2:], "rootsift?max_features=150"], data, **few)
+    yield run(part, "keypoints/geometry", main[3], data, **few)
+    yield run(part, "keypoints/geometry", "rootsift?max_features=150", data)
     more = ["dspsift?max_features=300", "akaze?max_features=300", "fuse:sift,surf@sift?max_features=300"]
     yield from runs(part, ("keypoints/ranking", "keypoints/geometry"), more, data, **few)
     hard = "kornia:TFeat?weights=DATA/weights/hardtfeat/HardTFeat.pth@"
@@ -226,7 +234,7 @@ def sequence_cells() -> Iterator[Cell]:
 
 
 def dense_cells() -> Iterator[Cell]:
-    """Dense methods on the demo set and on real pairs."""
+    """Run dense methods on the demo set and on real pairs."""
     part, demo, kit = "dense", "WORK/demo/dense", "DATA/tss/Dataset"
     results, own = "files:DATA/tss/Results", "WORK/user.py:Shift"
     main = [
@@ -264,33 +272,54 @@ def dense_cells() -> Iterator[Cell]:
     for task, data in (("tss", demo), ("dense/flow", demo), ("dense/pck", willow)):
         cells = [run(part, task, m, data) for m in ("dis", "zero")]
         if len(PROTOCOLS[task]) > 1:
-            yield show(part, cells[0])
+            yield shown(part, cells[0])
         yield compared(part, task, cells)
 
 
 def pair_cells() -> Iterator[Cell]:
-    """Matchers of two images on real pairs."""
-    part, mutual = "pairs", "sift?matcher=mnn&ratio=0.8"
+    """Run matchers of two images on real pairs, under all protocols."""
+    part, mutual = "pairs", "sift?matcher=mnn&ratio=0.8&max_features=1000"
     xfeat = "xfeat?weights=DATA/weights/xfeat_onnx/xfeat_dense.onnx&max_features=800"
-    for data in ("DATA/megadepth_sample", "DATA/scannet_sample"):
-        yield from runs(part, ("pose/relative",), [mutual, xfeat], data)
-    yield from runs(part, ("wxbs/fundamental", "wxbs/points"), [mutual], "DATA/wxbs")
-    yield run(part, "evd/homography", mutual, "DATA/evd")
-    for data in ("DATA/pf_willow", "DATA/spair_sample"):
-        yield from runs(part, ("semantic/pck",), ["dense-sift", "zero"], data)
+    yield from runs(part, ("pose/relative",), [mutual, xfeat, "klt", "dis"], "DATA/megadepth_sample")
+    yield from runs(part, ("pose/relative",), [mutual, "oracle"], "DATA/scannet_sample")
+    yield from runs(part, ("pose/relative",), ["random", "constant"], "DATA/scannet_sample", protocol="zeb")
+    yield run(part, "pose/relative", mutual, "DATA/scannet_sample", protocol="imc")
+    few = {"protocol": ("exact", "dad"), "seeds": 2}
+    for options in ({"estimator": "opencv"}, {"threshold_px": 2}, {"budget": "50,100"}, {"cluster": "image"}):
+        yield run(part, "pose/relative", mutual, "DATA/scannet_sample", **few, **options)
+    yield run(
+        part, "pose/relative", mutual, "DATA/scannet_sample", protocol=("loftr", "roma"), frame="long:800"
+    )
+    small = "orb?max_features=200"
+    yield run(part, "pose/relative", small, "DATA/sfm_sample/sparse_gt", protocol=("exact", "zeb"), seeds=1)
+    yield from runs(part, ("wxbs/fundamental", "wxbs/points"), [mutual, "klt"], "DATA/wxbs")
+    yield run(part, "wxbs/points", "WORK/user.py:Shift", "DATA/wxbs", scenes="WLABS/kpi")
+    yield from runs(part, ("evd/homography",), [mutual, "oracle"], "DATA/evd")
+    yield run(part, "semantic/pck", "zero", "DATA/pf_willow")
+    yield from runs(part, ("semantic/pck",), ["dense-sift", "zero"], "DATA/spair_sample")
+    yield run(part, "semantic/pck", mutual, "DATA/spair_sample", alphas="0.05,0.2")
+    for task, data, methods in (
+        ("pose/relative", "DATA/scannet_sample", [mutual, "oracle"]),
+        ("wxbs/fundamental", "DATA/wxbs", [mutual, "klt"]),
+        ("semantic/pck", "DATA/spair_sample", ["dense-sift", "zero"]),
+    ):
+        cells = [run(part, task, m, data) for m in methods]
+        yield shown(part, cells[0])
+        yield compared(part, task, cells)
 
 
 def published(place: Place) -> dict[str, Any]:
-    """Published descriptors compared."""
+    """Compare published descriptors."""
     import tiepoint as tp
 
     store, four = place.work / "stores" / "import-matching", ["sift", "rootsift", "hardnet+", "SOSNet"]
     found = tp.compare(four, task="hpatches/matching", split="full", store=store)
-    return {"values": dict(leaves(found.to_frame().to_dict("records")))}
+    values, words = json_parts(place.plain_tree(found.to_frame().to_dict("records")))
+    return {"values": {"comparison": values}, "words": {"comparison": words}}
 
 
 def tool_cells() -> Iterator[Cell]:
-    """Results of other programs: written, scored, imported; experiments."""
+    """Write, score and import results of other programs; run experiment files."""
     part = "tools"
     one = "--tasks WORK/benchmarks --data WORK/patches --jobs 1 --json"
     out = "WORK/results/v1"
@@ -315,6 +344,11 @@ def tool_cells() -> Iterator[Cell]:
     yield command(part, f"import {old}/pickles --split full --json", store="import-pickles")
     yield command(part, "import WORK/matlab --json", store="import-matlab")
     yield command(part, "import WORK/experiments.db --json", store="import-workbench")
+    yield command(part, "import WORK/experiment_summary_full.csv --json", store="import-workbench-csv")
+    out = "WORK/results/v1-document"
+    line = f"run sift --task {','.join(V1_TASKS)} --on-bad miss --write-results {out} {one}"
+    line += " --results-form document"
+    yield command(part, line, files=out, store="written-document")
     yield Cell(part, "compare | published descriptors", published)
     yield command(part, "run --config WORK/experiment.yaml --json", store="config")
     yield command(part, "run --config WORK/projected.yaml --json", store="config-projected")
@@ -323,20 +357,30 @@ def tool_cells() -> Iterator[Cell]:
 PARTS: dict[str, Callable[[], Iterator[Cell]]] = {
     "data": data_cells,
     "tools": tool_cells,
+    "imports": match_cells,
     "patches": patch_cells,
     "definitions": definition_cells,
     "keypoints": keypoint_cells,
     "sequences": sequence_cells,
     "dense": dense_cells,
     "pairs": pair_cells,
+    "interface": interface_cells,
+    "outputs": output_cells,
+    "serve": serve_cells,
+    "store": store_cells,
 }
+NEEDED = {"serve": ("outputs",)}
+"""Parts that another part reads; every part reads ``data``."""
 
 
 def chosen_cells(parts: Sequence[str]) -> list[Cell]:
-    """Cells of the parts asked for, each name once; the data they read come first."""
-    wanted = [name for name in PARTS if name == "data" or not parts or name in parts]
+    """Return the cells of the given parts, each name once; data come first, the shared store last."""
+    chosen = (
+        {"data", "store", *parts, *(n for p in parts for n in NEEDED.get(p, ()))} if parts else set(PARTS)
+    )
     cells: dict[str, Cell] = {}
-    for name in wanted:
-        for cell in PARTS[name]():
-            cells.setdefault(cell.name, cell)
+    for name in PARTS:
+        if name in chosen:
+            for cell in PARTS[name]():
+                cells.setdefault(cell.name, cell)
     return list(cells.values())

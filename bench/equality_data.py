@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Data that the cells of `equality.py` read, made on the spot."""
+"""Data that the cells of `equality.py` read: demo set, patches, lists, files of older tools."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from equality_snapshot import Cell, Place, command, files_of
+from equality_pages import pixels
+from equality_snapshot import Cell, Place, command, file_hashes
 
 EXPERIMENT = """\
 experiment: {name: equality, author: bench}
@@ -83,9 +84,21 @@ insert into results values
  (3,3,0,0,0,0,-1,0,0,-1,-1,0,0,0,0,0,0,'','success=0;error_message=no keypoints;');
 """
 
+WORKBENCH_CSV = (
+    "experiment_name,experiment_id,descriptor_type,pooling_strategy,mean_average_precision,true_map_macro,"
+    "true_map_micro,precision_at_1,precision_at_5,processing_time_s\n"
+    "x,1,sift,none,0.53,0.53,0.56,0.52,0.59,0\nx,2,l2net,none,0,0,0,0,0,0\n"
+)
+
+
+def contact_sheets(place: Place) -> dict[str, Any]:
+    """Hash the pixels of the contact sheets that ``data cut`` writes beside the patches."""
+    found = sorted(p for p in place.work.glob("*-contact-sheets/*") if p.is_file())
+    return {"values": {"pixels": {f"{p.parent.name}/{p.name}": pixels(p.read_bytes()) for p in found}}}
+
 
 def link_three(place: Place) -> dict[str, Any]:
-    """Some of the real sequences, as a dataset of their own."""
+    """Link three real sequences into a separate dataset."""
     folder = place.work / "three"
     folder.mkdir()
     for name in THREE:
@@ -94,12 +107,12 @@ def link_three(place: Place) -> dict[str, Any]:
 
 
 def vectors(name: str, count: int, dims: int) -> np.ndarray:
-    """Rows of numbers that depend on a name alone."""
+    """Return rows of numbers that depend on a name only."""
     return np.random.default_rng(zlib.crc32(name.encode())).normal(size=(count, dims))
 
 
 def write_descriptors(folder: Path, lengths: Mapping[str, int], images: Sequence[str], dims: int) -> None:
-    """Descriptors of sequences without patches: ``plain`` of length 1, ``whole`` of few whole numbers."""
+    """Write descriptors of sequences without patches: ``plain`` of length 1, ``whole`` of small integers."""
     for sequence, count in lengths.items():
         base = vectors(sequence, count, dims)
         for i, image in enumerate(images):
@@ -111,7 +124,7 @@ def write_descriptors(folder: Path, lengths: Mapping[str, int], images: Sequence
 
 
 def make_v1(place: Place) -> dict[str, Any]:
-    """Lengths and descriptors for definitions of 2016."""
+    """Write lengths and descriptors for the definitions of 2016."""
     root, out = place.data / "hpatches_v1", place.work / "v1"
     lengths: dict[str, int] = {}
     for line in (root / "matching" / "train_example.labels").read_text().splitlines():
@@ -129,11 +142,11 @@ def make_v1(place: Place) -> dict[str, Any]:
     images = ["ref", *(f"{z}{k}" for z in "eh" for k in range(1, 6))]
     write_descriptors(out, lengths, images, 16)
     (out / "lengths.json").write_text(json.dumps({"lengths": lengths, "images": images}))
-    return {"values": {f"/{k}": v for k, v in lengths.items()}}
+    return {"values": {"lengths": lengths}}
 
 
 def make_v2(place: Place) -> dict[str, Any]:
-    """Lengths, descriptors and published retrieval lists for some sequences of split a of 2017."""
+    """Write lengths, descriptors and published retrieval lists for some sequences of split a of 2017."""
     root, out = place.data / "hpatches_tasks", place.work / "v2"
     split = json.loads((root / "splits.json").read_text())["a"]
     few = {
@@ -144,19 +157,19 @@ def make_v2(place: Place) -> dict[str, Any]:
     (out / "tasks").mkdir(parents=True, exist_ok=True)
     for kind in ("queries", "distractors"):
         lines = (root / f"retr_{kind}_split-a.csv").read_text().splitlines()
-        kept = [r for r in lines[1:] if r.split(",")[0] in few["test"] and int(r.split(",")[1]) < 400]
-        (out / "tasks" / f"retr_{kind}_split-a.csv").write_text("\n".join([lines[0], *kept]) + "\n")
-        for row in kept:
+        chosen = [r for r in lines[1:] if r.split(",")[0] in few["test"] and int(r.split(",")[1]) < 400]
+        (out / "tasks" / f"retr_{kind}_split-a.csv").write_text("\n".join([lines[0], *chosen]) + "\n")
+        for row in chosen:
             lengths[row.split(",")[0]] = max(lengths[row.split(",")[0]], int(row.split(",")[1]) + 1)
     images = ["ref", *(f"{z}{k}" for z in "eht" for k in range(1, 6))]
     (out / "tasks" / "splits.json").write_text(json.dumps({"a": {**split, **few}}))
     write_descriptors(out, lengths, images, 8)
     (out / "lengths.json").write_text(json.dumps({"lengths": lengths, "images": images}))
-    return {"values": {f"/{k}": v for k, v in lengths.items()}, "files": files_of(out / "tasks")}
+    return {"values": {"lengths": lengths, "files": file_hashes(out / "tasks")}}
 
 
 def make_networks(place: Place) -> dict[str, Any]:
-    """A TorchScript and an ONNX model that multiply a patch by a matrix."""
+    """Write a TorchScript and an ONNX model that multiply a patch by a matrix."""
     import onnx
     import torch
 
@@ -185,7 +198,7 @@ def make_networks(place: Place) -> dict[str, Any]:
 
 
 def make_keypoint_files(place: Place) -> dict[str, Any]:
-    """Keypoints with descriptors as another program writes them, at exported places."""
+    """Write keypoints with descriptors as another program does, at exported positions."""
     for path in sorted((place.work / "exported").glob("*/*.csv")):
         table = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
         folder = place.work / "npz" / path.parent.name
@@ -197,7 +210,7 @@ def make_keypoint_files(place: Place) -> dict[str, Any]:
 
 
 def make_texts(place: Place) -> dict[str, Any]:
-    """User code, experiments, splits, tables and a database of older tools."""
+    """Write user code, experiments, splits, tables and a database of older tools."""
     work = place.work
     shutil.copyfile(Path(__file__).with_name("equality_user.py"), work / "user.py")
     (work / "experiment.yaml").write_text(place.full(EXPERIMENT))
@@ -214,6 +227,7 @@ def make_texts(place: Place) -> dict[str, Any]:
         f"v_{s}_true_map_with_zeros={0.05 * (i + 1):.6f};v_{s}_excluded_count=100;"
         for i, s in enumerate("abcdef")
     )
+    (work / "experiment_summary_full.csv").write_text(WORKBENCH_CSV)
     with sqlite3.connect(work / "experiments.db") as database:
         database.executescript(WORKBENCH.replace("SCENES", scenes))
     database.close()
@@ -221,7 +235,7 @@ def make_texts(place: Place) -> dict[str, Any]:
 
 
 def make_pair(place: Place) -> dict[str, Any]:
-    """The Middlebury pair in the layout of ``dense/flow``."""
+    """Copy the Middlebury pair into the layout of ``dense/flow``."""
     folder = place.work / "pairs" / "RubberWhale"
     folder.mkdir(parents=True)
     for name, source in (("image1.png", "1.png"), ("image2.png", "2.png"), ("flow.flo", ".flo")):
@@ -233,7 +247,7 @@ THREE = ("i_leuven", "v_dogman", "v_graffiti")
 
 
 def copy_results(place: Place) -> dict[str, Any]:
-    """Results of the TSS kit where files can be written beside them: all, and with some of them missing."""
+    """Copy the results of the TSS kit twice: all of them, and with some missing."""
     for name in ("tss-results", "tss-part"):
         shutil.copytree(place.data / "tss" / "Results", place.work / name)
         for scores in (place.work / name).rglob("scores.csv"):
@@ -244,7 +258,7 @@ def copy_results(place: Place) -> dict[str, Any]:
 
 
 def data_cells() -> Iterator[Cell]:
-    """Everything the other parts read; always run."""
+    """Create the data that the other parts read; always run."""
     part = "data"
     yield Cell(part, "texts", make_texts)
     yield command(part, "data make WORK/demo", files="WORK/demo")
@@ -253,6 +267,8 @@ def data_cells() -> Iterator[Cell]:
             yield Cell(part, "three real sequences", link_three)
         line = f"data cut --data WORK/{source} --out WORK/{name} --max-patches 48 {more}--jobs 1"
         yield command(part, line, files=f"WORK/{name}")
+    yield Cell(part, "contact sheets", contact_sheets)
+    yield command(part, "data pack WORK/three-patches --to WORK/packed/three.tiepack", files="WORK/packed")
     tasks = "data tasks --data WORK/patches --out WORK"
     yield command(part, f"{tasks}/benchmarks --suite hpatches-v1", files="WORK/benchmarks")
     yield command(part, f"{tasks}/lists --suite hpatches", files="WORK/lists")
@@ -276,6 +292,8 @@ def data_cells() -> Iterator[Cell]:
     for name in ("near", "moved", "shared_b", "some", "sift_surf_8k_a"):
         out = "WORK/exported" if name == "near" else f"WORK/sets/{name}"
         yield command(part, f"keypoints export {name} --out {out} --store WORK/store", files=out)
+    workbench = "keypoints export near --names workbench --out WORK/sets/workbench --store WORK/store"
+    yield command(part, workbench, files="WORK/sets/workbench")
     yield command(part, f"keypoints import WORK/exported --name again {own}")
     for name, shown in (("dis", "dis"), ("Shift", "WORK/user.py:Shift")):
         out = f"WORK/results/{name}"

@@ -1,24 +1,31 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a snapshot of `equality.py` holds, and the cells it is made of."""
+"""Cells of a snapshot of `equality.py`: runs, commands, comparisons, and the folders they use.
+
+A cell returns `values` (they count) and `words` (they do not). The first level of both names a kind.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import io
 import json
-import math
+import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from equality_masks import is_time, json_parts, mask, number
 
-FORMAT = 1
+FORMAT = 2
 FIELDS = ("value", "n", "low", "high", "chance", "interval")
 V1, V2 = ("exact", "hbench-2016"), ("exact", "hpatches-python", "hpatches-matlab")
 ALL_KEYPOINT = ("exact", "workbench", "bojanic")
+WXBS = ("exact", "wxbs-benchmark")
 PROTOCOLS: dict[str, tuple[str, ...]] = {
     "hpatches-v1/classification": V1,
     "hpatches-v1/matching": V1,
@@ -31,168 +38,77 @@ PROTOCOLS: dict[str, tuple[str, ...]] = {
     "keypoints/matching": ("exact", "bojanic"),
     "keypoints/retrieval": ALL_KEYPOINT,
     "keypoints/images": ("exact", "workbench"),
-    "keypoints/geometry": ("exact",),
+    "keypoints/geometry": ("exact", "loftr", "dkm", "roma", "dad", "glue-factory", "toolbox", "d2net"),
     "tss": ("exact", "tss-cpp", "tss-matlab"),
     "dense/flow": ("exact",),
     "dense/pck": ("exact",),
-    "pose/relative": ("exact", "superglue", "loftr", "roma", "dad", "xfeat", "glue-factory"),
-    "wxbs/fundamental": ("exact", "wxbs-benchmark"),
-    "wxbs/points": ("exact", "wxbs-benchmark"),
-    "evd/homography": ("exact", "wxbs-benchmark"),
-    "semantic/pck": ("exact", "hpf", "dhpf", "dift", "geoaware"),
-}
+    "pose/relative": (
+        "exact", "superglue", "loftr", "eloftr", "roma", "roma-poselib", "dad", "xfeat", "glue-factory",
+        "zeb", "imc",
+    ),
+    "wxbs/fundamental": WXBS,
+    "wxbs/points": WXBS,
+    "evd/homography": WXBS,
+    "semantic/pck": ("exact", "hpf", "dhpf", "cats", "dift", "geoaware", "distilldift-stretched"),
+}  # fmt: skip
+"""All protocols of every task; the cell "tasks and protocols" fails if `tiepoint list tasks` has others."""
+NOT_REPEATABLE = {"pose/relative": ("imc",)}
+"""Protocols that give other digits at every call or need a package that is missing; run on their own."""
 V1_TASKS = tuple(t for t in PROTOCOLS if t.startswith("hpatches-v1/"))
 V2_TASKS = tuple(t for t in PROTOCOLS if t.startswith("hpatches/"))
 KEYPOINT_TASKS = tuple(t for t in PROTOCOLS if t.startswith("keypoints/"))
 
-# --- what a snapshot holds ---
+
+def protocols_of(task: str) -> tuple[str, ...]:
+    """Return the repeatable protocols of a task."""
+    return tuple(p for p in PROTOCOLS[task] if p not in NOT_REPEATABLE.get(task, ()))
 
 
 def digest(data: bytes) -> str:
-    """SHA-256 in hexadecimal digits."""
+    """Return the SHA-256 in hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()
-
-
-def number(value: Any) -> Any:
-    """A number of a table as JSON holds it: all digits, None for NaN, text for infinity."""
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, bool | np.bool_):
-        return bool(value)
-    if isinstance(value, int | np.integer):
-        return int(value)
-    if isinstance(value, float | np.floating):
-        found = float(value)
-        return found if math.isfinite(found) else None if math.isnan(found) else repr(found)
-    return str(value)
-
-
-def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """The numbers and texts of a nested value, by path."""
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            yield from leaves(inner, f"{path}/{key}")
-    elif isinstance(value, list | tuple):
-        for i, inner in enumerate(value):
-            yield from leaves(inner, f"{path}/{i}")
-    else:
-        yield path, number(value)
-
-
-def is_time(metric: str) -> bool:
-    """Whether a metric is a measured time."""
-    return metric.endswith("_ms") or "time" in metric.split("_")
 
 
 @dataclass
 class Place:
-    """Folders of one snapshot, and ids of the runs made so far."""
+    """Folders of one snapshot, and the ids of the runs made until now."""
 
     data: Path
     work: Path
     runs: dict[str, str] = field(default_factory=dict)
 
     def full(self, text: str) -> str:
-        """A text with the folders put in."""
+        """Replace WORK and DATA by the folders."""
         return text.replace("WORK", str(self.work)).replace("DATA", str(self.data))
 
     def plain(self, text: str) -> str:
-        """A text without the folders."""
+        """Replace the folders by WORK and DATA."""
         for folder, name in ((self.work, "WORK"), (self.data, "DATA")):
-            for form in (str(folder.resolve()), str(folder)):
+            for form in dict.fromkeys((str(folder.resolve()), str(folder))):
                 text = text.replace(form, name)
         return text
 
     def value(self, given: Any) -> Any:
-        """The value of an option with the folders put in."""
+        """Return the value of an option with the folders put in."""
         return self.full(given) if isinstance(given, str) else given
+
+    def words(self, text: str) -> str:
+        """Return wording with the folders and all masks applied."""
+        return mask(self.plain(text), durations=True)
+
+    def plain_tree(self, value: Any) -> Any:
+        """Return a JSON value without the folders."""
+        return json.loads(self.plain(json.dumps(value, default=number)))
 
     @property
     def store(self) -> Path:
-        """The store that cells share: features are made once."""
+        """The store that cells share; features are extracted once."""
         return self.work / "store"
-
-
-def record_of(records: Any, place: Place) -> dict[str, Any]:
-    """Hashes of the columns and of the header of a record."""
-    columns = {}
-    for name, column in records.columns.items():
-        array = np.asarray(column)
-        raw = (
-            repr(array.tolist()).encode() if array.dtype.hasobject else np.ascontiguousarray(array).tobytes()
-        )
-        columns[name] = [str(array.dtype), list(array.shape), digest(raw)]
-    meta = {
-        key: digest(place.plain(json.dumps(value, sort_keys=True, default=str)).encode())
-        for key, value in records.meta.items()
-    }
-    return {
-        "kind": records.kind,
-        "columns": dict(sorted(columns.items())),
-        "meta": dict(sorted(meta.items())),
-    }
-
-
-def plain_manifest(run: Any) -> Mapping[str, Any]:
-    """The manifest of a run as plain values; it was a mapping before it became a model."""
-    manifest = run.manifest
-    found: Mapping[str, Any] = manifest.plain() if hasattr(manifest, "plain") else manifest
-    return found
-
-
-def run_of(run: Any, place: Place) -> dict[str, Any]:
-    """Scores and records of a run, and apart what is told about them."""
-    scores: dict[str, dict[str, Any]] = {}
-    notes: dict[str, str] = {}
-    order = []
-    for row in run.scores.to_dict("records"):
-        if is_time(row["metric"]):
-            continue
-        mine = scores.setdefault(row["protocol"], {})
-        key = f"{row['metric']} {row['group']}"
-        while key in mine:
-            key += " (again)"
-        mine[key] = [number(row[name]) for name in FIELDS]
-        order.append(f"{row['protocol']} {key}")
-        if isinstance(row["note"], str):
-            notes[order[-1]] = place.plain(row["note"])
-    manifest = plain_manifest(run)
-    return {
-        "scores": {p: dict(sorted(rows.items())) for p, rows in sorted(scores.items())},
-        "records": {
-            unit: {c: record_of(r, place) for c, r in sorted(by.items())}
-            for unit, by in sorted(run.unit_records.items())
-        },
-        "words": {
-            "order": digest("\n".join(order).encode()),
-            "method": place.plain(run.method),
-            "notes": dict(sorted(notes.items())),
-            "warnings": sorted(place.plain(str(w)) for w in [*run.warnings, *manifest.get("warnings", ())]),
-        },
-        "identity": {
-            "run": run.id,
-            "split": manifest.get("split"),
-            "dataset": manifest.get("dataset", {}).get("hash"),
-            "lists": manifest.get("lists"),
-            "method": digest(
-                place.plain(json.dumps(manifest.get("method"), sort_keys=True, default=str)).encode()
-            ),
-        },
-    }
-
-
-def files_of(folder: Path) -> dict[str, str]:
-    """Hashes of the files below a folder."""
-    paths = sorted(p for p in folder.rglob("*") if p.is_file())
-    return {str(p.relative_to(folder)): digest(p.read_bytes()) for p in paths}
-
-
-# --- cells ---
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One thing that is run; `work` returns what the snapshot keeps."""
+    """One unit of a snapshot; `work` returns its values and words."""
 
     part: str
     name: str
@@ -200,134 +116,250 @@ class Cell:
 
 
 class FailedError(Exception):
-    """A command ended with an error; its sentence and its exit code."""
+    """A command that ended with an error: its message and its exit code."""
 
-    def __init__(self, sentence: str, code: int) -> None:
-        super().__init__(sentence)
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
         self.code = code
 
 
+# --- runs ---
+
+
+def run_parts(run: Any, place: Place) -> dict[str, Any]:
+    """Return the id, scores and score order of a run as values, its notes and warnings as words.
+
+    Records, cache keys and the manifest are in the snapshot of the store (`equality_store`).
+    """
+    scores: dict[str, dict[str, Any]] = {}
+    notes: dict[str, str] = {}
+    order = []
+    for row in run.scores.to_dict("records"):
+        mine = scores.setdefault(row["protocol"], {})
+        key = f"{row['metric']} {row['group']}"
+        while key in mine:
+            key += " (again)"
+        timed = is_time(row["metric"])
+        mine[key] = "MASKED" if timed else [number(row[name]) for name in FIELDS]
+        order.append(f"{row['protocol']} {key}")
+        if isinstance(row["note"], str):
+            notes[order[-1]] = place.words(row["note"])
+    told = [place.words(str(w)) for w in run.warnings]
+    return {
+        "values": {
+            "run id": run.id,
+            "method name": place.plain(run.method),
+            "scores": {p: dict(sorted(rows.items())) for p, rows in sorted(scores.items())},
+            "row order": digest("\n".join(order).encode()),
+            "counts": {"warnings of the run": len(told), "notes": len(notes), "rows": len(order)},
+        },
+        "words": {"notes": dict(sorted(notes.items())), "warnings": sorted(told)},
+    }
+
+
 def named(options: Mapping[str, Any]) -> str:
-    """Options as part of the name of a cell."""
+    """Return options as part of the name of a cell."""
     return " ".join(f"{k}={v}" for k, v in options.items())
 
 
 def run(part: str, task: str, method: Any, data: str, /, **options: Any) -> Cell:
-    """A method, by name or as an object, on a task under all its protocols."""
+    """Run a method, given by name or as an object, on a task under all its protocols."""
     called = method if isinstance(method, str) else f"object of {type(method).__name__}"
     name = f"{task} | {called} | {data} | {named(options)}"
 
     def work(place: Place) -> dict[str, Any]:
         import tiepoint as tp
 
-        given = {k: place.value(v) for k, v in options.items()}
-        thing = place.value(method)
-        made = tp.evaluate(
-            thing, task=task, data=place.full(data), protocol=PROTOCOLS[task], store=place.store, **given
-        )
+        given = {"protocol": protocols_of(task), **{k: place.value(v) for k, v in options.items()}}
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            made = tp.evaluate(
+                place.value(method),
+                task=task,
+                data=place.full(data),
+                store=place.store,
+                progress=False,
+                **given,
+            )
         place.runs[name] = made.id
-        return run_of(made, place)
+        found = run_parts(made, place)
+        issued = [place.words(str(w.message)) for w in caught if w.category is UserWarning]
+        found["values"]["counts"]["warnings issued"] = len(issued)
+        found["words"]["warnings issued"] = sorted(issued)
+        return found
 
     return Cell(part, name, work)
 
 
 def runs(part: str, tasks: Sequence[str], methods: Sequence[Any], data: str, /, **options: Any) -> list[Cell]:
-    """Several methods on several tasks."""
+    """Run several methods on several tasks."""
     return [run(part, task, method, data, **options) for method in methods for task in tasks]
 
 
-def tiepoint(place: Place, arguments: Sequence[str]) -> str:
-    """What a command prints; `FailedError` with the last words of its errors otherwise."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tiepoint", *map(place.full, arguments)],
-        cwd=place.work, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if done.returncode:
-        said = [line for line in done.stderr.splitlines() if line.strip()]
-        told = [line for line in said if line.startswith("tiepoint: ") and "warning:" not in line]
-        raise FailedError(" ".join(told or said[-1:]), done.returncode)
-    return done.stdout
+# --- commands ---
 
 
-def command(part: str, line: str, *, files: str | None = None, store: str | None = None) -> Cell:
-    """A command line: hashes of the files it leaves in a folder, the runs it leaves in a store of its own."""
+@dataclass(frozen=True)
+class Outcome:
+    """Exit code and output of a command."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def messages(self) -> list[str]:
+        """Lines of standard error that tiepoint wrote; progress lines are a log and are left out."""
+        return [line for line in self.err.splitlines() if line.startswith("tiepoint: ")]
+
+    @property
+    def warnings(self) -> int:
+        """Number of warnings on standard error."""
+        return sum(line.startswith("tiepoint: warning: ") for line in self.messages)
+
+
+@contextlib.contextmanager
+def captured(folder: Path) -> Iterator[tuple[io.StringIO, io.StringIO]]:
+    """Capture the standard streams in a folder that becomes the current one."""
+    before, given = os.getcwd(), sys.stdin
+    out, err = io.StringIO(), io.StringIO()
+    os.chdir(folder)
+    sys.stdin = io.StringIO("")
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            yield out, err
+    finally:
+        sys.stdin = given
+        os.chdir(before)
+
+
+def called(place: Place, work: Callable[[], Any]) -> Outcome:
+    """Call the main function of a program in this process."""
+    with captured(place.work) as (out, err):
+        try:
+            result = work()
+            code = result if isinstance(result, int) else 0
+        except SystemExit as e:
+            code = e.code if isinstance(e.code, int) else int(e.code is not None)
+    return Outcome(code, out.getvalue(), err.getvalue())
+
+
+def tiepoint(place: Place, arguments: Iterable[str], *, process: bool = False) -> Outcome:
+    """Run a command in this process, or in a new one."""
+    words = [place.full(a) for a in arguments]
+    if process:
+        done = subprocess.run(
+            [sys.executable, "-m", "tiepoint", *words],
+            cwd=place.work, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        return Outcome(done.returncode, done.stdout, done.stderr)
+    from tiepoint.cli.main import main
+
+    return called(place, lambda: main(words))
+
+
+def checked(place: Place, arguments: Iterable[str]) -> Outcome:
+    """Run a command that must succeed."""
+    done = tiepoint(place, arguments)
+    if done.code:
+        errors = [m for m in done.messages if "warning:" not in m] or done.err.splitlines()[-1:]
+        raise FailedError(" ".join(errors), done.code)
+    return done
+
+
+def file_hashes(folder: Path) -> dict[str, str]:
+    """Return the hashes of the files below a folder."""
+    paths = sorted(p for p in folder.rglob("*") if p.is_file())
+    return {str(p.relative_to(folder)): digest(p.read_bytes()) for p in paths}
+
+
+def outcome_parts(place: Place, done: Outcome, *, sizes: bool = False) -> dict[str, Any]:
+    """Return exit code, number of warnings and JSON structure as values, all text as words."""
+    values: dict[str, Any] = {"exit code": done.code, "counts": {"warnings printed": done.warnings}}
+    words: dict[str, Any] = {"messages": [place.words(m) for m in done.messages]}
+    try:
+        printed = json.loads(done.out)
+    except ValueError:
+        words["output"] = [place.words(line) for line in done.out.splitlines()]
+    else:
+        values["json"], words["json"] = json_parts(place.plain_tree(printed), sizes=sizes)
+    return {"values": values, "words": words}
+
+
+def command(
+    part: str, line: str, *, files: str | None = None, store: str | None = None, sizes: bool = False
+) -> Cell:
+    """Run a command line; also hash the files in a folder, or snapshot the store that it writes."""
 
     def work(place: Place) -> dict[str, Any]:
+        from equality_store import store_parts
+
         arguments = line.split()
         if store is not None:
             arguments += ["--store", f"WORK/stores/{store}"]
-        printed = tiepoint(place, arguments)
-        found: dict[str, Any] = {}
-        if "--json" in arguments:
-            rows = [r for r in json.loads(printed)["scores"] if not is_time(r["metric"])]
-            plain = sorted(place.plain(json.dumps(r, sort_keys=True)) for r in rows)
-            found["values"] = {"/rows": len(rows), "/json": digest("\n".join(plain).encode())}
+        found = outcome_parts(place, checked(place, arguments), sizes=sizes)
         if files is not None:
-            found["files"] = files_of(Path(place.full(files)))
+            found["values"]["files"] = file_hashes(Path(place.full(files)))
         if store is not None:
-            found["runs"] = stored_runs(place, place.work / "stores" / store)
+            content = store_parts(place, place.work / "stores" / store)
+            found["values"] |= content["values"]
+            found["words"] |= content["words"]
         return found
 
     return Cell(part, f"tiepoint {line}", work)
 
 
-def stored_runs(place: Place, store: Path) -> dict[str, Any]:
-    """All runs of a store by task, method, split and options."""
-    import tiepoint as tp
-
-    found: dict[str, Any] = {}
-    loaded = tp.load(store=store)
-    assert isinstance(loaded, list)
-    made = [(r, run_of(r, place)) for r in loaded]
-    for one, kept in sorted(made, key=lambda m: (m[0].task, m[0].method, json.dumps(m[1]["scores"]))):
-        options = json.dumps(plain_manifest(one).get("options") or {}, sort_keys=True, default=str)
-        key = place.plain(f"{one.task} | {one.method} | {options}")
-        while key in found:
-            key += " (again)"
-        found[key] = kept
-    return found
+# --- results of several runs ---
 
 
-def show(part: str, shown: Cell, *, curves: bool = False) -> Cell:
-    """The conventions of a run, step by step, and perhaps its curves."""
+def shown(part: str, cell: Cell, *, curves: bool = False) -> Cell:
+    """Show a run under every protocol step by step; `curves` also writes its curves."""
 
     def work(place: Place) -> dict[str, Any]:
-        if shown.name not in place.runs:
-            raise FailedError(f"no run of {shown.name}", 1)
-        arguments = ["show", place.runs[shown.name], "--conventions", "--json", "--store", str(place.store)]
-        out = place.work / "curves" / f"{place.runs[shown.name]}.csv"
+        if cell.name not in place.runs:
+            raise FailedError(f"no run of {cell.name}", 1)
+        arguments = ["show", place.runs[cell.name], "--conventions", "--json", "--store", str(place.store)]
+        out = place.work / "curves" / f"{place.runs[cell.name]}.csv"
         if curves:
             out.parent.mkdir(exist_ok=True)
             arguments += ["--curves", str(out)]
-        told = json.loads(tiepoint(place, arguments))["conventions"]
-        found: dict[str, Any] = {"values": dict(leaves(told))}
+        found = outcome_parts(place, checked(place, arguments))
         if curves:
-            found["files"] = {"curves.csv": digest(out.read_bytes())}
+            found["values"]["files"] = {"curves.csv": digest(out.read_bytes())}
         return found
 
-    return Cell(part, f"show --conventions | {shown.name}", work)
+    return Cell(part, f"show --conventions | {cell.name}", work)
 
 
 def compared(part: str, task: str, cells: Sequence[Cell], /, **options: Any) -> Cell:
-    """Runs of a task compared: differences, intervals, tests."""
+    """Compare runs of a task: differences, intervals, tests."""
 
     def work(place: Place) -> dict[str, Any]:
         import tiepoint as tp
 
-        asked = [place.runs[c.name] for c in cells]
-        frame = tp.compare(asked, task=task, store=place.store, **options).to_frame()
-        return {"values": dict(leaves(frame.to_dict("records")))}
+        chosen = [place.runs[c.name] for c in cells]
+        found = tp.compare(chosen, task=task, store=place.store, **options)
+        values, words = json_parts(place.plain_tree(found.to_frame().to_dict("records")))
+        return {
+            "values": {"comparison": values, "counts": {"notes": len(found.notes)}},
+            "words": {"comparison": words, "notes": [place.words(n) for n in found.notes]},
+        }
 
     return Cell(part, f"compare | {task} | {' , '.join(c.name for c in cells)} | {named(options)}", work)
 
 
 def merged(part: str, cells: Sequence[Cell]) -> Cell:
-    """One run of several on different scenes."""
+    """Merge runs on different scenes into one."""
 
     def work(place: Place) -> dict[str, Any]:
         import tiepoint as tp
 
         loaded = [tp.load(place.runs[c.name], store=place.store) for c in cells]
-        return run_of(tp.merge(loaded), place)  # type: ignore[arg-type]
+        made = tp.merge(loaded)  # type: ignore[arg-type]
+        found = run_parts(made, place)
+        found["values"]["records"] = {
+            str(name): digest(repr(column.tolist()).encode()) for name, column in made.records.items()
+        }
+        return found
 
     return Cell(part, "merge | " + " + ".join(c.name for c in cells), work)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # ruff: noqa: D101, D102
-"""Methods of a user, for `equality.py`, which copies this file; it imports nothing of tiepoint."""
+"""Custom methods for `equality.py`, which copies this file; it imports nothing of tiepoint."""
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class Bits(Small):
 
 
 class Coarse(Small):
-    """Few values: ties everywhere."""
+    """Few distinct values, so that distances tie."""
 
     name = "coarse"
 
@@ -50,7 +50,7 @@ class Masked(Small):
 
 
 class Faulty(Small):
-    """Some rows are NaN, some zero, and of some the method says that it failed."""
+    """Some rows are NaN, some are zero, and some are reported as failed."""
 
     name = "faulty"
 
@@ -92,7 +92,7 @@ class Squares:
 
 
 class Both:
-    """Detects and describes at once."""
+    """Detector and descriptor in one method."""
 
     name = "both"
 
@@ -125,7 +125,7 @@ class Matcher:
 
 
 class Shift:
-    """Everything moves by the difference of the centres of brightness."""
+    """Flow that moves every pixel by the difference of the centres of brightness."""
 
     name = "shift"
 
