@@ -132,9 +132,9 @@ class Members:
         if self._distinct is None:
             group = self.lookup.pool_group[first:stop]
         else:
-            found = self._distinct
-            position = np.sort(found.positions[found.start[first] : found.start[stop]])
-            row = found.row_of[position] - first
+            distinct = self._distinct
+            position = np.sort(distinct.positions[distinct.start[first] : distinct.start[stop]])
+            row = distinct.row_of[position] - first
             group = self.lookup.pool_group[position] if self._groups else position
         if not self._groups:
             return Slots(position, row, position[:0], position[:0], self._query_group)

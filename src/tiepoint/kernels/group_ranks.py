@@ -83,16 +83,16 @@ def _by_tiles(
     """Count with tiles of products in which a pool group has one score."""
     from .numba_backend.group_counts import group_ranks
 
-    asked = np.unique(target_query)
-    size = np.diff(query_start)[asked]
+    used = np.unique(target_query)
+    size = np.diff(query_start)[used]
     start = np.append(0, np.cumsum(size)).astype(np.int64)
-    rows = queries if len(asked) == len(query_start) - 1 else queries[_expand(query_start[:-1][asked], size)]
+    rows = queries if len(used) == len(query_start) - 1 else queries[_expand(query_start[:-1][used], size)]
     layout = _Layout(pool_start, pool_position)
     # `group_ranks` requires the farthest target of a group first.
     order = np.lexsort((-target_value, target_query))
-    first = np.searchsorted(target_query[order], np.append(asked, len(query_start))).astype(np.int64)
+    first = np.searchsorted(target_query[order], np.append(used, len(query_start))).astype(np.int64)
     value = np.ascontiguousarray(target_value[order] * (2.0 if distance == "cosine" else 1.0), np.float64)
-    bounds = np.searchsorted(np.sort(pool_position), limits[asked], side="left").astype(np.int64)
+    bounds = np.searchsorted(np.sort(pool_position), limits[used], side="left").astype(np.int64)
     counts = np.zeros((2, len(value), limits.shape[1]), np.int64)
     team = make_team(rows, pool, distance)
     scores = TileScores(rows, pool[layout.rows], distance, team, collapse=False)
@@ -113,7 +113,7 @@ def _by_tiles(
         count = group_ranks(scores.dtype, scores.row_dtype)
         return int(count(*tile, *state, *block, same, *counts))
 
-    targets = len(value) / len(asked)
+    targets = len(value) / len(used)
     scores.run(visit, free=8.0, targets=targets, on_rows=on_rows, blocks=layout.blocks, cuts=start)
     back = np.empty((2, *counts.shape[1:]), np.int64)
     back[:, order] = counts
@@ -129,11 +129,11 @@ def _slack(scores: TileScores) -> tuple[NDArray[np.float64], bool]:
     """
     if scores.kind != "l2":
         return np.zeros(len(scores.a)), True
-    most = (scores.norm + scores.largest) ** 2
+    bound = (scores.norm + scores.largest) ** 2
     if scores.exact:
-        return np.ones(len(most)), bool(0.5 * most.max() <= 2.0**23)
+        return np.ones(len(bound)), bool(0.5 * bound.max() <= 2.0**23)
     unit = FLOAT32_UNIT if scores.dtype == np.float32 else FLOAT64_UNIT
-    return 2.0 * unit * (1.0 + 1e-9) * most + 2.0**-120, False
+    return 2.0 * unit * (1.0 + 1e-9) * bound + 2.0**-120, False
 
 
 class _Layout:
@@ -180,7 +180,7 @@ def _by_rows(
         order = np.argsort(pool_position[one_pool], kind="stable")
         rows = pool_start[:-1][one_pool][order]
         bounds = np.searchsorted(pool_position[one_pool][order], limits[chosen], side="left")
-        found = rank_counts(
+        counts = rank_counts(
             queries[query_start[:-1][chosen]],
             pool[rows],
             rank[target_query[easy]],
@@ -190,8 +190,8 @@ def _by_rows(
             limits=bounds,
             squared=distance == "l2",
         )
-        lt[easy] += found.lt
-        eq[easy] += found.eq
+        lt[easy] += counts.lt
+        eq[easy] += counts.eq
     _direct(queries, query_start, pool, pool_start, pool_position, target_query, target_value, distance,
             limits, one_query, one_pool, lt, eq)  # fmt: skip
     return lt, eq
@@ -210,19 +210,19 @@ def _direct(
     count = count_groups()
     value, bounds = np.ascontiguousarray(target_value, np.float64), np.ascontiguousarray(limits, np.int64)
     first = np.searchsorted(target_query, np.arange(len(query_start)))
-    asked = np.diff(first) > 0
+    used = np.diff(first) > 0
     for single in (True, False):
-        groups = np.flatnonzero(asked & (one_query == single))
+        groups = np.flatnonzero(used & (one_query == single))
         # A single query meets the single pool rows in rank_counts already.
-        kept = np.flatnonzero(~one_pool) if single else np.arange(len(one_pool))
-        if len(groups) == 0 or len(kept) == 0:
+        chosen = np.flatnonzero(~one_pool) if single else np.arange(len(one_pool))
+        if len(groups) == 0 or len(chosen) == 0:
             continue
-        size = np.diff(pool_start)[kept]
-        rows = _expand(pool_start[:-1][kept], size)
+        size = np.diff(pool_start)[chosen]
+        rows = _expand(pool_start[:-1][chosen], size)
         part_b = np.ascontiguousarray(b[rows])
         start_b = np.append(0, np.cumsum(size))
 
-        at = np.ascontiguousarray(position[kept], np.int64)
+        at = np.ascontiguousarray(position[chosen], np.int64)
 
         def work(
             i: int, j: int, groups: Any = groups, place: Any = at, b: Any = part_b, s: Any = start_b

@@ -85,9 +85,9 @@ def _blocks(parts: Iterable[Part], size: int) -> Iterator[tuple[list[Array], Int
     group: list[Ints] = []
     held = 0
     for number, part in parts:
-        most = max(1, size // max(1, part.itemsize * part.shape[1])) if part.ndim == 2 else 1
-        for start in range(0, len(part), most):
-            piece = part[start : start + most]
+        step = max(1, size // max(1, part.itemsize * part.shape[1])) if part.ndim == 2 else 1
+        for start in range(0, len(part), step):
+            piece = part[start : start + step]
             if rows and held + piece.nbytes > size:
                 yield rows, np.concatenate(group)
                 rows, group, held = [], [], 0

@@ -131,10 +131,10 @@ def _compiled(
     from .numba_backend.rank_counts import ranks
 
     # Farthest target of a query first: if no row precedes it, none precedes the others; see `ranks`.
-    again = np.lexsort((-given.target, given.query))
-    query, target, position = given.query[again], given.target[again], given.position[again]
+    by_distance = np.lexsort((-given.target, given.query))
+    query, target, position = given.query[by_distance], given.target[by_distance], given.position[by_distance]
     own, limit, distance, squared = given[3:]
-    order = order[again]
+    order = order[by_distance]
     start = np.searchsorted(query, np.arange(len(queries) + 1))
     counts = np.zeros((3, len(query), limit.shape[1]), np.int64)
     scores = TileScores(queries, pool, distance, make_team(queries, pool, distance))
@@ -180,10 +180,10 @@ def _limits(limits: ArrayLike | None, queries: int, rows: int) -> tuple[Ints, In
     """Return the limits of each query in ascending order, and their original columns."""
     if limits is None:
         return np.full((queries, 1), rows), np.zeros((queries, 1), np.int64)
-    found = np.asarray(limits)
-    if found.ndim != 2 or len(found) != queries or found.dtype.kind not in "iu":
-        raise InputError(f"limits must be integers ({queries}, s), found {found.dtype} {found.shape}")
-    bounded = np.clip(found, 0, rows).astype(np.int64)
+    values = np.asarray(limits)
+    if values.ndim != 2 or len(values) != queries or values.dtype.kind not in "iu":
+        raise InputError(f"limits must be integers ({queries}, s), found {values.dtype} {values.shape}")
+    bounded = np.clip(values, 0, rows).astype(np.int64)
     column = np.argsort(bounded, axis=1, kind="stable")
     return np.ascontiguousarray(np.take_along_axis(bounded, column, axis=1)), column
 

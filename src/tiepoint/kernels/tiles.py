@@ -87,8 +87,8 @@ def make_frame(a: Array, b: Array, team: ThreadTeam) -> FilterFrame:
     """Centre on the mean of a sample of the pool and scale the largest norm to about one."""
     sample = b[:: max(1, len(b) // 256)]
     centre: Floats = np.mean(sample, axis=0, dtype=np.float64).reshape(1, -1)
-    largest, whole = _largest(a, b, centre, team)
-    if whole:
+    largest, integers = _largest(a, b, centre, team)
+    if integers:
         centre = np.rint(centre)
         largest, _ = _largest(a, b, centre, team)
         # Scores are multiples of 1/2 up to 1.5 x largest; below 2^23 float32 holds each of them.
@@ -103,16 +103,16 @@ def _largest(a: Any, b: Any, centre: Any, team: ThreadTeam) -> tuple[float, bool
     """Return the largest squared centred norm, and whether all values are integers."""
     from .numba_backend.row_statistics import centred_squares
 
-    largest, whole = 0.0, True
+    largest, integers = 0.0, True
     for rows in (a, b):
         square = np.empty(len(rows))
 
         def survey(i: int, j: int, rows: Any = rows, square: Any = square) -> bool:
             return bool(centred_squares(rows.dtype)(rows[i:j], centre, square[i:j]))
 
-        whole = all(team.split(len(rows), survey, smallest=256)) and whole
+        integers = all(team.split(len(rows), survey, smallest=256)) and integers
         largest = max(largest, float(square.max(initial=0.0)))
-    return largest, whole
+    return largest, integers
 
 
 class TileScores:
@@ -204,8 +204,8 @@ class TileScores:
         """Pass on the tiles of one block of rows, one stripe of queries after another."""
         part = self._project(rows)
         bytes_a_tile = TILE_BYTES * (1 if self.team.size == get_threads() else 2)
-        most = max(1, bytes_a_tile // (len(rows) * self.dtype.itemsize))
-        count = max(1, -(-len(self.a) // most))
+        stripe = max(1, bytes_a_tile // (len(rows) * self.dtype.itemsize))
+        count = max(1, -(-len(self.a) // stripe))
         if len(self.a) >= 32 * self.team.size:
             count = -(-count // self.team.size) * self.team.size
         stripes = equal_parts(len(self.a), count)

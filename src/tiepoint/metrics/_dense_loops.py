@@ -70,17 +70,17 @@ def _count_row(
     sums[0] += valid
     sums[1] += known
     lanes = sums[2:]
-    whole = n & -8
-    for x in range(0, whole, 8):
+    full = n & -8
+    for x in range(0, full, 8):
         for k in range(8):
             lanes[k] += counted[x + k] if counted[x + k] > 0 else kind(0)
-    for x in range(whole, n):
-        lanes[x - whole] += counted[x] if counted[x] > 0 else kind(0)
+    for x in range(full, n):
+        lanes[x - full] += counted[x] if counted[x] > 0 else kind(0)
     for k in range(thresholds.size):
-        most = thresholds[k]
+        limit = thresholds[k]
         above = 0
         for x in range(n):
-            above += 1 if errors[x] > most else 0
+            above += 1 if errors[x] > limit else 0
         if not above:
             break
         wrong[k] += above
@@ -140,8 +140,8 @@ def resized_counts(
     for y in range(height):
         start, stop = spans[y, 0] - left, spans[y, 1] - left
         if start < stop:
-            whole = flow_lines(flow, xs, fx, ys[:, y], blank, held, lines)
-            flow_row(lines, whole, fy[0, y], fy[1, y], ax, ay[y], to, bx, by[y], row, start, stop)
+            all_known = flow_lines(flow, xs, fx, ys[:, y], blank, held, lines)
+            flow_row(lines, all_known, fy[0, y], fy[1, y], ax, ay[y], to, bx, by[y], row, start, stop)
             us, vs = row[0][start:stop], row[1][start:stop]
             known = truth[y][spans[y, 0] : spans[y, 1]]
             _count_row(us, vs, known, thresholds, unknown, memory, wrong, sums)

@@ -214,13 +214,13 @@ def pck_length(
     raise ValueError(f"unknown scale {scale!r}; one of {SCALES}")
 
 
-def point_errors(found: Points, truth: Points) -> Floats:
+def point_errors(points: Points, truth: Points) -> Floats:
     """Return the distance of each point (n, 2) from its true position, (n,); infinite if it is missing.
 
     >>> point_errors(np.array([[0.0, 0.0], [np.nan, 0.0]]), np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
     [5.0, inf]
     """
-    delta = found - truth
+    delta = points - truth
     distance = np.hypot(delta[:, 0], delta[:, 1])
     distance[np.isnan(distance)] = np.inf
     return distance

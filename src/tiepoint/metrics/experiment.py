@@ -216,9 +216,9 @@ class ExperimentMetrics:
         for name in ("matches", "keypoints", "images_processed", "queries_processed", "queries_excluded"):
             setattr(self, f"total_{name}", getattr(self, f"total_{name}") + getattr(other, f"total_{name}"))
         for name in _LIST_MAPS:
-            mine: Lists = getattr(self, name)
+            own: Lists = getattr(self, name)
             for scene, values in getattr(other, name).items():
-                mine.setdefault(scene, []).extend(values)
+                own.setdefault(scene, []).extend(values)
         for scene, values in other.per_scene_precisions.items():
             _add(self.per_scene_matches, scene, other.per_scene_matches.get(scene, 0))
             _add(self.per_scene_keypoints, scene, other.per_scene_keypoints.get(scene, 0))

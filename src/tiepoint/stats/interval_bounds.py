@@ -110,10 +110,10 @@ def standard_error(influence: Array, strata: Ints) -> tuple[Array, Array]:
     v = np.array(parts)
     total = v.sum(axis=0)
     size = np.array([max(len(m), 2) for m in members], dtype=np.float64)[:, None]
-    most = float((size - 1).sum())
+    highest = float((size - 1).sum())
     with np.errstate(invalid="ignore", divide="ignore"):
         welch = total**2 / (v**2 / (size + 1)).sum(axis=0) - 2
-    df = np.where(total > 0, np.clip(welch, (size - 1).min(), most), most)
+    df = np.where(total > 0, np.clip(welch, (size - 1).min(), highest), highest)
     return np.sqrt(total), df
 
 

@@ -160,7 +160,7 @@ MAX_STEP_DOWN_METHODS = 300
 class WideResult:
     """Results for many methods: `shown` are pairs (other, base), tested within the family of all pairs.
 
-    `above` and `below` (m,) count the methods separated from each, in the order of `kept`.
+    `above` and `below` (m,) count the methods separated from each, in the order of the columns.
     """
 
     shown: PairedResult
@@ -169,20 +169,20 @@ class WideResult:
 
 
 def compare_pairs_wide(
-    sample: MethodSample, kept: Ints, base: int, *, level: float = 0.95, flips: int = FLIPS, seed: int = 0
+    sample: MethodSample, columns: Ints, base: int, *, level: float = 0.95, flips: int = FLIPS, seed: int = 0
 ) -> WideResult:
     """Compare all pairs of many methods as one family, and return those with `base`.
 
-    All columns `kept` of the sample are compared with the column `base`. Uses single-step max-T with fewer
+    All `columns` of the sample are compared with the column `base`. Uses single-step max-T with fewer
     sign patterns, see `wide_family`: 5,000 methods have twelve million pairs.
     """
-    pairs = np.array([(m, base) for m in kept if m != base], dtype=np.int64)
+    pairs = np.array([(m, base) for m in columns if m != base], dtype=np.int64)
     assert sample.contributions is not None
-    family = wide_family(sample.contributions[:, kept], sample.strata, level=level, flips=flips, seed=seed)
+    family = wide_family(sample.contributions[:, columns], sample.strata, level=level, flips=flips, seed=seed)
     single = compare_pairs(sample, pairs, level=level, flips=family.flips, seed=seed)
     adjusted = family.adjusted_p(single.family.statistic)
     own = replace(single.family, adjusted=adjusted, null_maximum=family.null_maximum)
-    influence, strata, flips = sample.influence[:, kept], sample.strata, family.flips
+    influence, strata, flips = sample.influence[:, columns], sample.strata, family.flips
     reach = partial(wide_family_half_width, influence, strata, level=level, flips=flips, seed=seed)
     return WideResult(replace(single, family=own, find_reach=reach), family.above, family.below)
 

@@ -159,15 +159,15 @@ class PairStack:
         grouped = {key: pair_groups(b, strata) for key, b in distinct.items()}
         first = grouped[id(lists[0].negatives)]
         same = {key: own for key, own in grouped.items() if _same_pairs(own, first)}
-        kept = tuple(b for b in lists if id(b.negatives) in same)
-        width = {id(b.negatives): int(np.shape(b.positives)[1]) for b in kept}
+        stacked = tuple(b for b in lists if id(b.negatives) in same)
+        width = {id(b.negatives): int(np.shape(b.positives)[1]) for b in stacked}
         tables, at = [], 0
         for key, own in same.items():
             tables.append((slice(at, at + width[key]), float(sum(g.total for g in own))))
             at += width[key]
         groups = tuple(PairGroup.stack(parts) for parts in zip(*same.values(), strict=True))
         place = {key: i for i, key in enumerate(same)}
-        return cls(kept, groups, tuple(tables), tuple(place[id(b.negatives)] for b in kept))
+        return cls(stacked, groups, tuple(tables), tuple(place[id(b.negatives)] for b in stacked))
 
     def each(self, scenes: SceneCounts, use: Use) -> list[Array]:
         """Return `use(list, positives, negatives)` for each list, (r, …), from its counts by bin.

@@ -90,8 +90,8 @@ class Resamples:
         parts = zip(self.members, self.counts, self.factors, strict=True)
         total = np.zeros((len(self.counts[0]), values.shape[1]))
         for member, counts, factor in parts:
-            most = max(len(member) - 1, 1)
-            total += factor * exact_product(counts, values[member], total=most, own_grid=own_grid)
+            draws = max(len(member) - 1, 1)
+            total += factor * exact_product(counts, values[member], total=draws, own_grid=own_grid)
         return total
 
     def weights(self) -> Array:

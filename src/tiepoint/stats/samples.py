@@ -62,8 +62,8 @@ class MethodSample:
         """`bca`, `t` or `none`, by the number of scenes; `none` if one is the only scene of a cell."""
         if self.singleton_scenes:
             return "none"
-        few = "none" if self.n_scenes < STUDENT_FROM else "t"
-        return few if self.resampled is None and self.draw is None else "bca"
+        kind = "none" if self.n_scenes < STUDENT_FROM else "t"
+        return kind if self.resampled is None and self.draw is None else "bca"
 
     def resampled_scores(self, columns: Ints) -> Array:
         """Return the resampled scores of some methods, (r, k)."""

@@ -58,14 +58,14 @@ def import_library(name: str) -> Any:
     return module
 
 
-def check_poselib(found: str) -> None:
+def check_poselib(installed: str) -> None:
     """Raise `InputError` unless PoseLib is of series 2.0.
 
     >>> check_poselib("2.0.5")
     """
-    if not found.startswith(POSELIB_SERIES):
+    if not installed.startswith(POSELIB_SERIES):
         raise InputError(
-            f"PoseLib {found} names its options differently and would ignore those of tiepoint; "
+            f"PoseLib {installed} names its options differently and would ignore those of tiepoint; "
             "install a 2.0 release: pip install 'tiepoint[pose]'"
         )
 

@@ -58,7 +58,7 @@ def group_ranks(
     while g < len(start) - 1 and start[g] < end_query:
         i0, i1 = start[g] - first_query, start[g + 1] - first_query
         single = i1 - i0 == 1
-        offset, wide = beta[i0], error[i0]
+        offset, band = beta[i0], error[i0]
         if single:
             for j in range(width):
                 score[j] = half[j] - tile[i0, j]
@@ -66,13 +66,13 @@ def group_ranks(
             add = as_type_of(half[0], beta[i0])
             for j in range(width):
                 score[j] = (half[j] - tile[i0, j]) + add
-            wide = error[i0] + slack[start[g]]
+            band = error[i0] + slack[start[g]]
             for i in range(i0 + 1, i1):
                 add = as_type_of(half[0], beta[i])
                 for j in range(width):
                     x = (half[j] - tile[i, j]) + add
                     score[j] = x if x < score[j] else score[j]
-                wide = max(wide, error[i] + slack[start[g] + i - i0])
+                band = max(band, error[i] + slack[start[g] + i - i0])
             offset = 0.0
         sure = exact and (single or plain)
         for j in range(leads, width):
@@ -83,7 +83,7 @@ def group_ranks(
         if repeats:
             memo_key[:] = -1
         for t in range(target_start[g], target_start[g + 1]):
-            low, high = thresholds(target[t], False, alpha, offset, wide, top)
+            low, high = thresholds(target[t], False, alpha, offset, band, top)
             pinned = sure and low == high
             inside = 0
             for c in range(columns):
@@ -225,7 +225,7 @@ def count_below(
 
 @compiled_for(lambda: _INTS(_REALS, types.float64, types.float64, types.int64))
 def bucket_table(threshold: Any, low: float, scale: float, buckets: int) -> Any:
-    """Index of the first sorted threshold in each bucket, and the number of thresholds at the end."""
+    """Return the index of the first sorted threshold in each bucket; the last entry is their number."""
     table = np.zeros(buckets + 1, np.int64)
     for k in range(len(threshold)):
         table[bucket_of(threshold[k], low, scale, buckets) + 1] += 1

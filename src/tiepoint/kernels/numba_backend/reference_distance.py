@@ -56,11 +56,11 @@ def _lane_loop(term: Callable[[Any, Any], Any], *, single: bool = False) -> Call
 
         left, columns, left_vector, left_align = row(0)
         right, _, right_vector, right_align = row(2)
-        whole = builder.and_(columns, ir.Constant(_I64, -LANES))
+        full = builder.and_(columns, ir.Constant(_I64, -LANES))
         zero = ir.Constant(_VECTOR, [0.0] * LANES)
         entry = builder.block
         loop, end = builder.append_basic_block("lanes"), builder.append_basic_block("lanes.end")
-        builder.cbranch(builder.icmp_signed(">", whole, ir.Constant(_I64, 0)), loop, end)
+        builder.cbranch(builder.icmp_signed(">", full, ir.Constant(_I64, 0)), loop, end)
         builder.position_at_end(loop)
         k, total = builder.phi(_I64), builder.phi(_VECTOR)
         k.add_incoming(ir.Constant(_I64, 0), entry)
@@ -70,7 +70,7 @@ def _lane_loop(term: Callable[[Any, Any], Any], *, single: bool = False) -> Call
         following = builder.add(k, ir.Constant(_I64, LANES))
         k.add_incoming(following, loop)
         total.add_incoming(added, loop)
-        builder.cbranch(builder.icmp_signed("<", following, whole), loop, end)
+        builder.cbranch(builder.icmp_signed("<", following, full), loop, end)
         builder.position_at_end(end)
         sums = builder.phi(_VECTOR)
         sums.add_incoming(zero, entry)

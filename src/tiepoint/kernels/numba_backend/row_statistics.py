@@ -29,15 +29,15 @@ def centred_squares(x: Any, centre: Any, out: Any) -> bool:
 
 @njit(nogil=True, error_model="numpy")
 def _centred(x: Any, centre: Any, out: Any) -> bool:
-    whole = True
+    integers = True
     for i in range(x.shape[0]):
         out[i] = sum_squares(x, i, centre, 0)
-        if whole:
+        if integers:
             broken = 0
             for k in range(x.shape[1]):
                 broken += np.rint(x[i, k]) != x[i, k]
-            whole = broken == 0
-    return whole
+            integers = broken == 0
+    return integers
 
 
 def _words_signature(words: Any) -> Any:
@@ -141,9 +141,9 @@ def enter(
             centre[0, k] += np.float64(b[i, k])
     for k in range(b.shape[1]):
         centre[0, k] /= count
-    whole = _centred(a, centre, square_a)
-    whole = _centred(b, centre, square_b) and whole
-    if whole:
+    integers = _centred(a, centre, square_a)
+    integers = _centred(b, centre, square_b) and integers
+    if integers:
         for k in range(b.shape[1]):
             centre[0, k] = np.rint(centre[0, k])
         _centred(a, centre, square_a)
@@ -156,7 +156,7 @@ def enter(
             largest = max(largest, squares[i])
     if _repeats(b.view(np.uint32), keys) >= worth * b.shape[0]:
         return REPEATS, 1.0, False, 0.0
-    exact = whole and 1.5 * largest <= 2.0**23
+    exact = integers and 1.5 * largest <= 2.0**23
     scale = 1.0 if exact else math.ldexp(1.0, -min(max(math.frexp(math.sqrt(largest))[1], -500), 510))
     _project(a, centre, scale, left, spare, square_a)
     _project(b, centre, scale, right, half, square_b)

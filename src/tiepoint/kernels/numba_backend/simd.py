@@ -60,9 +60,7 @@ def next_within(typingctx: Any, row: Any, start: Any, stop: Any, low: Any, high:
         x = _Row(context, builder, signature.args[0], args[0])
         start, stop, low, high = args[1], args[2], x.splat(args[3]), x.splat(args[4])
         entry = builder.block
-        loop, found, step, end = (
-            builder.append_basic_block(f"next.{n}") for n in ("loop", "hit", "go", "end")
-        )
+        loop, hit, step, end = (builder.append_basic_block(f"next.{n}") for n in ("loop", "hit", "go", "end"))
         builder.cbranch(builder.icmp_signed("<", start, stop), loop, end)
         builder.position_at_end(loop)
         k = builder.phi(_I64)
@@ -70,12 +68,12 @@ def next_within(typingctx: Any, row: Any, start: Any, stop: Any, low: Any, high:
         value = x.load(k)
         inside = builder.and_(builder.fcmp_ordered(">=", value, low), builder.fcmp_ordered("<=", value, high))
         hits = x.bits(inside)
-        builder.cbranch(builder.icmp_signed("!=", hits, _int(0)), found, step)
+        builder.cbranch(builder.icmp_signed("!=", hits, _int(0)), hit, step)
         builder.position_at_end(step)
         following = builder.add(k, _int(x.lanes))
         k.add_incoming(following, step)
         builder.cbranch(builder.icmp_signed("<", following, stop), loop, end)
-        builder.position_at_end(found)
+        builder.position_at_end(hit)
         where = builder.add(k, builder.cttz(hits, cgutils.true_bit))
         where = builder.select(builder.icmp_signed("<", where, stop), where, stop)
         builder.branch(end)
@@ -83,7 +81,7 @@ def next_within(typingctx: Any, row: Any, start: Any, stop: Any, low: Any, high:
         result = builder.phi(_I64)
         result.add_incoming(stop, entry)
         result.add_incoming(stop, step)
-        result.add_incoming(where, found)
+        result.add_incoming(where, hit)
         return result
 
     return types.intp(row, types.intp, types.intp, row.dtype, row.dtype), codegen
@@ -107,9 +105,9 @@ def count_two(typingctx: Any, row: Any, start: Any, stop: Any, low: Any, high: A
 
         entry = builder.block
         names = ("whole", "body", "rest", "tail", "end")
-        whole, body, rest, tail, end = (builder.append_basic_block(f"count.{n}") for n in names)
-        builder.branch(whole)
-        builder.position_at_end(whole)
+        loop, body, rest, tail, end = (builder.append_basic_block(f"count.{n}") for n in names)
+        builder.branch(loop)
+        builder.position_at_end(loop)
         k, below, within = builder.phi(_I64), builder.phi(_I64), builder.phi(_I64)
         for phi, first in ((k, start), (below, _int(0)), (within, _int(0))):
             phi.add_incoming(first, entry)
@@ -120,7 +118,7 @@ def count_two(typingctx: Any, row: Any, start: Any, stop: Any, low: Any, high: A
         k.add_incoming(following, body)
         below.add_incoming(builder.add(below, more[0]), body)
         within.add_incoming(builder.add(within, more[1]), body)
-        builder.branch(whole)
+        builder.branch(loop)
         builder.position_at_end(rest)
         builder.cbranch(builder.icmp_signed("<", k, stop), tail, end)
         builder.position_at_end(tail)
@@ -150,10 +148,10 @@ def least_two(typingctx: Any, row: Any, stop: Any) -> Any:
         x = _Row(context, builder, signature.args[0], args[0])
         infinite = ir.Constant(x.vector, [float("inf")] * x.lanes)
 
-        def least(a: Any, b: Any) -> Any:
+        def smaller(a: Any, b: Any) -> Any:
             return builder.select(builder.fcmp_ordered("<", a, b), a, b)
 
-        def most(a: Any, b: Any) -> Any:
+        def larger(a: Any, b: Any) -> Any:
             return builder.select(builder.fcmp_ordered("<", a, b), b, a)
 
         entry = builder.block
@@ -166,8 +164,8 @@ def least_two(typingctx: Any, row: Any, stop: Any) -> Any:
         builder.cbranch(builder.icmp_signed("<", k, args[1]), body, end)
         builder.position_at_end(body)
         value = x.load(k)
-        second.add_incoming(least(second, most(first, value)), body)
-        first.add_incoming(least(first, value), body)
+        second.add_incoming(smaller(second, larger(first, value)), body)
+        first.add_incoming(smaller(first, value), body)
         k.add_incoming(builder.add(k, _int(x.lanes)), body)
         builder.branch(loop)
         builder.position_at_end(end)
@@ -178,11 +176,11 @@ def least_two(typingctx: Any, row: Any, stop: Any) -> Any:
             pairs.append((builder.extract_element(first, at), builder.extract_element(second, at)))
         while len(pairs) > 1:
             pairs = [
-                (least(a, c), least(most(a, c), least(b, d)))
+                (smaller(a, c), smaller(larger(a, c), smaller(b, d)))
                 for (a, b), (c, d) in zip(pairs[::2], pairs[1::2], strict=True)
             ]
-        found = list(pairs[0])
-        return context.make_tuple(builder, signature.return_type, found)
+        smallest = list(pairs[0])
+        return context.make_tuple(builder, signature.return_type, smallest)
 
     pair = types.UniTuple(row.dtype, 2)
     return pair(row, types.intp), codegen

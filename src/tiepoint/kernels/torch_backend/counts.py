@@ -65,7 +65,9 @@ class _Counter:
         self.first_limit = int(targets.limit.min())
         shape = (3, scores.q, self.slots, self.columns + 1)
         self.steps = torch.zeros(shape, dtype=torch.int64, device=device)
-        self.whole = torch.zeros((scores.q, self.slots, self.columns), dtype=torch.int64, device=device)
+        self.nearer_total = torch.zeros(
+            (scores.q, self.slots, self.columns), dtype=torch.int64, device=device
+        )
 
     def add(self, tile: DeviceTile) -> None:
         """Add a tile to the counts."""
@@ -78,16 +80,16 @@ class _Counter:
             square = value * value
             low, high = square * (1.0 - ROOT_SLACK), square * (1.0 + ROOT_SLACK)
         alpha, beta, error = self.scores.alpha, tile.beta[:, None], tile.error[:, None]
-        there = value >= 0
-        low = below(torch.where(there, alpha * low - beta - error, -torch.inf), tile.scores)
-        high = above(torch.where(there, alpha * high - beta + error, -torch.inf), tile.scores)
+        present = value >= 0
+        low = below(torch.where(present, alpha * low - beta - error, -torch.inf), tile.scores)
+        high = above(torch.where(present, alpha * high - beta + error, -torch.inf), tile.scores)
         mask = tile.scores <= high.amax(dim=1)[:, None]
         count = int(mask.sum())
         if count == 0:
             return
         if count <= max(mask.numel() // SPARSE, FEW):
-            found = mask.nonzero()
-            self._one_by_one(tile, low, high, found[:, 0], found[:, 1])
+            hits = mask.nonzero()
+            self._one_by_one(tile, low, high, hits[:, 0], hits[:, 1])
         else:
             del mask
             self._all(tile, low, high)
@@ -119,16 +121,16 @@ class _Counter:
         for slot in range(self.slots):
             nearer = scores < low[:, slot, None]
             if free:
-                self.whole[i:j, slot] += nearer.sum(dim=1)[:, None]
+                self.nearer_total[i:j, slot] += nearer.sum(dim=1)[:, None]
             else:
                 running = torch.cumsum(nearer, dim=1, dtype=torch.int32)
                 counted = running.gather(1, (edge - 1).clamp(min=0))
-                self.whole[i:j, slot] += torch.where(edge > 0, counted, 0)
+                self.nearer_total[i:j, slot] += torch.where(edge > 0, counted, 0)
             inside = (scores <= high[:, slot, None]).logical_and_(~nearer)
-            found = inside.nonzero()
-            if not self.scores.exact and len(found) > MAX_CANDIDATES:
+            hits = inside.nonzero()
+            if not self.scores.exact and len(hits) > MAX_CANDIDATES:
                 raise FallBackToCpu
-            r, c = found[:, 0], found[:, 1]
+            r, c = hits[:, 0], hits[:, 1]
             self._decide(tile, r, c, scores[r, c], None, slot)
 
     def _decide(
@@ -160,10 +162,10 @@ class _Counter:
         """Add entries to the targets set in the mask (entries, slots), from the first limit past them."""
         import torch
 
-        found = mask.nonzero()
-        if not len(found):
+        hits = mask.nonzero()
+        if not len(hits):
             return
-        entry, slot = found[:, 0], found[:, 1] + first_slot
+        entry, slot = hits[:, 0], hits[:, 1] + first_slot
         query, place = tile.i + row, tile.u + column
         step = torch.empty_like(place)
         for at in in_chunks(len(place), self.columns, 9):
@@ -177,21 +179,21 @@ class _Counter:
 
         query, value, position, root_of, own, _, order, column = self.targets
         counts = self.steps.cumsum(dim=3)[..., :-1]
-        counts[0] += self.whole
+        counts[0] += self.nearer_total
         back = np.empty_like(order)
         back[order] = np.arange(len(order))
         cell = to_device((query * self.slots + self.at)[back])
         counts = counts.reshape(3, -1, self.columns)[:, cell]
         if own:
-            found = self.scores.listed_values(to_device(query), to_device(position))
-            found = root(found) if root_of else found
+            own_value = self.scores.listed_values(to_device(query), to_device(position))
+            own_value = root(own_value) if root_of else own_value
             at, target = to_device(back), to_device(value)
             counted = (to_device(position)[:, None] < self.limit[to_device(query)])[at]
             if self.groups is not None:
                 other = self.groups[1][to_device(position)] != self.groups[0][to_device(query)]
                 counted &= other[at, None]
-            counts[0] -= (counted & (found < target)[at, None]).to(torch.int64)
-            counts[1] -= (counted & (found == target)[at, None]).to(torch.int64)
+            counts[0] -= (counted & (own_value < target)[at, None]).to(torch.int64)
+            counts[1] -= (counted & (own_value == target)[at, None]).to(torch.int64)
         if self.columns > 1:
             place = to_device(np.argsort(column, axis=1))[to_device(query[back])]
             counts = counts.gather(2, place.expand(3, -1, -1))
@@ -201,7 +203,7 @@ class _Counter:
 def rank_counts(scores: DeviceScores, targets: Targets, groups: tuple[Any, Any] | None) -> Ints:
     """Return `lt`, `eq` and `eq_before` (3, t, s) of sorted targets, limits in ascending order.
 
-    `groups`: whole numbers of the queries and of the pool rows; equal ones leave each other out.
+    `groups` are integers of the queries and of the pool rows; equal ones are not compared.
     """
     counter = _Counter(scores, targets, groups)
     for tile in scores.tiles():
@@ -218,11 +220,11 @@ def pooled_step_counts(
     scores = DeviceScores(queries, [[pool]], distance)
     n = len(value)
     run = np.concatenate([[0], np.cumsum(value[1:] != value[:-1])])
-    wide = 2 + max(int(at.max()), int(position.max()) + abs(stride) * scores.n)
-    if int(at.min()) < 0 or int(position.min()) < 0 or stride < 0 or (int(run[-1]) + 1) * wide >= 2**62:
+    span = 2 + max(int(at.max()), int(position.max()) + abs(stride) * scores.n)
+    if int(at.min()) < 0 or int(position.min()) < 0 or stride < 0 or (int(run[-1]) + 1) * span >= 2**62:
         raise FallBackToCpu
     edges, place = to_device(value), to_device(position)
-    composed, runs = to_device(run * wide + at), to_device(run)
+    composed, runs = to_device(run * span + at), to_device(run)
     out = torch.zeros((3, n + 1), dtype=torch.int64, device=scores.a.device)
     columns = min(scores.n, 4096)
     step = max(1, block_bytes() // (40 * columns))
@@ -236,7 +238,7 @@ def pooled_step_counts(
             low, up = low[row, column], up[row, column]
             out[1] += torch.bincount(low, minlength=n + 1) - torch.bincount(up, minlength=n + 1)
             p = place[i + row] + stride * (u + column)
-            k = torch.searchsorted(composed, runs[low] * wide + p, right=True)
+            k = torch.searchsorted(composed, runs[low] * span + p, right=True)
             out[2] += torch.bincount(k, minlength=n + 1) - torch.bincount(up, minlength=n + 1)
     return download(out)
 
@@ -257,14 +259,14 @@ def listed_pair_values(a: Array, b: Array, left: Ints, right: Ints, distance: st
         raise FallBackToCpu
     sides = []
     for x, index in ((a, left), (b, right)):
-        few = len(x) > 2 * len(index)  # then selecting rows on the CPU is cheaper than uploading all
-        sides.append((np.ascontiguousarray(x[index]), None) if few else (x, index))
+        select = len(x) > 2 * len(index)  # then selecting rows on the CPU is cheaper than uploading all
+        sides.append((np.ascontiguousarray(x[index]), None) if select else (x, index))
     rows_a, rows_b = upload([side[0] for side in sides])
     i, j = (to_device(np.arange(len(left)) if index is None else index) for _, index in sides)
-    found = pairs(rows_a.values, rows_b.values, i, j, distance)
-    if not bool(found.isfinite().all()):
+    values = pairs(rows_a.values, rows_b.values, i, j, distance)
+    if not bool(values.isfinite().all()):
         raise FallBackToCpu
-    return download(found)
+    return download(values)
 
 
 def write_distances_across(
@@ -284,19 +286,19 @@ def write_distances_across(
     moved = torch.empty(0 if steps is None else len(place), dtype=torch.int8, device=flat.device)
     for at in in_chunks(len(place), flat.shape[1]):
         x, y = (flat[starts[p[at]] + r[at]] for p, r in sides)
-        values[at] = found = reference(difference(x, y), distance)
+        values[at] = exact = reference(difference(x, y), distance)
         if steps is not None:
             single = reference(torch.sub(x, y).to(torch.float64), "l2")
-            single, found = (root(v).to(torch.float32).view(torch.int32) for v in (single, found))
-            moved[at] = (single - found).to(torch.int8)
+            single, exact = (root(v).to(torch.float32).view(torch.int32) for v in (single, exact))
+            moved[at] = (single - exact).to(torch.int8)
     if not bool(values.isfinite().all()):
         raise FallBackToCpu
-    for mine, theirs in ((values, out), (moved, steps)):
-        if theirs is None:
+    for result, output in ((values, out), (moved, steps)):
+        if output is None:
             continue
-        if len(place) == len(theirs):
-            ordered = torch.empty_like(mine)
-            ordered[to_device(place).to(torch.int64)] = mine
-            theirs[:] = download(ordered)
+        if len(place) == len(output):
+            ordered = torch.empty_like(result)
+            ordered[to_device(place).to(torch.int64)] = result
+            output[:] = download(ordered)
         else:
-            theirs[place] = download(mine)
+            output[place] = download(result)

@@ -61,7 +61,7 @@ class DeviceScores:
             queries = prepare_rows(queries, distance, name="queries")
             pools = [[prepare_rows(p, distance, name="pool") for p in pool] for pool in pools]
         a, *parts = upload([queries, *(p for pool in pools for p in pool)])
-        whole = all(p.whole for p in (a, *parts))
+        integers = all(p.integers for p in (a, *parts))
         peak = max(check_finite(p).peak for p in (a, *parts))
         b = parts[0].values if len(parts) == 1 else torch.cat([p.values for p in parts])
         self.a, self.b = a.values, b
@@ -69,11 +69,11 @@ class DeviceScores:
             self.a, self.b = self.a.to(torch.float64), self.b.to(torch.float64)
         self.alpha, self.exact = 1.0, True
         if self.kind == "l2":
-            self._enter(peak, whole)
+            self._enter(peak, integers)
         elif self.kind == "hamming":
             self.left = _signs(self.a)
 
-    def _enter(self, peak: float, whole: bool) -> None:
+    def _enter(self, peak: float, integers: bool) -> None:
         """Choose centre and scale: exact for small integers, else no norm exceeds one."""
         import torch
 
@@ -82,7 +82,7 @@ class DeviceScores:
         self.centre = self.b[::step].to(torch.float64).mean(dim=0, keepdim=True)
         self.exact = False
         self.scale = 1.0
-        if whole and peak <= 2.0**20:
+        if integers and peak <= 2.0**20:
             self.centre = self.centre.round()
             left, square = self._project(self.a)
             squares = (float(self._project(self.b[at])[1].max()) for at in in_chunks(len(self.b), width))
@@ -90,8 +90,8 @@ class DeviceScores:
             # Scores are multiples of 1/2 up to 1.5 x largest; below 2^23 float32 holds each of them.
             self.exact = 1.5 * largest <= 2.0**23
         if not self.exact:
-            most = 2.0 * np.sqrt(width) * max(peak, 2.0**-1060)
-            self.scale = float(np.ldexp(1.0, -int(np.clip(np.frexp(most)[1], -500, 510))))
+            bound = 2.0 * np.sqrt(width) * max(peak, 2.0**-1060)
+            self.scale = float(np.ldexp(1.0, -int(np.clip(np.frexp(bound)[1], -500, 510))))
             left, square = self._project(self.a)
         self.left, self.beta, self.norm = left, 0.5 * square, square.sqrt()
         self.alpha = 0.5 * self.scale**2
@@ -128,11 +128,11 @@ class DeviceScores:
         """Return rows u:v of every pool for the product, half norms (infinite past the end), largest norm."""
         import torch
 
-        wide = -(-(v - u) // GROUPS) * GROUPS
+        columns = -(-(v - u) // GROUPS) * GROUPS
         rows = self.b.view(self.pools, self.n, -1)[:, u:v]
         if self.kind == "l1":
             return rows, rows, rows
-        shape, device = (self.pools, wide), rows.device
+        shape, device = (self.pools, columns), rows.device
         half = torch.full(shape, torch.inf, dtype=torch.float32, device=device)
         if self.kind == "hamming":
             right = _signs(rows.reshape(-1, rows.shape[2]))
@@ -140,7 +140,7 @@ class DeviceScores:
         else:
             right, square = self._project(rows.reshape(-1, rows.shape[2]))
         half[:, : v - u] = (0.5 * square).view(self.pools, v - u)
-        if wide > v - u:
+        if columns > v - u:
             padded = torch.zeros((*shape, right.shape[1]), dtype=right.dtype, device=device)
             padded[:, : v - u] = right.view(self.pools, v - u, -1)
             right = padded.view(-1, right.shape[1])
@@ -152,12 +152,12 @@ class DeviceScores:
         right, half, top = part
         zero = torch.zeros((j - i) * self.pools, dtype=torch.float64, device=self.a.device)
         if self.kind == "l1":
-            wide = -(-(v - u) // GROUPS) * GROUPS
-            shape = (j - i, self.pools, wide)
+            columns = -(-(v - u) // GROUPS) * GROUPS
+            shape = (j - i, self.pools, columns)
             scores = torch.full(shape, torch.inf, dtype=torch.float64, device=self.a.device)
             for p in range(self.pools):
                 scores[:, p, : v - u] = table(self.a[i:j], right[p], "l1")
-            return DeviceTile(scores.view(-1, wide), zero, zero, i, u)
+            return DeviceTile(scores.view(-1, columns), zero, zero, i, u)
         product = torch.matmul(self.left[i:j], right.T).view(j - i, self.pools, -1)
         if self.kind == "hamming":
             # Differing bits = (bits - product of signs) / 2, exactly.
@@ -214,13 +214,13 @@ class DeviceScores:
 
         return (self.left[query] != _signs(self.b[place])).sum(dim=1).to(torch.float64)
 
-    def within(self, tile: DeviceTile, most: Tensor) -> tuple[Tensor, Tensor]:
-        """Return rows and columns, ascending, of the scores that do not exceed their row's `most`."""
-        mask = tile.scores <= most[:, None]
-        found = mask.nonzero()
-        if not self.exact and len(found) > MAX_CANDIDATES + mask.numel() // CANDIDATE_SHARE:
+    def within(self, tile: DeviceTile, limit: Tensor) -> tuple[Tensor, Tensor]:
+        """Return rows and columns, ascending, of the scores that do not exceed the limit of their row."""
+        mask = tile.scores <= limit[:, None]
+        hits = mask.nonzero()
+        if not self.exact and len(hits) > MAX_CANDIDATES + mask.numel() // CANDIDATE_SHARE:
             raise FallBackToCpu
-        return found[:, 0], found[:, 1]
+        return hits[:, 0], hits[:, 1]
 
 
 def _signs(packed: Tensor) -> Tensor:
@@ -304,10 +304,10 @@ def _merged(old: tuple[Tensor, ...], new: tuple[Tensor, ...]) -> tuple[Tensor, .
     import torch
 
     first = torch.minimum(old[0], new[0])
-    mine, theirs = old[0] == first, new[0] == first
-    ties = torch.where(mine, old[3], 0) + torch.where(theirs, new[3], 0)
-    second = torch.minimum(torch.where(mine, old[1], old[0]), torch.where(theirs, new[1], new[0]))
-    return first, torch.where(ties > 1, first, second), torch.where(mine, old[2], new[2]), ties
+    from_old, from_new = old[0] == first, new[0] == first
+    ties = torch.where(from_old, old[3], 0) + torch.where(from_new, new[3], 0)
+    second = torch.minimum(torch.where(from_old, old[1], old[0]), torch.where(from_new, new[1], new[0]))
+    return first, torch.where(ties > 1, first, second), torch.where(from_old, old[2], new[2]), ties
 
 
 def nearest(
@@ -346,5 +346,5 @@ def _best(query: Tensor, value: Tensor, place: Tensor, k: int) -> tuple[Tensor, 
     order = order[torch.sort(query[order], stable=True).indices]
     query = query[order]
     first = torch.searchsorted(query, query)
-    kept = torch.arange(len(query), device=query.device) - first < k
-    return query[kept], value[order][kept], place[order][kept]
+    chosen = torch.arange(len(query), device=query.device) - first < k
+    return query[chosen], value[order][chosen], place[order][chosen]

@@ -40,12 +40,12 @@ BYTES_A_PAIR = 34
 class DeviceRows(NamedTuple):
     """A matrix on the device, (n, d) float32, float64 or uint8. No |value| exceeds `peak` (NaN if bad).
 
-    `whole` is set if all values are known to be integers.
+    `integers` is set if all values are known to be integers.
     """
 
     values: Tensor
     peak: float
-    whole: bool
+    integers: bool
 
 
 _lock = threading.RLock()
@@ -142,7 +142,7 @@ def _upload_group(arrays: list[Array]) -> list[DeviceRows]:
         for x, start in zip(arrays, edges, strict=False):
             np.copyto(flat[start : start + len(x)].numpy(), x)
     if kind == torch.uint8 or not flat.numel():
-        peaks, whole = np.full(len(arrays), 255.0), True
+        peaks, integers = np.full(len(arrays), 255.0), True
     else:
         low, high = torch.aminmax(flat, dim=1)
         row = torch.maximum(low.abs(), high.abs()).cpu().numpy()
@@ -150,10 +150,12 @@ def _upload_group(arrays: list[Array]) -> list[DeviceRows]:
         peaks = np.where(np.diff(edges) > 0, np.maximum.reduceat(row, starts), 0)
         sample = next(x for x in arrays if len(x))[0]
         with np.errstate(invalid="ignore"):
-            whole = bool(np.array_equal(np.rint(sample), sample)) and bool(
+            integers = bool(np.array_equal(np.rint(sample), sample)) and bool(
                 (flat.round() == flat).all().item()
             )
-    return [DeviceRows(flat[i:j], float(p), whole) for i, j, p in zip(edges, edges[1:], peaks, strict=False)]
+    return [
+        DeviceRows(flat[i:j], float(p), integers) for i, j, p in zip(edges, edges[1:], peaks, strict=False)
+    ]
 
 
 def to_device(values: Array) -> Tensor:
@@ -179,13 +181,13 @@ def _stage(arrays: list[Array], flat: Tensor) -> None:
     from ..numba_backend.row_statistics import copy_parts
 
     row = max(1, flat.shape[1] * flat.element_size())
-    most = max(1, STAGE_BYTES // row)
+    stage_rows = max(1, STAGE_BYTES // row)
     jobs: list[tuple[int, list[Array]]] = [(0, [])]
     at = held = 0
     for x in arrays:
-        for i in range(0, len(x), most):
-            piece = x[i : i + most]
-            if held + len(piece) > most:
+        for i in range(0, len(x), stage_rows):
+            piece = x[i : i + stage_rows]
+            if held + len(piece) > stage_rows:
                 jobs.append((at, []))
                 held = 0
             jobs[-1][1].append(piece)
@@ -193,8 +195,8 @@ def _stage(arrays: list[Array], flat: Tensor) -> None:
             at += len(piece)
     if row > STAGE_BYTES:
         for start, pieces in jobs:
-            whole = np.concatenate(pieces) if pieces else np.empty((0, flat.shape[1]))
-            flat[start : start + len(whole)] = torch.from_numpy(whole)
+            block = np.concatenate(pieces) if pieces else np.empty((0, flat.shape[1]))
+            flat[start : start + len(block)] = torch.from_numpy(block)
         return
     compiled, pool, stages = copy_parts(), _pool(min(MAX_THREADS, get_threads())), _stages()
     pending: deque[tuple[int, int, Any, Future[None]]] = deque()
@@ -234,8 +236,8 @@ def _stages() -> list[tuple[Tensor, Array, Any]]:
     import torch
 
     count = 2 + min(MAX_THREADS, get_threads())
-    whole = torch.empty((count, STAGE_BYTES), dtype=torch.uint8, pin_memory=True)
-    return [(pinned, pinned.numpy(), torch.cuda.Event()) for pinned in whole]
+    buffers = torch.empty((count, STAGE_BYTES), dtype=torch.uint8, pin_memory=True)
+    return [(pinned, pinned.numpy(), torch.cuda.Event()) for pinned in buffers]
 
 
 def check_finite(rows: DeviceRows) -> DeviceRows:
@@ -291,8 +293,8 @@ def pairs(a: Tensor, b: Tensor, i: Tensor, j: Tensor, kind: str) -> Tensor:
     import torch
 
     parts = [slice(None)] if len(i) == 0 else list(in_chunks(len(i), a.shape[1]))
-    found = [reference(difference(a[i[at]], b[j[at]]), kind) for at in parts]
-    return found[0] if len(found) == 1 else torch.cat(found)
+    values = [reference(difference(a[i[at]], b[j[at]]), kind) for at in parts]
+    return values[0] if len(values) == 1 else torch.cat(values)
 
 
 def table(a: Tensor, b: Tensor, kind: str) -> Tensor:

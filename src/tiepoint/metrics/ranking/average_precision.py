@@ -61,9 +61,9 @@ def _by_retrieved(blocks: TieBlocks, lists: int, *, flavour: str, ties: str, cut
     """Divide by the relevant items inside the cutoff, whose number is random if a tie is cut."""
     sums = precision_sums(blocks, ties, flavour=flavour, cutoff=cutoff)
     places = places_before_cutoff(blocks, cutoff)
-    found = blocks.relevant * places / blocks.items
+    expected = blocks.relevant * places / blocks.items
     total = np.bincount(blocks.owner, weights=sums, minlength=lists)
-    count = np.bincount(blocks.owner, weights=found, minlength=lists)
+    count = np.bincount(blocks.owner, weights=expected, minlength=lists)
     with np.errstate(divide="ignore", invalid="ignore"):
         result = np.where(count > 0, total / count, np.nan)
     if ties == "group":

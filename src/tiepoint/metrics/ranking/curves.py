@@ -116,10 +116,10 @@ def _corners(dx: Floats, dy: Floats) -> NDArray[np.int64]:
 def _thin(x: Floats, y: Floats, max_points: int) -> tuple[Floats, Floats]:
     if len(x) <= max_points:
         return x, y
-    kept = np.unique(np.linspace(0, len(x) - 1, (max_points + 1) // 2).round().astype(np.int64))
+    retained = np.unique(np.linspace(0, len(x) - 1, (max_points + 1) // 2).round().astype(np.int64))
     pieces = np.diff(x) * (y[1:] + y[:-1]) / 2.0
-    area = np.add.reduceat(pieces, kept[:-1])
-    x0, x1, y0, y1 = x[kept[:-1]], x[kept[1:]], y[kept[:-1]], y[kept[1:]]
+    area = np.add.reduceat(pieces, retained[:-1])
+    x0, x1, y0, y1 = x[retained[:-1]], x[retained[1:]], y[retained[:-1]], y[retained[1:]]
     dx, dy = x1 - x0, y1 - y0
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where((dx > 0) & (dy > 0), (y1 - area / dx) / dy, 0.5)

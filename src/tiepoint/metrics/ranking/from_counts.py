@@ -53,9 +53,9 @@ def sort_targets(
     elif ties == "pessimistic":
         low, same = low + same, np.zeros_like(same)
     if retrieved is not None:
-        kept = np.asarray(retrieved, bool)
-        if not kept.all():
-            low, same, o = low[kept], same[kept], o[kept]
+        keep = np.asarray(retrieved, bool)
+        if not keep.all():
+            low, same, o = low[keep], same[keep], o[keep]
     later = (low[1:] > low[:-1]) | ((low[1:] == low[:-1]) & (same[1:] >= same[:-1]))
     if not one:
         later = (o[1:] > o[:-1]) | ((o[1:] == o[:-1]) & later)
