@@ -169,7 +169,7 @@ def test_what_raises_when_it_is_asked_for_numbers_is_an_error():
         def __array__(self, *_: object, **__: object) -> None:
             raise KeyError("numbers")
 
-    with pytest.raises(InputError, match=r"here: what was returned is no array \(KeyError"):
+    with pytest.raises(InputError, match=r"here: the return value is not an array \(KeyError"):
         check_descriptors(Broken(), rows=2, distance="l2", where="here")
 
 

@@ -58,7 +58,7 @@ def config_of(thing: Any, *, distance: str, device: str, on_bad: str) -> tuple[d
     except NotHashable as e:
         reason = f"of its attribute `{e.what}`: {e.why}; {_TO_DO}" if e.what else e.why
     if reason is None and hasattr(own, "lookup") and not hasattr(own, "item_key"):
-        reason = "it looks features up by itself; give it item_key(item), which changes with them"
+        reason = "it looks features up; add item_key(item), which must change with them"
     return made, reason
 
 

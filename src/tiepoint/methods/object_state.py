@@ -67,7 +67,7 @@ class ObjectState:
             raise NotHashable(
                 "",
                 "its class was defined in a session or in the main script, where a change would not be "
-                "noticed; put it into a file of its own and name it as FILE.py:CLASS",
+                "noticed; put it into a separate file and name it FILE.py:CLASS",
             )
         for base in cls.__mro__[1:-1]:
             self.code(base, "")

@@ -62,7 +62,8 @@ def check_on_bad(on_bad: str, distance: str, name: str) -> None:
 
     >>> check_on_bad("keep-zeros", "cosine", "mine")
     Traceback (most recent call last):
-    tiepoint.core.errors.InputError: mine is compared by cosine, and a zero vector has no direction; use `on_bad="miss"`
+    tiepoint.core.errors.InputError: mine is compared by cosine, and a zero vector has no direction; use \
+`on_bad="miss"`
     """
     if on_bad not in ON_BAD:
         raise InputError(f"unknown value {on_bad!r} of on_bad; choose one of {', '.join(ON_BAD)}")
@@ -149,7 +150,7 @@ class MaskedError(TypeError):
     """A masked array with hidden values."""
 
     def __str__(self) -> str:
-        return "it is a masked array, whose mask would be lost; leave out what it hides, or say it otherwise"
+        return "it is a masked array, whose mask would be lost; return valid values only, or a validity mask"
 
 
 def output_array(given: Any, where: str, ragged: str) -> Array:
@@ -159,7 +160,7 @@ def output_array(given: Any, where: str, ragged: str) -> Array:
     except ValueError as e:
         raise InputError(f"{where}: {ragged}") from e
     except Exception as e:  # whatever an object raises when it is asked for its numbers
-        raise InputError(f"{where}: what was returned is no array ({type(e).__name__}: {e})") from e
+        raise InputError(f"{where}: the return value is not an array ({type(e).__name__}: {e})") from e
 
 
 def _two_dimensional(given: Any, rows: int, where: str) -> Array:

@@ -44,7 +44,7 @@ _VISMATCH = {"lightglue": "superpoint-lightglue", "superpoint": "superpoint-ligh
 
 
 def unknown_method(what: str, name: str, family: str | None, known: Iterable[str]) -> InputError:
-    """The error for a name that is not registered; of a known network it says how that is had.
+    """Return the error for an unknown name; for a known network it says how to run it.
 
     >>> print(unknown_method("method", "HardNet", "patches", []))
     'HardNet' is a network, whose weights are not part of this package: write kornia:HardNet?weights=FILE \

@@ -137,7 +137,7 @@ def _resolve_pairs(spec: Any, parsed: Spec | None, **options: Any) -> Method:
         if choose_family(thing) == "pairs":
             if parsed.transforms:
                 raise InputError(
-                    f"+{parsed.transforms[0].name} is for descriptors, and {own} gives matches; leave it out"
+                    f"+{parsed.transforms[0].name} is for descriptors, and {own} returns matches; remove it"
                 )
             return _bound(thing, own, "pairs", device, on_bad, spec)
     return with_matcher(resolve(plain, family="keypoints", **options), given, spec)
@@ -177,7 +177,9 @@ def _with_distance(factory: Any, base: Stage, device: str) -> tuple[Any, str]:
     if wanted == own:
         return made, display_name(made, Stage(base.name, rest, base.argument), factory)
     if own not in REAL_VALUED:
-        raise InputError(f"{base.name} makes bits, which are compared by {own}; leave out ?distance={wanted}")
+        raise InputError(
+            f"{base.name} computes bits, which are compared by {own}; leave out ?distance={wanted}"
+        )
     if wanted not in CHOICES:
         raise UnknownNameError(f"distance of {base.name}", wanted, CHOICES)
     made.distance = wanted
@@ -254,9 +256,7 @@ def apply_transform(
     Transforms require real-valued descriptors, so `hamming` is refused. Failed rows stay failed.
     """
     if method.family not in ("patches", "keypoints"):
-        raise InputError(
-            f"+{stage.name} works on descriptors, and {method.name!r} makes none that are kept; leave it out"
-        )
+        raise InputError(f"+{stage.name} works on descriptors, and {method.name!r} has none; leave it out")
     if method.distance not in REAL_VALUED:
         raise InputError(
             f"+{stage.name} works on real-valued descriptors, and {method.name!r} is compared by "

@@ -158,7 +158,7 @@ def _decomposed(descriptors: Array, name: str) -> tuple[Floats, Floats, Floats]:
         )
     if not np.isfinite(x).all():
         raise InputError(
-            f"+{name}: the training descriptors hold NaN or infinite values; leave those rows out"
+            f"+{name}: the training descriptors contain NaN or infinite values; leave those rows out"
         )
     mean = x.mean(axis=0)
     x -= mean  # in place: training sets fill gigabytes

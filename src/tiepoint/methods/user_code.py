@@ -52,7 +52,7 @@ def _places(error: BaseException) -> list[traceback.FrameSummary]:
     return own[-_LINES:] or outside[-1:]
 
 
-def _of_a_user(error: BaseException) -> bool:
+def _involves_user_code(error: BaseException) -> bool:
     """Return whether user code led to an exception."""
     return any(not is_installed(p.filename) for p in _places(error))
 
@@ -78,7 +78,7 @@ def user_failure(
     words = f"{type(error).__name__}: {error}"
     if type(error).__module__.partition(".")[0] == "cv2":
         words = f"OpenCV: {getattr(error, 'err', None) or error}"
-    if thing is not None and not is_user_code(thing) and not _of_a_user(error):
+    if thing is not None and not is_user_code(thing) and not _involves_user_code(error):
         given = [images] if hasattr(images, "shape") else images if isinstance(images, tuple | list) else ()
         small = [i.shape[:2] for i in given if hasattr(i, "shape") and min(i.shape[:2], default=0) < SMALL_PX]
         if small:

@@ -123,7 +123,7 @@ def test_broken_models_say_what_is_wrong(tmp_path: Path) -> None:
     with pytest.raises(ProblemsError) as caught:
         read_pairs(root)
     text = str(caught.value)
-    assert "the name a.jpg is there twice" in text
+    assert "duplicate name a.jpg" in text
     assert "camera 7 is not in cameras.txt" in text
     assert "the quaternion has length 2; expected 1" in text
     (tmp_path / "two" / "sparse").mkdir(parents=True)
@@ -159,10 +159,10 @@ def test_posed_images_name_what_is_wrong(tmp_path: Path) -> None:
     with pytest.raises(ProblemsError) as caught:
         read_pairs(tmp_path)
     assert "line 1 names z.jpg, which has no pose" in str(caught.value)
-    assert "views.txt, line 4: the name a.jpg is there twice" in str(caught.value)
+    assert "views.txt, line 4: duplicate name a.jpg" in str(caught.value)
     assert "views.txt, line 5 has 3 fields" in str(caught.value)
     (tmp_path / "pairs.txt").unlink()
-    with pytest.raises(InputError, match=r"pairs\.txt: is not there"):
+    with pytest.raises(InputError, match=r"pairs\.txt: is missing"):
         read_pairs(tmp_path)
 
 

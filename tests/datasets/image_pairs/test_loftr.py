@@ -86,8 +86,8 @@ def test_a_truncated_pickle_and_other_pickles_say_so(tmp_path: Path) -> None:
     file.write_bytes(pickle.dumps(index(pair_infos=[(np.array([0, 1]), 0.2, 0), (np.array([0, 9]), 0.2, 0)])))
     with pytest.raises(ProblemsError) as caught:
         read_pairs(file)
-    assert "pair 0 cannot be understood (ValueError: image_paths[1] is None)" in str(caught.value)
-    assert "pair 1 cannot be understood (ValueError: there is no image_paths[9])" in str(caught.value)
+    assert "pair 0 cannot be read (ValueError: image_paths[1] is None)" in str(caught.value)
+    assert "pair 1 cannot be read (ValueError: there is no image_paths[9])" in str(caught.value)
 
 
 def scannet(root: Path, **changes: Any) -> Path:
@@ -132,7 +132,7 @@ def test_a_damaged_scannet_index_says_what_it_lacks(tmp_path: Path) -> None:
         read_pairs(tmp_path)
     scannet(tmp_path)
     (tmp_path / "intrinsics.npz").unlink()
-    with pytest.raises(FormatError, match=r"intrinsics\.npz: is not there"):
+    with pytest.raises(FormatError, match=r"intrinsics\.npz: is missing"):
         read_pairs(tmp_path)
 
 

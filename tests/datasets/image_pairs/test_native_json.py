@@ -64,7 +64,7 @@ def test_sizes_make_images_unnecessary_and_that_is_said(tmp_path: Path) -> None:
     assert truth.pair.sizes() == ((64, 48), (64, 48))
     assert not truth.pair.has_images()
     assert len(pairs.warnings) == 1
-    assert "2 images are not there (a.png, b.png)" in pairs.warnings[0]
+    assert "2 images are missing (a.png, b.png)" in pairs.warnings[0]
     with pytest.raises(InputError, match=r"pair a--b: image0 \(.*a.png\) is missing"):
         truth.pair.payload(truth.queries())
     assert truth.pair.content() != ImagePair("a--b", "a", size0=(1, 1), size1=(1, 1)).content()
@@ -76,7 +76,7 @@ def test_images_may_lie_in_a_folder_of_their_own(tmp_path: Path) -> None:
     assert read_pairs(tmp_path).pairs[0].image0 == tmp_path / "images" / "a.png"
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "pairs.json").rename(tmp_path / "elsewhere" / "other.json")
-    with pytest.raises(ProblemsError, match="is not there and its size is not stated"):
+    with pytest.raises(ProblemsError, match="is missing and its size is not stated"):
         read_pairs(tmp_path / "elsewhere" / "other.json")
     assert read_pairs(tmp_path / "elsewhere" / "other.json", images=tmp_path / "images").pairs[0].has_images()
 
@@ -93,7 +93,7 @@ def test_slashes_of_either_direction_name_the_same_file(tmp_path: Path) -> None:
     ("change", "said"),
     [
         ({"K0": [[0, 0, 1], [0, 1, 1], [0, 0, 1]]}, "entry 1, K0 is not invertible"),
-        ({"K1": [[1, 0, 0], [0, 1, 0], [0, 0, 2]]}, "entry 1, K1 is no camera matrix"),
+        ({"K1": [[1, 0, 0], [0, 1, 0], [0, 0, 2]]}, "entry 1, K1 is not a camera matrix"),
         ({"K1": [[1, 0], [0, 1]]}, "entry 1, K1: expected 3 x 3 numbers, found shape (2, 2)"),
         ({"K1": [[1, 0, 0], [0, 1], [1]]}, "entry 1, K1: expected 3 x 3 numbers, found a list of 3"),
         ({"T_0to1": None}, "entry 1 lacks `T_0to1`, which pose needs"),
@@ -119,7 +119,7 @@ def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
     text = problems(tmp_path)
     assert "entry 1, K0" in text
     assert "entry 2 lacks" in text
-    assert "d.png is not there and its size" in text
+    assert "d.png is missing and its size" in text
 
 
 def test_names_and_pairs_that_repeat_are_problems(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_names_and_pairs_that_repeat_are_problems(tmp_path: Path) -> None:
     twice = write(tmp_path, {"name": "x"}, {"name": "x", "image0": "c.png"})
     assert "have the same name 'x'" in problems(twice)
     clash = write(tmp_path, {"name": "s/x"}, {"name": "s-x", "image0": "c.png"})
-    assert "the names s/x, s-x are the same with slashes written as `-`" in problems(clash)
+    assert "the names s/x, s-x differ only in slashes, written as `-`" in problems(clash)
 
 
 def test_names_get_their_scene_where_stems_repeat(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_a_truncated_file_and_an_unknown_one_say_so(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"pairs.json, line 1: is not JSON, it may be truncated"):
         read_pairs(tmp_path)
     (tmp_path / "pairs.json").unlink()
-    with pytest.raises(InputError, match=r"the folder has a.png, b.png; known are"):
+    with pytest.raises(InputError, match=r"the folder has a.png, b.png; supported layouts"):
         read_pairs(tmp_path)
     with pytest.raises(InputError, match="does not exist"):
         read_pairs(tmp_path / "nowhere")
@@ -235,7 +235,7 @@ def test_the_megadepth_sample() -> None:
     ("truth", "words"),
     [
         ({"box1": [10, 10, 5, 5]}, r"box1: expected x1 < x2 and y1 < y2, found [10.0, 10.0, 5.0, 5.0]"),
-        ({"ids": [1.5]}, "ids: expected whole numbers of keypoints"),
+        ({"ids": [1.5]}, "ids: expected integer ids of keypoints"),
         ({"corrs": [[1, 2, 3, 4]], "crossval": [1, 2]}, "1 corrs, 2 crossval; their numbers must agree"),
         ({"points0": [[True, False]]}, "points0: expected n x 2 numbers"),
     ],

@@ -101,7 +101,7 @@ def test_pf_pascal_names_what_is_absent(tmp_path: Path) -> None:
     with pytest.raises(ProblemsError) as caught:
         read_pairs(tmp_path / "test_pairs.csv", needs="keypoints")
     assert "c.mat: the file does not exist" in str(caught.value)
-    assert "c.jpg is not there" in str(caught.value)
+    assert "c.jpg is missing" in str(caught.value)
 
 
 def test_pf_willow_as_a_list(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_the_samples() -> None:
     pairs = read_pairs(DATA / "spair_sample", needs="keypoints").pairs
     assert [p.facts["category"] for p in pairs] == ["pottedplant", "dog", "cow"]
     assert all(p.has_images() for p in pairs)
-    with pytest.raises(ProblemsError, match="images are not there and their sizes are not stated"):
+    with pytest.raises(ProblemsError, match="images are missing and have no stated size"):
         read_pairs(DATA / "spair_sample" / "annotations_test_360.json", needs="keypoints")
     assert len(read_pairs(DATA / "pf_willow", needs="keypoints")) == 2 * 90
 

@@ -46,7 +46,7 @@ def test_a_pair_without_image_01_is_left_out_and_named(tmp_path: Path) -> None:
     (clicked(tmp_path, "WLABS/ministry", 2) / "01.png").unlink()
     pairs = read_pairs(tmp_path, needs="corrs")
     assert [p.name for p in pairs.pairs] == ["WGBS/a"]
-    assert pairs.warnings == ("1 of 2 pairs lack an image and are left out: WLABS/ministry (01)",)
+    assert pairs.warnings == ("1 of 2 pairs lack an image and are skipped: WLABS/ministry (01)",)
 
 
 def test_png_is_looked_for_before_jpg_and_a_third_image_is_not_used(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_what_a_plane_lacks_is_told(tmp_path: Path) -> None:
     with pytest.raises(ProblemsError) as caught:
         read_pairs(tmp_path, needs="homography")
     text = str(caught.value)
-    assert "the image 2/cat.png is not there" in text
+    assert "the image 2/cat.png is missing" in text
     assert "dog.txt: the file does not exist" in text
 
 

@@ -56,7 +56,7 @@ def test_all_problems_and_the_facts_besides(tmp_path: Path, capsys: pytest.Captu
     assert "entry 2 lacks `T_0to1`, which pose needs" in said
     assert "c.png: the image cannot be decoded" in said
     assert "entry 3, K0: expected 3 x 3 numbers" in said
-    assert "d.png is not there and its size is not stated" in said
+    assert "d.png is missing and its size is not stated" in said
     assert run(["data", "check", "--data", str(tmp_path), "--fast"]) == 2
     assert "cannot be decoded" not in capsys.readouterr().out
 

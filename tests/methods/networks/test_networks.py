@@ -125,7 +125,7 @@ def test_onnx_mistakes(tmp_path):
     write_onnx(tmp_path / "m.onnx", ["n", 1, 8, 8])
     for spec, message in [
         ("bad.onnx", "not an ONNX model"),
-        ("none.onnx", "no such ONNX file"),
+        ("none.onnx", "ONNX file not found"),
         ("m.onnx?size=9", "input is 8 x 8"),
         ("m.onnx?output=e", "unknown output"),
         ("m.onnx?input=zscores", "unknown input"),
@@ -148,7 +148,7 @@ def test_torchscript(tmp_path, patches):
     (tmp_path / "bad.pt").write_bytes(b"nothing")
     with pytest.raises(InputError, match="not a TorchScript file"):
         resolve(f"torchscript:{tmp_path}/bad.pt", family="patches")
-    with pytest.raises(InputError, match="device 'cuda:9' cannot be used"):
+    with pytest.raises(InputError, match="device 'cuda:9' is not available"):
         resolve(f"torchscript:{tmp_path}/net.pt", family="patches", device="cuda:9")
 
 

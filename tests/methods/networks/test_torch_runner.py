@@ -111,7 +111,7 @@ def test_short_memory_halves_the_batch_and_is_told_once(on_device):
     for a, b in zip(found, expected, strict=True):
         np.testing.assert_array_equal(a, b)
     assert made.warnings == [
-        "net: memory was short, so batches have 6 patches instead of 50; values may differ in their last "
+        "net: out of memory, so batches have 6 patches instead of 50; values may differ in their last "
         "bits, and batch=6 in the specification makes that part of the key"
     ]
     assert sorted(set(sizes))[-1] <= 50

@@ -135,7 +135,7 @@ def test_queries_are_answered_besides_the_matches():
 def test_a_method_that_only_answers_needs_queries():
     only = type("Only", (), {"match_points": Answering.match_points})()
     assert sorted(extract(only, Payload(*IMAGES, P))) == ["answers"]
-    with pytest.raises(InputError, match="answers given points only, and a--b asks about none"):
+    with pytest.raises(InputError, match="has only match_points, and a--b has no query points"):
         extract(only, Payload(*IMAGES))
     short = type("Short", (), {"match_points": lambda self, a, b, points: points[1:]})()
     with pytest.raises(InputError, match="2 answers for 3 points"):

@@ -251,7 +251,7 @@ def test_one_place_for_two_different_pairs(tmp_path):
 
 def test_superglue_needs_the_resize(tmp_path):
     folder = w.write_superglue(tmp_path / "sg", w.world())
-    refused(folder, r"points are in pixels of resized images; say how")
+    refused(folder, r"points are in pixels of resized images; state")
     refused(folder, "`resize` is 'big'", "?resize=big")
     refused(w.write_own(tmp_path / "own", w.world()), "in original pixels; leave out `resize`", "?resize=640")
 

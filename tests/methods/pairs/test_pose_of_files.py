@@ -50,7 +50,7 @@ def test_pose_errors_of_every_layout_are_equal(tmp_path):
     scores = {}
     for name, (folder, query) in folders.items():
         given = {"data": tmp_path / "pairs.json", "store": tmp_path / "store"}
-        with pytest.warns(UserWarning, match="6 images are not there"):
+        with pytest.warns(UserWarning, match="6 images are missing"):
             run = tp.evaluate(f"files:{folder}{query}", task="pose/relative", **given)
         table = run.scores
         scores[name] = dict(

@@ -287,7 +287,7 @@ def test_missing_poselib_is_an_error_that_names_the_extra(
                     f"files:{folder}", task="pose/relative", data=data, store=tmp_path / "s", **options
                 )
         for options in ({"protocol": "superglue"}, {"estimator": "opencv"}):
-            with pytest.warns(UserWarning, match="images are not there"):
+            with pytest.warns(UserWarning, match="images are missing"):
                 run = tp.evaluate(
                     f"files:{folder}", task="pose/relative", data=data, store=tmp_path / "s", **options
                 )

@@ -170,7 +170,7 @@ def test_a_pair_without_its_first_image_is_left_out_and_counted(clicked: Path) -
     """Trap: the published copy lacks an image, and the tool skips the pair silently."""
     opened = TASKS.load("wxbs/points").open(clicked, {})
     assert len(opened.pairs) == 7
-    assert any("1 of 8 pairs lack an image and are left out: WGABS/pair7 (01)" in w for w in opened.warnings)
+    assert any("1 of 8 pairs lack an image and are skipped: WGABS/pair7 (01)" in w for w in opened.warnings)
     assert any("7 of the 32 pairs of WxBS test are used" in w for w in opened.warnings)
     assert opened.split == "test"
     with pytest.raises(InputError, match="no pair of the split 'val'"):

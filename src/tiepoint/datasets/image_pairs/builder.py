@@ -164,7 +164,7 @@ def _annotations(draft: PairDraft, findings: PairProblems) -> dict[str, Matrix]:
                 f"{draft.where}, {key}: expected x1 < x2 and y1 < y2, found {array.tolist()}"
             )
         if key in _NUMBERS and not np.array_equal(array, np.rint(array)):
-            findings.problems.append(f"{draft.where}, {key}: expected whole numbers of keypoints")
+            findings.problems.append(f"{draft.where}, {key}: expected integer ids of keypoints")
     for together in (("points0", "points1", "ids"), ("corrs", "crossval")):
         lengths = {key: len(truth[key]) for key in together if key in truth}
         if len(set(lengths.values())) > 1:
@@ -185,15 +185,13 @@ def _names(drafts: Sequence[PairDraft], scenes: Sequence[str], findings: PairPro
     repeated = [name for name, n in Counter(names).items() if n > 1]
     for name in repeated:
         wheres = [d.where for d, n in zip(drafts, names, strict=True) if n == name]
-        findings.problems.append(
-            f"{first_names(wheres)} have the same name {name!r}; a name stands for one pair"
-        )
+        findings.problems.append(f"{first_names(wheres)} have the same name {name!r}; names must be unique")
     files: dict[str, list[str]] = {}
     for name in dict.fromkeys(names):
         files.setdefault(file_name(name), []).append(name)
     for clash in (group for group in files.values() if len(group) > 1):
         findings.problems.append(
-            f"the names {first_names(clash)} are the same with slashes written as `-`, as files do; rename one"
+            f"the names {first_names(clash)} differ only in slashes, written as `-` in files; rename one"
         )
     return names
 

@@ -127,14 +127,14 @@ def view_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
         if values is None:
             continue
         if fields[0] in views:
-            findings.problems.append(f"{where}: the name {fields[0]} is there twice")
+            findings.problems.append(f"{where}: duplicate name {fields[0]}")
         K = camera_matrix(fields[13], values[14:], where, findings)
         size = findings.integer_size(values[12:14], where)
         pose = findings.pose(posed_matrix(values[:9], values[9:12]), where, moved=False)
         views[fields[0]] = PosedImage(fields[0], K, size, pose)
     listed = file.with_name(PAIRS)
     if not listed.is_file():
-        raise FormatError(listed, f"is not there; it names the pairs of {file.name}, two names a line")
+        raise FormatError(listed, f"is missing; it lists the pairs of {file.name}, two names a line")
     return pair_views(read_pair_list(listed, findings), views, findings, scene=file.parent.absolute().name)
 
 
@@ -241,7 +241,7 @@ def model_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
     names = list(shared)
     if len(names) > MAX_PAIRS:
         findings.warnings.append(
-            f"{MAX_PAIRS} of {len(names)} pairs that share points are taken, drawn by their names"
+            f"{MAX_PAIRS} of {len(names)} pairs that share points are used, sampled by their names"
         )
         names = sorted(sorted(names, key=hash_json)[:MAX_PAIRS])
     pairs = [(f"{a} and {b}", a, b) for a, b in names]
@@ -261,7 +261,7 @@ def _cameras(path: Path, findings: PairProblems) -> dict[str, tuple[Matrix | Non
                 findings.problems.append(f"{where}: expected number, MODEL, width, height, parameters")
             continue
         if fields[0] in cameras:
-            findings.problems.append(f"{where}: camera {fields[0]} is there twice")
+            findings.problems.append(f"{where}: duplicate camera {fields[0]}")
         K = camera_matrix(fields[1], values[2:], f"{where} (camera {fields[0]})", findings)
         cameras[fields[0]] = (K, findings.integer_size(values[:2], where))
     return cameras
@@ -286,7 +286,7 @@ def _views(
             continue
         name = fields[9]
         if name in names:
-            findings.problems.append(f"{where}: the name {name} is there twice")
+            findings.problems.append(f"{where}: duplicate name {name}")
         names.add(name)
         if fields[8] not in cameras:
             findings.problems.append(f"{where}: camera {fields[8]} is not in cameras.txt")

@@ -35,7 +35,7 @@ def scannet_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None
         return None
     beside = file.with_name(file.name.replace("test", "intrinsics"))
     if not beside.is_file():
-        raise FormatError(beside, f"is not there; K of the pairs of {file.name} is in it")
+        raise FormatError(beside, f"is missing; K of the pairs of {file.name} is in it")
     index, cameras = read_npz(file), read_npz(beside)
     lacking = [key for key in ("name", "rel_pose") if key not in index]
     if lacking:
@@ -96,7 +96,7 @@ def megadepth_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | No
         index = read_arrays(file)
         lacking = [key for key in _KEYS if key not in index] if isinstance(index, dict) else list(_KEYS)
         if lacking:
-            raise FormatError(file, f"lacks {', '.join(lacking)}; it is no index of image pairs")
+            raise FormatError(file, f"lacks {', '.join(lacking)}; it is not an index of image pairs")
         for key in _KEYS:
             if not isinstance(index[key], list | tuple | np.ndarray) or getattr(index[key], "ndim", 1) == 0:
                 raise FormatError(file, f"{key} is {type(index[key]).__name__}, expected a list")
@@ -107,7 +107,7 @@ def megadepth_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | No
                 pair = _indexed(index, i, j, where)
                 pair.facts = {"overlap": _share(info[1])}
             except (IndexError, TypeError, ValueError, KeyError, np.linalg.LinAlgError) as e:
-                findings.problems.append(f"{where} cannot be understood ({type(e).__name__}: {e})")
+                findings.problems.append(f"{where} cannot be read ({type(e).__name__}: {e})")
                 continue
             drafts.append(pair)
     return drafts if files else None

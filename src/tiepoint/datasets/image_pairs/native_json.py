@@ -49,7 +49,7 @@ def own_drafts(value: Any, findings: PairProblems) -> list[PairDraft]:
     for i, entry in enumerate(entries, start=1):
         where = f"entry {i}"
         if not isinstance(entry, dict):
-            findings.problems.append(f"{where} is no object with image0 and image1")
+            findings.problems.append(f"{where} is not an object with image0 and image1")
             continue
         drafts.append(_draft(entry, where, findings))
     return drafts

@@ -48,7 +48,8 @@ class PairProblems:
             self.problems.append(f"{where} is not invertible; expected [[fx, s, cx], [0, fy, cy], [0, 0, 1]]")
         elif not np.array_equal(K[2], [0, 0, 1]) or K[1, 0] != 0 or K[0, 0] <= 0 or K[1, 1] <= 0:
             self.problems.append(
-                f"{where} is no camera matrix ({_shown(K)}); expected [[fx, s, cx], [0, fy, cy], [0, 0, 1]]"
+                f"{where} is not a camera matrix ({_shown(K)}); "
+                "expected [[fx, s, cx], [0, fy, cy], [0, 0, 1]]"
             )
         else:
             return K
@@ -144,9 +145,9 @@ class PairProblems:
             self.assumed[str(path or where)] = assumed
             stated = assumed
         if header is None and stated is None:
-            named = f"{path} is not there" if path else "no image is named"
+            named = f"{path} is missing" if path else "no image is named"
             self.sizeless[str(path or where)] = (
-                f"{where}: {named} and its size is not stated; bring one of both"
+                f"{where}: {named} and its size is not stated; add the image or state its size"
             )
         elif header is None:
             self.absent.append(str(path) if path else where)
@@ -182,8 +183,8 @@ class PairProblems:
             self.problems += self.sizeless.values()
         else:
             self.problems.append(
-                f"{len(self.sizeless)} images are not there and their sizes are not stated "
-                f"({first_names([self.short(name) for name in self.sizeless])}); bring one of both"
+                f"{len(self.sizeless)} images are missing and have no stated size "
+                f"({first_names([self.short(name) for name in self.sizeless])}); add them or state sizes"
             )
         for what, places in self.lacking.items():
             several = f"{first_names(places)} lack" if len(places) > 1 else f"{places[0]} lacks"
@@ -194,7 +195,7 @@ class PairProblems:
         if self.absent:
             names = dict.fromkeys(self.short(name) for name in self.absent)
             warnings.append(
-                f"{count_text(len(names), 'image is', 'images are')} not there ({first_names(list(names))}): "
+                f"{count_text(len(names), 'image is', 'images are')} missing ({first_names(list(names))}): "
                 "matches must come from files"
             )
         if self.assumed:
@@ -205,7 +206,7 @@ class PairProblems:
         if self.turned:
             warnings.append(
                 f"{count_text(len(self.turned), 'image has', 'images have')} an EXIF orientation "
-                f"({first_names(self.turned)}): stored pixels are used, as they lie in the file"
+                f"({first_names(self.turned)}): the stored pixels are used"
             )
         return tuple(dict.fromkeys(warnings))
 

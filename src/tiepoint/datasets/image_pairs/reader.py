@@ -152,4 +152,4 @@ def unknown(path: Path) -> str:
     else:
         found = f"a file of {count_text(path.stat().st_size, 'byte')}"
     known = "; ".join(known_layouts())
-    return f"{path} is no dataset of pairs that is known: {found}; known are {known}"
+    return f"{path} is not a known dataset of pairs: {found}; supported layouts: {known}"

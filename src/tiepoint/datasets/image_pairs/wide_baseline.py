@@ -55,7 +55,7 @@ def clicked_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None
             )
         )
     if missing:
-        of = f"{len(missing)} of {len(folders)} pairs lack an image and are left out"
+        of = f"{len(missing)} of {len(folders)} pairs lack an image and are skipped"
         findings.warnings.append(f"{of}: {first_names(missing, 10)}")
     _join_scenes(drafts, findings)
     return drafts
@@ -113,11 +113,13 @@ def plane_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
         try:
             H = read_homography(base / "h" / f"{name}.txt")
             if H[2, 2] == 0:
-                raise FormatError(base / "h" / f"{name}.txt", "the last number is 0, it cannot be divided by")
+                raise FormatError(
+                    base / "h" / f"{name}.txt", "the last number is 0, so H cannot be normalised"
+                )
         except FormatError as e:
             findings.problems.append(str(e))
             continue
-        findings.problems += [f"{base}: the image {path}.png is not there" for path in lost]
+        findings.problems += [f"{base}: the image {path}.png is missing" for path in lost]
         if not lost:
             truth = {"H": H / H[2, 2]}
             two = (str(images[0]), str(images[1]))

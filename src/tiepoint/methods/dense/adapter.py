@@ -43,16 +43,18 @@ def bind_dense(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable
     if hasattr(thing, "lookup_item"):
         return lambda item, _: dict(thing.lookup_item(view_for_user(thing, item)))
     if hasattr(thing, "match_both"):
-        return _telling(name, thing, lambda item, pair: _both(thing, name, item, pair))
+        return _with_error_context(name, thing, lambda item, pair: _both(thing, name, item, pair))
     if hasattr(thing, "match"):
-        return _telling(name, thing, lambda item, pair: _each(thing, name, item, pair))
+        return _with_error_context(name, thing, lambda item, pair: _each(thing, name, item, pair))
     raise InputError(f"method {name!r} has no match(image1, image2); a dense method needs it")
 
 
-def _telling(name: str, thing: Any, extract: Callable[[Item, Any], Arrays]) -> Callable[[Item, Any], Arrays]:
+def _with_error_context(
+    name: str, thing: Any, extract: Callable[[Item, Any], Arrays]
+) -> Callable[[Item, Any], Arrays]:
     """Wrap `extract` so that exceptions name the pair and the line of user code."""
 
-    def told(item: Item, pair: Any) -> Arrays:
+    def wrapped(item: Item, pair: Any) -> Arrays:
         try:
             return extract(item, pair)
         except TiepointError:
@@ -60,7 +62,7 @@ def _telling(name: str, thing: Any, extract: Callable[[Item, Any], Arrays]) -> C
         except (Exception, SystemExit) as e:
             raise user_failure(f"{name} failed on {item.key}", e, thing, pair) from e
 
-    return told
+    return wrapped
 
 
 def as_matcher(thing: Any) -> Any:
@@ -86,12 +88,14 @@ def _both(thing: Any, name: str, item: Item, pair: tuple[Image, Image]) -> Array
 def _each(thing: Any, name: str, item: Item, pair: tuple[Image, Image]) -> Arrays:
     first, second = pair
     there = thing.match(*(copy_for_user(thing, image, used_again=True) for image in (first, second)))
-    out = _told_apart(thing, there, first, name, item.key, 1)
+    out = _direction_arrays(thing, there, first, name, item.key, 1)
     back = thing.match(*(copy_for_user(thing, image) for image in (second, first)))
-    return out | _told_apart(thing, back, second, name, item.key, 2)
+    return out | _direction_arrays(thing, back, second, name, item.key, 2)
 
 
-def _told_apart(thing: Any, made: Any, source: Image, name: str, key: str, i: int) -> dict[str, NDArray[Any]]:
+def _direction_arrays(
+    thing: Any, made: Any, source: Image, name: str, key: str, i: int
+) -> dict[str, NDArray[Any]]:
     """Return the arrays of one direction from a flow, or from points, which are interpolated."""
     form, parts = output_form(made, getattr(thing, "kind", None), f"method {name!r} on {key}")
     if form == "dense":

@@ -64,7 +64,7 @@ class FolderOfImages:
     def __init__(self, path: str, suffix: str) -> None:
         self.root, self.suffix = Path(path), suffix
         if not is_folder(self.root):
-            raise InputError(f"{path} is not a folder; files:DIR holds DIR/SCENE/IMAGE{suffix}")
+            raise InputError(f"{path} is not a folder; expected files DIR/SCENE/IMAGE{suffix}")
 
     def file(self, item: Item) -> Path:
         """Return the file of an image."""
@@ -141,7 +141,7 @@ class KeypointSetPlaces:
             return f"{item.key} is not in the set"
         made_from = self.set.contents.get(item.key)
         if made_from is not None and made_from != item.content:
-            return f"{item.key} is not the image the set was made from (other content)"
+            return f"{item.key} differs from the image that the set was created from"
         return None
 
     def detect_item(self, item: Item, image: NDArray[np.uint8]) -> Keypoints:
@@ -184,11 +184,11 @@ class FeatureFiles(FolderOfImages):
         super().__init__(path, suffix)
         self.distance, self.offset, self.top = distance, float(offset), top
         if top is not None and (not isinstance(top, int) or top < 1):
-            raise InputError(f"files:{path}: `top` is {top!r}; expected a whole number of keypoints above 0")
+            raise InputError(f"files:{path}: `top` is {top!r}; expected a positive integer")
         self.name = f"files:{self.root.name}"
         self.warnings: list[str] = []
         self.config: dict[str, Any] = {"suffix": suffix}
-        # features that were kept before these existed stay valid
+        # absent by default, so that keys do not change
         self.config |= {k: v for k, v in (("offset", self.offset), ("top", top)) if v}
 
     @cached_property
@@ -252,7 +252,7 @@ class FeatureFiles(FolderOfImages):
         keypoints, descriptors, valid, _ = self._features(item)
         if self.top is not None and self.top < len(keypoints):
             if not keypoints.response.any():
-                raise InputError(f"{self.root}: {item.key} has no scores; `top` needs them to choose by")
+                raise InputError(f"{self.root}: {item.key} has no scores; `top` requires them")
             best = np.sort(np.argsort(-keypoints.response, kind="stable")[: self.top])
             keypoints, descriptors = keypoints[best], descriptors[best]
             valid = None if valid is None else valid[best]

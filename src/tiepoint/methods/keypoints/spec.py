@@ -122,11 +122,7 @@ def sides_used(spec: Any, root: Path) -> list[str]:
     return [f"the keypoint set {n} has two sides, and {first_side(n, known)} is used" for n in named]
 
 
-ALIASES: Mapping[str, str] = {
-    "dspsift": "dsp:sift",
-    "dsprgbsift": "dsp:rgbsift",
-    "dsphonc": "dsp:honc",
-}
+ALIASES: Mapping[str, str] = {"dspsift": "dsp:sift", "dsprgbsift": "dsp:rgbsift", "dsphonc": "dsp:honc"}
 """Names of pooled descriptors."""
 
 OTHER_NAMES: Mapping[str, str] = {
@@ -147,8 +143,8 @@ def canonical_name(text: str) -> str:
 
     Unknown names stay unchanged.
 
-    >>> canonical_name("RGBSIFT@set:Mine"), canonical_name("DSPSIFT_V2?scales=1,2@SURF"), canonical_name("fuse:SIFT,Surf")
-    ('rgbsift@set:Mine', 'dspsift?scales=1,2@surf', 'fuse:sift,surf')
+    >>> [canonical_name(n) for n in ("RGBSIFT@set:Mine", "DSPSIFT_V2?scales=1,2@SURF", "fuse:SIFT,Surf")]
+    ['rgbsift@set:Mine', 'dspsift?scales=1,2@surf', 'fuse:sift,surf']
     """
     families = ("keypoints", "detectors", PLUGGED)
     known = {e.name for e in METHODS if e.family in families}

@@ -91,8 +91,8 @@ class LoadedModule:
             self.module, self._inside = owner.user_thing, owner.user_modules.inside
             if not isinstance(self.module, torch.nn.Module):
                 raise InputError(
-                    f"torch:{given} is {type(self.module).__name__} and no torch.nn.Module; leave out torch: "
-                    "if it is a class with methods of its own"
+                    f"torch:{given} is {type(self.module).__name__} and not a torch.nn.Module; remove torch: "
+                    "if it is an ordinary class"
                 )
         self.device = check_torch_device(device, self.name)
         if weights is not None:
@@ -231,7 +231,7 @@ def state_dict(file: Path) -> Mapping[str, Any]:
     inner = next((loaded[k] for k in _INSIDE if isinstance(loaded, dict) and k in loaded), loaded)
     state = inner if isinstance(inner, dict) else loaded
     if not isinstance(state, dict) or not all(isinstance(v, torch.Tensor) for v in state.values()):
-        raise InputError(f"{file} holds no state dict (a mapping of names to tensors)")
+        raise InputError(f"{file} contains no state dict (a mapping of names to tensors)")
     return {k.removeprefix("module."): v for k, v in state.items()}
 
 

@@ -39,7 +39,7 @@ def check_torch_device(device: str, where: str) -> Any:
         found = torch.device(device)
         torch.zeros(1, device=found)
     except (RuntimeError, AssertionError) as e:
-        raise InputError(f"{where}: the device {device!r} cannot be used: {str(e).splitlines()[0]}") from e
+        raise InputError(f"{where}: device {device!r} is not available: {str(e).splitlines()[0]}") from e
     return found
 
 
@@ -144,7 +144,7 @@ class NetworkRunner:
                 if not isinstance(found, torch.Tensor) or found.ndim < 1 or len(found) != rows:
                     shape = tuple(found.shape) if isinstance(found, torch.Tensor) else type(found).__name__
                     raise InputError(
-                        f"{self.where}: the network returned {shape} for {rows} patches; it must give (n, d)"
+                        f"{self.where}: the network returned {shape} for {rows} patches, not (n, d)"
                     )
                 found = found.detach().float().reshape(rows, -1)
                 self._columns = found.shape[1]
@@ -161,7 +161,7 @@ class NetworkRunner:
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
         self.warnings[:] = [
-            f"{self.where}: memory was short, so batches have {self.batch} patches instead of {self.wanted}; "
+            f"{self.where}: out of memory, so batches have {self.batch} patches instead of {self.wanted}; "
             f"values may differ in their last bits, and batch={self.batch} in the specification makes that "
             "part of the key"
         ]

@@ -105,7 +105,7 @@ def matrix_array(given: Any, where: str, what: str) -> NDArray[np.float64]:
         raise InputError(f"{where}: {what} has shape {made.shape}, not (3, 3)")
     matrix = made.astype(np.float64)
     if not np.isfinite(matrix).all() and not np.isnan(matrix).all():
-        raise InputError(f"{where}: {what} is not finite; where there is none, let all of it be NaN")
+        raise InputError(f"{where}: {what} is not finite; return all NaN if there is none")
     return matrix
 
 
@@ -255,8 +255,7 @@ def _caller(thing: Any, name: str) -> Callable[[Item, Any], list[Any]]:
             made.append((both["flow1"], both.get("mask1"), both.get("conf1")))
         if not made:
             raise InputError(
-                f"{name} answers given points only, and {item.key} asks about none; "
-                "give it match(image1, image2) as well"
+                f"{name} has only match_points, and {item.key} has no query points; add match(image1, image2)"
             )
         return made
 

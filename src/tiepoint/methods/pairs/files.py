@@ -38,23 +38,23 @@ class MatchFiles:
     ) -> None:
         self.root = Path(path).expanduser()
         if not is_folder(self.root):
-            raise InputError(f"files:{path}: no such folder; known are {KNOWN}")
+            raise InputError(f"files:{path}: no such folder; supported: {KNOWN}")
         found = detect_match_layout(self.root)
         if found is None:
             raise InputError(
-                f"files:{path} holds {describe_folder(self.root)}, and nothing of two images; known are {KNOWN}"
+                f"files:{path} contains {describe_folder(self.root)} and no matches; supported: {KNOWN}"
             )
         self.source: MatchSource = found
         self.offset, self.top, self.resize = float(offset), top, parsed_resize(resize)
         if top is not None and (not isinstance(top, int) or top < 1):
-            raise InputError(f"files:{path}: `top` is {top!r}; expected a whole number of matches above 0")
+            raise InputError(f"files:{path}: `top` is {top!r}; expected a positive integer")
         if found.resized and self.resize is None:
             raise InputError(
-                f"files:{path} holds {found.what}, whose points are in pixels of resized images; say how "
-                "they were resized with ?resize=640x480, ?resize=1600 (the longer side) or ?resize=none"
+                f"files:{path} contains {found.what}, whose points are in pixels of resized images; state "
+                "their size with ?resize=640x480, ?resize=1600 (the longer side) or ?resize=none"
             )
         if not found.resized and self.resize is not None:
-            raise InputError(f"files:{path} holds {found.what} in original pixels; leave out `resize`")
+            raise InputError(f"files:{path} contains {found.what} in original pixels; leave out `resize`")
         said = {"offset": self.offset or None, "top": top, "resize": format_resize(self.resize)}
         query = "&".join(f"{k}={v}" for k, v in said.items() if v is not None)
         self.name = f"files:{self.root.name}" + (f"?{query}" if query else "")
@@ -124,7 +124,7 @@ class MatchFiles:
                 arrays[name] = self._original(arrays[name], item, side, name)
         if self.top is not None and "points0" in arrays:
             if "confidence" not in arrays:
-                raise InputError(f"{self.root}: {item.key} has no confidence; `top` needs one to choose by")
+                raise InputError(f"{self.root}: {item.key} has no confidence; `top` requires one")
             best = np.sort(np.argsort(-arrays["confidence"], kind="stable")[: self.top])
             arrays |= {k: arrays[k][best] for k in ("points0", "points1", "confidence")}
         return arrays
@@ -178,7 +178,7 @@ def turned_around(arrays: Arrays, where: str) -> dict[str, NDArray[Any]]:
     """Reverse the matches of a pair. A flow or answers cannot be reversed."""
     if {"flow", "answers"} & set(arrays):
         raise InputError(
-            f"{where} is there in the other direction only, and a flow or answers cannot be turned around"
+            f"{where} exists only in the other direction, and a flow or answers cannot be reversed"
         )
     swapped = {
         "points0": "points1",

@@ -46,7 +46,7 @@ class DescriptorFiles:
             raise InputError(
                 f"files:{path}: unknown distance {distance!r}; choose one of {', '.join(DISTANCES)}"
             )
-        # text is never taken for bits, so none of it is parsed here: its problems are told with all others
+        # text is never taken as bits, so it is not parsed here: its problems are reported with all others
         is_bits = distance is None and first.suffix in ARRAYS and self._read(first).is_bits
         self.distance = distance or ("hamming" if is_bits else "l2")
         self.name = f"files:{path}"
