@@ -137,7 +137,7 @@ def _resolve_pairs(spec: Any, parsed: Spec | None, **options: Any) -> Method:
         if choose_family(thing) == "pairs":
             if parsed.transforms:
                 raise InputError(
-                    f"+{parsed.transforms[0].name} is for descriptors, and {own} returns matches; remove it"
+                    f"+{parsed.transforms[0].name} needs descriptors, and {own} returns matches; leave it out"
                 )
             return _bound(thing, own, "pairs", device, on_bad, spec)
     return with_matcher(resolve(plain, family="keypoints", **options), given, spec)
