@@ -127,7 +127,11 @@ def entry_points(site: Path, text: str) -> Path:
         ("no_such_module:TASK", "", "'broken' cannot be loaded (ModuleNotFoundError: No module named"),
         ("half:TASK", "1 / 0", "'broken' cannot be loaded (ZeroDivisionError: division by zero)"),
         ("half:TASK", "OTHER = 1", "'broken' cannot be loaded (AttributeError:"),
-        ("half:TASK", "TASK = 5", "half:TASK of broken is registered as the task 'my/task', and is no task"),
+        (
+            "half:TASK",
+            "TASK = 5",
+            "half:TASK of broken is registered as the task 'my/task', but is not a task",
+        ),
     ],
 )
 def test_a_broken_plug_in_is_an_error_that_names_its_package(

@@ -107,7 +107,7 @@ class QueryCase:
 class DenseCase:
     """A recomputed flow between two images (h, w, 3) at the scale of the flow.
 
-    `flow` (h, w, 2) lives on `source`, None where the method gave none or is not asked; `truth` likewise.
+    `flow` (h, w, 2) lives on `source`, None if the method gave none; `truth` likewise.
     `points` and `true_points` (q, 2) are keypoints of the source and where they belong in the target,
     `estimated_points` where the flow takes them.
     """
@@ -205,7 +205,7 @@ Size = tuple[int, int]
 class MatchedPair:
     """Matches of two images: `points0`, `points1` (n, 2) in pixels, first pixel's centre at (0, 0).
 
-    `errors_px` (n,) are what `measure` says in words, None where no truth tells them. `F` maps points of
+    `errors_px` (n,) are described by `measure`, None without ground truth. `F` maps points of
     image 0 to epipolar lines of image 1, `H` to points of it, where there is such a truth. An image that is
     not there is None; its size (width, height) is known all the same.
     """

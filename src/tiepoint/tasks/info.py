@@ -84,7 +84,7 @@ class MetricInfo:
     `words` say it in half a sentence, without unit and direction; where they depend on the group of a score
     (a threshold, a length), they are a function of its parts. `short` is what the plain name leaves out of
     the score `all`, a threshold most often. `better` is `higher`, `lower`, or None for what only describes
-    the data. `title` is its name in words where the one made of its plain name would not do.
+    the data. `title` is its name as text, if the one derived from its plain name is unclear.
 
     >>> error = MetricInfo("mean distance from the true place", unit="px", better="lower")
     >>> error.sentence()

@@ -50,13 +50,13 @@ class TaskOptions(BaseModel):
                 names = ", ".join(legacy)
                 raise InputError(
                     f"option {name}={value} of {task} is for the protocol exact; under {names} it is fixed; "
-                    "ask for exact alone, or leave the option out"
+                    "request only exact, or remove the option"
                 )
         for name, protocol in cls.only_under.items():
             if protocol not in protocols and getattr(chosen, name) != cls.model_fields[name].default:
                 raise InputError(
                     f"option {name} of {task} has no effect under {', '.join(protocols)}; it is for the "
-                    f"protocol {protocol}, so ask for that too, or leave the option out"
+                    f"protocol {protocol}, so request that too, or remove the option"
                 )
 
     @classmethod

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hpatches_world import IMAGES, LENGTHS, SPLITS, features_of, make_descriptors, make_world, run_task
 
-from tiepoint.cli.commands.data import _found
+from tiepoint.cli.commands.data import _given_files
 from tiepoint.compat.hpatches_eval import _split
 from tiepoint.core.errors import InputError, ProblemsError, UnknownNameError
 from tiepoint.datasets.hpatches.splits import official_lengths, official_splits
@@ -76,7 +76,7 @@ def test_splits_where_the_published_tool_has_them(world):
     (world.tasks / "splits.json").unlink()
     opened = MATCHING.open(world.data, options)
     assert {item.split("/")[0] for unit in opened.units for item in unit.items} == {"v_cat", "i_bee"}
-    assert _found(world.tasks) == (world.tasks / "splits" / "splits.json", world.tasks)
+    assert _given_files(world.tasks) == (world.tasks / "splits" / "splits.json", world.tasks)
     assert _split(world.tasks, "mine").test == ("v_cat", "i_bee")
 
 

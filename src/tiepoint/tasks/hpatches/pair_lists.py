@@ -30,7 +30,7 @@ from .data import DatasetSplit, smallest_unsigned
 RETRIEVAL_FILES = ("retr_queries", "retr_distractors")
 T = TypeVar("T", VerificationPairs, RefPatches)
 LIST_CACHE_VERSION = 1
-"""Raised when lists are drawn, checked or kept in another way: those that stores hold are then made anew."""
+"""Raise it when lists are sampled, checked or cached in another way: cached ones are then recomputed."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class VerificationSource:
     files: tuple[Path, ...]
     given: VerificationDraw | None
     kind: str | None = None
-    """The kind of list asked for, ``official`` or ``clean``."""
+    """The requested kind of list, ``official`` or ``clean``."""
 
     @property
     def images(self) -> int:
@@ -205,7 +205,7 @@ def _tables(
 ) -> list[T | None]:
     """Return the tables of files, None for those that are wrong.
 
-    Those that are all right are kept as they were read.
+    Correct ones are cached.
     """
     found: list[T | None] = []
 

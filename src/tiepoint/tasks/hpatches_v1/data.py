@@ -150,7 +150,7 @@ class OpenHPatchesV1(BaseTaskData):
 def base_meta(task: str, benchmark: str, scenes: Sequence[str], features: Features | None) -> dict[str, Any]:
     """Build the header of records: their source and their distance.
 
-    `squared` says that l2 distances are kept squared, the value that decides order and ties.
+    `squared`: l2 distances are stored squared, the value that decides order and ties.
     """
     direct = features is not None
     distance = features.distance if features is not None else "given"

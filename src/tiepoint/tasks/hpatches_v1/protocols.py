@@ -147,7 +147,7 @@ def six_digits(values: Floats) -> Floats:
 
 
 def as_distance(records: Records, values: NDArray[Any], rules: HPatchesV1Rules) -> Floats:
-    """Return the kept reference values as the rules want them: squared or not, single precision or not.
+    """Return the recorded values as the rules use them: squared or not, single precision or not.
 
     Values that came from a results file are the method's own and stay as they are.
     """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Shared parts of the original protocol of Bartol, Bojanić et al. (2019).
 
-Reference keypoints that leave the view of any target are removed; 100 of the rest are drawn; a match is
+Reference keypoints that leave the view of any target are removed; 100 of the rest are sampled; a match is
 correct if no other target keypoint is nearer to the true place, however far it is (no tolerance); binary
 descriptors are compared by the number of differing pairs of bits (HAMMING2); ties in a list are one step.
 """
@@ -111,7 +111,7 @@ def reference_of(opened: OpenKeypoints, scene: str, features: Features) -> Bojan
 def searched_rows(opened: OpenKeypoints, features: Features, key: str) -> BojanicRows:
     """Return the rows of a distractor image.
 
-    Of a reference image only those kept, as the original stores no others.
+    Of a reference image only those in view, as the original stores no others.
     """
     scene, _, image = key.rpartition("/")
     if image != opened.sequences.images(scene)[0]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Portable samples of distractors: images and keypoints of other scenes.
 
-Numbers below n are drawn by remainder, whose bias is under n / 2^64, orders by sorting. The draws are an
+Numbers below n are sampled by remainder, whose bias is under n / 2^64, orders by sorting. The samples are an
 input of the comparison: the same for every method with the same keypoints, and reproducible without this
 package.
 """
@@ -97,7 +97,7 @@ def bojanic_images(opened: OpenKeypoints, scene: str, iteration: int) -> list[st
     """Return the out-of-sequence images of the original protocol, as item keys.
 
     Scenes are numbered; offset d from the query's scene gives image d mod n of scene (number + d) mod S.
-    The original samples offsets from 0 and drops the first drawn: offset 0 is the query's own reference
+    The original samples offsets from 0 and drops the first: offset 0 is the query's own reference
     image, a distractor at distance zero. `self_distractor` keeps that; otherwise offsets start at 1.
     """
     scenes = opened.sequences.scenes
@@ -285,7 +285,7 @@ def drawn_rows(opened: OpenKeypoints, scene: str, iteration: int, key: str, avai
 def worst_of_draw(opened: OpenKeypoints, scene: str, iteration: int, features: Features) -> QueryCase | None:
     """Recompute the query of a draw with the lowest average precision. None without queries.
 
-    The list of `keypoints/retrieval`: its right location in every image that has one, and the nearest drawn
+    The list of `keypoints/retrieval`: its right location in every image that has one, and the nearest sampled
     location of every distractor image. That of `keypoints/verification` also has the nearest wrong location
     of every image of the scene, and all locations of distractor images are looked at.
     """

@@ -99,7 +99,7 @@ def right_table(query: Ints, target: Ints, queries: Ints, shape: tuple[Any, ...]
 
 
 def least(table: Floats, keep: NDArray[np.bool_]) -> Floats:
-    """Return the smallest kept entry of each row, infinite where none is kept.
+    """Return the smallest kept entry of each row, infinite if none is kept.
 
     >>> least(np.array([[1.0, 2.0]]), np.array([[False, True]]))
     array([2.])
@@ -199,7 +199,7 @@ def is_matcher(text: str | None) -> bool:
 
 
 def matcher_hash(text: str | None) -> str | None:
-    """Return the hash of the source and settings of a matcher, None for one of ours.
+    """Return the hash of the source and settings of a matcher, None for a built-in one.
 
     A change is another comparison.
     """

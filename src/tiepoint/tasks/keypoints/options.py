@@ -50,7 +50,7 @@ class DrawOptions(TruthOptions):
     """Repetitions with new draws (`exact`, `bojanic`); the score is their mean."""
 
     queries: Annotated[int, Field(ge=1)] = 100
-    """Reference keypoints drawn per scene and iteration (`exact`, `bojanic`)."""
+    """Reference keypoints sampled per scene and iteration (`exact`, `bojanic`)."""
 
 
 class DistractorOptions(DrawOptions):
@@ -60,10 +60,10 @@ class DistractorOptions(DrawOptions):
     """Images of other scenes each query is compared with (`exact`, `bojanic`)."""
 
     self_distractor: Flag = False
-    """Under `bojanic`, let the query's own reference image be drawn as a distractor, as the original does."""
+    """Under `bojanic`, allow the query's own reference image as a distractor, as the original does."""
 
     num_distractor_scenes: Annotated[int, Field(ge=0)] = 10
     """Other scenes that give distractors under `workbench`."""
 
     num_distractors_per_scene: Annotated[int, Field(ge=0)] = 20
-    """Keypoints of each such scene, drawn per query (`workbench`)."""
+    """Keypoints of each such scene, sampled per query (`workbench`)."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Verification and retrieval as DescriptorWorkbench computes them: one pooled list per scene.
 
-Every reference keypoint with every keypoint of every target image, plus drawn keypoints of other scenes,
+Every reference keypoint with every keypoint of every target image, plus sampled keypoints of other scenes,
 ranked by raw L2 distance. Correct pairs are relevant; label 0 (same scene, not correct) and -1 (other scene)
 are both wrong, so verification and retrieval are the same statistic with other draws. Where the tool's
 unstable sort leaves ties open, this list keeps the order in which it was built.

@@ -24,7 +24,7 @@ Points = NDArray[np.float64]
 def transferred_points(arrays: Arrays, queries: Points, where: str) -> Points:
     """Return where a method sends query points (q, 2), NaN without an answer.
 
-    Its answers, where it was asked for them; else a flow read between pixels; else its matches, interpolated
+    Its answers if it gave any; else a flow read between pixels; else its matches, interpolated
     in the triangles between them and by the nearest outside (`methods.dense.sparse`).
     """
     if "answers" in arrays:
@@ -43,7 +43,7 @@ def transferred_points(arrays: Arrays, queries: Points, where: str) -> Points:
 
 
 class OpenPointTransfer(OpenPairs):
-    """Pairs of which some are also asked about from image 1 to image 0, as items of their own."""
+    """Image pairs; some also have an item from image 1 to image 0."""
 
     task: PointsTask
 

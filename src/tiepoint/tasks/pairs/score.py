@@ -28,7 +28,7 @@ EDGES: dict[str, tuple[float, ...]] = {
 }
 """Limits of the bins; a bin holds its lower limit, the last one both."""
 QUARTILES_FROM = 8
-"""Below this many pairs the lengths of baselines are not told apart."""
+"""Below this many pairs the lengths of baselines are not distinguished."""
 
 
 def strata(records: Sequence[Records]) -> Iterator[tuple[dict[str, str], NDArray[np.bool_]]]:

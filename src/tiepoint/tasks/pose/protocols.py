@@ -156,7 +156,7 @@ class PoseScoring:
 class PoseProtocol:
     """Settings, their scoring, and which of them makes the headline by dataset.
 
-    `comparison` is the name under which its poses are kept; protocols that share it share them.
+    `comparison` names its poses; protocols with the same name share them.
     `precision` names the rule and thresholds of match precision.
     """
 

@@ -2,7 +2,7 @@
 """Steps from a paper's protocol to `exact`, on the same matches.
 
 A walk begins with the records of the protocol and ends with those of `exact`. Only what lies between, its
-estimator in the frame of `exact` and then with the threshold of `exact`, has to be called anew.
+estimator in the frame of `exact` and then with the threshold of `exact`, has to be called again.
 """
 
 from __future__ import annotations

@@ -232,7 +232,7 @@ class RelativePose(PairsTask):
             )
         if records and records[0].meta["protocol"] == "roma":
             told.append(
-                "roma draws its matches anew for every repeat; with given matches it only shuffles them"
+                "roma samples its matches again for every repeat; with given matches it only shuffles them"
             )
         return told
 

@@ -32,7 +32,7 @@ class PckRule:
         compare: `float64` (error <= alpha L), `float32` (all rounded), `ratio` (error / L <= alpha), `mixed`
             (float32 error against a float64 limit).
         strict: Whether an error on the rim is wrong.
-        back: Whether points of the target are carried to the source, with the source's box.
+        back: Whether points of the target are transferred to the source, with the source's box.
         padding: Whether the extent of keypoints includes the padding of -1.
         box_scale: `both` (the box is stretched with the image), `y` (its longer side times the vertical
             factor), `min` (times the smaller factor).

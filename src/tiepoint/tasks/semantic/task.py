@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Task `semantic/pck`: keypoints of one object carried to another of its class."""
+"""Task `semantic/pck`: keypoints of one object transferred to another of its class."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ class SemanticPck(PointsTask):
 def compare(truth: PairTruth, arrays: Arrays | None, options: Any) -> Records:
     """Compute the found and true points of a pair in pixels of the target, NaN where a point has no answer.
 
-    `arrays` is None where the method was not asked in this direction.
+    `arrays` is None if the method was not run in this direction.
     """
     pair, annotations = truth.pair, truth.annotations
     queries = np.asarray(annotations["points0"], np.float64)

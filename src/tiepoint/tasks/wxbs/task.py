@@ -39,7 +39,7 @@ class WxbsOptions(PairsOptions):
     """Options of both tasks on WxBS."""
 
     split: Literal["test", "val"] = "test"
-    """Part of WxBS; pairs of one's own have none and are all used."""
+    """Part of WxBS; other pairs have none and are all used."""
 
 
 class FundamentalOptions(WxbsOptions, SeededOptions):
@@ -168,7 +168,7 @@ def _distances(corrs: Floats, found: FundamentalEstimate) -> Floats:
 
 
 class WxbsPoints(PointsTask, WxbsTask):
-    """Clicked points of one image carried to the other, both ways."""
+    """Clicked points of one image transferred to the other, both ways."""
 
     name = "wxbs/points"
     options = WxbsOptions

@@ -48,7 +48,7 @@ def compare(pair: DensePair, flow: NDArray[Any] | None, options: FlowOptions) ->
             pair.key,
             f"the true flow is {truth.shape[:2]}, its image is {source} (height, width); they must agree",
         )
-    # The headline is always among them, whatever is asked for.
+    # The headline threshold is always included.
     pixels = parse_ascending([*options.thresholds_px, HEADLINE_PX])
     limits = [*pixels, *(a * max(target) for a in options.alphas)]
     if flow is None:

@@ -79,7 +79,7 @@ def compare(pair: DensePair, flow: NDArray[Any] | None, options: PckOptions) -> 
 def _box(pair: DensePair, *, wanted: bool) -> Box | None:
     """Return the object's box.
 
-    None where the dataset has none, or none that can be read and nobody requested it.
+    None if the dataset has none, or an unreadable one that is not needed.
     """
     if pair.box is None:
         return None

@@ -86,7 +86,7 @@ def matching_stop_reason(records: Sequence[Records], rules: HPatchesRules) -> st
 
 
 def as_ranked(records: Records, values: NDArray[Any], rules: HPatchesRules) -> Floats:
-    """Return the kept reference values as the rules rank them.
+    """Return the recorded values as the rules rank them.
 
     Sums of squares or roots, single precision or not.
     """

@@ -33,7 +33,7 @@ EVERY = "every"
 Ints = NDArray[np.int64]
 NAME = "hpatches/retrieval"
 MAX_SHOWN_DISTRACTORS = 500
-"""Queries whose nearest distractor is kept for the gallery: the first of the list."""
+"""Queries whose nearest distractor is recorded for the gallery: the first of the list."""
 NEAR = 8
 
 

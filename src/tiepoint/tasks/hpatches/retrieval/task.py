@@ -27,7 +27,7 @@ class HPatchesRetrievalOptions(HPatchesOptions):
 
     distractors: Literal["list", "every"] = "list"
     """The patches of the list of distractors, or every patch of every other sequence of the split (`exact`):
-    nothing is drawn then but the queries."""
+    only the queries are sampled then."""
 
 
 class HPatchesRetrieval(HPatchesTask):

@@ -27,7 +27,7 @@ LISTS = ("pos", "intra", "inter")
 BLOCK_BYTES = 448 << 20
 """Descriptors copied side by side at a time; more are split into blocks of half of it, two at a time."""
 PLAN = 1
-"""Raised when plans are made in another way: those that stores hold are then made anew."""
+"""Raise it when plans are built in another way: cached ones are then recomputed."""
 Ints = NDArray[Any]
 
 
@@ -57,7 +57,7 @@ class PairPlan:
 def pair_plan(setting: DatasetSplit, source: VerificationSource) -> PairPlan:
     """Return the plan of a split's lists.
 
-    It is kept, so that lists that were used before are not even read.
+    It is cached, so that lists that were used before are not read again.
     """
     scenes, width = setting.split.test, setting.levels + 1
     key = [PLAN, source.definition, list(setting.lengths.items()), setting.levels]

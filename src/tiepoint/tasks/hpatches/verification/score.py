@@ -46,10 +46,10 @@ class RankedPairs:
 
 
 def as_ranked(records: Records, rules: HPatchesRules) -> Floats:
-    """Return the kept reference values as the rules rank them.
+    """Return the recorded values as the rules rank them.
 
-    l2 is kept and ranked as sum of squares, which decides ties, or as its root; in single precision or not,
-    with differences in single precision or not; a failure is infinite, or first of all.
+    l2 is ranked as sum of squares, which decides ties, or as its root. Values and differences may be in
+    single precision. A failure is infinite, or first of all.
     """
     kept = np.asarray(records["distance"], np.float64)
     failed = np.isinf(kept)

@@ -25,7 +25,7 @@ class VerificationOptions(HPatchesOptions):
     """Options of `hpatches/verification`."""
 
     lists: Literal["official", "clean"] | None = None
-    """How lists are drawn where no files give them: by the published recipe (the default), or without pairs
+    """How lists are sampled if no files give them: by the published recipe (the default), or without pairs
     of one scene under two names and without doubles."""
 
 

@@ -131,8 +131,8 @@ class HPatchesV1Matching(V1Task):
     ) -> Path:
         """Write ``BENCHMARK.results`` as the 2016 tool would: two neighbours, squared l2, ``%e``.
 
-        The option `neighbours` of the open task asks for another number of them. More than two are not in the
-        records and are looked for again, in the features that `arrays` gives.
+        The option `neighbours` sets another number. More than two are not in the records and are searched in
+        the features that `arrays` returns.
         """
         path = path_below(folder, records.meta["benchmark"], what="the benchmark", ending=".results")
         wanted = getattr(opened and opened.options, "neighbours", WRITTEN)
@@ -157,9 +157,9 @@ def _truth(
 
 
 def _write_neighbours(path: Path, records: Records, arrays: GetArrays | None, wanted: int | str) -> None:
-    """Write the first neighbours of every reference patch, as many as `wanted` or as there are.
+    """Write the first neighbours of every reference patch, at most `wanted`.
 
-    More than two are not in the records and are looked for again, in the features that `arrays` gives.
+    More than two are not in the records and are searched in the features that `arrays` returns.
     """
     if wanted != "all" and int(wanted) <= WRITTEN:
         write_matching_results(path, _recorded(records, int(wanted)))

@@ -74,7 +74,7 @@ class GeometryOptions(SceneOptions):
     """Most samples an estimator may try."""
 
     matcher: Annotated[str, Field(pattern=r"^.+\.py:\w+$")] | None = None
-    """A matcher of yours beside ours, ``my.py:Class`` with ``match(features1, features2)``: group
+    """Your matcher beside the built-in ones, ``my.py:Class`` with ``match(features1, features2)``: group
     ``matcher=own``."""
 
     tau_px: Annotated[tuple[float, ...], BeforeValidator(_thresholds)] = ()

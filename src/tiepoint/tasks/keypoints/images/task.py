@@ -43,11 +43,11 @@ class ImagesOptions(SceneOptions):
 
     matching: Annotated[str, Field(pattern=r"^(brute_force|ratio_test|.+\.py:\w+)$")] = "brute_force"
     """How two images are matched: mutual nearest neighbours (`brute_force`), first to second distance below
-    0.8 (`ratio_test`), or a class of yours, ``my.py:Class`` with ``match(features1, features2)``."""
+    0.8 (`ratio_test`), or your class, ``my.py:Class`` with ``match(features1, features2)``."""
 
     @computed_field
     def matcher_source(self) -> str | None:
-        """Hash of the source of a matcher of yours."""
+        """Hash of the source of your matcher."""
         return matcher_hash(self.matching)
 
     scorer: Literal["total_matches", "ratio_sum", "correct_matches"] = "total_matches"

@@ -42,8 +42,8 @@ def first_neighbours(
         places: its locations.
         target: features of the other image.
         spots: its locations.
-        queries: (q,) different numbers of locations asked for.
-        right_query: (r,) query location of each right answer; others than those asked for are ignored.
+        queries: (q,) distinct numbers of query locations.
+        right_query: (r,) query location of each correct answer; other locations are ignored.
         right_target: (r,) target location of each right answer.
         distance: name of the distance.
 
@@ -57,7 +57,7 @@ def first_neighbours(
     if len(rows_p) == 0 or len(rows) == 0:
         return found, chance
     pool = np.ascontiguousarray(target.values[rows_p])
-    # Ties are told by the squared values: a square root may round two of them to one number.
+    # Squared values decide ties: a square root may round two of them to one number.
     near = first_two(source.values[rows], pool, distance=distance, squared=distance == "l2")
     best = np.minimum.reduceat(near.d1, step)
     found[asked] = np.sqrt(best) if distance == "l2" else best
@@ -126,7 +126,7 @@ def wrong_examples(
         places: its locations.
         target: features of the other image.
         found: right answers of the locations.
-        seen: (q,) locations that were asked for.
+        seen: (q,) query locations.
         right: (q,) probability that the first neighbour was right.
         distance: name of the distance.
     """

@@ -220,7 +220,7 @@ class KeypointRanking(KeypointTask):
     def time_scores(self, protocol: str, features_s: float, compare_s: float) -> list[Score]:
         """Return ``processing_time_ms`` of DescriptorWorkbench's schema, really measured.
 
-        Seconds the method took on all images (kept with the features) plus those of the comparison.
+        Seconds the method took on all images (stored with the features) plus those of the comparison.
         """
         if protocol != "workbench":
             return []

@@ -2,7 +2,7 @@
 """`keypoints/retrieval`: the images of a keypoint in its own scene against neighbours in other scenes.
 
 One list per query: its right keypoint in every target image, and for every distractor image the nearest of
-100 drawn keypoints. Other keypoints of its own scene (label 0) are not in the list.
+100 sampled keypoints. Other keypoints of its own scene (label 0) are not in the list.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class KeypointRetrievalOptions(DistractorOptions):
     exact_alone: ClassVar[Mapping[str, Any]] = {"distractors": "every"}
 
     distractors: Literal["drawn", "every"] = "drawn"
-    """The nearest of 100 drawn keypoints of each drawn image, or every keypoint location of every image of
-    all other scenes (`exact`): nothing is drawn then but the queries."""
+    """The nearest of 100 sampled keypoints of each sampled image, or every keypoint location of all other
+    scenes (`exact`): only the queries are sampled then."""
 
     @classmethod
     def check_protocols(cls, task: str, given: Mapping[str, Any], protocols: Sequence[str]) -> None:
