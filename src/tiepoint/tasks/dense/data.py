@@ -171,12 +171,32 @@ class PairTask(DenseTask):
         return pair_cases(shares) if shares else None
 
     def record_warnings(self, records: Sequence[Records]) -> list[str]:
-        """Return what was missing, with counts."""
-        return dense_warnings(records)
+        """Return what was missing, with counts of directed pairs."""
+        found = []
+        truths = [r for r in records if "no_truth" in r.meta]
+        if truths:
+            found.append(
+                f"ground truth cannot be used, pair left out: {len(truths)} of {len(records)} directed pairs "
+                f"(the first: {truths[0].meta['no_truth']})"
+            )
+        for missing, words in (("skip", "left out"), ("zero", "counts as wrong")):
+            n = sum(bool(r.meta["absent"]) and r.meta["missing"] == missing for r in records)
+            if n:
+                found.append(f"no flow, {words}: {n} of {len(records)} directed pairs")
+        return found
 
     def check_results(self, opened: OpenDense, results: Path) -> list[str]:
-        """Return the warnings about a folder of results; what makes it unusable is an error."""
-        return check_dense_results(opened, results)
+        """Return the warnings about a results folder: pairs without a folder, folders without ground truth.
+
+        Raises:
+            InputError: It is not a folder, has none for any pair, or has pairs with an unclear subset.
+        """
+        keys = [item.key for item in opened.items]
+        subsets = sorted({key.partition("/")[0] for key in opened.known})
+        there = set(check_folders(results, keys, subsets))
+        absent = [key for key in keys if key not in there]
+        warnings = [missing_pairs_message(absent, len(keys))] if absent else []
+        return [*warnings, *extra_folders(results, opened.known, subsets)]
 
 
 def oriented_flow(pair: DensePair, result: PairResult, missing: str) -> Flow | None:
@@ -216,33 +236,3 @@ def usable_records(records: Sequence[Records]) -> tuple[list[Records], str | Non
 
 def _skipped(record: Records) -> bool:
     return bool(record.meta["absent"]) and record.meta["missing"] == "skip"
-
-
-def dense_warnings(records: Sequence[Records]) -> list[str]:
-    """Return what was missing, with counts of directed pairs."""
-    found = []
-    truths = [r for r in records if "no_truth" in r.meta]
-    if truths:
-        found.append(
-            f"ground truth cannot be used, pair left out: {len(truths)} of {len(records)} directed pairs "
-            f"(the first: {truths[0].meta['no_truth']})"
-        )
-    for missing, words in (("skip", "left out"), ("zero", "counts as wrong")):
-        n = sum(bool(r.meta["absent"]) and r.meta["missing"] == missing for r in records)
-        if n:
-            found.append(f"no flow, {words}: {n} of {len(records)} directed pairs")
-    return found
-
-
-def check_dense_results(opened: OpenDense, results: str | Path) -> list[str]:
-    """Return the warnings about a results folder: pairs without a folder, folders without ground truth.
-
-    Raises:
-        InputError: if it is no folder, has none for any pair, or has pairs of which the subset is unclear.
-    """
-    keys = [item.key for item in opened.items]
-    subsets = sorted({key.partition("/")[0] for key in opened.known})
-    there = set(check_folders(results, keys, subsets))
-    absent = [key for key in keys if key not in there]
-    warnings = [missing_pairs_message(absent, len(keys))] if absent else []
-    return [*warnings, *extra_folders(results, opened.known, subsets)]

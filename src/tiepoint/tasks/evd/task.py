@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ from ...geometry.two_view.linear_estimation import (
     HomographyEstimator,
     estimate_homography,
 )
-from ...methods.source_files import library_versions
 from ..base import MetricInfo, TaskInfo
 from ..info import EVD, count
 from ..pairs.data import PairsTask, SeededOptions, matches_in_frame, matches_of
@@ -53,6 +52,7 @@ class EvdHomography(PairsTask):
     name = "evd/homography"
     needs = "homography"
     options = EvdOptions
+    libraries = ("cv2", "poselib")
     protocols = ("exact", TOOL)
     info = TaskInfo(
         "How well do matches give the homography of a plane seen from extreme angles?",
@@ -78,10 +78,6 @@ class EvdHomography(PairsTask):
         licence="EVD: images for research; cite Mishkin, Matas, Perdoch 2015",
         title="EVD homography",
     )
-
-    def versions(self, options: Any) -> Mapping[str, str]:
-        """Return the versions of OpenCV and PoseLib, which estimate H."""
-        return library_versions(("cv2", "poselib"))
 
     def compare_pair(self, truth: PairTruth, arrays: Arrays, options: Any, comparison: str) -> Records:
         """Compute the error of every estimated homography."""

@@ -108,16 +108,6 @@ def float32_points(xy: NDArray[np.float64]) -> NDArray[np.float64]:
     return xy.astype(np.float32).astype(np.float64)
 
 
-def compare_verification(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Compute the records of `keypoints/verification` under `workbench`."""
-    return compare_pooled(opened, scene, features, "verification")
-
-
-def compare_retrieval(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Compute the records of `keypoints/retrieval` under `workbench`."""
-    return compare_pooled(opened, scene, features, "retrieval")
-
-
 def score_pooled(records: Sequence[Records], role: str) -> list[Score]:
     """Compute the mean AP over scenes with a candidate (0 without a correct pair), and label counts."""
     scenes = tuple(str(r.meta["scene"]) for r in records)
@@ -142,16 +132,6 @@ def score_pooled(records: Sequence[Records], role: str) -> list[Score]:
         name = f"retrieval_num_{label}" if role == "retrieval" else f"total_{label}"
         scores.append(count_score(name, total))
     return with_protocol(scores, "workbench")
-
-
-def score_verification(records: Sequence[Records]) -> list[Score]:
-    """Compute the scores of `keypoints/verification` under `workbench`."""
-    return score_pooled(records, "verification")
-
-
-def score_retrieval(records: Sequence[Records]) -> list[Score]:
-    """Compute the scores of `keypoints/retrieval` under `workbench`."""
-    return score_pooled(records, "retrieval")
 
 
 def raw_values(image: ComparedFeatures) -> NDArray[Any]:

@@ -25,6 +25,7 @@ from ...geometry.two_view.epipolar import fundamental, line_distances
 from ...geometry.two_view.estimator import canonical_order
 from ...geometry.two_view.linear_estimation import MIN_POINTS_EIGHT_POINT, eight_point
 from ...geometry.two_view.pose_errors import has_baseline
+from ...methods.source_files import library_versions
 from ..base import BaseTask, BaseTaskData
 from ..cases import Cases, MatchedPair, pair_cases
 from ..options import Names, TaskOptions
@@ -256,7 +257,7 @@ class OpenPairs(BaseTaskData):
         chosen = self.options.model_dump(
             mode="json", exclude={"scenes", "images", *self.task.scoring_options}
         )
-        same = [self.task.name, chosen, self.task.versions(self.options)]
+        same = [self.task.name, chosen, library_versions(self.task.libraries)]
         return tuple(
             Unit(
                 name,
@@ -315,6 +316,8 @@ class PairsTask(BaseTask):
     needs: ClassVar[str]
     options: type[PairsOptions] = PairsOptions
     opened: ClassVar[type[OpenPairs]] = OpenPairs
+    libraries: ClassVar[tuple[str, ...]] = ()
+    """Libraries whose results a comparison depends on."""
     scoring_options: ClassVar[frozenset[str]] = frozenset()
     """Options that no comparison depends on."""
 
@@ -327,10 +330,6 @@ class PairsTask(BaseTask):
     def select_pairs(self, data: PairSet, options: Any) -> PairSet:
         """Return the pairs that the options leave, all by default."""
         return data
-
-    def versions(self, options: Any) -> Mapping[str, str]:
-        """Return the versions of the libraries whose result a comparison depends on."""
-        return {}
 
     def notices(self, opened: OpenPairs) -> Sequence[str]:
         """Return warnings about the data under these options."""

@@ -16,7 +16,6 @@ from ...core.records import Arrays, Records
 from ...core.scores import Score
 from ...datasets.image_pairs.ground_truth import PairTruth
 from ...geometry.two_view.pose_estimation import estimator_versions
-from ...methods.source_files import library_versions
 from ..base import Column, MetricInfo, TaskInfo
 from ..info import count
 from ..options import parse_list
@@ -126,6 +125,7 @@ class RelativePose(PairsTask):
     name = "pose/relative"
     needs = "pose"
     options = RelativeOptions
+    libraries = ("cv2", "poselib")
     protocols = tuple(PROTOCOLS)
     info = TaskInfo(
         "How well do the matches of two images give the motion between their cameras?",
@@ -168,10 +168,6 @@ class RelativePose(PairsTask):
         """Return the settings of a protocol; `zeb` scores the poses of `loftr`."""
         own = super().comparison(protocol)
         return PROTOCOLS[own].comparison or own
-
-    def versions(self, options: Any) -> Mapping[str, str]:
-        """Return the versions of OpenCV and PoseLib, if installed."""
-        return library_versions(("cv2", "poselib"))
 
     def notices(self, opened: OpenPairs) -> Sequence[str]:
         """Return a warning about pairs in both directions."""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -18,7 +18,6 @@ from ...datasets.image_pairs.pair import ImagePair
 from ...geometry.two_view.epipolar import symmetric_distances
 from ...geometry.two_view.estimator import Estimator
 from ...geometry.two_view.pose_estimation import FundamentalEstimate, estimate_fundamental
-from ...methods.source_files import library_versions
 from ...metrics.dense import point_errors
 from ..base import MetricInfo, TaskInfo
 from ..info import WXBS, count
@@ -96,6 +95,7 @@ class WxbsFundamental(WxbsTask):
 
     name = "wxbs/fundamental"
     options = FundamentalOptions
+    libraries = ("cv2", "poselib")
     info = TaskInfo(
         "How well do the matches of two very different images give their epipolar lines?",
         ("maa", "all"),
@@ -110,10 +110,6 @@ class WxbsFundamental(WxbsTask):
         licence=_LICENCE,
         title="WxBS fundamental matrix",
     )
-
-    def versions(self, options: Any) -> Mapping[str, str]:
-        """Return the versions of OpenCV and PoseLib, which estimate F."""
-        return library_versions(("cv2", "poselib"))
 
     def compare_pair(self, truth: PairTruth, arrays: Arrays, options: Any, comparison: str) -> Records:
         """Compute the distance of every clicked correspondence under every F."""

@@ -161,8 +161,9 @@ class HomographyScoring:
 class HomographyProtocol:
     """Settings, their scoring, and which of them makes the headline: the first.
 
-    `comparison` is the name of its comparison; `leaves_out` whether it has 108 sequences; `kinds` how kinds of
-    sequences are distinguished: by the `first` letters of names, or by those that a name does not `contain`.
+    `comparison` is the name of its comparison; `leaves_out` whether it has 108 sequences; `kinds` how kinds
+    of sequences are distinguished: by the `first` letters of names, or by those that a name does not
+    `contain`.
     """
 
     settings: tuple[HomographySetting, ...]

@@ -8,6 +8,7 @@ One list per query: its right keypoint in every target image, and for every dist
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -43,7 +44,7 @@ from ..distractors import (
 from ..neighbours import answered_targets, least, location_table, right_table
 from ..options import DistractorOptions
 from ..ranking.compare import location_values
-from ..workbench import compare_retrieval, score_retrieval
+from ..workbench import compare_pooled, score_pooled
 from .score import MAIN, cases, score_bojanic, score_exact
 
 Ints = NDArray[np.int64]
@@ -224,10 +225,14 @@ class KeypointRetrieval(DistractorTask):
         "exact": lambda opened, scene, features: (
             compare_every if uses_all_distractors(opened.options) else compare_exact
         )(opened, scene, features),
-        "workbench": compare_retrieval,
+        "workbench": partial(compare_pooled, role="retrieval"),
         "bojanic": compare_bojanic,
     }
-    scorings: ClassVar = {"exact": score_exact, "workbench": score_retrieval, "bojanic": score_bojanic}
+    scorings: ClassVar = {
+        "exact": score_exact,
+        "workbench": partial(score_pooled, role="retrieval"),
+        "bojanic": score_bojanic,
+    }
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
         """Return the draws of a scene."""

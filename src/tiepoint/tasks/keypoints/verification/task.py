@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -44,7 +45,7 @@ from ..distractors import (
     query_sample,
 )
 from ..neighbours import answered_targets, least, location_table, nearest_distance, right_table
-from ..workbench import compare_verification, score_verification
+from ..workbench import compare_pooled, score_pooled
 
 Floats = NDArray[np.float64]
 
@@ -216,10 +217,14 @@ class KeypointVerification(DistractorTask):
     )
     comparisons: ClassVar = {
         "exact": compare_exact,
-        "workbench": compare_verification,
+        "workbench": partial(compare_pooled, role="verification"),
         "bojanic": compare_bojanic,
     }
-    scorings: ClassVar = {"exact": score_exact, "workbench": score_verification, "bojanic": score_bojanic}
+    scorings: ClassVar = {
+        "exact": score_exact,
+        "workbench": partial(score_pooled, role="verification"),
+        "bojanic": score_bojanic,
+    }
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
         """Return `ap` with expected ties over all scenes, ties as one step, and as a mean over scenes."""
