@@ -234,7 +234,7 @@ class OpenPairs(BaseTaskData):
         self.pairs = {p.name: p for p in self.data.pairs}
         if not self.pairs:
             raise InputError(f"{task.name}: {data.what} has no pair")
-        self.warnings = (*data.warnings, *task.notices(self))
+        self.warnings = (*data.warnings, *task.data_warnings(self))
 
     @cached_property
     def items(self) -> tuple[Item, ...]:
@@ -331,7 +331,7 @@ class PairsTask(BaseTask):
         """Return the pairs that the options leave, all by default."""
         return data
 
-    def notices(self, opened: OpenPairs) -> Sequence[str]:
+    def data_warnings(self, opened: OpenPairs) -> Sequence[str]:
         """Return warnings about the data under these options."""
         return ()
 

@@ -40,8 +40,8 @@ class StepSettings(NamedTuple):
     nearer: PoseSetting
 
     @property
-    def called(self) -> tuple[PoseSetting, ...]:
-        """Those that no protocol has called; the last is excluded where the threshold is the same."""
+    def new_settings(self) -> tuple[PoseSetting, ...]:
+        """Settings that no protocol has called; without the last if the threshold is the same."""
         return (self.framed,) if self.nearer == self.framed else (self.framed, self.nearer)
 
 
@@ -80,7 +80,7 @@ def pose_step_chain(name: str, dataset: str, exact: PoseProtocol) -> PoseProtoco
     >>> [s.estimator.threshold_px for s in pose_step_chain("dad", "scannet", exact_protocol()).settings]
     [2.0, 1.0]
     """
-    return PoseProtocol(step_settings(name, dataset, exact).called, PROTOCOLS[name].scoring)
+    return PoseProtocol(step_settings(name, dataset, exact).new_settings, PROTOCOLS[name].scoring)
 
 
 def _goal(exact: PoseProtocol) -> PoseSetting:
@@ -118,9 +118,9 @@ class _StepScores:
         ways = {d: (settings, settings.index(w.own)) for d, w in self.walks.items()}
         return self._area(self.own, ways, self.protocol.scoring, t)
 
-    def called(self, stage: str, t: float) -> float:
+    def area_at_stage(self, stage: str, t: float) -> float:
         """Return the area at the stage `framed` or `nearer` of the walk."""
-        ways = {d: (w.called, w.called.index(getattr(w, stage))) for d, w in self.walks.items()}
+        ways = {d: (w.new_settings, w.new_settings.index(getattr(w, stage))) for d, w in self.walks.items()}
         return self._area(self.walked, ways, self.protocol.scoring, t)
 
     def exact_area(self, scoring: PoseScoring, t: float, *, all_seeds: bool = True) -> float:
@@ -198,9 +198,11 @@ def _steps(way: _StepScores, t: float) -> list[tuple[str, float]]:
         chosen = way.walks[dataset].own.estimator.threshold_px
         text = f"threshold: {chosen:g} px, not the best of {len(XFEAT_SCANNET_PX)} on the test set"
         steps.append((text, way.area_at_threshold(t)))
-    steps.append((f"frame: longer side {side:g} px, points in the convention of K", way.called("framed", t)))
+    steps.append(
+        (f"frame: longer side {side:g} px, points in the convention of K", way.area_at_stage("framed", t))
+    )
     if any(w.nearer != w.framed for w in walks):
-        steps.append((f"threshold: {px:g} px", way.called("nearer", t)))
+        steps.append((f"threshold: {px:g} px", way.area_at_stage("nearer", t)))
     which = way.exact.headline[""]["estimator"]
     steps.append(
         (f"estimator: {which}, matches sorted, doubles dropped", way.exact_area(scoring, t, all_seeds=False))

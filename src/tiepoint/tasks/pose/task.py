@@ -169,7 +169,7 @@ class RelativePose(PairsTask):
         own = super().comparison(protocol)
         return PROTOCOLS[own].comparison or own
 
-    def notices(self, opened: OpenPairs) -> Sequence[str]:
+    def data_warnings(self, opened: OpenPairs) -> Sequence[str]:
         """Return a warning about pairs in both directions."""
         found = []
         names = {(str(p.image0), str(p.image1)) for p in opened.pairs.values()}

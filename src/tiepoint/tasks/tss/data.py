@@ -196,7 +196,7 @@ def compare_result(pair: TssPair, result: PairResult, rule: str, options: TssOpt
     meta |= {
         "flipped": counts.flipped,
         "estimated_masks": counts.estimated_masks,
-        "warnings": [[text, None] for text in missing] + notices(truth, result) + _done(counts),
+        "warnings": [[text, None] for text in missing] + result_warnings(truth, result) + _done(counts),
     }
     return Records("pixel", counts.columns, meta)
 
@@ -229,7 +229,7 @@ def missing_parts(result: PairResult) -> list[str]:
     return parts
 
 
-def notices(truth: PairTruth, result: PairResult) -> list[list[Any]]:
+def result_warnings(truth: PairTruth, result: PairResult) -> list[list[Any]]:
     """Return what is unusual about a result, as [text, pixels or None]: mask values, NaN, a lone mask."""
     found: list[list[Any]] = []
     for name in ("mask1", "mask2"):

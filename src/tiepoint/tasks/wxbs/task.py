@@ -61,7 +61,7 @@ class WxbsTask(PairsTask):
             )
         return found
 
-    def notices(self, opened: OpenPairs) -> Sequence[str]:
+    def data_warnings(self, opened: OpenPairs) -> Sequence[str]:
         """Return how many pairs are used if WxBS is incomplete."""
         known = [p for p in opened.pairs.values() if "split" in p.facts]
         if not known:
