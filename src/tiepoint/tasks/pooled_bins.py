@@ -57,10 +57,7 @@ def _counted(
     scenes: Sequence[str],
     kinds: Sequence[str],
 ) -> PooledBins:
-    """Return the counts of pairs in `width` bins.
-
-    Positives as (bin, scene), negatives as (bin, scene, scene).
-    """
+    """Count pairs in `width` bins: positives as (bin, scene), negatives as (bin, scene, scene)."""
     count = len(scenes)
     every = _table(positives[0], positives[1], count, width)
     at, a, b = (part.astype(np.int64) for part in negatives)
@@ -102,10 +99,7 @@ def distance_cells(distances: NDArray[np.float64]) -> NDArray[np.int32]:
 
 
 def bin_table(positives: NDArray[np.int32], negatives: NDArray[np.int32], bins: int) -> NDArray[np.int16]:
-    """Return the bin of every cell.
-
-    Half of the edges are quantiles of the positives, half of the negatives.
-    """
+    """Return the bin of every cell; half of the edges are quantiles of positives, half of negatives."""
     place = np.zeros(_CELLS, np.int64)
     for own in (positives, negatives):
         before = np.cumsum(np.bincount(own, minlength=_CELLS))

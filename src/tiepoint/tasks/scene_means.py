@@ -103,10 +103,7 @@ def micro_score(metric: str, sums: SceneSums, *, group: str = "all", **more: Any
 
 
 def macro_score(metric: str, sums: SceneSums, *, group: str = "all", **more: Any) -> Score:
-    """Return the mean over scenes of the scene's mean.
-
-    Scenes without a value are excluded. `n` counts values.
-    """
+    """Compute the mean over scenes of the scene's mean; exclude empty scenes. `n` counts values."""
     some = sums.only(sums.count > 0)
     n = int(some.count.sum())
     chance = None if some.chance is None or not n else float((some.chance / some.count).mean())

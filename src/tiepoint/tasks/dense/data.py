@@ -104,10 +104,7 @@ class OpenDense(BaseTaskData):
         return DenseCase(*images, flow, None, points[real], true[real], found)
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
-        """Compute the records of one directed pair.
-
-        Without readable truth it is excluded unless ``missing=error``.
-        """
+        """Compute the records of one directed pair; unreadable truth excludes it unless ``missing=error``."""
         pair = self._units[unit.key]
         result = PairResult.from_arrays(features.arrays(unit.items[0]))
         try:

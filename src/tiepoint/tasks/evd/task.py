@@ -120,10 +120,7 @@ class EvdHomography(PairsTask):
 
 
 def homographies(pair: ImagePair, arrays: Arrays, options: Any, comparison: str) -> list[HomographyEstimate]:
-    """Return the H of a pair as given, or by a protocol's estimator.
-
-    One under the tool's, one a seed under exact.
-    """
+    """Return the given H of a pair, or estimates: one under the tool's protocol, one per seed under exact."""
     if "H" in arrays:
         H = np.asarray(arrays["H"], np.float64)
         ok = bool(np.isfinite(H).all() and H.any())

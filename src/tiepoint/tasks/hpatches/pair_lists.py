@@ -91,10 +91,7 @@ class VerificationSource:
 
 
 def verification_source(setting: DatasetSplit, kind: str | None, problems: list[str]) -> VerificationSource:
-    """Return the lists of a split: ``verif_*_split-X.csv`` of the folder of tasks, or sampled.
-
-    Problems are collected.
-    """
+    """Return the lists of a split from ``verif_*_split-X.csv``, or sampled; collect problems."""
     files = _files(setting, tuple(VERIFICATION_FILES.values()), problems)
     tables = _tables(VerificationPairs, read_pairs_csv, files, setting, problems)
     known = [t for t in tables if t is not None]
@@ -165,10 +162,7 @@ class RetrievalSource:
 
 
 def retrieval_source(setting: DatasetSplit, problems: list[str]) -> RetrievalSource:
-    """Return the lists of a split: ``retr_*_split-X.csv`` of the folder of tasks, or sampled.
-
-    Problems are collected.
-    """
+    """Return the lists of a split from ``retr_*_split-X.csv``, or sampled; collect problems."""
     files = _files(setting, RETRIEVAL_FILES, problems)
     tables = _tables(RefPatches, read_patches_csv, files, setting, problems)
     known = [t for t in tables if t is not None]
@@ -203,10 +197,7 @@ def _tables(
     setting: DatasetSplit,
     problems: list[str],
 ) -> list[T | None]:
-    """Return the tables of files, None for those that are wrong.
-
-    Correct ones are cached.
-    """
+    """Return the tables of files, None for wrong ones. Correct ones are cached."""
     found: list[T | None] = []
 
     def parsed() -> Mapping[str, Any]:

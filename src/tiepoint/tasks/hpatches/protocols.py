@@ -190,10 +190,7 @@ def convention_steps(task: str) -> list[tuple[str, HPatchesRules]]:
 def pool_groups(
     noises: Sequence[str], pools: Mapping[int, str], rules: HPatchesRules
 ) -> dict[str, list[tuple[int, int]]]:
-    """Return the cells (noise, pool) of the means over noise, over pools and over both.
-
-    The largest pool comes last.
-    """
+    """Return the cells (noise, pool) of the means over noise, pools and both; the largest pool last."""
     head = list(pools) if rules.mean_over_pools else list(pools)[-1:]
     levels = range(len(noises))
     groups = {group_name(pool=label): [(z, s) for z in levels] for s, label in pools.items()}

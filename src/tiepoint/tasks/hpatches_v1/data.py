@@ -68,10 +68,7 @@ def item_key(image: str) -> str:
 def concatenated_rows(
     features: Features, images: Sequence[str]
 ) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[Any]]:
-    """Return the descriptors of images one after another.
-
-    Values (n, d), valid (n,), first row of each (k + 1,).
-    """
+    """Concatenate descriptors of images: values (n, d), valid (n,), first row of each (k + 1,)."""
     parts: list[NDArray[Any]] = []
     masks: list[NDArray[np.bool_]] = []
     for name in images:

@@ -34,10 +34,7 @@ class BojanicRows:
 
 
 def bojanic_kind(scene: str) -> str:
-    """Return the split of this protocol.
-
-    Illumination if the name has ``i_`` anywhere in it, else viewpoint.
-    """
+    """Return the kind of a scene: illumination if its name contains ``i_``, else viewpoint."""
     return "i" if "i_" in scene else "v"
 
 
@@ -109,10 +106,7 @@ def reference_of(opened: OpenKeypoints, scene: str, features: Features) -> Bojan
 
 
 def searched_rows(opened: OpenKeypoints, features: Features, key: str) -> BojanicRows:
-    """Return the rows of a distractor image.
-
-    Of a reference image only those in view, as the original stores no others.
-    """
+    """Return the rows of a distractor image; of a reference image only those in view."""
     scene, _, image = key.rpartition("/")
     if image != opened.sequences.images(scene)[0]:
         return bojanic_rows(features, key)

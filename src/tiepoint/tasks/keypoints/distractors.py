@@ -116,10 +116,7 @@ def bojanic_images(opened: OpenKeypoints, scene: str, iteration: int) -> list[st
 
 
 def other_images(opened: OpenKeypoints, scene: str, iteration: int) -> list[str]:
-    """Return the distractor images under `exact`.
-
-    Sampled from all images of all other scenes, as item keys.
-    """
+    """Sample the distractor images under `exact` from all other scenes, as item keys."""
     keys = every_image(opened, scene)
     order = permutation(len(keys), opened.options.seed, "exact-images", scene, iteration)
     return [keys[i] for i in order[: opened.options.distractor_images]]

@@ -75,10 +75,7 @@ def query_rows(source: ComparedFeatures, places: Locations, queries: Ints) -> tu
 def nearest_distance(
     source: ComparedFeatures, places: Locations, target: ComparedFeatures, queries: Ints, distance: str
 ) -> Floats:
-    """Return the distance of each query location to the nearest keypoint of an image, (q,).
-
-    Infinite without one.
-    """
+    """Return the distance of each query location to the nearest keypoint, (q,); infinite without one."""
     out = np.full(len(queries), np.inf)
     rows, asked, step = query_rows(source, places, queries)
     pool = np.flatnonzero(target.valid)
@@ -110,10 +107,7 @@ def least(table: Floats, keep: NDArray[np.bool_]) -> Floats:
 def answered_targets(
     opened: OpenKeypoints, scene: str, features: Features
 ) -> tuple[ComparedFeatures, Locations, list[tuple[ComparedFeatures, Locations, Answers]]]:
-    """Return the features and locations of the reference image.
-
-    Of each other image, also the correct answers.
-    """
+    """Return features and locations of the reference and other images, with the correct answers."""
     first, *others = opened.sequences.images(scene)
     source = opened.features_of(features, scene, first)
     places = locations(source.xy)
@@ -199,10 +193,7 @@ def is_matcher(text: str | None) -> bool:
 
 
 def matcher_hash(text: str | None) -> str | None:
-    """Return the hash of the source and settings of a matcher, None for a built-in one.
-
-    A change is another comparison.
-    """
+    """Return the hash of source and settings of a user's matcher. None for a built-in one."""
     if text is None or not is_matcher(text):
         return None
     file, _, name = text.rpartition(":")

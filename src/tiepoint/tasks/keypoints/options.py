@@ -25,10 +25,7 @@ class SceneOptions(TaskOptions):
     `workbench`, 0 under the others. Keypoint sets and files of another program are used as they are."""
 
     def settings(self) -> dict[str, Any]:
-        """Return the options that decide about records, as plain values.
-
-        `LATER` ones only where they are set.
-        """
+        """Return the options that affect records, as plain values; `LATER` ones only if they are set."""
         plain = self.model_dump(mode="json", exclude={"scenes"})
         return {name: value for name, value in plain.items() if name not in LATER or value != LATER[name]}
 

@@ -36,10 +36,7 @@ def _rows(image: ComparedFeatures) -> NDArray[Any]:
 
 
 def compare_pooled(opened: OpenKeypoints, scene: str, features: Features, role: str) -> Records:
-    """Compute the records of a scene.
-
-    Per correct pair, how many wrong ones are nearer, equal, equal and before it.
-    """
+    """Count, for each correct pair, wrong ones that are nearer, equal, and equal and before it."""
     s, options = opened.sequences, opened.options
     first, *others = s.images(scene)
     source = image_features(features, f"{scene}/{first}")

@@ -197,10 +197,7 @@ def model_facts(
 
 
 def without_model(records: Sequence[Records], what: str) -> list[str]:
-    """Return a warning that names the first pairs for which some call found no model.
-
-    None where all have one.
-    """
+    """Return a warning that names the first pairs without a model under some call, if any."""
     failed = [str(r.meta["pair"]) for r in records if not all(r.meta["ok"])]
     if not failed:
         return []

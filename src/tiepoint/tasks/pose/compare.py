@@ -41,10 +41,7 @@ def compare(
     options: Any,
     meta: Mapping[str, Any],
 ) -> Records:
-    """Compute the poses of a pair, one row an estimator call, under every setting and budget (0.
-
-    All matches).
-    """
+    """Estimate the poses of a pair under every setting and budget (0: all matches), one row per call."""
     rows: dict[str, list[Any]] = {
         name: [] for name in ("setting", "repeat", "budget", "R", "t", "ok", "inliers")
     }

@@ -171,10 +171,7 @@ class PoseProtocol:
         return self.headline.get(dataset, self.headline[""])
 
     def knows(self, dataset: str) -> bool:
-        """Return whether a frame or threshold is fixed for the dataset.
-
-        A protocol without such rules knows all.
-        """
+        """Return whether a frame or threshold is fixed for the dataset, or the protocol fixes none."""
         named = {name for s in self.settings for name in (*s.frames, *s.only)} | set(self.headline)
         return dataset in named or not named - {""}
 

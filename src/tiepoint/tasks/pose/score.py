@@ -309,10 +309,7 @@ def _median(values: Floats, weights: Floats) -> float:
 
 
 def _spread(table: Floats, weights: Floats, group: str) -> list[Score]:
-    """Return the standard deviation, smallest and largest of the score over seeds.
-
-    No interval, never mixed with one.
-    """
+    """Return standard deviation, minimum and maximum of the score over seeds; this is no interval."""
     if len(table) < 2 or not np.isfinite(table).any():
         return []
     known = np.isfinite(table).all(axis=0)

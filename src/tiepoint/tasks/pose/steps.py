@@ -124,10 +124,7 @@ class _StepScores:
         return self._area(self.walked, ways, self.protocol.scoring, t)
 
     def exact_area(self, scoring: PoseScoring, t: float, *, all_seeds: bool = True) -> float:
-        """Return the area of the poses of `exact`, as many as the protocol repeats or all.
-
-        Failures as it counts.
-        """
+        """Return the area of as many poses of `exact` as the protocol repeats; failures as it counts."""
         number = self.exact.settings.index(_goal(self.exact))
         ways, most = {}, {}
         for d, w in self.walks.items():

@@ -73,10 +73,7 @@ class PckFrame(NamedTuple):
 
 
 def make_pck_frame(record: Records, rule: PckRule, length: str = "") -> PckFrame:
-    """Return a pair as a rule sees it.
-
-    `length` is `box`, `image` or `keypoints`, by default that of the dataset.
-    """
+    """Return a pair as a rule sees it; `length` is `box`, `image`, `keypoints` or the dataset's."""
     size = (int(record.meta["size"][0]), int(record.meta["size"][1]))
     kind, side = _parsed(rule.frame)
     scale, offset = _scales(kind, side, size)
@@ -93,10 +90,7 @@ def make_pck_frame(record: Records, rule: PckRule, length: str = "") -> PckFrame
 
 
 def length_of(record: Records, rule: PckRule) -> str:
-    """Return the length that a rule uses for a pair.
-
-    That of its dataset, else the box, else the keypoints.
-    """
+    """Return the length that a rule uses: that of the dataset, else the box, else the keypoints."""
     dataset = str(record.meta["dataset"])
     known = {**BY_DATASET, **rule.lengths}.get(dataset)
     return known or ("keypoints" if record.meta["box"] is None else "box")

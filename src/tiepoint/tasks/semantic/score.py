@@ -126,10 +126,7 @@ def _with_interval(score: Score, records: Sequence[Records], values: Floats, wei
 
 
 def _chance(records: Sequence[Records], pairs: Sequence[PckFrame], alpha: float) -> Floats:
-    """Compute the PCK of each pair of a uniformly random answer.
-
-    The share of the target image in each disc.
-    """
+    """Compute the PCK of a random answer in each pair: the share of the target image in each disc."""
     n = [len(r) for r in records]
     truth = np.concatenate([np.asarray(p.truth, np.float64) for p in pairs])
     radius = np.repeat([alpha * p.length for p in pairs], n)

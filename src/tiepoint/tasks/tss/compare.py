@@ -144,10 +144,7 @@ def _old_sizes(flows: Flows, sizes: Sizes) -> Sizes | None:
 
 
 def full_flows(result: PairResult, truth: PairTruth) -> Flows:
-    """Return the flows of a result at the size of the truth, as `exact` resizes them.
-
-    None if there is none.
-    """
+    """Return the flows of a result at the size of the truth, as `exact` resizes them; None if missing."""
     sizes = truth.flow1.shape[:2], truth.flow2.shape[:2]
     flows: Flows = (result.arrays.get("flow1"), result.arrays.get("flow2"))
     old = _old_sizes(flows, sizes)
@@ -257,10 +254,7 @@ def _counts(
     other: NDArray[Any],
     rule: str,
 ) -> FlowCounts:
-    """Return the counts of one direction.
-
-    `old_other` is the size of the target as the method saw it, None if full.
-    """
+    """Count one direction; `old_other` is the size of the target as the method saw it, None if full."""
     if old_other is None:
         return flow_counts(flow, truth, limits, rule=RULES[rule])
     new = (int(other.shape[0]), int(other.shape[1]))

@@ -66,10 +66,7 @@ class TssOptions(DenseOptions):
         return self.model_dump(include=set(self.only_under), exclude_defaults=True)
 
     def definition(self) -> dict[str, Any]:
-        """Return the options that affect records: all but the subsets.
-
-        Of the Readme's rules only the requested.
-        """
+        """Return the options that affect records: all but the subsets and unrequested Readme rules."""
         return self.model_dump(exclude={"subsets", *self.only_under}) | self.of_the_readme()
 
 

@@ -154,10 +154,7 @@ def check_results(opened: OpenTss, results: str | Path) -> list[str]:
 def write_subset_scores(
     unit_records: Mapping[str, Mapping[str, Records]], folder: str | Path, protocols: Sequence[str] = ()
 ) -> list[Path]:
-    """Write ``FOLDER/SUBSET/scores.csv`` from the records of a run, by unit and comparison.
-
-    Of several protocols one is written, that of `chosen_protocol`.
-    """
+    """Write ``FOLDER/SUBSET/scores.csv`` from the records of a run, under the `chosen_protocol`."""
     chosen = chosen_protocol(protocols)
     return write_scores_csv([by[chosen] for by in unit_records.values()], folder, protocol=chosen)
 

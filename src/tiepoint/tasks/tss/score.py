@@ -68,10 +68,7 @@ def pair_table(records: Sequence[Records], protocol: str) -> TssPairValues:
 
 
 def _listed(r: Records, protocol: str) -> bool:
-    """Return whether a pair has rows at all.
-
-    Not without ground truth, nor where the kit never looks at it.
-    """
+    """Return whether a pair has rows: not without ground truth, nor where the kit does not look."""
     return "no_truth" not in r.meta and not (r.meta["absent"] and protocol in KIT)
 
 

@@ -98,10 +98,7 @@ class Tss(DenseTask):
         return scoring.record_warnings(records)
 
     def check_results(self, opened: OpenTss, results: Path) -> list[str]:
-        """Return the warnings about a folder of results.
-
-        What makes it unusable is an error that lists everything.
-        """
+        """Return warnings about a folder of results; raise one error that lists all problems."""
         return check_results(opened, results)
 
 

@@ -136,10 +136,7 @@ class WxbsFundamental(WxbsTask):
 
 
 def fundamentals(pair: ImagePair, arrays: Arrays, options: Any, comparison: str) -> list[FundamentalEstimate]:
-    """Return the F of a pair as given, or by a protocol's estimator.
-
-    One under the tool's, one a seed under exact.
-    """
+    """Return the given F of a pair, or estimates: one under the tool's protocol, one per seed under exact."""
     if "F" in arrays:
         F = np.asarray(arrays["F"], np.float64)
         ok = bool(np.isfinite(F).all() and F.any())

@@ -35,10 +35,7 @@ class FlowOptions(PairOptions):
 
 
 def compare(pair: DensePair, flow: NDArray[Any] | None, options: FlowOptions) -> Records:
-    """Compute the counts of one directed pair.
-
-    Known truth, right at each threshold, KITTI outliers, error sums.
-    """
+    """Count known truth, correct pixels at each threshold, KITTI outliers and error sums of a pair."""
     if pair.flow is None:
         raise InputError(f"{pair.key} has no flow as ground truth")
     truth = pair.flow()

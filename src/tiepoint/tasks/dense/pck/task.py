@@ -77,10 +77,7 @@ def compare(pair: DensePair, flow: NDArray[Any] | None, options: PckOptions) -> 
 
 
 def _box(pair: DensePair, *, wanted: bool) -> Box | None:
-    """Return the object's box.
-
-    None if the dataset has none, or an unreadable one that is not needed.
-    """
+    """Return the object's box. None if there is none, or an unreadable one that is not needed."""
     if pair.box is None:
         return None
     try:

@@ -43,10 +43,7 @@ class ImagePairs:
 
 
 def neighbour_distances_and_validity(records: Records, rules: HPatchesRules) -> tuple[Floats, Floats, Floats]:
-    """Return the first and second distance, and whether (or how probably) the first neighbour is right.
-
-    (images, n).
-    """
+    """Return first and second distance, and the probability that the first is correct; (images, n)."""
     shape = (len(records.meta["images"]), int(records.meta["patches"]))
     d1, d2 = (as_ranked(records, records[c], rules).reshape(shape) for c in ("d1", "d2"))
     if not rules.lowest_index_match:
@@ -86,10 +83,7 @@ def matching_stop_reason(records: Sequence[Records], rules: HPatchesRules) -> st
 
 
 def as_ranked(records: Records, values: NDArray[Any], rules: HPatchesRules) -> Floats:
-    """Return the recorded values as the rules rank them.
-
-    Sums of squares or roots, single precision or not.
-    """
+    """Return recorded values as the rules rank them: squares or roots, single precision or not."""
     kept = np.asarray(values, np.float64)
     if records.meta["squared"] and rules.rooted:
         kept = np.sqrt(kept)
@@ -218,10 +212,7 @@ def _scene(pairs: ImagePairs, metric: str, i: int, protocol: str) -> Score | Non
 
 
 def wrong_answers(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
-    """Return the wrong first neighbours of a fixed sample of patches.
-
-    (query, correct answer, given answer).
-    """
+    """Return wrong first neighbours of sampled patches: (query, correct answer, given answer)."""
     for r in records:
         if r.meta.get("form") == "ap" or not r.meta["in_split"]:
             continue
@@ -235,10 +226,7 @@ def wrong_answers(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
 
 
 def scene_curves(records: Sequence[Records], rules: HPatchesRules) -> Iterator[SceneCurves]:
-    """Compute the mean precision-recall curve of every noise level.
-
-    The area under it is its `map`, up to the grid.
-    """
+    """Compute the mean precision-recall curve of every noise level; its area is `map`, up to the grid."""
     used = [r for r in records if r.meta.get("form") != "ap" and r.meta["in_split"]]
     if not used:
         return
@@ -285,10 +273,7 @@ def score_imported(records: Sequence[Records], protocol: str) -> list[Score] | N
 
 
 def cases(records: Sequence[Records], scene: str) -> Cases | None:
-    """Return the reference patches in every image, image after image.
-
-    How probably the nearest one is right.
-    """
+    """Return the reference patches in every image, scored by how probably the nearest is correct."""
     own = [r for r in records if not is_imported([r]) and scene in r.meta["scenes"]]
     if not own:
         return None

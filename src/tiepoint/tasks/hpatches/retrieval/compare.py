@@ -99,10 +99,7 @@ def limits(
 def items_for_retrieval(
     setting: DatasetSplit, queries: RefPatches | None, distractors: RefPatches | None
 ) -> tuple[str, ...]:
-    """Return the images needed: references of all sequences in the lists, the others of the queries' (None.
-
-    Of all).
-    """
+    """Return the images needed: references of all listed sequences, all images of the queries'."""
     of_query = setting.split.test if queries is None else _used(queries)
     more = setting.split.test if distractors is None else _used(distractors)
     references = [f"{s}/ref" for s in setting.split.test if s in of_query or s in more]
@@ -214,10 +211,7 @@ def _distances(
     good: NDArray[np.bool_],
     features: Features,
 ) -> NDArray[np.float64]:
-    """Return the distance (squared for l2) of the correct answers of every query, (q, images).
-
-    Infinite for failures.
-    """
+    """Return distances (squared for l2) of the correct answers, (q, images); infinite for failures."""
     scenes, images = setting.split.test, setting.images
     out = np.full((len(q), len(images)), np.inf)
     keys = [f"{scenes[s]}/{m}" for s in np.unique(q_scene) for m in images]

@@ -138,10 +138,7 @@ def score(records: Sequence[Records], rules: HPatchesRules, protocol: str) -> li
 
 
 def wrong_answers(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
-    """Return the correct answers behind a distractor, of the first queries.
-
-    (query, correct answer, nearest distractor).
-    """
+    """Return correct answers behind a distractor: (query, correct answer, nearest distractor)."""
     for r in records:
         if r.meta.get("form") == "ap":
             continue

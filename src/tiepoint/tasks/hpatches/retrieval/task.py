@@ -92,10 +92,7 @@ class HPatchesRetrieval(HPatchesTask):
         return [StepTable("map", steps), StepTable("map", smaller, "hpatches-matlab")]
 
     def wrong_answers(self, records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
-        """Return the correct answers that a distractor precedes.
-
-        (query, correct answer, nearest distractor).
-        """
+        """Return correct answers behind a distractor: (query, correct answer, nearest distractor)."""
         return scoring.wrong_answers(records)
 
 

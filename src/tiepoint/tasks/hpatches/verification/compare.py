@@ -55,10 +55,7 @@ class PairPlan:
 
 
 def pair_plan(setting: DatasetSplit, source: VerificationSource) -> PairPlan:
-    """Return the plan of a split's lists.
-
-    It is cached, so that lists that were used before are not read again.
-    """
+    """Return the plan of a split's lists. It is cached, so that used lists are not read again."""
     scenes, width = setting.split.test, setting.levels + 1
     key = [PLAN, source.definition, list(setting.lengths.items()), setting.levels]
     made = cached_arrays("plan", key, lambda: _plan(setting, source.lists))
@@ -75,10 +72,7 @@ def pair_plan(setting: DatasetSplit, source: VerificationSource) -> PairPlan:
 
 
 def _plan(setting: DatasetSplit, lists: VerificationDraw) -> dict[str, Ints]:
-    """Return the arrays of a plan in small types.
-
-    `used` are the images in use, `rows` the lengths of the lists.
-    """
+    """Return the arrays of a plan in small types; `used` images, `rows` lengths of the lists."""
     scenes, width = setting.split.test, setting.levels + 1
     tables = [getattr(lists, name) for name in LISTS]
     with ThreadPoolExecutor(2) as pool:
@@ -248,10 +242,7 @@ def _edges(features: Features, keys: Sequence[str], starts: Ints) -> list[int]:
 def _stack(
     features: Features, keys: Sequence[str], starts: Ints, edges: Sequence[int], space: Workspace, side: str
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Return the descriptors of a block of images one below the other, and which are valid.
-
-    Read by all threads.
-    """
+    """Read the descriptors of a block of images and which are valid, with all threads."""
     first, stop = edges
     model = descriptor_rows(features, keys[0])[0]
     place = starts[first : stop + 1] - starts[first]

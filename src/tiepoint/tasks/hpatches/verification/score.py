@@ -214,10 +214,7 @@ def mean_of(cells: Sequence[Score]) -> Score:
 
 
 def curves(records: Sequence[Records], rules: HPatchesRules) -> Iterator[tuple[str, str, Any, Any]]:
-    """Compute the ROC (balanced) and precision-recall (imbalanced) points of every list.
-
-    (group, curve, x, y).
-    """
+    """Compute ROC (balanced) and precision-recall (imbalanced) points: (group, curve, x, y)."""
     flavour = "trapezoid" if rules.trapezoid else "trec"
     for level in pair_lists(records, rules):
         for negatives, pairs in level.lists.items():
@@ -299,10 +296,7 @@ def cases(records: Sequence[Records], scene: str) -> Cases | None:
 
 
 def replay(plan: Callable[[], PairPlan], scene: str, key: str, features: Features | None) -> QueryCase | None:
-    """Return a pair of patches.
-
-    The first is the query, the second its only candidate, right if it is the same.
-    """
+    """Return a pair of patches: the first is the query, the second its only candidate."""
     made = plan()
     noise, row = divmod(int(key), len(made.order))
     letter = NOISES[list(NOISES)[noise]]

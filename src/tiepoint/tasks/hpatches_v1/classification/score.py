@@ -38,10 +38,7 @@ def headline(metric: str, rules: HPatchesV1Rules) -> str:
 
 
 def selection(labels: NDArray[np.bool_], balance: str, rules: HPatchesV1Rules) -> NDArray[np.int64]:
-    """Return the places of the list that a balance uses, in file order.
-
-    All, or the positives and as many negatives.
-    """
+    """Return the places that a balance uses, in file order: all, or as many negatives as positives."""
     if balance == "imbalanced":
         return np.arange(len(labels))
     negatives = np.flatnonzero(~labels)
@@ -83,10 +80,7 @@ def chances(labels: NDArray[np.bool_]) -> dict[str, float]:
 
 
 def score(records: Sequence[Records], rules: HPatchesV1Rules, protocol: str) -> list[Score]:
-    """Return all scores.
-
-    By balance and benchmark, by benchmark (headline list), and means over benchmarks.
-    """
+    """Compute scores by balance and benchmark, by benchmark (headline list), and their means."""
     cells = [s for r in records for s in _of_benchmark(r, rules, protocol)]
     found: list[Score] = []
     for metric in METRICS:
@@ -127,10 +121,7 @@ def _of_benchmark(records: Records, rules: HPatchesV1Rules, protocol: str) -> It
 
 
 def _mean(scores: Sequence[Score], group: str) -> Score:
-    """Compute the mean over benchmarks.
-
-    Its interval resamples scenes in all lists together, if they are of the same.
-    """
+    """Compute the mean over benchmarks; its interval resamples the scenes of all lists together."""
     first = scores[0]
     if len(scores) == 1:
         return replace(first, group=group)
@@ -183,10 +174,7 @@ def curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator[tuple
 
 
 def cases(records: Sequence[Records], scene: str) -> Cases | None:
-    """Return the pairs whose first patch is of the sequence.
-
-    The share of the other kind of pair on the right side.
-    """
+    """Return pairs whose first patch is of the sequence; the share of other pairs on the correct side."""
 
     def part(r: Records, number: int) -> Part:
         own = np.flatnonzero(r["scene_a"] == number)

@@ -146,10 +146,7 @@ def _printed(records: Records) -> NDArray[np.float64]:
 
 
 def _write_lists(folder: Path, made: Iterable[tuple[LabelledPairs, Records]]) -> Iterator[Path]:
-    """Write ``LIST.results``, distance and label a line, of every `.pairs` list.
-
-    A list that several benchmarks share is written once.
-    """
+    """Write ``LIST.results``, distance and label a line, of every `.pairs` list, each once."""
     written: set[str] = set()
     for pairs, records in made:
         distances = _printed(records)

@@ -51,10 +51,7 @@ def validity(records: Records, rules: HPatchesV1Rules) -> Floats:
 
 
 def ratio(d1: Floats, d2: Floats, rules: HPatchesV1Rules) -> Floats:
-    """Return the first over second distance.
-
-    With `ratio_nan_first` undefined ratios rank before all others.
-    """
+    """Return first over second distance; with `ratio_nan_first` undefined ratios rank first."""
     if not rules.ratio_nan_first:
         return ratio_dissimilarity(d1, d2)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -96,10 +93,7 @@ def score(records: Sequence[Records], rules: HPatchesV1Rules, protocol: str) -> 
 
 
 def _map_query(records: Records, rules: HPatchesV1Rules, **more: Any) -> Score:
-    """Return the mean over reference patches of 1/rank of the right target.
-
-    The AP of a list with one relevant item.
-    """
+    """Return the mean of 1/rank of the correct target: the AP of a list with one relevant item."""
     scene = np.asarray(records.meta["pair_scenes"], np.int64)[records["pair"]]
     if not records.meta["ranks_known"]:
         note = "needs the rank of every right target; these files list only the nearest few"
@@ -173,10 +167,7 @@ def wrong_answers(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
 
 
 def scene_curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator[SceneCurves]:
-    """Compute the mean precision-recall curve of every benchmark.
-
-    The area under it is `ap`, up to the grid.
-    """
+    """Compute the mean precision-recall curve of every benchmark; its area is `ap`, up to the grid."""
     for r in records:
         pair, meta = np.asarray(r["pair"], np.int64), r.meta
         d1, _ = neighbour_distances(r, rules)

@@ -110,10 +110,7 @@ def _others(pool: PatchPool, ids: Ints, distances: Any) -> tuple[Any, Any]:
 
 
 def _cut_ties(pool: PatchPool, ids: Ints, distances: Any) -> dict[str, Any]:
-    """Return the tie that holds the fiftieth other row, counted within what is listed.
-
-    `open` where it goes on.
-    """
+    """Return the tie of the fiftieth other row, counted within the list; `open` if it goes on."""
     d, order = _others(pool, ids, distances)
     last = min(TOP_K, len(pool.scene_of_row) - 1) - 1
     at = d[:, last]
@@ -159,10 +156,7 @@ def _count_far(
 
 
 def records_of_rankings(name: str, pool: PatchPool, rankings: Rankings) -> Records:
-    """Return the records of rankings without distances.
-
-    The order in the file is all there is, so there are no ties.
-    """
+    """Build records of rankings without distances; the order in the file leaves no ties."""
     ids = pool.starts[rankings.image] + rankings.index
     distances = np.broadcast_to(np.arange(ids.shape[1], dtype=np.float64), ids.shape).copy()
     cut = _cut_ties(pool, ids, distances)

@@ -172,10 +172,7 @@ def query_names(records: Records) -> list[str]:
 
 
 def scene_curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator[SceneCurves]:
-    """Compute the mean precision over recall of every benchmark, by scene.
-
-    Its area is the score, up to the grid.
-    """
+    """Compute mean precision over recall of every benchmark, by scene; its area is the score."""
     for r in records:
         scene, meta = np.asarray(r["scene"], np.int64), r.meta
         for metric in METRICS:

@@ -154,10 +154,7 @@ def _matches(
 def _matched(
     matcher: str, a: Floats, b: Floats, h: Any, sizes: Any, options: Any, limits: Floats
 ) -> tuple[Row, Floats]:
-    """Return the number of matches and their shares within the limits, both homographies.
-
-    And the matches' errors.
-    """
+    """Return counts, shares within the limits and homographies of matches, and their errors."""
     shown = project(h, a, reference=centre(sizes[0]))
     error = np.nan_to_num(np.linalg.norm(shown - b, axis=1), nan=np.inf)
     out: Row = {f"putative_{matcher}": len(a), f"accuracy_{matcher}": matching_accuracy(error, limits)}

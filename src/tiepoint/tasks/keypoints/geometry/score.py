@@ -243,10 +243,7 @@ AREAS: Mapping[str, Callable[[Floats, float], float]] = {
 
 
 def score_homographies(records: Sequence[Records], name: str) -> list[Score]:
-    """Return all scores under a protocol.
-
-    `homography_auc` of group `all` is that of its first setting at 3 px.
-    """
+    """Compute all scores; `homography_auc` of group `all` is that of the first setting at 3 px."""
     if not records:
         return []
     protocol = protocol_under(name, records[0].meta["options"])
@@ -340,10 +337,7 @@ def _setting_scores(
 
 
 def _match_scores(records: Sequence[Records], parts: Mapping[str, Any], *, medians: bool) -> Iterator[Score]:
-    """Return the numbers of matches, and the shares within each threshold of the truth.
-
-    Glue-factory prints medians.
-    """
+    """Return numbers of matches and shares within each threshold; glue-factory prints medians."""
     counts = np.array([n for r in records for n in r.meta["matches"]], np.float64)
     middle = _median if medians else np.mean
     yield Score("putative_matches", group_name(**parts), float(middle(counts)), len(counts))

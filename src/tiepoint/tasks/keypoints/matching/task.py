@@ -28,10 +28,7 @@ Pairs = list[tuple[int, float, float]]
 
 
 def _scores(records: Sequence[Records], found: Sequence[Pairs], protocol: str, note: str) -> list[Score]:
-    """Compute the overall, by kind and by scene.
-
-    `note` says why image pairs have no value, empty where all have one.
-    """
+    """Compute scores overall, by kind and by scene; `note` says why image pairs have no value."""
     of = {id(r): pairs for r, pairs in zip(records, found, strict=True)}
 
     def score(chosen: Sequence[Records], group: str) -> Score:
@@ -60,10 +57,7 @@ def _scores(records: Sequence[Records], found: Sequence[Pairs], protocol: str, n
 
 
 def score_bojanic(records: Sequence[Records]) -> list[Score]:
-    """Compute the AP per pair over its right matches, ties as one step.
-
-    A pair without a right match is skipped.
-    """
+    """Compute the AP of each pair's correct matches, ties as one step; skip pairs without any."""
     found: list[Pairs] = [[] for _ in records]
     skipped = 0
     for own, r in zip(found, records, strict=True):
@@ -81,10 +75,7 @@ def score_bojanic(records: Sequence[Records]) -> list[Score]:
 
 
 def score_exact(records: Sequence[Records]) -> list[Score]:
-    """Compute the AP per pair over all answered queries, expected ties.
-
-    Pairs without an answer are counted.
-    """
+    """Compute the AP of each pair over all answered queries, expected ties; count unanswered pairs."""
     found: list[Pairs] = [[] for _ in records]
     skipped = 0
     for own, r in zip(found, records, strict=True):
@@ -145,10 +136,7 @@ class KeypointMatching(KeypointTask):
         return [StepTable("map", step_means(table))]
 
     def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
-        """Compute the precision over recall of the first neighbours, the mean over image pairs.
-
-        Its area is `map`.
-        """
+        """Compute precision over recall of first neighbours, the mean over image pairs; its area is `map`."""
         if not records:
             return
         pairs = [

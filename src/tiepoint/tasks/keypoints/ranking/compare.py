@@ -35,10 +35,7 @@ COLUMNS = ("image", "query", "distance", "error_px", "retrieved", "irrelevant", 
 
 
 def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Compute the records of a scene: one row per (query location, correct answer).
-
-    The rest is counted in the header.
-    """
+    """Compute records: one row per (query location, correct answer); count the rest in the header."""
     sequences, options = opened.sequences, opened.options
     first, *others = sequences.images(scene)
     source = opened.features_of(features, scene, first)
@@ -242,10 +239,7 @@ def compare_workbench(opened: OpenKeypoints, scene: str, features: Features) -> 
 
 
 def rows_correspond(options: Any, meta: Mapping[str, Any]) -> bool:
-    """Return whether row i is the same point in all images.
-
-    Said by an option, or known of a projected set.
-    """
+    """Return whether row i is the same point in all images, by an option or a projected set."""
     made = (meta.get("keypoint_set") or {}).get("generation_method")
     source = options.keypoint_source
     return source == "homography_projection" or (made == "projected" and source != "database")

@@ -62,10 +62,7 @@ def _chance_ap(items: int, relevant: int) -> float:
 
 
 def query_values(records: Records, column: int) -> Queries:
-    """Return the per-query values from the counts of one gallery column.
-
-    Queries with too few locations are excluded.
-    """
+    """Return per-query values of one gallery column; exclude queries with too few locations."""
     size = records.meta["galleries"][column - 1] if column else None
     image, query = records["image"].astype(np.int64), records["query"].astype(np.int64)
     new = np.append(True, (image[1:] != image[:-1]) | (query[1:] != query[:-1])) if len(image) else image > 0

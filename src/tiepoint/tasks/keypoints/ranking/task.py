@@ -199,10 +199,7 @@ class KeypointRanking(KeypointTask):
             yield "all", "true_map_micro_by_gallery", [p[0] for p in points], [p[1] for p in points]
 
     def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
-        """Compute the share of queries with a correct answer among the first k, over k.
-
-        Every query counts the same.
-        """
+        """Compute the share of queries with a correct answer among the first k; queries weigh equally."""
         tables = [(r, t) for r in records if len(t := query_values(r, 0))]
         if not tables:
             return

@@ -42,10 +42,7 @@ def _is_every(record: Records) -> bool:
 
 
 def _map(records: Sequence[Records], ties: str, group: str) -> Score:
-    """Return the mean over the queries of an iteration, then over iterations.
-
-    Cells of the score are the iterations.
-    """
+    """Compute the mean over queries, then over iterations, which are the cells of the score."""
     scenes = tuple(str(r.meta["scene"]) for r in records)
     kinds = tuple(str(r.meta["kind"]) for r in records)
     found = [query_aps(r, ties) for r in records]

@@ -123,10 +123,7 @@ def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Reco
 
 
 def _pooled(records: Sequence[Records], ties: str, group: str) -> Score:
-    """Return one AP over the lists of all given scenes, per iteration.
-
-    The score is the mean over iterations.
-    """
+    """Compute one AP over the lists of all given scenes, the mean over iterations."""
     if not records:
         return Score("ap", group, float("nan"), 0)
     distance, right = (np.concatenate([r[name] for r in records]) for name in ("distance", "right"))
@@ -154,10 +151,7 @@ def _pooled(records: Sequence[Records], ties: str, group: str) -> Score:
 
 
 def _bins(records: Sequence[Records]) -> PooledBins | None:
-    """Return the counts by scene and distance bin, all iterations together.
-
-    Failures stand in the last bin.
-    """
+    """Count pairs by scene and distance bin, all iterations together; failures in the last bin."""
     scenes = [str(s) for s in records[0].meta["scenes"]]
     kind = {str(r.meta["scene"]): str(r.meta["kind"]) for r in records}
     own = np.concatenate([np.full(len(r), scenes.index(str(r.meta["scene"]))) for r in records])
