@@ -33,6 +33,9 @@ MAX_OPEN_FILES = 4096
 SPARE_FILES = 256
 
 
+FAILED = "the descriptor of the query failed"
+
+
 class HPatchesOptions(TaskOptions):
     """Options of all 2017 tasks."""
 
@@ -297,9 +300,6 @@ class OpenHPatches(BaseTaskData):
         if comparison != COMPARISON:
             raise UnknownNameError("comparison of HPatches", comparison, (COMPARISON,))
         return self._compare_one(unit, features)
-
-
-FAILED = "the descriptor of the query failed"
 
 
 def replay_pair(

@@ -31,6 +31,9 @@ Ints = NDArray[np.int64]
 _BLOCK_ROWS = 1 << 16
 
 
+_DRAWN = 100
+
+
 def draw_below(n: int, count: int, *names: str | int) -> Ints:
     """Return `count` independent numbers in 0 … n-1, n >= 1."""
     return (raw_stream(count, *names) % np.uint64(n)).astype(np.int64)
@@ -269,9 +272,6 @@ class DistractorTask(KeypointTask):
         if "exact" in protocols and fewest < asked:
             notes.append(f"exact asks for {asked} distractor images, but only {fewest} exist; all are used")
         return notes
-
-
-_DRAWN = 100
 
 
 def drawn_rows(opened: OpenKeypoints, scene: str, iteration: int, key: str, available: int) -> Ints:

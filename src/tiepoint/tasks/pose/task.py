@@ -39,10 +39,6 @@ CITE = (
 _DEGREES = "share of the area under the recall curve of pose errors up to {} degrees"
 
 
-def _frame(value: Any) -> str:
-    return str(parse_image_frame(str(value)))
-
-
 def _budgets(value: Any) -> tuple[int, ...]:
     try:
         found = tuple(sorted({int(v) for v in parse_list(value)}))
@@ -68,7 +64,7 @@ class RelativeOptions(PairsOptions):
     seeds: Annotated[int, Field(ge=1)] = 5
     """Seeds of the estimator under `exact`."""
 
-    frame: Annotated[str, BeforeValidator(_frame)] | None = None
+    frame: Annotated[str, BeforeValidator(lambda text: str(parse_image_frame(str(text))))] | None = None
     """Frame of the threshold under the papers' protocols, for every dataset: original, WIDTHxHEIGHT,
     long:SIDE or short:SIDE."""
 

@@ -75,7 +75,8 @@ class PckFrame(NamedTuple):
 def make_pck_frame(record: Records, rule: PckRule, length: str = "") -> PckFrame:
     """Return a pair as a rule sees it; `length` is `box`, `image`, `keypoints` or the dataset's."""
     size = (int(record.meta["size"][0]), int(record.meta["size"][1]))
-    kind, side = _parsed(rule.frame)
+    kind, _, number = rule.frame.partition(":")
+    side = int(number or 0)
     scale, offset = _scales(kind, side, size)
     found, truth = (_moved(np.asarray(record[k]), scale, offset, rule) for k in ("found", "truth"))
     named = length or length_of(record, rule)
@@ -121,11 +122,6 @@ def is_correct(error: Floats, length: float, alpha: float, rule: PckRule) -> NDA
     elif rule.compare == "mixed":
         limit = float(np.float64(np.float32(alpha)) * length)
     return np.asarray(error < limit if rule.strict else error <= limit)
-
-
-def _parsed(frame: str) -> tuple[str, int]:
-    kind, _, side = frame.partition(":")
-    return kind, int(side or 0)
 
 
 def _scales(kind: str, side: int, size: tuple[int, int]) -> tuple[tuple[float, float], tuple[float, float]]:

@@ -181,6 +181,8 @@ def compare_result(pair: TssPair, result: PairResult, rule: str, options: TssOpt
             raise InputError(f"{e} (ground truth; {ALLOW} leaves this pair out)") from e
         said = [["ground truth cannot be used, pair left out", None]]
         return Records("pixel", no_counts(), {**meta, "no_truth": str(e), "warnings": said})
+    less_than, foreground = options.compare == "less_than", options.pixels == "foreground"
+    accuracy = AccuracyRule(less_than, foreground, options.larger_side)
     counts = compare_pair(
         truth,
         result,
@@ -188,7 +190,7 @@ def compare_result(pair: TssPair, result: PairResult, rule: str, options: TssOpt
         auto_flip=options.auto_flip,
         use_prec=options.use_prec,
         lone_flow=options.missing != "zero",
-        accuracy=_accuracy(options) if rule == "exact" else KIT_ACCURACY,
+        accuracy=accuracy if rule == "exact" else KIT_ACCURACY,
     )
     meta |= {
         "flipped": counts.flipped,
@@ -196,10 +198,6 @@ def compare_result(pair: TssPair, result: PairResult, rule: str, options: TssOpt
         "warnings": [[text, None] for text in missing] + result_warnings(truth, result) + _done(counts),
     }
     return Records("pixel", counts.columns, meta)
-
-
-def _accuracy(options: TssOptions) -> AccuracyRule:
-    return AccuracyRule(options.compare == "less_than", options.pixels == "foreground", options.larger_side)
 
 
 def unusable_parts(result: PairResult) -> list[str]:

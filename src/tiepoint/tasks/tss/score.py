@@ -175,7 +175,9 @@ def _score(
     usable = counted if strict else counted & ~np.isnan(values)
     cells = [flags & usable for flags in scope.cells]
     filled = [c for c in cells if c.any()]
-    value = float(np.mean([_mean(values[c]) for c in filled])) if filled else float("nan")
+    value = (
+        float(np.mean([sum(values[c].tolist()) / len(values[c]) for c in filled])) if filled else float("nan")
+    )
     asked = int(np.logical_or.reduce(scope.cells).sum())
     n = int(np.logical_or.reduce(cells).sum())
     note = f"{asked - n} of {asked} pairs left out" if n < asked else None
@@ -187,10 +189,6 @@ def _score(
         kinds = tuple(s for s, p in zip(table.subsets, present, strict=True) if p)
         basis = SceneValues(keys, kinds, rows[[c.any() for c in cells]][:, present])
     return Score(metric, group_name(**scope.parts), value, n, protocol, scenes=basis, note=note)
-
-
-def _mean(values: Values) -> float:
-    return sum(values.tolist()) / len(values)
 
 
 def _rows(table: TssPairValues, protocol: str) -> Iterator[Score]:

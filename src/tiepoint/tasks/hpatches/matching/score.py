@@ -47,17 +47,13 @@ def neighbour_distances_and_validity(records: Records, rules: HPatchesRules) -> 
     shape = (len(records.meta["images"]), int(records.meta["patches"]))
     d1, d2 = (as_ranked(records, records[c], rules).reshape(shape) for c in ("d1", "d2"))
     if not rules.lowest_index_match:
-        return d1, d2, _expected(records, shape)
+        wrong = ~np.asarray(records["right"], bool)
+        return d1, d2, expected_validity(wrong, records["ties"]).reshape(shape)
     found = np.isfinite(d1)
     if rules.failed_match_is_first and "failed_ref" in records.columns:
         found |= records["failed_ref"].reshape(shape)
     index = np.asarray(records["index"], np.int64).reshape(shape)
     return d1, d2, ((index == np.arange(shape[1])) & found).astype(np.float64)
-
-
-def _expected(records: Records, shape: tuple[int, int]) -> Floats:
-    wrong = ~np.asarray(records["right"], bool)
-    return expected_validity(wrong, records["ties"]).reshape(shape)
 
 
 def matching_stop_reason(records: Sequence[Records], rules: HPatchesRules) -> str | None:

@@ -36,6 +36,9 @@ SHARE = 5
 """The imbalanced list has the first fifth of the positives in file order, and all negatives."""
 
 
+LISTS = {"pos": "same patch", "intra": "other patch of the sequence", "inter": "patch of another sequence"}
+
+
 @dataclass(frozen=True)
 class RankedPairs:
     """One list: ascending distances of all positives, of those of the imbalanced form, of the negatives."""
@@ -256,9 +259,6 @@ def score_imported(records: Sequence[Records], protocol: str) -> list[Score] | N
             n = len(values) * pairs.get(metric, 0)
             found.append(Score(metric, "all", float(np.mean(values)), n, protocol))
     return found
-
-
-LISTS = {"pos": "same patch", "intra": "other patch of the sequence", "inter": "patch of another sequence"}
 
 
 def cases(records: Sequence[Records], scene: str) -> Cases | None:

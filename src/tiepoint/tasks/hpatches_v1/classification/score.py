@@ -18,7 +18,7 @@ from ....metrics.ranking.chance import chance_average_precision
 from ....metrics.ranking.curves import precision_recall_curve, roc_curve
 from ....metrics.ranking.roc import fpr_at_recall, needed_positives, roc_auc
 from ...cases import Cases, QueryCase, side_shares
-from ...hpatches.data import replay_pair as pair_answer
+from ...hpatches.data import replay_pair
 from ...pooled_bins import pooled_bins
 from ..data import Part, benchmark_cases, item_key
 from ..protocols import HPatchesV1Rules, printed_classification
@@ -198,4 +198,4 @@ def replay(pairs: LabelledPairs, row: int, features: Features | None) -> QueryCa
     items = item_key(images[0]), item_key(images[1])
     rows = int(table.index_a[row]), int(table.index_b[row])
     pictures = [f"{item}#{patch}" for item, patch in zip(items, rows, strict=True)]
-    return pair_answer(items, rows, pictures, bool(pairs.labels[row]), features)
+    return replay_pair(items, rows, pictures, bool(pairs.labels[row]), features)

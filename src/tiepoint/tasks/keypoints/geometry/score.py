@@ -43,6 +43,19 @@ _DEFAULT = {"matcher": ("mutual", GIVEN), "estimator": ("magsac",)}
 Values = Callable[[Records], NDArray[np.float64]]
 
 
+D2NET = "d2net"
+
+
+D2NET_LIMITS_PX = tuple(range(1, 16))
+
+
+D2NET_PAIRS = 5
+"""Of a sequence."""
+
+
+PRECISION_PX = (1.0, 3.0)
+
+
 def geometry_thresholds(options: Mapping[str, Any]) -> NDArray[np.float64]:
     """Return the thresholds under the options of the records: 1 to 10 px and what they add.
 
@@ -127,7 +140,7 @@ def score_exact(records: Sequence[Records]) -> list[Score]:
         scores += _emit("putative_matches", found, matcher=matcher)
         for estimator in ("magsac", "ransac"):
             scores += _homographies(records, matcher, estimator)
-    return with_protocol(_without_repeats(scores), "exact")
+    return with_protocol(list({(s.metric, s.group): s for s in scores}.values()), "exact")
 
 
 def _has(records: Sequence[Records], column: str) -> bool:
@@ -160,20 +173,6 @@ def _homographies(records: Sequence[Records], matcher: str, estimator: str) -> l
                 )
                 scores += _emit(metric, found, headline=main, tau_px=tau, **parts, **extra)
     return scores
-
-
-def _without_repeats(scores: Sequence[Score]) -> list[Score]:
-    return list({(s.metric, s.group): s for s in scores}.values())
-
-
-D2NET = "d2net"
-
-
-D2NET_LIMITS_PX = tuple(range(1, 16))
-
-
-D2NET_PAIRS = 5
-"""Of a sequence."""
 
 
 D2NET_SEQUENCES: Mapping[str, Mapping[str, int]] = {
@@ -229,9 +228,6 @@ def _d2net_scores(records: Sequence[Records], which: str) -> Iterator[Score]:
         matches = [float(n) for r in own for n in r["matches"]]
         mean = float(np.mean(matches)) if matches else float("nan")
         yield Score("putative_matches", group_name(**parts), mean, pairs)
-
-
-PRECISION_PX = (1.0, 3.0)
 
 
 AREAS: Mapping[str, Callable[[Floats, float], float]] = {

@@ -26,11 +26,11 @@ from .score import (
     GIVEN,
     corner_row_errors,
     counted_records,
+    d2net_thresholds,
     format_threshold,
     geometry_thresholds,
     score_d2net,
 )
-from .score import d2net_thresholds as d2net_limits
 
 ARROW = "->exact"
 """Ends the name of a comparison that walks from a protocol to `exact`."""
@@ -119,7 +119,7 @@ def d2net_steps(
     """Return the MMA at 3 px after each step from `d2net` to `exact`."""
     scores = {(s.metric, s.group): s.value for s in score_d2net(own)}
     kept, _ = counted_records(own)
-    at = d2net_limits(own[0].meta["options"]).index(HEADLINE_PX)
+    at = d2net_thresholds(own[0].meta["options"]).index(HEADLINE_PX)
     steps = [
         ("d2net", scores["mma", "all"]),
         ("divided by the pairs there are", scores["mma_of_pairs", "all"]),

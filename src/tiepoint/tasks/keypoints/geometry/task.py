@@ -22,13 +22,11 @@ from ...steps import StepTable
 from ..data import CITE, LICENCE, KeypointTask
 from ..neighbours import matcher_hash
 from ..options import SceneOptions
-from .compare import compare_d2net as d2net_records
-from .compare import compare_exact, is_installed
-from .compare import compare_homographies as homography_records
+from .compare import compare_d2net, compare_exact, compare_homographies, is_installed
 from .data import OpenGeometry, OpenGeometryPairs
 from .protocols import LEFT_OUT, PROTOCOLS, HomographyProtocol, parse_threshold_frame, protocol_under
-from .score import D2NET as D2NET
 from .score import (
+    D2NET,
     GIVEN,
     cases,
     format_threshold,
@@ -52,10 +50,6 @@ def _thresholds(value: Any) -> tuple[float, ...]:
         return tuple(format_threshold(px) for px in parse_ascending(value))
     except ValueError as e:
         raise ValueError(f"tau_px: {e}") from None
-
-
-def _frame(value: Any) -> str:
-    return str(parse_threshold_frame(str(value)))
 
 
 class GeometryOptions(SceneOptions):
@@ -84,7 +78,7 @@ class GeometryOptions(SceneOptions):
     """HPatches without the eight sequences of large images that many papers leave out (108), or with them
     (116), under every protocol; by default each protocol counts its own."""
 
-    frame: Annotated[str, BeforeValidator(_frame)] | None = None
+    frame: Annotated[str, BeforeValidator(lambda text: str(parse_threshold_frame(str(text))))] | None = None
     """Pixels of the papers' homography protocols instead of their own: original; short:SIDE or long:SIDE,
     with :round or :trunc behind it for whole sides; unit:SIDE for original images whose pixels are
     min(w2, h2)/SIDE, or divided:SIDE for errors alone."""
@@ -109,7 +103,7 @@ class GeometryOptions(SceneOptions):
 def _compare(comparison: str, opened: OpenGeometry, scene: str, features: Features) -> Records:
     """Compute the homographies of a scene under a protocol, or on the way from one to `exact`."""
     protocol = _protocol(comparison, opened.options.settings())
-    return homography_records(opened, scene, features, protocol, comparison)
+    return compare_homographies(opened, scene, features, protocol, comparison)
 
 
 def _protocol(comparison: str, options: Mapping[str, Any]) -> HomographyProtocol:
@@ -208,8 +202,8 @@ class KeypointGeometry(KeypointTask):
     protocols = ("exact", *PROTOCOLS, D2NET)
     comparisons: ClassVar[Mapping[str, Any]] = {
         "exact": compare_exact,
-        D2NET: d2net_records,
-        f"{D2NET}{ARROW}": partial(d2net_records, exact=True),
+        D2NET: compare_d2net,
+        f"{D2NET}{ARROW}": partial(compare_d2net, exact=True),
         **{name: partial(_compare, name) for p in PROTOCOLS for name in (p, f"{p}{ARROW}")},
     }
     scorings: ClassVar = {

@@ -64,7 +64,7 @@ def first_neighbours(
     owner = np.repeat(np.arange(len(asked)), np.diff(np.append(step, len(rows))))
     at_best = near.d1 == best[owner]
     ties = np.bincount(owner, weights=at_best * near.ties, minlength=len(asked))
-    right = _pairs_set(right_query, right_target, len(spots.xy))
+    right = np.unique(right_query.astype(np.int64) * len(spots.xy) + right_target)
     one = np.flatnonzero(at_best & (ties[owner] == 1))
     spot = spots.of[rows_p[near.index[one]]]
     hit = np.isin(queries[asked[owner[one]]] * len(spots.xy) + spot, right)
@@ -78,10 +78,6 @@ def first_neighbours(
             len(spots.xy), distance,
         )  # fmt: skip
     return found, chance
-
-
-def _pairs_set(query: Ints, target: Ints, width: int) -> Ints:
-    return np.unique(query.astype(np.int64) * width + target)
 
 
 def _share_right(

@@ -34,6 +34,10 @@ Floats = NDArray[np.float64]
 COLUMNS = ("image", "query", "distance", "error_px", "retrieved", "irrelevant", "lt", "eq")
 
 
+MAX_BOUND_PX = 2000.0
+"""Images of points beyond this coordinate count as lost, whatever the size of the target image."""
+
+
 def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Records:
     """Compute records: one row per (query location, correct answer); count the rest in the header."""
     sequences, options = opened.sequences, opened.options
@@ -191,10 +195,6 @@ def _without_relevant(
         inside = use[:, None] & (position[there][:, None] < limits[query])
         lt -= inside & (value[there] < value)[:, None]
         eq -= inside & (value[there] == value)[:, None]
-
-
-MAX_BOUND_PX = 2000.0
-"""Images of points beyond this coordinate count as lost, whatever the size of the target image."""
 
 
 def compare_workbench(opened: OpenKeypoints, scene: str, features: Features) -> Records:

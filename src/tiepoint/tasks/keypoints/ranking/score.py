@@ -44,6 +44,12 @@ KS = (1, 5, 10)
 RANKS = 10
 
 
+_NO_ROWS = (
+    "needs keypoints whose rows correspond in all images: a set made with mode=projected, or "
+    "keypoint_source=homography_projection"
+)
+
+
 @dataclass(frozen=True)
 class Queries:
     """Values of every answered query of one scene in one gallery, (q,) each, chance beside them."""
@@ -260,12 +266,6 @@ def _gallery_scores(
     return scores
 
 
-_NO_ROWS = (
-    "needs keypoints whose rows correspond in all images: a set made with mode=projected, or "
-    "keypoint_source=homography_projection"
-)
-
-
 def ranks_of(record: Records) -> NDArray[np.int64]:
     """Return the rank of the correct answer of every query, by the rule for ties that the records name."""
     if record.meta.get("tie") == "optimistic":
@@ -372,8 +372,6 @@ def cases(records: Sequence[Records], scene: str) -> Cases | None:
         return None
     table, names = query_values(r, 0), [str(p["image"]) for p in r.meta["pairs"]]
     total = np.bincount(table.image, weights=table.values["ap"], minlength=len(names))
-    return image_cases(names, _means(total, np.bincount(table.image, minlength=len(names))))
-
-
-def _means(total: Any, count: Any) -> Floats:
-    return np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0)
+    count = np.bincount(table.image, minlength=len(names))
+    means = np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0)
+    return image_cases(names, means)
