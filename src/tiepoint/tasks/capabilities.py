@@ -223,7 +223,7 @@ class ReplaysQueries(Protocol):
     def replay_query(self, scene: str, key: str, features: Features | None) -> QueryCase | None:
         """Recompute the query of a case. None if the case is not a query.
 
-        Without features, return only the pictures of the query and its right answers, or None if these
+        Without features, return only the pictures of the query and its correct answers, or None if these
         depend on the method.
         """
 

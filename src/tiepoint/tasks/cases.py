@@ -21,11 +21,10 @@ WRONG_BELOW = 0.5
 class Cases:
     """Questions of one scene and the scores of one method, all (n,).
 
-    `keys` are different numbers, or different names, that say the same case for every method on this data;
-    their text stands in addresses. `score` is 1 for a right answer and 0 for a wrong one, the average
-    precision of a query that is scored so, the share right of a pair of images; NaN where a case has none.
-    `confidence` is the ratio of first and second distance, small where the method is sure; None where the
-    task has no such thing, NaN where a case has none. `description` returns the text of a key.
+    `keys` are distinct numbers or names that identify a case for every method on this data; URLs contain
+    them. `score` is 1 if correct and 0 if wrong, the average precision of a query, or the share correct of an
+    image pair; NaN for none. `confidence` is the ratio of first and second distance, small where the method
+    is sure; None if the task has none, NaN if a case has none. `description` returns the text of a key.
 
     >>> cases = Cases(np.array([4, 7]), np.array([1.0, 0.0]), None, lambda key: f"patch {key}")
     >>> cases.label(1), cases.find("7"), cases.find("8")
@@ -78,8 +77,8 @@ class Candidate:
     """One candidate of a query: its picture, its distance, its rank, and whether it is right.
 
     `picture` is ``SEQUENCE/IMAGE#INDEX`` for a patch, ``SCENE/IMAGE@x,y`` for a place of an image. Rank 1 is
-    the nearest; of equally near ones the middle one counts for all, and a failed descriptor has none. The
-    distance is that of the method as it names it (l2 is the root).
+    the nearest; ties share the mean of their ranks, and a failed descriptor has none. The distance is that of
+    the method (l2 is the root).
     """
 
     picture: str
@@ -92,8 +91,8 @@ class Candidate:
 class QueryCase:
     """A recomputed query: its picture, its correct answers, and the method's choices, nearest first.
 
-    `chosen` are the first candidates, right or not; `right` the right ones with their ranks, in the order of
-    the task. `score` is what these ranks make, to be held beside the records. `note` says what is odd.
+    `chosen` are the first candidates; `right` the correct ones with their ranks, in the order of the task.
+    `score` follows from these ranks and should equal that of the records. `note` names anything unusual.
     """
 
     query: str
@@ -151,8 +150,8 @@ def ratio_of(d1: NDArray[Any], d2: NDArray[Any], *, squared: bool) -> Floats:
 def side_shares(own: NDArray[Any], others: NDArray[Any], *, nearer: bool) -> Floats:
     """Return the share of `others` (m,), ascending, on the correct side of each of `own`; ties count half.
 
-    Same patches should lie nearer than different ones (`nearer`), different ones farther. An infinite
-    distance, which is a failed descriptor, is wrong for the same and right for different ones.
+    Same patches should be nearer than different ones (`nearer`), different ones farther. An infinite distance
+    (a failed descriptor) is wrong for the same and correct for different ones.
 
     >>> side_shares(np.array([1.0, 3.0, np.inf]), np.array([1.0, 2.0]), nearer=True).tolist()
     [0.75, 0.0, 0.0]
@@ -206,8 +205,8 @@ class MatchedPair:
     """Matches of two images: `points0`, `points1` (n, 2) in pixels, first pixel's centre at (0, 0).
 
     `errors_px` (n,) are described by `measure`, None without ground truth. `F` maps points of
-    image 0 to epipolar lines of image 1, `H` to points of it, where there is such a truth. An image that is
-    not there is None; its size (width, height) is known all the same.
+    image 0 to epipolar lines of image 1, `H` to points of it, if the ground truth has one. A missing image is
+    None; its size (width, height) is known.
     """
 
     name: str

@@ -150,8 +150,8 @@ class TaskInfo:
         choose_columns: Picks the columns of a narrow table from those of a run; if none, `columns` are used.
         replacements: The column to show before another one whose score carries a caution.
         summary_metrics: Metrics of a line in a list of many runs; the headline by default.
-        other_names: What else its metrics are called, and their names here.
-        table_note: What the names of the table's columns leave out.
+        other_names: Other names of its metrics, and their names here.
+        table_note: Facts that the column names omit.
         cite: BibTeX entries to cite.
         licence: Terms under which the data is published.
         title: Its name as text; the plain name by default.

@@ -63,8 +63,8 @@ class TaskOptions(BaseModel):
     def parse(cls, task: str, given: Mapping[str, Any], checks: ErrorCollector | None = None) -> Self:
         """Parse options given by a user; None means not given.
 
-        All that is wrong is raised at once, or left with `checks` where the caller has more to look at; the
-        options then have their defaults where they were wrong.
+        All problems are raised as one error, or collected in `checks` if the caller has more to check; wrong
+        options then have their defaults.
         """
         own = ErrorCollector() if checks is None else checks
         known = {name: value for name, value in given.items() if value is not None}

@@ -38,7 +38,7 @@ def pooled_bins(
 
     Half of the bin edges are quantiles of the positives, half of the negatives, so that neither the head nor
     the tail of the list falls into a few bins. A tie never crosses an edge. A positive pair counts for the
-    scene of its first patch; a negative one for both scenes. Scenes without any pair are left out.
+    scene of its first patch; a negative one for both scenes. Scenes without any pair are excluded.
     """
     share = np.linspace(0.0, 1.0, bins // 2 + 1)[1:]
     parts = [np.quantile(d, share, method="inverted_cdf") for d in (distances[labels], distances[~labels])]
@@ -131,7 +131,7 @@ def fast_bins(
         scene_a: (n,) scene of the first patch of each negative pair.
         scene_b: (n,) scene of the second.
         few: positives of the imbalanced list.
-        scenes: names; those without any pair are left out.
+        scenes: names; those without any pair are excluded.
         kinds: their strata.
         bins: number of bins, about.
     """

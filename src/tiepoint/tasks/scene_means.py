@@ -139,7 +139,7 @@ def ratio_score(
 ) -> Score:
     """Compute the mean of ``numerator / denominator`` over pairs (``per="pair"``), or ``sum / sum``.
 
-    Pairs whose denominator is 0 have no value and are left out. A scene's value is the same mean over its own
+    Pairs whose denominator is 0 have no value and are excluded. A scene's value is the same mean over its own
     pairs; its weight makes the weighted mean over scenes equal to the score.
 
     >>> n, d = np.array([1.0, 1.0]), np.array([1.0, 3.0])
@@ -200,14 +200,14 @@ def mean_precision_recall(
     kinds: Sequence[str],
     by_kind: bool = False,
 ) -> SceneCurves:
-    """Compute the curves of image pairs, averaged in each scene; beyond the last right match a curve is 0.
+    """Compute the curves of image pairs, averaged in each scene; beyond the last correct match a curve is 0.
 
     Args:
         group: what the curve is of.
-        distances: of the matches, pairs laid end to end.
+        distances: of the matches, pairs concatenated.
         right: whether each is right, or how probably.
         owner: the pair of each match, non-decreasing.
-        normaliser: (pairs,), how many could be right; pairs with 0 are left out.
+        normaliser: (pairs,), how many could be right; pairs with 0 are excluded.
         list_scene: (pairs,), the scene of each pair.
         scenes: names of the scenes.
         kinds: their kinds.

@@ -32,7 +32,7 @@ class DenseOptions(TaskOptions):
     """Options of every dense task."""
 
     missing: Literal["error", "skip", "zero"] = "error"
-    """What is missing stops the run, is left out of the means (`skip`), or counts 0 (`zero`)."""
+    """What is missing stops the run, is excluded of the means (`skip`), or counts 0 (`zero`)."""
 
 
 class PairOptions(DenseOptions):
@@ -63,8 +63,8 @@ def write_pair(
 ) -> Path:
     """Write what a method made of a pair, in the kit's layout; returns the folder.
 
-    Of a method without masks (or with one only) those are written that the task scores: estimated from the
-    consistency of the two flows, resized to `sizes` (height, width) first, by the rule of a protocol.
+    If the method has not both masks, the function writes those that the task scores: estimated from the
+    consistency of the flows, resized to `sizes` (height, width) first, by the rule of a protocol.
     """
     folder = Path(root) / key
     made = dict(arrays)

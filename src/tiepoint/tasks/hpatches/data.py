@@ -105,7 +105,7 @@ def open_setting(
 def setting_of(data: Path, options: HPatchesOptions, problems: list[str]) -> DatasetSplit:
     """Open a dataset under options; problems of the split are added to the list, not raised.
 
-    Sequences that are missing are left out of the returned split, so that other checks can go on.
+    Sequences that are missing are excluded of the returned split, so that other checks can go on.
     """
     opened = HPatchesDataset(data)
     split, notes = chosen_split(opened, options)
@@ -241,10 +241,10 @@ Answer = Callable[[str, str, Features | None], QueryCase | None]
 
 
 class OpenHPatches(BaseTaskData):
-    """A v2 task bound to its data; `compare_one(unit, features)` makes the records of a unit.
+    """Data of a 2017 task; `compare_one(unit, features)` computes the records of a unit.
 
-    `content` is where its lists come from, None for matching, which has none; `answer` makes a case again.
-    `thread_safe_compare` only where `compare_one` keeps no memory that its calls would share.
+    `content` is the source of its lists, None for matching; `answer` recomputes a case. `side_by_side` says
+    that calls of `compare_one` share no memory.
     """
 
     def __init__(

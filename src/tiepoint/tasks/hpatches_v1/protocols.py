@@ -149,7 +149,7 @@ def six_digits(values: Floats) -> Floats:
 def as_distance(records: Records, values: NDArray[Any], rules: HPatchesV1Rules) -> Floats:
     """Return the recorded values as the rules use them: squared or not, single precision or not.
 
-    Values that came from a results file are the method's own and stay as they are.
+    Values from a results file stay as they are.
     """
     kept = np.asarray(values, np.float64)
     if records.meta["source"] == "results":
@@ -185,7 +185,7 @@ def benchmark_score(
 ) -> Score:
     """Return the score of one benchmark from the values of its items (image pairs, patches, queries).
 
-    NaN items are left out of their scene; `scene` is the number of each item's.
+    NaN items are excluded of their scene; `scene` is the number of each item's.
     """
     meta = records.meta
     means, weights = scene_means(values, scene, len(meta["scenes"]), scale=scale)

@@ -29,7 +29,7 @@ from .options import SceneOptions
 WORKBENCH_VERSIONS: Mapping[str, int] = {"workbench": 2}
 """2: a border of 40 px, NaN rows compared as they are, and the ratio test in float32."""
 WORKBENCH_BORDER_PX = 40.0
-"""Keypoints nearer than this to an edge are left out under `workbench`, as its documentation says."""
+"""Keypoints nearer than this to an edge are excluded under `workbench`, as its documentation says."""
 MAX_LISTED_SCENES = 3
 """Scenes that a warning names."""
 CITE = (HPATCHES, BOJANIC, WORKBENCH)

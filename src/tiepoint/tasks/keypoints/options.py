@@ -21,7 +21,7 @@ class SceneOptions(TaskOptions):
     """Names of the sequences to use; all by default."""
 
     border_px: Annotated[float, Field(ge=0)] | None = None
-    """Keypoints that the method detects nearer than this to an edge of their image are left out; 40 under
+    """Keypoints that the method detects nearer than this to an edge of their image are excluded; 40 under
     `workbench`, 0 under the others. Keypoint sets and files of another program are used as they are."""
 
     def settings(self) -> dict[str, Any]:

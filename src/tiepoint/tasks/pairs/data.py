@@ -62,7 +62,7 @@ def match_errors(
 def transfer_errors(pair: ImagePair, asked: Floats, answers: Floats, true: Floats) -> MatchedPair:
     """Return the points (q, 2) of image 0 and their answers, with the distance to where they belong.
 
-    Points without a finite answer are left out, which the words about the error say.
+    Points without a finite answer are excluded and counted in `measure`.
     """
     known = np.asarray(np.isfinite(answers).all(axis=1), bool)
     missing = int((~known).sum())
@@ -145,8 +145,7 @@ class SeededOptions(PairsOptions):
 class PairMatches:
     """Matches of a pair: `points0` and `points1` (n, 2) in original pixels, first pixel's centre at (0, 0).
 
-    `confidence` (n,) where the method has one; `keypoints` are the numbers of keypoints in both images where
-    they are known.
+    `confidence` is (n,) or None; `keypoints` are the numbers of keypoints in both images, None if unknown.
     """
 
     points0: Floats

@@ -77,7 +77,7 @@ SEED_SPREAD = {
 class RecallCurve:
     """Recall of every pair: `recall` (repeats, pairs, thresholds) and `area` (repeats, pairs).
 
-    `chance` (pairs, thresholds) is what a blind guess would reach, where that can be told.
+    `chance` (pairs, thresholds) is the recall of a random guess, None if unknown.
     """
 
     thresholds: Sequence[str]

@@ -96,18 +96,18 @@ class PoseSetting:
     """Estimator calls of one kind for every pair.
 
     Attributes:
-        estimator: What is called.
+        estimator: Estimator to call.
         frames: Frame by dataset; original pixels for others.
-        repeats: Calls a pair.
+        repeats: Calls per pair.
         order: `given` (as the method lists its matches), `shuffled` (repeat k in the k-th order of a seeded
             stream, each a permutation of the one before), `sorted` (by coordinates, doubles dropped; repeat k
             has seed k).
         centre: Whether points are shifted to the convention of the intrinsics.
-        only: Datasets it is called for; all where it is empty.
+        only: Datasets it is called for; empty for all.
         failure: Error in degrees of a pair without a pose; None where the angle rule applies to the zero
             translation that the estimator leaves.
         success: `eloftr`: that tool's test of a pose; otherwise what the estimator says.
-        parts: What its group of scores is called.
+        parts: Parts of its group name.
     """
 
     estimator: Estimator

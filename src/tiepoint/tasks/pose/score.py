@@ -53,7 +53,7 @@ def rows_with(poses: Poses, protocol: PoseProtocol, parts: Parts, budget: int = 
 def headline_rows(poses: Poses, protocol: PoseProtocol, budget: int = 0) -> Rows:
     """Return the rows of the setting that the paper reports for the dataset of each pair.
 
-    Where the tool chooses the threshold with the best mean area on the test set, so is it here.
+    Some tools choose the threshold with the best mean area on the test set.
     """
     rows = np.zeros(len(poses.pair), bool)
     for dataset in np.unique(poses.datasets):
@@ -186,7 +186,7 @@ def _share(record: Records, rule: str, threshold: float) -> float:
 
 
 def _matching(record: Records) -> float:
-    """Return the right matches by keypoints of the first image."""
+    """Return the correct matches by keypoints of the first image."""
     return float(record.meta["precision"]["squared"][f"{SQUARED:g}"]) / max(1, record.meta["keypoints"][0])
 
 
@@ -194,7 +194,7 @@ def _matching(record: Records) -> float:
 
 
 def by_seed(poses: Poses, rows: Rows, values: Floats) -> Floats:
-    """Return (seeds, pairs): the value of each pair under a seed, NaN where there is none."""
+    """Return (seeds, pairs): the value of each pair under a seed, NaN if there is none."""
     seeds = int(poses["repeat"].max(initial=0)) + 1
     table = np.full((seeds, len(poses.records)), np.nan)
     table[poses["repeat"][rows], poses.pair[rows]] = values[rows]

@@ -172,7 +172,7 @@ def pose_step_tables(
 ) -> list[StepTable]:
     """Return the areas up to 5, 10 and 20 degrees after each step from a protocol to `exact`.
 
-    Steps that cannot change anything, such as a threshold that is the same, are left out.
+    Steps that cannot change anything, such as a threshold that is the same, are excluded.
 
     Args:
         name: of the protocol.

@@ -115,7 +115,7 @@ def _choose_columns(columns: Sequence[Column]) -> list[Column]:
 class RelativePose(PairsTask):
     """Rotation and direction of translation from matches, under `exact` and the protocols of papers.
 
-    Records keep every estimated pose, so that angles, failures and areas are scoring.
+    Records hold every estimated pose; angles, failures and areas are computed when scoring.
     """
 
     name = "pose/relative"

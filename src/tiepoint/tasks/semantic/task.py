@@ -66,7 +66,7 @@ def _choose_columns(columns: Sequence[Column]) -> list[Column]:
 class SemanticPck(PointsTask):
     """PCK of keypoints that two objects of a class have in common, under `exact` and the rules of six tools.
 
-    Records keep found and true points, so that frames, lengths, precision and alphas are scoring.
+    Records hold found and true points; frames, lengths, precision and alphas are applied when scoring.
     """
 
     name = "semantic/pck"

@@ -156,7 +156,7 @@ class OpenTss(BaseTaskData):
 def compare_result(pair: TssPair, result: PairResult, rule: str, options: TssOptions) -> Records:
     """Compute the records of one pair from its results, however they were read.
 
-    Ground truth that turns out to be unreadable stops with ``missing=error``; else the pair is left out.
+    Unreadable ground truth is an error with ``missing=error``; otherwise the pair is excluded.
     """
     missing = missing_parts(result)
     if options.missing == "error" and (problems := unusable_parts(result)):

@@ -75,7 +75,7 @@ Weighted = Sequence[tuple[ScoreRow, int]]
 def _summary(label: str, rows: Weighted, of: Weighted, flip: int, strict: bool) -> ScoreRow:
     """Return the weighted mean of the rows with a mask, and of those with a flow.
 
-    Of no rows at all it is undefined, NaN; where all rows of the subset, `of`, lack the value, there is none.
+    It is NaN without rows, and None if all rows of the subset, `of`, lack the value.
     """
     seg = _mean([(r.seg, 1) for r, _ in rows], [r.seg for r, _ in of], strict)
     means = (
@@ -105,7 +105,7 @@ def write_scores_csv(
     ``use_prec``.
 
     Raises:
-        InputError: if a file cannot be written.
+        InputError: A file cannot be written.
     """
     use_prec = any(r.meta.get("use_prec") for r in records)
     written = []
@@ -131,9 +131,9 @@ def check_results(opened: OpenTss, results: str | Path) -> list[str]:
     without ground truth are named in a warning, as are pairs without a folder.
 
     Raises:
-        InputError: if the folder is not there, holds no pair of the dataset, or has pairs directly below it
-            that could be of several subsets.
-        ProblemsError: with ``missing=error``, if a pair has nothing to score or anything is unreadable.
+        InputError: The folder is missing, has no pair of the dataset, or has pairs directly below it that
+            could be of several subsets.
+        ProblemsError: With ``missing=error``, a pair has nothing to score or anything is unreadable.
     """
     keys = sorted(p.key for p in opened.pairs)
     there = set(check_folders(results, keys, opened.subsets))

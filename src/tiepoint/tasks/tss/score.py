@@ -44,11 +44,9 @@ class TssPairValues:
 def pair_table(records: Sequence[Records], protocol: str) -> TssPairValues:
     """Return the values of all pairs, in the order of subset and name.
 
-    Missing flows or masks count 0 where the records were made with ``missing=zero``, else they are left out;
-    a flow without the other is the value of its pair.
-    A pair whose ground truth could not be read is left out always.
-    A pair without any results folder is never looked at by the kit, so under its protocols it is left out,
-    under `exact` it counts 0 with ``missing=zero``.
+    Missing flows or masks count 0 with ``missing=zero``, otherwise they are excluded; a flow without the
+    other is the value of its pair. A pair with unreadable ground truth is excluded. A pair without a results folder
+    is excluded under the kit's protocols, and counts 0 under `exact` with ``missing=zero``.
     """
     ordered = sorted(records, key=lambda r: (r.meta["subset"], r.meta["pair"]))
     rows = [_pair(r, protocol) for r in ordered]
@@ -101,9 +99,8 @@ def score(records: Sequence[Records], protocol: str) -> list[Score]:
     """Return all scores under a protocol.
 
     ``all`` is the plain mean of the subsets' means, ``weighting=pairs`` the mean over all pairs; both are in
-    use and differ. ``flip=0`` leaves mirrored pairs out. Without a part ``threshold`` the flow accuracy is
-    that at 5 % of the target image's larger side. A pair's value is the mean of its two directions, or
-    that of the one there is.
+    use and differ. ``flip=0`` excludes mirrored pairs. Without a part ``threshold`` the flow accuracy is
+    that at 5 % of the target image's larger side. A pair's value is the mean of its directions.
     """
     table = pair_table(records, protocol)
     strict = protocol in KIT

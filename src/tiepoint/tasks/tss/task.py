@@ -26,11 +26,11 @@ class Tss(DenseTask):
     """The TSS benchmark under three protocols.
 
     * `exact`: half-pixel-consistent resize, non-zero is foreground, an unknown estimate is wrong, consistency
-      threshold 2.5 % of the target's larger side, what is missing is missing.
+      threshold 2.5 % of the target's larger side, missing values stay missing.
     * `tss-cpp`: the official C++ tool, to the byte of its ``scores.csv``.
     * `tss-matlab`: the MATLAB tool, emulated (its `imresize` is not validated against MATLAB).
 
-    Every protocol is a comparison of its own: they resize differently before they count.
+    Every protocol has its own comparison: they resize differently before they count.
     """
 
     name = "tss"

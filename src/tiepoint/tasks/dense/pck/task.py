@@ -44,7 +44,7 @@ class PckOptions(PairOptions):
 def compare(pair: DensePair, flow: NDArray[Any] | None, options: PckOptions) -> Records:
     """Compute the distance of every keypoint from its true place (inf: not found), and the lengths L.
 
-    Padding is left out here and never comes back.
+    Padding is excluded.
     """
     if pair.points is None:
         raise InputError(f"{pair.key} has no keypoints as ground truth")

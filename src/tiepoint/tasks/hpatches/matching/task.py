@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""HPatches 2017 matching: is the nearest target patch the right one, and do right matches come first?"""
+"""HPatches 2017 matching: is the nearest target patch the right one, and do correct matches come first?"""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def compare(setting: DatasetSplit, sequence: str, features: Features) -> Records
     """Compute the neighbours of every reference patch in every other image of a sequence.
 
     Rows are image after image (`meta["images"]`), patch after patch. Columns: `d1`, `d2` first and second
-    distance (reference, squared for l2, infinite where there is none); `index` the lowest index at `d1`;
+    distance (reference, squared for l2, infinite if there is none); `index` the lowest index at `d1`;
     `ties` how many targets lie at it; `right` whether the right one is among them; where any descriptor
     failed also `failed_ref`, `failed_target` and `far_target` (failed by infinity alone) of the patch itself.
     A failed reference patch has the index that NumPy's argmin gives it.
@@ -140,7 +140,7 @@ class HPatchesMatching(HPatchesTask):
     """First neighbours of the patches of the reference image in every other image of its sequence.
 
     Metrics: `map` (AP of the matches ranked by distance, every reference patch in the denominator),
-    `success_rate` (share of right matches), `map_ratio` (ranked by the ratio of first and second distance),
+    `success_rate` (share of correct matches), `map_ratio` (ranked by the ratio of first and second distance),
     by noise, kind and scene. `all` is the mean of the cells noise x kind; `weighting=sequences` beside it.
     """
 

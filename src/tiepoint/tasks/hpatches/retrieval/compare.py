@@ -113,7 +113,7 @@ def _used(patches: RefPatches) -> set[str]:
 def compare(setting: DatasetSplit, lists: tuple[RefPatches, RefPatches], features: Features) -> Records:
     """Compute the rank counts of every correct answer of every query.
 
-    One row per query. Columns: `scene`, `index` of the query; `distance` (q, images) of its right answers
+    One row per query. Columns: `scene`, `index` of the query; `distance` (q, images) of its correct answers
     (reference, squared for l2, infinite where a descriptor failed); `lt`, `eq` (q, images x pools) nearer and
     equally near distractors of other sequences; `negatives` (q, pools) how many there are; `failed` whether
     the query's own descriptor failed; `lost` (q, pools) distractors that failed, where any did. The first

@@ -82,7 +82,7 @@ def query_values(records: Records, noise: int, column: int, rules: HPatchesRules
 def retrieval_stop_reason(records: Records, rules: HPatchesRules) -> str | None:
     """Return why the tool gives no number, or None: it stops at a list without a finite distance.
 
-    A query with NaN or infinity has such a list, and so has one whose right answers and distractors failed.
+    A query with NaN or infinity has such a list, and so has one whose correct answers and distractors failed.
     """
     if not rules.stops_at_failures:
         return None

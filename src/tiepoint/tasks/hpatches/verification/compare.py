@@ -35,7 +35,7 @@ Ints = NDArray[Any]
 class PairPlan:
     """The pairs of all three lists as rows of the images they use; the same for every noise.
 
-    `images` are (scene, image number), `starts` the first row of each, laid end to end. Pair i is row
+    `images` are (scene, image number), `starts` the first row of each, concatenated. Pair i is row
     row_a[i] of image image_a[i] and row row_b[i] of image image_b[i]; pairs stand in the order of their first
     image, so that one side stays in the processor's cache, and `order` (n,) says where each stands in the
     lists. `scene_a`, `scene_b` are in the order of the lists, `rows` their lengths.
@@ -169,7 +169,7 @@ def listed_distances(
 
 
 def _mapped(features: Features, keys: Sequence[str]) -> tuple[list[NDArray[Any]], NDArray[np.bool_]]:
-    """Return the descriptors of all images, and which rows are valid, laid end to end."""
+    """Return the descriptors of all images, and which rows are valid, concatenated."""
     images, valid = [], []
     for key in keys:
         values, good = descriptor_rows(features, key)

@@ -41,7 +41,7 @@ def compare(definition: Definition, features: Features) -> Records:
     """Compute the neighbours and ranks of all image pairs of a benchmark.
 
     Columns, one row per reference patch: `pair`; `index`, `d1` first neighbour (lowest index of a tie);
-    `ties` targets at that distance; `index2`, `d2` second neighbour; `gt` right target, `gt_distance`, and
+    `ties` targets at that distance; `index2`, `d2` second neighbour; `gt` correct target, `gt_distance`, and
     `lt`, `eq`, `eq_before` of it among the other targets; `matched`, `gt_listed`: False where a descriptor
     failed, then the distance is infinite and the index means nothing.
     """
@@ -115,7 +115,7 @@ def listed_neighbours(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return indices (k, n) and distances (k, n) of the nearest patches of image `b`; None for all.
 
-    Squared for l2. What failed stands last, in the order of its index and at an infinite distance.
+    Squared for l2. Failures come last, in the order of its index and at an infinite distance.
     """
     (reference, good_a), (target, good_b) = (concatenated_rows(features, (image,))[:2] for image in (a, b))
     queries, rows = np.flatnonzero(good_a), np.flatnonzero(good_b)
@@ -141,7 +141,7 @@ def records_of_neighbours(
 ) -> Records:
     """Build records from listed neighbours. Missing neighbours are not guessed.
 
-    Ranks are known where the right target is listed and the list goes on beyond its distance, or is
+    Ranks are known where the correct target is listed and the list goes on beyond its distance, or is
     complete. A tie that fills the whole list is counted as long as the list (`cut_ties` counts these).
     """
     parts, known, cut = [], True, 0

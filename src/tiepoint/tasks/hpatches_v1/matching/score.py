@@ -133,7 +133,7 @@ def _chances(records: Records, rules: HPatchesV1Rules) -> dict[str, float]:
 def curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator[tuple[str, str, Any, Any]]:
     """Compute the precision-recall points of every image pair; recall over all reference patches.
 
-    An image pair without a right match has no points.
+    An image pair without a correct match has no points.
     """
     for r in records:
         d1, _ = neighbour_distances(r, rules)

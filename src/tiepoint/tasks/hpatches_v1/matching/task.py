@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""HPatches 2016 matching: is the nearest target patch the right one, and do right matches come first?"""
+"""HPatches 2016 matching: is the nearest target patch the right one, and do correct matches come first?"""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class HPatchesV1Matching(V1Task):
     """First neighbours of every reference patch in a target image, ranked by distance.
 
     Metrics: `ap` (over first neighbours), `ap_ratio` (ranked by the ratio of first and second distance),
-    `success_rate` (share of right first neighbours), `map_query` (mean 1/rank of the right target).
+    `success_rate` (share of right first neighbours), `map_query` (mean 1/rank of the correct target).
     """
 
     name = NAME
@@ -94,7 +94,7 @@ class HPatchesV1Matching(V1Task):
         )
 
     def definition(self, path: Path, data: HPatchesDataset) -> Definition:
-        """Return the image pairs and the right target of every patch."""
+        """Return the image pairs and the correct target of every patch."""
         benchmark = read_matching(path, data.counts)
         labels = path.with_suffix(".labels")
         truth = _truth(benchmark, data.counts, labels if labels.is_file() else None)

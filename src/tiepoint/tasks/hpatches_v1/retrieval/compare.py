@@ -62,8 +62,8 @@ def compare(definition: Definition, features: Features) -> Records:
     """Compute the nearest 51 of every query.
 
     Columns, one row per query: `ids`, `distances` (q, 51) the nearest pool rows by (distance, position), the
-    query among them wherever it falls, infinite where there is none; `relevant` their bits of relevance;
-    `query` its own row, `scene`; `n_patch`, `n_image` right answers in the pool; `cut_total`, `cut_patch`,
+    query among them wherever it falls, infinite if there is none; `relevant` their bits of relevance;
+    `query` its own row, `scene`; `n_patch`, `n_image` correct answers in the pool; `cut_total`, `cut_patch`,
     `cut_image` all pool rows, and the right ones among them, that share the distance of the fiftieth other
     row: what a tie at the end of the list needs for its expectation.
     """

@@ -33,8 +33,8 @@ METRICS = {"map_patch": (PATCH, "n_patch", "cut_patch"), "map_image": (IMAGE, "n
 def without_query(records: Records, rules: HPatchesV1Rules) -> tuple[Floats, NDArray[np.uint8]]:
     """Return the distances and relevance bits of the (at most 50) places after the query, best first.
 
-    `exact` leaves the query out by identity. The 2016 tool changes places between it and the first entry,
-    which moves that entry down, or, where it is not listed, writes it over the first entry, which is lost.
+    `exact` excludes the query by identity. The 2016 tool swaps it with the first entry, or overwrites the
+    first entry if the query is not listed.
     """
     distances = np.asarray(records["distances"], np.float64)
     bits = np.asarray(records["relevant"])

@@ -2,7 +2,7 @@
 """The homography protocols of matching papers: how each calls an estimator, and what it makes of it.
 
 A *setting* is a comparison: matches used, frame, estimator, repeats. A *scoring* is what is made of the
-homographies: corners, value of a failure, area. Sequences that a paper leaves out are left out when scoring.
+homographies: corners, value of a failure, area. Sequences that a paper leaves out are excluded when scoring.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class HomographyScoring:
         single: Whether corners are mapped in float32.
         collapsed: A pair without a homography has the error of one that maps everything to (0, 0), which is
             finite; otherwise it is never recalled.
-        in_front: The rule of `exact`: corners that the truth sends behind the camera are left out, and an
+        in_front: The rule of `exact`: corners that the truth sends behind the camera are excluded, and an
             estimate that sends others there is a failure.
     """
 

@@ -44,7 +44,7 @@ def first_neighbours(
         spots: its locations.
         queries: (q,) distinct numbers of query locations.
         right_query: (r,) query location of each correct answer; other locations are ignored.
-        right_target: (r,) target location of each right answer.
+        right_target: (r,) target location of each correct answer.
         distance: name of the distance.
 
     Returns:
@@ -121,7 +121,7 @@ def wrong_examples(
         source: features of the query image.
         places: its locations.
         target: features of the other image.
-        found: right answers of the locations.
+        found: correct answers of the locations.
         seen: (q,) query locations.
         right: (q,) probability that the first neighbour was right.
         distance: name of the distance.

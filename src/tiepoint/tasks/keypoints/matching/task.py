@@ -116,7 +116,7 @@ class KeypointMatching(KeypointTask):
     scorings: ClassVar = {"exact": score_exact, "bojanic": score_bojanic}
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
-        """Return `map` over answered queries, over found right matches, and with ties as one step."""
+        """Return `map` over answered queries, over found correct matches, and with ties as one step."""
         table: dict[str, list[NDArray[np.float64]]] = {}
         for r in records:
             for image, pair in enumerate(r.meta["pairs"]):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Scores of `keypoints/ranking` from its records.
 
-Averages run over queries with at least one right answer (failures count 0 there); the variants including
+Averages run over queries with at least one correct answer (failures count 0 there); the variants including
 zeros run over all co-visible queries. Queries out of view are in no average, only in the counts.
 """
 

@@ -76,7 +76,7 @@ class RankingOptions(TruthOptions):
     """Options of `keypoints/ranking`."""
 
     policy: Literal["all_within_tau", "nearest", "mutual"] = "all_within_tau"
-    """Which target locations are right answers under `exact`."""
+    """Which target locations are correct answers under `exact`."""
 
     gallery: Sizes = (250, 500, 1000, 2000)
     """Numbers of target locations for the gallery-controlled scores of `exact`."""

@@ -91,7 +91,7 @@ def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Reco
     """Compare with a list whose correct pairs do not depend on what the method finds.
 
     A sampled query location that a target image shows and re-detects gives a right pair, with the nearest of
-    its right answers (within tau), and a wrong pair, with the nearest wrong location; one that is shown and
+    its correct answers (within tau), and a wrong pair, with the nearest wrong location; one that is shown and
     not re-detected gives the wrong pair alone; so does every distractor image, always of another scene. A
     failed descriptor has infinite distance and stays in the list.
     """
