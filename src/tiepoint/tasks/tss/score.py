@@ -45,8 +45,8 @@ def pair_table(records: Sequence[Records], protocol: str) -> TssPairValues:
     """Return the values of all pairs, in the order of subset and name.
 
     Missing flows or masks count 0 with ``missing=zero``, otherwise they are excluded; a flow without the
-    other is the value of its pair. A pair with unreadable ground truth is excluded. A pair without a results folder
-    is excluded under the kit's protocols, and counts 0 under `exact` with ``missing=zero``.
+    other is the value of its pair. A pair with unreadable ground truth is excluded. A pair without a
+    results folder is excluded under the kit's protocols, and counts 0 under `exact` with ``missing=zero``.
     """
     ordered = sorted(records, key=lambda r: (r.meta["subset"], r.meta["pair"]))
     rows = [_pair(r, protocol) for r in ordered]
