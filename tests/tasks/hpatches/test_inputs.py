@@ -191,7 +191,7 @@ def test_without_a_name_the_split_is_full_or_everything(world, tmp_path):
     assert opened.setting.split.name == "all"
     assert len(opened.units) == 5
     assert any("`split`" in w for w in opened.warnings)
-    with pytest.raises(ProblemsError, match=r"lacks 35 of its 40 sequences .* the split 'all' is every"):
+    with pytest.raises(ProblemsError, match=r"lacks 35 of its 40 sequences .* the split 'all' has all"):
         MATCHING.open(path, {"split": "a"})
     path.write_text(json.dumps(some | {"v_wall": [1777, 1781]}))
     assert any("not known exactly: v_wall" in w for w in MATCHING.open(path, {}).warnings)
