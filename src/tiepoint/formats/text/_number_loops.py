@@ -70,17 +70,6 @@ def _skip_blanks(buf: Any, at: int, delimiter: int) -> int:
 
 
 @cached_njit(nogil=True)
-def _add_digits(buf: Any, at: int, mantissa: Any) -> tuple[Any, int]:
-    """Append the digits that start at `at` to the mantissa. Return it and the end of the digits."""
-    d = np.int64(buf[at]) - 48
-    while 0 <= d <= 9:
-        mantissa = mantissa * np.uint64(10) + np.uint64(d)
-        at += 1
-        d = np.int64(buf[at]) - 48
-    return mantissa, at
-
-
-@cached_njit(nogil=True)
 def _exponent(buf: Any, at: int) -> tuple[int, int, int]:
     """Parse a decimal exponent, at most 100000. Return it, and the start and end of its digits."""
     sign = -1 if buf[at] == _MINUS else 1
@@ -130,8 +119,7 @@ def read_rows(
     while row < last:
         if hard.shape[0] - n_hard < cols:
             return row, pos, n_hard, HARD_FULL, 0, 0, 0
-        at = pos
-        col = 0
+        at, col = pos, 0
         while True:
             at = _skip_blanks(buf, at, delimiter)
             c = np.int64(buf[at])
@@ -145,12 +133,20 @@ def read_rows(
                 at += 1
             first = at
             mantissa = np.uint64(0)
-            mantissa, at = _add_digits(buf, at, mantissa)
+            d = np.int64(buf[at]) - 48
+            while 0 <= d <= 9:
+                mantissa = mantissa * np.uint64(10) + np.uint64(d)
+                at += 1
+                d = np.int64(buf[at]) - 48
             digits = at - first
             exponent = 0
-            if buf[at] == _POINT:
-                point = at + 1
-                mantissa, at = _add_digits(buf, point, mantissa)
+            if d == _POINT - 48:
+                point = at = at + 1
+                d = np.int64(buf[at]) - 48
+                while 0 <= d <= 9:
+                    mantissa = mantissa * np.uint64(10) + np.uint64(d)
+                    at += 1
+                    d = np.int64(buf[at]) - 48
                 exponent = point - at
                 digits -= exponent
             after_digits = at
@@ -194,10 +190,7 @@ def read_rows(
             if easy:
                 out[row, col] = -value if negative else value
             else:
-                hard[n_hard, 0] = row
-                hard[n_hard, 1] = col
-                hard[n_hard, 2] = lo
-                hard[n_hard, 3] = hi
+                hard[n_hard, 0], hard[n_hard, 1], hard[n_hard, 2], hard[n_hard, 3] = row, col, lo, hi
                 n_hard += 1
             col += 1
             if over:
@@ -206,8 +199,7 @@ def read_rows(
                 at += 1
         if col != cols:
             return row, pos, n_hard, WRONG_COUNT, col, pos, at
-        row += 1
-        pos = at + 1
+        row, pos = row + 1, at + 1
     return row, pos, n_hard, OK, 0, 0, 0
 
 
