@@ -253,8 +253,8 @@ def test_a_worker_that_is_killed_changes_nothing(
 def test_what_kills_every_worker_is_named_and_the_rest_is_done(
     client: Any, patches: Path, mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executor, "PIECES", 3)  # pieces of several jobs
-    monkeypatch.setattr(executor, "PIECES_A_WORKER", 1)
+    monkeypatch.setattr(executor, "MIN_BATCHES", 3)  # batches of several jobs
+    monkeypatch.setattr(executor, "BATCHES_PER_WORKER", 1)
     fate(mine, patches, "always")
     request = RunRequest(f"{mine}:Mine", "hpatches/matching", patches)
     with (
@@ -396,8 +396,8 @@ def fake(name: str, value: str | None) -> None:
         own.__version__ = str(value)
     elif name == "data":
 
-        def another(self: Any) -> Any:
-            found = kept["open_task"](self)
+        def another(self: Any, family: str) -> Any:
+            found = kept["open_task"](self, family)
             found.data_hash = "other"
             return found
 
@@ -527,11 +527,15 @@ def test_without_any_worker_a_local_cluster_fails_and_others_wait() -> None:
     said: list[str] = []
     cluster = SimpleNamespace(client=SimpleNamespace(status="running"), keep=None, local=False)
     alone: Any = SimpleNamespace(
-        cluster=cluster, _workers=lambda every=False: {}, _met_s=-1e6, _alone_said=False, report=said.append
+        cluster=cluster,
+        _workers=lambda every=False: {},
+        _last_worker_s=-1e6,
+        _absence_reported=False,
+        report=said.append,
     )
     for _ in range(2):
-        executor.DaskExecutor._look(alone)
-    assert said == ["the cluster has no worker at the moment; the work waits for one"]
+        executor.DaskExecutor._check_connection(alone)
+    assert said == ["the cluster has no workers at the moment; waiting for one"]
     cluster.local = True
     with pytest.raises(ClusterError, match="all workers of the local cluster have died"):
-        executor.DaskExecutor._look(alone)
+        executor.DaskExecutor._check_connection(alone)

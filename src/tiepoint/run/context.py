@@ -57,8 +57,8 @@ class FeatureSummary:
 class RecordWriters:
     """Threads that write records while the next units are compared.
 
-    The end of the `with` block waits for all writes. At most `MAX_PENDING_BYTES` are pending. A later `put` or
-    the end of the block raises write errors.
+    The end of the `with` block waits for all writes. At most `MAX_PENDING_BYTES` are pending. Write errors
+    are raised by a later `put` or at the end of the block.
     """
 
     MAX_PENDING_BYTES = 256 << 20

@@ -50,12 +50,12 @@ def test_what_a_word_means() -> None:
         ({"slurm": JOB, "job": 3}, "unknown key of .* 'job'; did you mean 'jobs'"),
         ({"slurm": JOB | {"wall_time": "1:00"}}, "unknown key of slurm in .* 'wall_time'; .*'walltime'"),
         ({"slurm": {"memory": "1GB"}}, "slurm needs cores"),
-        ({"jobs": 3}, "says what kind of cluster it is; it has none"),
-        ({"slurm": JOB, "local": 2}, "it has slurm and local"),
-        ({"slurm": JOB, "jobs": 2, "adapt": {"maximum": 4}}, "jobs or adapt, not both"),
+        ({"jobs": 3}, "is required, found none"),
+        ({"slurm": JOB, "local": 2}, "found slurm and local"),
+        ({"slurm": JOB, "jobs": 2, "adapt": {"maximum": 4}}, "jobs and adapt exclude each other"),
         ({"slurm": JOB, "adapt": {"minimum": 4}}, "adapt.maximum: Field required"),
         ({"slurm": JOB, "jobs": 0}, "jobs: .*greater than or equal to 1, found 0"),
-        ({"local": 2, "lifetime": "1h"}, "lifetime is for slurm, pbs, lsf, sge; leave it out"),
+        ({"local": 2, "lifetime": "1h"}, "lifetime is for slurm, pbs, lsf, sge; remove it"),
         ({"scheduler": "tcp://h:1", "resources": {"GPU": 1}}, "start those of the scheduler with"),
         ({"local": 1, "security": {"tls_ca": "ca.pem"}}, "'tls_ca'; did you mean 'tls_ca_file'"),
         ({"scheduler": "nowhere.json"}, "the scheduler file nowhere.json does not exist"),
@@ -152,7 +152,7 @@ def test_jobs_whose_workers_came_and_went_are_replaced(
     dask_cluster.replace_finished_jobs(made, wanted, met, ["Q-1-0", "Q-1-1"])
     dask_cluster.replace_finished_jobs(made, wanted, met, ["Q-11-0"])  # a moment of absence is none
     assert made.calls == []
-    monkeypatch.setattr(dask_cluster, "GONE_S", 0.0)
+    monkeypatch.setattr(dask_cluster, "JOB_TIMEOUT_S", 0.0)
     dask_cluster.replace_finished_jobs(made, wanted, met, ["Q-11-1"])
     assert made.calls == called
     dask_cluster.replace_finished_jobs(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where independent jobs run: in this process, or in worker processes. The results never depend on it."""
+"""Executors of independent jobs: this process or workers. Results do not depend on the executor."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ...methods.user_code import last_lines
 from ..context import ContextRecipe, RunContext
 
 MAX_LISTED_FAILURES = 5
-"""Reasons of failures that are told, and names of what failed for each."""
+"""Number of reasons that a summary of failures lists, and of names for each."""
 
 Job = Callable[[RunContext, Any], Any]
-"""A function at the top of a module, called with a context and one argument."""
+"""Function at the top of a module, called with a context and one argument."""
 
 
 @dataclass(frozen=True)
 class JobFailure:
-    """A job that raised: its name, the error in one line, and the error itself where it is the user's.
+    """A failed job: its name, the error in one line, and the error itself if it is an `InputError`.
 
-    `lines` are the last lines of a user's code that led to it.
+    `lines` are the last lines of user code that led to it.
     """
 
     name: str
@@ -35,7 +35,7 @@ class JobFailure:
 
     @classmethod
     def of(cls, name: str, error: BaseException) -> JobFailure:
-        """The failure of a job by its error."""
+        """Return the failure for an error of a job."""
         if isinstance(error, InputError):
             return cls(name, str(error), error)
         if isinstance(error, UserCodeError):
@@ -46,11 +46,11 @@ class JobFailure:
 
 Done = Callable[[], None]
 Outcome = tuple[dict[str, Any], list[JobFailure]]
-"""Results by the name of the job, and the failures."""
+"""Results by name of the job, and failures."""
 
 
 class Executor(Protocol):
-    """Runs jobs that do not depend on one another."""
+    """Runs independent jobs."""
 
     def run(
         self,
@@ -63,12 +63,12 @@ class Executor(Protocol):
         """Apply `job` to every argument.
 
         Args:
-            job: Called with the context that the recipe makes, and an argument.
-            arguments: By name.
-            recipe: Makes the context where the jobs run; None where it cannot travel.
+            job: Called with a context and an argument.
+            arguments: Arguments by name.
+            recipe: Builds the context in a worker; None if no worker can build it.
             done: Called after every job.
-            patience: An `InputError` is the user's to mend: after so many of them no more jobs are started
-                (None: all are). Any other exception is one failed job.
+            patience: Number of `InputError`s after which no more jobs start; None for no limit. Any other
+                exception is one failed job.
 
         Returns:
             Results by name and the failures, both in the order of the arguments.
@@ -77,9 +77,9 @@ class Executor(Protocol):
 
 @dataclass(frozen=True)
 class InProcess:
-    """One job after the other in this process, with a context that is here already.
+    """Runs jobs in this process with an existing context.
 
-    With several `threads` a job prepares its work while another waits for a card.
+    With several `threads`, one job prepares its work while another waits for the GPU.
     """
 
     context: RunContext
@@ -93,7 +93,7 @@ class InProcess:
         done: Done,
         patience: int | None,
     ) -> Outcome:
-        """Apply `job` to every argument; the recipe is not needed."""
+        """Apply `job` to every argument. The recipe is ignored."""
         results: dict[str, Any] = {}
         failures: list[JobFailure] = []
         for name, outcome in self._outcomes(job, arguments):
@@ -107,7 +107,7 @@ class InProcess:
         return results, failures
 
     def _outcomes(self, job: Job, arguments: Mapping[str, Any]) -> Iterator[tuple[str, Callable[[], Any]]]:
-        """By name and in order, what gives the result of a job or raises its error."""
+        """Yield names in order with a function that returns the job's result or raises its error."""
         if self.threads < 2 or len(arguments) < 2:
             for name, argument in arguments.items():
                 yield name, partial(job, self.context, argument)
@@ -122,25 +122,25 @@ class InProcess:
 
 
 def too_many_failures(failures: Sequence[JobFailure], patience: int | None) -> bool:
-    """Whether so many input errors were found that no more jobs should start."""
+    """Return whether there are at least `patience` input errors."""
     return patience is not None and sum(f.cause is not None for f in failures) >= patience
 
 
 def summarise_failures(failures: Sequence[JobFailure]) -> str:
-    """The first reasons of failures, each once with the names of what failed for it.
+    """List the first reasons of failures, each with the names of the failed jobs.
 
-    Failures are of one reason where a user's code failed at the same place, or the errors are the same.
+    Failures have the same reason if user code failed in the same lines, or if the errors are equal.
 
-    >>> summarise_failures([JobFailure("a", "ValueError: no"), JobFailure("b", "ValueError: no"), JobFailure("c", "KeyError")])
+    >>> summarise_failures([*(JobFailure(n, "ValueError: no") for n in "ab"), JobFailure("c", "KeyError")])
     'a, b: ValueError: no; c: KeyError'
     """
     groups: dict[str, list[JobFailure]] = {}
     for failure in failures:
         groups.setdefault(failure.lines or failure.error, []).append(failure)
-    told = ""
+    summary = ""
     for group in list(groups.values())[:MAX_LISTED_FAILURES]:
         names = first_few([f.name for f in group], MAX_LISTED_FAILURES)
         lines = f"\n{group[0].lines}" if group[0].lines else ""
-        between = "" if not told else "\n" if "\n" in told else "; "
-        told += f"{between}{names}: {group[0].error}{lines}"
-    return told + ("; …" if len(groups) > MAX_LISTED_FAILURES else "")
+        separator = "" if not summary else "\n" if "\n" in summary else "; "
+        summary += f"{separator}{names}: {group[0].error}{lines}"
+    return summary + ("; …" if len(groups) > MAX_LISTED_FAILURES else "")

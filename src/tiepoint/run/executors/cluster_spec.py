@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is said of a Dask cluster: the address of a scheduler, processes of this machine, or a YAML file.
+"""The `cluster` option: the address of a scheduler, local processes, or a YAML file.
 
-What a file may say::
+A file has sections such as::
 
-    slurm:                                   # or pbs, lsf, sge: arguments of dask-jobqueue's class
-      queue: normal
-      cores: 8
-      memory: 32GB
-      walltime: "04:00:00"
-    jobs: 10                                 # keep so many jobs; or adapt: {minimum: 0, maximum: 40}
-    lifetime: 3h50m                          # end workers before the queue does
-    lifetime_stagger: 8m
-    resources: {GPU: 1}                      # of every worker
-    security: {tls_ca_file: ca.pem, ...}     # arguments of distributed.Security
+slurm:                                   # or pbs, lsf, sge: arguments of dask-jobqueue's class
+  queue: normal
+  cores: 8
+  memory: 32GB
+  walltime: "04:00:00"
+jobs: 10                                 # number of jobs; or adapt: {minimum: 0, maximum: 40}
+lifetime: 3h50m                          # end workers before the queue does
+lifetime_stagger: 8m
+resources: {GPU: 1}                      # of every worker
+security: {tls_ca_file: ca.pem, ...}     # arguments of distributed.Security
 
-    scheduler: tls://host:8786               # one that runs already, or the path of its scheduler file
-    local: 4                                 # processes of this machine
+scheduler: tls://host:8786               # a running one, or the path of its scheduler file
+local: 4                                 # local processes
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ...formats.json_yaml import read_mapping
 from ..costs import cores
 
 QUEUES = {"slurm": "SLURMCluster", "pbs": "PBSCluster", "lsf": "LSFCluster", "sge": "SGECluster"}
-"""Classes of dask-jobqueue by their section of the file."""
+"""Classes of dask-jobqueue by section of the file."""
 
 ADDRESS = re.compile(r"(tcp|tls|ucx|ws|wss)://\S+")
 
@@ -42,7 +42,7 @@ Count = Annotated[int, Field(ge=1)]
 
 
 class AdaptiveScaling(BaseModel):
-    """``adapt:`` as many jobs as there is work for, between these."""
+    """Section ``adapt``: limits of the number of jobs, which follows the amount of work."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     minimum: Annotated[int, Field(ge=0)] = 0
@@ -50,7 +50,7 @@ class AdaptiveScaling(BaseModel):
 
 
 class ClusterFile(BaseModel):
-    """A whole file; one of the first six says what kind of cluster it is."""
+    """A cluster file. Exactly one of the first six fields is set: the kind of cluster."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     slurm: dict[str, Any] | None = None
@@ -66,7 +66,7 @@ class ClusterFile(BaseModel):
     resources: dict[str, float] = {}
     security: dict[str, Any] | bool | None = None
     threads: Count | None = None
-    """Of the kernels in a worker; by default its share of the cores."""
+    """Kernel threads of a worker; by default its share of the cores."""
 
 
 KINDS = ("slurm", "pbs", "lsf", "sge", "scheduler", "local")
@@ -75,7 +75,7 @@ OF_QUEUES = ("jobs", "adapt", "lifetime", "lifetime_stagger")
 
 
 def read_spec(spec: Any) -> tuple[ClusterFile, str]:
-    """What is asked for, and what to call it.
+    """Return the parsed cluster file and its name for messages.
 
     >>> read_spec("local:2")[0].local, read_spec("tcp://host:8786")[0].scheduler
     (2, 'tcp://host:8786')
@@ -106,22 +106,22 @@ def _checked(found: dict[str, Any], where: str) -> ClusterFile:
             raise UnknownNameError(f"key of {where}", key, ClusterFile.model_fields)
     kinds = [kind for kind in KINDS if found.get(kind) is not None]
     if len(kinds) != 1:
-        said = f"has {' and '.join(kinds)}" if kinds else "has none"
-        raise InputError(f"{where}: one of {', '.join(KINDS)} says what kind of cluster it is; it {said}")
+        found_kinds = " and ".join(kinds) or "none"
+        raise InputError(f"{where}: exactly one of {', '.join(KINDS)} is required, found {found_kinds}")
     try:
-        made = ClusterFile.model_validate(found)
+        file = ClusterFile.model_validate(found)
     except ValidationError as e:
         first = e.errors()[0]
         place = ".".join(str(p) for p in first["loc"])
         raise InputError(f"{where}: {place}: {first['msg']}, found {first.get('input')!r}") from e
     idle = [key for key in OF_QUEUES if found.get(key) is not None and kinds[0] not in QUEUES]
     if idle:
-        raise InputError(f"{where}: {', '.join(idle)} is for {', '.join(QUEUES)}; leave it out")
-    if kinds[0] == "scheduler" and made.resources:
+        raise InputError(f"{where}: {', '.join(idle)} is for {', '.join(QUEUES)}; remove it")
+    if kinds[0] == "scheduler" and file.resources:
         raise InputError(
-            f"{where}: resources is for workers that are started here; start those of the scheduler with "
+            f"{where}: resources applies to workers that tiepoint starts; start those of the scheduler with "
             "--resources"
         )
-    if made.jobs is not None and made.adapt is not None:
-        raise InputError(f"{where}: say jobs or adapt, not both")
-    return made
+    if file.jobs is not None and file.adapt is not None:
+        raise InputError(f"{where}: jobs and adapt exclude each other; remove one")
+    return file

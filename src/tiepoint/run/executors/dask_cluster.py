@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The Dask cluster of a command: connected to, or started here and ended with it."""
+"""Connect to the Dask cluster of a command, or start one for it."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from ..costs import cores, has_dashboard, visible_gpus
 from .cluster_spec import ADDRESS, QUEUES, ClusterFile, read_spec
 from .process_pool import SAFE_PATH, THREAD_VARIABLES, block_interrupts_in_workers
 
-GONE_S = 20.0
-"""A job is over when its workers are away for so long; one that was killed comes back sooner."""
+JOB_TIMEOUT_S = 20.0
+"""Seconds without its workers after which a job has ended; a killed worker returns sooner."""
 
 
 def replace_finished_jobs(
     made: Any, wanted: ClusterFile, met_s: dict[Any, float], workers: Iterable[str]
 ) -> None:
-    """Replace jobs whose workers, all but those named in `workers`, have come and gone.
+    """Replace jobs of a queue whose workers have left. `workers` are the connected ones.
 
-    `met_s` has, by job, when its workers were seen last.
+    `met_s` has the time at which each job's workers were seen last.
     """
     now = time.monotonic()
     there = {f"{worker}-" for worker in workers}  # a job of several workers adds -0, -1 … to its name
     met_s |= {job: now for job in made.worker_spec if any(w.startswith(f"{job}-") for w in there)}
-    gone = [job for job in made.worker_spec if now - met_s.get(job, now) > GONE_S]
+    gone = [job for job in made.worker_spec if now - met_s.get(job, now) > JOB_TIMEOUT_S]
     if gone:
         made.sync(made.scale_down, gone)
         for job in gone:
@@ -46,7 +46,7 @@ def replace_finished_jobs(
 
 
 def shape(wanted: ClusterFile) -> tuple[int, int]:
-    """Workers of a job, and threads of the kernels in each."""
+    """Return the workers per job, and the kernel threads of each."""
     kind = next(k for k in QUEUES if getattr(wanted, k) is not None)
     arguments = getattr(wanted, kind)
     total = int(arguments.get("cores") or 1)
@@ -55,10 +55,9 @@ def shape(wanted: ClusterFile) -> tuple[int, int]:
 
 
 def queue_cluster(wanted: ClusterFile, where: str, security: Any = None) -> Any:
-    """The cluster object of dask-jobqueue; no job is submitted yet.
+    """Return the cluster object of dask-jobqueue. Submit no job yet.
 
-    A job is cut into one worker a core, or one worker where it has a GPU; every worker takes one piece of
-    work at a time.
+    A job has one worker per core, or one worker if it has a GPU. A worker runs one batch at a time.
     """
     dask_jobqueue = _job_queues()
     kind = next(k for k in QUEUES if getattr(wanted, k) is not None)
@@ -72,7 +71,7 @@ def queue_cluster(wanted: ClusterFile, where: str, security: Any = None) -> Any:
         if key not in arguments:
             raise InputError(f"{where}: {kind} needs {key}, of one job")
     processes, _ = shape(wanted)
-    # Mapped features count as memory of a worker though they are not; the queue has its own limit.
+    # Memory-mapped features would count as memory of the worker; the queue has its own limit.
     extra = ["--nthreads", "1", "--memory-limit", "0"]
     extra += ["--lifetime", wanted.lifetime] if wanted.lifetime else []
     extra += ["--lifetime-stagger", wanted.lifetime_stagger] if wanted.lifetime_stagger else []
@@ -84,7 +83,7 @@ def queue_cluster(wanted: ClusterFile, where: str, security: Any = None) -> Any:
     arguments["job_script_prologue"] = [f"export {SAFE_PATH}=1", *prologue]
     if security is not None:
         arguments["security"] = security
-    board = {"dashboard_address": ":0", "dashboard": has_dashboard()}  # a port is taken even without one
+    board = {"dashboard_address": ":0", "dashboard": has_dashboard()}  # Dask opens a port in any case
     arguments["scheduler_options"] = {**board, **(arguments.get("scheduler_options") or {})}
     try:
         return cls(**arguments)
@@ -93,9 +92,9 @@ def queue_cluster(wanted: ClusterFile, where: str, security: Any = None) -> Any:
 
 
 def _job_queues() -> Any:
-    """The module `dask_jobqueue`; what it does to signals when it is imported is undone."""
-    ours = threading.current_thread() is threading.main_thread()
-    before = {s: signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)} if ours else {}
+    """Import `dask_jobqueue` and restore the signal handlers that its import replaces."""
+    in_main = threading.current_thread() is threading.main_thread()
+    before = {s: signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)} if in_main else {}
     try:
         import dask_jobqueue
     except ImportError as e:
@@ -107,7 +106,7 @@ def _job_queues() -> Any:
 
 
 def known_arguments(cls: Any) -> set[str]:
-    """Names of the arguments that a class of dask-jobqueue takes, those of its jobs included."""
+    """Return the argument names of a dask-jobqueue class and of its jobs."""
     makers: list[Callable[..., Any]] = [
         c.__init__ for c in (*cls.__mro__, *cls.job_cls.__mro__) if c is not object
     ]
@@ -125,41 +124,41 @@ def known_arguments(cls: Any) -> set[str]:
 
 
 SETTINGS = {
-    # A task that was on a worker when it died is counted against it, though it may only have waited there.
+    # Dask counts the death of a worker against all tasks on it, even waiting ones.
     "distributed.scheduler.allowed-failures": 10,
     "distributed.scheduler.worker-saturation": 1.0,
-    # Set by a nanny before each start of its worker.
+    # A nanny sets it before each start of its worker.
     f"distributed.nanny.pre-spawn-environ.{SAFE_PATH}": "1",
 }
-"""Settings of Dask for schedulers that are started here."""
+"""Dask settings of schedulers that tiepoint starts."""
 
 CONNECT_S = 30.0
-"""A scheduler that does not answer so long is not there."""
+"""Timeout of the connection to a scheduler in seconds."""
 
 
 @dataclass(frozen=True)
 class ClusterConnection:
-    """An open client, with what its user should know.
+    """An open client of a cluster.
 
-    `threads` are those of the kernels in a worker (None: as many as it was started with), `most` the number
-    of workers there may be, where that is known.
+    `threads` are the kernel threads of a worker, None for the threads of the worker. `most` is the largest
+    number of workers, 1 if it is not known.
     """
 
     client: Any
     threads: int | None = None
     most: int = 1
     keep: Callable[[Iterable[str]], None] | None = None
-    """To be called with the names of the workers every second or so: replaces jobs of a queue that ended."""
+    """Replaces finished jobs of a queue; call it about every second with the names of the workers."""
     local: bool = False
-    """Whether its workers are processes of this machine that were started for it."""
+    """Whether the workers are processes of this machine, started for the command."""
 
 
 @contextlib.contextmanager
 def connect(spec: Any, device: str = "cpu") -> Iterator[ClusterConnection]:
-    """A client of the cluster that `spec` names; what was started for it ends with it.
+    """Connect to a cluster, or start it. The end of the block stops what was started.
 
-    `spec` is ``tcp://host:8786``, ``local:4``, the path of a YAML file, what such a file says as a mapping,
-    or a `distributed.Client`, which stays open. Workers here get GPUs where `device` is ``cuda``.
+    `spec` is ``tcp://host:8786``, ``local:4``, the path of a YAML file, its content as a mapping, or a
+    `distributed.Client`, which stays open. Local workers get GPUs if `device` is ``cuda``.
     """
     distributed = import_distributed()
     if isinstance(spec, distributed.Client):
@@ -171,7 +170,7 @@ def connect(spec: Any, device: str = "cpu") -> Iterator[ClusterConnection]:
 
 
 def import_distributed() -> Any:
-    """The module `distributed`, or an error that says how it is had."""
+    """Import `distributed`, or raise an error that says how to install it."""
     try:
         import distributed
     except ImportError as e:
@@ -189,7 +188,7 @@ def _opened(
         )
     import dask
 
-    # Workers must not stop at a Ctrl-C that is meant for this process.
+    # Workers must not stop at a Ctrl-C for this process.
     stack.enter_context(dask.config.set(SETTINGS))
     keep = None
     with block_interrupts_in_workers():
@@ -211,7 +210,7 @@ def _opened(
 
 
 def _security(given: dict[str, Any] | bool | None, where: str, distributed: Any) -> Any:
-    """The security arguments of Dask; True makes temporary ones."""
+    """Return the security object of Dask; True creates temporary certificates."""
     if given is None or given is False:
         return None
     if given is True:
@@ -225,7 +224,7 @@ def _security(given: dict[str, Any] | bool | None, where: str, distributed: Any)
 
 @contextlib.contextmanager
 def _client(address: str, security: Any, distributed: Any) -> Iterator[Any]:
-    """A client of a scheduler that runs already."""
+    """Connect to a running scheduler."""
     own = {} if ADDRESS.fullmatch(address) else {"scheduler_file": address}
     if own and not Path(address).is_file():
         raise InputError(f"the scheduler file {address} does not exist; `dask scheduler` writes it")
@@ -240,7 +239,7 @@ def _client(address: str, security: Any, distributed: Any) -> Iterator[Any]:
 
 
 def _local(wanted: ClusterFile, device: str, security: Any, threads: int, folder: str) -> Any:
-    """Processes of this machine, one piece of work at a time each; with a GPU device, the GPUs in turn."""
+    """Return a cluster of local processes. Each runs one batch at a time; they share the GPUs in turn."""
     from distributed import Nanny, Scheduler, SpecCluster
 
     protocol = "tls://" if security else "tcp://"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What runs inside the workers of a Dask cluster: the check that a worker fits, and batches of jobs.
+"""Code that runs inside the workers of a Dask cluster: the check of a worker, and batches of jobs.
 
-Imported in every worker, so it needs no more than `distributed` and tiepoint there.
+Every worker imports it, so it requires `distributed` and tiepoint only.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from ..context import ContextRecipe, RunContext
 from . import Done, Job, JobFailure
 
 CONTEXTS = 4
-"""Contexts that a worker keeps."""
+"""Number of contexts that a worker caches."""
 
 SHARED_S = 20.0
-"""A file that another machine wrote is looked for so long: folders of a network come after it."""
+"""Seconds to wait for a file of another machine: network file systems show it late."""
 
 REPORT_INTERVAL_S = 0.5
-"""At most so often a worker says how far a batch is."""
+"""Seconds between two progress reports of a worker."""
 
 TOKEN = ".cluster-"
-"""Files by which both sides see that they have the same folder before them."""
+"""Prefix of files by which both sides check that they see the same folder."""
 
 ALWAYS = ("numpy", "scipy", "numba", "pyarrow")
-"""Libraries that scores and records depend on, whatever the methods are."""
+"""Libraries that scores and records depend on for all methods."""
 
 
 WholeJob = Callable[[RunContext, Mapping[str, Any], Done], dict[str, Any]]
@@ -47,10 +47,10 @@ WholeJob = Callable[[RunContext, Mapping[str, Any], Done], dict[str, Any]]
 
 @dataclass(frozen=True)
 class WorkerRequirements:
-    """What a worker must have in common with the process that submits: plain values.
+    """What a worker must have in common with the submitting process.
 
-    `worker_versions` are those of tiepoint, of its source and of libraries; `folder` is the current folder, which
-    relative paths start from; `token` names a file in the folder of the store.
+    `versions` are those of tiepoint, its source and libraries. `folder` is the working folder, from which
+    relative paths start. `token` names a file in the folder of the store.
     """
 
     token: str
@@ -61,10 +61,9 @@ class WorkerRequirements:
 
 @dataclass(frozen=True)
 class RemoteRecipe:
-    """A recipe with what must be true where it is used; `content` is the hash of the dataset.
+    """A recipe with the requirements on its worker. `content` is the hash of the dataset.
 
-    `family` is the method's, as which it sees the task; `threads` those of the kernels, None for as many as
-    the worker was started with.
+    `family` is that of the method. `threads` are the kernel threads, None for the threads of the worker.
     """
 
     recipe: ContextRecipe
@@ -76,26 +75,26 @@ class RemoteRecipe:
 
 @dataclass(frozen=True)
 class UnfitWorker:
-    """Why a worker cannot take part."""
+    """The reason why a worker cannot take part."""
 
     reason: str
 
 
 class _Dropped(BaseException):
-    """Nobody waits for the batch at work any more; past what handles errors of a method."""
+    """Raised when the current batch is cancelled. Not an `Exception`, so that methods do not catch it."""
 
 
 class TransientError(Exception):
-    """An error of the system, not of the work: the batch is tried again, perhaps elsewhere."""
+    """A system error: the batch is run again, perhaps on another worker."""
 
 
 def token_file(root: str | Path, token: str, answer: str = "") -> Path:
-    """File by which both sides see that they have the same folder before them."""
+    """Return the path of a token, or of a worker's answer to it."""
     return Path(root) / f"{TOKEN}{token}{'-' if answer else ''}{answer}"
 
 
 def write_token(expected: WorkerRequirements) -> None:
-    """Write the file that workers look for, and the hashes of files that this process knows."""
+    """Write the token that workers look for, and the known hashes of files."""
     root = Path(expected.root)
     hashing.save_memo(root / "hashes.json", atomic_file)
     with atomic_file(token_file(root, expected.token)) as temporary:
@@ -103,7 +102,7 @@ def write_token(expected: WorkerRequirements) -> None:
 
 
 def remove_tokens(expected: WorkerRequirements) -> None:
-    """Remove that file and the answers of the workers."""
+    """Remove the token and the answers of the workers."""
     for path in Path(expected.root).glob(f"{TOKEN}{expected.token}*"):
         with contextlib.suppress(OSError):
             path.unlink()
@@ -111,7 +110,7 @@ def remove_tokens(expected: WorkerRequirements) -> None:
 
 @lru_cache(maxsize=1)
 def package_source_hash() -> str:
-    """Hash of the source files of this package, which tells two states of one version apart."""
+    """Hash the source files of this package, to distinguish states of one version."""
     package = Path(__file__).parents[2]
     files = sorted(package.rglob("*.py"))
     parts = [[p.relative_to(package).as_posix(), hashing.hash_bytes(p.read_bytes())] for p in files]
@@ -119,7 +118,7 @@ def package_source_hash() -> str:
 
 
 def worker_versions(libraries: Sequence[str]) -> dict[str, str]:
-    """Versions of tiepoint, of its source, and of libraries by the names they are imported by.
+    """Return the versions of tiepoint, its source and libraries, by import name.
 
     >>> sorted(worker_versions(["numpy"]))
     ['numpy', 'tiepoint', 'tiepoint source']
@@ -129,7 +128,7 @@ def worker_versions(libraries: Sequence[str]) -> dict[str, str]:
 
 
 def where() -> str:
-    """This worker, as messages name it: address and machine."""
+    """Return the name of this worker for messages: address and machine."""
     return f"{_worker().address} on {platform.node()}"
 
 
@@ -140,11 +139,9 @@ def _worker() -> Any:
 
 
 def wait_for_file(path: Path, patience_s: float = SHARED_S, stop: Callable[[], bool] = bool) -> bool:
-    """Whether a file that another machine has written is here, or comes within `stall_timeout_s` seconds.
+    """Wait for a file of another machine. Return False after `patience_s` seconds or once `stop()` is true.
 
-    It is looked for no longer once `stop()` is true.
-
-    A network file system may remember for a while that a name did not exist; listing its folder asks again.
+    A network file system may cache that a name did not exist; listing the folder refreshes it.
     """
     deadline = time.monotonic() + patience_s
     pause = 0.05
@@ -164,17 +161,17 @@ def wait_for_file(path: Path, patience_s: float = SHARED_S, stop: Callable[[], b
 _alone = threading.RLock()
 """One job at a time in a process: kernels and the current folder are shared by its threads."""
 _fit: set[str] = set()
-"""Tokens of the commands that this worker was found fit for."""
+"""Tokens of the commands whose requirements this worker meets."""
 _contexts: dict[str, RunContext] = {}
 
 
 def check_worker(expected: WorkerRequirements, patience_s: float = SHARED_S) -> UnfitWorker | None:
-    """Compare this worker with what the submitting process has; the store's folder is tried both ways."""
+    """Compare this worker with the submitting process. The store folder is checked in both directions."""
     found = worker_versions([name for name in expected.versions if not name.startswith("tiepoint")])
-    for name, wanted in expected.versions.items():
-        if found.get(name) != wanted:
+    for name, required in expected.versions.items():
+        if found.get(name) != required:
             return UnfitWorker(
-                f"has {name} {found.get(name, 'not installed')} where the submitting process has {wanted}; "
+                f"has {name} {found.get(name, 'not installed')} where the submitting process has {required}; "
                 "start its worker in the same environment"
             )
     if not os.path.isdir(expected.folder):
@@ -206,49 +203,49 @@ def _answer() -> str:
 def preflight(
     expected: WorkerRequirements, remotes: Sequence[RemoteRecipe], patience_s: float
 ) -> tuple[str, str, str | None]:
-    """Called once in every worker: its name, the file it wrote, and why it cannot take part, if so."""
+    """Check a worker. Return its name, the file that it wrote, and the reason if it cannot take part."""
     with _alone:
         unfit = check_worker(expected, patience_s)
         if unfit is None:
             _fit.add(expected.token)
         for remote in remotes if unfit is None else ():
-            with _settled(remote):
+            with _in_submitter_folder(remote):
                 unfit = unfit or _content(remote)
     return where(), _answer(), None if unfit is None else unfit.reason
 
 
 def _content(remote: RemoteRecipe) -> UnfitWorker | None:
-    """Compare the dataset, opened as the task of a recipe does."""
+    """Compare the hash of the dataset."""
     try:
         found = remote.recipe.open_task(remote.family).data_hash
     except InputError as e:
         return UnfitWorker(f"cannot open the dataset: {e}")
-    return _compared(remote, found)
+    return _compare_content(remote, found)
 
 
-def _compared(remote: RemoteRecipe, found: str) -> UnfitWorker | None:
+def _compare_content(remote: RemoteRecipe, found: str) -> UnfitWorker | None:
     if found == remote.content:
         return None
     return UnfitWorker(
-        f"sees another content of {remote.recipe.data} than the submitting process; give all machines the "
-        "same files"
+        f"sees another content of {remote.recipe.data} than the submitting process; copy the same files to "
+        "all machines"
     )
 
 
 @contextlib.contextmanager
-def _settled(remote: RemoteRecipe) -> Iterator[None]:
-    """In the folder of the submitting process, which paths in specs start from, and with its hashes."""
+def _in_submitter_folder(remote: RemoteRecipe) -> Iterator[None]:
+    """Change to the working folder of the submitting process, and load its hashes of files."""
     hashing.load_memo(Path(remote.expected.root) / "hashes.json")
     with contextlib.chdir(remote.expected.folder):
         yield
 
 
 def _context(remote: RemoteRecipe) -> RunContext | JobFailure | UnfitWorker:
-    """The context of a recipe, made once and kept among the latest; a worker that came later is checked."""
+    """Return the context of a recipe, from the cache if possible. Check a worker that joined later."""
     key = hashing.hash_json([remote.recipe.key, remote.content, remote.expected.token])
     found: RunContext | JobFailure | UnfitWorker | None = _contexts.pop(key, None)
     if found is None:
-        found = _made(remote)
+        found = _build(remote)
     if isinstance(found, RunContext):
         _contexts[key] = found
     while len(_contexts) > CONTEXTS:
@@ -256,7 +253,7 @@ def _context(remote: RemoteRecipe) -> RunContext | JobFailure | UnfitWorker:
     return found
 
 
-def _made(remote: RemoteRecipe) -> RunContext | JobFailure | UnfitWorker:
+def _build(remote: RemoteRecipe) -> RunContext | JobFailure | UnfitWorker:
     if remote.expected.token not in _fit:
         if (unfit := check_worker(remote.expected)) is not None:
             return unfit
@@ -264,7 +261,7 @@ def _made(remote: RemoteRecipe) -> RunContext | JobFailure | UnfitWorker:
     threads = remote.threads or int(_worker().state.nthreads)
     try:
         context = replace(remote.recipe, threads=threads).build()
-        return _compared(remote, context.opened.data_hash) or context
+        return _compare_content(remote, context.opened.data_hash) or context
     except InputError as e:
         return JobFailure.of("", InputError(f"{e} (worker {where()})"))
     except Exception as e:
@@ -272,7 +269,7 @@ def _made(remote: RemoteRecipe) -> RunContext | JobFailure | UnfitWorker:
 
 
 def _cancelled() -> bool:
-    """Whether nobody waits for the batch at work any more."""
+    """Return whether the current batch is cancelled."""
     worker = _worker()
     task = worker.state.tasks.get(worker.get_current_task())
     return task is not None and task.state == "cancelled"
@@ -285,11 +282,11 @@ def run_batch(
     about: tuple[str, int, bool],
     *before: dict[str, Any] | UnfitWorker,
 ) -> dict[str, Any] | UnfitWorker:
-    """Results and failures of the jobs of a batch by name; it ends early where nobody waits for it.
+    """Run the jobs of a batch. Return results and failures by name, none if the batch is cancelled.
 
-    `about` is where to tell how far it is, its number, and whether the job takes the whole batch. `before` is
-    what the batches returned that this one needs. Whatever an earlier try has finished is found in the store
-    by the jobs themselves.
+    `about` has the topic for progress reports, the number of the batch, and whether the job takes the entire
+    batch. `before` are the results of the batches that this one needs. Jobs themselves find in the store what
+    an earlier attempt has finished.
     """
     for done in before:
         if isinstance(done, UnfitWorker):
@@ -298,8 +295,8 @@ def run_batch(
         if failed is not None:
             return {name: JobFailure(name, f"needs {failed}, which failed") for name in batch}
     topic, number, whole = about
-    step = _stepper(topic, number)
-    with _alone, _settled(remote), contextlib.suppress(_Dropped):
+    step = _BatchProgress(topic, number)
+    with _alone, _in_submitter_folder(remote), contextlib.suppress(_Dropped):
         context = _context(remote)
         if isinstance(context, UnfitWorker):
             return UnfitWorker(f"the worker {where()} {context.reason}")
@@ -323,30 +320,30 @@ def _call(job: Job, name: str, context: RunContext, argument: Any, done: Done) -
 
 
 def _named(failure: JobFailure) -> JobFailure:
-    """A failure that says where; what is wrong with the input is so everywhere."""
+    """Add the worker to a failure. Input errors do not depend on it."""
     if failure.cause is not None:
         return failure
     return replace(failure, error=f"{failure.error} (worker {where()})")
 
 
-def _stepper(topic: str, number: int) -> Done:
-    """To be called before a job: says how many jobs are done, not too often, and ends a batch not wanted."""
-    told, begun = time.monotonic(), 0
+class _BatchProgress:
+    """Called before each job of a batch: reports finished jobs, and raises `_Dropped` if it is cancelled."""
 
-    def step() -> None:
-        nonlocal told, begun
+    def __init__(self, topic: str, number: int) -> None:
+        self.topic, self.number = topic, number
+        self.reported_s, self.started = time.monotonic(), 0
+
+    def __call__(self) -> None:
         if _cancelled():
             raise _Dropped
-        if begun and time.monotonic() - told > REPORT_INTERVAL_S:
-            told = time.monotonic()
-            _worker().log_event(topic, (number, begun))
-        begun += 1
-
-    return step
+        if self.started and time.monotonic() - self.reported_s > REPORT_INTERVAL_S:
+            self.reported_s = time.monotonic()
+            _worker().log_event(self.topic, (self.number, self.started))
+        self.started += 1
 
 
 def loss_reason(error: BaseException) -> str:
-    """Why Dask gave up on a piece."""
+    """Return why Dask gave up on a batch."""
     last = getattr(error, "last_worker", None)
     if last is not None:
         return f"its worker died each time, the last time at {last.address}, perhaps for lack of memory"
@@ -354,7 +351,7 @@ def loss_reason(error: BaseException) -> str:
 
 
 def final_status(future: Any, patience_s: float = 60.0) -> str:
-    """The status of a future; a result that went with its worker is waited for: Dask makes it again."""
+    """Return the status of a future. Wait for a result lost with its worker, which Dask recomputes."""
     until = time.monotonic() + patience_s
     while future.status == "lost" and time.monotonic() < until:
         time.sleep(0.05)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Worker processes: none outlives its parent, and ended ones leave nothing half-written."""
+"""Worker processes. They end with their parent and leave no partial files."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from ..context import ContextRecipe, RunContext
 from . import Done, Job, JobFailure, Outcome, too_many_failures
 
 WATCH_S = 0.5
-"""A worker looks this often whether its parent is still there."""
+"""Seconds between two checks of a worker for its parent."""
 
 SHUTDOWN_TIMEOUT_S = 5.0
-"""A worker that is asked to end and has not done so by then is killed."""
+"""Seconds after which a worker that does not end is killed."""
 
 CONTEXTS = 2
-"""Contexts that a worker keeps."""
+"""Number of contexts that a worker caches."""
 
 SAFE_PATH = "PYTHONSAFEPATH"
 
@@ -42,13 +42,13 @@ THREAD_VARIABLES = (
     "NUMBA_NUM_THREADS",
     "OPENCV_FOR_THREADS_NUM",
 )
-"""Each library starts as many threads as there are cores, in every worker, unless its variable says fewer."""
+"""Variables that limit the threads of libraries; each would use all cores in every worker."""
 
 
 class ProcessPool:
-    """Up to `jobs` worker processes, started when they are first needed and kept until `close`.
+    """Up to `jobs` worker processes, started on first use and ended by `close`.
 
-    A worker makes the context of a recipe once and keeps it for later jobs.
+    A worker caches the context of a recipe for later jobs.
     """
 
     def __init__(self, jobs: int) -> None:
@@ -70,7 +70,7 @@ class ProcessPool:
         results: dict[str, Any] = {}
         failures: list[JobFailure] = []
         pending: dict[Future[Any], str] = {}
-        whole = False
+        complete = False
         try:
             with _environment(recipe.threads), safe_path(), block_interrupts_in_workers():
                 for name, argument in arguments.items():
@@ -86,9 +86,9 @@ class ProcessPool:
                     else:
                         results[name] = outcome
                     done()
-            whole = not pending
+            complete = not pending
         finally:
-            if not whole:
+            if not complete:
                 self._end(Path(recipe.root))
         order = {name: i for i, name in enumerate(arguments)}
         failures.sort(key=lambda f: order.get(f.name, -1))
@@ -110,30 +110,30 @@ class ProcessPool:
         return self._pool
 
     def _end(self, root: Path) -> None:
-        """End workers that are still at work; the next `run` starts others."""
+        """End all workers. The next `run` starts new ones."""
         if self._pool is not None:
             self._workers.update(self._pool._processes or {})
             end_workers(list(self._workers.values()), root)
         self.close()
 
     def close(self) -> None:
-        """Let the workers go. One that stays is killed: another that died may have kept a lock it needs."""
+        """End the workers in the background. Kill those that hang, for example on the lock of a dead one."""
         if self._pool is not None:
             self._workers.update(self._pool._processes or {})
             self._pool.shutdown(wait=False, cancel_futures=True)
-            told = (list(self._workers.values()),)
-            threading.Thread(target=_see_off, args=told, name="last workers", daemon=True).start()
+            workers = list(self._workers.values())
+            threading.Thread(target=_kill_left, args=(workers,), name="last workers", daemon=True).start()
         self._pool, self._workers = None, {}
 
 
-def _see_off(workers: Sequence[BaseProcess]) -> None:
-    """Wait for workers that were told to end, and kill those that have not by then."""
+def _kill_left(workers: Sequence[BaseProcess]) -> None:
+    """Wait for ending workers, and kill those that remain after the timeout."""
     for worker in _left(workers):
         worker.kill()
 
 
 def _left(workers: Sequence[BaseProcess]) -> list[BaseProcess]:
-    """Those of some workers that have not ended in a while."""
+    """Return the workers that have not ended after the timeout."""
     left = {w.sentinel: w for w in workers if w.pid is not None}
     deadline = time.monotonic() + SHUTDOWN_TIMEOUT_S
     while left and (rest := deadline - time.monotonic()) > 0:
@@ -165,7 +165,7 @@ _contexts: dict[str, RunContext | JobFailure] = {}
 
 
 def _call(job: Job, name: str, argument: Any, recipe: ContextRecipe) -> Any:
-    """The result of a job, or its failure: not every error of a library can travel (called in the worker)."""
+    """Run a job in the worker. Return its failure, since not every error can be pickled."""
     context = _context(name, recipe)
     if isinstance(context, JobFailure):
         return context
@@ -176,7 +176,7 @@ def _call(job: Job, name: str, argument: Any, recipe: ContextRecipe) -> Any:
 
 
 def _context(name: str, recipe: ContextRecipe) -> RunContext | JobFailure:
-    """The context of a recipe, made once and kept among the latest."""
+    """Return the context of a recipe, from the cache if possible."""
     key = recipe.key
     found = _contexts.pop(key, None)
     if found is None:
@@ -192,14 +192,14 @@ def _context(name: str, recipe: ContextRecipe) -> RunContext | JobFailure:
 
 @contextmanager
 def _environment(threads: int) -> Iterator[None]:
-    """Workers inherit the limits of their libraries from the environment, which is read at import."""
+    """Limit the library threads of workers by environment variables, which libraries read at import."""
     with _set({name: str(threads) for name in THREAD_VARIABLES}):
         yield
 
 
 @contextmanager
 def _set(variables: Mapping[str, str]) -> Iterator[None]:
-    """Environment variables for a while."""
+    """Set environment variables and restore them at the end."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -213,7 +213,7 @@ def _set(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def exit_with_parent(parent: int) -> None:
-    """End this process soon after `parent` has gone, however that ended (called in the worker)."""
+    """Exit this worker soon after the process `parent` has ended."""
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -226,10 +226,10 @@ def exit_with_parent(parent: int) -> None:
 
 @contextmanager
 def safe_path() -> Iterator[None]:
-    """Processes that Python starts here do not look for modules in the current folder.
+    """Start processes that do not import modules from the working folder.
 
-    Theirs is the path of this process, but Python's own modules are imported before it is handed over, and
-    a ``signal.py`` beside a user's files would be taken for Python's.
+    They receive the path of this process later, but import standard modules first: a ``signal.py`` beside the
+    user's files would replace Python's.
     """
     with _set({SAFE_PATH: "1"}):
         yield
@@ -237,17 +237,17 @@ def safe_path() -> Iterator[None]:
 
 @contextmanager
 def block_interrupts_in_workers() -> Iterator[None]:
-    """Workers started here ignore Ctrl-C, which a terminal sends to them too: their parent ends them.
+    """Start workers that ignore Ctrl-C, which a terminal sends to them too. Their parent ends them.
 
-    Workers inherit that the signal is blocked; the parent gets one that arrives meanwhile, at the latest when
-    the block ends. Where signals cannot be blocked they are ignored.
+    Workers inherit the blocked signal. The parent receives it at the end of the block. On systems that cannot
+    block signals, the block ignores them.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     if hasattr(signal, "pthread_sigmask"):
         with safe_path():
-            resource_tracker.ensure_running()  # at its start it would let the signal in again
+            resource_tracker.ensure_running()  # its start would unblock the signal
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             yield
@@ -262,7 +262,7 @@ def block_interrupts_in_workers() -> Iterator[None]:
 
 
 def end_workers(workers: Sequence[BaseProcess], root: Path) -> None:
-    """End processes and remove what they were just writing in the store's folder."""
+    """End processes and remove their temporary files from the store."""
     started = [w for w in workers if w.pid is not None]
     for worker in started:
         worker.terminate()
