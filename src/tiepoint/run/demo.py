@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The demo: data made on the spot, every family of methods on every task."""
+"""The demo: generated data, and methods of every family on every task."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ STREAMS = ("patches", "others")
 
 
 def run_demo(out: Path, *, jobs: int = 1, progress: Progress = no_progress) -> tuple[list[Run], Path]:
-    """Make the data below `out` (kept if they are there), run, and return the runs and the store's folder.
+    """Create the data below `out` unless they exist, run, and return the runs and the store folder.
 
     With more than one job, patches run in one process and the other families in a second one.
     """
@@ -57,7 +57,7 @@ def run_demo(out: Path, *, jobs: int = 1, progress: Progress = no_progress) -> t
 
 
 def demo_requests(out: Path, stream: str) -> list[RunRequest]:
-    """What the demo runs: `patches`, or keypoints, dense pairs and poses (`others`)."""
+    """Return the requests of a stream: `patches`, or keypoints, dense pairs and poses (`others`)."""
     if stream == "others":
         sequences, dense = out / "sequences", out / "dense"
         keypoints = [(m, t) for t in KEYPOINT_TASKS for m in KEYPOINT_METHODS]
@@ -76,13 +76,13 @@ def demo_requests(out: Path, stream: str) -> list[RunRequest]:
 
 
 def _pose_requests(pairs: Path) -> list[RunRequest]:
-    """Relative poses; without PoseLib, OpenCV estimates them under `exact`."""
+    """Return the requests for relative poses. Without PoseLib, OpenCV estimates them under `exact`."""
     options = {} if lacking() is None else {"estimator": "opencv"}
     return [RunRequest(m, "pose/relative", pairs, ("exact", "superglue"), options) for m in PAIR_METHODS]
 
 
 def lacking() -> str | None:
-    """What the demo does without, and how to get it; None where everything is there."""
+    """Return what the demo lacks and how to install it, None if nothing is missing."""
     try:
         import_library("poselib")
     except InputError as e:
@@ -91,7 +91,7 @@ def lacking() -> str | None:
 
 
 def _run_streams(out: Path, progress: Progress) -> None:
-    """Both streams at the same time; the store takes writers in turn."""
+    """Run both streams at the same time; the store serialises their writes."""
     context = multiprocessing.get_context("spawn")
     total = sum(len(demo_requests(out, stream)) for stream in STREAMS)
     Store.open(out / "store").close()

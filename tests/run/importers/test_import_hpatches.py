@@ -268,9 +268,9 @@ def test_images_of_matlab_matching_tables_by_name(tmp_path):
     ("name", "content", "message"),
     [
         ("x_matching_full.p", b"garbage", "not a readable pickle"),
-        ("x_matching_full.p", pickle.dumps({"v_a": {"e": {1: {"ap": 0.5}}}}), "there is no"),
-        ("x_matching_full.p", pickle.dumps({"v_a": 3}), "there is no 'e'"),
-        ("x_verification_full.p", pickle.dumps([1, 2]), "there is no 'e'"),
+        ("x_matching_full.p", pickle.dumps({"v_a": {"e": {1: {"ap": 0.5}}}}), "is missing"),
+        ("x_matching_full.p", pickle.dumps({"v_a": 3}), "'e' is missing"),
+        ("x_verification_full.p", pickle.dumps([1, 2]), "'e' is missing"),
         ("x_retrieval_full.p", pickle.dumps({"v_a": {"e": {}}}), "by query number, found 'v_a'"),
         ("x_retrieval_full.p", pickle.dumps({0: {"e": {"many": 1}}}), "by pool size"),
         ("results.p", pickle.dumps({}), "NAME_TASK_SPLIT"),

@@ -103,7 +103,7 @@ def test_a_device_or_a_pipe_is_called_so(tmp_path: Path) -> None:
     for path, words in (
         (pipe, "is a pipe"),
         (Path("/dev/zero"), "is a device"),
-        (tmp_path / "no", "no such"),
+        (tmp_path / "no", "not found"),
     ):
         with pytest.raises(InputError, match=words):
             checked_file(str(path), "ONNX file")

@@ -91,7 +91,7 @@ def test_names_in_a_csv_export_are_text_as_it_stands(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (VERIFICATION + 2 * "d,a,inter,easy,imbalanced,0,0.5,0\n", "line 3: .* listed twice"),
+        (VERIFICATION + 2 * "d,a,inter,easy,imbalanced,0,0.5,0\n", "line 3: .*duplicate noise"),
         (VERIFICATION.strip() + ",pr_ap\nd,a,inter,easy,imbalanced,0,0.5,0,0.9\n", "line 1: duplicate"),
         (VERIFICATION + "d,a,inter,everything,imbalanced,0,0.5,0\n", "unknown noise 'everything'"),
     ],
@@ -108,11 +108,11 @@ def test_a_query_and_a_pool_are_there_once(tmp_path: Path) -> None:
             read_json_results(written(tmp_path, "r.json", json.dumps(table)), split=None, tasks=None)
 
     one = {z: {"100": 0.1} for z in "eht"}
-    refused({"1": one, "01": one}, "query: a number is there twice")
-    refused({"1": {z: {"100": 0.1, "0100": 0.9} for z in "eht"}}, "pool: a number is there twice")
+    refused({"1": one, "01": one}, "query: duplicate number")
+    refused({"1": {z: {"100": 0.1, "0100": 0.9} for z in "eht"}}, "pool: duplicate number")
     refused({"1": one, "2": {z: {"100": 0.1, "500": 0.2} for z in "eht"}}, "query 2, e has 2 pools")
 
 
 def test_what_is_called_a_database_and_is_none_says_so(tmp_path: Path) -> None:
-    with Store.open(tmp_path / "s") as store, pytest.raises(FormatError, match="is no database of SQLite"):
+    with Store.open(tmp_path / "s") as store, pytest.raises(FormatError, match="is not an SQLite database"):
         import_files([written(tmp_path, "w.db", "")], store)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Experiment files: the YAML of DescriptorWorkbench, strict. Unknown keys are errors, every value counts."""
+"""Experiment files: the YAML of DescriptorWorkbench. Unknown keys are errors."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ DEAD_KEYS = {
     "performance.batch_size": _NEVER,
     "performance.enable_profiling": f"{_NEVER}; costs are always measured",
 }
-"""Keys that shipped experiment files have, and what to do about each."""
+"""Unsupported keys of shipped experiment files, and what to do about each."""
 
 AGGREGATIONS = {
     "avg": "average",
@@ -69,7 +69,7 @@ def _no_truth(value: Any) -> Any:
 
 
 number = BeforeValidator(_no_truth)
-"""A number, for which `yes` is no 1."""
+"""A number; YAML's `yes` is not accepted as 1."""
 Fraction = Annotated[float, number, Field(gt=0, lt=1)]
 Positive = Annotated[float, number, Field(gt=0)]
 Count = Annotated[int, number, Field(ge=1)]
@@ -77,13 +77,13 @@ Matcher = Annotated[str, Field(pattern=r"^(brute_force|ratio_test|.+\.py:\w+)$")
 
 
 class ConfigSection(BaseModel):
-    """One part of the file; keys it does not know are refused."""
+    """One section of the file. Unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class ExperimentInfo(ConfigSection):
-    """``experiment:`` what this is; kept in the manifest of every run."""
+    """Section ``experiment``: a description, stored in the manifest of every run."""
 
     name: str
     description: str = ""
@@ -92,20 +92,20 @@ class ExperimentInfo(ConfigSection):
 
 
 class DatasetConfig(ConfigSection):
-    """``dataset:`` a folder of image sequences."""
+    """Section ``dataset``: a folder of image sequences."""
 
     path: Path
     scenes: tuple[str, ...] = ()
 
 
 class Alternative(ConfigSection):
-    """One more keypoint set the grid goes over."""
+    """A further keypoint set of the grid."""
 
     keypoint_set_name: str
 
 
 class KeypointPlaces(ConfigSection):
-    """``keypoints:`` where descriptors are computed; several generators or sets are a grid."""
+    """Section ``keypoints``: where descriptors are computed. Several generators or sets form a grid."""
 
     generator: Several = ("sift",)
     """Detectors, with parameters as on the command line: ``surf?threshold=0.001``."""
@@ -130,7 +130,7 @@ class Component(ConfigSection):
 
 
 class DescriptorPlan(ConfigSection):
-    """``descriptors:`` one entry; lists in `pooling`, `pooling_aggregation`, `rooting_stage` are a grid."""
+    """Entry of ``descriptors``. Lists in `pooling`, `pooling_aggregation`, `rooting_stage` form a grid."""
 
     name: str
     type: str
@@ -157,7 +157,7 @@ class DescriptorPlan(ConfigSection):
 
 
 class MatchingConfig(ConfigSection):
-    """``matching:`` how image pairs are matched; used by `keypoints/images` and `keypoints/geometry`.
+    """Section ``matching``: how `keypoints/images` and `keypoints/geometry` match image pairs.
 
     A method is `brute_force`, `ratio_test` or a class of yours, ``my.py:Class``.
     """
@@ -167,14 +167,14 @@ class MatchingConfig(ConfigSection):
 
 
 class ImageRetrieval(ConfigSection):
-    """``image_retrieval:`` the task `keypoints/images`."""
+    """Section ``image_retrieval``: the task `keypoints/images`."""
 
     enabled: bool = False
     scorer: Literal["total_matches", "ratio_sum", "correct_matches"] = "total_matches"
 
 
 class Distractors(ConfigSection):
-    """``keypoint_verification:`` and ``keypoint_retrieval:``."""
+    """Sections ``keypoint_verification`` and ``keypoint_retrieval``."""
 
     enabled: bool = False
     num_distractor_scenes: Annotated[int, number, Field(ge=0)] = 10
@@ -183,7 +183,7 @@ class Distractors(ConfigSection):
 
 
 class Evaluation(ConfigSection):
-    """``evaluation:`` tasks, protocols and their options."""
+    """Section ``evaluation``: tasks, protocols and their options."""
 
     protocols: Annotated[tuple[str, ...], several] = ("exact", "workbench")
     ranking: bool = True
@@ -200,13 +200,13 @@ class Evaluation(ConfigSection):
 
 
 class DatabaseConfig(ConfigSection):
-    """``database:`` where results go; ``sqlite:///experiments.db`` becomes a store beside the file."""
+    """Section ``database``: the store; ``sqlite:///experiments.db`` becomes a store beside the file."""
 
     connection: str | None = None
 
 
 class Performance(ConfigSection):
-    """``performance:`` processes and device."""
+    """Section ``performance``: processes and device."""
 
     num_threads: Annotated[int, number, Field(ge=0)] = 0
     device: str = "cpu"
@@ -214,7 +214,7 @@ class Performance(ConfigSection):
 
 
 class Experiment(ConfigSection):
-    """A whole file."""
+    """An experiment file."""
 
     experiment: ExperimentInfo
     dataset: DatasetConfig
@@ -226,7 +226,7 @@ class Experiment(ConfigSection):
 
 
 def read_experiment(path: Path, performance: Mapping[str, Any] | None = None) -> Experiment:
-    """Read an experiment file; every problem is one sentence with the place in the file.
+    """Read an experiment file. An error names the place of the problem in the file.
 
     Values of `performance` take the place of those in the file.
     """
@@ -255,7 +255,7 @@ def parse_experiment(found: dict[str, Any], where: str) -> Experiment:
 
 
 def _known(found: Any, model: type[BaseModel], place: str, where: str) -> None:
-    """Refuse unknown keys, with near names, before anything else is said about the file."""
+    """Raise for unknown keys, with similar names, before any other check."""
     if not isinstance(found, dict):
         return
     for key, value in found.items():
@@ -273,7 +273,7 @@ def _known(found: Any, model: type[BaseModel], place: str, where: str) -> None:
 
 
 def _inner(model: type[BaseModel], key: str) -> type[BaseModel] | None:
-    """The section behind a key, None where it holds a plain value."""
+    """Return the section class of a key, None for a plain value."""
     kind: Any = model.model_fields[key].annotation
     for candidate in (kind, *getattr(kind, "__args__", ())):
         if isinstance(candidate, type) and issubclass(candidate, BaseModel):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From an experiment file to the grid of runs: every cell a specification, a task and its options."""
+"""Expand an experiment file to a grid of runs: a specification, a task and its options each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OF_ONE = (
 
 @dataclass(frozen=True)
 class KeypointSource:
-    """Where descriptors are computed: the text behind ``@``; `make` is the detector of a set to be made."""
+    """Keypoints of descriptors: the text behind ``@``. `make` is the detector of a set to create first."""
 
     text: str
     label: str
@@ -45,7 +45,7 @@ class GridCell:
 
 
 def plan(experiment: Experiment) -> list[GridCell]:
-    """Every run: places x descriptors x poolings x tasks x matchings, in the order of the file.
+    """Return all runs: keypoints x descriptors x poolings x tasks x matchings, in the order of the file.
 
     Names are ``NAME``, with what varies behind it: ``NAME/pooling=dsp@surf``.
     """
@@ -72,13 +72,13 @@ def plan(experiment: Experiment) -> list[GridCell]:
 
 
 def _at(text: str, place: str) -> str:
-    """``DESCRIPTOR+transform`` at a place: the place comes before the transforms."""
+    """Insert the keypoints into ``DESCRIPTOR+transform``, before the transforms."""
     head, plus, rest = text.partition("+")
     return f"{head}@{place}{plus}{rest}"
 
 
 def places(keypoints: KeypointPlaces, descriptor: DescriptorPlan, experiment: str) -> list[KeypointSource]:
-    """Places of a descriptor: its own set, the sets of the file, or the detectors."""
+    """Return the keypoints of a descriptor: its own set, the sets of the file, or the detectors."""
     if any(c.keypoint_set_name for c in descriptor.components):
         if not all(c.keypoint_set_name for c in descriptor.components):
             raise InputError(f"{descriptor.name}: give a keypoint_set_name to all components or to none")
@@ -122,12 +122,12 @@ def _limits(keypoints: KeypointPlaces, detector: str) -> list[str]:
 
 
 def _joined(head: str, params: list[str]) -> str:
-    """A name with parameters behind it, which it may have some of already."""
+    """Append parameters to a name that may have some already."""
     return f"{head}{'&' if '?' in head else '?'}{'&'.join(params)}" if params else head
 
 
 def variants(d: DescriptorPlan) -> Iterator[tuple[str, str]]:
-    """Each pooling of a descriptor: what to call it and its specification, without a place."""
+    """Return name and specification of each pooling of a descriptor, without keypoints."""
     aggregations: Sequence[str | None] = d.pooling_aggregation or (None,)
     axes = {"pooling": d.pooling, "pooling_aggregation": aggregations, "rooting_stage": d.rooting_stage}
     for pooling, aggregation, root in product(*axes.values()):
@@ -159,7 +159,7 @@ def _numbers(values: tuple[float, ...]) -> str:
 
 
 def _base(kind: str, extended: bool, name: str) -> tuple[str, list[str]]:
-    """The text of a descriptor and the parameters that belong to it."""
+    """Return the text of a descriptor and its parameters."""
     if extended and kind != "surf":
         raise InputError(f"{name}: extended belongs to surf, not to {kind}")
     head, _, query = kind.partition("?")
@@ -168,14 +168,14 @@ def _base(kind: str, extended: bool, name: str) -> tuple[str, list[str]]:
 
 
 def _refuse(d: DescriptorPlan, names: Sequence[str], why: str) -> None:
-    """Refuse settings of a descriptor that would have no effect."""
+    """Raise for settings of a descriptor that have no effect."""
     for name in names:
         if getattr(d, name) != DescriptorPlan.model_fields[name].default:
             raise InputError(f"{d.name}: {name} {why}")
 
 
 def _normalize(d: DescriptorPlan) -> str | None:
-    """none, before or after; None where nothing is said."""
+    """Return `none`, `before` or `after`; None if it is not set."""
     if d.normalize_before_pooling and d.normalize_after_pooling:
         raise InputError(f"{d.name}: normalise either before or after pooling, not both")
     if d.normalize_before_pooling:
@@ -186,7 +186,7 @@ def _normalize(d: DescriptorPlan) -> str | None:
 
 
 def pooling_variant(d: DescriptorPlan, kind: str, pooling: str, aggregation: str | None, root: str) -> str:
-    """A descriptor with or without domain-size pooling.
+    """Return a descriptor with or without domain-size pooling.
 
     Without pooling it is what it is alone; rooting and normalising it is pooling over the single scale 1.
     """
@@ -217,7 +217,7 @@ def pooling_variant(d: DescriptorPlan, kind: str, pooling: str, aggregation: str
 
 
 def stacked_descriptor(d: DescriptorPlan, kind: str, aggregation: str | None, root: str) -> str:
-    """Two descriptors side by side, each of length 1, the second multiplied by the weight."""
+    """Concatenate two descriptors of unit length, the second multiplied by the weight."""
     _refuse(d, (*OF_SCALES, "norm_type"), "has no effect with pooling: stacking")
     if _normalize(d) is not None:
         raise InputError(f"{d.name}: stacking normalises each descriptor; remove normalize_…_pooling")
@@ -231,7 +231,7 @@ def stacked_descriptor(d: DescriptorPlan, kind: str, aggregation: str | None, ro
 
 
 def composite(d: DescriptorPlan, root: str) -> str:
-    """Several descriptors fused; each at the keypoints of its own set where sets are named."""
+    """Fuse several descriptors, each at the keypoints of its own set if it names one."""
     _refuse(d, OF_ONE, "has no effect on a composite; give it to a component's descriptor")
     if len(d.components) < 2:
         raise InputError(f"{d.name}: a composite needs at least two components")
@@ -253,7 +253,7 @@ def composite(d: DescriptorPlan, root: str) -> str:
 def enabled_tasks(
     e: Evaluation, keypoints: KeypointPlaces
 ) -> Iterator[tuple[str, tuple[str, ...], dict[str, Any], str]]:
-    """Tasks that are switched on, with the protocols each knows, its options, and what to add to the name."""
+    """Return the enabled tasks with their protocols, options and suffix of the name."""
     from ...tasks import TASKS
 
     def known(task: str) -> tuple[str, ...]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Running an experiment: sets that are missing, then every cell of the grid; failures are kept as such."""
+"""Run an experiment: create missing keypoint sets, then evaluate every cell of the grid."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .grid import PROJECTED_BORDER_PX, GridCell, plan
 
 @dataclass(frozen=True)
 class CellOutcome:
-    """What became of a cell: a run, or why there is none."""
+    """Result of a cell: a run, or an error."""
 
     cell: GridCell
     run: Run | None = None
@@ -38,9 +38,9 @@ def run_experiment(
     cluster: Any = None,
     report: Callable[[str], None] = print,
 ) -> Iterator[CellOutcome]:
-    """Work through the grid; what the store has already is not computed again.
+    """Evaluate the grid cell by cell. Stored results are not computed again.
 
-    `cluster` is what `executors.clusters.connected` takes; `report` is told what the user should know of it.
+    A failed cell is stored with its error. `cluster` and `report` go to `RunSession`.
     """
     cells = plan(experiment)
     far = cluster is not None
@@ -63,14 +63,14 @@ def run_experiment(
 def _prepared(
     cells: list[GridCell], experiment: Experiment, store: Store, progress: Progress, far: bool
 ) -> dict[int, PreparedRun]:
-    """Cells made ready, by their identity; all that is wrong with any of them is raised as one error."""
+    """Prepare cells. Return the runs by `id` of the cell. One error lists all problems."""
     wanted = [replace(request, on_cluster=far) for request in grid_requests(cells, experiment)]
     ready = prepare_all(wanted, store.root, progress)
     return dict(zip(map(id, cells), ready, strict=True))
 
 
 def grid_requests(cells: list[GridCell], experiment: Experiment) -> list[RunRequest]:
-    """What the cells ask for."""
+    """Return the requests of the cells."""
     words = {k: v for k, v in experiment.experiment.model_dump().items() if v}
     performance = experiment.performance
     return [
@@ -92,7 +92,7 @@ def grid_requests(cells: list[GridCell], experiment: Experiment) -> list[RunRequ
 def make_sets(
     experiment: Experiment, cells: list[GridCell], store: Store, progress: Progress = no_progress
 ) -> None:
-    """Projected keypoint sets that cells need and the store has not."""
+    """Create the projected keypoint sets that cells need and the store lacks."""
     from ...datasets.image_sequences import ImageSequences
     from ...datasets.keypoint_sets.create import make_keypoint_set
     from ...formats.keypoints.set_folder import sets_below
@@ -120,7 +120,7 @@ def make_sets(
 
 
 def store_of(experiment: Experiment, config: Path, given: str | None) -> str | None:
-    """Where results go: ``--store``, else ``database.connection``, else the default.
+    """Return the store of an experiment: ``--store``, else ``database.connection``, else the default.
 
     A workbench connection names an SQLite file; the store is the folder of that name beside the experiment
     file, ``sqlite:///experiments.db`` becomes ``experiments.db.store``: the old file is never written to.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Results of older tools as runs in the store. Each importer gives `ImportedResult` results; `save_imported` stores them."""
+"""Import results of the original benchmark tools as runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SUFFIXES = {
     ".json": "tiepoint.run.importers.hpatches_python:read_json_results",
     ".csv": "tiepoint.run.importers.hpatches_matlab:read_score_table",
 }
-"""By ending, what reads a file: called with (path, split=, tasks=)."""
+"""Readers by file ending, called with (path, split=, tasks=)."""
 _ENDINGS = ", ".join((*SUFFIXES, *DATABASE_SUFFIXES))
 
 
@@ -40,7 +40,7 @@ def import_files(
     split: str | None = None,
     tasks: Path | None = None,
 ) -> tuple[list[Run], list[str]]:
-    """Import result files, or all that are below folders; returns the runs and what should be known of them.
+    """Import result files, or all those below folders. Return the runs and notes for the user.
 
     Args:
         paths: Files and folders.
@@ -91,7 +91,7 @@ def import_files(
 
 @contextlib.contextmanager
 def _all_or_none(store: Store, files: Sequence[Path]) -> Iterator[None]:
-    """Take back the runs of these files where a later one is refused; those that were there before stay."""
+    """Remove the imported runs of these files if a later file fails; keep earlier runs of the store."""
     before = {run for run, _, _ in run_names(store)}
     try:
         yield
@@ -108,7 +108,7 @@ def _all_or_none(store: Store, files: Sequence[Path]) -> Iterator[None]:
 
 
 def expand_paths(paths: Iterable[Path]) -> list[Path]:
-    """The files among paths; of folders, all files below that an importer knows, in order of name."""
+    """Return the given files and, sorted by name, all files below folders that an importer reads."""
     out: list[Path] = []
     for path in paths:
         if path.is_dir():
@@ -122,17 +122,17 @@ def expand_paths(paths: Iterable[Path]) -> list[Path]:
             out.append(path)
         else:
             if exists(path):
-                regular_file_size(path)  # says what it is
+                regular_file_size(path)  # raises an error that names the type
             raise InputError(f"{path} does not exist")
     return out
 
 
 def reader(path: Path) -> Callable[..., list[ImportedResult]]:
-    """What reads a file, by its ending."""
+    """Return the reader of a file by its ending."""
     import importlib
 
     if path.suffix in DATABASE_SUFFIXES:
-        raise FormatError(path, explain_wrong_type(path, "is no database of SQLite, as the workbench keeps"))
+        raise FormatError(path, explain_wrong_type(path, "is not an SQLite database of the workbench"))
     target = SUFFIXES.get(path.suffix)
     if target is None:
         raise InputError(f"{path}: no importer reads files that end in {path.suffix!r}; known are {_ENDINGS}")

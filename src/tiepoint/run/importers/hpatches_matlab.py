@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Score tables of the MATLAB reference (verification, matching, retrieval), identified by their columns.
+"""Import score tables of the MATLAB reference of HPatches, identified by their columns.
 
 No file of the tool was available: the columns come from its source, and the tests use files made to match.
 """
@@ -44,11 +44,11 @@ class MatlabRow:
     line: int
 
     def wrong(self, reason: str) -> FormatError:
-        """The error that this line has."""
+        """Return an error about this line."""
         return FormatError(self.path, reason, line=self.line)
 
     def number(self, column: str) -> float:
-        """A finite number."""
+        """Return a finite number."""
         try:
             value = float(self.fields[column])
         except ValueError:
@@ -58,14 +58,14 @@ class MatlabRow:
         return value
 
     def fraction(self, column: str) -> float:
-        """A number between 0 and 1."""
+        """Return a number between 0 and 1."""
         value = self.number(column)
         if (wrong := not_a_fraction(value)) is not None:
             raise self.wrong(f"{column}: {wrong}")
         return value
 
     def noise(self) -> int:
-        """Number of the noise level."""
+        """Return the index of the noise level."""
         text = self.fields["geom_noise"].lower()
         for level, names in enumerate(NOISES.items()):
             if text in names:
@@ -73,7 +73,7 @@ class MatlabRow:
         raise self.wrong(f"unknown noise {text[:60]!r}; easy, hard or tough")
 
     def image(self) -> int:
-        """Number of the second image: ``3``, or its name ``h3``, which must be of the row's noise level."""
+        """Return the number of the second image: ``3``, or ``h3``, which must match the row's noise level."""
         text = self.fields["imb"].lower()
         digits = text[1:] if text[:1] in NOISES else f"{self.number('imb'):g}"
         if not digits.isascii() or not digits.isdecimal() or len(digits) > _DIGITS:
@@ -83,7 +83,7 @@ class MatlabRow:
         return int(digits)
 
     def negatives(self) -> int:
-        """Number of the kind of negatives, also as figures call them."""
+        """Return the index of the kind of negatives, also from its name in figures."""
         text = self.fields["negs"].lower()
         for kind, names in enumerate((("inter", "diffseq"), ("intra", "sameseq"))):
             if any(name in text for name in names):
@@ -92,7 +92,7 @@ class MatlabRow:
 
 
 def read_score_table(path: Path, *, split: str | None, tasks: Path | None) -> list[ImportedResult]:
-    """The results of one file, one for each descriptor (and split) in it."""
+    """Read the results of a file, one for each descriptor and split."""
     task, rows = _rows(path)
     make = {"verification": _verification, "matching": _matching, "retrieval": _retrieval}[task]
     groups: dict[tuple[str, str | None], list[MatlabRow]] = {}
@@ -136,7 +136,7 @@ def _verification(rows: Sequence[MatlabRow]) -> Records:
         cell = cells.setdefault((row.noise(), row.negatives()), {})
         which = ("ap", "pr_ap") if "imbalanced" in row.fields["method"].lower() else ("auc", "roc_auc")
         if which[0] in cell:
-            raise row.wrong("this noise, negatives and method are listed twice; expected one run of the tool")
+            raise row.wrong("duplicate noise, negatives and method; expected one run of the tool")
         cell[which[0]] = row.fraction(which[1])
     metrics = [m for m in ("ap", "auc") if all(m in c for c in cells.values())]
     if not metrics:
@@ -159,14 +159,14 @@ def _matching(rows: Sequence[MatlabRow]) -> Records:
     }
     seen = set(zip(columns["scene"], columns["noise"], columns["image"], strict=True))
     if len(seen) != len(rows):
-        raise InputError(f"{rows[0].path}: an image pair is listed twice; expected one run of the tool")
+        raise InputError(f"{rows[0].path}: duplicate image pair; expected one run of the tool")
     return records_from_scores(PROTOCOL, columns, scenes=scenes, task="hpatches/matching")
 
 
 def _retrieval(rows: Sequence[MatlabRow]) -> Records:
-    """One number a noise level; how many distractors were used is not in the file."""
+    """Return one number per noise level. The file does not have the number of distractors."""
     noises = [r.noise() for r in rows]
     if len(set(noises)) != len(rows):
-        raise InputError(f"{rows[0].path}: a noise level is listed twice; expected one run of the tool")
+        raise InputError(f"{rows[0].path}: duplicate noise level; expected one run of the tool")
     columns = {"noise": noises, "pool": [0] * len(rows), "map": [r.fraction("map") for r in rows]}
     return records_from_scores(PROTOCOL, columns, pools=["as-run"], task="hpatches/retrieval")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Results of the Python reference of HPatches: its pickles, which are never executed, and JSON.
+"""Import results of the Python reference of HPatches: pickles, which are never executed, and JSON.
 
 Pickles are called ``NAME_TASK_SPLIT.p``. They were tried on twelve files of a public fork (matching and
 verification on split full, pickle protocols 3 and 4, written by dill); no retrieval file was at hand, its
@@ -46,14 +46,14 @@ SAME_AUC = (
 
 
 def read_pickle(path: Path, *, split: str | None, tasks: Path | None) -> list[ImportedResult]:
-    """The results of one pickle."""
+    """Read the results of one pickle."""
     descriptor, task, named = name_parts(path)
     table = read_plain_pickle(path)
     return [_imported(descriptor, task, named, table, path, tasks)]
 
 
 def name_parts(path: Path) -> tuple[str, str, str]:
-    """Descriptor, task and split of a file name.
+    """Return descriptor, task and split of a file name.
 
     >>> name_parts(Path("hardnet+_matching_full.p"))
     ('hardnet+', 'matching', 'full')
@@ -67,7 +67,7 @@ def name_parts(path: Path) -> tuple[str, str, str]:
 
 
 def read_json_results(path: Path, *, split: str | None, tasks: Path | None) -> list[ImportedResult]:
-    """All results of one file; of a collection, those of `split` where one is named."""
+    """Read all results of a file; of a collection, those of `split` if one is given."""
     raw = json_yaml.read_json(path)
     if not isinstance(raw, Mapping) or not raw:
         raise FormatError(path, "expected an object of results")
@@ -89,7 +89,7 @@ def read_json_results(path: Path, *, split: str | None, tasks: Path | None) -> l
 
 
 def _imported(name: str, task: str, split: str, table: Any, path: Path, tasks: Path | None) -> ImportedResult:
-    """Nested results of one descriptor; `tasks` is a folder that has the lists of retrieval queries."""
+    """Convert nested results of one descriptor. The folder `tasks` has the lists of retrieval queries."""
     notes: list[str] = []
     if task == "matching":
         records = matching_records(table, path)
@@ -118,7 +118,7 @@ def _task_of(table: Any, path: Path) -> str:
 
 
 def _is_count(key: Any) -> bool:
-    """Whether a key is a whole number, as such or as text, that an index can be."""
+    """Return whether a key is an integer, or its text, in the range of an index."""
     text = str(key) if isinstance(key, str | int) and not isinstance(key, bool) else ""
     return text.isascii() and text.isdigit() and len(text) <= _DIGITS
 
@@ -132,7 +132,7 @@ def _number(value: Any, where: str, path: Path) -> float:
 
 
 def _ap(cell: Any, where: str, path: Path) -> float:
-    """A cell that is the number, or has it under `ap`."""
+    """Return the number of a cell: the cell itself, or its entry `ap`."""
     return _number(cell["ap"] if isinstance(cell, Mapping) and "ap" in cell else cell, where, path)
 
 
@@ -141,12 +141,12 @@ def _columns(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, l
 
 
 def _level(table: Any, key: Any, where: str, path: Path) -> Any:
-    """One step down a nested dict; numbers may be keys of text or of whole numbers."""
+    """Return one level of a nested dict. Numeric keys may be integers or text."""
     if isinstance(table, Mapping):
         for name in (key, str(key)):
             if name in table:
                 return table[name]
-    raise FormatError(path, f"{where}: there is no {key!r}")
+    raise FormatError(path, f"{where}: {key!r} is missing")
 
 
 def matching_records(table: Any, path: Path) -> Records:
@@ -155,7 +155,7 @@ def matching_records(table: Any, path: Path) -> Records:
         raise FormatError(path, "expected results by sequence")
     by_scene = {str(s): value for s, value in table.items()}
     if len(by_scene) != len(table):
-        raise FormatError(path, "a sequence is there twice")
+        raise FormatError(path, "duplicate sequence")
     scenes = sorted(by_scene)
     rows = []
     for i, scene in enumerate(scenes):
@@ -199,7 +199,7 @@ def verification_records(table: Any, path: Path) -> tuple[Records, list[str]]:
 
 
 def _copied(auc: NDArray[np.float64]) -> bool:
-    """Whether the AUC of one kind of negatives, (noises, negatives), was written for both.
+    """Return whether both kinds of negatives have the AUC of one, in (noises, negatives).
 
     It is then the same for both at every noise level. So are a 0 and a 1 everywhere, and rightly: the tool
     gives an AUC of 0 where all distances are equal, for any negatives, and 1 where nothing is wrong.
@@ -212,10 +212,10 @@ def _copied(auc: NDArray[np.float64]) -> bool:
 
 
 def _numbered(table: Mapping[Any, Any], where: str, path: Path) -> dict[int, Any]:
-    """A table by number; ``1``, ``"1"`` and ``"01"`` are one, and there once."""
+    """Return a table by number. ``1``, ``"1"`` and ``"01"`` are the same key."""
     made = {int(key): value for key, value in table.items()}
     if len(made) != len(table):
-        raise FormatError(path, f"{where}: a number is there twice, as 1 and 01 are")
+        raise FormatError(path, f"{where}: duplicate number, such as 1 and 01")
     return made
 
 

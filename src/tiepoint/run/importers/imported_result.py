@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One imported result and how it becomes a run."""
+"""An imported result, and its conversion to a run."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ NOISES = {"e": "easy", "h": "hard", "t": "tough"}
 NEGATIVES = ("inter", "intra")
 DATASET = "HPatches 2017 (imported results)"
 NOT_KNOWN = "not known"
-"""The split of results whose file does not say it."""
+"""Split of results whose file does not name one."""
 
 
 @dataclass(frozen=True)
 class ImportedResult:
-    """Results of one descriptor on one task: finished numbers, and the protocol whose rules made them."""
+    """Finished scores of one descriptor on one task, and the protocol of the tool that computed them."""
 
     name: str
     task: str
@@ -41,11 +41,11 @@ class ImportedResult:
 
 
 SLACK = 1e-9
-"""How far rounding may carry a fraction beyond 0 or 1."""
+"""Tolerance for fractions rounded beyond 0 or 1."""
 
 
 def not_a_fraction(value: float) -> str | None:
-    """Why a number cannot be a score, None where it can: scores of both tools are fractions.
+    """Return why a number cannot be a score, None if it can. Scores of both tools are fractions.
 
     >>> not_a_fraction(0.5), not_a_fraction(1.5)
     (None, 'expected a fraction between 0 and 1, found 1.5')
@@ -56,7 +56,7 @@ def not_a_fraction(value: float) -> str | None:
 
 
 def records_from_scores(protocol: str, columns: dict[str, Any], **meta: Any) -> Records:
-    """Records of finished numbers (`form` ap) with their noise levels and scenes."""
+    """Return records of finished scores (`form` ap) with their noise levels and scenes."""
     scenes = meta.get("scenes")
     if scenes is not None:
         meta["kinds"] = [scene_kind(s) for s in scenes]
@@ -69,7 +69,7 @@ OFFICIAL_PAIRS = {"ap": 1_200_000, "auc": 2_000_000}
 
 
 def save_imported(imported: ImportedResult, store: Store, *, name: str | None = None) -> Run:
-    """Store an imported result as a run, called `name` if that is given.
+    """Store an imported result as a run, under `name` if it is given.
 
     The same numbers, from whatever file, are one run.
     """

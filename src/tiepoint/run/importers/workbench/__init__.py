@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Workbench."""
+"""Importer of DescriptorWorkbench results."""

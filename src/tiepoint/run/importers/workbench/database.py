@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The database of DescriptorWorkbench: opened only to be read, checked, and its keypoint sets."""
+"""Read and check the database of DescriptorWorkbench, and import its keypoint sets."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from ....store.store import Store
 from ....store.writers import save_keypoint_set
 
 MAX_DATABASE_ROWS = 100_000
-"""Results of a database that are read."""
+"""Largest number of results read from a database."""
 _MAX_TEXT_CHARS = 1 << 24
 _UNSET = {"angle": -1, "response": 0, "octave": 0, "class_id": -1}
-"""What stands for a value that a keypoint does not have."""
+"""Placeholder of a value that a keypoint lacks."""
 _NAMES = ("scene_name", "image_name")
 _MAX_NUMBER = "1e15"
 
 
 @contextmanager
 def opened_database(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection that cannot write; whatever SQLite finds wrong within is a `FormatError`.
+    """Open a read-only connection. SQLite errors within the block become a `FormatError`.
 
     Text that is not UTF-8 is read with marks in place of what is wrong, bytes as text; a value of more than
     16 MiB is an error.
@@ -58,18 +58,18 @@ def _row(cursor: sqlite3.Cursor, values: tuple[Any, ...]) -> dict[str, Any]:
 
 
 def table_names(connection: sqlite3.Connection) -> set[str]:
-    """Names of the tables."""
+    """Return the names of the tables."""
     return {r["name"] for r in connection.execute("select name from sqlite_master where type = 'table'")}
 
 
 def table_columns(connection: sqlite3.Connection, table: str) -> set[str]:
-    """Names of the columns of a table; none where it is not there."""
+    """Return the column names of a table, none if it is missing."""
     found = connection.execute("select name from pragma_table_info(?)", (table,))
     return {r["name"] for r in found}
 
 
 def checked_count(connection: sqlite3.Connection, table: str, path: Path) -> int:
-    """How many rows a table has, at most 100,000."""
+    """Return the number of rows of a table. Raise for more than 100,000."""
     count = int(connection.execute(f'select count(*) as n from "{table}"').fetchone()["n"])
     if count > MAX_DATABASE_ROWS:
         raise FormatError(path, f"has {count:,} {table}, at most {MAX_DATABASE_ROWS:,} are read")
@@ -88,7 +88,7 @@ def _has_sets(connection: sqlite3.Connection, path: Path) -> bool:
 
 
 def check_sets(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuse keypoints that are no numbers, scenes that cannot be folders, and images that would be one.
+    """Raise for keypoints that are not numbers, scenes that cannot be folders, and images of equal number.
 
     Exporting a set makes a folder for every scene, so that a scene ``../x`` would lie outside.
     """
@@ -124,7 +124,7 @@ def check_sets(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def import_sets(path: Path, store: Store) -> list[str]:
-    """Import every set that has keypoints; returns what should be known."""
+    """Import every set that has keypoints. Return notes for the user."""
     notes = []
     for made in read_sets(path):
         if made.name in sets_below(store.root):
@@ -136,7 +136,7 @@ def import_sets(path: Path, store: Store) -> list[str]:
 
 
 def read_sets(path: Path) -> Iterator[KeypointSet]:
-    """The sets that have keypoints, one after another.
+    """Yield the sets that have keypoints.
 
     Rows keep the order they were inserted in: that order, not the response by which the workbench read them
     back, pairs the two sides of an intersection.
@@ -181,7 +181,7 @@ def _set(connection: sqlite3.Connection, header: dict[str, Any]) -> KeypointSet 
 
 
 def _set_name(name: str) -> str:
-    """The name as that of a folder of the store.
+    """Return the name as that of a store folder.
 
     >>> _set_name("sift 8000"), _set_name("../x"), len(_set_name("a" * 300))
     ('sift_8000', 'set_.._x', 100)
@@ -191,6 +191,6 @@ def _set_name(name: str) -> str:
 
 
 def _image_number(image: str) -> str:
-    """``1.ppm``, ``1ppm.ppm`` (the workbench's own import) and ``img1.png`` are image 1."""
+    """Return the image number: 1 for ``1.ppm``, ``1ppm.ppm`` (of the workbench's import), ``img1.png``."""
     found = re.search(r"[0-9]+", image)
     return found[0] if found else Path(image).stem

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Results of DescriptorWorkbench: its database and its CSV exports, sentinels as NULL, doubts as notes."""
+"""Import results of DescriptorWorkbench from its database or CSV exports."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _MAGIC = b"SQLite format 3\0"
 
 
 def is_workbench(path: Path) -> bool:
-    """Whether a file is a workbench database, or one of its CSV exports by the header."""
+    """Return whether a file is a workbench database, or a CSV export by its header."""
     try:
         with path.open("rb") as f:
             start = f.read(4096)
@@ -56,7 +56,7 @@ def is_workbench(path: Path) -> bool:
 
 
 def read_workbench(path: Path, *, name: str | None = None) -> tuple[list[dict[str, Any]], list[str]]:
-    """Results of a database or a CSV export, checked, and what should be known of them.
+    """Read and check the results of a database or a CSV export. Return them with notes for the user.
 
     A database that does not name its descriptors has them called by the file, or by `name`.
     """
@@ -73,7 +73,7 @@ def read_workbench(path: Path, *, name: str | None = None) -> tuple[list[dict[st
 
 
 def _numbered(rows: Sequence[dict[str, Any]], path: Path) -> list[str]:
-    """Number the results of an experiment that has several: each is a run of its own."""
+    """Number the results of an experiment that has several: each becomes a run."""
     seen: Counter[tuple[Any, Any]] = Counter()
     for row in rows:
         key = row["name"], row.get("experiment_id")
@@ -89,7 +89,7 @@ def _numbered(rows: Sequence[dict[str, Any]], path: Path) -> list[str]:
 def save_workbench(
     path: Path, rows: Sequence[Mapping[str, Any]], store: Store, *, name: str | None = None
 ) -> tuple[list[Run], list[str]]:
-    """Store what was read; returns the runs and what should be known of them.
+    """Store results. Return the runs and notes for the user.
 
     Every experiment becomes up to four runs under protocol `workbench`: ranking, and verification, retrieval
     and images where they were switched on. A failed experiment stays a failed run. Keypoint sets come along
@@ -106,7 +106,7 @@ def save_workbench(
 
 
 def _check_values(row: Mapping[str, Any], path: Path) -> None:
-    """Refuse scores that are no numbers, and fractions outside 0 and 1; nothing is stored then."""
+    """Raise for scores that are not numbers and for fractions outside 0 and 1, before storing."""
     line = row.get("line")
     where = "" if line is not None else f"experiment {row.get('experiment_id')}, "
     for column in dict.fromkeys((*WORKBENCH_COLUMNS, *NUMBERS)):
@@ -130,7 +130,7 @@ def _check_values(row: Mapping[str, Any], path: Path) -> None:
 
 
 def _number(value: Any) -> float | None:
-    """A finite number, also as text; None for anything else."""
+    """Return a finite number, also from text; None for anything else."""
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
@@ -204,7 +204,7 @@ def _manifest(
 
 
 def _set_row(row: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The keypoint set of an experiment, as far as the database knows it."""
+    """Return the keypoint set of an experiment, None if the database does not name it."""
     if row.get("keypoint_set_name") is None:
         return None
     return {
@@ -300,7 +300,7 @@ def _database_rows(path: Path, name: str | None) -> tuple[list[dict[str, Any]], 
 
 
 def _unnamed(rows: list[dict[str, Any]], base: str, path: Path) -> tuple[list[dict[str, Any]], list[str]]:
-    """Rows of a table `results` alone, which has no place for what was measured: they get names."""
+    """Return the rows of a database that has the table `results` only, with made-up method names."""
     for k, row in enumerate(rows, start=1):
         row["name"] = base if len(rows) == 1 else f"{base}-{k}"
         row["base"] = base

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One workbench result: what is missing in disguise, what cannot be trusted, and the scores it gives."""
+"""Scores of one workbench result. Sentinels become None, unreliable values get notes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MEANS = {
     "true_map_macro_by_scene_including_zeros": (macro_score, "_with_zeros", "iv"),
     "viewpoint_map": (macro_score, "", "v"), "illumination_map": (macro_score, "", "i"),
 }  # fmt: skip
-"""Scores that are means over scenes: how, of which value of a scene, and of which kinds of scenes."""
+"""Scores that are means over scenes: the mean, the suffix of the scene value, the kinds of scenes."""
 
 _CLOSE = 5e-6
 _PARTS = ("true_map", "query_count", "true_map_with_zeros", "excluded_count")
@@ -34,22 +34,22 @@ _MINUS_ONE = (
     "verification_illumination_ap", "keypoint_retrieval_ap", "retrieval_viewpoint_ap",
     "retrieval_illumination_ap",
 )  # fmt: skip
-"""Columns where -1 says that the evaluation was switched off."""
+"""Columns where -1 means that the evaluation was off."""
 
 _ZERO = (
     "processing_time_ms", "descriptor_time_gpu_ms", "match_time_gpu_ms", "total_pipeline_gpu_ms",
 )  # fmt: skip
-"""Columns where 0, or less, says that nothing was measured."""
+"""Columns where 0 or less means that nothing was measured."""
 
 _LEGACY = ("legacy_mean_precision", "total_matches", "total_keypoints")
-"""Columns that are counted only for keypoints projected by homographies."""
+"""Columns that exist only for keypoints projected by homographies."""
 
 _STATED = (
     *_MEANS, "mean_precision", "legacy_macro_precision_by_scene",
     *(f"{kind}_at_{k}" for kind in ("precision", "recall") for k in (1, 5, 10)),
     "total_queries_processed", "total_queries_excluded",
 )  # fmt: skip
-"""Scores of a ranking that are taken from its metadata where no column has them."""
+"""Scores of a ranking that its metadata have if no column does."""
 
 _PLACED = (
     "id", "experiment_id", "name", "base", "line", "metadata", "metadata_values", "parameters",
@@ -57,13 +57,13 @@ _PLACED = (
     "keypoint_set_id", "keypoint_set_name", "keypoint_source", "generator_type", "generation_method",
     "dataset_path", "tolerance_px", "max_features", "processing_time_s", "again",
 )  # fmt: skip
-"""Columns that are no scores and are used."""
+"""Columns that are used but are not scores."""
 
 _COUNTS = ("retrieval_num_true_positives", "retrieval_num_hard_negatives", "retrieval_num_distractors")
 
 
 def parse_metadata(text: str) -> dict[str, str]:
-    """Pairs of ``key=value;`` text, or of the JSON that the Python evaluator wrote there instead.
+    """Parse ``key=value;`` text, or the JSON that the Python evaluator wrote instead.
 
     >>> parse_metadata("a=1;b=x;")
     {'a': '1', 'b': 'x'}
@@ -82,11 +82,11 @@ NUMBERS = (
     *_MINUS_ONE, *_ZERO, *_LEGACY, *_COUNTS, "true_map_micro", "true_map_macro", "precision_at_1",
     "precision_at_5", "viewpoint_map_with_zeros", "illumination_map_with_zeros",
 )  # fmt: skip
-"""Columns that are calculated with, beside those that are scores."""
+"""Further columns used in computations."""
 
 
 def without_sentinels(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row with None for what was never measured.
+    """Return the row with None for values that were never measured.
 
     >>> without_sentinels({"keypoint_verification_ap": -1.0, "processing_time_ms": 0, "true_map_micro": 0.4})
     {'keypoint_verification_ap': None, 'processing_time_ms': None, 'true_map_micro': 0.4}
@@ -117,7 +117,7 @@ def without_sentinels(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def failure_reason(row: Mapping[str, Any]) -> str | None:
-    """Why there is no result: the run says it failed, or it is the row of zeros that failures left."""
+    """Return why a result failed: its own message, or a row of zeros. None if it succeeded."""
     metadata = row.get("metadata_values") or {}
     if metadata.get("success") in ("0", "false"):
         return metadata.get("error_message") or "the workbench recorded a failure without a reason"
@@ -128,7 +128,7 @@ def failure_reason(row: Mapping[str, Any]) -> str | None:
 
 
 def unreliable_notes(row: Mapping[str, Any]) -> list[str]:
-    """Sentences about what cannot be trusted in one result."""
+    """Return notes about unreliable values of one result."""
     name = str(row.get("name") or "").lower()
     parameters = row.get("parameter_values") or {}
     kind = str(parameters.get("descriptor_type") or name).lower()
@@ -166,7 +166,7 @@ def unreliable_notes(row: Mapping[str, Any]) -> list[str]:
 
 
 def workbench_scores(task: str, values: Mapping[str, Any], row: Mapping[str, Any]) -> list[Score]:
-    """Scores of one task, under protocol `workbench`; none where all its columns are empty."""
+    """Return the scores of one task under protocol `workbench`, none if all its columns are empty."""
     columns = {c: metric for c, (t, metric) in WORKBENCH_COLUMNS.items() if t == task}
     found = {metric: values[c] for c, metric in columns.items() if values.get(c) is not None}
     metadata: Mapping[str, str] = row.get("metadata_values", {})
@@ -202,7 +202,7 @@ def _number(text: str) -> float | None:
 
 
 def metadata_scores(metadata: Mapping[str, str]) -> dict[str, float]:
-    """Scores of a ranking in its metadata; a zero is left out where nothing of the kind was measured.
+    """Return the scores in the metadata of a ranking, without zeros of what was not measured.
 
     >>> metadata_scores({"true_map_micro": "0.37", "mean_precision": "0.000000", "neighbourhood": "7"})
     {'true_map_micro': 0.37}
@@ -218,7 +218,7 @@ def metadata_scores(metadata: Mapping[str, str]) -> dict[str, float]:
 
 
 def workbench_scene_values(metadata: Mapping[str, str]) -> dict[str, dict[str, float]]:
-    """Values by scene, from ``SCENE_true_map`` and, where they are there, ``SCENE_query_count`` and so on.
+    """Return values by scene, from ``SCENE_true_map`` and optional keys such as ``SCENE_query_count``.
 
     >>> workbench_scene_values({"i_dome_true_map": "0.3598", "i_dome_query_count": "20", "r0_rate": "0.1"})
     {'i_dome': {'true_map': 0.3598, 'query_count': 20.0}}
@@ -233,7 +233,7 @@ def workbench_scene_values(metadata: Mapping[str, str]) -> dict[str, dict[str, f
 
 
 def fractions_of(metadata: Mapping[str, str]) -> dict[str, float]:
-    """What metadata states as a fraction, by key."""
+    """Return the fractions in metadata, by key."""
     out = {key: value for key, value in metadata_scores(metadata).items() if not key.startswith("total_")}
     for scene, values in workbench_scene_values(metadata).items():
         out |= {f"{scene}_{part}": value for part, value in values.items() if part.startswith("true_map")}
@@ -241,7 +241,7 @@ def fractions_of(metadata: Mapping[str, str]) -> dict[str, float]:
 
 
 def counts_of(metadata: Mapping[str, str]) -> dict[str, float]:
-    """What metadata states as a number of queries, by key."""
+    """Return the numbers of queries in metadata, by key."""
     out = {key: value for key, value in metadata_scores(metadata).items() if key.startswith("total_")}
     for scene, values in workbench_scene_values(metadata).items():
         out |= {f"{scene}_{part}": value for part, value in values.items() if part.endswith("_count")}
@@ -249,7 +249,7 @@ def counts_of(metadata: Mapping[str, str]) -> dict[str, float]:
 
 
 def skipped_notes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Sentences about what of these results makes no score.
+    """Return notes about columns and metadata that give no score.
 
     Values that stand for "not measured", columns that have no place here, and keys of metadata, whose text is
     kept as it is.
@@ -282,13 +282,13 @@ def skipped_notes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _closeness(metadata: Mapping[str, str], scenes: Mapping[str, Mapping[str, float]]) -> float:
-    """How far rounding may carry a mean of the scenes' values, from the decimals they are written with."""
+    """Return the rounding error of a mean of scene values, from the decimals they are written with."""
     digits = min(len(metadata[f"{scene}_true_map"].partition(".")[2]) for scene in scenes)
     return max(_CLOSE, 0.5 * 10.0**-digits + 1e-12) if digits else _CLOSE
 
 
 def _with_scenes(score: Score, scenes: Mapping[str, Mapping[str, float]], close: float) -> Score:
-    """A mean with the values its scenes have; the stored value stays, a disagreement is noted."""
+    """Return a mean with its scene values. Keep the stored value and note a disagreement."""
     if score.metric not in _MEANS:
         return score
     mean, zeros, of = _MEANS[score.metric]
