@@ -119,8 +119,8 @@ def check_sets(connection: sqlite3.Connection, path: Path) -> None:
         scene, image = str(row["scene_name"]), str(row["image_name"])
         other = names.setdefault((row["keypoint_set_id"], scene, number), image)
         if other != image:
-            reason = f"keypoints of {scene}: {printable(other)} and {printable(image)} would both be image {number}"
-            raise FormatError(path, reason)
+            both = f"{printable(other)} and {printable(image)}"
+            raise FormatError(path, f"keypoints of {scene}: {both} would both be image {number}")
 
 
 def import_sets(path: Path, store: Store) -> list[str]:

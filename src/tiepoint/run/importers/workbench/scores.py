@@ -19,7 +19,8 @@ from ...scoring import finite_or_none
 
 PROTOCOL = "workbench"
 _MEANS = {
-    "true_map_micro": (micro_score, "", "iv"), "true_map_micro_including_zeros": (micro_score, "_with_zeros", "iv"),
+    "true_map_micro": (micro_score, "", "iv"),
+    "true_map_micro_including_zeros": (micro_score, "_with_zeros", "iv"),
     "true_map_macro_by_scene": (macro_score, "", "iv"), "mean_average_precision": (macro_score, "", "iv"),
     "true_map_macro_by_scene_including_zeros": (macro_score, "_with_zeros", "iv"),
     "viewpoint_map": (macro_score, "", "v"), "illumination_map": (macro_score, "", "i"),
