@@ -178,3 +178,10 @@ def distance_of(method: object) -> str:
     'l2'
     """
     return str(getattr(method, "distance", "l2"))
+
+
+def check_distance(distance: str, where: str) -> str:
+    """Return the distance. Raise an error if it is unknown."""
+    if distance not in DISTANCES:
+        raise InputError(f"{where}: unknown distance {distance!r}; choose one of {', '.join(DISTANCES)}")
+    return distance

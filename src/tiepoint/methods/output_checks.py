@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import InputError
-from ..core.plugins import DISTANCES
+from ..core.plugins import check_distance
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,7 @@ def check_descriptors(
     Traceback (most recent call last):
     tiepoint.core.errors.InputError: a/ref: 3 descriptors for 2 patches; return one row for every patch
     """
-    if distance not in DISTANCES:
-        raise InputError(f"{where}: unknown distance {distance!r}; choose one of {', '.join(DISTANCES)}")
+    check_distance(distance, where)
     given, claimed = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, None)
     values = _two_dimensional(given, rows, where)
     values = _packed(values, where) if distance == "hamming" else _real(values, where)

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import InputError, UnknownNameError
-from ..core.plugins import DISTANCES, distance_of
+from ..core.plugins import check_distance, distance_of
 from ..core.processes import check_threads
 from ..core.records import Arrays, Item
 from . import transforms
-from . import transforms as plain
 from .base import Finish, Method
 from .identity import config_of, item_part
 from .output_checks import check_descriptors, check_on_bad
@@ -191,11 +190,7 @@ def _bound(thing: Any, name: str, family: str, device: str, on_bad: str, spec: s
         from .dense.adapter import as_matcher
 
         thing = as_matcher(thing)
-    distance = distance_of(thing)
-    if distance not in DISTANCES:
-        raise InputError(
-            f"method {name!r}: unknown distance {distance!r}; choose one of {', '.join(DISTANCES)}"
-        )
+    distance = check_distance(distance_of(thing), f"method {name!r}")
     check_on_bad(on_bad, distance, name)
     module, _, attribute = BINDERS[family].partition(":")
     binder = getattr(importlib.import_module(module), attribute)
@@ -264,7 +259,7 @@ def apply_transform(
         )
     if stage.name in ROOTING and method.meta.get("rooted"):
         raise InputError(f"{method.name!r} is rooted already; leave out +{stage.name}")
-    plain_apply = plain.TRANSFORMS[stage.name].apply
+    plain_apply = transforms.TRANSFORMS[stage.name].apply
     if plain_apply is not None:
         if stage.params:
             raise InputError(f"+{stage.name} takes no parameters, found {stage.query}")
@@ -318,7 +313,7 @@ def apply_transform(
 
 def transform_config(base: Mapping[str, Any], stage: Stage, fitted: str | None = None) -> dict[str, Any]:
     """Return the config of a method with a transform; `fitted` hashes the fitted numbers, if any."""
-    revision = plain.TRANSFORMS[stage.name].revision
+    revision = transforms.TRANSFORMS[stage.name].revision
     config = {"base": dict(base), "transform": str(stage), "revision": revision}
     return config if fitted is None else {**config, "fitted": fitted}
 
@@ -335,7 +330,7 @@ def _fitted(
         )
     _, keywords = arguments(fitter, stage, given=1)
     known = stage.without_defaults(fitter)
-    revision = plain.TRANSFORMS[stage.name].revision
+    revision = transforms.TRANSFORMS[stage.name].revision
     request = transforms.FitRequest(str(known), images, partial(fitter, **keywords), revision)
     fitted: transforms.FittedTransform = fit(method, request)
     return fitted, known

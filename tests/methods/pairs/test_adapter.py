@@ -171,7 +171,7 @@ def test_an_exception_fails_one_pair():
 def test_on_bad_and_transforms_have_no_meaning():
     with pytest.raises(InputError, match="is about descriptors and has no effect on matches"):
         resolve(given((P, P)), family="pairs", on_bad="miss")
-    with pytest.raises(InputError, match=r"\+l2 is for descriptors"):
+    with pytest.raises(InputError, match=r"\+l2 needs descriptors"):
         resolve("random+l2", family="pairs")
 
 

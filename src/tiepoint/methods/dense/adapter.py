@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...core.errors import InputError, TiepointError
 from ...core.records import Arrays, Item
-from ..pairs.adapter import as_array, check_kind, match_arrays, output_form
+from ..pairs.adapter import check_kind, flow_parts, match_arrays, output_form
 from ..user_code import copy_for_user, user_failure, view_for_user
 
 Image = NDArray[np.uint8]
@@ -81,52 +81,38 @@ def _both(thing: Any, name: str, item: Item, pair: tuple[Image, Image]) -> Array
     out: dict[str, NDArray[Any]] = {}
     for i in (1, 2):
         parts = (made[f"flow{i}"], made.get(f"mask{i}"), made.get(f"conf{i}"))
-        out.update(_checked(parts, name, item.key, i))
+        out.update(_checked(parts, f"method {name!r} on {item.key}", i))
     return out
 
 
 def _each(thing: Any, name: str, item: Item, pair: tuple[Image, Image]) -> Arrays:
-    first, second = pair
+    (first, second), where = pair, f"method {name!r} on {item.key}"
     there = thing.match(*(copy_for_user(thing, image, used_again=True) for image in (first, second)))
-    out = _direction_arrays(thing, there, first, name, item.key, 1)
+    out = _direction_arrays(thing, there, first, where, 1)
     back = thing.match(*(copy_for_user(thing, image) for image in (second, first)))
-    return out | _direction_arrays(thing, back, second, name, item.key, 2)
+    return out | _direction_arrays(thing, back, second, where, 2)
 
 
-def _direction_arrays(
-    thing: Any, made: Any, source: Image, name: str, key: str, i: int
-) -> dict[str, NDArray[Any]]:
+def _direction_arrays(thing: Any, made: Any, source: Image, where: str, i: int) -> dict[str, NDArray[Any]]:
     """Return the arrays of one direction from a flow, or from points, which are interpolated."""
-    form, parts = output_form(made, getattr(thing, "kind", None), f"method {name!r} on {key}")
+    form, parts = output_form(made, getattr(thing, "kind", None), where)
     if form == "dense":
-        return _checked(parts, name, key, i)
+        return _checked(parts, where, i)
     from .sparse_to_dense import interpolated_flow
 
-    found = match_arrays(parts, (None, None), f"method {name!r} on {key}")
+    found = match_arrays(parts, (None, None), where)
     flow = interpolated_flow(found["points0"], found["points1"], source.shape[:2])
-    return _checked((flow,), name, key, i)
+    return _checked((flow,), where, i)
 
 
-def _checked(made: Any, name: str, key: str, i: int) -> dict[str, NDArray[Any]]:
+def _checked(parts: tuple[Any, ...], where: str, i: int) -> dict[str, NDArray[Any]]:
     """Return the checked arrays of one direction."""
-    parts = made if isinstance(made, tuple) else (made,)
-    if not 1 <= len(parts) <= 3:
-        raise InputError(f"method {name!r} on {key}: expected flow, (flow, mask) or (flow, mask, confidence)")
-    flow = as_array(parts[0], f"method {name!r} on {key}")
-    if flow.ndim != 3 or flow.shape[2] != 2 or not np.issubdtype(flow.dtype, np.floating) or 0 in flow.shape:
-        raise InputError(
-            f"method {name!r} on {key}: a flow is float (height, width, 2), found {flow.dtype} {flow.shape}"
-        )
-    out: dict[str, NDArray[Any]] = {f"flow{i}": flow.astype(np.float32)}
-    for label, part in zip(("mask", "conf"), parts[1:], strict=False):
-        if part is None:
-            continue
-        values = as_array(part, f"method {name!r} on {key}")
-        if values.ndim != 2:
-            raise InputError(
-                f"method {name!r} on {key}: {label} has shape {values.shape}, not (height, width)"
-            )
-        out[f"{label}{i}"] = _mask(values) if label == "mask" else values.astype(np.float32)
+    checked = flow_parts(parts, where)
+    out = {f"flow{i}": checked["flow"]}
+    if "mask" in checked:
+        out[f"mask{i}"] = _mask(checked["mask"])
+    if "confidence" in checked:
+        out[f"conf{i}"] = checked["confidence"].astype(np.float32)
     return out
 
 

@@ -11,9 +11,8 @@ import torch
 from numpy.typing import NDArray
 
 from ...core.errors import InputError
-from ...core.plugins import distance_of
+from ...core.plugins import check_distance, distance_of
 from ...formats.image.reader import to_grey
-from ..networks.batches import checked_distance
 from ..networks.torch_module import LoadedModule, check_unused, required_inputs, shared_settings
 from ..networks.torch_runner import NetworkRunner
 from .descriptors import MAGNIFICATION, PatchAtKeypoints
@@ -54,7 +53,7 @@ class TorchImages:
         squares = {"magnification": magnification, "patch_px": patch_px, "upright": upright, "input": input}
         loaded = LoadedModule(path, weights, device, {**shared_settings(path, squares), **params})
         self.loaded, self.name, self.uncached_reason = loaded, loaded.name, loaded.unknown
-        self.distance = checked_distance(distance or distance_of(loaded.module), self.name)
+        self.distance = check_distance(distance or distance_of(loaded.module), self.name)
         self.colour = loaded.says("colour", None, "rgb")
         if getattr(loaded.module, "kind", None) is not None:
             self.kind = loaded.module.kind

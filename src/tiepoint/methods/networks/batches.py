@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import InputError
-from ...core.plugins import DISTANCES
 from ...core.regular_files import exists, is_file, regular_file_size
 from ...formats.sniff import explain_wrong_type
 from ..patches.builtin import resize_patches, z_score
@@ -37,13 +36,6 @@ def checked_file(path: str, what: str) -> Path:
     if other:
         raise InputError(f"{path} {other}")
     return file
-
-
-def checked_distance(distance: str, where: str) -> str:
-    """Return a distance if it is known."""
-    if distance not in DISTANCES:
-        raise InputError(f"{where}: unknown distance {distance!r}; choose one of {', '.join(DISTANCES)}")
-    return distance
 
 
 def checked_intensity(name: str, where: str) -> str:

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from ...core.errors import InputError, UnknownNameError
 from ...core.hashing import hash_file
+from ...core.plugins import check_distance
 from ...core.regular_files import read_regular_file
-from .batches import BATCH, batches, checked_distance, checked_file, checked_intensity, flatten_output
+from .batches import BATCH, batches, checked_file, checked_intensity, flatten_output
 
 MAX_ONNX_BYTES = 2 << 30
 """Largest model in bytes, the limit of protobuf."""
@@ -117,7 +118,7 @@ class Onnx:
         threads: int = 1,
     ) -> None:
         file = checked_file(path, "ONNX file")
-        self.distance = checked_distance(distance, path)
+        self.distance = check_distance(distance, path)
         self.intensity = checked_intensity(input, path)
         self.session = session(str(file), threads, f"{path} is not an ONNX model that onnxruntime can run")
         self.input, self.layout, self.batch, own = _layout(self.session, path)

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from ...core.errors import InputError
 from ...core.formatting import first_few
 from ...core.hashing import hash_file
-from ...core.plugins import distance_of
+from ...core.plugins import check_distance, distance_of
 from ..identity import config_of
 from ..spec import Stage, instantiate, own_name, parameters_of
 from ..user_code import UserFactory, load_from_file
-from .batches import checked_distance, checked_file
+from .batches import checked_file
 from .torch_runner import NetworkRunner, check_torch_device, plain_float32
 
 Array = NDArray[Any]
@@ -50,7 +50,7 @@ class TorchScript:
         device: str = "cpu",
     ) -> None:
         file = checked_file(path, "TorchScript file")
-        self.distance = checked_distance(distance, path)
+        self.distance = check_distance(distance, path)
         self.device = check_torch_device(device, path)
         try:
             self.network = torch.jit.load(str(file), map_location=self.device).eval()
@@ -153,7 +153,7 @@ class TorchPatches:
         ours = {"size": size, "input": input}
         loaded = LoadedModule(path, weights, device, {**shared_settings(path, ours), **params})
         self.name, self.uncached_reason = loaded.name, loaded.unknown
-        self.distance = checked_distance(distance or distance_of(loaded.module), self.name)
+        self.distance = check_distance(distance or distance_of(loaded.module), self.name)
         self.zero_rows_are_valid = bool(getattr(loaded.module, "zero_rows_are_valid", False))
         self.config: dict[str, Any] = {"module": loaded.known, "on": str(loaded.device)}
         self.warnings: list[str] = []

@@ -151,7 +151,17 @@ def check_inside(points: NDArray[np.float64], size: tuple[int, int], where: str)
 
 def flow_arrays(parts: Parts, where: str) -> dict[str, NDArray[Any]]:
     """Return `flow` float32 (h, w, 2) and, if given, `flow_confidence`; a mask becomes 0 and 1."""
-    flow = np.asarray(parts[0])
+    checked = flow_parts(parts, where)
+    out = {"flow": checked["flow"]}
+    for label, values in checked.items():
+        if label != "flow":
+            out["flow_confidence"] = (values > 0 if label == "mask" else values).astype(np.float32)
+    return out
+
+
+def flow_parts(parts: Parts, where: str) -> dict[str, NDArray[Any]]:
+    """Return the checked `flow` float32 (h, w, 2) and, if given, `mask` and `confidence` (h, w)."""
+    flow = as_array(parts[0], where)
     if flow.ndim != 3 or flow.shape[2] != 2 or flow.dtype.kind != "f" or 0 in flow.shape:
         raise InputError(f"{where}: a flow is float (height, width, 2), found {flow.dtype} {flow.shape}")
     out: dict[str, NDArray[Any]] = {"flow": flow.astype(np.float32)}
@@ -161,7 +171,7 @@ def flow_arrays(parts: Parts, where: str) -> dict[str, NDArray[Any]]:
         values = as_array(part, where)
         if values.ndim != 2:
             raise InputError(f"{where}: {label} has shape {values.shape}, not (height, width)")
-        out["flow_confidence"] = (values > 0 if label == "mask" else values).astype(np.float32)
+        out[label] = values
     return out
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ...core.errors import FormatError, InputError, ProblemsError, join_errors
 from ...core.formatting import path_below
 from ...core.hashing import hash_file
-from ...core.plugins import DISTANCES
+from ...core.plugins import check_distance
 from ...core.records import Arrays, Item
 from ...core.regular_files import is_folder
 from ...formats.hpatches.descriptors import (
@@ -42,10 +42,8 @@ class DescriptorFiles:
         self.folder = Path(path).expanduser()
         self.delimiter = delimiter
         first = _first_file(self.folder)
-        if distance is not None and distance not in DISTANCES:
-            raise InputError(
-                f"files:{path}: unknown distance {distance!r}; choose one of {', '.join(DISTANCES)}"
-            )
+        if distance is not None:
+            check_distance(distance, f"files:{path}")
         # text is never taken as bits, so it is not parsed here: its problems are reported with all others
         is_bits = distance is None and first.suffix in ARRAYS and self._read(first).is_bits
         self.distance = distance or ("hamming" if is_bits else "l2")
