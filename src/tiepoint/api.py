@@ -215,13 +215,13 @@ def write_report(
     from .report.runs.lazy_records import report_damage
     from .report.runs.selection import of_dataset, of_protocol, of_split
 
-    called = None if names is None else display_names(names)
+    display = None if names is None else display_names(names)
     chosen = _runs(runs) if split is None else of_split(_runs(runs), split)
     chosen = chosen if dataset is None else of_dataset(chosen, dataset)
     chosen = chosen if protocol is None else of_protocol(chosen, protocol)
     target = _path("path", path)
     with report_damage(lambda told: _warn([told])):
-        write(chosen, target, form, table=table, called=called)
+        write(chosen, target, form, table=table, display=display)
     return target
 
 

@@ -188,12 +188,13 @@ def test_conventions_add_up(report_runs: list[Run]) -> None:
 
 def test_records_beyond_the_limit_are_read_again(report_store: Path) -> None:
     with Store.open(report_store) as store:
-        (key,) = next(iter(load_runs(store)[0].manifest.units.values())).values()
-        whole, small = RecordCache(store.records), RecordCache(store.records, most_bytes=10)
+        run = load_runs(store)[0]
+        (key,) = next(iter(run.manifest.units.values())).values()
+        whole, small = RecordCache(store.records), RecordCache(store.records, max_bytes=10)
         assert whole.get(key) is whole.get(key)
         assert small.get(key) is not small.get(key)
         assert small.size_bytes == 0
         assert (small.get(key)["d1"] == whole.get(key)["d1"]).all()
-        lazy = LazyRecords({"reference": key}, whole)
+        lazy = LazyRecords({"reference": key}, whole, run)
         assert list(lazy) == ["reference"]
         assert lazy["reference"] is whole.get(key)

@@ -27,7 +27,7 @@ from tiepoint.report.runs.sections import is_canary
 from tiepoint.run.result import Run
 
 OTHER = "hpatches-v1/retrieval"
-CALLED = parse_names(
+DISPLAY = parse_names(
     {
         "methods": {"pixels": "Raw & pixels_1", "meanstd": "MStd"},
         "tasks": {OTHER: "Find 100%"},
@@ -97,8 +97,8 @@ def rows_of(tex: str) -> list[list[str]]:
 
 
 def test_latex_has_known_commands_only_and_rows_of_one_length(two_tasks: list[Run]) -> None:
-    for called in (DisplayNames(), CALLED):
-        tex = scores_text(two_tasks, "latex", called=called)
+    for display in (DisplayNames(), DISPLAY):
+        tex = scores_text(two_tasks, "latex", display=display)
         assert tex.startswith(NEEDED)
         used = set(re.findall(r"\\([A-Za-z]+)", tex.removeprefix(NEEDED)))
         assert used <= COMMANDS
@@ -114,12 +114,12 @@ def test_latex_has_known_commands_only_and_rows_of_one_length(two_tasks: list[Ru
 
 
 def test_names_are_shown_as_text(two_tasks: list[Run]) -> None:
-    tex = scores_text(two_tasks, "latex", called=CALLED)
+    tex = scores_text(two_tasks, "latex", display=DISPLAY)
     assert r"Raw \& pixels\_1 & " in tex
     assert r"Find 100\%" in tex
     assert r"\input{x}" not in tex
     assert latex_text("a--b`c 5°") == r"a-{}-b\`{}c 5$^{\circ}$"
-    md = scores_text(two_tasks, "md", called=CALLED)
+    md = scores_text(two_tasks, "md", display=DISPLAY)
     assert "<script>" not in md
     assert "Raw &amp; pixels\\_1" in md
 
@@ -171,25 +171,25 @@ def test_values_that_print_alike_share_their_mark(report_runs: list[Run]) -> Non
 
 def test_a_task_is_shown_by_noise_and_then_over_all(report_runs: list[Run]) -> None:
     runs = [changed(r, easy=0.3, hard=0.2, tough=0.1) for r in report_runs]
-    (table,) = task_tables(runs, CALLED)
+    (table,) = task_tables(runs, DISPLAY)
     assert [(h.over, h.name) for h in table.heads] == [
         ("AP (%)", "easy"),
         ("AP (%)", "HARD"),
         ("AP (%)", "tough"),
         ("AP (%)", "all"),
     ]
-    tex = scores_text(runs, "latex", called=CALLED)
+    tex = scores_text(runs, "latex", display=DISPLAY)
     assert r"\multicolumn{4}{c}{AP (\%)}" in tex
     assert r"\cmidrule(lr){2-5}" in tex
     assert "chance & " in tex
 
 
 def test_a_method_without_a_run_of_a_task_has_an_empty_cell(two_tasks: list[Run]) -> None:
-    (table,) = combined_tables(two_tasks, CALLED)
+    (table,) = combined_tables(two_tasks, DISPLAY)
     rows = dict(table.rows)
     assert rows["MStd"][1] == ScoreCell()
     assert [h.whole for h in table.heads] == ["HPatches 2016 matching AP (%)", "Find 100% AP (%)"]
-    found = list(csv.reader(io.StringIO(scores_text(two_tasks, "csv", table="combined", called=CALLED))))
+    found = list(csv.reader(io.StringIO(scores_text(two_tasks, "csv", table="combined", display=DISPLAY))))
     assert found[0][:3] == ["method", "HPatches 2016 matching AP (%)", "HPatches 2016 matching AP (%) mark"]
     assert {len(row) for row in found} == {5}
     assert HOSTILE in {row[0] for row in found}

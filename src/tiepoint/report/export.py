@@ -46,14 +46,14 @@ def write(
     title: str = TITLE,
     progress: Progress | None = None,
     table: str | None = None,
-    called: DisplayNames | None = None,
+    display: DisplayNames | None = None,
 ) -> None:
     """Write the scores of runs to a file in one of `FORMATS`; a refusal of the system is one sentence.
 
     `table` is one of `TABLES`, for Markdown, LaTeX and CSV. Without, CSV has all scores, and the other two
-    the tables of a paper: `combined` where there are several tasks, and `tasks`. `called` are its names.
+    the tables of a paper: `combined` where there are several tasks, and `tasks`. `display` are its names.
     """
-    check_table(form, table, called)
+    check_table(form, table, display)
     with atomic_path(path) as temporary:
         if form == "parquet":
             scores_frame(runs).to_parquet(temporary, index=False)
@@ -64,11 +64,11 @@ def write(
             with temporary.open("w", encoding="utf-8", newline="\n") as f:
                 f.writelines(pieces)
         else:
-            made = scores_text(runs, form, title=title, progress=progress, table=table, called=called)
+            made = scores_text(runs, form, title=title, progress=progress, table=table, display=display)
             temporary.write_text(made, encoding="utf-8", newline="\n")
 
 
-def check_table(form: str, table: str | None, called: DisplayNames | None) -> None:
+def check_table(form: str, table: str | None, display: DisplayNames | None) -> None:
     """Refuse a format or table that is not there, and settings that a format has no use for."""
     if form not in FORMATS:
         raise UnknownNameError("format", form, FORMATS)
@@ -76,7 +76,7 @@ def check_table(form: str, table: str | None, called: DisplayNames | None) -> No
         raise UnknownNameError("table", table, TABLES)
     if table is not None and form not in ("md", "latex", "csv"):
         raise InputError(f"`table` has no effect on {form}; it is for md, latex and csv")
-    if called is not None and (table == "scores" or (table is None and form not in ("md", "latex"))):
+    if display is not None and (table == "scores" or (table is None and form not in ("md", "latex"))):
         raise InputError("`names` are for the tables `combined` and `tasks` of md, latex and csv")
 
 
@@ -87,7 +87,7 @@ def scores_text(
     title: str = TITLE,
     progress: Progress | None = None,
     table: str | None = None,
-    called: DisplayNames | None = None,
+    display: DisplayNames | None = None,
 ) -> str:
     """The scores as text in one of the text formats; the page has a `title`. See `write` for tables."""
     if form == "csv" and table in (None, "scores"):
@@ -103,19 +103,21 @@ def scores_text(
     if table == "scores":
         make = _markdown if form == "md" else _latex
         return "\n".join(make(s) for s in sections(runs))
-    return _paper(runs, form, table, (called or DisplayNames()).checked(runs))
+    return _paper(runs, form, table, (display or DisplayNames()).check_unique(runs))
 
 
-def _paper(runs: Sequence[Run], form: str, table: str | None, called: DisplayNames) -> str:
+def _paper(runs: Sequence[Run], form: str, table: str | None, display: DisplayNames) -> str:
     """The tables of a paper in one of the three forms."""
     made: list[paper_tables.PaperTable] = []
     if not runs:
         raise InputError("there are no finished runs to report; run a method on a task first")
     if table in (None, "combined"):
         # What a combined table of one task says is in the table of the task.
-        made += paper_tables.combined_tables(runs, called, one=form == "csv", least=2 if table is None else 1)
+        made += paper_tables.combined_tables(
+            runs, display, one=form == "csv", least=2 if table is None else 1
+        )
     if table != "combined":
-        made += paper_tables.task_tables(runs, called)
+        made += paper_tables.task_tables(runs, display)
     if not made:
         raise InputError("there are only canaries (constant, random, oracle), which tables leave out")
     if form == "csv":

@@ -36,7 +36,7 @@ class EmbeddedImages:
         self._opened: dict[str, TaskData | None] = {}
         self._images: dict[tuple[str, str], NDArray[np.uint8]] = {}
 
-    def opened(self, run: Run) -> TaskData | None:
+    def open_task(self, run: Run) -> TaskData | None:
         """The task of a run bound to its own dataset, None where that is gone or has changed."""
         key = self._key(run)
         if key not in self._opened:
@@ -48,7 +48,7 @@ class EmbeddedImages:
         item, _, place = reference.replace("@", "#").partition("#")
         key = (self._key(run), item)
         if key not in self._images:
-            opened = self.opened(run)
+            opened = self.open_task(run)
             assert opened is not None, "runs without their dataset are left out before"
             self._images[key] = np.asarray(opened.read_item(item))
         image = self._images[key]
@@ -111,7 +111,7 @@ def gallery(section: TaskSection) -> dict[str, Any] | None:
             owner.setdefault(key, run)
             wrong.setdefault(key, Counter())[answer] += 1
     album = EmbeddedImages()
-    missed = Counter({key: n for key, n in missed.items() if album.opened(owner[key]) is not None})
+    missed = Counter({key: n for key, n in missed.items() if album.open_task(owner[key]) is not None})
     if not missed:
         return None
     # By the hash among equals: in order of names the first patches of the first scenes would fill the page.

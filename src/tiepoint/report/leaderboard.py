@@ -51,7 +51,7 @@ class Leaderboard:
     finding: ComparisonFinding | None = None
 
     @property
-    def grouped(self) -> bool:
+    def has_groups(self) -> bool:
         """Whether there are letters or ranks."""
         return any(r.letters or r.rank for r in self.rows)
 

@@ -56,7 +56,7 @@ def _picture(section: TaskSection, pairs: RunPairs, name: str) -> dict[str, str]
     """The matches of one method; None where its features or an image are gone."""
     run = pairs.run
     try:
-        matched = pairs.matched(name)
+        matched = pairs.matches(name)
     except (TiepointError, OSError):
         return None
     task = stored_task(section.task)

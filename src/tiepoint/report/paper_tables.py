@@ -68,7 +68,7 @@ class PaperTable:
 
 
 def combined_tables(
-    runs: Sequence[Run], called: DisplayNames, *, one: bool = False, least: int = 1
+    runs: Sequence[Run], display: DisplayNames, *, one: bool = False, least: int = 1
 ) -> list[PaperTable]:
     """Headline score of every method on every task: a table a family of tasks, or `one` of all.
 
@@ -80,15 +80,15 @@ def combined_tables(
     families = sorted({s.definition.family for s in found}, key=lambda f: (order.get(f, len(order)), f))
     parts = [[s for s in found if s.definition.family == f] for f in families]
     parts = [found] if one else [p for p in parts if len(p) >= least]
-    return [t for p in parts if (t := _combined(p, called, alone=len(parts) == 1)) is not None]
+    return [t for p in parts if (t := _combined(p, display, alone=len(parts) == 1)) is not None]
 
 
-def task_tables(runs: Sequence[Run], called: DisplayNames) -> list[PaperTable]:
+def task_tables(runs: Sequence[Run], display: DisplayNames) -> list[PaperTable]:
     """One table a section: the headline score by noise, subset, kind …, or else the task's own columns."""
-    return [_of_task(s, called) for s in sections(runs) if s.methods]
+    return [_of_task(s, display) for s in sections(runs) if s.methods]
 
 
-def _combined(found: Sequence[TaskSection], called: DisplayNames, *, alone: bool) -> PaperTable | None:
+def _combined(found: Sequence[TaskSection], display: DisplayNames, *, alone: bool) -> PaperTable | None:
     found = [s for s in found if s.methods]
     if not found:
         return None
@@ -97,7 +97,7 @@ def _combined(found: Sequence[TaskSection], called: DisplayNames, *, alone: bool
     cautions = cautions_of(s.score(r, *head) for s, head in zip(found, heads, strict=True) for r in s.methods)
     names = _names(found)
     order = dict.fromkeys(names[r.id] for s in found for r in s.methods)
-    shown = {names[r.id]: called.method(names[r.id], r.method) for s in found for r in s.methods}
+    shown = {names[r.id]: display.method(names[r.id], r.method) for s in found for r in s.methods}
     by = [{names[r.id]: cells[r.id] for r in s.methods} for s, (cells, _) in zip(found, columns, strict=True)]
     rows = tuple((shown[name], tuple(cells.get(name, ScoreCell()) for cells in by)) for name in order)
     families = {FAMILIES.get(s.definition.family, s.definition.family) for s in found}
@@ -106,7 +106,7 @@ def _combined(found: Sequence[TaskSection], called: DisplayNames, *, alone: bool
     return PaperTable(
         label,
         _caption(what, {s.protocol for s in found}, rows),
-        tuple(_task_heads(found, heads, called)),
+        tuple(_task_heads(found, heads, display)),
         rows,
         tuple(_chance(s, head) for s, head in zip(found, heads, strict=True)),
         (*dict.fromkeys(n for _, notes in columns for n in notes), *(f"* {text}" for text in cautions)),
@@ -134,28 +134,28 @@ def _head(section: TaskSection) -> list[Column]:
 
 
 def _task_heads(
-    found: Sequence[TaskSection], columns: Sequence[Column], called: DisplayNames
+    found: Sequence[TaskSection], columns: Sequence[Column], display: DisplayNames
 ) -> Iterator[ColumnHeading]:
     """Names of tasks; the words that neighbours begin with stand above both, and protocols that differ.
 
     Of a task on several datasets the task stands above, and ``on DATASET`` below.
     """
-    titles = [_title(s, called) for s in found]
+    titles = [_title(s, display) for s in found]
     if len({s.protocol for s in found}) > 1:
         titles = [t if s.more else f"{t} ({s.protocol})" for s, t in zip(found, titles, strict=True)]
-    starts = [_start(s, t, called) for s, t in zip(found, titles, strict=True)]
+    starts = [_start(s, t, display) for s, t in zip(found, titles, strict=True)]
     for i, (section, column, title) in enumerate(zip(found, columns, titles, strict=True)):
         near = [starts[k] for k in (i - 1, i + 1) if 0 <= k < len(starts)]
         shared = starts[i] if starts[i] and starts[i] in near else ""
-        unit = _score(section, column, called)
+        unit = _score(section, column, display)
         own = title.removeprefix(shared).strip()
         yield ColumnHeading(shared, _bare(own) if shared else own, unit, section.info.lower)
 
 
-def _start(section: TaskSection, title: str, called: DisplayNames) -> str:
+def _start(section: TaskSection, title: str, display: DisplayNames) -> str:
     """What the title of a section may share with that of its neighbour."""
-    if section.dataset and section.title not in called.tasks:
-        return called.tasks.get(section.task, section.task_title)
+    if section.dataset and section.title not in display.tasks:
+        return display.tasks.get(section.task, section.task_title)
     return title.rpartition(" ")[0]
 
 
@@ -169,46 +169,46 @@ def _bare(words: str) -> str:
     return inside if words == f"({inside})" and not set("()") & set(inside) else words
 
 
-def _title(section: TaskSection, called: DisplayNames) -> str:
+def _title(section: TaskSection, display: DisplayNames) -> str:
     """A section by its display name, or by the name of its task in words with what tells it apart."""
     rest = section.title.removeprefix(section.task)
-    if section.title in called.tasks:
-        return called.tasks[section.title]
-    return called.tasks.get(section.task, section.task_title) + rest
+    if section.title in display.tasks:
+        return display.tasks[section.title]
+    return display.tasks.get(section.task, section.task_title) + rest
 
 
-def _metric(section: TaskSection, column: Column, called: DisplayNames) -> str:
+def _metric(section: TaskSection, column: Column, display: DisplayNames) -> str:
     """Display name and unit of a metric."""
     metric, group = column
     info = metric_info(section.definition.info, metric)
     short = info.short if group == "all" and info.short else ""
-    name = called.metrics.get(metric) or " ".join(x for x in (called.metric(metric), short) if x)
+    name = display.metrics.get(metric) or " ".join(x for x in (display.metric(metric), short) if x)
     unit = info.scale[1]
     return f"{name} ({unit})" if unit else name
 
 
-def _score(section: TaskSection, column: Column, called: DisplayNames) -> str:
+def _score(section: TaskSection, column: Column, display: DisplayNames) -> str:
     """Display name and unit of a metric, and its group where that is not all there is."""
-    name = _metric(section, column, called)
-    return name if column[1] == "all" else f"{name} {called.group(column[1])}"
+    name = _metric(section, column, display)
+    return name if column[1] == "all" else f"{name} {display.group(column[1])}"
 
 
-def _of_task(section: TaskSection, called: DisplayNames) -> PaperTable:
+def _of_task(section: TaskSection, display: DisplayNames) -> PaperTable:
     columns = task_columns(section)
     made = [_column(section, c) for c in columns]
     names = {
-        r.id: called.method(n, r.method)
+        r.id: display.method(n, r.method)
         for r, n in zip(section.runs, distinct_names(section.runs), strict=True)
     }
     rows = tuple((names[r.id], tuple(cells[r.id] for cells, _ in made)) for r in section.methods)
     same = len({m for m, _ in columns}) == 1
-    title = _title(section, called)
+    title = _title(section, display)
     words = "" if not same else section.info.sentence(_head(section)[0][1]).partition(";")[0]
     cautions = cautions_of(section.score(r, *c) for r in section.methods for c in columns)
     return PaperTable(
         section.title,
         _caption(f"{title}: {words}" if words else title, {section.protocol}, rows),
-        tuple(_group_heads(section, columns, called)),
+        tuple(_group_heads(section, columns, display)),
         rows,
         tuple(_chance(section, c) for c in columns),
         (*dict.fromkeys(n for _, notes in made for n in notes), *(f"* {text}" for text in cautions)),
@@ -216,7 +216,7 @@ def _of_task(section: TaskSection, called: DisplayNames) -> PaperTable:
 
 
 def _group_heads(
-    section: TaskSection, columns: Sequence[Column], called: DisplayNames
+    section: TaskSection, columns: Sequence[Column], display: DisplayNames
 ) -> Iterator[ColumnHeading]:
     """Names of groups below their metric; of two keys the second stands above the first: easy, inter."""
     same = len({m for m, _ in columns}) == 1 and len(columns) > 1
@@ -225,14 +225,14 @@ def _group_heads(
     nested = same and any("," in group for _, group in columns) and not said
     for metric, group in columns:
         lower = metric_info(section.definition.info, metric).lower
-        own = _metric(section, (metric, over), called)
+        own = _metric(section, (metric, over), display)
         first, _, second = group.partition(",")
         if nested:
-            yield ColumnHeading(called.group(second) if second else "", called.group(first), own, lower)
+            yield ColumnHeading(display.group(second) if second else "", display.group(first), own, lower)
         elif same:
-            yield ColumnHeading(own, called.group(group), lower=lower)
+            yield ColumnHeading(own, display.group(group), lower=lower)
         else:
-            yield ColumnHeading("", _score(section, (metric, group), called), lower=lower)
+            yield ColumnHeading("", _score(section, (metric, group), display), lower=lower)
 
 
 def task_columns(section: TaskSection) -> list[Column]:

@@ -92,7 +92,7 @@ async def _login(door: AccessPolicy, request: Request) -> Response:
     if request.method != "POST":
         return page(request, "login.html", wrong=False)
     given = await form_token(request)
-    if given is None or not door.knows(given):
+    if given is None or not door.accepts_token(given):
         await asyncio.sleep(WRONG_S)
         return page(request, "login.html", 403, wrong=True)
     answer = RedirectResponse("/", 303)

@@ -75,7 +75,7 @@ class AccessPolicy:
         """What the cookie holds: made of the token, and useless for another server."""
         return hmac.new(self._salt, (self.token or "").encode(), hashlib.sha256).hexdigest()
 
-    def knows(self, given: str) -> bool:
+    def accepts_token(self, given: str) -> bool:
         """Whether a visitor gave the token; takes as long for every answer."""
         wanted = hashlib.sha256((self.token or "").encode()).digest()
         said = hashlib.sha256(given.encode("utf-8", "surrogatepass")).digest()

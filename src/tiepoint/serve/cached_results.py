@@ -165,7 +165,7 @@ def scene_names(library: RunIndex, section: TaskSection, run: Run) -> list[str]:
         found = {s.scene for s in scored_scenes(run, section.protocol)}
         return sorted(found or {str(u) for u in run.unit_records})
 
-    return library.made("scenes", (run.id, section.protocol), make)
+    return library.cached("scenes", (run.id, section.protocol), make)
 
 
 def _make_order(library: RunIndex, runs: Sequence[Run], scene: str, by: By, name: str) -> CaseOrder | None:

@@ -22,10 +22,10 @@ from ..core.regular_files import exists
 from ..report.runs.lazy_records import RecordCache, lazy_run
 from ..report.runs.sections import TaskSection, sections
 from ..run.result import Run
-from ..store.urls import DATABASE
 from ..store.run_queries import load_runs
 from ..store.schema import runs as run_table
 from ..store.store import Store
+from ..store.urls import DATABASE
 from ..tasks import stored_task
 
 T = TypeVar("T")
@@ -47,7 +47,7 @@ class LruCache:
         self._most, self._known = most, OrderedDict[Hashable, Any]()
         self._lock, self._making = threading.Lock(), dict[Hashable, threading.Lock]()
 
-    def known(self, key: Hashable) -> Any:
+    def peek(self, key: Hashable) -> Any:
         """The value of a key, None where there is none."""
         with self._lock:
             return self._known.get(key)
@@ -128,7 +128,7 @@ class RunIndex:
             stamp = self._stamp()
             if self._shelf is None or self._shelf.stamp != stamp:
                 stored = load_runs(self.store, singles=False)
-                kept = RecordCache(self.store.records, most_bytes=INDEX_CACHE_BYTES)
+                kept = RecordCache(self.store.records, max_bytes=INDEX_CACHE_BYTES)
                 done = [lazy_run(r, self.store, kept, singles=False) for r in stored if r.status == "done"]
                 self._shelf = IndexSnapshot(stamp, tuple(done), len(stored) - len(done))
             self._asked = time.monotonic()
@@ -147,7 +147,7 @@ class RunIndex:
             query = sa.select(sa.func.count(), sa.func.max(run_table.c.created_at)).select_from(run_table)
             return tuple(connection.execute(query).one())
 
-    def made(self, what: str, key: Hashable, make: Callable[[], T]) -> T:
+    def cached(self, what: str, key: Hashable, make: Callable[[], T]) -> T:
         """A table or figure of the present state of the store, made once."""
         return self.tables.get((self.snapshot().stamp, what, key), make)
 
@@ -160,7 +160,7 @@ class RunIndex:
         time, and is there when it is asked for again.
         """
         whole = (self.snapshot().stamp, what, key)
-        known: T | None = self.tables.known(whole)
+        known: T | None = self.tables.peek(whole)
         if known is not None:
             return known
         with self._lock:

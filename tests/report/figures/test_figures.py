@@ -19,7 +19,7 @@ from tiepoint.report.figures.figure import short
 from tiepoint.report.figures.heat_map import heat_map
 from tiepoint.report.figures.intervals import intervals_figure
 from tiepoint.report.figures.pareto import frontier, pareto_figure, place_labels
-from tiepoint.report.figures.svg import look, svg
+from tiepoint.report.figures.svg import Drawing, look
 from tiepoint.report.runs.sections import TaskSection, sections
 from tiepoint.run.result import Run
 
@@ -38,12 +38,12 @@ def test_pictures_have_the_same_bytes_and_follow_the_page() -> None:
     def draw(axes: object) -> None:
         axes.plot([1, 2], [2, 1], "o")  # type: ignore[attr-defined]
 
-    first = svg(draw, name="a b", label='<"x">')
-    assert first == svg(draw, name="a b", label='<"x">')
+    first = Drawing(draw, label='<"x">').svg("a b")
+    assert first == Drawing(draw, label='<"x">').svg("a b")
     assert "currentColor" in first
     assert "<dc:date>" not in first
     assert ET.fromstring(first).attrib["aria-label"] == '<"x">'
-    other = svg(draw, name="c", label="x")
+    other = Drawing(draw, label="x").svg("c")
     ids = [{e.attrib["id"] for e in ET.fromstring(s).iter() if "id" in e.attrib} for s in (first, other)]
     assert ids[0]
     assert not ids[0] & ids[1]

@@ -17,7 +17,7 @@ from tiepoint.cli.main import run as command
 from tiepoint.core.errors import InputError, UnknownNameError
 from tiepoint.report.compare.runs import compare_runs
 from tiepoint.report.figures.figure import Figure
-from tiepoint.report.figures.plot import KINDS, OF_COMPARISONS, figures_of, plot
+from tiepoint.report.figures.plot import COMPARISON_KINDS, KINDS, figures_of, plot
 from tiepoint.report.figures.svg import COLUMN_INCHES, Drawing, save_drawing
 from tiepoint.report.runs.sections import sections
 from tiepoint.run.result import Run
@@ -29,7 +29,7 @@ CALLED = {"methods": {HOSTILE: "Odd", "pixels": "Pixels"}, "metrics": {"ap": "me
 def figures(report_runs: list[Run]) -> list[Figure]:
     (section,) = sections(report_runs)
     comparison = compare_runs(report_runs)
-    return [*figures_of(section), *(plot(kind, comparison, names=CALLED) for kind in OF_COMPARISONS)]
+    return [*figures_of(section), *(plot(kind, comparison, names=CALLED) for kind in COMPARISON_KINDS)]
 
 
 def test_the_kinds_are_those_of_the_report(figures: list[Figure]) -> None:

@@ -33,7 +33,7 @@ def show(run: Run, tmp_path: Path, pair: str, *more: str) -> tuple[int, Path]:
 
 
 def test_errors_are_those_of_the_true_cameras(runs: list[Run]) -> None:
-    found = RunPairs(runs[0]).matched("room/a--b")
+    found = RunPairs(runs[0]).matches("room/a--b")
     # The camera moved along its rows: a match is as far from its lines as its rows differ.
     assert found.errors_px is not None
     assert np.allclose(found.errors_px, np.abs(found.points0[:, 1] - found.points1[:, 1]), atol=1e-9)
@@ -44,7 +44,7 @@ def test_the_command_draws_and_counts(runs: list[Run], tmp_path: Path, capsys: p
     code, out = show(runs[0], tmp_path, "room-a--b", "--max", "20", "--lines", "3")
     assert code == 0
     said = capsys.readouterr().out
-    n = len(RunPairs(runs[0]).matched("room/a--b"))
+    n = len(RunPairs(runs[0]).matches("room/a--b"))
     assert said.startswith(f"room/a--b: {n} matches ({n} below 1 px, 0 1 to 3 px")
     with Image.open(out) as picture:
         assert picture.width == 2 * 720 + 8
@@ -125,7 +125,7 @@ def test_pairs_without_images_are_drawn_on_grey(pairs_file: Path, tmp_path: Path
         np.savez(folder / f"{entry['name'].replace('/', '-')}.npz", points0=points, points1=moved)
     with Store.open(tmp_path / "s") as store:
         run = evaluate(RunRequest(f"files:{folder}", "pose/relative", pairs_file, ("exact",)), store)
-    found = RunPairs(run).matched("room/a--b")
+    found = RunPairs(run).matches("room/a--b")
     assert found.images == (None, None)
     assert found.errors_px is not None
     assert np.allclose(found.errors_px, 2.0)

@@ -51,8 +51,8 @@ def report(
 
     path = out or Path(f"report.{SUFFIX.get(form, form)}")
     selected = split_values(task)
-    called = None if names is None else read_names(names)
-    check_table(form, table, called)
+    display = None if names is None else read_names(names)
+    check_table(form, table, display)
     with open_store_for_reading(store) as opened, progress_bars() as progress:
         runs = runs_of(opened, methods, singles=form not in ("html", "md", "latex"))
         for name in selected:
@@ -64,7 +64,7 @@ def report(
         runs = runs if dataset is None else of_dataset(runs, dataset)
         runs = runs if protocol is None else of_protocol(runs, protocol)
         with report_damage(notice):
-            write(runs, path, form, progress=progress, table=table, called=called)
+            write(runs, path, form, progress=progress, table=table, display=display)
     print(f"wrote {path} ({count_text(len(runs), 'run')})")
 
 
@@ -97,7 +97,7 @@ def plot(
     from ...report.figures.plot import plot as draw
     from ...report.runs.selection import of_dataset, of_split, runs_of
 
-    called = display_names(names)
+    display = display_names(names)
     if kind == "differences":
         from ...api import compare
 
@@ -117,7 +117,7 @@ def plot(
             if kind is None:
                 found = [
                     {"task": s.title, "kind": f.kind, "group": f.group, "figure": f.title}
-                    for s in chosen_sections(of, task, protocol, called)
+                    for s in chosen_sections(of, task, protocol, display)
                     for f in figures_of(s)
                     if group in (None, f.group)
                 ]
@@ -126,7 +126,7 @@ def plot(
     path = out or Path(f"{kind}.pdf")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        figure = draw(kind, of, names=called, **about)
+        figure = draw(kind, of, names=display, **about)
         figure.save(path, columns=columns, width=width)
     for warning in caught:
         if warning.category is UserWarning:

@@ -125,8 +125,8 @@ def show_pair_command(
     rows = _rows(points)
     with open_store_for_reading(store) as opened:
         found = RunPairs(lazy_run(load_run(opened, run), opened))
-        name = found.named(pair)
-        matched = found.matched(name)
+        name = found.pair_name(pair)
+        matched = found.matches(name)
         chosen = chosen_rows(matched, lines, rows)
         caption = found.caption(name)
     picture = pair_picture(matched, caption=caption, most=most, chosen=chosen.tolist())

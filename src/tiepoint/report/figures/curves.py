@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Curves of a task: means of scene curves, ROC and PR curves of pooled lists, scores along a group."""
+"""Curves of a task: means over scenes, ROC and PR curves of pooled lists, scores along a group."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,16 +25,16 @@ from .svg import INK, Drawing, look, text_width
 
 MAX_SERIES = 12
 MAX_BANDS = 5
-NAME_MOST = 24
+MAX_NAME_CHARS = 24
 WIDTH, HEIGHT, TOP = 5.2, 2.5, 0.12
-"""Inches of the picture, of its plot, and above it; the legend stands below."""
+"""Inches: width of the picture, height of the plot, margin above; the legend is below."""
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Line:
-    """The curve of one run; `low` and `high` bound it where there are scenes enough."""
+    """Curve of one run; `low` and `high` are its band, None if there are too few scenes."""
 
     name: str
     x: Array
@@ -58,12 +59,12 @@ def lines_figure(
     kind: str = "",
     group: str = "all",
 ) -> Figure:
-    """Lines of methods, best first, with bands around the first few; `guides` are thin lines with a name.
+    """Draw lines of methods, best first, with bands around the first few; `guides` are thin named lines.
 
-    The data have every line with its band; the picture shows the first twelve.
+    The picture shows the first twelve lines; the data has all lines with their bands.
     """
     drawn = [line for line in lines if len(line.x)][:MAX_SERIES]
-    names = [short(line.name, NAME_MOST) for line in drawn]
+    names = [short(line.name, MAX_NAME_CHARS) for line in drawn]
     few = len(drawn[0].x) <= 25 if drawn else True
     entries = [*names, *(g[0] for g in guides)]
     widest = max((text_width(n, 8.5) for n in entries), default=0.0)
@@ -122,7 +123,7 @@ def lines_figure(
 
 
 def _ticks(lines: Sequence[Line]) -> list[float]:
-    """Values of a logarithmic axis to name: those of the data, thinned to about eight."""
+    """Return tick values of a logarithmic axis: those of the data, thinned to about eight."""
     values = sorted({float(x) for line in lines for x in line.x if x > 0})
     step = max(1, -(-len(values) // 8))
     return values[::-1][::step][::-1]
@@ -131,9 +132,7 @@ def _ticks(lines: Sequence[Line]) -> list[float]:
 def _data(lines: Sequence[Line], x_label: str, y_label: str) -> str:
     rows = []
     for line in lines:
-        nothing = [None] * len(line.x)
-        low = nothing if line.low is None else line.low.tolist()
-        high = nothing if line.high is None else line.high.tolist()
+        low, high = ([None] * len(line.x) if v is None else v.tolist() for v in (line.low, line.high))
         rows += [[line.name, *row] for row in zip(line.x.tolist(), line.y.tolist(), low, high, strict=True)]
     return to_csv(["method", x_label, y_label.removesuffix(" (%)"), "low", "high"], rows)
 
@@ -150,21 +149,21 @@ AXES = {
 
 
 def numeric_groups(section: TaskSection) -> list[tuple[str, str]]:
-    """(metric, key) of the scores along a numeric group key and no other key, headline metric first."""
-    seen: dict[tuple[str, str], int] = {}
+    """Return (metric, key) of scores along a numeric group key and no other key, headline metric first."""
+    seen: Counter[tuple[str, str]] = Counter()
     for metric, group in section.columns:
         key, _, value = group.partition("=")
         if key in AXES and "," not in group and _number(value) is not None:
-            seen[(metric, key)] = seen.get((metric, key), 0) + 1
-    found = [name for name, count in seen.items() if count > 1 and name[0] != "rank_histogram"]
-    return sorted(found, key=lambda name: name[0] != section.metric)
+            seen[(metric, key)] += 1
+    curves = [name for name, count in seen.items() if count > 1 and name[0] != "rank_histogram"]
+    return sorted(curves, key=lambda name: name[0] != section.metric)
 
 
 def group_curve(section: TaskSection, metric: str, key: str) -> Figure:
-    """A metric along a numeric group, a line a method, with chance and oracle beside them."""
+    """Draw a metric along a numeric group, one line per method, with chance and oracle."""
     label, logarithmic = AXES[key]
     info = metric_info(section.definition.info, metric)
-    words = section.called.metrics.get(metric) or info.title or metric_title(metric)
+    title = section.display.metrics.get(metric) or info.title or metric_title(metric)
     lines = [_line(section, run, metric, key) for run in section.methods]
     guides = []
     chance = _chance(section, metric, key)
@@ -178,10 +177,10 @@ def group_curve(section: TaskSection, metric: str, key: str) -> Figure:
         section,
         [line for line in lines if len(line.x)],
         name=f"{metric} along {key} {section.title}",
-        title=f"{words[0].upper()}{words[1:]} over {label.split(' (')[0]}",
+        title=f"{title[0].upper()}{title[1:]} over {label.split(' (')[0]}",
         caption="",
         x_label=label,
-        y_label=axis_label(words, info),
+        y_label=axis_label(title, info),
         factor=info.scale[0],
         logarithmic=logarithmic,
         guides=guides,
@@ -203,15 +202,10 @@ def _line(section: TaskSection, run: Run, metric: str, key: str) -> Line:
     points = _points(section, run, metric, key)
     x = np.array([p[0] for p in points])
     y = np.array([p[1].value for p in points])
-    bounds = [_numbers(p[1]) for p in points]
-    if not bounds or not all(np.isfinite(b).all() for b in bounds):
+    bounds = np.array([[p[1].low, p[1].high] for p in points], np.float64)
+    if not len(bounds) or not np.isfinite(bounds).all():
         return Line(section.names[run.id], x, y)
-    low, high = np.array(bounds).T
-    return Line(section.names[run.id], x, y, low, high)
-
-
-def _numbers(score: ScoreRow) -> Array:
-    return np.array([score.low, score.high], np.float64)
+    return Line(section.names[run.id], x, y, *bounds.T)
 
 
 def _chance(section: TaskSection, metric: str, key: str) -> Array:
@@ -239,24 +233,24 @@ NAMES = {
     "success_at_k": ("Right answer among the first k", "k", "share of queries"),
     "flow_accuracy": ("Flow accuracy over the threshold", "threshold (% of the larger side)", "accuracy"),
 }
-"""Curves the report draws: title, axes. Others are told better by scores along a group."""
+"""Curves that the report draws: title and axes. Scores along a group show the others better."""
 
-ODD = {("pr", "balance=balanced"), ("roc", "balance=imbalanced")}
-"""Left out: the task's scores are ROC measures of the balanced list and AP of the imbalanced one."""
+SKIPPED = {("pr", "balance=balanced"), ("roc", "balance=imbalanced")}
+"""Skipped: the task's scores are ROC measures of the balanced list and AP of the imbalanced one."""
 
 _BINS = {"roc": "auc", "pr": "ap", "precision_recall": "ap"}
 _RECALL = (np.arange(100) + 0.5) / 100
 _FPR = np.concatenate([np.linspace(0, 0.1, 41), np.linspace(0.1, 1, 46)[1:]])
 
-Found = dict[tuple[str, str], list[Line]]
+Curves = dict[tuple[str, str], list[Line]]
+"""Lines by group and curve."""
 
 
 def curve_figures(section: TaskSection) -> list[Figure]:
-    """All curves of a section, at most twelve."""
+    """Return all curves of a section, at most twelve."""
     found = _scene_lines(section)
     mean = bool(found)
-    if not found:
-        found = _pooled_lines(section)
+    found = found or _pooled_lines(section)
     drawn = {curve for _, curve in found}
     figures = [
         group_curve(section, metric, key)
@@ -268,17 +262,17 @@ def curve_figures(section: TaskSection) -> list[Figure]:
     return figures[:MAX_FIGURES]
 
 
-def _different(found: Found) -> Found:
-    """Without groups that are all there is (a benchmark of one subset)."""
-    kept: Found = {}
+def _different(found: Curves) -> Curves:
+    """Remove groups that equal the total (a benchmark of one subset)."""
+    different: Curves = {}
     for (group, curve), lines in found.items():
         every = found.get(("all", curve), [])
         same = len(every) == len(lines) and all(
             np.array_equal(a.y, b.y) for a, b in zip(every, lines, strict=True)
         )
         if group == "all" or not same:
-            kept[(group, curve)] = lines
-    return kept
+            different[(group, curve)] = lines
+    return different
 
 
 def curve_points(task: Task, records: Sequence[Records]) -> Iterable[CurvePoints] | None:
@@ -286,8 +280,8 @@ def curve_points(task: Task, records: Sequence[Records]) -> Iterable[CurvePoints
     return task.curves(records) if isinstance(task, HasCurves) else None
 
 
-def _scene_lines(section: TaskSection) -> Found:
-    found: Found = {}
+def _scene_lines(section: TaskSection) -> Curves:
+    found: Curves = {}
     task = section.definition
     if section.protocol != "exact" or not isinstance(task, HasSceneCurves):
         return found
@@ -299,8 +293,8 @@ def _scene_lines(section: TaskSection) -> Found:
     return found
 
 
-def _pooled_lines(section: TaskSection) -> Found:
-    found: Found = {}
+def _pooled_lines(section: TaskSection) -> Curves:
+    found: Curves = {}
     if section.protocol != "exact":
         return found
     for run in section.methods[:MAX_SERIES]:
@@ -309,16 +303,14 @@ def _pooled_lines(section: TaskSection) -> Found:
         for group, curve, xs, ys in (curve_points(section.definition, records) if records else None) or ():
             parts = group.split(",")
             if curve not in NAMES or any(
-                p.startswith(("scene=", "pair=")) or (curve, p) in ODD for p in parts
+                p.startswith(("scene=", "pair=")) or (curve, p) in SKIPPED for p in parts
             ):
                 continue
             x, y = _on_grid(curve, np.asarray(xs, np.float64), np.asarray(ys, np.float64))
             pooled = bins.get((_BINS.get(curve, ""), group))
-            bounds = (None if pooled is None else pooled_band(pooled, curve, x, y, draws=POOLED_DRAWS)) or (
-                None,
-                None,
-            )
-            found.setdefault((group, curve), []).append(Line(section.names[run.id], x, y, *bounds))
+            band = None if pooled is None else pooled_band(pooled, curve, x, y, draws=POOLED_DRAWS)
+            line = Line(section.names[run.id], x, y, *(band or (None, None)))
+            found.setdefault((group, curve), []).append(line)
     return found
 
 
@@ -328,13 +320,12 @@ def _bins(section: TaskSection, run: Run) -> dict[tuple[str, str], PooledBins]:
 
 
 def _on_grid(curve: str, x: Array, y: Array) -> tuple[Array, Array]:
-    """A curve at the points its band is made for; a PR curve is level up to each of its points."""
+    """Sample a curve at the points of its band; a PR curve is constant up to each of its points."""
     if curve == "roc":
         return _FPR, np.interp(_FPR, x, y)
     if curve in ("pr", "precision_recall"):
-        at = np.searchsorted(x, _RECALL)
-        inside = at < len(x)
-        return _RECALL, np.where(inside, y[np.minimum(at, len(y) - 1)], 0.0)
+        index = np.searchsorted(x, _RECALL)
+        return _RECALL, np.where(index < len(x), y[np.minimum(index, len(y) - 1)], 0.0)
     return x, y
 
 

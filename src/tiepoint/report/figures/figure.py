@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A figure of the report and of a paper: its picture and the numbers behind it."""
+"""Figures of reports and papers: the picture and its data."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .svg import Drawing, save_drawing
 
 @dataclass(frozen=True)
 class Figure:
-    """`svg` is the picture in a page, `csv` its data, both downloadable; `save_drawing` writes it for a paper.
+    """A figure: `svg` is the picture in a page, `csv` its data; `save` writes it for a paper.
 
-    `name` is unique in the report, and `kind` and `group` tell the figures of a section apart. `wide` figures
-    take the whole width; `extra` are attributes for the page's script.
+    `name` is unique in the report; `kind` and `group` are unique in a section. `wide` figures take the full
+    width of the page; `extra` holds attributes for the page's script.
     """
 
     name: str
@@ -34,16 +34,16 @@ class Figure:
 
     @cached_property
     def svg(self) -> str:
-        """The picture in a page: text stays text, its colour follows the page."""
+        """The picture in a page, with real text in the page's colour."""
         return self.drawing.svg(self.name)
 
     def save(self, path: str | Path, *, columns: int = 1, width: float | None = None) -> Path:
-        """Write it for a paper: .pdf, .svg or .png; .csv writes its data.
+        """Write the figure for a paper as .pdf, .svg or .png, or its data as .csv.
 
         Args:
-            path: File to write; folders are made.
-            columns: Over one column (3.3 inches) or over both (6.9 inches).
-            width: In inches, instead of that of the columns.
+            path: File to write; folders are created.
+            columns: 1 for one column (3.3 inches) or 2 for both (6.9 inches).
+            width: Width in inches, instead of `columns`.
         """
         import warnings
 
@@ -61,12 +61,12 @@ class Figure:
 
     @property
     def anchor(self) -> str:
-        """Where the figure stands in the page."""
+        """HTML id of the figure."""
         return anchor(self.name)
 
 
 def anchor(text: str) -> str:
-    """A text as an HTML id.
+    """Convert a text to an HTML id.
 
     >>> anchor("a/b <c>")
     'a-b-c'
@@ -75,9 +75,9 @@ def anchor(text: str) -> str:
 
 
 def short(name: str, most: int = 32) -> str:
-    """A name that fits a figure, on one line; the page has it whole.
+    """Shorten a name to one line of at most `most` characters.
 
-    Cut in the middle, because what tells runs of one method apart stands at the end.
+    Cuts in the middle, because the end distinguishes runs of one method.
 
     >>> short("a method with a very long name (split a)", 24)
     'a method wit…e (split a)'
@@ -88,12 +88,12 @@ def short(name: str, most: int = 32) -> str:
 
 
 def escape_mathtext(text: str) -> str:
-    """Text for Matplotlib, whose mathematics mode starts at a dollar sign."""
+    """Escape dollar signs, which start Matplotlib's math mode."""
     return text.replace("$", r"\$")
 
 
 def axis_label(metric: str, info: MetricInfo) -> str:
-    """Name and unit of a metric.
+    """Return name and unit of a metric.
 
     >>> axis_label("ap", MetricInfo()), axis_label("inliers", MetricInfo(unit="count"))
     ('ap (%)', 'inliers')
@@ -103,7 +103,7 @@ def axis_label(metric: str, info: MetricInfo) -> str:
 
 
 def only_best(drawn: int, every: int, *, data: bool = True) -> str:
-    """The sentence that says that not all methods are drawn; empty where they are.
+    """Return a sentence on methods that are not drawn; empty if all are.
 
     >>> only_best(3, 3), only_best(3, 5, data=False)
     ('', ' Only the best 3 of 5 methods are shown.')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Headline score by method and scene."""
+"""Heat map of the headline score by method and scene."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .svg import Drawing, text_width
 
 WIDTH = 13.0
 LABEL_PT = 5.8
-"""Width that the upright name of a scene takes; where there is less, some are left out."""
+"""Width of a rotated scene name; with less space, some names are skipped."""
 
 
 def headline_by_scene(section: TaskSection, run: Run) -> dict[str, float]:
-    """The headline metric in every scene: stored scores, else the scene values behind the headline score."""
+    """Return the headline metric in each scene, from stored scores or else from scene values."""
     found = {scene: math.nan if s.value is None else s.value for scene, s in section.scene_rows(run).items()}
     if found:
         return found
@@ -35,7 +35,7 @@ def headline_by_scene(section: TaskSection, run: Run) -> dict[str, float]:
 
 
 def heat_map(section: TaskSection) -> Figure | None:
-    """A row a method, a column a scene, scenes by kind and then from easy to hard; None without scenes."""
+    """Draw methods as rows and scenes as columns, by kind and from easy to hard. None without scenes."""
     methods = section.methods
     table = [(section.names[r.id], headline_by_scene(section, r)) for r in section.inspected]
     table = [(name, row) for name, row in table if row]
@@ -63,16 +63,15 @@ def heat_map(section: TaskSection) -> Figure | None:
         )
         axes.set_yticks(np.arange(len(names)) + 0.5, [escape_mathtext(n) for n in labels])
         axes.invert_yaxis()
-        room = axes.get_window_extent().width
-        step = max(1, math.ceil(len(scenes) * LABEL_PT / room))
+        plot_pt = axes.get_window_extent().width
+        step = max(1, math.ceil(len(scenes) * LABEL_PT / plot_pt))
         ticks = np.arange(0, len(scenes), step)
         axes.set_xticks(ticks + 0.5, [escape_mathtext(marks[i]) for i in ticks], rotation=90, fontsize=7)
         axes.tick_params(length=2)
-        side = axes.inset_axes((1.01, 0.0, 0.12 * 72 / room, 1.0))
-        said = axis_label(section.score_words, section.info)
-        axes.figure.colorbar(picture, cax=side, label=said if len(names) > 5 else section.info.scale[1])
+        side = axes.inset_axes((1.01, 0.0, 0.12 * 72 / plot_pt, 1.0))
+        label = axis_label(section.score_words, section.info)
+        axes.figure.colorbar(picture, cax=side, label=label if len(names) > 5 else section.info.scale[1])
 
-    name = f"scenes {section.title}"
     picture = Drawing(
         draw,
         label=f"{section.score_words} by method and scene",
@@ -87,7 +86,7 @@ def heat_map(section: TaskSection) -> Figure | None:
     box = (left / width, 0.1 / height, 1 - 1.0 / width, 1 - below / height)
     rows = [[n, *row] for n, row in zip(names, values.tolist(), strict=True)]
     return Figure(
-        name,
+        f"scenes {section.title}",
         f"{section.score_words[0].upper()}{section.score_words[1:]} by scene.",
         f"{count_text(len(scenes), 'scene')}, grouped by kind, easy ones first; brighter is better."
         + only_best(len(section.inspected), len(methods), data=False),

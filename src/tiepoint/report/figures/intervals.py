@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores with their intervals, chance and oracle as lines; differences to a baseline with theirs."""
+"""Figures of scores, or of differences to a baseline, with their intervals."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ..runs.sections import TaskSection, drawable
 from .figure import Figure, axis_label, escape_mathtext, only_best, short
 from .svg import INK, PALETTE, Drawing, text_width
 
-NAME_MOST = 28
+MAX_NAME_CHARS = 28
 WIDTH, RIGHT = 5.2, 0.2
 
 
 def intervals_figure(section: TaskSection, *, most: int | None = None) -> Figure | None:
-    """Headline score of each method, or of the best `most`, with its interval; None without any value."""
+    """Draw headline scores with intervals, of all methods or the best `most`. None without values."""
     factor, unit = section.info.scale
     rows = []
     for run in section.methods:
@@ -38,34 +38,24 @@ def intervals_figure(section: TaskSection, *, most: int | None = None) -> Figure
         "oracle": None if top is None else top.value,
     }
     drawn = rows[: min(drawable(len(rows)), most or len(rows))]
-    names = [short(r[0], NAME_MOST) for r in drawn]
+    names = [short(r[0], MAX_NAME_CHARS) for r in drawn]
     left = 0.2 + max(text_width(n) for n in names)
 
     def draw(axes: Any) -> None:
-        for y, (_, value, low, high, _) in enumerate(drawn):
-            if low is not None and high is not None:
-                axes.plot([factor * low, factor * high], [y, y], color=PALETTE[0], linewidth=1.8)
-            axes.plot([factor * value], [y], "o", color=PALETTE[0], markersize=5)
-        axes.set_yticks(range(len(drawn)), [escape_mathtext(n) for n in names])
-        axes.set_ylim(len(drawn) - 0.5, -0.6)
-        axes.grid(axis="x")
+        _draw_points(axes, names, [(*r[1:4], True) for r in drawn], factor)
         if unit == "%":
             axes.set_xlim(-2, 102)
         _guides(axes, {k: factor * v for k, v in lines.items() if v is not None})
         axes.set_xlabel(axis_label(section.score_words, section.info))
 
-    name = f"{'best' if most else 'leaderboard'} {section.title}"
     data = [[*r[:4], lines["chance"], r[4]] for r in rows]
-    with_bars = any(r[2] is not None for r in rows)
-    bars = (
-        "Bars are 95 % confidence intervals over scenes."
-        if with_bars
-        else "No confidence intervals: there are too few scenes, or none are known."
-    )
-    words = f"{section.score_words} of each method"
+    bars = "No confidence intervals: there are too few scenes, or none are known."
+    if any(r[2] is not None for r in rows):
+        bars = "Bars are 95 % confidence intervals over scenes."
+    label = f"{section.score_words} of each method"
     picture = Drawing(
         draw,
-        label=words,
+        label=label,
         width=WIDTH,
         height=0.75 + 0.2 * max(3, len(drawn)),
         left=left,
@@ -73,8 +63,8 @@ def intervals_figure(section: TaskSection, *, most: int | None = None) -> Figure
         rows=max(3, len(drawn)),
     )
     return Figure(
-        name,
-        words[0].upper() + words[1:] + ".",
+        f"{'best' if most else 'leaderboard'} {section.title}",
+        label[0].upper() + label[1:] + ".",
         bars + only_best(len(drawn), len(rows)),
         picture,
         to_csv(["method", "value", "low", "high", "chance", "n"], data),
@@ -84,7 +74,7 @@ def intervals_figure(section: TaskSection, *, most: int | None = None) -> Figure
 
 
 def _guides(axes: Any, lines: dict[str, float]) -> None:
-    """Dashed lines with their names above the axes; names that would meet stand on either side of them."""
+    """Draw dashed lines with their names above the axes; names that would overlap go to opposite sides."""
     low, high = axes.get_xlim()
     width_in = axes.get_window_extent().width / 72
     inches = {name: (x - low) / (high - low) * width_in for name, x in lines.items()}
@@ -102,19 +92,19 @@ def _guides(axes: Any, lines: dict[str, float]) -> None:
         axes.annotate(name, (x, 1), xycoords=("data", "axes fraction"), fontsize=8, ha=side, va="bottom")
 
 
-def comparison_scores(c: Comparison, called: DisplayNames) -> Figure:
-    """Scores of compared methods with their intervals, letters of groups behind their names."""
-    rows = [(r, called.method(r.method, r.base_name or "")) for r in c.rows]
+def comparison_scores(c: Comparison, display: DisplayNames) -> Figure:
+    """Draw the scores of compared methods with their intervals and the letters of their groups."""
+    rows = [(r, display.method(r.method, r.base_name or "")) for r in c.rows]
     drawn = rows[: drawable(len(rows))]
     letters = {r.method: join_letters(r.letters) for r, _ in drawn}
-    names = [f"{short(n, NAME_MOST)}  {letters[r.method]}".strip() for r, n in drawn]
+    names = [f"{short(n, MAX_NAME_CHARS)}  {letters[r.method]}".strip() for r, n in drawn]
     points = [(r.value, r.low, r.high, True) for r, _ in drawn]
     return Figure(
         f"comparison {c.task} {c.metric}",
-        f"{called.metric(c.metric)} of each method",
-        f"{title(c)}; {_bars_words(c, points, 'scenes')}; methods that share a "
+        f"{display.metric(c.metric)} of each method",
+        f"{title(c)}; {_bars_text(c, points, 'scenes')}; methods that share a "
         f"letter are not separated.{only_best(len(drawn), len(rows))}",
-        _bars(names, points, _unit(c, called), c.percent, label=f"{c.metric} of each method"),
+        _bars(names, points, _unit(c, display), c.percent, label=f"{c.metric} of each method"),
         to_csv(
             ["method", "value", "low", "high", "group"],
             [(n, r.value, r.low, r.high, join_letters(r.letters)) for r, n in rows],
@@ -124,16 +114,15 @@ def comparison_scores(c: Comparison, called: DisplayNames) -> Figure:
     )
 
 
-def differences_figure(c: Comparison, called: DisplayNames) -> Figure:
-    """Difference of each method to the baseline, with its interval; filled where it is separated."""
-    rows = [(r, called.method(r.method, r.base_name or "")) for r in c.rows if r.versus is not None]
+def differences_figure(c: Comparison, display: DisplayNames) -> Figure:
+    """Draw the difference of each method to the baseline with its interval; filled if separated."""
+    rows = [(r, display.method(r.method, r.base_name or "")) for r in c.rows if r.versus is not None]
     if not rows:
         raise InputError("there are no differences to draw; compare two methods that have scene values")
     drawn = rows[: drawable(len(rows))]
-    base = next((called.method(r.method, r.base_name or "") for r in c.rows if r.method == c.baseline), "")
+    base = next((display.method(r.method, r.base_name or "") for r in c.rows if r.method == c.baseline), "")
     points = [(v.difference, v.low, v.high, v.separated) for r, _ in drawn if (v := r.versus) is not None]
-    what = f"{called.metric(c.metric)} minus that of {short(base, NAME_MOST)}"
-    unit = "percentage points" if c.percent else ""
+    label = f"{display.metric(c.metric)} minus that of {short(base, MAX_NAME_CHARS)}"
     table = [
         (n, v.difference, v.low, v.high, v.p_adjusted, v.separated)
         for r, n in rows
@@ -141,16 +130,16 @@ def differences_figure(c: Comparison, called: DisplayNames) -> Figure:
     ]
     return Figure(
         f"differences {c.task} {c.metric}",
-        what,
-        f"{title(c)}; {_bars_words(c, points, scene_count_text(c))}; a filled "
+        label,
+        f"{title(c)}; {_bars_text(c, points, scene_count_text(c))}; a filled "
         f"point is separated from {base} (family-wise over {count_text(c.family_size, 'pair')})."
         + only_best(len(drawn), len(rows)),
         _bars(
-            [short(n, NAME_MOST) for _, n in drawn],
+            [short(n, MAX_NAME_CHARS) for _, n in drawn],
             points,
-            f"{what} ({unit})" if unit else what,
+            f"{label} (percentage points)" if c.percent else label,
             c.percent,
-            label=what,
+            label=label,
             zero=True,
         ),
         to_csv(["method", "difference", "low", "high", "p_adjusted", "separated"], table),
@@ -159,15 +148,15 @@ def differences_figure(c: Comparison, called: DisplayNames) -> Figure:
     )
 
 
-def _bars_words(c: Comparison, points: Sequence[Point], scenes: str) -> str:
-    """What the bars of a figure are, or that there are none."""
+def _bars_text(c: Comparison, points: Sequence[Point], scenes: str) -> str:
+    """Explain the bars of a figure, or their absence."""
     if any(low is not None for _, low, _, _ in points):
         return f"bars are {100 * c.level:g} % confidence intervals over {scenes}"
     return "no confidence intervals: there are too few scenes, or none are known"
 
 
-def _unit(c: Comparison, called: DisplayNames) -> str:
-    name = called.metric(c.metric)
+def _unit(c: Comparison, display: DisplayNames) -> str:
+    name = display.metric(c.metric)
     return f"{name} (%)" if c.percent else name
 
 
@@ -183,22 +172,27 @@ def _bars(
     label: str,
     zero: bool = False,
 ) -> Drawing:
-    """Points with bars, one a row; an open point where its last member is False; a line at zero."""
+    """Return a drawing of points with intervals, one per row, with a line at zero if `zero`."""
     factor = 100.0 if percent else 1.0
 
     def draw(axes: Any) -> None:
         if zero:
             axes.axvline(0, color=INK, linewidth=0.8, linestyle=(0, (3, 3)))
-        for y, (value, low, high, filled) in enumerate(points):
-            if low is not None and high is not None:
-                axes.plot([factor * low, factor * high], [y, y], color=PALETTE[0], linewidth=1.8)
-            inside = PALETTE[0] if filled else "white"
-            axes.plot([factor * value], [y], "o", color=PALETTE[0], markerfacecolor=inside, markersize=5)
-        axes.set_yticks(range(len(names)), [escape_mathtext(n) for n in names])
-        axes.set_ylim(len(names) - 0.5, -0.6)
-        axes.grid(axis="x")
+        _draw_points(axes, names, points, factor)
         axes.set_xlabel(escape_mathtext(axis))
 
     rows = max(3, len(names))
     left = 0.2 + max(text_width(n) for n in names)
     return Drawing(draw, label=label, height=0.75 + 0.24 * rows, left=left, rows=rows)
+
+
+def _draw_points(axes: Any, names: Sequence[str], points: Sequence[Point], factor: float) -> None:
+    """Draw points with intervals, one per row; points whose last member is False are open."""
+    for y, (value, low, high, filled) in enumerate(points):
+        if low is not None and high is not None:
+            axes.plot([factor * low, factor * high], [y, y], color=PALETTE[0], linewidth=1.8)
+        inside = PALETTE[0] if filled else "white"
+        axes.plot([factor * value], [y], "o", color=PALETTE[0], markerfacecolor=inside, markersize=5)
+    axes.set_yticks(range(len(names)), [escape_mathtext(n) for n in names])
+    axes.set_ylim(len(names) - 0.5, -0.6)
+    axes.grid(axis="x")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Accuracy against cost: which methods are not beaten in both."""
+"""Accuracy against cost, with the Pareto frontier."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LABELS = "Labels that did not fit are in the data."
 
 
 def frontier(costs: Sequence[float], values: Sequence[float]) -> list[int]:
-    """Indices of the points that no other point beats (lower cost and higher value), by cost.
+    """Return the indices of the Pareto-optimal points (lower cost, higher value), by cost.
 
     >>> frontier([1, 2, 3, 3], [0.1, 0.3, 0.2, 0.4])
     [0, 1, 3]
@@ -36,10 +36,10 @@ def frontier(costs: Sequence[float], values: Sequence[float]) -> list[int]:
 
 
 def pareto_figure(section: TaskSection, cost: str) -> Figure | None:
-    """Headline score against time or bytes, frontier drawn; None where fewer than three methods have both.
+    """Draw the headline score against time or bytes. None if fewer than three methods have both.
 
-    Times are drawn where repeats agree; the caption names the other methods, and neighbours on the frontier
-    that repeats do not tell apart.
+    Shows only times whose repeats agree. The caption lists the other methods, and neighbours whose times do
+    not differ.
     """
     factor, _ = section.info.scale
     rows, per, unsure = [], "item", []
@@ -81,44 +81,45 @@ def pareto_figure(section: TaskSection, cost: str) -> Figure | None:
         axes.grid(True)
         axes.set_xlabel(label)
         axes.set_ylabel(axis_label(section.score_words, section.info))
-        _name(axes, [(rows[i][0], cost_factor * rows[i][1], factor * rows[i][2]) for i in first], len(best))
+        _label_points(
+            axes, [(rows[i][0], cost_factor * rows[i][1], factor * rows[i][2]) for i in first], len(best)
+        )
 
-    name = f"cost {cost} {section.title}"
-    where = "time" if cost == "time_s" else "bytes"
+    kind = "time" if cost == "time_s" else "bytes"
     caption = "No other method is better in both than a diamond on the dashed line."
     if cost == "time_s":
         caption += " Times are medians with quartiles of repeats on one machine."
-        caption += _doubts(rows, efficiencies, unsure)
-    title = f"{section.score_words[0].upper()}{section.score_words[1:]} against {where}"
+        caption += _timing_notes(rows, efficiencies, unsure)
+    title = f"{section.score_words[0].upper()}{section.score_words[1:]} against {kind}"
     return Figure(
-        name,
+        f"cost {cost} {section.title}",
         f"{title}.",
         f"{caption} {LABELS}" + only_best(len(drawn), len(rows)),
         Drawing(draw, label=title, width=5.2, height=3.4),
         to_csv(["method", cost, "value", "low", "high", "cost_low", "cost_high"], rows),
-        kind=where,
+        kind=kind,
         group=section.group,
     )
 
 
-def _doubts(
+def _timing_notes(
     rows: Sequence[tuple[Any, ...]], costs: Sequence[Mapping[str, Any]], unsure: Sequence[str]
 ) -> str:
-    """Which times repeats do not settle: neighbours that are not told apart, methods that are not drawn."""
+    """Return sentences on neighbours whose times do not differ and methods that are not drawn."""
     order = sorted(range(min(len(rows), drawable(len(rows)))), key=lambda i: (rows[i][1], i))
     level = [
         f"{rows[a][0]} and {rows[b][0]}"
         for a, b in pairwise(order)
         if times_differ(costs[a], costs[b]) is False
     ]
-    text = f" Repeats do not tell apart the times of {first_few(level)}." if level else ""
+    text = f" Repeats do not separate the times of {first_few(level)}." if level else ""
     if unsure:
         text += f" Not drawn, because repeats do not agree: {first_few(unsure)}."
     return text
 
 
 def _axis(cost: str, per: str, largest: float) -> tuple[str, float]:
-    """Label and factor of the cost axis: microseconds, or milliseconds where all but small times are long."""
+    """Return label and factor of the cost axis; times in microseconds if all are below 20 ms, else in ms."""
     if cost != "time_s":
         return "bytes per descriptor", 1.0
     unit, factor = ("µs", 1e6) if largest < 0.02 else ("ms", 1e3)
@@ -126,7 +127,7 @@ def _axis(cost: str, per: str, largest: float) -> tuple[str, float]:
 
 
 def _decades(axes: Any) -> None:
-    """Ticks at 1, 2 and 5 with plain numbers, at decades alone where there are many."""
+    """Set ticks at 1, 2 and 5 with plain numbers, or at decades only if there are many."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     low, high = axes.get_xlim()
@@ -136,8 +137,8 @@ def _decades(axes: Any) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
 
 
-def _name(axes: Any, points: Sequence[tuple[str, float, float]], best: int) -> None:
-    """Names beside the points; a thin line where a name had to move away. The first `best` are on a line."""
+def _label_points(axes: Any, points: Sequence[tuple[str, float, float]], best: int) -> None:
+    """Write names beside points, with a thin line to distant names. The first `best` are on the frontier."""
     axes.autoscale_view()
     pixels = axes.transData.transform([(x, y) for _, x, y in points])
     places = [(float(x), float(y)) for x, y in pixels]
@@ -167,14 +168,14 @@ def _name(axes: Any, points: Sequence[tuple[str, float, float]], best: int) -> N
 Box = tuple[float, float, float, float]
 Place = tuple[float, float]
 
-_WAYS = ((1, 0), (1, 1), (1, -1), (-1, 0), (-1, 1), (-1, -1), (0, 1), (0, -1))
+_DIRECTIONS = ((1, 0), (1, 1), (1, -1), (-1, 0), (-1, 1), (-1, -1), (0, 1), (0, -1))
 _REACH = (5.0, 10.0, 16.0, 24.0)
 NEAR = 20.0
-"""Points that are nearer than this beside each other share the room around them."""
+"""Points closer than this share the space around them."""
 
 
 def _along(line: Sequence[Place], step: float = 4.0) -> list[Box]:
-    """Small boxes along a line.
+    """Return small boxes along a line.
 
     >>> _along([(0, 0), (6, 8)], 5)
     [(-1.0, -1.0, 1.0, 1.0), (2.0, 3.0, 4.0, 5.0), (5.0, 7.0, 7.0, 9.0)]
@@ -191,11 +192,11 @@ def _along(line: Sequence[Place], step: float = 4.0) -> list[Box]:
 def place_labels(
     points: Sequence[Place], widths: Sequence[float], height: float, area: Box, avoid: Sequence[Box] = ()
 ) -> list[Place | None]:
-    """Lower left corners of labels, in the units of the points; None where there is no free place.
+    """Return the lower left corner of each label, in the units of the points. None if it does not fit.
 
-    Labels are placed in the order given, each at the first place around its point, near ones first,
-    that covers no label placed before, no point, and stays in the area. Boxes to `avoid` are covered only
-    where there is no other place. Of two points beside each other the left one has its label on the left.
+    Each label gets the first free position around its point, nearest first, that stays in the area and covers
+    no point and no earlier label. Boxes to `avoid` are covered only if nothing else is free. The left one of
+    two adjacent points has its label on the left.
 
     >>> place_labels([(50, 50), (50, 50)], [20, 20], 8, (0, 0, 100, 100))
     [(55.0, 46.0), (25.0, 46.0)]
@@ -218,10 +219,10 @@ def place_labels(
 
 
 def _around(x: float, y: float, width: float, height: float, *, to_left: bool = False) -> Iterator[Box]:
-    """Places of a label around a point, near ones first, of those the right ones first or the left ones."""
+    """Yield positions of a label around a point, nearest first; right before left unless `to_left`."""
     for reach in _REACH:
-        for way, dy in _WAYS:
-            dx = -way if to_left else way
+        for side, dy in _DIRECTIONS:
+            dx = -side if to_left else side
             left = x + reach if dx > 0 else x - reach - width if dx < 0 else x - width / 2
             low = y - height / 2 + dy * (reach if dx == 0 else reach * 0.8)
             yield (left, low, left + width, low + height)

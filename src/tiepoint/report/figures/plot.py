@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every figure of the report by its kind, for a page and for a paper; and the figures of a comparison."""
+"""Select and save the figures of runs and comparisons by kind."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ KINDS: dict[str, Callable[[TaskSection], Figure | None]] = {
     "time": lambda section: pareto_figure(section, COSTS[0]),
     "bytes": lambda section: pareto_figure(section, COSTS[1]),
 }
-"""Figures that a section has at most one of; its curves come beside them, under their own names."""
+"""Figures that a section has at most one of; curves are listed under their own names."""
 
-OF_COMPARISONS: dict[str, Callable[[Comparison, DisplayNames], Figure]] = {
+COMPARISON_KINDS: dict[str, Callable[[Comparison, DisplayNames], Figure]] = {
     "differences": differences_figure,
     "scores": comparison_scores,
 }
 
 
 def figures_of(section: TaskSection) -> list[Figure]:
-    """All figures of a section, in the order of the report."""
-    made = [make(section) for make in KINDS.values()]
-    return [f for f in [*made, *curve_figures(section)] if f is not None]
+    """Return all figures of a section, in the order of the report."""
+    single = [make(section) for make in KINDS.values()]
+    return [f for f in [*single, *curve_figures(section)] if f is not None]
 
 
 def plot(
@@ -51,51 +51,51 @@ def plot(
     columns: int = 1,
     width: float | None = None,
 ) -> Figure:
-    """One figure of runs, as the report has it, or of a comparison.
+    """Return one figure of runs, as in the report, or of a comparison.
 
     Args:
         kind: ``scores``, ``scenes``, ``time``, ``bytes`` or the name of a curve (``pr``, ``roc``,
-            ``success-at-k`` …); of a comparison ``differences`` or ``scores``. One that is not there is an
-            error that lists those that are.
+            ``success-at-k`` …); of a comparison ``differences`` or ``scores``. An unknown kind raises an
+            error that lists the available ones.
         of: A run, runs, or a comparison.
-        task: Task of the runs; needed where several have the figure.
-        protocol: Protocol of the scores; `exact`, or what the runs have, if nothing is said.
-        group: Group of a curve that there is of several, e.g. ``negatives=inter``.
+        task: Task of the runs; required if several tasks have the figure.
+        protocol: Protocol of the scores; by default `exact` or a protocol of the runs.
+        group: Group of a curve with several groups, e.g. ``negatives=inter``.
         names: Display names: a YAML file or its values; see `read_names`.
-        out: File to write it to: .pdf, .svg, .png, or .csv for its data.
-        columns: Width of that file: over one column of a paper or over both.
-        width: Width in inches instead.
+        out: File to write: .pdf, .svg, .png, or .csv for the data.
+        columns: Width of the file: 1 for one column of a paper, 2 for both.
+        width: Width in inches, instead of `columns`.
 
     Returns:
         The figure: ``.save(path)``, ``.svg``, ``.csv``, ``.title``, ``.caption``.
     """
-    called = display_names(names)
+    display = display_names(names)
     if isinstance(of, Comparison):
-        if kind not in OF_COMPARISONS:
-            raise UnknownNameError("figure of a comparison", kind, OF_COMPARISONS)
-        found = OF_COMPARISONS[kind](of, called)
+        if kind not in COMPARISON_KINDS:
+            raise UnknownNameError("figure of a comparison", kind, COMPARISON_KINDS)
+        found = COMPARISON_KINDS[kind](of, display)
     else:
         runs = [of] if isinstance(of, Run) else list(of)
-        found = _chosen(kind, chosen_sections(runs, task, protocol, called), group)
+        found = _choose(kind, chosen_sections(runs, task, protocol, display), group)
     if out is not None:
         found.save(out, columns=columns, width=width)
     return found
 
 
 def display_names(names: DisplayNames | Mapping[str, Any] | str | Path | None) -> DisplayNames:
-    """Display names in any form they are given in."""
+    """Return display names given in any form."""
     if names is None or isinstance(names, DisplayNames):
         return names or DisplayNames()
     return parse_names(names) if isinstance(names, Mapping) else read_names(Path(names))
 
 
 def chosen_sections(
-    runs: Sequence[Run], task: str | None, protocol: str | None, called: DisplayNames
+    runs: Sequence[Run], task: str | None, protocol: str | None, display: DisplayNames
 ) -> list[TaskSection]:
-    """The sections of a report of these runs, of one task and protocol where they are named."""
+    """Return the sections of a report of these runs, optionally of one task and protocol."""
     if not runs:
         raise InputError("there are no finished runs to draw; run a method on a task first")
-    found = sections(runs, protocol or "exact", called.checked(runs))
+    found = sections(runs, protocol or "exact", display.check_unique(runs))
     if task is not None:
         if task not in {s.task for s in found}:
             raise UnknownNameError("task with runs in the store", task, {s.task for s in found})
@@ -107,20 +107,24 @@ def chosen_sections(
     return found
 
 
-def _chosen(kind: str, found: Sequence[TaskSection], group: str | None) -> Figure:
+def _choose(kind: str, found: Sequence[TaskSection], group: str | None) -> Figure:
     by_section = [(s, own) for s in found if (own := _of_kind(s, kind))]
     if not by_section:
         known = {f.kind for s in found for f in figures_of(s)}
         if kind in known or kind in KINDS:
             near, others = close_names(kind, known)
-            where, there = first_few([s.title for s in found]), first_few(near + others, 20)
-            raise InputError(f"there is no figure {kind!r} of {where}: {_why_not(kind)}; there are {there}")
+            titles, existing = first_few([s.title for s in found]), first_few(near + others, 20)
+            reason = "no method has values for it"
+            if kind in ("time", "bytes"):
+                reason = "it takes three methods with a measured cost"
+            raise InputError(f"there is no figure {kind!r} of {titles}: {reason}; there are {existing}")
         raise UnknownNameError("kind of figure", kind, known)
     if len(by_section) > 1:
         titles = ", ".join(s.title for s, _ in by_section)
-        several = len({s.task for s, _ in by_section}) > 1
-        what, how = ("tasks", "`task`") if several else ("datasets", "`dataset`")
-        raise InputError(f"{len(by_section)} {what} have a figure {kind!r}: {titles}; choose one with {how}")
+        several = "task" if len({s.task for s, _ in by_section}) > 1 else "dataset"
+        raise InputError(
+            f"{len(by_section)} {several}s have a figure {kind!r}: {titles}; choose one with `{several}`"
+        )
     section, own = by_section[0]
     if kind in KINDS and group not in (None, own[0].group):
         raise InputError(
@@ -131,18 +135,12 @@ def _chosen(kind: str, found: Sequence[TaskSection], group: str | None) -> Figur
     if wanted not in by_group:
         if group is None:
             raise InputError(
-                f"{kind!r} is there for several groups; choose one with `group`: {', '.join(by_group)}"
+                f"{kind!r} exists for several groups; choose one with `group`: {', '.join(by_group)}"
             )
         raise UnknownNameError(f"group of {kind}", group, by_group)
     return by_group[wanted]
 
 
 def _of_kind(section: TaskSection, kind: str) -> list[Figure]:
-    made = [KINDS[kind](section)] if kind in KINDS else curve_figures(section)
-    return [f for f in made if f is not None and f.kind == kind]
-
-
-def _why_not(kind: str) -> str:
-    if kind in ("time", "bytes"):
-        return "it takes three methods with a measured cost"
-    return "no method has values for it"
+    figures = [KINDS[kind](section)] if kind in KINDS else curve_figures(section)
+    return [f for f in figures if f is not None and f.kind == kind]

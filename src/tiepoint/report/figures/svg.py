@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Matplotlib figures as SVG text of a page and as files of a paper: same bytes for the same data."""
+"""Render Matplotlib figures as SVG for a page and as files for a paper, reproducible byte by byte."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ...core.errors import InputError, UnknownNameError
 from ...formats.file_io import write_bytes
 
 INK = "#010203"
-"""Stands for the page's text colour; replaced by ``currentColor`` in the SVG."""
+"""Placeholder for the page's text colour; replaced by ``currentColor`` in the SVG."""
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#7F7F7F")
 """Okabe-Ito and two more: distinguishable with the common colour-vision deficiencies."""
@@ -59,10 +59,10 @@ _PAPER = _STYLE | {
     "pdf.fonttype": 42,
     "axes.linewidth": 0.6,
 }
-"""Fonts are in the file: as TrueType in PDF, as outlines in SVG."""
+"""Style of a paper. Fonts are embedded: as TrueType in PDF, as outlines in SVG."""
 
 COLUMN_INCHES = {1: 3.3, 2: 6.9}
-"""Widths of a figure over one column and over both, which fit the usual two-column pages."""
+"""Widths of a figure over one column and over both columns of a paper."""
 
 SUFFIXES = (".pdf", ".svg", ".png")
 ROW_INCHES = 0.175
@@ -71,7 +71,7 @@ _PAD = 2.0
 
 
 def colour(index: int) -> str:
-    """Colour of the i-th series; beyond the palette, markers and dashes tell series apart.
+    """Return the colour of the i-th series; beyond the palette, markers and dashes distinguish series.
 
     >>> colour(0) == colour(len(PALETTE))
     True
@@ -80,7 +80,7 @@ def colour(index: int) -> str:
 
 
 def look(index: int) -> dict[str, Any]:
-    """Colour, marker and dash of the i-th series: any two of the first 32 differ in colour or dash."""
+    """Return colour, marker and dash of the i-th series; the first 32 differ in colour or dash."""
     return {
         "color": colour(index),
         "marker": MARKERS[index % len(MARKERS)],
@@ -89,13 +89,17 @@ def look(index: int) -> dict[str, Any]:
 
 
 def text_width(text: str, size_pt: float = FONT_PT) -> float:
-    """About how wide a text is, in inches."""
+    """Return the approximate width of a text in inches."""
     return 0.56 * size_pt * len(text) / 72
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """What a figure draws, and the size it has in a page in inches; `rows` where each has a fixed height."""
+    """A function that draws into axes, and the size and margins of the figure in inches.
+
+    `label` describes the picture for screen readers. `rows` is the number of rows of fixed height, or 0.
+    Margins are fixed because fitting them doubles the time.
+    """
 
     draw: Callable[[Any], None]
     label: str
@@ -108,64 +112,29 @@ class Drawing:
     rows: int = 0
 
     def svg(self, name: str) -> str:
-        """The SVG text for a page; see `svg`."""
-        return svg(
-            self.draw,
-            name=name,
-            label=self.label,
-            width=self.width,
-            height=self.height,
-            left=self.left,
-            right=self.right,
-            bottom=self.bottom,
-            top=self.top,
-        )
+        """Return the SVG text for a page; `name` is unique in the page and starts all ids.
 
+        Text stays text, and the ink becomes ``currentColor``, so that the figure is readable on dark and
+        light pages. Ids depend on the content only and there is no date: two calls give the same bytes.
+        """
+        import matplotlib
 
-def svg(
-    draw: Callable[[Any], None],
-    *,
-    name: str,
-    label: str,
-    width: float = 6.4,
-    height: float = 3.6,
-    left: float = 0.62,
-    right: float = 0.15,
-    bottom: float = 0.5,
-    top: float = 0.2,
-) -> str:
-    """The SVG of a figure that `draw(axes)` draws.
+        with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
+            # The browser's font draws letters that Matplotlib's font lacks.
+            warnings.filterwarnings("ignore", message="Glyph .* missing")
+            from matplotlib.figure import Figure
 
-    Text stays text, the ink becomes ``currentColor`` (so that the figure is readable on dark and light
-    pages), ids depend on the content only, and there is no date: two calls give the same bytes.
-
-    Args:
-        draw: draws into the axes it is given.
-        name: unique in the page; ids inside the figure start with it.
-        label: what the picture shows, for those who do not see it.
-        width: inches.
-        height: inches.
-        left: margin in inches. Fixed margins cost nothing; fitting them costs half of the time.
-        right: likewise.
-        bottom: likewise.
-        top: likewise.
-    """
-    import matplotlib
-
-    with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
-        # Letters that Matplotlib's own font lacks are drawn by the browser's.
-        warnings.filterwarnings("ignore", message="Glyph .* missing")
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(width, height), dpi=72)
-        box = (left / width, bottom / height, 1 - (left + right) / width, 1 - (bottom + top) / height)
-        draw(figure.add_axes(box))
-        buffer = io.StringIO()
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    return _clean(buffer.getvalue(), name, label)
+            figure = Figure(figsize=(self.width, self.height), dpi=72)
+            across, up = self.left + self.right, self.bottom + self.top
+            low = (self.left / self.width, self.bottom / self.height)
+            self.draw(figure.add_axes((*low, 1 - across / self.width, 1 - up / self.height)))
+            buffer = io.StringIO()
+            figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+        return _clean(buffer.getvalue(), name, self.label)
 
 
 def _clean(text: str, name: str, label: str) -> str:
+    """Remove metadata, styles and fixed sizes from an SVG; add a label and unique ids."""
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
     text = re.sub(r"<defs>\s*<style[^>]*>.*?</style>\s*</defs>", "", text, flags=re.S)
@@ -177,9 +146,9 @@ def _clean(text: str, name: str, label: str) -> str:
 
 
 def _tag(tag: str, prefix: str) -> str:
-    """One tag: ink as the page's, ids that start with the figure's name.
+    """Give a tag the page's text colour and ids with the figure's name as prefix.
 
-    Ids repeat from figure to figure, and a reference into a hidden one would find nothing.
+    Without the prefix ids would repeat between figures, and references into a hidden figure would fail.
     """
     tag = re.sub(r'<g id="[^"]*"', "<g", tag.replace(INK, "currentColor"))
     tag = re.sub(r'\bid="([^"]*)"', rf'id="{prefix}-\1"', tag)
@@ -188,42 +157,42 @@ def _tag(tag: str, prefix: str) -> str:
 
 
 def save_drawing(drawing: Drawing, path: Path, *, columns: int = 1, width: float | None = None) -> list[str]:
-    """Write a drawing as a file of a paper; the suffix says how: .pdf .svg .png (300 dpi).
+    """Write a drawing for a paper, in the format of the suffix: .pdf .svg .png (300 dpi).
 
-    Margins are what ticks, labels and legend need, so that nothing is cut off and the width is exact. Over
-    one column the legend stands below. The file has its fonts and no date: two calls give the same bytes.
+    Margins are fitted to ticks, labels and legend, and the width is exact. In a narrow figure the legend is
+    below. The file embeds its fonts and has no date: two calls give the same bytes.
 
     Returns:
-        Letters that the font lacks, which are drawn as boxes.
+        Letters that the font lacks; they are drawn as boxes.
     """
     if columns not in COLUMN_INCHES:
-        raise InputError(f"`columns={columns}` is neither 1 nor 2; a figure stands over one column or both")
+        raise InputError(f"`columns={columns}` is neither 1 nor 2; a figure covers one column or both")
     if path.suffix not in SUFFIXES:
         raise UnknownNameError("suffix of a figure", path.suffix or path.name, SUFFIXES)
     import matplotlib
 
-    wide = COLUMN_INCHES[columns] if width is None else width
-    if not 1.5 <= wide <= 20:
-        raise InputError(f"`width={wide:g}` is not a width in inches that a figure can have, from 1.5 to 20")
+    width = COLUMN_INCHES[columns] if width is None else width
+    if not 1.5 <= width <= 20:
+        raise InputError(f"`width={width:g}` must be from 1.5 to 20 inches")
     metadata: dict[str, Any] = {
         ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
         ".svg": {"Date": None, "Creator": None},
         ".png": {"Software": None},
     }[path.suffix]
-    with matplotlib.rc_context(_PAPER), warnings.catch_warnings(record=True) as told:
+    with matplotlib.rc_context(_PAPER), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
         warnings.filterwarnings("always", message="Glyph .* missing")
-        figure = _fitted(drawing, wide, legend_below=wide < 5)
+        figure = _fit(drawing, width, legend_below=width < 5)
         figure.set_facecolor("white" if path.suffix == ".png" else "none")
-        made = io.BytesIO()  # Matplotlib hides what a full disk says
-        figure.savefig(made, format=path.suffix[1:], dpi=PNG_DPI, metadata=metadata, facecolor="auto")
-    write_bytes(path, [made.getvalue()])
-    codes = [re.search(r"Glyph (\d+)", str(w.message)) for w in told]
-    return sorted({chr(int(found[1])) for found in codes if found})
+        content = io.BytesIO()  # Matplotlib would hide the error of a full disk.
+        figure.savefig(content, format=path.suffix[1:], dpi=PNG_DPI, metadata=metadata, facecolor="auto")
+    write_bytes(path, [content.getvalue()])
+    codes = [re.search(r"Glyph (\d+)", str(w.message)) for w in caught]
+    return sorted({chr(int(code[1])) for code in codes if code})
 
 
-def _fitted(drawing: Drawing, width: float, *, legend_below: bool) -> Any:
-    """The drawing in a figure of this width, with margins of the size that what stands in them has."""
+def _fit(drawing: Drawing, width: float, *, legend_below: bool) -> Any:
+    """Return a figure of this width with margins that fit ticks, labels and legend."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -232,17 +201,17 @@ def _fitted(drawing: Drawing, width: float, *, legend_below: bool) -> Any:
     figure: Any = None
     for _ in range(5):
         left, bottom, right, top = margins
-        high = inner + bottom + top
-        figure = Figure(figsize=(width, high / 72), dpi=72)
+        height = inner + bottom + top
+        figure = Figure(figsize=(width, height / 72), dpi=72)
         canvas = FigureCanvasAgg(figure)
         across = max(36.0, 72 * width - left - right)
-        axes = figure.add_axes((left / (72 * width), bottom / high, across / (72 * width), inner / high))
+        axes = figure.add_axes((left / (72 * width), bottom / height, across / (72 * width), inner / height))
         drawing.draw(axes)
         renderer: Any = canvas.get_renderer()
         below = _legend_below(figure, axes, renderer) if legend_below and axes.get_legend() else 0.0
-        box, whole = axes.get_window_extent(renderer), axes.get_tightbbox(renderer)
-        found = [box.x0 - whole.x0, box.y0 - whole.y0 + below, whole.x1 - box.x1, whole.y1 - box.y1]
-        needed = [max(0.0, v) + _PAD for v in found]
+        box, outer = axes.get_window_extent(renderer), axes.get_tightbbox(renderer)
+        sizes = [box.x0 - outer.x0, box.y0 - outer.y0 + below, outer.x1 - box.x1, outer.y1 - box.y1]
+        needed = [max(0.0, v) + _PAD for v in sizes]
         if all(abs(n - m) < 0.5 for n, m in zip(needed, margins, strict=True)):
             break
         margins = needed
@@ -250,7 +219,7 @@ def _fitted(drawing: Drawing, width: float, *, legend_below: bool) -> Any:
 
 
 def _legend_below(figure: Any, axes: Any, renderer: Any) -> float:
-    """Move the legend to the lower edge, in as many columns as fit; its height."""
+    """Move the legend to the lower edge, in as many columns as fit. Return its height."""
     handles, labels = axes.get_legend_handles_labels()
     axes.get_legend().remove()
     for columns in range(min(4, len(labels)), 0, -1):

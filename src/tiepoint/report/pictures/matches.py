@@ -319,7 +319,7 @@ class RunPairs:
                 "pairs have, and keypoints/geometry"
             )
 
-    def named(self, name: str) -> str:
+    def pair_name(self, name: str) -> str:
         """The name of a pair; slashes may be written as `-`. An unknown one is an error with near names."""
         if name in self.names:
             return name
@@ -328,15 +328,15 @@ class RunPairs:
             raise UnknownNameError(f"pair of run {self.run.id}", name, self.names)
         return by_file[file_name(name)]
 
-    def matched(self, name: str) -> MatchedPair:
+    def matches(self, name: str) -> MatchedPair:
         """Images, matches and errors of a pair."""
         opened = self._again.context.opened
         assert isinstance(opened, DrawsMatches), "checked when the run was opened"
-        return opened.draw_matches(self.named(name), self._again.features)
+        return opened.draw_matches(self.pair_name(name), self._again.features)
 
     def caption(self, name: str) -> list[str]:
         """What stands above the picture of a pair: pair, method, and the scores of both."""
-        run, pair = self.run, self.named(name)
+        run, pair = self.run, self.pair_name(name)
         task = stored_task(run.task)
         records = scored_records(run, task, "exact")
         shares = [value for item, value in pair_accuracy(task, records) if item == pair]

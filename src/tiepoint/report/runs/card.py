@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The card of a run: what was measured, on what, how, at which cost."""
+"""Summary of a run as rows of names and values, and text of its costs."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ...core.formatting import count_text
 from ...run.result import Run
 
 MIN_REPEATS = 3
-"""Measurements of a time without which nothing is known about its spread."""
+"""Minimum number of timings to estimate their spread."""
 
 
 def card_rows(run: Run) -> list[tuple[str, str]]:
-    """Names and values, empty ones left out, warnings last.
+    """Return names and values of a run, without empty ones, warnings last.
 
-    A dense method compares no descriptors, so it has no distance. Every fitted transform has its own row.
+    Dense methods compare no descriptors and have no distance. Each fitted transform has a row.
     """
     m = run.manifest
     machine = m.machine
@@ -33,17 +33,17 @@ def card_rows(run: Run) -> list[tuple[str, str]]:
         "machine": f"{machine['cpu']}, {count_text(machine['cores'], 'core')}" if machine else "",
         "cost": cost(m.efficiency),
     }
-    found = [(k, str(v)) for k, v in rows.items() if v not in (None, "")]
-    fits = [("fitted", fitted_transform_text(f)) for f in m.method.fitted]
-    at = next((i for i, (k, _) in enumerate(found) if k == "task"), len(found))
-    found[at:at] = fits
-    return found + [("warning", str(w)) for w in m.warnings]
+    card = [(k, str(v)) for k, v in rows.items() if v not in (None, "")]
+    before = next((i for i, (k, _) in enumerate(card) if k == "task"), len(card))
+    card[before:before] = [("fitted", fitted_transform_text(f)) for f in m.method.fitted]
+    return card + [("warning", str(w)) for w in m.warnings]
 
 
 def fitted_transform_text(entry: Mapping[str, Any]) -> str:
-    """A fitted transform in words: its name, its hash, what it was fitted on.
+    """Describe a fitted transform: its name, its hash and its training data.
 
-    >>> fitted_transform_text({"transform": "pca", "hash": "0123456789abcdef", "images": "ref", "sequences": ["v_a", "v_b"]})
+    >>> entry = {"transform": "pca", "hash": "0123456789abcdef", "images": "ref", "sequences": ["v_a", "v_b"]}
+    >>> fitted_transform_text(entry)
     'pca 0123456789ab, on the ref images of 2 sequences'
     """
     n = len(entry.get("sequences", ()))
@@ -52,7 +52,7 @@ def fitted_transform_text(entry: Mapping[str, Any]) -> str:
 
 
 def cost(efficiency: Mapping[str, Any]) -> str:
-    """Time, bytes and memory in words.
+    """Describe time, bytes and memory.
 
     >>> cost({"time_s": 0.2, "time_quartiles_s": [0.1, 0.3], "per": "image", "bytes_per_descriptor": 128})
     '200 ms per image (quartiles 100 ms to 300 ms), 128 bytes per descriptor'
@@ -70,21 +70,21 @@ def cost(efficiency: Mapping[str, Any]) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time with three digits in a fitting unit.
+    """Format a time with three digits and a suitable unit.
 
     >>> duration(1.23456e-5), duration(0.5), duration(12.345)
     ('12.3 µs', '500 ms', '12.3 s')
     """
-    for unit, factor in (("µs", 1e6), ("ms", 1e3), ("s", 1.0)):
-        if seconds * factor < 1000 or unit == "s":
+    for unit, factor in (("µs", 1e6), ("ms", 1e3)):
+        if seconds * factor < 1000:
             return f"{seconds * factor:.3g} {unit}"
-    raise AssertionError("the last unit takes every time")
+    return f"{seconds:.3g} s"
 
 
 def agrees(efficiency: Mapping[str, Any]) -> bool:
-    """Whether repeated measurements of a method's time agree: quartiles at most a quarter apart.
+    """Return whether repeated timings of a method agree: quartiles at most 25 % apart.
 
-    A measurement that was not repeated agrees with nothing.
+    A single timing never agrees.
 
     >>> agrees({"time_s": 2.0, "time_quartiles_s": [1.9, 2.1], "repeats": 9})
     True
@@ -98,10 +98,10 @@ def agrees(efficiency: Mapping[str, Any]) -> bool:
 
 
 def times_differ(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool | None:
-    """Whether repeats tell the times of two methods apart; None where one has no time, or another unit.
+    """Return whether the times of two methods differ. None if one has no time or another unit.
 
-    Their quartiles must not meet. Where one was measured again in turns with the other, those times must
-    have the same order, with quartiles that do not meet either.
+    Their quartile ranges must be disjoint. If the methods were also timed in alternation, those ranges must
+    be disjoint as well, in the same order.
 
     >>> a = {"time_s": 2.0, "time_quartiles_s": [1.9, 2.1], "per": "patch"}
     >>> times_differ(a, {**a, "time_quartiles_s": [2.05, 3.0]}), times_differ(a, {})
@@ -111,14 +111,14 @@ def times_differ(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool | 
         return None
     order = _order(first["time_quartiles_s"], second["time_quartiles_s"])
     turns = [
-        way * _order(t["own_s"], t["other_s"])
-        for mine, other, way in ((first, second, 1), (second, first, -1))
-        for t in mine.get("in_turns", ())
+        sign * _order(t["own_s"], t["other_s"])
+        for own, other, sign in ((first, second, 1), (second, first, -1))
+        for t in own.get("in_turns", ())
         if other.get("key") is not None and t["key"] == other["key"]
     ]
     return order != 0 and all(o == order for o in turns)
 
 
 def _order(one: Sequence[float], two: Sequence[float]) -> int:
-    """-1 where quartiles lie below others, 1 above, 0 where they meet."""
+    """Return -1 if the first range lies below the second, 1 if above, 0 if they overlap."""
     return -1 if one[1] < two[0] else 1 if two[1] < one[0] else 0

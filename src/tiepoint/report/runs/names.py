@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Names of runs in a table: two different runs never share one. And how a paper calls what they name."""
+"""Unique display names of runs, and user-defined names for papers."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from ...tasks.info import group_title, short_title
 
 _HASH = re.compile(r"[0-9a-f]{40,64}")
 _NOT_SHOWN = ("split", "tasks")
-"""Options that say no more than the split and the lists do."""
+"""Options that the split and the lists already show."""
 
-_ROOMS = ("params", "parts", "libraries")
-"""Keys of a configuration that only hold others."""
+_CONTAINERS = ("params", "parts", "libraries")
+"""Keys of a configuration that only contain other keys."""
 
-_PLAIN = ("parameter", "option", "split", "origin", "dataset")
+_READABLE = ("parameter", "option", "split", "origin", "dataset")
 """Kinds of facts that a reader knows; the others are versions and hashes."""
 
 Fact = tuple[str, str]
-"""What may differ (its kind and key), and its value as a reader sees it."""
+"""Kind and key of a value that may differ between runs."""
 
 
 class NamedRun(Protocol):
-    """What a name is made of: a run, or the head of one."""
+    """The parts of a run that its name depends on."""
 
     @property
     def id(self) -> str:
@@ -47,73 +47,73 @@ class NamedRun(Protocol):
 
     @property
     def created_at(self) -> str:
-        """When the run was made."""
+        """Time of the run."""
 
     @property
     def manifest(self) -> Manifest:
-        """How its numbers were made."""
+        """Manifest of the run."""
 
 
 def distinct_names(runs: Sequence[NamedRun]) -> list[str]:
-    """The name of each run: its method, and what tells it from other runs of the method on the task.
+    """Return a name for each run: its method, and the facts that distinguish it from others of the method.
 
-    Tried in this order: parameters, options, split, origin (imported or not), dataset, versions of libraries,
-    source code, lists. The fewest facts that tell the runs apart stand behind the name, as in
-    ``sift (matcher=mutual)``; where none does, the date of the run and at last its id.
+    Facts are tried in this order: parameters, options, split, origin (imported or not), dataset, versions of
+    libraries, source code, lists. The name has the fewest facts that suffice, as in
+    ``sift (matcher=mutual)``; if none suffices, the date of the run or finally its id.
     """
     names = [r.method for r in runs]
     same: dict[tuple[str, str], list[int]] = {}
     for i, run in enumerate(runs):
         same.setdefault((run.task, run.method), []).append(i)
-    for at in same.values():
-        if len({runs[i].id for i in at}) > 1:
-            for i, label in zip(at, _labels([runs[i] for i in at]), strict=True):
+    for group in same.values():
+        if len({runs[i].id for i in group}) > 1:
+            for i, label in zip(group, _labels([runs[i] for i in group]), strict=True):
                 names[i] = f"{names[i]} ({label})"
     return names
 
 
 def data_names(runs: Iterable[NamedRun]) -> dict[str, str]:
-    """Names of the datasets of runs by their hashes; with the start of the hash where two share a name.
+    """Return the names of datasets by hash, with the start of the hash if two share a name.
 
-    Imported results do not say what they were made on.
+    Skips imported results: their data is unknown.
     """
     names = {r.manifest.dataset.hash: r.manifest.dataset.name for r in runs if not r.manifest.is_imported}
-    often = Counter(names.values())
-    return {key: name if often[name] == 1 else f"{name} {key[:8]}" for key, name in names.items()}
+    count = Counter(names.values())
+    return {key: name if count[name] == 1 else f"{name} {key[:8]}" for key, name in names.items()}
 
 
 def _labels(runs: Sequence[NamedRun]) -> list[str]:
-    """The shortest texts that tell runs of one method apart."""
-    # Options that do not differ tell nothing, and their defaults need the code of the task.
+    """Return the shortest texts that distinguish runs of one method."""
+    # Defaults of options need the task, so they are read only if options differ.
     differ = any(run.manifest.options != runs[0].manifest.options for run in runs)
     facts = [dict(_facts(run, options_of(run) if differ else {})) for run in runs]
     keys = dict.fromkeys(key for own in facts for key in own)
     columns = {key: [own.get(key, _absent(key)) for own in facts] for key in keys}
-    plain = [column for key, column in columns.items() if key[0] in _PLAIN]
-    hashes = [column for key, column in columns.items() if key[0] not in _PLAIN]
-    made = [r.created_at for r in runs]
-    last = ([text[:10] for text in made], made, [r.id for r in runs])
+    plain = [column for key, column in columns.items() if key[0] in _READABLE]
+    hashes = [column for key, column in columns.items() if key[0] not in _READABLE]
+    times = [r.created_at for r in runs]
+    last = ([time[:10] for time in times], times, [r.id for r in runs])
     goal = len({r.id for r in runs})
     chosen: list[list[str]] = []
     for group in (plain, hashes, *([column] for column in last)):
         group = [column for column in group if len(set(column)) > 1]
-        alone = next((column for column in group if len(set(column)) == goal), None)
-        if alone is not None and not chosen:
-            return alone
-        while group and _told(chosen) < goal:
-            best = max(group, key=lambda column: _told([*chosen, column]))
-            if _told([*chosen, best]) == _told(chosen):
+        sufficient = next((column for column in group if len(set(column)) == goal), None)
+        if sufficient is not None and not chosen:
+            return sufficient
+        while group and _distinct(chosen) < goal:
+            best = max(group, key=lambda column: _distinct([*chosen, column]))
+            if _distinct([*chosen, best]) == _distinct(chosen):
                 break
             chosen.append(best)
     return [", ".join(parts) for parts in zip(*chosen, strict=True)]
 
 
-def _told(columns: Sequence[Sequence[str]]) -> int:
+def _distinct(columns: Sequence[Sequence[str]]) -> int:
     return len(set(zip(*columns, strict=True))) if columns else 1
 
 
 def _facts(run: NamedRun, options: Mapping[str, Any]) -> Iterator[tuple[Fact, str]]:
-    """Everything that may differ between two runs of a method, what a reader knows best first."""
+    """Yield all facts that may differ between runs of a method, the most readable first."""
     m = run.manifest
     kinds = [(_kind(path, value), _key(path), value) for path, value in _leaves(m.method.config)]
     for key, value in [("distance", m.method.distance), *((k, v) for kind, k, v in kinds if kind == "given")]:
@@ -137,9 +137,9 @@ def _facts(run: NamedRun, options: Mapping[str, Any]) -> Iterator[tuple[Fact, st
 
 
 def options_of(run: NamedRun) -> dict[str, Any]:
-    """Options of the task that a run was made with, also those that were not given."""
-    every = _defaults(run.task) | run.manifest.options
-    return {key: value for key, value in every.items() if key not in _NOT_SHOWN and value is not None}
+    """Return the options of the task that a run used, including defaults."""
+    options = _defaults(run.task) | run.manifest.options
+    return {key: value for key, value in options.items() if key not in _NOT_SHOWN and value is not None}
 
 
 @cache
@@ -149,7 +149,7 @@ def _defaults(task: str) -> dict[str, Any]:
 
 
 def _leaves(config: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Values of a nested configuration with their places in it.
+    """Yield the path and value of each leaf of a nested configuration.
 
     >>> list(_leaves({"class": "Sift", "params": {"sigma": 1.6}}))
     [(('class',), 'Sift'), (('params', 'sigma'), '1.6')]
@@ -162,23 +162,23 @@ def _leaves(config: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[t
 
 
 def _key(path: Sequence[str]) -> str:
-    return ".".join(part for part in path if part not in _ROOMS)
+    return ".".join(part for part in path if part not in _CONTAINERS)
 
 
 def _kind(path: Sequence[str], value: str) -> str:
-    """What a part of a configuration is: `given` by the user, the version of a `library`, or `source`.
+    """Classify a leaf: `given` by the user, version of a `library`, or `source`.
 
     >>> _kind(("params", "sigma"), "1.6"), _kind(("libraries", "cv2"), "5.0.0"), _kind(("revision",), "2")
     ('given', 'library', 'source')
     """
     if "libraries" in path:
         return "library"
-    made = path[-1] in ("source", "revision") or path[0] in ("imported", "results")
-    return "source" if made or _HASH.fullmatch(value) else "given"
+    source = path[-1] in ("source", "revision") or path[0] in ("imported", "results")
+    return "source" if source or _HASH.fullmatch(value) else "given"
 
 
 def _absent(key: Fact) -> str:
-    """The label of a run that lacks what others have: it was made with the default.
+    """Return the label of a run that lacks a fact of others.
 
     >>> _absent(("option", "matcher")), _absent(("library", "cv2"))
     ('default matcher', 'without cv2')
@@ -188,10 +188,10 @@ def _absent(key: Fact) -> str:
 
 @dataclass(frozen=True)
 class DisplayNames:
-    """What methods, tasks, metrics and groups are called in tables and figures of a paper; see `read_names`.
+    """Names of methods, tasks, metrics and groups in the tables and figures of a paper; see `read_names`.
 
-    >>> called = DisplayNames(methods={"sift": "SIFT"}, groups={"noise=hard": "Hard"})
-    >>> called.method("sift (matcher=mutual)", "sift"), called.group("noise=hard"), called.metric("map")
+    >>> display = DisplayNames(methods={"sift": "SIFT"}, groups={"noise=hard": "Hard"})
+    >>> display.method("sift (matcher=mutual)", "sift"), display.group("noise=hard"), display.metric("map")
     ('SIFT (matcher=mutual)', 'Hard', 'mAP')
     """
 
@@ -201,54 +201,52 @@ class DisplayNames:
     groups: Mapping[str, str] = field(default_factory=dict)
 
     def method(self, name: str, method: str = "") -> str:
-        """Of a run by its name in tables; what stands behind the name of its method stays."""
+        """Return the display name of a run; facts in parentheses stay."""
         if name in self.methods or method not in self.methods:
             return self.methods.get(name, name)
         return self.methods[method] + name.removeprefix(method)
 
     def task(self, name: str) -> str:
-        """Of a task, or of a section by its title."""
+        """Return the display name of a task, or of a section by its title."""
         first, space, rest = name.partition(" ")
         return self.tasks.get(name) or self.tasks.get(first, first) + space + rest
 
     def metric(self, name: str) -> str:
-        """Of a metric; short words where it has no name."""
+        """Return the display name of a metric, by default its short title."""
         return self.metrics.get(name) or short_title(name)
 
     def group(self, name: str) -> str:
-        """Of a group: as it is called, or else in words, ``hard`` for ``noise=hard``."""
+        """Return the display name of a group, by default as text: ``hard`` for ``noise=hard``."""
         if name == "all" or name in self.groups:
             return self.groups.get(name, name)
-        return ", ".join(self.groups.get(p) or _words(p) for p in reversed(name.split(",")))
+        return ", ".join(self.groups.get(p) or _group_text(p) for p in reversed(name.split(",")))
 
-    def checked(self, runs: Sequence[NamedRun]) -> DisplayNames:
-        """Itself, where it gives no name to two different methods of these runs."""
+    def check_unique(self, runs: Sequence[NamedRun]) -> DisplayNames:
+        """Raise if two methods of these runs share a display name; return self."""
         taken: dict[str, str] = {}
         for method in sorted({r.method for r in runs}):
             other = taken.setdefault(self.method(method), method)
             if other != method:
-                raise InputError(
-                    f"{other} and {method} are both called {self.method(method)!r}; name one anew"
-                )
+                raise InputError(f"{other} and {method} are both called {self.method(method)!r}; rename one")
         return self
 
 
-def _words(part: str) -> str:
-    """One part of a group as short as the head of a column."""
+def _group_text(part: str) -> str:
+    """Return one part of a group as a short column heading."""
     key, _, value = part.partition("=")
     return value if key in ("benchmark", "negatives") else group_title(part)
 
 
 def read_names(path: Path) -> DisplayNames:
-    """Display names from a YAML file: sections methods, tasks, metrics, groups of lines ``name: shown``."""
+    """Read display names from a YAML file: sections methods, tasks, metrics, groups with ``name: shown``."""
     from ...formats.json_yaml import read_yaml
 
-    found = read_yaml(path)
-    return parse_names({} if found is None else found, str(path))
+    content = read_yaml(path)
+    return parse_names({} if content is None else content, str(path))
 
 
 def parse_names(found: Any, where: str = "names") -> DisplayNames:
-    """Display names from plain values.
+    """Build display names from plain values.
 
     >>> parse_names({"methods": {"sift": "SIFT"}, "metrics": {"map": "mAP"}}).metric("map")
     'mAP'
@@ -262,13 +260,9 @@ def parse_names(found: Any, where: str = "names") -> DisplayNames:
         if part not in parts:
             raise UnknownNameError(f"section of {where}", str(part), parts)
     for part, names in found.items():
-        _plain(f"{where}, {part}", names.items())
+        for name, text in names.items():
+            if not isinstance(text, str | int | float) or isinstance(text, bool) or not str(text).strip():
+                raise InputError(
+                    f"{where}, {part}: {name!r} is called {text!r}; write a text, quoted if YAML needs it"
+                )
     return DisplayNames(**{part: {str(k): str(v) for k, v in names.items()} for part, names in found.items()})
-
-
-def _plain(where: str, names: Iterable[tuple[Any, Any]]) -> None:
-    for name, text in names:
-        if not isinstance(text, str | int | float) or isinstance(text, bool) or not str(text).strip():
-            raise InputError(
-                f"{where}: {name!r} is called {text!r}; write a text, in quotes where YAML needs them"
-            )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a report shows, gathered from runs: tasks, their headline score, methods in order."""
+"""Sections of a report: the runs of a task and protocol, in order of the headline score."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from .lazy_records import scene_tables, scored_records
 from .names import DisplayNames, data_names, distinct_names
 
 CANARIES = frozenset({"constant", "random", "oracle"})
-"""Methods that are there to show chance and the ceiling."""
+"""Methods that show chance level and the upper bound."""
 
 MANY, BEST = 300, 60
-"""Of more methods than `MANY` in a section, figures show the `BEST`, and records are read of these only."""
+"""If a section has more than `MANY` methods, figures show and records are read of the `BEST` only."""
 
 
 def canary_of(run: Run) -> str | None:
-    """The canary a run is of, whatever its name and parameters: `constant`, `random` or `oracle`."""
-    found = re.split("[?@]", run.manifest.method.spec or run.method)[0]
-    return found if found in CANARIES else None
+    """Return the canary of a run, `constant`, `random` or `oracle`, whatever its name. None if it is none."""
+    method = re.split("[?@]", run.manifest.method.spec or run.method)[0]
+    return method if method in CANARIES else None
 
 
 def is_canary(run: Run) -> bool:
-    """Whether a run only shows chance or the ceiling."""
+    """Return whether a run is of a canary."""
     return canary_of(run) is not None
 
 
 def is_single(group: str) -> bool:
-    """Whether a group is one scene or one pair of images.
+    """Return whether a group is one scene or one pair of images.
 
     >>> is_single("noise=hard"), is_single("direction=1,pair=a")
     (False, True)
@@ -46,7 +46,7 @@ def is_single(group: str) -> bool:
 
 
 def drawable(methods: int) -> int:
-    """How many of that many methods, the best, are drawn.
+    """Return how many of the methods, best first, figures show.
 
     >>> drawable(300), drawable(301)
     (300, 60)
@@ -58,10 +58,9 @@ def drawable(methods: int) -> int:
 class TaskSection:
     """The runs of one task under one protocol, best first by the headline score.
 
-    `dataset` names the data where the report has runs of the task on several. `looks` numbers the methods of
-    the whole report, so that one keeps its colour from figure to figure. A section that is `more` has the
-    protocol of runs that the first section of the task and the dataset leaves out. `called` has the names
-    that methods and metrics are shown with in figures.
+    `dataset` names the data if the report has runs of the task on several datasets. `looks` numbers the
+    methods of the report, so that each keeps its colour in all figures. `more` marks a further section of the
+    same task and dataset, for runs without the protocol of the first. `display` holds the names in figures.
     """
 
     task: str
@@ -72,17 +71,17 @@ class TaskSection:
     looks: Mapping[str, int] = field(default_factory=dict)
     more: bool = False
     dataset: str = ""
-    called: DisplayNames = field(default_factory=DisplayNames)
+    display: DisplayNames = field(default_factory=DisplayNames)
 
     @property
     def title(self) -> str:
-        """Name of the section, unique in a report: the task, and its dataset and protocol where needed."""
+        """Name of the section, unique in a report: the task, with dataset and protocol if needed."""
         parts = [*([f"on {self.dataset}"] if self.dataset else []), *([self.protocol] if self.more else [])]
         return f"{self.task} ({', '.join(parts)})" if parts else self.task
 
     @property
     def words(self) -> str:
-        """The title in words: ``HPatches 2017 matching (on full)``."""
+        """The title as text: ``HPatches 2017 matching (on full)``."""
         return self.task_title + self.title.removeprefix(self.task)
 
     @property
@@ -96,15 +95,14 @@ class TaskSection:
 
     @property
     def score_words(self) -> str:
-        """The headline score in words, or as it is called."""
-        given = self.called.metrics.get(self.metric)
-        return given or self.score_title(self.metric, self.group)
+        """The headline score as text, or its display name."""
+        return self.display.metrics.get(self.metric) or self.score_title(self.metric, self.group)
 
     @cached_property
     def names(self) -> dict[str, str]:
-        """Name of each run by its id: the method, with what differs where a method ran twice."""
+        """Name of each run by id: the method, with distinguishing facts if it ran more than once."""
         names = zip(self.runs, distinct_names(self.runs), strict=True)
-        return {r.id: self.called.method(name, r.method) for r, name in names}
+        return {r.id: self.display.method(name, r.method) for r, name in names}
 
     @cached_property
     def methods(self) -> tuple[Run, ...]:
@@ -113,17 +111,17 @@ class TaskSection:
 
     @property
     def inspected(self) -> tuple[Run, ...]:
-        """The methods whose records are read: all, or of very many the best."""
+        """The methods whose records are read: all, or the best if there are very many."""
         return self.methods[: drawable(len(self.methods))]
 
     @property
     def definition(self) -> Task:
-        """The task itself."""
+        """The task."""
         return stored_task(self.task)
 
     @property
     def info(self) -> MetricInfo:
-        """Facts of the headline metric."""
+        """Description of the headline metric."""
         return metric_info(self.definition.info, self.metric)
 
     @cached_property
@@ -134,23 +132,23 @@ class TaskSection:
         }
 
     def records(self, run: Run) -> list[Records]:
-        """Records of a run for this section's protocol."""
+        """Return the records of a run for this section's protocol."""
         return scored_records(run, self.definition, self.protocol)
 
     def tables(self, run: Run) -> Tables:
-        """The scene values behind the scores of a run under this section's protocol."""
+        """Return the scene values of a run under this section's protocol."""
         return scene_tables(run, self.protocol) or {}
 
     def score(self, run: Run, metric: str | None = None, group: str | None = None) -> ScoreRow | None:
-        """A score of a run in this section, None where there is none."""
+        """Return a score of a run in this section. None if it does not exist."""
         return self._rows[run.id].get((metric or self.metric, self.group if group is None else group))
 
     def rows(self, run: Run) -> Mapping[tuple[str, str], ScoreRow]:
-        """All scores of a run under this section's protocol, by metric and group."""
+        """Return all scores of a run under this section's protocol, by metric and group."""
         return self._rows[run.id]
 
     def scene_rows(self, run: Run) -> Mapping[str, ScoreRow]:
-        """The scores of a run by the headline metric in single scenes, by the name of the scene."""
+        """Return the headline scores of a run in single scenes, by scene."""
         rows = self.rows(run)
         if run.load_single_scores is not None:
             rows = {(s.metric, s.group): s for s in run.load_single_scores() if s.protocol == self.protocol}
@@ -162,71 +160,71 @@ class TaskSection:
 
     @cached_property
     def columns(self) -> list[tuple[str, str]]:
-        """(metric, group) of every score that is neither of one scene nor of a single pair."""
+        """(metric, group) of all scores except those of single scenes and pairs."""
         seen = dict.fromkeys(c for rows in self._rows.values() for c in rows if not is_single(c[1]))
         return [c for c in seen if c[0] != "metadata"]
 
     @cached_property
     def oracle(self) -> Run | None:
-        """The run of the canary that knows the answers."""
+        """The run of the canary that returns the ground truth. None if there is none."""
         return next((r for r in self.runs if canary_of(r) == "oracle"), None)
 
 
 def sections(
-    runs: Sequence[Run], protocol: str = "exact", called: DisplayNames | None = None
+    runs: Sequence[Run], protocol: str = "exact", display: DisplayNames | None = None
 ) -> list[TaskSection]:
-    """One section a task and dataset, in alphabetical order, and another for runs without its protocol.
+    """Group runs into sections by task and dataset, in alphabetical order.
 
-    Runs without the wanted protocol (imported results) take the one most of them have; all runs of the task
-    on the dataset that were scored under it stand in that section. Every run with scores is in a section.
+    Runs without the requested protocol (imported results) get another section under their most frequent
+    protocol, with all runs of the task and dataset scored under it. Every run with scores is in a section.
     """
     found: list[TaskSection] = []
     for task in sorted({r.task for r in runs}):
         for dataset, members in _by_dataset([r for r in runs if r.task == task and r.score_rows]).items():
-            found += _of_dataset(task, dataset, members, protocol)
-    found = found if called is None else [replace(s, called=called) for s in found]
-    names = dict.fromkeys(n for s in found for r in s.methods for n in [s.names[r.id]])
+            found += _by_protocol(task, dataset, members, protocol)
+    found = found if display is None else [replace(s, display=display) for s in found]
+    names = dict.fromkeys(s.names[r.id] for s in found for r in s.methods)
     looks = {name: i for i, name in enumerate(names)}
     return [replace(s, looks=looks) for s in found]
 
 
 def _by_dataset(runs: Sequence[Run]) -> dict[str, list[Run]]:
-    """Runs of a task by the name of their dataset, with the start of its hash where two share a name.
+    """Group runs of a task by the name of their dataset, with the start of its hash if two share a name.
 
-    The name is empty where there is only one. Imported results do not say what they were made on: they stand
-    beside the runs of the only dataset, or by themselves where there are several.
+    The name is empty if there is only one dataset. The dataset of imported results is unknown: they join the
+    runs of the only dataset, or form a group if there are several.
     """
     names = data_names(runs)
     if len(names) < 2:
         return {"": list(runs)} if runs else {}
     found: dict[str, list[Run]] = {}
     for run in runs:
-        label = (
-            names[run.manifest.dataset.hash] if not run.manifest.is_imported else "unknown data (imported)"
-        )
+        m = run.manifest
+        label = "unknown data (imported)" if m.is_imported else names[m.dataset.hash]
         found.setdefault(label, []).append(run)
     return dict(sorted(found.items()))
 
 
-def _of_dataset(task: str, dataset: str, runs: Sequence[Run], protocol: str) -> list[TaskSection]:
+def _by_protocol(task: str, dataset: str, runs: Sequence[Run], protocol: str) -> list[TaskSection]:
+    """Build the sections of one task and dataset, a protocol each, until every run is in one."""
     found: list[TaskSection] = []
-    left = list(runs)
-    while left:
-        have = [p for r in left for p in {s.protocol for s in r.score_rows}]
-        often = Counter(have)
-        chosen = protocol if protocol in often else min(often, key=lambda p: (-often[p], p))
+    remaining = list(runs)
+    while remaining:
+        count = Counter(p for r in remaining for p in {s.protocol for s in r.score_rows})
+        chosen = protocol if protocol in count else min(count, key=lambda p: (-count[p], p))
         members = [r for r in runs if any(s.protocol == chosen for s in r.score_rows)]
-        taken = {m.id for m in members}
-        left = [r for r in left if r.id not in taken]
+        ids = {m.id for m in members}
+        remaining = [r for r in remaining if r.id not in ids]
         ordered = tuple(sorted(members, key=lambda r: (r.method, r.id)))
         draft = TaskSection(task, chosen, "", "all", ordered, more=bool(found), dataset=dataset)
         best = headline_column(draft.definition.info, draft.columns)
         if best is not None:
-            found.append(_in_order(replace(draft, metric=best[0], group=best[1])))
+            found.append(_sort_runs(replace(draft, metric=best[0], group=best[1])))
     return found
 
 
-def _in_order(section: TaskSection) -> TaskSection:
+def _sort_runs(section: TaskSection) -> TaskSection:
+    """Sort the runs of a section by the headline score, best first."""
     sign = 1.0 if section.info.lower else -1.0
 
     def order(run: Run) -> tuple[bool, float, str, str]:

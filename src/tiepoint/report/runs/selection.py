@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Choosing runs of a store: by method name, by id, by split, by dataset, by protocol."""
+"""Select runs of a store by method, id, split, dataset or protocol."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from .names import data_names, distinct_names
 def runs_of(
     store: Store, wanted: Sequence[str] | None = None, *, task: str | None = None, singles: bool = True
 ) -> list[Run]:
-    """The finished runs of a store, of one task or of all: every one, or those named by method or run id.
+    """Return the finished runs of a store, all or those given by method, name or id; of one task or all.
 
-    Ids may be abbreviated, and names may be those that tell runs of a method apart (``sift (split a)``). A
-    run that two names fit is there once. Without `load_single_scores` their scores of single scenes and pairs are read
-    when they are looked at (`Run.load_single_scores`).
+    Ids may be abbreviated. Names are display names such as ``sift (split a)``. Each run is returned once.
+    Without `singles`, scores of single scenes and pairs are read on demand (`Run.load_single_scores`).
     """
     ids: dict[str, None] | None = None
     if wanted:
         known = [(i, method) for i, method, status in run_names(store, task=task) if status == "done"]
         ids = {}
         for name in wanted:
-            match = [i for i, method in known if method == name] or [
-                i for i, _ in known if i.startswith(name)
-            ]
-            match = match or _labelled(store, name, task)
+            match = (
+                [i for i, method in known if method == name]
+                or [i for i, _ in known if i.startswith(name)]
+                or _ids_by_label(store, name, task)
+            )
             if not match:
                 raise UnknownNameError("method or run in the store", name, {method for _, method in known})
             ids.update(dict.fromkeys(match))
@@ -41,29 +41,29 @@ def runs_of(
     if ids is not None:
         by_id = {r.id: r for r in found}
         found = [by_id[i] for i in ids if i in by_id]
-    kept = RecordCache(store.records)
-    return [lazy_run(r, store, kept, singles=singles) for r in found]
+    cache = RecordCache(store.records)
+    return [lazy_run(r, store, cache, singles=singles) for r in found]
 
 
 def has_runs(store: Store, task: str) -> None:
-    """Refuse a task that has no runs where others have some; near names come first."""
+    """Raise if a task has no runs but others have some, with similar names first."""
     if not run_names(store, task=task) and (known := {h.task for h in load_heads(store)}):
         raise UnknownNameError("task with runs in the store", task, known)
 
 
 def one_run(store: Store, name: str, *, task: str | None = None) -> tuple[StoredRun, list[str]]:
-    """The run that a method name, a name as lists print it, or an (abbreviated) id means; and notes.
+    """Return the run of a method name, a display name or an (abbreviated) id, and notes.
 
-    A method name means its newest finished run, of the task if one is named; a note lists older ones.
+    A method name selects its newest finished run, of the task if one is given; a note lists older ones.
 
     Raises:
-        InputError: nothing of that name, or the method has runs of several tasks, which are listed.
+        InputError: no such run, or the method has runs of several tasks, which are listed.
     """
     heads = load_heads(store, task=task)
     done = [h for h in heads if h.status == "done"]
     own = [h for h in done if h.method == name]
     if not own and not any(h.id.startswith(name) for h in heads):
-        own = [h for h in done if h.id in _labelled(store, name, task)]
+        own = [h for h in done if h.id in _ids_by_label(store, name, task)]
         if not own:
             kind = "method or run in the store" if task is None else f"method or run of {task} in the store"
             raise UnknownNameError(kind, name, {h.method for h in heads})
@@ -78,14 +78,14 @@ def one_run(store: Store, name: str, *, task: str | None = None) -> tuple[Stored
     return load_run(store, own[-1].id), _older(name, own)
 
 
-def _labelled(store: Store, name: str, task: str | None) -> list[str]:
-    """Ids of the finished runs that lists print under a name."""
+def _ids_by_label(store: Store, name: str, task: str | None) -> list[str]:
+    """Return the ids of the finished runs with a display name."""
     done = [h for h in load_heads(store, task=task) if h.status == "done"]
     return [h.id for h, label in zip(done, distinct_names(done), strict=True) if label == name]
 
 
 def _older(name: str, heads: Sequence[RunHead]) -> list[str]:
-    """What to say where a name means the newest of several runs."""
+    """Return a note if a name selects the newest of several runs."""
     if len(heads) < 2:
         return []
     labels = [f"{h.id} {label}" for h, label in zip(heads, distinct_names(heads), strict=True)]
@@ -95,34 +95,34 @@ def _older(name: str, heads: Sequence[RunHead]) -> list[str]:
     ]
 
 
-def of_split(runs: Sequence[Run], split: str, asked: Collection[str] = ()) -> list[Run]:
-    """The runs of a split; an error where there is none, or none of a method that was asked for by name."""
-    kept = [r for r in runs if r.manifest.split == split]
-    if not kept:
+def of_split(runs: Sequence[Run], split: str, requested: Collection[str] = ()) -> list[Run]:
+    """Return the runs of a split; raise if there is none, or none of a requested method."""
+    selected = [r for r in runs if r.manifest.split == split]
+    if not selected:
         known = {s for r in runs if (s := r.manifest.split) is not None}
         if not known:
             raise InputError(f'`split="{split}"` has no effect: the runs chosen are of tasks without splits')
         raise UnknownNameError("split with runs", split, known)
-    for name in asked:
+    for name in requested:
         own = {r.manifest.split for r in runs if name == r.method or r.id.startswith(name)}
         if own and split not in own:
             have = ", ".join(sorted(s or "one that is not known" for s in own))
             raise InputError(f"{name} has no run of split {split!r}; it has {have}")
-    return kept
+    return selected
 
 
 def of_dataset(runs: Sequence[Run], dataset: str) -> list[Run]:
-    """The runs on a dataset of this name, or, where several share it, on the one that reports call so."""
+    """Return the runs on a dataset, given by its name or its display name (see `data_names`)."""
     names = data_names(runs)
     own = [r for r in runs if not r.manifest.is_imported]
-    kept = [r for r in own if dataset in (r.manifest.dataset.name, names[r.manifest.dataset.hash])]
-    if not kept:
+    selected = [r for r in own if dataset in (r.manifest.dataset.name, names[r.manifest.dataset.hash])]
+    if not selected:
         raise UnknownNameError("dataset with runs", dataset, set(names.values()))
-    return kept
+    return selected
 
 
 def of_protocol(runs: Sequence[Run], protocol: str) -> list[Run]:
-    """The runs that were scored under a protocol, with their scores under it alone."""
+    """Return the runs that were scored under a protocol, with their scores under it only."""
     found = [r for r in runs if any(s.protocol == protocol for s in r.score_rows)]
     if not found:
         known = {s.protocol for r in runs for s in r.score_rows}
@@ -131,16 +131,16 @@ def of_protocol(runs: Sequence[Run], protocol: str) -> list[Run]:
 
 
 def choose_split(
-    runs: Sequence[Run], asked: Collection[str] = (), allow: Collection[str] = ()
+    runs: Sequence[Run], requested: Collection[str] = (), allow: Collection[str] = ()
 ) -> tuple[list[Run], list[str]]:
-    """One split for methods that have several, if the other methods tell which; returns notes, too.
+    """Choose one split for methods that have several, if the other methods determine it. Return notes, too.
+
+    Runs without a known split stay.
 
     Args:
-        runs: to be compared.
-        asked: names the user gave, none for all. A run that was named by its id is wanted as it is.
-        allow: what may differ; `split` keeps all runs.
-
-    A run whose split is not known stays.
+        runs: to compare.
+        requested: names given by the user, empty for all. A run given by its id stays.
+        allow: differences to accept; `split` keeps all runs.
 
     Raises:
         InputError: several splits fit, or none.
@@ -150,32 +150,29 @@ def choose_split(
     splits: dict[str, dict[str, None]] = {}
     for r in runs:
         splits.setdefault(r.method, {}).update({s: None for s in (r.manifest.split,) if s is not None})
-    unsettled = {m: own for m, own in splits.items() if len(own) > 1 and (not asked or m in asked)}
-    if not unsettled:
+    ambiguous = {m: own for m, own in splits.items() if len(own) > 1 and (not requested or m in requested)}
+    if not ambiguous:
         return list(runs), []
-    shared = set.intersection(*(set(own) for own in unsettled.values()))
-    told = {s for m, own in splits.items() if m not in unsettled for s in own}
-    fit = shared & told if told else shared
-    who = first_few(list(unsettled))
+    shared = set.intersection(*(set(own) for own in ambiguous.values()))
+    fixed = {s for m, own in splits.items() if m not in ambiguous for s in own}
+    fit = shared & fixed if fixed else shared
+    who = first_few(list(ambiguous))
+    every = sorted({s for own in ambiguous.values() for s in own})
     if len(fit) != 1:
-        every = sorted({s for own in unsettled.values() for s in own})
-        have = "has runs" if len(unsettled) == 1 else "have runs"
+        have = "has runs" if len(ambiguous) == 1 else "have runs"
         raise InputError(
             f"{who} {have} on the splits {', '.join(every)}; choose one with `split`, "
             f'e.g. `split="{every[-1]}"`, or name runs by their ids'
         )
     (split,) = fit
-    others = sorted({s for own in unsettled.values() for s in own if s != split})
-    why = "the only split that all methods have" if told <= {split} else "a split the others have"
-    notes = [f'of {who} the runs on split {split} are taken, {why}; `split="{others[0]}"` takes others']
-    return [r for r in runs if r.method not in unsettled or r.manifest.split in (split, None)], notes
+    other = next(s for s in every if s != split)
+    why = "the only split that all methods have" if fixed <= {split} else "a split the others have"
+    notes = [f'of {who} the runs on split {split} are taken, {why}; `split="{other}"` takes others']
+    return [r for r in runs if r.method not in ambiguous or r.manifest.split in (split, None)], notes
 
 
 def split_summary(names: Sequence[str], runs: Sequence[Run]) -> str:
-    """Which runs are of which split; empty where they do not differ.
-
-    ``a (orb); full (sift, rootsift)``.
-    """
+    """Return the runs of each split, ``a (orb); full (sift, rootsift)``; empty if there is one split."""
     holders: dict[str, list[str]] = {}
     for name, run in zip(names, runs, strict=True):
         if (split := run.manifest.split) is not None:

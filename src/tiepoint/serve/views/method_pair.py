@@ -67,7 +67,7 @@ def method_pair_page(library: RunIndex, request: Request) -> Response:
         except InputError as e:
             why = e.one_line
     key = (first.id, second.id, section.protocol, section.metric, section.group)
-    scenes = library.made("two", key, lambda: shared_scenes(section, first, second))
+    scenes = library.cached("two", key, lambda: shared_scenes(section, first, second))
     placed, ticks = _placed(scenes)
     lower = section.info.lower
     listed = [] if scenes else scene_names(library, section, first)

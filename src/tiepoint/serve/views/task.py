@@ -58,14 +58,16 @@ def task(library: RunIndex, request: Request) -> Response:
         beside = (None, [])
     board = leaderboard(section, beside).once()
     steps = params.choice_param(request, "steps", ("", "1"), "") == "1"
-    conventions = [t for t in [library.made("protocols", key, lambda: by_protocol(section))] if t is not None]
+    conventions = [
+        t for t in [library.cached("protocols", key, lambda: by_protocol(section))] if t is not None
+    ]
     if steps:
-        conventions += library.made("steps", key, lambda: by_step(section))
+        conventions += library.cached("steps", key, lambda: by_step(section))
     curves = params.choice_param(request, "curves", ("", "1"), "") == "1"
     drawn = [(k, _soon(library, view, k, until)) for k in KINDS]
     figures = [(k, f[0]) for k, f in drawn if f is not None and f[0] is not None]
     if curves:
-        every = library.made("curves", key, lambda: curve_figures(section))
+        every = library.cached("curves", key, lambda: curve_figures(section))
         figures += [(f"curve{i}", f) for i, f in enumerate(every)]
     return page(
         request,
@@ -105,7 +107,7 @@ def figure_page(library: RunIndex, request: Request) -> Response:
 def _figure(library: RunIndex, view: RequestedSection, kind: str) -> Figure | None:
     section = view.section
     if kind.startswith("curve"):
-        every = library.made("curves", _key(view), lambda: curve_figures(section))
+        every = library.cached("curves", _key(view), lambda: curve_figures(section))
         number = kind.removeprefix("curve")
         return every[int(number)] if number.isdecimal() and int(number[:3]) < len(every) else None
     make: dict[str, Callable[[], Figure | None]] = {
@@ -113,7 +115,7 @@ def _figure(library: RunIndex, view: RequestedSection, kind: str) -> Figure | No
         "heat": lambda: heat_map(section),
         **{cost: lambda cost=cost: pareto_figure(section, cost) for cost in COSTS},  # type: ignore[misc]
     }
-    return library.made(f"figure {kind}", _key(view), make[kind]) if kind in make else None
+    return library.cached(f"figure {kind}", _key(view), make[kind]) if kind in make else None
 
 
 def _soon(library: RunIndex, view: RequestedSection, kind: str, until: float) -> tuple[Figure | None] | None:
