@@ -142,9 +142,7 @@ def test_without_features_the_case_says_what_makes_them(world: Path, tmp_path: P
     for view in case.views:
         assert view.score is not None
         assert view.answered is None
-        said = (
-            "without a spec" if view.run.method == "Mine" else f"rerun {view.run.method} on hpatches-v1/m"
-        )
+        said = "without a spec" if view.run.method == "Mine" else f"rerun {view.run.method} on hpatches-v1/m"
         assert said in view.missing
 
 
@@ -188,7 +186,7 @@ def test_a_run_of_no_store_and_a_damaged_feature(world: Path, tmp_path: Path) ->
     one = runs_of(tmp_path)["resize"]
     loose = detail([replace(one, root=None)], "i_a", "3")
     assert loose is not None
-    assert "of no store" in loose.views[0].missing
+    assert "not in a store" in loose.views[0].missing
     for path in (tmp_path / "store" / "features").rglob("values.npy"):
         path.write_bytes(b"not an array")
     case = detail([one], "i_a", "3")

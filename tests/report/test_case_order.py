@@ -49,7 +49,7 @@ def test_orders_are_those_of_sorting_by_hand(
     a, b = ({k: (s, r) for k, s, r in rows} for rows in (one, two))
     keys, meant = plain(a, b, by)
     assert found.keys[found.order].tolist() == keys
-    assert found.meant == meant
+    assert found.n_relevant == meant
     for row in found.page(0, 100):
         for score, own in zip(row.scores, (a, b), strict=True):
             assert score == (None if np.isnan(own[int(row.key)][0]) else own[int(row.key)][0])
@@ -78,7 +78,7 @@ def test_pages_and_places() -> None:
     assert found.beside(every[0]) == (None, every[1])
     assert found.beside(every[-1]) == (every[-2], None)
     assert found.beside("no such key") == (None, None)
-    assert (len(found), found.meant) == (10, 6)
+    assert (len(found), found.n_relevant) == (10, 6)
 
 
 @pytest.mark.parametrize("key", ["", "-1", "1.0", "٣", "9" * 40, "x", "../1", "1 ", "None"])
@@ -92,7 +92,7 @@ def test_confidence_is_shown_only_where_all_methods_have_it() -> None:
     rows = [(1, 0.0, 0.5)]
     found = order_cases([cases(rows), cases(rows, sure=False)], "confident")
     assert found.page()[0].confidence == (None, None)
-    assert found.meant == 0
+    assert found.n_relevant == 0
 
 
 def test_numbers_and_names_share_no_keys() -> None:

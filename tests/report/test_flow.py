@@ -16,7 +16,6 @@ from tiepoint.formats.flow.tss import read_pair_result
 from tiepoint.formats.image.reader import read_image
 from tiepoint.geometry.flow.color import colour_wheel, flow_color, max_motion
 from tiepoint.geometry.flow.reference_resize import resize_u8
-from tiepoint.report.pictures.captions import error_key, flow_key
 from tiepoint.report.pictures.flow import (
     error_map,
     foreground,
@@ -26,7 +25,7 @@ from tiepoint.report.pictures.flow import (
     sheet,
     target_image,
 )
-from tiepoint.report.pictures.flow_sheet import FlowView, flow_errors, flow_sheet
+from tiepoint.report.pictures.flow_sheet import FlowView, error_key, flow_errors, flow_key, flow_sheet
 
 DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
 
@@ -131,7 +130,7 @@ def test_at_which_scale_image_2_is_warped() -> None:
     assert target_image(large[:3, :4], flow, None).shape == (3, 4, 3)
     with pytest.raises(InputError, match=r"the flow is 4 x 3 and image 2 is 8 x 6; give image 1 too"):
         target_image(large, flow, None)
-    with pytest.raises(InputError, match=r"image 1 is 14 x 6: nothing tells in which scale"):
+    with pytest.raises(InputError, match=r"image 1 is 14 x 6: the scale of the flow is unknown"):
         target_image(large, flow, (6, 14))
 
 
@@ -153,11 +152,11 @@ def test_captions_and_keys_are_on_the_sheet() -> None:
     assert (page[:24, :200] != 255).any()  # the title
     assert holds(page, flow_key(1.0, (128, 128, 128)).picture)
     assert holds(page, error_key(6.0).picture)
-    assert flow_errors(view).words() == "mean 4.24 px, 0.0 % within 3 px (5 % of the larger side)"
+    assert flow_errors(view).text() == "mean 4.24 px, 0.0 % within 3 px (5 % of the larger side)"
     blank = FlowView(np.full((4, 6, 2), 1e10), truth=np.zeros((4, 6, 2)))
-    assert flow_errors(blank).words().startswith("no flow where the truth is known, 0.0 %")
+    assert flow_errors(blank).text().startswith("no flow where the truth is known, 0.0 %")
     assert (
-        flow_errors(FlowView(view.flow, truth=np.full((40, 60, 2), 1e10))).words().startswith("the true flow")
+        flow_errors(FlowView(view.flow, truth=np.full((40, 60, 2), 1e10))).text().startswith("the true flow")
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One case made again from cached features: what each method chose, its matches, or its flow."""
+"""Recompute one case from cached features: the answer, matches or flow of each method."""
 
 from __future__ import annotations
 
@@ -31,16 +31,17 @@ from .pictures.matches import match_case
 Image = NDArray[np.uint8]
 Floats = NDArray[np.float64]
 ERROR_MAP_WHITE_FRACTION = 0.05
-"""The error map is white from this share of the target's larger side on."""
+"""The error map is white from this fraction of the target's larger side on."""
 
 
 @dataclass(frozen=True)
 class DenseView:
-    """A flow of `source` onto `target`, all pictures (h, w, 3) of the flow's size.
+    """Flow from `source` to `target`, as pictures (h, w, 3) of the flow's size.
 
-    `flow` is in colour, `warped` the target pulled back onto the source; `error` and `true_flow` are None
-    without a true flow. `errors_px` (h, w) are NaN where the truth is unknown and infinite where the flow is.
-    `points`, `found` and `true_points` (q, 2) are keypoints, where the flow takes them and where they belong.
+    `flow` is the coloured flow, `warped` the target warped to the source; `error` and `true_flow` are None
+    without a true flow. `errors_px` (h, w) is NaN if the truth is unknown and infinite if the flow is.
+    `longest_px` is the error that is white in the error map. `points` (q, 2) are keypoints,
+    `estimated_points` their positions by the flow and `true_points` the correct ones.
     """
 
     source: Image
@@ -51,14 +52,13 @@ class DenseView:
     true_flow: Image | None
     errors_px: Floats | None
     longest_px: float
-    """The error that is white in the error map."""
     points: Floats | None = None
-    found: Floats | None = None
+    estimated_points: Floats | None = None
     true_points: Floats | None = None
 
 
 def dense_view(case: DenseCase) -> DenseView | None:
-    """The pictures of a flow; None where there is none. Colours of both flows have the scale of the true one.
+    """Draw the pictures of a flow on the colour scale of the true flow. None if the case has no flow.
 
     >>> image, flow = np.zeros((4, 6, 3), np.uint8), np.zeros((4, 6, 2))
     >>> view = dense_view(DenseCase(image, image, flow + 3, flow))
@@ -71,7 +71,6 @@ def dense_view(case: DenseCase) -> DenseView | None:
     truth = None if case.truth is None else np.asarray(case.truth, np.float64)
     longest_px = ERROR_MAP_WHITE_FRACTION * max(case.target.shape[:2])
     scale = max_motion(flow if truth is None else truth)
-    coloured = flow_color(flow, longest=scale)
     error, errors, true = None, None, None
     if truth is not None:
         error = error_map(flow, truth, longest_px=longest_px)
@@ -80,7 +79,7 @@ def dense_view(case: DenseCase) -> DenseView | None:
     return DenseView(
         case.source,
         case.target,
-        coloured,
+        flow_color(flow, longest=scale),
         warp_image(case.target, flow),
         error,
         true,
@@ -93,14 +92,14 @@ def dense_view(case: DenseCase) -> DenseView | None:
 
 
 Kind = Literal["query", "pair", "dense", "unknown"]
-Made = TypeVar("Made")
+T = TypeVar("T")
 OPEN, DATASETS = 32, 8
-"""Runs, and datasets bound to a task, that stay open for the next case."""
+"""Numbers of runs and of open tasks that are cached for the next case."""
 
 
 @dataclass(frozen=True)
 class MethodView:
-    """What one run has of a case; `missing` says in a sentence why there is less, and what makes it."""
+    """The result of one run on a case; `missing` explains why parts are absent and how to compute them."""
 
     run: Run
     score: float | None
@@ -113,11 +112,11 @@ class MethodView:
 
 @dataclass(frozen=True)
 class CaseDetail:
-    """A case as each run has it.
+    """A case with the result of each run.
 
-    `query` (empty where methods have queries of their own) and `right` are references to pictures
+    `query` (empty if methods have different queries) and `right` are references to pictures
     (``SEQUENCE/IMAGE#INDEX``, ``SCENE/IMAGE@x,y``) that `picture` reads; `images` are both images of a pair.
-    `missing` says why pictures are not at hand: the dataset is gone, was moved or has changed.
+    `missing` explains why there are no pictures: the dataset is missing, was moved or has changed.
     """
 
     task: str
@@ -134,16 +133,16 @@ class CaseDetail:
 
 
 def detail(runs: Sequence[Run], scene: str, key: str, *, data: Path | None = None) -> CaseDetail | None:
-    """One case of runs of one task, made again; None where no run has such a case.
+    """Recompute one case of runs. None if no run has such a case.
 
-    Nothing raises for what is not at hand: `missing` of the case or of a method says it. Datasets stay open
-    for the next case.
+    Missing data raises no error: `missing` of the case or of a method reports it. Datasets stay open for the
+    next case.
 
     Args:
-        runs: Of one task and one dataset.
-        scene: As the scores call it.
-        key: Of `Cases`, as text.
-        data: Where the dataset lies now, if it was moved.
+        runs: Runs of one task and one dataset.
+        scene: Name of the scene in the scores.
+        key: Key in `Cases`, as text.
+        data: Folder of the dataset, if it was moved.
     """
     found = [cases_of(run, scene) for run in runs]
     rows = [None if c is None else c.find(key) for c in found]
@@ -151,11 +150,11 @@ def detail(runs: Sequence[Run], scene: str, key: str, *, data: Path | None = Non
     if not known:
         return None
     opened, missing = _first_opened(runs, data)
-    asked = None
+    question = None
     images: tuple[Image, Image] | None = None
     kind: Kind = "unknown"
     if opened is not None:
-        kind, asked, images, missing = _asked(opened, scene, key)
+        kind, question, images, missing = _classify(opened, scene, key)
     views = tuple(
         _view(run, _numbers(cases, row), scene, key, kind, data)
         for run, cases, row in zip(runs, found, rows, strict=True)
@@ -170,8 +169,8 @@ def detail(runs: Sequence[Run], scene: str, key: str, *, data: Path | None = Non
         known[0].description(key),
         kind,
         views,
-        asked.query if asked is not None else next(iter(own)) if len(own) == 1 else "",
-        () if asked is None else tuple(a.picture for a in asked.right),
+        question.query if question is not None else next(iter(own)) if len(own) == 1 else "",
+        () if question is None else tuple(a.picture for a in question.right),
         images or _matched_images(views),
         opened,
         missing,
@@ -179,10 +178,7 @@ def detail(runs: Sequence[Run], scene: str, key: str, *, data: Path | None = Non
 
 
 def picture(case: CaseDetail, reference: str, *, side: int = 65) -> Image | None:
-    """The patch, or the square of `side` pixels of an image, that a reference names.
-
-    None where the dataset is not at hand, or has no such item.
-    """
+    """Read the patch, or a square of `side` pixels, of a reference. None if dataset or item is missing."""
     if case.opened is None:
         return None
     item, _, place = reference.replace("@", "#").partition("#")
@@ -197,21 +193,18 @@ def picture(case: CaseDetail, reference: str, *, side: int = 65) -> Image | None
 
 
 def opened_run(run: Run, data: Path | None = None) -> ReopenedRun:
-    """A run with its dataset and method at hand; the last ones stay open.
+    """Open a run with its dataset and method; the last ones stay open.
 
     Raises:
-        InputError: The run is of no store, or its method or dataset is gone; the message says what to do.
+        InputError: The run is not in a store, or its method or dataset is missing.
     """
     if run.root is None:
-        raise InputError(f"run {run.id} is of no store, so that its features cannot be found")
-    return _reopened(run.root, run.id, data, _Kept(run))
+        raise InputError(f"run {run.id} is not in a store, so its features cannot be read")
+    return _reopened(run.root, run.id, data, _Uncompared(run))
 
 
 def warm_up() -> None:
-    """Load what the first case would wait for, compiled code above all; a server does so when it starts.
-
-    Takes seconds, and where nothing is cached yet half a minute; nothing else waits for it.
-    """
+    """Load compiled code that the first case needs. Takes seconds, or half a minute without caches."""
     rows = np.arange(8, dtype=np.float32).reshape(2, 4)
     value_table(rows, rows, distance="l2")
     pair_distances(rows, rows, [0], [1])
@@ -220,22 +213,22 @@ def warm_up() -> None:
     dense_view(DenseCase(image, image, np.zeros((4, 4, 2), np.float32)))
 
 
-class _Kept(Generic[Made]):
-    """Carries something past a cache, which goes by the other arguments alone."""
+class _Uncompared(Generic[T]):
+    """An argument that `lru_cache` ignores: all instances are equal."""
 
-    def __init__(self, value: Made) -> None:
+    def __init__(self, value: T) -> None:
         self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Kept)
+        return isinstance(other, _Uncompared)
 
     def __hash__(self) -> int:
         return 0
 
 
 @lru_cache(maxsize=OPEN)
-def _reopened(root: Path, run_id: str, data: Path | None, kept: _Kept[Run]) -> ReopenedRun:
-    stored = kept.value.stored
+def _reopened(root: Path, run_id: str, data: Path | None, run: _Uncompared[Run]) -> ReopenedRun:
+    stored = run.value.stored
     if data is not None:
         dataset = stored.manifest.dataset.model_copy(update={"path": str(data)})
         stored = replace(stored, manifest=stored.manifest.model_copy(update={"dataset": dataset}))
@@ -244,17 +237,17 @@ def _reopened(root: Path, run_id: str, data: Path | None, kept: _Kept[Run]) -> R
     key = hash_json(
         [facts.task, facts.dataset.hash, facts.dataset.path, facts.options, type(opened).__name__]
     )
-    return replace(again, context=replace(again.context, opened=_shared(key, _Kept(opened))))
+    return replace(again, context=replace(again.context, opened=_shared(key, _Uncompared(opened))))
 
 
 @lru_cache(maxsize=DATASETS)
-def _shared(key: str, opened: _Kept[TaskData]) -> TaskData:
-    """The first of the open tasks that differ only by their method: lists are held once for all methods."""
+def _shared(key: str, opened: _Uncompared[TaskData]) -> TaskData:
+    """Return the first of the open tasks that differ only in their method, so that they share lists."""
     return opened.value
 
 
-def _tried(make: Callable[[], Made]) -> tuple[Made | None, str]:
-    """What is made, or None and why it cannot be."""
+def _try(make: Callable[[], T]) -> tuple[T | None, str]:
+    """Return the result of `make`, or None and the error message."""
     try:
         return make(), ""
     except (TiepointError, OSError) as error:
@@ -262,26 +255,26 @@ def _tried(make: Callable[[], Made]) -> tuple[Made | None, str]:
 
 
 def _first_opened(runs: Sequence[Run], data: Path | None) -> tuple[TaskData | None, str]:
-    """The open task of the first run that can be opened, or why none can."""
-    said = ""
+    """Return the open task of the first run that opens, or None and the first error message."""
+    first = ""
     for run in runs:
-        again, why = _tried(partial(opened_run, run, data))
+        again, why = _try(partial(opened_run, run, data))
         if again is not None:
             return again.context.opened, ""
-        said = said or why
-    return None, said
+        first = first or why
+    return None, first
 
 
-def _asked(
+def _classify(
     opened: TaskData, scene: str, key: str
 ) -> tuple[Kind, QueryCase | None, tuple[Image, Image] | None, str]:
-    """What a case is, its pictures, and why these are missing."""
+    """Return the kind of a case, its query, its images, and why these are missing."""
     if isinstance(opened, ReplaysQueries):
-        asked, why = _tried(lambda: opened.replay_query(scene, key, None))
-        if asked is not None or why:
-            return "query", asked, None, why
+        question, why = _try(lambda: opened.replay_query(scene, key, None))
+        if question is not None or why:
+            return "query", question, None, why
     if isinstance(opened, ReplaysFlow):
-        dense, why = _tried(lambda: opened.replay_flow(scene, key, None))
+        dense, why = _try(lambda: opened.replay_flow(scene, key, None))
         if dense is not None or why:
             return "dense", None, None if dense is None else (dense.source, dense.target), why
     return "unknown" if match_case(opened, scene, key) is None else "pair", None, None, ""
@@ -295,24 +288,24 @@ def _view(
     kind: Kind,
     data: Path | None,
 ) -> MethodView:
-    """What one run has of a case."""
+    """Return the result of one run on a case."""
     if numbers is None:
         return MethodView(run, None, None, missing=f"run {run.id} has no such case")
     view = MethodView(run, *numbers)
-    made, why = _tried(lambda: _made(view, opened_run(run, data), scene, key, kind))
-    return replace(view, missing=why) if made is None else made
+    result, why = _try(lambda: _recompute(view, opened_run(run, data), scene, key, kind))
+    return replace(view, missing=why) if result is None else result
 
 
-def _made(view: MethodView, again: ReopenedRun, scene: str, key: str, kind: Kind) -> MethodView:
+def _recompute(view: MethodView, again: ReopenedRun, scene: str, key: str, kind: Kind) -> MethodView:
     opened, features = again.context.opened, again.features
     if kind == "dense" and isinstance(opened, ReplaysFlow):
-        found = opened.replay_flow(scene, key, features)
-        dense = None if found is None else dense_view(found)
+        flow = opened.replay_flow(scene, key, features)
+        dense = None if flow is None else dense_view(flow)
         return replace(view, dense=dense, missing="" if dense else "the method gave no flow for this pair")
     draw = None if kind == "query" else match_case(opened, scene, key)
     if draw is not None:
         return replace(view, matched=draw(features))
-    # Some queries can be named only from the features of a method; their kind is unknown before.
+    # Some tasks need the features of a method to identify a query.
     query = opened.replay_query(scene, key, features) if isinstance(opened, ReplaysQueries) else None
     return replace(view, answered=query)
 

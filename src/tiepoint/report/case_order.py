@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The cases of a scene sorted by disagreement, by failure, by confident failure; from records alone."""
+"""Sort the cases of a scene by disagreement, failure or confident failure, from records."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BY: dict[By, str] = {
     "wrong": "lowest score of the better method first",
     "confident": "wrong answers with the smallest distance ratio first",
 }
-"""Orders, and what they are in words."""
+"""Orders of cases and their descriptions."""
 Ints = NDArray[np.int64]
 
 
@@ -37,7 +37,7 @@ class SceneRow(NamedTuple):
 
 
 class CaseRow(NamedTuple):
-    """A line of a list: key for addresses, words, score and confidence of each method (None: has none)."""
+    """A row of a list: key for URLs, label, score and confidence of each method (None if unknown)."""
 
     key: str
     label: str
@@ -47,10 +47,10 @@ class CaseRow(NamedTuple):
 
 @dataclass(frozen=True)
 class OrderedCases:
-    """Cases that all methods have, in an order: `order` (n,) are rows of `keys`, `scores`, `confidence`.
+    """Cases that all methods have, sorted: `order` (n,) indexes `keys`, `scores` and `confidence`.
 
-    `scores` and `confidence` are (methods, n), NaN where a case has none. The first `meant` of the order are
-    what it is about: different scores, all wrong, confident and wrong; the rest follows in order of the keys.
+    `scores` and `confidence` are (methods, n), NaN if unknown. The first `n_relevant` cases meet the
+    criterion of the order (different scores, all wrong, confident and wrong); the rest is sorted by key.
     """
 
     by: By
@@ -59,33 +59,33 @@ class OrderedCases:
     scores: Floats
     confidence: Floats | None
     order: Ints
-    meant: int
+    n_relevant: int
 
     def __len__(self) -> int:
         return len(self.order)
 
     def page(self, start: int = 0, count: int = 50) -> list[CaseRow]:
-        """Lines of a page, in order; fewer at the end, none beyond it."""
+        """Return the rows of a page; fewer at the end."""
         return [self.row(i) for i in self.order[max(start, 0) : max(start, 0) + max(count, 0)].tolist()]
 
     def row(self, i: int) -> CaseRow:
-        """The line of a row of `keys`."""
+        """Return row i of `keys`."""
         sure = (None,) * len(self.scores) if self.confidence is None else _numbers(self.confidence[:, i])
         key = str(self.keys[i])
         return CaseRow(key, self.cases.description(key), _numbers(self.scores[:, i]), sure)
 
     def place(self, key: str) -> int | None:
-        """Where a key stands in the order, None where it is not in it."""
+        """Return the position of a key in the order. None if it is not in it."""
         row = row_of(self.keys, key)
         return None if row is None else int(np.flatnonzero(self.order == row)[0])
 
     def beside(self, key: str) -> tuple[str | None, str | None]:
-        """The keys before and after one in the order."""
-        at = self.place(key)
-        if at is None:
+        """Return the keys before and after a key in the order. None at the ends."""
+        i = self.place(key)
+        if i is None:
             return None, None
-        before = str(self.keys[self.order[at - 1]]) if at else None
-        after = str(self.keys[self.order[at + 1]]) if at + 1 < len(self.order) else None
+        before = str(self.keys[self.order[i - 1]]) if i else None
+        after = str(self.keys[self.order[i + 1]]) if i + 1 < len(self.order) else None
         return before, after
 
 
@@ -94,9 +94,9 @@ def _numbers(values: Floats) -> tuple[float | None, ...]:
 
 
 def scored_scenes(run: Run, protocol: str = "exact") -> list[SceneRow]:
-    """The scenes that a run is scored by, with the mean of its headline score in each.
+    """Return the scenes of a run with the mean of its headline score in each.
 
-    Scenes of pooled scores have no value of their own. A run without stored scene values has no scenes.
+    Scenes of pooled scores have no value. Empty if the run has no stored scene values.
     """
     tables, task = scene_tables(run, protocol), stored_task(run.task)
     if not tables:
@@ -115,7 +115,7 @@ def scored_scenes(run: Run, protocol: str = "exact") -> list[SceneRow]:
 
 
 def cases_of(run: Run, scene: str) -> Cases | None:
-    """The cases of a scene from the records of `exact`; None where run or task has none."""
+    """Return the cases of a scene from the records of `exact`. None if run or task has none."""
     task = stored_task(run.task)
     if "exact" not in task.protocols:
         return None
@@ -127,12 +127,12 @@ def cases_of(run: Run, scene: str) -> Cases | None:
 
 
 def orders(run_a: Run, run_b: Run | None, scene: str, by: By = "disagreement") -> OrderedCases | None:
-    """The cases of a scene that both runs have, in an order; None where one of them has no cases.
+    """Sort the cases of a scene that both runs have. None if one of them has no cases.
 
-    `disagreement` is |A - B|, with one run how far it is from right. `wrong` is by the better score of the
-    two, lowest first; among equals the lower other one. `confident` has the wrong answers (a score below
-    0.5) of either method by the smaller ratio of first and second distance. Equal cases stay in the order of
-    their keys, and cases without a score come last.
+    `disagreement` sorts by |A - B|, or with one run by its distance to 1. `wrong` sorts by the better score
+    of the two, lowest first, then by the other score. `confident` sorts wrong answers (score below 0.5) of
+    either method by the smaller ratio of first and second distance. Ties are sorted by key, and cases without
+    a score are last.
 
     Raises:
         InputError: `by` is unknown, or the runs are of different tasks.
@@ -150,7 +150,7 @@ def orders(run_a: Run, run_b: Run | None, scene: str, by: By = "disagreement") -
 
 
 def order_cases(found: list[Cases], by: By) -> OrderedCases:
-    """The cases that all of these have, in an order; see `orders`.
+    """Sort the cases that all of these have; see `orders`.
 
     >>> name = "patch {}".format
     >>> a = Cases(np.array([1, 2, 3]), np.array([1.0, 0.0, 1.0]), np.array([0.5, 0.9, 0.2]), name)
@@ -171,20 +171,23 @@ def order_cases(found: list[Cases], by: By) -> OrderedCases:
     scored = np.where(known, scores, 1.0)
     ranks: tuple[Floats, ...]
     if by == "disagreement":
-        apart = scored.max(axis=0) - scored.min(axis=0) if len(found) > 1 else 1.0 - scored[0]
-        meant, ranks = known & (apart > 0), (-apart,)
+        gap = scored.max(axis=0) - scored.min(axis=0) if len(found) > 1 else 1.0 - scored[0]
+        relevant, ranks = known & (gap > 0), (-gap,)
     elif by == "wrong":
-        meant, ranks = known & (scored.max(axis=0) < WRONG_BELOW), (scored.max(axis=0), scored.mean(axis=0))
+        relevant, ranks = (
+            known & (scored.max(axis=0) < WRONG_BELOW),
+            (scored.max(axis=0), scored.mean(axis=0)),
+        )
     else:
         ratio = np.full(scores.shape, np.inf) if sure is None else np.where(np.isfinite(sure), sure, np.inf)
         least = np.where(scored < WRONG_BELOW, ratio, np.inf).min(axis=0, initial=np.inf)
-        meant, ranks = known & np.isfinite(least), (least,)
-    order = np.lexsort((np.arange(len(keys)), *ranks[::-1], ~meant, ~known))
-    return OrderedCases(by, found[0], keys, scores, sure, order, int(meant.sum()))
+        relevant, ranks = known & np.isfinite(least), (least,)
+    order = np.lexsort((np.arange(len(keys)), *ranks[::-1], ~relevant, ~known))
+    return OrderedCases(by, found[0], keys, scores, sure, order, int(relevant.sum()))
 
 
 def shared_keys(found: list[Cases]) -> tuple[Keys, list[Ints]]:
-    """Keys that all have, ascending, and in which row each has them; numbers and names share none.
+    """Return the keys that all have, ascending, and their rows in each; numbers never equal names.
 
     >>> a, b = (Cases(np.array(k), np.zeros(2), None, str) for k in ([2, 1], [3, 2]))
     >>> keys, rows = shared_keys([a, b]); keys.tolist(), [r.tolist() for r in rows]

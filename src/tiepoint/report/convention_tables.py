@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The same run under each protocol, and what each rule alone is worth."""
+"""Tables of scores under each protocol, and of the effect of each convention."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from .runs.sections import TaskSection
 
 MAX_RECORDS = 200_000
 MAX_CONVENTION_METHODS = 6
-"""Each step scores all records anew, so only the best methods are taken apart."""
+"""Each step scores all records again, so the report analyses only the best methods."""
 
-STEP_MOST = 18
+MAX_STEP_CHARS = 18
 
 
 @dataclass(frozen=True)
 class ConventionTable:
-    """Rows of (method, texts); `legend` says in words what the columns are."""
+    """Rows of (method, texts); `legend` explains the columns."""
 
     title: str
     columns: tuple[str, ...]
@@ -41,13 +41,13 @@ class ConventionTable:
 
 
 def conventions(section: TaskSection) -> list[ConventionTable]:
-    """The headline score under every stored protocol, then step by step where the task can tell."""
+    """Return tables of the headline score under all stored protocols, then step by step if possible."""
     first = by_protocol(section)
     return [*([] if first is None else [first]), *by_step(section)]
 
 
 def by_protocol(section: TaskSection) -> ConventionTable | None:
-    """The headline score of each run under the protocols it was scored by; None where there is only one."""
+    """Return the headline score of each run under its protocols. None if there is only one protocol."""
     scores = {
         (r.id, s.protocol): s.value
         for r in section.runs
@@ -90,7 +90,7 @@ def run_steps(
 
 
 def by_step(section: TaskSection) -> list[ConventionTable]:
-    """One table a metric: the value under the first convention, then the change of each step."""
+    """Return one table per metric: the value under the first convention, then the change of each step."""
     tables: dict[tuple[str, str], list[tuple[str, list[tuple[str, float]]]]] = {}
     task = section.definition
     if not isinstance(task, HasConventionSteps):
@@ -99,22 +99,22 @@ def by_step(section: TaskSection) -> list[ConventionTable]:
         try:
             explained = task.convention_steps(records)
         except InputError:
-            continue  # imported results: the task says that they cannot be told apart
+            continue  # Imported results have no steps.
         for table in explained:
             if table.steps:
-                place = (table.metric, table.title)
-                tables.setdefault(place, []).append((section.names[run.id], table.steps))
-    taken = max((len(t) for t in tables.values()), default=0)
+                key = (table.metric, table.title)
+                tables.setdefault(key, []).append((section.names[run.id], table.steps))
+    analysed = max((len(t) for t in tables.values()), default=0)
     every = len(section.methods)
-    note = f"The best {taken} of {every} methods are taken apart." if taken < every else ""
+    note = f"The best {analysed} of {every} methods are analysed." if analysed < every else ""
     return [
         _table(
-            _capital(score_title(task.info, metric)) + of.removeprefix(metric),
+            _capital(score_title(task.info, metric)) + title.removeprefix(metric),
             metric_info(task.info, metric),
             by,
             note,
         )
-        for (metric, of), by in tables.items()
+        for (metric, title), by in tables.items()
     ]
 
 
@@ -123,6 +123,7 @@ def _capital(text: str) -> str:
 
 
 def _affordable(section: TaskSection) -> list[tuple[Run, list[Any]]]:
+    """Return the best runs with their records, within the limits on methods and records."""
     found: list[tuple[Run, list[Any]]] = []
     total = 0
     for run in section.methods or section.runs:
@@ -140,8 +141,8 @@ def _table(
 ) -> ConventionTable:
     steps = list(dict.fromkeys(name for _, s in by for name, _ in s))
     rows = []
-    for method, mine in by:
-        values = [dict(mine).get(step, math.nan) for step in steps]
+    for method, own in by:
+        values = [dict(own).get(step, math.nan) for step in steps]
         known = [v for v in values if not math.isnan(v)]
         cells = [value_text(info, values[0])]
         cells += [value_text(info, b - a, change=True) for a, b in pairwise(values)]
@@ -153,10 +154,10 @@ def _table(
 
 
 def _head(step: str) -> str:
-    """A short name of a step: what stands before its colon or bracket, if that is short.
+    """Return a short name of a step: the text before its colon or bracket, empty if too long.
 
     >>> _head("ties: expectation over random orders"), _head("a tie is one step of the curve")
     ('ties', '')
     """
     name = step.split(":")[0].split(" (")[0].strip()
-    return name if len(name) <= STEP_MOST else ""
+    return name if len(name) <= MAX_STEP_CHARS else ""

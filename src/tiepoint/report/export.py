@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores of a store in other forms: Markdown, LaTeX, CSV, JSON, Parquet."""
+"""Export scores as HTML, Markdown, LaTeX, CSV, JSON or Parquet."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ TITLE = "tiepoint report"
 Progress = Callable[[str, int, int], None]
 FORMATS = ("html", "md", "latex", "csv", "json", "parquet")
 LATEX_COLUMNS = 4
-"""Columns with intervals that fit beside each other on a page; more go into another tabular below."""
+"""Number of columns with intervals that fit a page; the others go into another tabular below."""
 WIDE_COLUMNS = 5
-"""Columns without intervals that fit one column of a page."""
-NAME_MOST = 40
+"""Number of columns without intervals that fit one column of a page."""
+MAX_NAME_CHARS = 40
 TABLES = ("combined", "tasks", "scores")
-"""Methods by tasks; of each task methods by groups; all scores."""
+"""Methods by tasks; for each task, methods by groups; all scores."""
 
 SUFFIX = {"html": "html", "md": "md", "latex": "tex", "csv": "csv", "json": "json", "parquet": "parquet"}
 
@@ -48,10 +48,10 @@ def write(
     table: str | None = None,
     display: DisplayNames | None = None,
 ) -> None:
-    """Write the scores of runs to a file in one of `FORMATS`; a refusal of the system is one sentence.
+    """Write the scores of runs to a file in one of `FORMATS`.
 
-    `table` is one of `TABLES`, for Markdown, LaTeX and CSV. Without, CSV has all scores, and the other two
-    the tables of a paper: `combined` where there are several tasks, and `tasks`. `display` are its names.
+    `table` is one of `TABLES`, for Markdown, LaTeX and CSV. By default CSV has all scores, and the other two
+    the tables of a paper: `combined` if there are several tasks, and `tasks`. `display` holds display names.
     """
     check_table(form, table, display)
     with atomic_path(path) as temporary:
@@ -64,12 +64,12 @@ def write(
             with temporary.open("w", encoding="utf-8", newline="\n") as f:
                 f.writelines(pieces)
         else:
-            made = scores_text(runs, form, title=title, progress=progress, table=table, display=display)
-            temporary.write_text(made, encoding="utf-8", newline="\n")
+            text = scores_text(runs, form, title=title, progress=progress, table=table, display=display)
+            temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
 def check_table(form: str, table: str | None, display: DisplayNames | None) -> None:
-    """Refuse a format or table that is not there, and settings that a format has no use for."""
+    """Raise for an unknown format or table, and for options that a format does not use."""
     if form not in FORMATS:
         raise UnknownNameError("format", form, FORMATS)
     if table is not None and table not in TABLES:
@@ -89,7 +89,7 @@ def scores_text(
     table: str | None = None,
     display: DisplayNames | None = None,
 ) -> str:
-    """The scores as text in one of the text formats; the page has a `title`. See `write` for tables."""
+    """Return the scores in one of the text formats; see `write`. `title` is for HTML."""
     if form == "csv" and table in (None, "scores"):
         return frame_csv(scores_frame(runs))
     if form == "json":
@@ -107,38 +107,38 @@ def scores_text(
 
 
 def _paper(runs: Sequence[Run], form: str, table: str | None, display: DisplayNames) -> str:
-    """The tables of a paper in one of the three forms."""
-    made: list[paper_tables.PaperTable] = []
+    """Return the tables of a paper as Markdown, LaTeX or CSV."""
+    tables: list[paper_tables.PaperTable] = []
     if not runs:
         raise InputError("there are no finished runs to report; run a method on a task first")
     if table in (None, "combined"):
-        # What a combined table of one task says is in the table of the task.
-        made += paper_tables.combined_tables(
+        # A combined table of one task would repeat the table of the task.
+        tables += paper_tables.combined_tables(
             runs, display, one=form == "csv", least=2 if table is None else 1
         )
     if table != "combined":
-        made += paper_tables.task_tables(runs, display)
-    if not made:
-        raise InputError("there are only canaries (constant, random, oracle), which tables leave out")
+        tables += paper_tables.task_tables(runs, display)
+    if not tables:
+        raise InputError("there are only canaries (constant, random, oracle), which tables skip")
     if form == "csv":
-        return _combined_csv(made[0]) if table == "combined" else _tasks_csv(made)
+        return _combined_csv(tables[0]) if table == "combined" else _tasks_csv(tables)
     if form == "md":
-        return "\n".join(_paper_markdown(t) for t in made)
-    return "\n".join([NEEDED, "", *(_paper_latex(t) for t in made)])
+        return "\n".join(_paper_markdown(t) for t in tables)
+    return "\n".join([NEEDED, "", *(_paper_latex(t) for t in tables)])
 
 
 NEEDED = "% Needs \\usepackage{booktabs} and nothing else."
 
 
 def _combined_csv(table: paper_tables.PaperTable) -> str:
-    """A row a method; a column a task with the value as printed, and one with its mark."""
+    """Return one row per method, with the printed value and its mark for each task."""
     heads = [x for h in table.heads for x in (h.whole, f"{h.whole} mark")]
     rows = [[name, *(x for c in cells for x in (c.marked, c.ranking))] for name, cells in table.rows]
     return to_csv(["method", *heads], rows)
 
 
 def _tasks_csv(tables: Sequence[paper_tables.PaperTable]) -> str:
-    """A row a cell, because the tables have different columns."""
+    """Return one row per cell, because the tables have different columns."""
     rows = [
         [table.name, name, head.whole, cell.marked, cell.ranking]
         for table in tables
@@ -166,12 +166,12 @@ def _paper_markdown(table: paper_tables.PaperTable) -> str:
 
 
 def _paper_latex(table: paper_tables.PaperTable) -> str:
-    """A float with caption and label; over both columns where it is wide."""
+    """Return a float with caption and label; a wide table covers both columns."""
     place = "table*" if len(table.heads) > WIDE_COLUMNS else "table"
     lines = [rf"\begin{{{place}}}", r"\centering", rf"\caption{{{latex_text(table.caption)}}}"]
     lines += [rf"\label{{tab:{anchor(table.name)}}}", rf"\begin{{tabular}}{{l{'r' * len(table.heads)}}}"]
     lines += [r"\toprule", *_latex_heads(table.heads), r"\midrule"]
-    names = distinct_short_names([name for name, _ in table.rows], NAME_MOST)
+    names = distinct_short_names([name for name, _ in table.rows], MAX_NAME_CHARS)
     for name, (_, cells) in zip(names, table.rows, strict=True):
         shown = [_paper_cell(c) for c in cells]
         lines.append(" & ".join([latex_text(name), *shown]) + r" \\")
@@ -183,7 +183,7 @@ def _paper_latex(table: paper_tables.PaperTable) -> str:
 
 
 def _latex_heads(heads: Sequence[paper_tables.ColumnHeading]) -> list[str]:
-    """Up to three lines: what neighbours share with a rule below, names, units."""
+    """Return up to three lines: headings shared by neighbours with a rule below, names, units."""
     spans: list[tuple[str, int, int]] = []
     for i, head in enumerate(heads, start=2):
         if spans and head.over and spans[-1][0] == head.over:
@@ -210,12 +210,12 @@ def _latex_heads(heads: Sequence[paper_tables.ColumnHeading]) -> list[str]:
 def _paper_cell(cell: ScoreCell) -> str:
     text = latex_text(cell.marked)
     text = rf"\textbf{{{text}}}" if cell.best else rf"\underline{{{text}}}" if cell.second else text
-    # The mark takes no room, so that digits stand below digits.
+    # The mark has no width, so that digits stay aligned.
     return text + (rf"\rlap{{{latex_text(paper_tables.TIED)}}}" if cell.tied else "")
 
 
 def scores_frame(runs: Sequence[Run]) -> pd.DataFrame:
-    """Tidy scores of all runs, in a fixed order; `name` tells runs of one method apart."""
+    """Return the tidy scores of all runs, in a fixed order; `name` is unique for each run."""
     import pandas as pd
 
     frames = [r.scores.assign(run=r.id, dataset=r.stored.dataset, name=name) for r, name in _named(runs)]
@@ -248,14 +248,14 @@ def _markdown(section: TaskSection) -> str:
 
 
 def _latex(section: TaskSection) -> str:
-    """A table that needs no package, in pieces of a few columns: best in bold, groups, intervals."""
+    """Return a table that needs no packages, in pieces of a few columns: best in bold, groups, intervals."""
     table = leaderboard(section)
     step = LATEX_COLUMNS
     pieces = [range(i, min(i + step, len(table.columns))) for i in range(0, len(table.columns), step)]
     where = f", on {section.dataset}" if section.dataset else ""
     caption = f"{section.task}, protocol {section.protocol}{where}; 95 % confidence intervals over scenes."
     lines = [r"\begin{table}", r"\centering", rf"\caption{{{latex_text(caption)}}}"]
-    names = distinct_short_names([row.name for row in table.rows], NAME_MOST)
+    names = distinct_short_names([row.name for row in table.rows], MAX_NAME_CHARS)
     for piece in pieces:
         heads = ["method", "", *(table.headings[i] for i in piece)]
         lines += [

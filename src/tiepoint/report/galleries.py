@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The gallery of image pairs on which dense methods do worst."""
+"""Galleries of a report: missed queries, and image pairs with the lowest scores."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from ..tasks import stored_task
 from ..tasks.base import TaskData
 from ..tasks.capabilities import HasTrueFlow, HasWrongAnswers
 from .figures.figure import only_best
-from .pictures.matches import pair_accuracy
+from .pictures.error_colours import GRADES, count_grades
+from .pictures.matches import RunPairs, pair_accuracy, pair_caption, pair_panels
 from .runs.lazy_records import reopen_task, scored_records
 from .runs.sections import TaskSection
 
@@ -30,26 +31,26 @@ SIDE = 65
 
 
 class EmbeddedImages:
-    """Pictures from the datasets of runs; each dataset is opened once, each image read once."""
+    """Pictures of the datasets of runs, as data URIs; opens each dataset and reads each image once."""
 
     def __init__(self) -> None:
         self._opened: dict[str, TaskData | None] = {}
         self._images: dict[tuple[str, str], NDArray[np.uint8]] = {}
 
     def open_task(self, run: Run) -> TaskData | None:
-        """The task of a run bound to its own dataset, None where that is gone or has changed."""
+        """Open the task of a run on its dataset. None if the dataset is missing or has changed."""
         key = self._key(run)
         if key not in self._opened:
             self._opened[key] = reopen_task(run)
         return self._opened[key]
 
     def cutout(self, run: Run, reference: str) -> str:
-        """The patch, or the part of an image, that a reference names, as a data URI."""
+        """Return the patch or part of an image of a reference, as a data URI."""
         item, _, place = reference.replace("@", "#").partition("#")
         key = (self._key(run), item)
         if key not in self._images:
             opened = self.open_task(run)
-            assert opened is not None, "runs without their dataset are left out before"
+            assert opened is not None, "the caller skips runs without a dataset"
             self._images[key] = np.asarray(opened.read_item(item))
         image = self._images[key]
         if "," in place:
@@ -63,7 +64,7 @@ class EmbeddedImages:
 
 
 def crop(image: NDArray[np.uint8], x: int, y: int, side: int = SIDE) -> NDArray[np.uint8]:
-    """A square around a point, grey where it leaves the image."""
+    """Crop a square around a point, grey outside the image."""
     half = side // 2
     padding = ((half, half), (half, half), *(((0, 0),) * (image.ndim - 2)))
     padded = np.pad(image, padding, constant_values=128)
@@ -72,7 +73,7 @@ def crop(image: NDArray[np.uint8], x: int, y: int, side: int = SIDE) -> NDArray[
 
 
 def data_uri(image: NDArray[np.uint8], *, photo_side: int | None = None) -> str:
-    """An image in a data URI: a PNG, or with `photo_side` a JPEG of at most that many pixels a side."""
+    """Encode an image as a data URI: PNG, or JPEG of at most `photo_side` pixels per side."""
     from PIL import Image
 
     buffer, picture = io.BytesIO(), Image.fromarray(np.ascontiguousarray(image))
@@ -90,9 +91,9 @@ MAX_GALLERY_QUERIES = 12
 
 
 def gallery(section: TaskSection) -> dict[str, Any] | None:
-    """Pictures of the queries missed by most methods; None for tasks that do not name their misses.
+    """Return pictures of the queries that most methods miss. None if the task does not list wrong answers.
 
-    A task names them through ``wrong_answers(records)``: tuples (query, right, wrong) of picture references,
+    ``wrong_answers(records)`` of a task yields (query, right, wrong) picture references,
     ``SEQUENCE/IMAGE#INDEX`` for patches and ``SCENE/IMAGE@x,y`` for keypoints.
     """
     task = stored_task(section.task)
@@ -103,7 +104,7 @@ def gallery(section: TaskSection) -> dict[str, Any] | None:
     wrong: dict[tuple[str, str], Counter[str]] = {}
     owner: dict[tuple[str, str], Run] = {}
     for run in runs:
-        # A method counts once, however many of its keypoints lie in the same place.
+        # A method counts once, even with several keypoints at one position.
         records = scored_records(run, task, "exact")
         own = {(q, right): answer for q, right, answer in task.wrong_answers(records)}
         for key, answer in own.items():
@@ -114,11 +115,10 @@ def gallery(section: TaskSection) -> dict[str, Any] | None:
     missed = Counter({key: n for key, n in missed.items() if album.open_task(owner[key]) is not None})
     if not missed:
         return None
-    # By the hash among equals: in order of names the first patches of the first scenes would fill the page.
+    # Ties are sorted by hash: sorted by name, the first patches of the first scenes would fill the page.
     worst = sorted(missed, key=lambda k: (-missed[k], hash_json(k)))
-    spread = _spread(worst, MAX_GALLERY_QUERIES)
-    found = []
-    for query, right in spread:
+    shown = []
+    for query, right in _spread(worst, MAX_GALLERY_QUERIES):
         answer = min(wrong[(query, right)], key=lambda a: (-wrong[(query, right)][a], a))
         trio = [("query", query), ("right answer", right), ("most frequent answer", answer)]
         pictures = [
@@ -126,16 +126,16 @@ def gallery(section: TaskSection) -> dict[str, Any] | None:
             for label, reference in trio
         ]
         caption = f"missed by {missed[(query, right)]} of {count_text(len(runs), 'method')}"
-        found.append({"pictures": pictures, "caption": caption})
+        shown.append({"pictures": pictures, "caption": caption})
     queries = count_text(len(missed), "query is", "queries are")
     some = f"{queries} missed by at least one of {count_text(len(runs), 'method')}"
     note = f"{some}; the ones that most of them miss are shown."
     note += only_best(len(runs), len(section.methods), data=False)
-    return {"task": section.title, "note": note, "misses": found}
+    return {"task": section.title, "note": note, "misses": shown}
 
 
 def _spread(worst: Sequence[tuple[str, str]], count: int) -> list[tuple[str, str]]:
-    """The first `count`, each query once, at most two of a scene while others wait."""
+    """Return the first `count`, each query once, at most two per scene if there are others."""
     taken: Counter[str] = Counter()
     first: list[tuple[str, str]] = []
     later: list[tuple[str, str]] = []
@@ -151,17 +151,17 @@ def _spread(worst: Sequence[tuple[str, str]], count: int) -> list[tuple[str, str
     return (first + later)[:count]
 
 
-PAIRS_SHOWN = 6
+MAX_FLOW_PAIRS = 6
 PHOTO_SIDE = 280
 EASY = 0.9
-"""Pairs with at least this mean score are missed by nobody in particular."""
+"""Pairs with at least this mean score are not shown."""
 
 
 @dataclass(frozen=True)
-class WorstPair:
-    """The pairs that the methods of a section get right least, worst first.
+class WorstPairs:
+    """The image pairs with the lowest scores in a section, worst first.
 
-    `shares` have the share right of every method by its name, for all pairs that every method has.
+    `shares` holds the score of each method by name, for all pairs that every method has.
     """
 
     names: tuple[str, ...]
@@ -169,17 +169,17 @@ class WorstPair:
     note: str
 
     def caption(self, name: str) -> str:
-        """A pair with what each method got, best first."""
+        """Return a pair with the score of each method, best first."""
         order = sorted(self.shares[name].items(), key=lambda p: (-p[1], p[0]))
-        words = f"{name}: " + ", ".join(f"{method} {100 * value:.1f} %" for method, value in order[:8])
-        return words + (", …" if len(order) > 8 else "")
+        scores = ", ".join(f"{method} {100 * value:.1f} %" for method, value in order[:8])
+        return f"{name}: {scores}" + (", …" if len(order) > 8 else "")
 
 
-def worst_pairs(section: TaskSection, most: int) -> WorstPair | None:
-    """At most `most` of them, by the mean over methods; None for tasks without pairs.
+def worst_pairs(section: TaskSection, most: int) -> WorstPairs | None:
+    """Return at most `most` pairs with the lowest mean over methods. None for tasks without pairs.
 
-    A task names its pairs through ``pair_accuracy(records)``: tuples (item, share right) under the headline rule,
-    an item once or in both directions.
+    ``pair_accuracy(records)`` of a task yields (item, share correct) for the headline score, an item once or
+    in both directions.
     """
     task, runs = stored_task(section.task), section.inspected
     found: dict[str, dict[str, list[float]]] = {}
@@ -187,7 +187,7 @@ def worst_pairs(section: TaskSection, most: int) -> WorstPair | None:
         for item, share in pair_accuracy(task, scored_records(run, task, "exact")):
             found.setdefault(item, {}).setdefault(section.names[run.id], []).append(share)
     means = {item: {m: float(np.mean(v)) for m, v in by.items()} for item, by in found.items()}
-    # A pair that one method lacks would stand above or below others for that alone.
+    # Only pairs that all methods have are comparable.
     full = {i: by for i, by in means.items() if len(by) == len(runs)}
     missed = {i: by for i, by in full.items() if np.mean(list(by.values())) < EASY}
     if not missed:
@@ -196,19 +196,19 @@ def worst_pairs(section: TaskSection, most: int) -> WorstPair | None:
     mean = f", averaged over {len(runs)} methods" if len(runs) > 1 else ""
     note = (
         f"The {len(worst)} of {count_text(len(full), 'pair')} with the lowest headline score{mean}, lowest "
-        f"first; pairs above {100 * EASY:.0f} % are left out."
+        f"first; pairs above {100 * EASY:.0f} % are not shown."
         + only_best(len(runs), len(section.methods), data=False)
     )
-    return WorstPair(tuple(worst), full, note)
+    return WorstPairs(tuple(worst), full, note)
 
 
 def pair_gallery(section: TaskSection) -> dict[str, Any] | None:
-    """The pairs that the methods get right least: both images and the true flow, if there is one.
+    """Return the pairs with the lowest scores: both images and the true flow, if known.
 
-    None for tasks without pairs, and where no dataset is there any more.
+    None for tasks without pairs, and if the dataset is missing.
     """
-    worst = worst_pairs(section, PAIRS_SHOWN)
-    opened = next((there for run in section.inspected if (there := reopen_task(run)) is not None), None)
+    worst = worst_pairs(section, MAX_FLOW_PAIRS)
+    opened = next((task for run in section.inspected if (task := reopen_task(run)) is not None), None)
     if worst is None or opened is None:
         return None
     shown = []
@@ -216,7 +216,7 @@ def pair_gallery(section: TaskSection) -> dict[str, Any] | None:
         try:
             pictures = _pair_pictures(opened, item)
         except (TiepointError, OSError):
-            return None  # the dataset changed since: the report then has no gallery
+            return None  # The dataset has changed.
         shown.append({"pictures": pictures, "caption": worst.caption(item)})
     return {"task": section.title, "note": worst.note, "misses": shown, "pairs": True}
 
@@ -231,3 +231,56 @@ def _pair_pictures(opened: TaskData, item: str) -> list[dict[str, str]]:
         {"label": label, "what": "", "source": data_uri(image, photo_side=PHOTO_SIDE)}
         for label, image in pictures
     ]
+
+
+MAX_MATCH_PAIRS, MAX_MATCH_METHODS = 4, 3
+PANEL_SIDE, MAX_MATCHES = 440, 150
+
+
+def match_gallery(section: TaskSection) -> dict[str, Any] | None:
+    """Return the pairs with the lowest scores, with the matches of the best methods coloured by true error.
+
+    None if the task has no matches, or if method, dataset or features of all runs are missing.
+    """
+    opened: list[RunPairs] = []
+    for run in section.inspected:
+        if len(opened) == MAX_MATCH_METHODS:
+            break
+        try:
+            opened.append(RunPairs(run))
+        except (TiepointError, OSError):
+            continue
+    worst = worst_pairs(section, MAX_MATCH_PAIRS) if opened else None
+    if worst is None:
+        return None
+    shown = [
+        {
+            "pictures": [p for pairs in opened if (p := _match_picture(section, pairs, name)) is not None],
+            "caption": worst.caption(name),
+        }
+        for name in worst.names
+    ]
+    if not all(figure["pictures"] for figure in shown):
+        return None
+    legend = [(g.text, "#{:02x}{:02x}{:02x}".format(*g.colour)) for g in GRADES]
+    note = f"{worst.note} Lines are matches, coloured by their true error."
+    if len(section.methods) > len(opened):
+        note += f" Only the first {MAX_MATCH_METHODS} methods are drawn."
+    return {"task": section.title, "note": note, "misses": shown, "pairs": True, "legend": legend}
+
+
+def _match_picture(section: TaskSection, pairs: RunPairs, name: str) -> dict[str, str] | None:
+    """Draw the matches of one method. None if its features or an image are missing."""
+    run = pairs.run
+    try:
+        matched = pairs.matches(name)
+    except (TiepointError, OSError):
+        return None
+    task = stored_task(section.task)
+    near = sum(n for grade, n in count_grades(matched) if grade.high_px <= GRADES[1].high_px)
+    counts = f"{near:,} of {count_text(len(matched), 'match', 'matches')} within {GRADES[1].high_px:g} px"
+    caption = pair_caption(task, scored_records(run, task, "exact"), name)
+    text = "; ".join(t for t in (counts if matched.errors_px is not None else "", caption) if t)
+    panels = pair_panels(matched, most=MAX_MATCHES, side_px=PANEL_SIDE)
+    source = data_uri(panels, photo_side=max(panels.shape))
+    return {"label": section.names[run.id], "what": text, "source": source}

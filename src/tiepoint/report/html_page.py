@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The report as one HTML file: no network, no clock, the same bytes for the same store."""
+"""Render the report as one self-contained HTML file, reproducible byte by byte."""
 
 from __future__ import annotations
 
@@ -20,16 +20,15 @@ from .convention_tables import conventions
 from .figures.figure import anchor, short
 from .figures.intervals import intervals_figure
 from .figures.plot import figures_of
-from .galleries import gallery, pair_gallery
+from .galleries import gallery, match_gallery, pair_gallery
 from .leaderboard import Leaderboard, column_title, leaderboard
-from .match_gallery import match_gallery
 from .runs.card import agrees, card_rows, duration, times_differ
 from .runs.names import distinct_names
 from .runs.sections import TaskSection, sections
 
-NAME_MOST = 40
+MAX_NAME_CHARS = 40
 MAX_SUMMARY_ROWS = 25
-"""Rows of a family's table before it scrolls by itself."""
+"""Number of rows from which a family's table scrolls."""
 
 SURE = {True: "yes", False: "no", None: "not tested"}
 Part = tuple[TaskSection, Leaderboard]
@@ -37,7 +36,7 @@ Part = tuple[TaskSection, Leaderboard]
 
 @dataclass(frozen=True)
 class SummaryLine:
-    """A line of the first screen: the best method of a task, its lead, whether that is sure, its cost."""
+    """A row of the summary: the best method of a task, its lead, its significance and its cost."""
 
     task: str
     anchor: str
@@ -53,12 +52,12 @@ class SummaryLine:
 
     @property
     def verdict(self) -> str:
-        """Whether the first is separated from the second, in one word."""
+        """Whether the first is separated from the second, as text."""
         return SURE[self.sure]
 
 
 def summary_line(section: TaskSection, board: Leaderboard) -> SummaryLine | None:
-    """The line of a section; None where no method has a value."""
+    """Return the summary row of a section. None if no method has a value."""
     found = board.finding
     if found is None:
         return None
@@ -67,15 +66,15 @@ def summary_line(section: TaskSection, board: Leaderboard) -> SummaryLine | None
     score = None if first is None else section.score(first)
     unit = section.info.scale[1]
     value = found.value if score is None else value_text(section.info, score.value)
-    cost, note = cost_text(first, second, short(found.second, NAME_MOST))
+    cost, note = cost_text(first, second, short(found.second, MAX_NAME_CHARS))
     return SummaryLine(
         section.words,
         anchor(section.title),
         section.score_words,
-        short(found.first, NAME_MOST),
+        short(found.first, MAX_NAME_CHARS),
         value + (f" {unit}" if unit else ""),
         found.lead,
-        short(found.second, NAME_MOST),
+        short(found.second, MAX_NAME_CHARS),
         found.sure,
         found.why,
         cost,
@@ -84,30 +83,29 @@ def summary_line(section: TaskSection, board: Leaderboard) -> SummaryLine | None
 
 
 def cost_text(first: Run | None, second: Run | None, other: str) -> tuple[str, str]:
-    """Time and bytes of a method in words, and how its time compares with that of another."""
+    """Describe time and bytes of a method, and compare its time with that of another."""
     if first is None:
         return "", ""
-    mine = first.manifest.efficiency
+    own = first.manifest.efficiency
     parts = []
-    if mine.get("time_s") is not None:
-        parts.append(f"{_time(mine)} per {mine['per']}")
-    if mine.get("bytes_per_descriptor") is not None:
-        parts.append(count_text(mine["bytes_per_descriptor"], "byte"))
-    if second is None or not parts:
-        return ", ".join(parts), ""
-    theirs = second.manifest.efficiency
-    apart = times_differ(mine, theirs)
-    if apart is None:
-        return ", ".join(parts), ""
-    if not apart:
-        return ", ".join(parts), f"repeats do not tell its time from {other}'s"
-    ratio = mine["time_s"] / theirs["time_s"]
+    if own.get("time_s") is not None:
+        parts.append(f"{_time(own)} per {own['per']}")
+    if own.get("bytes_per_descriptor") is not None:
+        parts.append(count_text(own["bytes_per_descriptor"], "byte"))
+    cost = ", ".join(parts)
+    theirs = second.manifest.efficiency if second is not None else {}
+    differ = times_differ(own, theirs)
+    if differ is None:
+        return cost, ""
+    if not differ:
+        return cost, f"repeats do not separate its time from {other}'s"
+    ratio = own["time_s"] / theirs["time_s"]
     times = f"{ratio:.2g} times" if ratio >= 1 else f"1/{1 / ratio:.2g} of"
-    return ", ".join(parts), f"{times} {other}'s time"
+    return cost, f"{times} {other}'s time"
 
 
 def _time(cost: Mapping[str, Any]) -> str:
-    """The median time where repeats agree, else the range between the quartiles.
+    """Return the median time if repeats agree, else the range between the quartiles.
 
     >>> _time({"time_s": 2e-4, "time_quartiles_s": [1.5e-4, 3.2e-4], "repeats": 9})
     '150 to 320 µs'
@@ -121,7 +119,7 @@ def _time(cost: Mapping[str, Any]) -> str:
 
 
 def headline(answers: Sequence[SummaryLine]) -> str:
-    """Who leads most often, and in how many of these tasks it is sure; empty for a single task."""
+    """Describe which method leads most tasks, and in how many it is separated; empty for a single task."""
     if len(answers) < 2:
         return ""
     led = Counter(a.first for a in answers)
@@ -131,15 +129,17 @@ def headline(answers: Sequence[SummaryLine]) -> str:
         sure = sum(a.sure is True for a in answers)
         lead = count_text(len(led), "method leads", "methods lead")
         return f"{lead} {len(answers)} tasks, in {sure} of them separated from the next."
-    said = []
+    texts = []
     for name in names:
         sure = sum(a.first == name and a.sure is True for a in answers)
-        said.append(f"{name} leads {most} of {len(answers)} tasks, in {sure} of them separated from the next")
-    return "; ".join(said) + "."
+        texts.append(
+            f"{name} leads {most} of {len(answers)} tasks, in {sure} of them separated from the next"
+        )
+    return "; ".join(texts) + "."
 
 
 def families(parts: Sequence[Part]) -> list[tuple[str, list[Part]]]:
-    """Sections by family, in the order of `FAMILIES`; others by name after them."""
+    """Group sections by family, in the order of `FAMILIES`, then by name."""
     known = list(FAMILIES)
     names = sorted({s.definition.family for s, _ in parts})
     names.sort(key=lambda f: known.index(f) if f in known else len(known))
@@ -147,13 +147,13 @@ def families(parts: Sequence[Part]) -> list[tuple[str, list[Part]]]:
 
 
 def family_table(parts: Sequence[Part]) -> Mapping[str, Any]:
-    """Headline score of every method on every task of a family."""
+    """Return a table of the headline score of each method on each task of a family."""
     names = dict.fromkeys(r.name for _, t in parts for r in t.rows)
     by = [{r.name: r for r in t.rows} for _, t in parts]
     methods = {r.name: r.method for _, t in parts for r in t.rows}
     rows = [
         {
-            "name": short(name, NAME_MOST),
+            "name": short(name, MAX_NAME_CHARS),
             "method": methods[name],
             "canary": any(name in t and t[name].canary for t in by),
             "cells": [t[name].cells[0] if name in t else None for t in by],
@@ -169,21 +169,20 @@ def family_table(parts: Sequence[Part]) -> Mapping[str, Any]:
 
 Progress = Callable[[str, int, int], None]
 MAX_SHOWN_FIGURES = 6
-"""Figures among the details of a task; the others wait behind another click."""
+"""Figures in the details of a task; the others are in a second fold."""
 
 SMALL = "canaries are not tested"
-"""Notes that change no finding stand below the table."""
+"""Start of notes that change no finding; they are printed below the table."""
 
 MAX_SUMMARY_METHODS = 12
-"""Methods in the picture of a task's card, the best; the details have a figure of all."""
-
+"""Methods in the summary figure of a task; the details have a figure of all."""
 
 MAX_MANIFESTS = 500
-"""Runs up to which a page has their whole manifests; of more, the keys of records are left out."""
+"""With more runs, the manifests in a page omit the keys of records."""
 
 
 class LazySequence(Sequence[Any]):
-    """A sequence whose members are made when they are looked at, so that no two are in memory at once."""
+    """A sequence that computes its members on access and does not store them."""
 
     def __init__(self, given: Sequence[Any], make: Callable[[Any], Any]) -> None:
         self._given, self._make = given, make
@@ -199,12 +198,12 @@ class LazySequence(Sequence[Any]):
 
 
 def render_page(runs: Sequence[Run], *, title: str, progress: Progress | None = None) -> str:
-    """The page. Names are escaped wherever they come from; figures are SVG in the page."""
+    """Return the page. Names are escaped; figures are inline SVG."""
     return "".join(iter_page(runs, title=title, progress=progress))
 
 
 def iter_page(runs: Sequence[Run], *, title: str, progress: Progress | None = None) -> Iterator[str]:
-    """The page piece by piece."""
+    """Yield the page in pieces."""
     if not runs:
         raise InputError("there are no finished runs to report; run a method on a task first")
     from jinja2 import Environment
@@ -247,7 +246,7 @@ def iter_page(runs: Sequence[Run], *, title: str, progress: Progress | None = No
 
 
 def _family(name: str, parts: Sequence[Part], tasks: Mapping[str, Any]) -> dict[str, Any]:
-    """The card of a family: its table where there are several tasks, and its tasks."""
+    """Return the template data of a family: its tasks, and a table if there are several."""
     return {
         "title": FAMILIES.get(name, name),
         "anchor": anchor(f"family {name}"),
@@ -261,7 +260,7 @@ def _section(section: TaskSection, table: Leaderboard) -> dict[str, Any]:
     drawn = figures_of(section)
     if len(section.methods) <= MAX_SUMMARY_METHODS:
         drawn = [f for f in drawn if f.kind != "scores"]
-    # A longer name of the same score (a threshold that is the default) needs no second column.
+    # A score at the default threshold duplicates the score without a threshold.
     columns = [i for i, name in enumerate(table.titles) if name not in table.titles[:i]]
     explained, misses = [], None
     if not section.more:
@@ -299,7 +298,7 @@ def _section(section: TaskSection, table: Leaderboard) -> dict[str, Any]:
 
 
 def _metrics(section: TaskSection, table: Leaderboard) -> list[tuple[str, str]]:
-    """What every metric of a section is, once each; the score it is sorted by stands above its table."""
+    """Return title and explanation of each metric of a section, except the headline metric."""
     shown = [*table.columns[1:], *(c for c in section.columns if c[1] == "all"), *section.columns]
     task, first = section.definition, table.columns[0][0]
     found: dict[str, tuple[str, str]] = {}
@@ -314,7 +313,7 @@ def _metrics(section: TaskSection, table: Leaderboard) -> list[tuple[str, str]]:
 
 
 def _every(section: TaskSection) -> dict[str, Any]:
-    """All scores that are not of one scene: a row a score, a column a method."""
+    """Return all scores that are not of one scene: a row per score, a column per method."""
     runs, task = section.runs, section.definition
 
     def row(column: tuple[str, str]) -> dict[str, Any]:
@@ -330,7 +329,7 @@ def _run(run: Run, name: str, *, whole: bool = True) -> dict[str, Any]:
     manifest = run.manifest.plain()
     if not whole:
         manifest["units"] = (
-            f"{count_text(len(manifest['units']), 'unit')}; keys are left out of a page of so many runs"
+            f"{count_text(len(manifest['units']), 'unit')}; keys are omitted on a page of so many runs"
         )
     return {
         "id": run.id,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The table of a task: methods, scores with intervals, groups that cannot be told apart, ranges of ranks."""
+"""The leaderboard of a task: methods, scores with intervals, groups that are not separated, rank ranges."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .runs.sections import TaskSection, is_canary
 
 @dataclass(frozen=True)
 class LeaderboardRow:
-    """One run; a `canary` only shows chance or the ceiling."""
+    """One run; a `canary` shows chance level or the upper bound."""
 
     name: str
     method: str
@@ -35,10 +35,10 @@ class LeaderboardRow:
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Rows best first; `chance` has one text a column; `wording` explains letters, `notes` what was odd.
+    """Rows best first; `chance` has one text per column; `wording` explains the letters.
 
-    `headings` are the names of the columns, with units other than percent, and `titles` the same in words.
-    `finding` says who leads.
+    `headings` are the names of the columns, with units other than percent, and `titles` the same as text.
+    `finding` describes the leader, `notes` what to consider.
     """
 
     columns: tuple[Column, ...]
@@ -52,11 +52,11 @@ class Leaderboard:
 
     @property
     def has_groups(self) -> bool:
-        """Whether there are letters or ranks."""
+        """Whether any row has letters or ranks."""
         return any(r.letters or r.rank for r in self.rows)
 
     def once(self) -> Leaderboard:
-        """The table without columns that are a longer name of a score before them: the default threshold.
+        """Return the table without columns that repeat a score, such as one at the default threshold.
 
         >>> row = LeaderboardRow("a", "a", "1", "", "", (ScoreCell("1"),) * 2)
         >>> twice = Leaderboard((("auc", "all"),) * 2, ("auc",) * 2, (row,), ("", ""), "", (), ("area",) * 2)
@@ -75,7 +75,7 @@ class Leaderboard:
 
 
 def heading(task: Task, metric: str, group: str, *, between: str = " ") -> str:
-    """Name of a column, with the threshold that the name of the metric leaves out.
+    """Return the name of a column, with its default threshold.
 
     >>> from tiepoint.tasks import stored_task
     >>> tss = stored_task("tss")
@@ -89,16 +89,16 @@ def heading(task: Task, metric: str, group: str, *, between: str = " ") -> str:
 
 
 def leaderboard(
-    section: TaskSection, found_before: tuple[Comparison | None, list[str]] | None = None
+    section: TaskSection, compared: tuple[Comparison | None, list[str]] | None = None
 ) -> Leaderboard:
-    """The table of a section; the headline score comes first. `found_before` saves its comparison."""
+    """Build the table of a section, headline score first. `compared` is its comparison, if known."""
     head = (section.metric, section.group)
     task = section.definition
-    asked = [head, *(c for c in table_columns(task.info, section.columns) if c != head)]
+    requested = [head, *(c for c in table_columns(task.info, section.columns) if c != head)]
     own = [s for r in section.runs for s in r.score_rows if s.protocol == section.protocol]
-    columns = with_better(task, expand_columns(task, asked, section.runs), own)
+    columns = with_better(task, expand_columns(task, requested, section.runs), own)
     best = [best_value(section, *c) for c in columns]
-    comparison, reasons = found_before or compare_section(section)
+    comparison, reasons = compared or compare_section(section)
     notes = list(reasons)
     found = {}
     if comparison is not None and _grouped(comparison):
@@ -139,7 +139,7 @@ def leaderboard(
 
 
 def column_title(task: Task, metric: str, group: str) -> str:
-    """A column in words, with its unit unless that is percent.
+    """Return a column as text, with its unit unless that is percent.
 
     >>> from tiepoint.tasks import stored_task
     >>> column_title(stored_task("tss"), "aepe", "subset=JODS")
@@ -150,14 +150,14 @@ def column_title(task: Task, metric: str, group: str) -> str:
 
 
 def expand_columns(task: Task, columns: Sequence[Column], runs: Sequence[Run]) -> list[Column]:
-    """Columns as the options of the runs make them; runs may differ in these, so one may become several."""
+    """Adapt columns to the options of the runs; a column may become several if the options differ."""
     if not isinstance(task, AdjustsColumns):
         return list(dict.fromkeys(columns)) if runs else []
     return list(dict.fromkeys(task.expand_column(c, run.manifest.options) for c in columns for run in runs))
 
 
 def with_better(task: Task, columns: Sequence[Column], scores: Iterable[ScoreRow]) -> list[Column]:
-    """Columns with the score that should be read instead before each one of which a score has a caution."""
+    """Insert the replacement score before each column that has a score with a caution."""
     marked = {(s.metric, s.group) for s in scores if caution_note(s.note)}
     found: list[Column] = []
     for column in columns:
@@ -167,13 +167,13 @@ def with_better(task: Task, columns: Sequence[Column], scores: Iterable[ScoreRow
 
 
 def cautions_of(scores: Iterable[ScoreRow | None]) -> list[str]:
-    """What is to be said below a table of the scores that are marked in it, each once."""
+    """Return the cautions of the scores of a table, each once."""
     found = dict.fromkeys(caution_note(s.note) for s in scores if s is not None)
     return [text for text in found if text]
 
 
 def _grouped(comparison: Comparison) -> bool:
-    """Whether letters say something: two methods have scene values."""
+    """Return whether letters are meaningful: at least two methods have scene values."""
     return sum(r.tested for r in comparison.rows) > 1
 
 
@@ -192,7 +192,7 @@ def _wording(comparison: Comparison | None) -> str:
 
 
 def best_value(section: TaskSection, metric: str, group: str) -> float | None:
-    """The best value of a column among methods that are no canaries; None for counts and without any."""
+    """Return the best value of a column, without canaries. None for counts and if there is no value."""
     info = metric_info(section.definition.info, metric)
     if info.better is None or not info.scale[1]:
         return None
@@ -204,6 +204,6 @@ def best_value(section: TaskSection, metric: str, group: str) -> float | None:
 
 
 def chance_of(section: TaskSection, metric: str, group: str) -> float | None:
-    """Chance level of a score, from the first run that knows it."""
+    """Return the chance level of a score, from the first run that has it."""
     levels = [section.score(r, metric, group) for r in section.runs]
     return next((s.chance for s in levels if s is not None and s.chance is not None), None)

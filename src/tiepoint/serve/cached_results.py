@@ -134,7 +134,7 @@ class CaseOrder:
     keys: Keys
     scores: Floats
     sure: Floats | None
-    meant: int
+    n_relevant: int
     labels: tuple[str, ...]
 
     def __len__(self) -> int:
@@ -183,7 +183,7 @@ def _make_order(library: RunIndex, runs: Sequence[Run], scene: str, by: By, name
         at = made.order
         labels = tuple(made.cases.description(str(k)) for k in made.keys[at[:LABELS]])
         sure = None if made.confidence is None else made.confidence[:, at]
-        order = CaseOrder(made.keys[at], made.scores[:, at], sure, made.meant, labels)
+        order = CaseOrder(made.keys[at], made.scores[:, at], sure, made.n_relevant, labels)
         wanted = order if one == by else wanted
         if folder is not None:
             _write(folder / f"{name}-{one}.npz", order)
@@ -233,7 +233,12 @@ def _write(path: Path, order: CaseOrder) -> None:
         temporary.open("wb") as f,
     ):
         np.savez(
-            f, keys=order.keys, scores=order.scores, sure=sure, meant=np.int64(order.meant), labels=labels
+            f,
+            keys=order.keys,
+            scores=order.scores,
+            sure=sure,
+            meant=np.int64(order.n_relevant),
+            labels=labels,
         )
 
 

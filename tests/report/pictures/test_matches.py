@@ -79,7 +79,7 @@ def test_images_of_other_sizes_are_scaled_to_one_long_side() -> None:
 def test_without_truth_every_match_is_unknown() -> None:
     picture = pair_panels(made(None), side_px=SIDE)
     assert pixel(picture, 0, 60, 40) == UNKNOWN.colour
-    assert [(g.words, n) for g, n in count_grades(made(None))] == [("error unknown", 4)]
+    assert [(g.text, n) for g, n in count_grades(made(None))] == [("error unknown", 4)]
 
 
 def test_the_whole_picture_has_room_for_caption_and_legend() -> None:

@@ -14,9 +14,8 @@ from PIL import Image
 
 from tiepoint.cli.main import run as command
 from tiepoint.core.errors import InputError
-from tiepoint.report.galleries import pair_gallery
+from tiepoint.report.galleries import match_gallery, pair_gallery
 from tiepoint.report.html_page import render_page
-from tiepoint.report.match_gallery import match_gallery
 from tiepoint.report.pictures.matches import RunPairs
 from tiepoint.report.runs.sections import sections
 from tiepoint.run.engine import evaluate

@@ -128,7 +128,7 @@ def _show_one(
         longest = max_motion(values) if values[known].any() else 0.0
         summary += f", longest {longest:.2f} px"
     if true is not None:
-        summary += f"; error {flow_errors(view).words()}"
+        summary += f"; error {flow_errors(view).text()}"
     if plain:
         picture = plain_flow(view, flow_background=colours[1])
     else:

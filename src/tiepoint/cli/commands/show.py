@@ -132,7 +132,7 @@ def show_pair_command(
     picture = pair_picture(matched, caption=caption, most=most, chosen=chosen.tolist())
     target = out or Path(f"{file_name(name)}.png")
     write_image(target, picture)
-    grades = ", ".join(f"{n:,} {grade.words}" for grade, n in count_grades(matched))
+    grades = ", ".join(f"{n:,} {grade.text}" for grade, n in count_grades(matched))
     typer.echo(f"{name}: {count_text(len(matched), 'match', 'matches')} ({grades}) -> {target}")
 
 

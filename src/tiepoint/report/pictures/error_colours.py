@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Colours of errors, and which matches of many are drawn."""
+"""Colours of errors, sampling of matches to draw, and text of pictures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Rows = NDArray[np.int64]
 class ErrorGrade(NamedTuple):
     """Errors of at least `low_px` and below `high_px` have one colour; unknown ones have NaN bounds."""
 
-    words: str
+    text: str
     colour: Colour
     low_px: float
     high_px: float
@@ -32,25 +32,24 @@ GRADES = (
     ErrorGrade("3 to 10 px", (240, 228, 66), 3.0, 10.0),
     ErrorGrade("10 px and more", (213, 94, 0), 10.0, np.inf),
 )
-"""Colours that can be told apart by eyes that confuse red and green."""
+"""Colours that are distinguishable with red-green colour blindness."""
 UNKNOWN = ErrorGrade("error unknown", (204, 121, 167), np.nan, np.nan)
 
 
 def grades(matched: MatchedPair) -> Rows:
-    """Number of the grade of every match, (n,); -1 where no truth tells its error. Infinite is the last."""
+    """Return the index of the grade of each match, (n,); -1 if its error is unknown. Infinite is the last."""
     if matched.errors_px is None:
         return np.full(len(matched), -1)
     bounds = [g.high_px for g in GRADES[:-1]]
-    found = np.searchsorted(bounds, matched.errors_px, side="right")
-    return np.where(np.isnan(matched.errors_px), -1, found)
+    return np.where(np.isnan(matched.errors_px), -1, np.searchsorted(bounds, matched.errors_px, side="right"))
 
 
 def count_grades(matched: MatchedPair) -> list[tuple[ErrorGrade, int]]:
-    """How many matches have each grade, best first; the unknown ones only where there are some.
+    """Count the matches of each grade, best first; unknown errors only if there are some.
 
     >>> a = np.zeros((3, 2))
     >>> some = MatchedPair("p", (None, None), ((1, 1), (1, 1)), a, a, np.array([0.5, 3.0, np.inf]))
-    >>> [(g.words, n) for g, n in count_grades(some) if n]
+    >>> [(g.text, n) for g, n in count_grades(some) if n]
     [('below 1 px', 1), ('3 to 10 px', 1), ('10 px and more', 1)]
     """
     found = grades(matched)
@@ -62,9 +61,9 @@ def count_grades(matched: MatchedPair) -> list[tuple[ErrorGrade, int]]:
 
 
 def spread(matched: MatchedPair, most: int) -> Rows:
-    """Rows of at most `most` matches in order of their error, evenly from the best to the worst.
+    """Return rows of at most `most` matches, sampled evenly in order of their error.
 
-    So each colour keeps its share; without errors evenly in the order given.
+    Each colour keeps its share. Without errors, rows are sampled in the given order.
 
     >>> a = np.zeros((4, 2))
     >>> errors = np.array([9.0, 1.0, 5.0, 3.0])
@@ -81,10 +80,10 @@ def spread(matched: MatchedPair, most: int) -> Rows:
 
 
 def chosen_rows(matched: MatchedPair, lines: int, points: tuple[int, ...]) -> Rows:
-    """Rows of the matches whose epipolar lines are drawn: those of `points`, or `lines` of them, evenly.
+    """Return rows of the matches whose epipolar lines are drawn: `points`, or `lines` rows sampled evenly.
 
     Raises:
-        InputError: A row that is not there.
+        InputError: A row that does not exist.
     """
     if lines and points:
         raise InputError("`lines` and `points` both choose matches; give one of them")
@@ -104,7 +103,7 @@ INK, PAPER = (32, 33, 36), (255, 255, 255)
 
 @cache
 def font(size_px: int = TEXT) -> Any:
-    """DejaVu Sans, which Matplotlib brings along: the same letters on every machine."""
+    """Return DejaVu Sans, which Matplotlib includes, so that text is the same on all machines."""
     from matplotlib import get_data_path
     from PIL import ImageFont
 
@@ -112,19 +111,19 @@ def font(size_px: int = TEXT) -> Any:
 
 
 def wrap_text(text: str, width: int, *, size_px: int = TEXT) -> list[str]:
-    """A text in lines that fit into `width` pixels; a word that is too long by itself is cut.
+    """Wrap a text to lines of `width` pixels; words that are too long are cut.
 
     >>> wrap_text("one two", 400), wrap_text("one two", 50), wrap_text("", 50)
     (['one two'], ['one', 'two'], [])
     """
-    letters, found = font(size_px), [""]
+    letters, lines = font(size_px), [""]
     for word in text.split(" "):
-        longer = f"{found[-1]} {word}".strip()
-        if not found[-1] or letters.getlength(longer) <= width - 4:
-            found[-1] = longer
+        longer = f"{lines[-1]} {word}".strip()
+        if not lines[-1] or letters.getlength(longer) <= width - 4:
+            lines[-1] = longer
         else:
-            found.append(word)
-    return [_cut(line, width, size_px) for line in found if line]
+            lines.append(word)
+    return [_cut(line, width, size_px) for line in lines if line]
 
 
 def _cut(text: str, width: int, size_px: int) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pictures of dense results: flow in colour, warped image, foreground, error map, a sheet of all."""
+"""Pictures of dense results: coloured flow, warped image, foreground, error map and sheets of them."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ Size = tuple[int, int]
 
 
 def size_of(array: NDArray[Any]) -> Size:
-    """Height and width of an image, a mask or a flow."""
+    """Return height and width of an image, a mask or a flow."""
     return int(array.shape[0]), int(array.shape[1])
 
 
 def format_image_size(size: Size) -> str:
-    """A size as it is written: width first.
+    """Format a size, width first.
 
     >>> format_image_size((319, 512))
     '512 x 319'
@@ -39,14 +39,14 @@ def format_image_size(size: Size) -> str:
 
 
 def target_size(flow: Size, size1: Size | None, size2: Size) -> Size:
-    """The size (height, width) of image 2 in whose pixels a flow counts; all sizes are (height, width).
+    """Return the size of image 2 in whose pixels a flow is measured; all sizes are (height, width).
 
-    A flow of the size of image 1 (or of image 2) counts the pixels of image 2 as it is. Else the method saw
-    other sizes than those of the files: both images of one size became the flow's size; where their sizes
-    differ, a flow with the proportions of image 1 says the scale, and image 2 had the same one.
+    A flow of the size of image 1 (or image 2) is measured in pixels of image 2. Otherwise the method resized
+    the images: two images of one size to that of the flow. If their sizes differ and the flow has the
+    proportions of image 1, image 2 was resized by the same scale.
 
     Raises:
-        InputError: where nothing says how image 2 was resized.
+        InputError: the size of image 2 is ambiguous.
 
     >>> target_size((319, 512), (212, 340), (240, 340)), target_size((3, 4), (6, 8), (6, 8))
     ((361, 512), (3, 4))
@@ -57,22 +57,22 @@ def target_size(flow: Size, size1: Size | None, size2: Size) -> Size:
         return size2
     if size1 == size2:
         return flow
-    found = f"the flow is {format_image_size(flow)} and image 2 is {format_image_size(size2)}"
+    sizes = f"the flow is {format_image_size(flow)} and image 2 is {format_image_size(size2)}"
     if size1 is None:
         raise InputError(
-            f"{found}; give image 1 too (`image1`), whose size tells in which scale the flow counts, "
-            "or the size at which image 2 was seen (`size2`)"
+            f"{sizes}; give image 1 too (`image1`), whose size determines the scale of the flow, "
+            "or the size at which the method read image 2 (`size2`)"
         )
     if proportional(flow, size1):
         return same_scale(flow, size1, size2)
     raise InputError(
-        f"{found}, but image 1 is {format_image_size(size1)}: nothing tells in which scale the flow counts; "
-        "give the size at which image 2 was seen (`size2`)"
+        f"{sizes}, but image 1 is {format_image_size(size1)}: the scale of the flow is unknown; "
+        "give the size at which the method read image 2 (`size2`)"
     )
 
 
 def proportional(size: Size, full: Size) -> bool:
-    """Whether one size is the other at another scale, but for the rounding to whole pixels.
+    """Return whether two sizes have the same proportions, up to rounding to whole pixels.
 
     >>> proportional((319, 512), (212, 340)), proportional((256, 256), (212, 340))
     (True, False)
@@ -82,16 +82,16 @@ def proportional(size: Size, full: Size) -> bool:
 
 
 def at_truth(flow: NDArray[Any], truth: NDArray[Any], seen: Size | None, size2: Size | None) -> NDArray[Any]:
-    """A flow (h, w, 2) at the size of the true flow, resized as the scores of `exact` resize it.
+    """Resize a flow (h, w, 2) to the size of the true flow, as in the scores of `exact`.
 
     Args:
         flow: The flow.
         truth: The true flow, of any size.
-        seen: Size of image 2 in whose pixels the flow counts; None where it is not known.
-        size2: Size of image 2 in whose pixels the truth counts.
+        seen: Size of image 2 in whose pixels the flow is measured. None if unknown.
+        size2: Size of image 2 in whose pixels the truth is measured. None if unknown.
 
     Raises:
-        InputError: where sizes differ in proportion, and the sizes of image 2 are not known.
+        InputError: the proportions differ and the sizes of image 2 are unknown.
 
     >>> at_truth(np.ones((2, 2, 2)), np.zeros((4, 4, 2)), None, None)[0, 0].tolist()
     [2.0, 2.0]
@@ -102,8 +102,8 @@ def at_truth(flow: NDArray[Any], truth: NDArray[Any], seen: Size | None, size2: 
     if seen is None or size2 is None:
         if not proportional(size, full):
             raise InputError(
-                f"the flow is {format_image_size(size)} and the true flow {format_image_size(full)}, of other proportions; "
-                "give both images (`image1`, `image2`), whose sizes tell how the flow was made"
+                f"the flow is {format_image_size(size)} and the true flow {format_image_size(full)}, of "
+                "other proportions; give both images (`image1`, `image2`), whose sizes determine the scale"
             )
         seen, size2 = size, full
     other = np.zeros((*seen, 2), flow.dtype)
@@ -117,7 +117,7 @@ CYAN: Colour = (0, 255, 255)
 
 
 def parse_colour(text: str) -> Colour:
-    """A colour from ``RRRGGGBBB`` (decimal, three digits a channel, as in the kit) or ``R,G,B``.
+    """Parse a colour ``RRRGGGBBB`` (three decimal digits per channel, as in the kit) or ``R,G,B``.
 
     >>> parse_colour("000255255"), parse_colour("10,20,30")
     ((0, 255, 255), (10, 20, 30))
@@ -137,13 +137,13 @@ def _number(text: str) -> bool:
 def target_image(
     image2: Image, flow: NDArray[Any], size1: tuple[int, int] | None, seen: tuple[int, int] | None = None
 ) -> Image:
-    """Image 2 (h, w, 3) at the scale in which a flow (h, w, 2) counts its pixels, for warping.
+    """Resize image 2 (h, w, 3) to the scale of a flow (h, w, 2), for warping.
 
-    The kit resizes either image to its own flow. With one flow only, `size1` (height, width) of image 1 tells
-    (see `target_size`), or `seen`, the size of image 2 itself.
+    The kit resizes each image to its own flow. With one flow, the scale follows from `size1`, the (height,
+    width) of image 1 (see `target_size`), or from `seen`, that of image 2.
 
     Raises:
-        InputError: where sizes differ and nothing says how.
+        InputError: sizes differ and the scale is ambiguous.
 
     >>> target_image(np.zeros((6, 8, 3), np.uint8), np.zeros((3, 4, 2)), (6, 8)).shape
     (3, 4, 3)
@@ -153,7 +153,7 @@ def target_image(
 
 
 def foreground(image: Image, mask: Image | None, *, background: Colour = CYAN) -> Image:
-    """The image (h, w, 3) with `background` wherever the mask is not 255, as the kit draws it.
+    """Replace an image (h, w, 3) by `background` wherever the mask is not 255, as in the kit.
 
     >>> foreground(np.zeros((1, 2, 3), np.uint8), np.array([[255, 1]], np.uint8))[0].tolist()
     [[0, 0, 0], [0, 255, 255]]
@@ -165,7 +165,7 @@ def foreground(image: Image, mask: Image | None, *, background: Colour = CYAN) -
 
 
 def error_map(flow: NDArray[Any], truth: NDArray[Any], *, longest_px: float) -> Image:
-    """Endpoint error as RGB: black (0) over red and yellow to white (`longest_px` and more).
+    """Colour the endpoint error: black (0) over red and yellow to white (`longest_px` and more).
 
     Unknown truth is grey, an unknown estimate blue.
 
@@ -189,13 +189,12 @@ def kit_pictures(
     background: Colour = CYAN,
     flow_background: Colour = GREY,
 ) -> dict[str, Image]:
-    """The pictures of the TSS kit's visualisation for one pair, by file name without suffix.
+    """Draw the pictures of the TSS kit for one pair, by file name without suffix.
 
-    ``foreground1/2`` from masks, in their size; ``warped1/2`` and ``flow1/2`` from flows, in their size,
-    background where the mask is not 255. Images are resized to either, and masks of another size than the
-    flow to the flow. Flow colours are scaled by the longest ground-truth displacement of the pair at the size
-    of the flows. Masks are not estimated for pictures. Agrees with the pictures the C++ tool shipped, but for
-    single pixels by one level.
+    ``foreground1/2`` have the size of the masks, ``warped1/2`` and ``flow1/2`` that of the flows, with
+    background where the mask is not 255. Images are resized to either, and masks to the flow. Flow colours
+    are scaled by the longest ground-truth displacement of the pair at the size of the flows. Masks are not
+    estimated. Agrees with the pictures of the C++ tool up to one level in single pixels.
     """
     flows = (result["flow1"], result["flow2"]) if "flow1" in result and "flow2" in result else None
     masks = [result.get(f"mask{i}") for i in (1, 2)]
@@ -222,7 +221,7 @@ def kit_pictures(
 
 
 def save_pictures(folder: str | Path, pictures: Mapping[str, Image]) -> list[Path]:
-    """Write pictures as ``FOLDER/NAME.png``; makes the folder."""
+    """Write pictures as ``FOLDER/NAME.png``; creates the folder."""
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
     written = []
@@ -233,7 +232,7 @@ def save_pictures(folder: str | Path, pictures: Mapping[str, Image]) -> list[Pat
 
 
 def sheet(rows: Sequence[Sequence[Image]], *, width: int = 240, gap: int = 4) -> Image:
-    """Pictures side by side, each `width` pixels wide, rows below each other on white.
+    """Arrange pictures in rows on white, each `width` pixels wide.
 
     >>> sheet([[np.zeros((10, 20, 3), np.uint8)] * 2], width=40, gap=2).shape
     (24, 86, 3)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A sheet of one flow: images, flow, true flow, warped image, foreground and error, each with its caption."""
+"""Sheets of flows: images, flow, true flow, warped image, foreground and error, with captions and keys."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import InputError
@@ -16,7 +17,7 @@ from ...geometry.flow.reference_resize import resize_u8
 from ...geometry.flow.resize import is_known_flow
 from ...geometry.flow.warp import warp_image
 from ...metrics.dense import flow_counts
-from .captions import CaptionedPanel, captioned_sheet, error_key, flow_key
+from .error_colours import INK, PAPER, font, wrap_text
 from .flow import (
     CYAN,
     Colour,
@@ -32,15 +33,26 @@ from .flow import (
 )
 
 WITHIN, WHITE = 0.05, 0.1
-"""Shares of the target's larger side: the error that still counts as right, and the one drawn white."""
+"""Fractions of the target's larger side: the error that counts as correct, and the one drawn white."""
+
+SMALL, STEP, GAP, WHEEL = 13, 18, 6, 64
+"""Height of letters, of a line, of gaps and of the colour wheel, in pixels."""
+
+
+@dataclass(frozen=True)
+class CaptionedPanel:
+    """A picture (h, w, 3) and its caption."""
+
+    picture: Image
+    caption: str
 
 
 @dataclass(frozen=True)
 class FlowView:
-    """A flow (h, w, 2) and what is known about it; sizes are (height, width).
+    """A flow (h, w, 2) with its images, mask and true flow; sizes are (height, width).
 
-    `seen` is the size at which its method saw image 2, where it does not follow from the sizes of the images;
-    `names` are what captions call the two images.
+    `seen` is the size at which the method read image 2, if it does not follow from the sizes of the images.
+    `names` are the names of the images in captions.
     """
 
     flow: NDArray[Any]
@@ -52,12 +64,12 @@ class FlowView:
     names: tuple[str, str] = ("image 1", "image 2")
 
     def size1(self) -> Size | None:
-        """The size of image 1, which the true flow lives on."""
-        known_by = self.image1 if self.image1 is not None else self.truth
-        return None if known_by is None else size_of(known_by)
+        """Return the size of image 1, which is that of the true flow. None if unknown."""
+        source = self.image1 if self.image1 is not None else self.truth
+        return None if source is None else size_of(source)
 
     def at_truth(self) -> NDArray[Any]:
-        """The flow at the size of the true flow."""
+        """Return the flow at the size of the true flow."""
         assert self.truth is not None
         if self.image2 is None:
             return at_truth(self.flow, self.truth, self.seen, None)
@@ -66,7 +78,7 @@ class FlowView:
         return at_truth(self.flow, self.truth, seen, target_size(size_of(self.truth), self.size1(), size2))
 
     def target_side(self) -> int:
-        """The larger side of the image that the true flow points into; of image 1 where that is not known."""
+        """Return the larger side of the image that the true flow points into; of image 1 if unknown."""
         assert self.truth is not None
         size = size_of(self.truth)
         if self.image2 is not None:
@@ -76,16 +88,16 @@ class FlowView:
 
 @dataclass(frozen=True)
 class FlowErrors:
-    """Errors of a flow in pixels of the true flow: their mean where both are known, the share within 5 %."""
+    """Errors of a flow in pixels of the true flow: mean where both are known, fraction within 5 %."""
 
     mean_px: float | None
     within: float | None
     limit_px: float
 
-    def words(self) -> str:
-        """As a caption says it.
+    def text(self) -> str:
+        """Describe the errors for a caption.
 
-        >>> FlowErrors(2.5, 0.75, 17.0).words()
+        >>> FlowErrors(2.5, 0.75, 17.0).text()
         'mean 2.50 px, 75.0 % within 17 px (5 % of the larger side)'
         """
         if self.within is None:
@@ -95,10 +107,9 @@ class FlowErrors:
 
 
 def flow_errors(view: FlowView) -> FlowErrors:
-    """Mean endpoint error, and the share of pixels within 5 % of the target's larger side, as in `exact`.
+    """Return the mean endpoint error and the fraction of pixels within 5 % of the target's larger side.
 
-    >>> import numpy as np
-    >>> flow_errors(FlowView(np.ones((20, 20, 2)), truth=np.zeros((20, 20, 2)))).words()
+    >>> flow_errors(FlowView(np.ones((20, 20, 2)), truth=np.zeros((20, 20, 2)))).text()
     'mean 1.41 px, 0.0 % within 1 px (5 % of the larger side)'
     """
     assert view.truth is not None
@@ -116,11 +127,11 @@ def flow_sheet(
     flow_background: Colour = GREY,
     width: int = 320,
 ) -> Image:
-    """A row of captioned pictures for each flow, with the keys of both colours below.
+    """Draw a row of captioned pictures for each flow, with colour keys below.
 
-    A row is image 1, image 2, flow, true flow, warped image 2, foreground and error, as far as there is
-    something to show. Colours of flows have one scale on the sheet: the longest true displacement in pixels
-    of the flow, or the longest of the flows where no truth is known.
+    A row has image 1, image 2, flow, true flow, warped image 2, foreground and error, if available. All flows
+    share one colour scale: the longest true displacement in pixels of the flow, or that of the flows if no
+    truth is known.
     """
     longest = max(_longest(view) for view in views)
     white = max((WHITE * view.target_side() for view in views if view.truth is not None), default=None)
@@ -138,7 +149,7 @@ def pair_sheet(
     title: str,
     colours: tuple[Colour, Colour] = (CYAN, GREY),
 ) -> Image:
-    """Both flows of a pair of the TSS kit on one sheet: a row for each direction."""
+    """Draw both flows of a pair of the TSS kit on one sheet, a row for each direction."""
     views = []
     for own, other in ((1, 2), (2, 1)):
         true = truth.flow1 if own == 1 else truth.flow2
@@ -150,9 +161,8 @@ def pair_sheet(
 
 
 def plain_flow(view: FlowView, *, flow_background: Colour = GREY) -> Image:
-    """The flow in colour, pixel by pixel, on the scale of its sheet.
+    """Colour a flow pixel by pixel, on the scale of its sheet.
 
-    >>> import numpy as np
     >>> plain_flow(FlowView(np.ones((3, 4, 2)))).shape
     (3, 4, 3)
     """
@@ -160,7 +170,7 @@ def plain_flow(view: FlowView, *, flow_background: Colour = GREY) -> Image:
 
 
 def _longest(view: FlowView) -> float:
-    """The displacement of full colour, in pixels of the flow."""
+    """Return the displacement of full colour, in pixels of the flow."""
     if view.truth is None:
         return max_motion(view.flow)
     return max_motion(view.truth) * view.flow.shape[1] / view.truth.shape[1]
@@ -183,21 +193,18 @@ def _row(
     if view.image2 is not None:
         seen = target_image(view.image2, flow, view.size1(), view.seen)
         warped = warp_image(seen, flow, outside=background)
-        row.append(
-            CaptionedPanel(
-                warped, f"{view.names[1]} warped by the flow, read at {format_image_size(size_of(seen))}"
-            )
-        )
+        size = format_image_size(size_of(seen))
+        row.append(CaptionedPanel(warped, f"{view.names[1]} warped by the flow, read at {size}"))
     if view.mask is not None:
         row.append(_masked(view, coloured, background, flow_background))
     if view.truth is not None and white is not None:
         picture = error_map(view.at_truth(), view.truth, longest_px=white)
-        row.append(CaptionedPanel(picture, f"error: {flow_errors(view).words()}"))
+        row.append(CaptionedPanel(picture, f"error: {flow_errors(view).text()}"))
     return row
 
 
 def _masked(view: FlowView, coloured: Image, background: Colour, flow_background: Colour) -> CaptionedPanel:
-    """The foreground of image 1, resized to the mask as in the kit; of the coloured flow without an image."""
+    """Return the foreground of image 1, resized to the mask as in the kit, or else of the coloured flow."""
     assert view.mask is not None
     size = size_of(view.mask)
     if view.image1 is not None:
@@ -205,9 +212,96 @@ def _masked(view: FlowView, coloured: Image, background: Colour, flow_background
         return CaptionedPanel(picture, f"foreground of {view.names[0]}")
     if size != size_of(coloured):
         raise InputError(
-            f"the mask is {format_image_size(size)}, the flow it masks is {format_image_size(size_of(coloured))}; "
+            f"the mask is {format_image_size(size)} and the flow {format_image_size(size_of(coloured))}; "
             "give image 1 (`image1`), which is resized to the mask"
         )
     return CaptionedPanel(
         foreground(coloured, view.mask, background=flow_background), "flow in the foreground"
     )
+
+
+def flow_key(longest_px: float, unknown: tuple[int, int, int]) -> CaptionedPanel:
+    """Return the colour wheel of flows with its explanation.
+
+    >>> flow_key(12.0, (128, 128, 128)).caption.split("; ")[1]
+    'white is no motion, full colour 12.0 px, darker beyond'
+    """
+    y, x = np.mgrid[:WHEEL, :WHEEL]
+    motion = np.stack([x, y], axis=2) * 2.0 / (WHEEL - 1) - 1
+    wheel = flow_color(motion, longest=1.0)
+    wheel[np.hypot(motion[..., 0], motion[..., 1]) > 1] = PAPER
+    grey = "grey" if len(set(unknown)) == 1 else f"RGB {unknown[0]}, {unknown[1]}, {unknown[2]}"
+    scale = f"white is no motion, full colour {longest_px:.1f} px, darker beyond; {grey} is unknown"
+    return CaptionedPanel(wheel, f"flow: the colour is the direction; {scale}")
+
+
+def error_key(white_px: float) -> CaptionedPanel:
+    """Return the colour bar of error maps with its explanation.
+
+    >>> error_key(34.0).caption
+    'error: black 0 px, over red and yellow to white, 34 px and more; grey: truth unknown, blue: flow unknown'
+    """
+    ramp = np.zeros((WHEEL // 4, 2 * WHEEL, 2))
+    ramp[..., 0] = np.linspace(0, 1, 2 * WHEEL)
+    bar = error_map(ramp, np.zeros_like(ramp), longest_px=1.0)
+    scale = f"black 0 px, over red and yellow to white, {white_px:g} px and more"
+    return CaptionedPanel(bar, f"error: {scale}; grey: truth unknown, blue: flow unknown")
+
+
+def captioned_sheet(
+    rows: Sequence[Sequence[CaptionedPanel]],
+    *,
+    title: Sequence[str] = (),
+    keys: Sequence[CaptionedPanel] = (),
+    width: int = 320,
+    least: int = 560,
+) -> Image:
+    """Arrange a title, rows of captioned pictures of `width` pixels, and keys; RGB on white.
+
+    Captions wrap at the width of their picture, title and keys at that of the sheet, at least `least` pixels.
+
+    >>> captioned_sheet([[CaptionedPanel(np.zeros((10, 20, 3), np.uint8), "one")]], width=40, least=0).shape
+    (56, 52, 3)
+    """
+    from PIL import Image as Pillow
+    from PIL import ImageDraw
+
+    across = max(max(len(row) for row in rows) * (width + GAP) + GAP, least)
+    head = [line for text in title for line in wrap_text(text, across - GAP)]
+    fitted = [
+        [(_at_width(p.picture, width), wrap_text(p.caption, width, size_px=SMALL)) for p in row]
+        for row in rows
+    ]
+    keyed = [
+        (k.picture, wrap_text(k.caption, across - k.picture.shape[1] - 3 * GAP, size_px=SMALL)) for k in keys
+    ]
+    heights = [max(p.shape[0] for p, _ in row) + STEP * max(len(w) for _, w in row) for row in fitted]
+    below = [max(p.shape[0], STEP * len(lines)) for p, lines in keyed]
+    total = 22 * len(head) + sum(h + GAP for h in heights) + sum(h + GAP for h in below) + 2 * GAP
+    canvas = Pillow.new("RGB", (across, total), PAPER)
+    draw = ImageDraw.Draw(canvas)
+    y = GAP
+    for line in head:
+        draw.text((GAP, y), line, fill=INK, font=font())
+        y += 22
+    for row, height in zip(fitted, heights, strict=True):
+        tallest = max(p.shape[0] for p, _ in row)
+        for k, (picture, lines) in enumerate(row):
+            left = GAP + k * (width + GAP)
+            canvas.paste(Pillow.fromarray(picture), (left, y))
+            _write(draw, lines, left, y + tallest + 1)
+        y += height + GAP
+    for (picture, lines), height in zip(keyed, below, strict=True):
+        canvas.paste(Pillow.fromarray(picture), (GAP, y + (height - picture.shape[0]) // 2))
+        _write(draw, lines, 2 * GAP + picture.shape[1], y + (height - STEP * len(lines)) // 2)
+        y += height + GAP
+    return np.asarray(canvas)
+
+
+def _at_width(picture: Image, width: int) -> Image:
+    return resize_u8(picture, max(1, round(picture.shape[0] * width / picture.shape[1])), width)
+
+
+def _write(draw: Any, lines: Sequence[str], x: int, y: int) -> None:
+    for k, line in enumerate(lines):
+        draw.text((x, y + k * STEP), line, fill=INK, font=font(SMALL))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Two images side by side with their matches, coloured by error, and the true lines of chosen points."""
+"""Draw the matches of an image pair, coloured by error, and true epipolar lines of chosen points."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Image = NDArray[np.uint8]
 Floats = NDArray[np.float64]
 GAP = 8
 FINE = 2
-"""Lines are drawn at this multiple of the size and reduced, so that they have no steps."""
+"""Lines are drawn at this multiple of the size and reduced, for smooth edges."""
 DOT = 3.0
 FADED = 150
 """Opacity of the lines between matched points, of 255."""
@@ -52,7 +52,7 @@ ABSENT = (200, 200, 200)
 
 
 class Panels:
-    """Where pixels of both images lie in the picture: the longer side of each has `side_px` pixels.
+    """Layout of two images in the picture: the longer side of each has `side_px` pixels.
 
     >>> Panels(((100, 50), (50, 50)), 200).place(1, np.array([[0.0, 0.0]])).tolist()
     [[209.5, 1.5]]
@@ -68,7 +68,7 @@ class Panels:
         self.height = max(h for _, h in self.sizes)
 
     def place(self, side: int, points: Floats) -> Floats:
-        """Pixels (n, 2) of an image as pixels of the picture."""
+        """Map pixels (n, 2) of an image to pixels of the picture."""
         return (np.asarray(points) + 0.5) * self.scales[side] - 0.5 + [self.left[side], 0]
 
 
@@ -80,25 +80,24 @@ def pair_picture(
     chosen: Sequence[int] = (),
     side_px: int = 720,
 ) -> Image:
-    """Both images with matches, a caption above and a legend with the number of matches of each colour.
+    """Draw both images with matches, a caption and a legend that counts the matches of each colour.
 
     Args:
         matched: Images, matches and errors.
         caption: Lines above the images.
-        most: Matches that are drawn, evenly from the best to the worst.
-        chosen: Rows of matches whose true epipolar lines are drawn (the true place, by a homography); the
-            other matches are then dots without lines.
+        most: Number of drawn matches, sampled evenly from the best to the worst.
+        chosen: Rows of matches whose true epipolar lines are drawn (or the true position, for a homography);
+            the other matches are then dots without lines.
         side_px: Longer side of each image in the picture.
     """
     from PIL import Image as Pillow
     from PIL import ImageDraw
 
     panels = pair_panels(matched, most=most, chosen=chosen, side_px=side_px)
-    legend, notes = _legend(matched), _notes(matched, most, len(chosen))
     width = panels.shape[1]
     head = [w for line in caption for w in wrap_text(line, width)]
-    foot = [w for line in notes for w in wrap_text(line, width)]
-    rows = _rows(legend, width)
+    foot = [w for line in _notes(matched, most, len(chosen)) for w in wrap_text(line, width)]
+    rows = _legend_rows(matched, width)
     height = LINE * (len(head) + len(rows) + len(foot)) + panels.shape[0] + 3 * GAP
     canvas = Pillow.new("RGB", (width, height), PAPER)
     draw = ImageDraw.Draw(canvas)
@@ -109,9 +108,9 @@ def pair_picture(
     canvas.paste(Pillow.fromarray(panels), (0, y + GAP // 2))
     y += panels.shape[0] + GAP
     for row in rows:
-        for x, words, colour in row:
+        for x, text, colour in row:
             draw.rectangle((x, y + 4, x + 12, y + 16), fill=colour, outline=INK)
-            draw.text((x + 18, y), words, fill=INK, font=font())
+            draw.text((x + 18, y), text, fill=INK, font=font())
         y += LINE
     for line in foot:
         draw.text((2, y), line, fill=INK, font=font())
@@ -122,7 +121,7 @@ def pair_picture(
 def pair_panels(
     matched: MatchedPair, *, most: int = 200, chosen: Sequence[int] = (), side_px: int = 720
 ) -> Image:
-    """The images with their matches, without any text but the numbers of chosen points."""
+    """Draw the images with their matches; the only text is the numbers of chosen points."""
     from PIL import Image as Pillow
     from PIL import ImageDraw
 
@@ -134,7 +133,7 @@ def pair_panels(
     draw = ImageDraw.Draw(over)
     ends = [_fine(panels.place(k, p)) for k, p in enumerate((matched.points0, matched.points1))]
     grade, rows = grades(matched), spread(matched, most)
-    # The rarest colour comes last, so that it is not buried.
+    # The rarest colour is drawn last, so that it stays visible.
     frequent = sorted(range(-1, len(GRADES)), key=lambda g: (-int((grade == g).sum()), g))
     ordered = [r for g in frequent for r in rows[grade[rows] == g].tolist()]
     if not len(chosen):
@@ -159,7 +158,7 @@ def pair_panels(
 
 
 def _panel(image: Image | None, size: tuple[int, int]) -> Any:
-    """An image in grey at its size in the picture, so that colours of matches stand out."""
+    """Return an image in grey at its size in the picture."""
     from PIL import Image as Pillow
 
     if image is None:
@@ -190,28 +189,28 @@ def _ring(draw: Any, at: Floats, colour: tuple[int, int, int]) -> None:
     draw.ellipse((x - r, y - r, x + r, y + r), outline=(*colour, 255), width=FINE)
 
 
-def _number(draw: Any, at: Floats, words: str, colour: tuple[int, int, int]) -> None:
-    """Above a point to its right, or as near to that as the picture allows."""
+def _number(draw: Any, at: Floats, text: str, colour: tuple[int, int, int]) -> None:
+    """Write a number above and to the right of a point, inside the picture."""
     r, letters = 3 * DOT * FINE, font(TEXT * FINE)
     width, height = draw.im.size
-    x = min(at[0] + r, width - letters.getlength(words) - 2 * FINE)
+    x = min(at[0] + r, width - letters.getlength(text) - 2 * FINE)
     y = min(max(at[1] - r - TEXT * FINE, FINE), height - 1.5 * TEXT * FINE)
-    draw.text((x, y), words, fill=(*colour, 255), font=letters, stroke_width=FINE, stroke_fill=(*INK, 255))
+    draw.text((x, y), text, fill=(*colour, 255), font=letters, stroke_width=FINE, stroke_fill=(*INK, 255))
 
 
 def _truth(draw: Any, matched: MatchedPair, panels: Panels, row: int, side: int, colour: Any) -> None:
-    """In one image the epipolar line of the point that lies in the other; in image 1 the true place by H."""
-    here, there = matched.points0[row], matched.points1[row]
+    """Draw the epipolar line of a match in one image; with a homography, a line to its true position."""
+    point0, point1 = matched.points0[row], matched.points1[row]
     if matched.F is not None:
-        line = matched.F @ [*here, 1.0] if side == 1 else matched.F.T @ [*there, 1.0]
+        line = matched.F @ [*point0, 1.0] if side == 1 else matched.F.T @ [*point1, 1.0]
         ends = clip_line(np.asarray(line, np.float64), matched.sizes[side])
         if ends is not None:
             _stroke(draw, _fine(panels.place(side, ends)), colour)
     elif matched.H is not None and side == 1:
         width, height = matched.sizes[0]
-        true = project(matched.H, here[None], reference=((width - 1) / 2, (height - 1) / 2))
-        if np.isfinite(true).all() and np.abs(true - there).max() < 1e6:
-            _stroke(draw, _fine(panels.place(1, np.vstack([there[None], true]))), colour)
+        true = project(matched.H, point0[None], reference=((width - 1) / 2, (height - 1) / 2))
+        if np.isfinite(true).all() and np.abs(true - point1).max() < 1e6:
+            _stroke(draw, _fine(panels.place(1, np.vstack([point1[None], true]))), colour)
 
 
 def _stroke(draw: Any, ends: Floats, colour: tuple[int, int, int]) -> None:
@@ -221,7 +220,7 @@ def _stroke(draw: Any, ends: Floats, colour: tuple[int, int, int]) -> None:
 
 
 def clip_line(line: Floats, size: tuple[int, int]) -> Floats | None:
-    """The part (2, 2) of a line a x + b y + c = 0 that lies in an image of (width, height), None if none.
+    """Clip a line a x + b y + c = 0 to an image of (width, height): its ends (2, 2). None if outside.
 
     >>> clip_line(np.array([0.0, 1.0, -3.0]), (10, 8)).tolist()
     [[-0.5, 3.0], [9.5, 3.0]]
@@ -246,20 +245,13 @@ def clip_line(line: Floats, size: tuple[int, int]) -> Floats | None:
     return np.asarray(np.stack([base + first * along, base + last * along])) if first < last else None
 
 
-def _legend(matched: MatchedPair) -> list[tuple[str, tuple[int, int, int]]]:
-    total = max(1, len(matched))
-    return [(f"{g.words}: {n:,} ({100 * n / total:.1f} %)", g.colour) for g, n in count_grades(matched)]
-
-
 def _notes(matched: MatchedPair, most: int, chosen: int) -> list[str]:
     n = len(matched)
-    how = (
-        count_text(n, "match", "matches")
-        if n <= most
-        else f"{most:,} of {n:,} matches drawn, evenly from best to worst"
-    )
+    drawn = count_text(n, "match", "matches")
+    if n > most:
+        drawn = f"{most:,} of {n:,} matches drawn, evenly from best to worst"
     error = f"error: {matched.measure}" if matched.measure else "there is no truth to tell errors by"
-    lines = [f"{how}; {error}"]
+    lines = [f"{drawn}; {error}"]
     if chosen and matched.F is not None:
         lines.append("rings: chosen matches, numbered by row; lines: true epipolar lines of the other end")
     elif chosen and matched.H is not None:
@@ -268,16 +260,17 @@ def _notes(matched: MatchedPair, most: int, chosen: int) -> list[str]:
     return [*lines, *([f"{' and '.join(absent)}: the file is not there, only its size"] if absent else [])]
 
 
-def _rows(legend: Sequence[tuple[str, Any]], width: int) -> list[list[tuple[int, str, Any]]]:
-    """Places of the parts of a legend in as many rows as they need."""
+def _legend_rows(matched: MatchedPair, width: int) -> list[list[tuple[int, str, Any]]]:
+    """Return position, text and colour of the legend's entries, in as many rows as they need."""
     rows: list[list[tuple[int, str, Any]]] = [[]]
     x = 2
-    for words, colour in legend:
-        needed = 18 + round(font().getlength(words)) + 24
+    for grade, n in count_grades(matched):
+        text = f"{grade.text}: {n:,} ({100 * n / max(1, len(matched)):.1f} %)"
+        needed = 18 + round(font().getlength(text)) + 24
         if rows[-1] and x + needed > width:
             rows.append([])
             x = 2
-        rows[-1].append((x, words, colour))
+        rows[-1].append((x, text, grade.colour))
         x += needed
     return rows
 
@@ -300,27 +293,27 @@ def match_case(opened: TaskData | None, scene: str, key: str) -> Callable[[Featu
 
 
 class RunPairs:
-    """The pairs of a run; opening it checks that its dataset and method are there. Nothing is written.
+    """The image pairs of a run, opened read-only with its dataset and method.
 
     Raises:
-        InputError: The run has no pairs of images, or its dataset or method is gone.
+        InputError: The run has no image pairs, or its dataset or method is missing.
     """
 
     def __init__(self, run: Run) -> None:
         if run.root is None:
-            raise InputError(f"run {run.id} is of no store, so that its features cannot be found")
+            raise InputError(f"run {run.id} is not in a store, so its features cannot be read")
         self.run = run
         self._again: ReopenedRun = reopen(run.stored, run.root)
         opened = self._again.context.opened
         self.names: Sequence[str] = opened.drawable_pairs() if isinstance(opened, DrawsMatches) else ()
         if not self.names:
             raise InputError(
-                f"run {run.id} is on {run.task}, which has no matches of image pairs to draw; tasks on image "
-                "pairs have, and keypoints/geometry"
+                f"run {run.id} is on {run.task}, which has no matches to draw; choose a run of a task on "
+                "image pairs or of keypoints/geometry"
             )
 
     def pair_name(self, name: str) -> str:
-        """The name of a pair; slashes may be written as `-`. An unknown one is an error with near names."""
+        """Return the full name of a pair; slashes may be written as `-`. Raise if it is unknown."""
         if name in self.names:
             return name
         by_file = {file_name(n): n for n in self.names}
@@ -329,13 +322,13 @@ class RunPairs:
         return by_file[file_name(name)]
 
     def matches(self, name: str) -> MatchedPair:
-        """Images, matches and errors of a pair."""
+        """Return images, matches and errors of a pair."""
         opened = self._again.context.opened
         assert isinstance(opened, DrawsMatches), "checked when the run was opened"
         return opened.draw_matches(self.pair_name(name), self._again.features)
 
     def caption(self, name: str) -> list[str]:
-        """What stands above the picture of a pair: pair, method, and the scores of both."""
+        """Return the caption of a pair: pair, method, and the scores of both."""
         run, pair = self.run, self.pair_name(name)
         task = stored_task(run.task)
         records = scored_records(run, task, "exact")
@@ -350,7 +343,7 @@ class RunPairs:
         ]
 
     def _headline(self) -> str:
-        """The headline score of the whole run, under `exact` where it has it."""
+        """Return the headline score of the run, under `exact` if available."""
         run, task = self.run, stored_task(self.run.task)
         protocols = list(dict.fromkeys(s.protocol for s in run.score_rows))
         if not protocols:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What commands print."""
+"""Tables for the terminal."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One run under every protocol of its task, and the gap between them step by step: values and tables."""
+"""Scores of one run under each protocol of its task, and the steps between protocols."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from ..leaderboard import heading
 from ..runs.lazy_records import scored_records
 
 SHOWN = ("protocol", "metric", "group", "value", "n", "low", "high", "note")
-"""Columns of the scores that JSON has."""
+"""Columns of the scores in JSON."""
 
 
 @dataclass(frozen=True)
 class RunConventions:
-    """`scores`: the overall scores under each protocol. `steps`: from one protocol to another, by metric.
+    """Overall `scores` under each protocol, and `steps` from one protocol to another by metric.
 
-    `missing` says of protocols without scores what to do, `notes` what the scores say about themselves.
+    `missing` has advice for each protocol without scores, `notes` the notes of the scores.
     """
 
     task: str
@@ -46,10 +46,10 @@ class RunConventions:
 
 
 def conventions_of(run: Run, store: Store | None = None, progress: Progress = no_progress) -> RunConventions:
-    """The run under every protocol that its scores and records can give.
+    """Return the scores of a run under each protocol available from its scores and records.
 
-    Where the steps between protocols need comparisons of their own, these are made from the features that
-    `store` has; `progress` is told.
+    Steps between protocols that need further comparisons are computed from the features in `store`, with
+    calls to `progress`.
 
     Raises:
         InputError: The task has one protocol, or the run has scores under one and no records for steps.
@@ -57,7 +57,7 @@ def conventions_of(run: Run, store: Store | None = None, progress: Progress = no
     task = stored_task(run.task)
     if len(task.protocols) == 1:
         only = task.protocols[0]
-        raise InputError(f"task {task.name} has one protocol only, {only}: there is nothing to tell apart")
+        raise InputError(f"task {task.name} has one protocol only, {only}: there is nothing to compare")
     scores: list[ScoreRow] = []
     missing: dict[str, str] = {}
     for protocol in task.protocols:
@@ -67,7 +67,11 @@ def conventions_of(run: Run, store: Store | None = None, progress: Progress = no
             own, missing[protocol] = [], str(e)
         scores += own
         if not own:
-            missing.setdefault(protocol, _how_to_get(run, task, protocol))
+            missing.setdefault(
+                protocol,
+                f"{protocol} needs its own comparison, and run {run.id} was not run under it; "
+                f'run it with `protocol="{",".join(task.protocols)}"`',
+            )
     steps, reason = run_steps(run, task, store, progress)
     if reason is not None and len({s.protocol for s in scores}) < 2:
         raise InputError(reason)
@@ -78,14 +82,13 @@ def conventions_of(run: Run, store: Store | None = None, progress: Progress = no
 
 
 def _overall(run: Run, task: Task, protocol: str) -> list[ScoreRow]:
-    """Scores of group `all`, as stored or else from the records; empty without either."""
+    """Return the scores of group `all`, stored or else computed from records; empty without either."""
     stored = [s for s in run.score_rows if s.protocol == protocol and s.group == "all"]
     if not stored:
         records = scored_records(run, task, protocol)
-        made = task.score(records, protocol) if records else []
         stored = [
             ScoreRow(s.protocol, s.metric, s.group, value, s.n, s.low, s.high, chance=s.chance, note=s.note)
-            for s in made
+            for s in (task.score(records, protocol) if records else [])
             for value in [None if math.isnan(s.value) else s.value]
             if s.group == "all"
         ]
@@ -94,16 +97,8 @@ def _overall(run: Run, task: Task, protocol: str) -> list[ScoreRow]:
     return [by[metric] for metric, _ in shown]
 
 
-def _how_to_get(run: Run, task: Task, protocol: str) -> str:
-    all_of_them = ",".join(task.protocols)
-    return (
-        f"{protocol} compares by rules of its own, and run {run.id} was not made under it; "
-        f'run it with `protocol="{all_of_them}"`'
-    )
-
-
 def conventions_json(found: RunConventions) -> dict[str, Any]:
-    """Everything as plain values, in fractions."""
+    """Return all values as a JSON-serialisable dict; scores are fractions."""
     return {
         "protocols": [{k: getattr(s, k) for k in SHOWN} for s in found.scores],
         "steps": [
@@ -122,7 +117,7 @@ def conventions_json(found: RunConventions) -> dict[str, Any]:
 
 
 def with_changes(steps: Sequence[tuple[str, float]]) -> list[tuple[str, float, float | None]]:
-    """Steps with the change each makes; None for the first, and where a value is not known.
+    """Return steps with the change of each. None for the first step and unknown values.
 
     >>> with_changes([("a", 0.5), ("b", 0.75)])
     [('a', 0.5, None), ('b', 0.75, 0.25)]
@@ -140,7 +135,7 @@ def _finite(value: float) -> float | None:
 
 
 def terminal_convention_tables(found: RunConventions) -> list[Any]:
-    """Tables for the terminal: the scores a column a protocol, then the steps of each metric."""
+    """Return tables for the terminal: scores with a column per protocol, then the steps of each metric."""
     from rich.text import Text
 
     from .rich_table import FittingTable

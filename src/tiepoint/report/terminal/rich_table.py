@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables of rich that never cut a cell: what is too wide is set in several tables, or a line a cell."""
+"""Rich tables that never cut a cell: wide tables are split, or printed with one cell per line."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from ...core.formatting import printable
 from ..compare.text_table import blocks
 
 MAX_TABLES = 3
-"""Tables that one is set in before its cells get lines of their own."""
+"""Maximum number of parts of a table; beyond that, each cell gets a line."""
 
 
 def _plain(cell: Any) -> Text:
-    """A cell as text that takes the room it seems to take."""
+    """Return a cell as text without control characters."""
     if isinstance(cell, Text):
         return cell if cell.plain.isprintable() else Text(printable(cell.plain), style=cell.style)
     return Text(printable(str(cell)))
 
 
 class FittingTable(RichTable):
-    """A table with its title above it, over the whole width.
+    """A table that fits the terminal, with its title above.
 
     Args:
-        keys: Columns that say what a row is; they are repeated where the others are set in several tables.
-        spare: Names of columns that are left out, one after the other, before that is done.
-        wraps: Names of columns of prose, which may break into lines.
+        keys: Number of leading columns that identify a row; each part of a split table repeats them.
+        spare: Names of columns that may be dropped, in this order, before the table is split.
+        wraps: Names of columns whose text may wrap.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class FittingTable(RichTable):
         self._keys, self._spare, self._wraps = keys, tuple(spare), frozenset(wraps)
 
     def add_row(self, *cells: Any, **how: Any) -> None:
-        """A row; text is printed as it is, no markup, with control characters spelled out."""
+        """Add a row; markup is printed literally, control characters are escaped."""
         super().add_row(*(_plain(c) for c in cells), **how)
 
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
@@ -53,35 +53,35 @@ class FittingTable(RichTable):
             yield Text(str(self.caption), style="table.caption")
 
     def _body(self, width: int) -> Iterator[Any]:
-        chosen = whole = list(range(len(self.columns)))
-        laid = several = self._laid(whole, width)
+        chosen = full = list(range(len(self.columns)))
+        parts = several = self._split(full, width)
         for name in self._spare:
-            if len(laid) != 1:
+            if len(parts) != 1:
                 chosen = [k for k in chosen if str(self.columns[k].header) != name]
-                laid = self._laid(chosen, width)
-        if len(laid) != 1 and 0 < len(several) <= MAX_TABLES:
-            chosen, laid = whole, several
-        if not 0 < len(laid) <= MAX_TABLES:
+                parts = self._split(chosen, width)
+        if len(parts) != 1 and 0 < len(several) <= MAX_TABLES:
+            chosen, parts = full, several
+        if not 0 < len(parts) <= MAX_TABLES:
             yield from self._lines(chosen, width)
             return
-        for block in laid:
+        for block in parts:
             yield self._part([chosen[k] for k in block])
 
-    def _laid(self, chosen: Sequence[int], width: int) -> list[list[int]]:
-        """The tables that the chosen columns make."""
+    def _split(self, chosen: Sequence[int], width: int) -> list[list[int]]:
+        """Return the columns of each part of the table."""
         between, edge = (2, 2) if self.box is None else (3, 4)
         natural = [self._width(k) for k in chosen]
-        whole = blocks(natural, width - edge, keys=self._keys, between=between)
-        if len(whole) == 1:
-            return whole
+        full = blocks(natural, width - edge, keys=self._keys, between=between)
+        if len(full) == 1:
+            return full
         prose = [k for k, c in enumerate(chosen) if str(self.columns[c].header) in self._wraps]
-        if prose:  # they take what the others leave
+        if prose:  # Text columns share the remaining width.
             rest = sum(w + between for k, w in enumerate(natural) if k not in prose)
             share = (width - edge + between - rest) // len(prose) - between
             if share >= 20:
                 fitted = [min(w, share) if k in prose else w for k, w in enumerate(natural)]
                 return blocks(fitted, width - edge, keys=self._keys, between=between)
-        return whole
+        return full
 
     def _width(self, number: int) -> int:
         column = self.columns[number]
@@ -89,20 +89,20 @@ class FittingTable(RichTable):
         return max((cell_len(line) for cell in cells for line in str(cell).split("\n")), default=0)
 
     def _part(self, chosen: Sequence[int]) -> RichTable:
-        """A table of some columns."""
-        made = RichTable(box=self.box, show_header=self.show_header, header_style=self.header_style)
+        """Return a table of some columns."""
+        table = RichTable(box=self.box, show_header=self.show_header, header_style=self.header_style)
         columns = [self.columns[k] for k in chosen]
         for column in columns:
             prose = str(column.header) in self._wraps
-            whole = not prose and "\n" not in str(column.header)
-            made.add_column(Text(str(column.header)), justify=column.justify, overflow="fold", no_wrap=whole)
+            full = not prose and "\n" not in str(column.header)
+            table.add_column(Text(str(column.header)), justify=column.justify, overflow="fold", no_wrap=full)
         cells = [list(column.cells) for column in columns]
         for k, row in enumerate(self.rows):
-            made.add_row(*(own[k] for own in cells), style=row.style, end_section=row.end_section)
-        return made
+            table.add_row(*(own[k] for own in cells), style=row.style, end_section=row.end_section)
+        return table
 
     def _lines(self, chosen: Sequence[int], width: int) -> Iterator[Text]:
-        """A row as lines: its keys, then a line a cell that has something in it."""
+        """Yield each row as lines: its keys, then a line for each non-empty cell."""
         keys, others = chosen[: self._keys], chosen[self._keys :]
         cells = {k: list(self.columns[k].cells) for k in chosen}
         for row in range(len(self.rows)):

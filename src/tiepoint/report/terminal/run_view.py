@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One run as tables for the terminal: its card, scores, scenes, ranks, conventions; its curves as a file."""
+"""Tables of one run for the terminal: card, scores, scenes and ranks; its curves as CSV."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ EDGES = (1, 2, 3, 4, 5, 10, 20, 50, 100, 1000)
 
 
 def rank_histogram(run: Run, protocol: str) -> list[tuple[str, float]]:
-    """(rank, share of the right answers), from the scores where the task has them, else from its records.
+    """Return (rank, share of the correct answers), from stored scores or else from records.
 
-    A tied answer stands in the middle of its tie. Empty for tasks without ranks.
+    A tied answer has the middle rank of its tie. Empty for tasks without ranks.
     """
     stored = {
         s.group.removeprefix("rank="): float(s.value or 0.0)
@@ -49,7 +49,7 @@ def rank_histogram(run: Run, protocol: str) -> list[tuple[str, float]]:
 
 
 def histogram_table(run: Run, protocol: str) -> Any:
-    """Rank histogram of a ranking run, as bars; None without ranks."""
+    """Return the rank histogram of a run as bars. None without ranks."""
     from rich.text import Text
 
     from .rich_table import FittingTable
@@ -67,7 +67,7 @@ def histogram_table(run: Run, protocol: str) -> Any:
 
 
 def rank_shares(records: Sequence[Records]) -> list[tuple[str, float]]:
-    """Shares by range of ranks, from columns `lt`, `eq` (the largest pool) and who was retrieved.
+    """Return shares by range of ranks, from columns `lt`, `eq` (the largest pool) and the retrieved ones.
 
     >>> r = Records("rank", {"lt": np.array([0, 0, 7]), "eq": np.array([0, 2, 0])})
     >>> [(name, round(share, 2)) for name, share in rank_shares([r])]
@@ -78,9 +78,9 @@ def rank_shares(records: Sequence[Records]) -> list[tuple[str, float]]:
         if r.kind != "rank" or not {"lt", "eq"} <= set(r.columns):
             return []
         lt, eq = (np.asarray(r[c], np.float64).reshape(len(r), -1)[:, -1] for c in ("lt", "eq"))
-        kept = next((r[c] for c in ("gt_listed", "retrieved") if c in r.columns), np.ones(len(r), bool))
-        known = np.asarray(kept, bool).reshape(len(r), -1)[:, -1]
-        ranks.append(np.where(known, 1 + lt + eq / 2, np.inf))
+        listed = next((r[c] for c in ("gt_listed", "retrieved") if c in r.columns), np.ones(len(r), bool))
+        retrieved = np.asarray(listed, bool).reshape(len(r), -1)[:, -1]
+        ranks.append(np.where(retrieved, 1 + lt + eq / 2, np.inf))
     if not ranks or not sum(len(r) for r in ranks):
         return []
     every = np.concatenate(ranks)
@@ -104,7 +104,7 @@ MAX_VALUES = 10
 
 
 def card_table(run: Run) -> Any:
-    """The card as a table, with when it was made."""
+    """Return the card as a table, with the time of the run."""
     from rich.text import Text
 
     from .rich_table import FittingTable
@@ -117,13 +117,16 @@ def card_table(run: Run) -> Any:
 
 
 def scored_protocols(run: Run) -> list[str]:
-    """Protocols the run was scored under, `exact` first."""
+    """Return the protocols of a run's scores, `exact` first."""
     found = dict.fromkeys(s.protocol for s in run.score_rows)
     return sorted(found, key=lambda p: (p != "exact", p))
 
 
 def scores_table(run: Run) -> Any:
-    """Every score that is not of one scene or pair, a column a protocol, numeric groups in one row."""
+    """Return all scores except those of single scenes and pairs, one column per protocol.
+
+    Scores along a numeric group share a row.
+    """
     from rich.text import Text
 
     from .rich_table import FittingTable
@@ -149,7 +152,7 @@ def scores_table(run: Run) -> Any:
 
 
 def notes(run: Run) -> list[str]:
-    """What the scores say about themselves, each note once."""
+    """Return the notes of the scores, each once."""
     count = Counter(
         s.note for s in run.score_rows if s.note and s.metric != "metadata" and "scene=" not in s.group
     )
@@ -157,7 +160,7 @@ def notes(run: Run) -> list[str]:
 
 
 def json_of(run: Run) -> dict[str, Any]:
-    """What `show` prints as plain values: scores (scenes are groups of them), warnings, card, notes."""
+    """Return the output of `show` as plain values: scores (scenes are groups), warnings, card, notes."""
     protocol = next(iter(scored_protocols(run)), "")
     return {
         "scores": run.rows(),
@@ -170,15 +173,15 @@ def json_of(run: Run) -> dict[str, Any]:
 
 
 def _rows(run: Run) -> list[tuple[str, str, list[str]]]:
-    """(metric, name of the groups, groups): `all` first; a numeric key with three values on makes one row."""
+    """Return (metric, name, groups) of rows, `all` first; three or more values of a numeric key share one."""
     groups: dict[str, list[str]] = {}
     for s in run.score_rows:
         parts = s.group.split(",")
         single = any(p.startswith(("scene=", "pair=")) for p in parts)
         if not single and s.metric not in ("rank_histogram", "metadata"):
-            of = groups.setdefault(s.metric, [])
-            if s.group not in of:
-                of.append(s.group)
+            own = groups.setdefault(s.metric, [])
+            if s.group not in own:
+                own.append(s.group)
     found = []
     for metric, names in groups.items():
         rows: dict[tuple[str, str], list[tuple[float, str]]] = {}
@@ -199,14 +202,14 @@ def _rows(run: Run) -> list[tuple[str, str, list[str]]]:
 
 
 def _thinned(members: list[tuple[float, str]]) -> list[tuple[float, str]]:
-    """At most ten, evenly spaced, the first and the last among them; JSON has all."""
+    """Return at most ten members, evenly spaced, including the first and the last; JSON has all."""
     last = len(members) - 1
     places = sorted({round(i * last / (MAX_VALUES - 1)) for i in range(MAX_VALUES)})
     return [members[i] for i in places] if len(members) > MAX_VALUES else members
 
 
 def _numeric(group: str) -> tuple[str, str, float]:
-    """A group without its numeric part, the key of that part, and its value."""
+    """Return a group without its numeric part, the key of that part, and its value."""
     parts = group.split(",")
     for part in parts:
         key, _, value = part.partition("=")
@@ -229,7 +232,7 @@ def _joined(scores: Sequence[ScoreRow | None], info: MetricInfo) -> str:
 
 
 def scene_table(run: Run) -> Any:
-    """The scores by scene under the first protocol; where none are stored, the values behind the headline."""
+    """Return the scores by scene under the first protocol, or else the scene values of the headline score."""
     from rich.text import Text
 
     from .rich_table import FittingTable
@@ -263,7 +266,7 @@ def scene_table(run: Run) -> Any:
 
 
 def write_curves(run: Run, path: Path) -> int:
-    """Points of the run's curves as CSV: group, curve, x, y; returns how many."""
+    """Write the points of the run's curves as CSV: group, curve, x, y. Return their number."""
     task = stored_task(run.task)
     records = scored_records(run, task, "exact")
     if not records:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores of several runs as tables for the terminal: a row a method, a column a score."""
+"""Tables of scores of several runs for the terminal: a row per method, a column per score."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..runs.names import distinct_names
 from ..runs.sections import is_single
 
 MEASURES = (("T5", "flow_accuracy", ""), ("T10", "flow_accuracy", "threshold=10"), ("IoU", "iou", ""))
-"""Name, metric and what its group adds to that of the subset."""
+"""Name, metric, and the group to add to that of the subset."""
 
 ALL = (("all: mean of the subsets", ""), ("all: mean over the pairs", "weighting=pairs"))
 
@@ -25,9 +25,9 @@ Scores = Mapping[tuple[str, str], ScoreRow]
 
 
 def subset_table(runs: Sequence[Run], names: Mapping[str, str], protocol: str) -> Any:
-    """A row a method and subset, then the two means over all, each with `Average` and `w/o flip`.
+    """Return a row per method and subset, then the two means over all, each with `Average` and `w/o flip`.
 
-    `names` has the name of each run by its id.
+    `names` has the name of each run by id.
     """
     from rich.text import Text
 
@@ -48,7 +48,7 @@ def subset_table(runs: Sequence[Run], names: Mapping[str, str], protocol: str) -
     for run in runs:
         scores = _scores(run, protocol)
         subsets = sorted(g.removeprefix("subset=") for m, g in scores if m == "iou" and _is_subset(g))
-        # Of one subset all means are the same.
+        # With one subset all means are equal.
         rows = [(s, f"subset={s}") for s in subsets] + (list(ALL) if len(subsets) != 1 else [])
         for k, (label, part) in enumerate(rows):
             cells = [
@@ -65,7 +65,7 @@ def subset_table(runs: Sequence[Run], names: Mapping[str, str], protocol: str) -
 
 
 def pair_tables(runs: Sequence[Run]) -> list[Any]:
-    """One table a run and protocol: T5 and IoU of both directions of every pair."""
+    """Return one table per run and protocol: T5 and IoU of both directions of each pair."""
     from rich.text import Text
 
     from .rich_table import FittingTable
@@ -91,11 +91,11 @@ def pair_tables(runs: Sequence[Run]) -> list[Any]:
 
 
 def _pairs(scores: Scores, part: str) -> int:
-    """Pairs of a subset, or of all, of which anything was scored: a flow, or the masks."""
+    """Count the pairs of a subset, or of all, with any score of flow or masks."""
     subset = part.removeprefix("subset=") + "/" if _is_subset(part) else ""
     rows = (g.partition(",pair=")[2] for (_, g), s in scores.items() if s.value is not None)
     scored = len({pair for pair in rows if pair and pair.startswith(subset)})
-    # Undefined scores of pairs that count, as the kit has them, are in these numbers.
+    # These numbers include pairs with undefined scores, which the kit counts.
     counted = [s.n for m in ("flow_accuracy", "iou") if (s := scores.get((m, _group(part))))]
     return max([scored, *counted])
 
@@ -119,16 +119,16 @@ def _percent(score: ScoreRow | None) -> str:
 
 
 def shown_columns(runs: Sequence[Run], task: Task, protocol: str) -> list[tuple[str, str]]:
-    """The (metric, group) columns of a table of one task and protocol."""
+    """Return the (metric, group) columns of a table of one task and protocol."""
     scores = [s for run in runs for s in run.score_rows if s.protocol == protocol]
     seen = dict.fromkeys((s.metric, s.group) for s in scores if not is_single(s.group))
     return with_better(task, expand_columns(task, table_columns(task.info, list(seen)), runs), scores)
 
 
 def score_tables(runs: Sequence[Run]) -> list[Any]:
-    """One rich table a task and protocol, for `tss` its subsets too; intervals by scene, chance below.
+    """Return one table per task and protocol, with intervals over scenes and chance; for `tss` also subsets.
 
-    Below a table stands what its marks mean, at the end what the scores that come first are.
+    Explanations of marks follow each table; those of the lead scores are last.
     """
     from rich.text import Text
 
@@ -137,13 +137,13 @@ def score_tables(runs: Sequence[Run]) -> list[Any]:
     tables: list[Any] = []
     for name in dict.fromkeys(r.task for r in runs):
         task = stored_task(name)
-        mine = [r for r in runs if r.task == name]
-        for protocol in dict.fromkeys(s.protocol for r in mine for s in r.score_rows):
-            columns = shown_columns(mine, task, protocol)
-            names = dict(zip((r.id for r in mine), distinct_names(mine), strict=True))
-            by = {(r.id, s.metric, s.group): s for r in mine for s in r.score_rows if s.protocol == protocol}
-            shown = [by.get((r.id, m, g)) for r in mine for m, g in columns]
-            title = f"{name}, protocol {protocol} (percent unless a unit is given; {intervals_words(shown)})"
+        own = [r for r in runs if r.task == name]
+        for protocol in dict.fromkeys(s.protocol for r in own for s in r.score_rows):
+            columns = shown_columns(own, task, protocol)
+            names = dict(zip((r.id for r in own), distinct_names(own), strict=True))
+            by = {(r.id, s.metric, s.group): s for r in own for s in r.score_rows if s.protocol == protocol}
+            shown = [by.get((r.id, m, g)) for r in own for m, g in columns]
+            title = f"{name}, protocol {protocol} (percent unless a unit is given; {intervals_text(shown)})"
             title += f"; {task.info.table_note}" if task.info.table_note else ""
             table = FittingTable(title=title)
             table.add_column("method")
@@ -151,14 +151,14 @@ def score_tables(runs: Sequence[Run]) -> list[Any]:
             for metric, group in columns:
                 head = heading(task, metric, group, between="\n")
                 table.add_column(head, justify="right", overflow="fold")
-            for r in mine:
+            for r in own:
                 cells = (
                     Text(terminal_cell(metric_info(task.info, m), by.get((r.id, m, g))).with_interval)
                     for m, g in columns
                 )
                 table.add_row(Text(names[r.id]), r.id, *cells)
             chance = [
-                _chance([by.get((r.id, m, g)) for r in mine], metric_info(task.info, m)) for m, g in columns
+                _chance([by.get((r.id, m, g)) for r in own], metric_info(task.info, m)) for m, g in columns
             ]
             if any(chance):
                 table.add_section()
@@ -166,14 +166,14 @@ def score_tables(runs: Sequence[Run]) -> list[Any]:
             tables.append(table)
             tables += [Text(f"* {text}") for text in cautions_of(shown)]
             if name == "tss":
-                tables.append(subset_table(mine, names, protocol))
+                tables.append(subset_table(own, names, protocol))
     return tables + [Text(text) for text in dict.fromkeys(r.lead[1] for r in runs if r.lead is not None)]
 
 
-def intervals_words(scores: Sequence[ScoreRow | None]) -> str:
-    """Which intervals a table of these scores has; without any, why, where all give one reason.
+def intervals_text(scores: Sequence[ScoreRow | None]) -> str:
+    """Describe the intervals of a table of scores; without any, the reason if there is only one.
 
-    >>> intervals_words([ScoreRow("", "", "", 0.5, 1, note="alpha 0.1; 4 scenes: no interval below 6")])
+    >>> intervals_text([ScoreRow("", "", "", 0.5, 1, note="alpha 0.1; 4 scenes: no interval below 6")])
     'no confidence interval: 4 scenes: no interval below 6'
     """
     if any(s is not None and s.low is not None for s in scores):

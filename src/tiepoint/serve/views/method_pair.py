@@ -58,12 +58,12 @@ def method_pair_page(library: RunIndex, request: Request) -> Response:
     section = params.section_of(shelf, [first, second], params.text_param(request, "protocol"))
     told = section_comparison(library, section)
     made, why = told.comparison, told.why
-    pair, answer, reversed_ = None, None, ""
+    pair, answer, reversal = None, None, ""
     if made is not None:
         try:
             pair = made.pair(section.names[first.id], section.names[second.id])
             answer = made.answer(section.names[first.id], section.names[second.id])
-            reversed_ = order_reversal_sentence(made, section.names[first.id], section.names[second.id])
+            reversal = order_reversal_sentence(made, section.names[first.id], section.names[second.id])
         except InputError as e:
             why = e.one_line
     key = (first.id, second.id, section.protocol, section.metric, section.group)
@@ -98,7 +98,7 @@ def method_pair_page(library: RunIndex, request: Request) -> Response:
         listed=listed,
         lower=lower,
         others=[(r.id, section.names[r.id]) for r in section.runs if r.id not in (first.id, second.id)],
-        reversed_=reversed_,
+        reversal=reversal,
         score=section.score_title(section.metric, section.group),
     )
 
@@ -129,18 +129,18 @@ def paired_scene_values(section: TaskSection, run: Run) -> dict[str, tuple[str, 
 def _kinds(
     made: Comparison | None, section: TaskSection, first: Run, second: Run, scenes: Sequence[ScenePoint]
 ) -> list[dict[str, Any]]:
-    """The difference by kind of scene, as `compare` has it, with scenes won and lost; `reversed_` as it says."""
+    """Return the difference by kind of scene, as in `compare`, with scenes won and lost."""
     if made is None:
         return []
     differences = made.kind_differences(section.names[first.id], section.names[second.id])
-    reversed_ = is_reversed(differences)
+    reversal = is_reversed(differences)
     rows = []
     for kind, difference in differences:
         own = [s for s in scenes if s.kind == kind]
         won = "-".join(str(sum(s.won == k for s in own)) for k in (1, 0, -1)) if own else ""
         shown = number(made, difference, signed=True)
         n = sum(k == kind for k in made.kinds)
-        rows.append({"kind": kind_title(kind), "n": n, "shown": shown, "won": won, "reversed_": reversed_})
+        rows.append({"kind": kind_title(kind), "n": n, "shown": shown, "won": won, "reversed": reversal})
     return rows
 
 
