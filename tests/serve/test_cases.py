@@ -102,7 +102,7 @@ def test_a_moved_dataset_is_found_by_its_content(place: Path) -> None:
     lost = visitor(application(open_library(place)))
     answer = lost.get(f"/case/{ids}/i_a", params={"key": "3"})
     assert answer.status_code == 200
-    assert "not at" in answer.text
+    assert "is missing at" in answer.text
     assert "--data" in answer.text
     assert "no picture" in answer.text or not links(answer.text, "/picture/")
     assert lost.get(f"/scene/{ids}/i_a").status_code == 200

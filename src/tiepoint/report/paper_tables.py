@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables of a paper: methods by tasks, and of each task methods by groups; best, second, not separated."""
+"""Tables of a paper: methods by tasks, and methods by groups for each task, with marks."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ BY = (
     ("kind",),
     ("threshold_deg",),
 )
-"""Keys of the groups that are the columns of a task's table: the first that there are two groups of."""
+"""Keys of the groups in the columns of a task's table: the first with two or more groups."""
 
 ALONE = ("threshold_deg",)
-"""Keys beside whose groups the score `all` says nothing: it is one of them."""
+"""Keys whose groups include the score `all`, which is then not repeated."""
 
 MAX_PAPER_COLUMNS = 8
 MARKS = "best in bold, second underlined"
@@ -39,7 +39,7 @@ TIED = "\N{DAGGER}"
 
 @dataclass(frozen=True)
 class ColumnHeading:
-    """Head of a column: what several columns share, its own name, its unit; `lower` is better or not."""
+    """Heading of a column: text shared by several columns, name, unit, and whether lower is better."""
 
     over: str
     name: str
@@ -48,15 +48,15 @@ class ColumnHeading:
 
     @property
     def whole(self) -> str:
-        """All of it in one line."""
+        """The heading on one line."""
         return " ".join(x for x in (self.over, self.name, self.unit) if x)
 
 
 @dataclass(frozen=True)
 class PaperTable:
-    """A table with its caption, which says what its marks mean; `name` is its label.
+    """A table with its caption, which explains the marks; `name` is its label.
 
-    `chance` is the row below, a text a column, empty where it is not known.
+    `chance` is the last row, one text per column, empty if unknown.
     """
 
     name: str
@@ -70,7 +70,7 @@ class PaperTable:
 def combined_tables(
     runs: Sequence[Run], display: DisplayNames, *, one: bool = False, least: int = 1
 ) -> list[PaperTable]:
-    """Headline score of every method on every task: a table a family of tasks, or `one` of all.
+    """Return headline scores of methods by tasks: a table per family of tasks, or `one` of all.
 
     Methods of one family have no scores in tasks of another, so that one table of all is mostly empty.
     Canaries are left out, and families with fewer than `least` tasks.
@@ -84,7 +84,7 @@ def combined_tables(
 
 
 def task_tables(runs: Sequence[Run], display: DisplayNames) -> list[PaperTable]:
-    """One table a section: the headline score by noise, subset, kind …, or else the task's own columns."""
+    """Return one table per section: the headline score by noise, subset, kind …, or the task's columns."""
     return [_of_task(s, display) for s in sections(runs) if s.methods]
 
 
@@ -129,7 +129,7 @@ def _names(found: Sequence[TaskSection]) -> dict[str, str]:
 
 
 def _head(section: TaskSection) -> list[Column]:
-    """The headline score as the options of the runs spell it out; runs may differ in these."""
+    """Return the columns of the headline score, one for each variant in the options of the runs."""
     return expand_columns(section.definition, [(section.metric, section.group)], section.runs)
 
 
@@ -153,7 +153,7 @@ def _task_heads(
 
 
 def _start(section: TaskSection, title: str, display: DisplayNames) -> str:
-    """What the title of a section may share with that of its neighbour."""
+    """Return the part of a section's title that neighbours may share."""
     if section.dataset and section.title not in display.tasks:
         return display.tasks.get(section.task, section.task_title)
     return title.rpartition(" ")[0]
@@ -178,7 +178,7 @@ def _title(section: TaskSection, display: DisplayNames) -> str:
 
 
 def _metric(section: TaskSection, column: Column, display: DisplayNames) -> str:
-    """Display name and unit of a metric."""
+    """Return display name and unit of a metric."""
     metric, group = column
     info = metric_info(section.definition.info, metric)
     short = info.short if group == "all" and info.short else ""
@@ -188,7 +188,7 @@ def _metric(section: TaskSection, column: Column, display: DisplayNames) -> str:
 
 
 def _score(section: TaskSection, column: Column, display: DisplayNames) -> str:
-    """Display name and unit of a metric, and its group where that is not all there is."""
+    """Return display name and unit of a metric, and its group unless that is `all`."""
     name = _metric(section, column, display)
     return name if column[1] == "all" else f"{name} {display.group(column[1])}"
 
@@ -236,7 +236,7 @@ def _group_heads(
 
 
 def task_columns(section: TaskSection) -> list[Column]:
-    """Columns of a task's table: the headline metric by the first keys of `BY`, then over all."""
+    """Return the columns of a task's table: the headline metric by the first keys of `BY`, then over all."""
     head = (section.metric, section.group)
     over_all = _head(section)
     own = [g for m, g in section.columns if m == section.metric and g != section.group]
@@ -278,7 +278,7 @@ def _cell(info: MetricInfo, score: ScoreRow | None) -> ScoreCell:
 
 
 def _not_separated(section: TaskSection, column: Column, best: str) -> tuple[set[str], list[str]]:
-    """Ids of the runs that are not separated from the best, by the comparison of this score."""
+    """Return the ids of the runs that are not separated from the best by this score."""
     metric, group = column
     runs = [
         r for r in section.methods if (s := section.score(r, *column)) is not None and s.value is not None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The application: which URL is which page, and what a visitor reads when there is none."""
+"""The web application: routes, error pages and login, and the server."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from .run_index import RunIndex
 from .views import case, home, method_pair, run, task
 
 WRONG_S = 0.3
-"""Seconds that a wrong token costs whoever tries it."""
+"""Delay in seconds after a wrong token."""
 View = Callable[[RunIndex, Request], Any]
 
 
 def application(library: RunIndex, door: AccessPolicy | None = None) -> Starlette:
-    """The pages of a store as an ASGI application.
+    """Return the pages of a store as an ASGI application.
 
     Args:
         library: The open store.
-        door: Who is let in; by default whoever reaches the loopback address by its name.
+        door: The access policy; by default visitors on the loopback address.
     """
     door = door or AccessPolicy()
 
@@ -102,11 +102,11 @@ async def _login(door: AccessPolicy, request: Request) -> Response:
 
 PORT = 8765
 PREPARING_S = 3600.0
-"""Longest time that the next comparison waits for the one before it, when the server starts."""
+"""Timeout of each comparison that the server precomputes at start."""
 
 
 def cache_folder() -> Path:
-    """Where sort orders and pictures are kept: ``$TIEPOINT_CACHE``, or the user's cache folder."""
+    """Return the cache folder: ``$TIEPOINT_CACHE``, or the user's cache folder."""
     given = os.environ.get("TIEPOINT_CACHE")
     if given:
         return Path(given)
@@ -125,8 +125,8 @@ def serve(
     """Serve the pages of a store until the process is interrupted.
 
     Raises:
-        InputError: Others reach the host and there is no token, a folder of `data` is not there, or the port
-            is taken.
+        InputError: The host is reachable by others and there is no token, a folder of `data` is missing, or
+            the port is taken.
     """
     door = AccessPolicy(host, token)
     for folder in data:
@@ -148,7 +148,7 @@ def serve(
 
 
 def _prepare(library: RunIndex) -> None:
-    """Make what the first visitors will look at, while they are on their way."""
+    """Precompute the comparisons of all sections."""
     import matplotlib.figure  # noqa: F401  slow to import
 
     from ..report.case_detail import warm_up

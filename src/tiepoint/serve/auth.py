@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Who may ask: the Host header, the token and its cookie; and the headers of every answer."""
+"""Access control: Host header, token and cookie; and the headers of all responses."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host reaches this machine alone.
+    """Return whether a host is reachable from this machine only.
 
     >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("localhost"), is_loopback("0.0.0.0")
     (True, True, True, False)
@@ -51,10 +51,10 @@ def is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True)
 class AccessPolicy:
-    """Who is let in: `host` is what the server listens on, `token` what a visitor must know.
+    """Access policy: the address to listen on and an optional access token.
 
     Raises:
-        InputError: A host that others reach, and no token, or one that is easily guessed.
+        InputError: The host is reachable by others and there is no token, or the token is too short.
     """
 
     host: str = "127.0.0.1"
@@ -72,24 +72,24 @@ class AccessPolicy:
 
     @property
     def cookie_value(self) -> str:
-        """What the cookie holds: made of the token, and useless for another server."""
+        """Value of the cookie: derived from the token, valid for this server only."""
         return hmac.new(self._salt, (self.token or "").encode(), hashlib.sha256).hexdigest()
 
     def accepts_token(self, given: str) -> bool:
-        """Whether a visitor gave the token; takes as long for every answer."""
-        wanted = hashlib.sha256((self.token or "").encode()).digest()
-        said = hashlib.sha256(given.encode("utf-8", "surrogatepass")).digest()
-        return self.token is not None and hmac.compare_digest(wanted, said)
+        """Return whether a token is correct, in constant time."""
+        expected = hashlib.sha256((self.token or "").encode()).digest()
+        received = hashlib.sha256(given.encode("utf-8", "surrogatepass")).digest()
+        return self.token is not None and hmac.compare_digest(expected, received)
 
     def accepts_cookie(self, cookie: str | None) -> bool:
-        """Whether a cookie is the one given after the token."""
+        """Return whether a cookie is valid."""
         return self.token is None or hmac.compare_digest(self.cookie_value.encode(), (cookie or "").encode())
 
     def accepts_host(self, header: str) -> bool:
-        """Whether a Host header names this server; another name that leads here is no one's business.
+        """Return whether a Host header names this server.
 
-        Names that resolve to this machine can belong to a page elsewhere (DNS rebinding). With a token its
-        cookie protects, and addresses are let through: which of them is ours is not known here.
+        Other names that resolve to this machine can belong to a foreign page (DNS rebinding). With a token
+        the cookie protects, and any IP address is accepted, because the server does not know its own.
         """
         found = _HOST.fullmatch(header)
         if found is None:
@@ -109,17 +109,17 @@ class AccessPolicy:
 
 
 MAX_BODY_BYTES = 4096
-"""Bytes of a login form."""
+"""Maximum size of a login form."""
 
 
 class AuthMiddleware:
-    """Lets requests through that may be, and puts the headers on every answer."""
+    """Reject requests without access, and add the security headers to all responses."""
 
     def __init__(self, app: Any, door: AccessPolicy) -> None:
         self.app, self.door = app, door
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
-        """One request."""
+        """Handle one request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -147,7 +147,7 @@ class AuthMiddleware:
 
 
 async def form_token(request: Request) -> str | None:
-    """The token of a login form of this site; None for anything else that is posted."""
+    """Return the token of a login form of this site. None for any other content."""
     origin, host = request.headers.get("origin"), request.headers.get("host", "")
     if origin is not None and origin != "null" and urlsplit(origin).netloc != host:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The comparison of a section, made behind the pages and kept outside the store; its sentence."""
+"""Comparisons and orders of cases, computed in the background and cached outside the store."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .run_index import RunIndex, source_version
 
 @dataclass(frozen=True)
 class CachedComparison:
-    """What `compare` finds in a section; without a comparison, `why`. `pending`: it is still being made."""
+    """Comparison of a section, or `why` there is none; `pending` while it is computed."""
 
     comparison: Comparison | None
     why: str = ""
@@ -40,12 +40,12 @@ class CachedComparison:
 def section_comparison(
     library: RunIndex, section: TaskSection, until: float | None = None
 ) -> CachedComparison:
-    """The comparison of a section; one that is not there after a moment is pending, and goes on.
+    """Return the comparison of a section; pending if it is not ready in time.
 
     Args:
         library: The open store.
-        section: With its headline score.
-        until: When to stop waiting, by the monotonic clock; by default after the patience of the library.
+        section: The section, compared by its headline score.
+        until: Time of the monotonic clock to stop waiting; by default after the timeout of the library.
     """
     wait = library.wait_s if until is None else max(0.0, until - time.monotonic())
     made = library.compute_in_background(
@@ -59,7 +59,7 @@ def section_comparison(
 
 
 def section_key(section: TaskSection) -> Hashable:
-    """What tables and figures of a section depend on, in one state of the store."""
+    """Return the cache key of tables and figures of a section, in one state of the store."""
     ids = tuple(r.id for r in section.runs)
     return (section.task, section.dataset, section.protocol, section.metric, section.group, ids)
 
@@ -90,7 +90,7 @@ def _make_comparison(library: RunIndex, section: TaskSection) -> CachedCompariso
                 comparison = compare_runs(section.runs, **words)
         except InputError as e:
             return CachedComparison(None, e.one_line, finding(section))
-        # The sentence is made before the pairs are plain rows: it asks them for one interval only.
+        # Lazy pairs compute one interval for the sentence; plain rows would compute all.
         sentence = finding(comparison)
         kept = CachedComparison(replace(comparison, pairs=tuple(comparison.pairs)), "", sentence)
         if path is not None:
@@ -100,7 +100,7 @@ def _make_comparison(library: RunIndex, section: TaskSection) -> CachedCompariso
 
 
 def _read_comparison(path: Path) -> CachedComparison | None:
-    """What was kept of a comparison; None where there is nothing, or it is damaged or of another form."""
+    """Read a cached comparison. None if it is missing, corrupt or of another format."""
     try:
         whole = _tuples(json.loads(path.read_text(encoding="utf-8")))
         plain = whole["comparison"]
@@ -121,14 +121,14 @@ def _tuples(plain: Any) -> Any:
 
 
 LABELS = 1000
-"""Cases whose words are kept with the order; those of the others are made from the records."""
+"""Number of labels cached with an order; others are computed from the records."""
 
 
 @dataclass(frozen=True)
 class CaseOrder:
-    """Cases in an order: `keys` (n,), `scores` and `sure` (methods, n), the first `meant` what it is about.
+    """Sorted cases: `keys` (n,), `scores` and `sure` (methods, n); the first `n_relevant` meet the criterion.
 
-    `sure` is the ratio of first and second distance, None where the task has none; NaN: not known.
+    `sure` is the ratio of first and second distance, None if the task has none, NaN if unknown.
     """
 
     keys: Keys
@@ -141,7 +141,7 @@ class CaseOrder:
         return len(self.keys)
 
     def place(self, key: str) -> int | None:
-        """Where a key stands, None where it does not: keys of URLs may be anything."""
+        """Return the position of a key, which may be any text of a URL. None if it is not in the order."""
         if self.keys.dtype.kind in "iu":
             if not (key.isascii() and key.isdigit() and len(key) < 19):
                 return None
@@ -152,14 +152,14 @@ class CaseOrder:
 
 
 def order_of(library: RunIndex, runs: Sequence[Run], scene: str, by: By) -> CaseOrder | None:
-    """The cases that all runs have in a scene, in an order; None where one of them has none."""
+    """Return the cases that all runs have in a scene, sorted. None if one of them has none."""
     facts = [[r.id, hash_json(dict(r.manifest.units.items()))] for r in runs]
     name = hash_json(["order", source_version(), scene, facts])
     return library.orders.get((name, by), lambda: _make_order(library, runs, scene, by, name))
 
 
 def scene_names(library: RunIndex, section: TaskSection, run: Run) -> list[str]:
-    """Scenes of a run by name; a run without scene values has its units."""
+    """Return the scenes of a run by name, or its units if it has no scene values."""
 
     def make() -> list[str]:
         found = {s.scene for s in scored_scenes(run, section.protocol)}
@@ -169,7 +169,7 @@ def scene_names(library: RunIndex, section: TaskSection, run: Run) -> list[str]:
 
 
 def _make_order(library: RunIndex, runs: Sequence[Run], scene: str, by: By, name: str) -> CaseOrder | None:
-    """An order from the cache folder, or from the records: then the others are kept as well."""
+    """Read an order from the cache, or compute and cache all orders from the records."""
     folder = None if library.cache is None else library.cache / "orders" / name[:2]
     kept = None if folder is None else _read_order(folder / f"{name}-{by}.npz")
     if kept is not None:
@@ -194,7 +194,7 @@ def _cases(runs: Sequence[Run], scene: str) -> list[Cases] | None:
     try:
         found = [cases_of(run, scene) for run in runs]
     except StoreError:
-        return None  # records that are gone or damaged
+        return None  # Records are missing or corrupt.
     known = [c for c in found if c is not None]
     return known if len(known) == len(runs) else None
 
@@ -202,12 +202,12 @@ def _cases(runs: Sequence[Run], scene: str) -> list[Cases] | None:
 def page_of(
     library: RunIndex, runs: Sequence[Run], scene: str, order: CaseOrder, start: int, count: int
 ) -> list[CaseRow]:
-    """Lines of a page of an order."""
+    """Return the rows of a page of an order."""
     return [row(library, runs, scene, order, i) for i in range(start, min(start + count, len(order)))]
 
 
 def row(library: RunIndex, runs: Sequence[Run], scene: str, order: CaseOrder, i: int) -> CaseRow:
-    """One line: key, words, and score and ratio of each method."""
+    """Return one row: key, label, and score and ratio of each method."""
     key = str(order.keys[i])
     if i < len(order.labels):
         words = order.labels[i]
@@ -224,7 +224,7 @@ def _numbers(values: Floats) -> tuple[float | None, ...]:
 
 
 def _write(path: Path, order: CaseOrder) -> None:
-    """Keep an order; where nothing can be written it is made again the next time."""
+    """Write an order to the cache; write errors are ignored."""
     sure = np.empty((0, 0)) if order.sure is None else order.sure
     labels = np.frombuffer(json.dumps(order.labels).encode(), np.uint8)
     with (

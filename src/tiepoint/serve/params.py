@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a URL asks for, checked: whatever it says, the answer is a page, 400 or 404."""
+"""Parse and check URL parameters; invalid ones answer 400 or 404."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .run_index import IndexSnapshot, RunIndex
 
 MAX_PARAM_CHARS = 500
 MAX_URL_METHODS = 8
-"""Methods beside each other on a page of cases."""
+"""Maximum number of methods on a page of cases."""
 _ID = re.compile(r"[0-9A-Za-z_-]{1,80}")
 
 
 def text_param(request: Request, name: str, default: str = "") -> str:
-    """A parameter as text; one that is too long or has control characters is a 400."""
+    """Return a parameter as text; 400 if it is too long or has control characters."""
     value = request.query_params.get(name, default)
     if len(value) > MAX_PARAM_CHARS or not value.isprintable():
         raise HTTPException(400, f"the parameter {name} is too long or no text")
@@ -30,7 +30,7 @@ def text_param(request: Request, name: str, default: str = "") -> str:
 
 
 def int_param(request: Request, name: str, default: int, *, low: int = 0, high: int = 10**9) -> int:
-    """A parameter as a whole number within bounds; anything else is a 400."""
+    """Return a parameter as an integer within bounds; 400 otherwise."""
     value = text_param(request, name, str(default))
     if not re.fullmatch(r"-?[0-9]{1,10}", value) or not low <= int(value) <= high:
         raise HTTPException(400, f"the parameter {name} is a whole number from {low} to {high}")
@@ -38,7 +38,7 @@ def int_param(request: Request, name: str, default: int, *, low: int = 0, high: 
 
 
 def choice_param(request: Request, name: str, known: Sequence[str], default: str) -> str:
-    """A parameter that names one of the known values; anything else is a 400."""
+    """Return a parameter that is one of the known values; 400 otherwise."""
     value = text_param(request, name, default)
     if value not in known:
         raise HTTPException(400, f"the parameter {name} is one of {', '.join(known) or 'none'}")
@@ -46,7 +46,7 @@ def choice_param(request: Request, name: str, known: Sequence[str], default: str
 
 
 def run_param(shelf: IndexSnapshot, given: str) -> Run:
-    """The finished run of an id, which may be abbreviated; 404 without one."""
+    """Return the finished run of an (abbreviated) id; 404 if there is none."""
     if given in shelf.by_id:
         return shelf.by_id[given]
     found = [r for i, r in shelf.by_id.items() if _ID.fullmatch(given) and i.startswith(given)]
@@ -56,7 +56,7 @@ def run_param(shelf: IndexSnapshot, given: str) -> Run:
 
 
 def runs_param(library: RunIndex, request: Request, given: str) -> list[Run]:
-    """The runs of a page of cases: ids separated by commas, all of one task; the first has the cases."""
+    """Return the runs of a page of cases, given as ids of one task separated by commas."""
     names = [n for n in given.split(",") if n]
     if not 1 <= len(names) <= MAX_URL_METHODS:
         raise HTTPException(404, f"name one to {MAX_URL_METHODS} runs, separated by commas")
@@ -68,7 +68,7 @@ def runs_param(library: RunIndex, request: Request, given: str) -> list[Run]:
 
 
 def section_of(shelf: IndexSnapshot, runs: Sequence[Run], protocol: str = "") -> TaskSection:
-    """The section that has all of the runs, under a protocol where one is named; 404 without one."""
+    """Return the section that has all runs, optionally under a protocol; 404 if there is none."""
     ids = {r.id for r in runs}
     for section in shelf.sections:
         if ids <= {r.id for r in section.runs} and protocol in ("", section.protocol):
@@ -77,11 +77,11 @@ def section_of(shelf: IndexSnapshot, runs: Sequence[Run], protocol: str = "") ->
 
 
 def url(*parts: str, **query: Any) -> str:
-    """A link inside the pages: parts of the path are quoted, empty parameters left out.
+    """Build a link: quote the parts of the path, skip empty parameters.
 
     >>> url("task", "a/b c", protocol="exact", page=None)
     '/task/a/b%20c?protocol=exact'
     """
     path = "/" + "/".join(quote(p, safe="/,:@=+") for p in parts)
-    asked = urlencode({k: v for k, v in query.items() if v not in (None, "", [])}, doseq=True)
-    return f"{path}?{asked}" if asked else path
+    parameters = urlencode({k: v for k, v in query.items() if v not in (None, "", [])}, doseq=True)
+    return f"{path}?{parameters}" if parameters else path

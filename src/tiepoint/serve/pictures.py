@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pictures of a case, cut from its dataset when they are asked for, kept by hash outside the store."""
+"""Pictures of a case, read from its dataset on request and cached outside the store."""
 
 from __future__ import annotations
 
@@ -25,36 +25,36 @@ from .run_index import RunIndex, source_version
 
 Image = NDArray[np.uint8]
 SHOWN, RIGHT = 5, 8
-"""Candidates of each method, and right answers, that are shown of a query."""
+"""Number of shown candidates of each method, and of correct answers, of a query."""
 MAX_PICTURE_CACHE_BYTES = 512 << 20
-"""Kept pictures; older ones give way when the server starts."""
+"""Maximum size of the cache; the oldest files are removed when the server starts."""
 
 
 def replayed_case(library: RunIndex, runs: Sequence[Run], scene: str, key: str) -> CaseDetail | None:
-    """A case made again; the last few stay in memory, for their pictures are asked for next."""
+    """Recompute a case; the last few are cached for the requests of their pictures."""
     place = library.place(runs[0])
     ids = tuple(r.id for r in runs)
     return library.details.get((ids, scene, key), lambda: detail(runs, scene, key, data=place))
 
 
 def picture_names(case: CaseDetail) -> dict[str, Callable[[], Image | None]]:
-    """The pictures that a page of a case may show, by name; nothing else is ever read."""
+    """Return the pictures that a page of a case may show, by name; no others can be read."""
     found: dict[str, Callable[[], Image | None]] = {}
 
-    def named(part: str, reference: str) -> None:
+    def add(part: str, reference: str) -> None:
         if reference:
             found[part] = lambda: picture(case, reference)
 
-    named("query", case.query)
+    add("query", case.query)
     for i, reference in enumerate(case.right[:RIGHT]):
-        named(f"right-{i}", reference)
+        add(f"right-{i}", reference)
     if case.images is not None:
         for i, image in enumerate(case.images):
             found[f"image-{i}"] = lambda image=image: image  # type: ignore[misc]
     for v, view in enumerate(case.views):
         if view.answered is not None:
             for i, answer in enumerate(view.answered.chosen[:SHOWN]):
-                named(f"chosen-{v}-{i}", answer.picture)
+                add(f"chosen-{v}-{i}", answer.picture)
         if view.matched is not None and case.images is None:
             for i, shown in enumerate(view.matched.images):
                 if shown is not None:
@@ -68,7 +68,7 @@ def picture_names(case: CaseDetail) -> dict[str, Callable[[], Image | None]]:
 
 
 def picture_answer(library: RunIndex, request: Request) -> Response:
-    """One picture of a case: ``key`` names the case, ``part`` the picture."""
+    """Return one picture of a case: ``key`` is the case, ``part`` the picture."""
     runs = params.runs_param(library, request, request.path_params["runs"])
     scene, key, part = (
         request.path_params["scene"],
@@ -84,7 +84,7 @@ def picture_answer(library: RunIndex, request: Request) -> Response:
         make = None if case is None else picture_names(case).get(part)
         image = None if make is None else make()
         if image is None:
-            raise HTTPException(404, "there is no such picture, or its dataset is not at hand")
+            raise HTTPException(404, "there is no such picture, or its dataset is missing")
         body = encode_picture(image)
         if path is not None:
             with contextlib.suppress(TiepointError, OSError), atomic_file(path) as temporary:
@@ -93,7 +93,7 @@ def picture_answer(library: RunIndex, request: Request) -> Response:
 
 
 def encode_picture(image: Image) -> bytes:
-    """A picture as a file: PNG where it is small or drawn, JPEG for photographs of some size."""
+    """Encode a picture: PNG if it is small, else JPEG."""
     from PIL import Image as Pillow
 
     made, buffer = Pillow.fromarray(np.ascontiguousarray(image)), io.BytesIO()
@@ -105,7 +105,7 @@ def encode_picture(image: Image) -> bytes:
 
 
 def evict_oldest(cache: Path, most: int = MAX_PICTURE_CACHE_BYTES) -> None:
-    """Remove what was kept longest ago until all of it takes no more than `most` bytes."""
+    """Remove the oldest files of the cache until it has at most `most` bytes."""
     found = []
     for folder in ("pictures", "orders", "comparisons"):
         for path in (cache / folder).glob("*/*"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Templates and static files: every text is escaped, every file is one of ours."""
+"""Render templates, static files and standalone pages."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ STATIC: Mapping[str, tuple[str, str, str]] = {
     "viewer.js": ("tiepoint.serve", "viewer.js", "text/javascript"),
 }
 FIGURE_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-"""A figure is a document of its own; its colours are in `style` attributes, and nothing in it can run."""
+"""Policy of a figure, which is a separate document with inline styles and without scripts."""
 
 
 @cache
 def environment() -> Any:
-    """The templates of these pages."""
+    """Return the environment of the templates."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     made = Environment(
@@ -50,7 +50,7 @@ def environment() -> Any:
 
 
 def page(request: Request, template: str, status: int = 200, **values: Any) -> Response:
-    """A page; `request` tells what it is called."""
+    """Render a page."""
     asked = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     made = environment().get_template(template).render({"here": asked, "pending": False} | values)
     return HTMLResponse(made, status, {"cache-control": "no-store"})
@@ -58,19 +58,19 @@ def page(request: Request, template: str, status: int = 200, **values: Any) -> R
 
 @cache
 def static_text(name: str) -> str:
-    """A static file."""
+    """Return the text of a static file."""
     package, path, _ = STATIC[name]
     return (files(package) / "templates" / path).read_text("utf-8")
 
 
 @cache
 def _stamp() -> str:
-    """Changes with the static files, so that a browser never keeps old ones."""
+    """Return a hash of the static files, so that browsers never use old ones."""
     return hashlib.sha256("".join(static_text(n) for n in STATIC).encode()).hexdigest()[:12]
 
 
 def static_response(request: Request) -> Response:
-    """A style sheet or a script."""
+    """Return a style sheet or a script."""
     name = request.path_params["name"]
     if name not in STATIC:
         raise HTTPException(404, "there is no such file")
@@ -80,7 +80,7 @@ def static_response(request: Request) -> Response:
 def with_etag(
     request: Request, body: bytes, kind: str, *, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """An answer that the browser keeps and asks about by its hash (ETag)."""
+    """Return a response that browsers cache and revalidate by its ETag."""
     tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     extra = {"etag": tag, "cache-control": "private, no-cache", **(headers or {})}
     if tag in [t.strip().removeprefix("W/") for t in request.headers.get("if-none-match", "").split(",")]:
@@ -102,7 +102,7 @@ VIEWS = ("", "runs", "task", "two", "run", "scene", "case")
 
 
 async def endpoint(request: Request) -> Response:
-    """The file of ``?view=``, a path with its query of one of the pages."""
+    """Return the page of ``?view=`` (path and query) as a standalone file."""
     view = request.query_params.get("view", "/")
     parts = urlsplit(view)
     if not view.startswith("/") or view.startswith("//") or len(view) > 4000 or parts.netloc:
@@ -123,7 +123,7 @@ async def endpoint(request: Request) -> Response:
 
 
 async def standalone_page(request: Request, page: str, base: str) -> str:
-    """A page with everything it shows inside; links to other pages lead to the server it came from."""
+    """Embed all resources of a page; links to other pages lead to the server."""
     total = 0
     known: dict[str, str] = {}
     for source in dict.fromkeys(re.findall(r'<(?:img|image)[^>]*? (?:src|href)="(/[^"]*)"', page)):
@@ -158,7 +158,7 @@ async def standalone_page(request: Request, page: str, base: str) -> str:
 
 
 async def local_response(request: Request, view: str) -> tuple[int, dict[str, str], bytes]:
-    """The answer to a path as the browser would get it: status, headers, body."""
+    """Request a path from this application. Return status, headers and body."""
     parts = urlsplit(view)
     path = unquote(parts.path)
     headers = [(b"host", request.headers["host"].encode("latin-1"))]

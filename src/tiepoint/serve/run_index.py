@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What pages are made of: runs and sections of the open store, read again when the store has changed."""
+"""Runs and sections of the open store, read again when the store has changed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 @cache
 def source_version() -> str:
-    """A hash of the source of this package: what is kept outside the store is not used by another one."""
+    """Return a hash of the source of this package, part of the keys of cached results."""
     root = Path(str(files("tiepoint")))
     return hash_json(
         [[p.relative_to(root).as_posix(), hash_bytes(p.read_bytes())] for p in sorted(root.rglob("*.py"))]
@@ -41,19 +41,19 @@ def source_version() -> str:
 
 
 class LruCache:
-    """The last values that were asked for, each made once, however many ask at the same time."""
+    """Cache of the last values; concurrent requests compute a value once."""
 
     def __init__(self, most: int) -> None:
         self._most, self._known = most, OrderedDict[Hashable, Any]()
         self._lock, self._making = threading.Lock(), dict[Hashable, threading.Lock]()
 
     def peek(self, key: Hashable) -> Any:
-        """The value of a key, None where there is none."""
+        """Return the cached value of a key. None if there is none."""
         with self._lock:
             return self._known.get(key)
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The value of a key; `make` is called where there is none, and what it raises is not kept."""
+        """Return the value of a key; call `make` if it is not cached. Errors are not cached."""
         with self._lock:
             if key in self._known:
                 self._known.move_to_end(key)
@@ -76,16 +76,16 @@ class LruCache:
 
 
 FRESH_S = 1.0
-"""Seconds for which the store is not asked again whether it has changed."""
+"""Seconds between two checks whether the store has changed."""
 WAIT_S = 0.6
-"""Seconds that a page waits for a comparison of many methods before it says that it is being made."""
+"""Seconds that a page waits for a comparison before it reports it as pending."""
 INDEX_CACHE_BYTES = 1 << 25
-"""Records that stay in memory."""
+"""Bytes of records cached in memory."""
 
 
 @dataclass(frozen=True)
 class IndexSnapshot:
-    """One state of the store: finished runs, newest last, without scores of single scenes."""
+    """Snapshot of the store: finished runs, oldest first, without per-scene scores."""
 
     stamp: Hashable
     runs: tuple[Run, ...]
@@ -93,21 +93,21 @@ class IndexSnapshot:
 
     @cached_property
     def by_id(self) -> dict[str, Run]:
-        """Runs by their whole id."""
+        """Runs by full id."""
         return {r.id: r for r in self.runs}
 
     @cached_property
     def sections(self) -> list[TaskSection]:
-        """One section a task and dataset, as in the report."""
+        """Sections by task and dataset, as in the report."""
         return sections(self.runs)
 
     def section_of(self, run: Run) -> TaskSection | None:
-        """The first section that a run is in."""
+        """Return the first section that has a run. None if there is none."""
         return next((s for s in self.sections if any(r.id == run.id for r in s.runs)), None)
 
 
 class RunIndex:
-    """An open store for pages; `data` are folders to look for datasets in that are not where they were."""
+    """An open store for pages; `data` are folders to search for moved datasets."""
 
     def __init__(
         self, store: Store, *, data: Sequence[Path] = (), cache: Path | None = None, wait_s: float = WAIT_S
@@ -121,7 +121,7 @@ class RunIndex:
         self._shelf: IndexSnapshot | None = None
 
     def snapshot(self) -> IndexSnapshot:
-        """The store as it is now."""
+        """Return the current state of the store."""
         with self._lock:
             if self._shelf is not None and time.monotonic() - self._asked < FRESH_S:
                 return self._shelf
@@ -148,16 +148,15 @@ class RunIndex:
             return tuple(connection.execute(query).one())
 
     def cached(self, what: str, key: Hashable, make: Callable[[], T]) -> T:
-        """A table or figure of the present state of the store, made once."""
+        """Return a table or figure of the current state of the store, computed once."""
         return self.tables.get((self.snapshot().stamp, what, key), make)
 
     def compute_in_background(
         self, what: str, key: Hashable, make: Callable[[], T], wait_s: float
     ) -> T | None:
-        """What takes long, made in a thread of its own; None where it is not there in time.
+        """Compute a slow result in a thread. None if it takes more than `wait_s` since the first request.
 
-        The time is so many seconds since it was first asked for. It goes on meanwhile, comparisons one at a
-        time, and is there when it is asked for again.
+        The computation continues, comparisons one at a time, and a later request returns its result.
         """
         whole = (self.snapshot().stamp, what, key)
         known: T | None = self.tables.peek(whole)
@@ -184,7 +183,7 @@ class RunIndex:
                 self._under_way.pop(key, None)
 
     def place(self, run: Run) -> Path | None:
-        """Where in `data` the dataset of a run is, by its content; None where it is not, or was not moved."""
+        """Find the moved dataset of a run in `data` by content. None if not moved or not found."""
         if not self.data:
             return None
         facts = run.manifest.dataset
@@ -196,7 +195,7 @@ class RunIndex:
         old = Path(facts.path) if facts.path else None
         tried = [] if old is None else [old]
         for folder in self.data:
-            # By its last part: a name of a stranger's store must not lead out of the folder.
+            # Only the last part: names in an untrusted store must not lead out of the folder.
             tried += [folder, folder / Path(facts.path).name, folder / Path(facts.name).name]
         for path in dict.fromkeys(tried):
             try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The page of one case: a query with its answers, a pair with its matches, a dense pair with its flow."""
+"""Pages of the cases of a scene, and of one case: a query, a pair with matches, or a flow."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ TITLES = {"disagreement": "disagreement", "wrong": "all wrong", "confident": "co
 
 
 def scene(library: RunIndex, request: Request) -> Response:
-    """The cases of a scene; ``by`` is the order, ``page`` starts at 1."""
+    """Return the page of the cases of a scene; ``by`` is the order, ``page`` starts at 1."""
     runs = params.runs_param(library, request, request.path_params["runs"])
     name = request.path_params["scene"]
     section = params.section_of(library.snapshot(), runs)
     known = scene_names(library, section, runs[0])
     if name not in known:
         raise HTTPException(404, "these runs have no such scene")
-    by = order_asked(request, len(runs))
+    by = order_param(request, len(runs))
     order = order_of(library, runs, name, by)
     pages = 1 if order is None else max(1, -(-len(order) // A_PAGE))
     number = params.int_param(request, "page", 1, low=1, high=pages)
@@ -68,14 +68,14 @@ def scene(library: RunIndex, request: Request) -> Response:
     )
 
 
-def order_asked(request: Request, runs: int) -> By:
-    """The order that a URL asks for: by default disagreement of several methods, failure of one."""
+def order_param(request: Request, runs: int) -> By:
+    """Return the requested order: by default disagreement of several methods, failures of one."""
     names: dict[str, By] = {str(k): k for k in BY}
     return names[params.choice_param(request, "by", list(names), "disagreement" if runs > 1 else "wrong")]
 
 
 def others(section: TaskSection, runs: list[Run]) -> list[dict[str, Any]]:
-    """Every method of the section, whether it is on the page, and the runs of the page with or without it."""
+    """Return each method of the section, whether it is shown, and the ids after toggling it."""
     ids = [r.id for r in runs]
     found = []
     for run in section.runs:
@@ -88,7 +88,7 @@ def others(section: TaskSection, runs: list[Run]) -> list[dict[str, Any]]:
 
 
 def why_none(runs: list[Run], library: RunIndex) -> str:
-    """What to say, and to run, where there are no cases to list."""
+    """Return the message for a scene without cases."""
     for run in runs:
         if run.manifest.is_imported:
             return f"{run.method} is imported: its numbers are known, its answers are not"
@@ -104,19 +104,19 @@ def why_none(runs: list[Run], library: RunIndex) -> str:
 
 
 MATCHES = 400
-"""Matches that are drawn, evenly from the best to the worst."""
+"""Maximum number of drawn matches, sampled evenly from the best to the worst."""
 WIDE, GAP = 1000.0, 8.0
 """Width of a drawing of two images, and the space between them."""
 
 
 def case(library: RunIndex, request: Request) -> Response:
-    """One case; ``key`` names it, ``by`` is the order in which j and k walk."""
+    """Return the page of the case ``key``; ``by`` is the order for the keys j and k."""
     runs = params.runs_param(library, request, request.path_params["runs"])
     name, key = request.path_params["scene"], params.text_param(request, "key")
     section = params.section_of(library.snapshot(), runs)
     if name not in scene_names(library, section, runs[0]):
         raise HTTPException(404, "these runs have no such scene")
-    by = order_asked(request, len(runs))
+    by = order_param(request, len(runs))
     order = order_of(library, runs, name, by)
     at = None if order is None else order.place(key)
     if order is None or at is None:
@@ -163,7 +163,7 @@ def case(library: RunIndex, request: Request) -> Response:
 
 
 def _missing(found: CaseDetail, runs: list[Run], library: RunIndex) -> list[str]:
-    """Why something cannot be shown: of the case, then of each method, each once."""
+    """Return why parts of the case, then of each method, are missing; each message once."""
     told = [found.missing, *(v.missing for v in found.views)]
     if found.missing and not library.data:
         told[0] += "; start the server with --data DIR where the dataset was moved"
@@ -208,7 +208,7 @@ def _answers(view: MethodView, i: int, source: Any) -> dict[str, Any]:
 
 
 def rank_text(rank: float | None) -> str:
-    """A rank as text; of equally near candidates the middle one, a failed descriptor has none.
+    """Return a rank as text; ties have the middle rank, failed descriptors none.
 
     >>> rank_text(3.0), rank_text(1.5), rank_text(None)
     ('3', '1.5', 'none')
@@ -217,7 +217,7 @@ def rank_text(rank: float | None) -> str:
 
 
 def _pair(found: CaseDetail, view: MethodView, i: int, source: Any) -> dict[str, Any]:
-    """Two images beside each other with the ends of matches in their pixels and in the drawing."""
+    """Return two images side by side, with matches in pixels of the images and of the drawing."""
     matched = view.matched
     assert matched is not None
     (w0, h0), (w1, h1) = matched.sizes
@@ -236,12 +236,12 @@ def _pair(found: CaseDetail, view: MethodView, i: int, source: Any) -> dict[str,
         "total": len(matched),
         "measure": matched.measure,
         "counts": [(g.text, n) for g, n in count_grades(matched)] if len(matched) else [],
-        "cut": _cut_words(matched),
+        "cut": _slider_value(matched),
     }
 
 
-def _cut_words(matched: MatchedPair) -> str:
-    """What the slider cuts by: the confidence of the method, else its distance from the truth."""
+def _slider_value(matched: MatchedPair) -> str:
+    """Return the value that the slider filters by: the confidence of the method, else the error."""
     if getattr(matched, "confidence", None) is not None:
         return "confidence"
     return "error" if matched.errors_px is not None else ""

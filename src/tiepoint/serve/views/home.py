@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The first page: what is in the store, what was found, what is running, the newest runs."""
+"""The first page: tasks with their findings, running processes and the newest runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ A_PAGE = 50
 
 
 def runs(library: RunIndex, request: Request) -> Response:
-    """All finished runs, newest first, a page at a time; ``?method=`` keeps names that have the text."""
+    """Return a page of finished runs, newest first; ``?method=`` filters by a part of the name."""
     shelf = library.snapshot()
     wanted = params.text_param(request, "method").casefold()
     kept = [r for r in reversed(shelf.runs) if wanted in r.method.casefold()]
@@ -47,7 +47,7 @@ def runs(library: RunIndex, request: Request) -> Response:
 
 
 def run_rows(shelf: IndexSnapshot, runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """Lines of a table of runs."""
+    """Return the rows of a table of runs."""
     names = dict(zip((r.id for r in shelf.runs), distinct_names(shelf.runs), strict=True)) if runs else {}
     return [
         {
@@ -64,11 +64,11 @@ def run_rows(shelf: IndexSnapshot, runs: Sequence[Run]) -> list[dict[str, Any]]:
 
 EVERY_S = 1.0
 MAX_STREAM_S = 3600.0
-"""After an hour the browser asks again by itself."""
+"""Maximum duration of a stream; browsers then reconnect."""
 
 
 def state(library: RunIndex) -> dict[str, Any]:
-    """The processes at work as plain values, and the number of finished runs."""
+    """Return the running processes as plain values, and the number of finished runs."""
     work = [
         {
             "pid": w.pid,
@@ -81,7 +81,7 @@ def state(library: RunIndex) -> dict[str, Any]:
 
 
 def event_stream(library: RunIndex, request: Request) -> Response:
-    """The stream of events; with ``?once=1`` only the state of now."""
+    """Return the stream of events; with ``?once=1`` only the current state."""
     once = request.query_params.get("once") == "1"
 
     async def pieces() -> AsyncIterator[str]:
@@ -100,11 +100,11 @@ def event_stream(library: RunIndex, request: Request) -> Response:
 
 NEWEST = 8
 FIRST = 3
-"""Methods of a task on the first page."""
+"""Number of methods per task on the first page."""
 
 
 def home(library: RunIndex, request: Request) -> Response:
-    """What is in the store at a glance."""
+    """Return the overview of the store."""
     shelf = library.snapshot()
     families: dict[str, list[dict[str, Any]]] = {}
     until = time.monotonic() + library.wait_s
@@ -129,7 +129,7 @@ def home(library: RunIndex, request: Request) -> Response:
 
 
 def _card(library: RunIndex, section: TaskSection, until: float) -> dict[str, Any]:
-    """One task on the first page: a sentence, and its first methods with bars."""
+    """Return the template data of a task: a sentence, and its first methods with bars."""
     told = section_comparison(library, section, until)
     return {
         "pending": told.pending,
@@ -145,14 +145,14 @@ def _card(library: RunIndex, section: TaskSection, until: float) -> dict[str, An
 
 
 def task_link(section: TaskSection) -> str:
-    """The URL of a section's page."""
+    """Return the URL of a section's page."""
     return params.url(
         "task", section.task, dataset=section.dataset, protocol=section.protocol if section.more else ""
     )
 
 
 def _first_rows(section: TaskSection) -> list[dict[str, Any]]:
-    """The first methods of a section with their score, and how much of 100 % it is."""
+    """Return the first methods of a section with their score, and its percentage for the bar."""
     rows = [
         (r, s.value)
         for r in section.runs

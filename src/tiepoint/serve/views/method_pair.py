@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Two methods: a scatter of their scenes, won and lost, the difference with its interval, by kind."""
+"""The page of two methods: scatter plot of scenes, difference with its interval, and kinds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SIDE, MARGIN = 460, 46
 
 @dataclass(frozen=True)
 class ScenePoint:
-    """One scene: its values by both methods (shown units), and where it lies in the scatter."""
+    """One scene: its values by both methods (in shown units), and its position in the plot."""
 
     name: str
     kind: str
@@ -44,12 +44,12 @@ class ScenePoint:
 
     @property
     def difference(self) -> float:
-        """First minus second."""
+        """First minus second value."""
         return self.first - self.second
 
 
 def method_pair_page(library: RunIndex, request: Request) -> Response:
-    """The page of two runs of one task; ``protocol`` chooses the rules."""
+    """Return the page of two runs of one task, optionally under ``protocol``."""
     shelf = library.snapshot()
     names = [request.path_params["first"], request.path_params["second"]]
     first, second = (params.run_param(shelf, n) for n in names)
@@ -104,7 +104,7 @@ def method_pair_page(library: RunIndex, request: Request) -> Response:
 
 
 def shared_scenes(section: TaskSection, first: Run, second: Run) -> list[ScenePoint]:
-    """The scenes that both runs have a value of the headline score in, by name."""
+    """Return the scenes in which both runs have a headline score, by name."""
     a, b = (paired_scene_values(section, r) for r in (first, second))
     factor, sign = section.info.scale[0], -1 if section.info.lower else 1
     made = []
@@ -115,7 +115,7 @@ def shared_scenes(section: TaskSection, first: Run, second: Run) -> list[ScenePo
 
 
 def paired_scene_values(section: TaskSection, run: Run) -> dict[str, tuple[str, float]]:
-    """Kind and value of each scene of a run; pooled scores have none but those that are stored one by one."""
+    """Return kind and value of each scene of a run; pooled scores have only stored scene scores."""
     table = section.tables(run).get((section.metric, section.group))
     if isinstance(table, SceneValues):
         s = make_scene_score(table)
@@ -145,7 +145,7 @@ def _kinds(
 
 
 def _placed(scenes: Sequence[ScenePoint]) -> tuple[list[ScenePoint], list[tuple[float, str]]]:
-    """Scenes with their places in the picture, and the ticks of both axes, which are the same."""
+    """Return scenes with their positions in the plot, and the ticks, which both axes share."""
     if not scenes:
         return [], []
     values = [v for s in scenes for v in (s.first, s.second)]
@@ -166,7 +166,7 @@ def _placed(scenes: Sequence[ScenePoint]) -> tuple[list[ScenePoint], list[tuple[
 
 
 def _step(span: float) -> float:
-    """A round distance of ticks, four to eight of them."""
+    """Return a round tick distance that gives four to eight ticks."""
     if span <= 0:
         return 1.0
     ten = 10.0 ** np.floor(np.log10(span))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The card of a run: what was measured and how, how to repeat it, and its scores to take along."""
+"""The page of a run: its card, the command to repeat it, and downloads of its scores."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MAX_SCORES = 400
 
 
 def run_page(library: RunIndex, request: Request) -> Response:
-    """The page of a run."""
+    """Return the page of a run."""
     shelf = library.snapshot()
     run = params.run_param(shelf, request.path_params["id"])
     section = shelf.section_of(run)
@@ -74,10 +74,7 @@ def run_page(library: RunIndex, request: Request) -> Response:
 
 
 def rerun_command(run: Run, store: str = "") -> str:
-    """The command line that makes a run again; empty for imported results and objects of a session.
-
-    Words that a shell would take apart are quoted.
-    """
+    """Return the shell command that repeats a run; empty for imported results and session objects."""
     m = run.manifest
     if m.is_imported or m.method.spec is None or not m.dataset.path:
         return ""
@@ -96,7 +93,7 @@ def rerun_command(run: Run, store: str = "") -> str:
 
 
 def download(library: RunIndex, request: Request) -> Response:
-    """The scores of a run, those of single scenes among them, or its manifest, as a file."""
+    """Return the scores of a run, including single scenes, or its manifest, as a file."""
     run = params.run_param(library.snapshot(), request.path_params["id"])
     name = request.path_params["file"]
     if name not in FILES:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The page of a task: leaderboard, differences as `compare` prints them, conventions, figures, filters."""
+"""The page of a task: leaderboard, comparison, conventions, figures and filters."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from ..rendering import page
 from ..run_index import RunIndex
 
 KINDS = ("intervals", "heat", *COSTS)
-"""Figures that need no records; curves read them, and are drawn when asked for."""
+"""Figures that need no records; curves read records and are drawn on request."""
 
 
 @dataclass(frozen=True)
 class RequestedSection:
-    """A section as its URL asks for it, with what can be asked for instead."""
+    """The section that a URL requests, with the available filter values."""
 
     section: TaskSection
     asked: dict[str, str]
@@ -46,7 +46,7 @@ class RequestedSection:
 
 
 def task(library: RunIndex, request: Request) -> Response:
-    """The page; ``method``, ``protocol``, ``score``, ``split``, ``dataset`` filter, ``steps=1`` says more."""
+    """Return the page, filtered by ``method``, ``protocol``, ``score``, ``split`` and ``dataset``."""
     view = requested_section(library, request)
     section = view.section
     key = _key(view)
@@ -95,7 +95,7 @@ def task(library: RunIndex, request: Request) -> Response:
 
 
 def figure_page(library: RunIndex, request: Request) -> Response:
-    """One figure of the page as a picture."""
+    """Return one figure of the page as SVG."""
     kind = request.path_params["kind"]
     view = requested_section(library, request)
     made = _figure(library, view, kind)
@@ -119,7 +119,7 @@ def _figure(library: RunIndex, view: RequestedSection, kind: str) -> Figure | No
 
 
 def _soon(library: RunIndex, view: RequestedSection, kind: str, until: float) -> tuple[Figure | None] | None:
-    """A figure that needs no records, where there is one; None where it is not there in time."""
+    """Return a figure that needs no records in a tuple. None if it is not ready in time."""
 
     def make() -> tuple[Figure | None]:
         return (_figure(library, view, kind),)
@@ -132,7 +132,7 @@ def _key(view: RequestedSection) -> Hashable:
 
 
 def requested_section(library: RunIndex, request: Request) -> RequestedSection:
-    """The section that a URL asks for; 404 for a task without runs, 400 for filters that leave none."""
+    """Return the requested section; 404 for a task without runs, 400 if no run passes the filters."""
     name = request.path_params["name"]
     given = {k: params.text_param(request, k) for k in ("method", "protocol", "score", "split", "dataset")}
     shelf = library.snapshot()
@@ -174,7 +174,7 @@ def _wanted(run: Run, given: dict[str, str]) -> bool:
 
 
 def _by(section: TaskSection, wanted: str, scores: tuple[tuple[str, str], ...]) -> TaskSection:
-    """The section sorted by a score that is written ``METRIC GROUP``."""
+    """Sort the section by a score, written ``METRIC GROUP``."""
     if not wanted:
         return section
     metric, _, group = wanted.partition(" ")
