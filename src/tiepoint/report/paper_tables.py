@@ -114,9 +114,9 @@ def _combined(found: Sequence[TaskSection], display: DisplayNames, *, alone: boo
 
 
 def _names(found: Sequence[TaskSection]) -> dict[str, str]:
-    """Names of runs of several tasks and datasets; those that differ on one of these differ everywhere.
+    """Return names of runs of several tasks and datasets, distinct if they differ in any of these.
 
-    A method that ran on several datasets has one row: the heads of the columns name the data.
+    A method with runs on several datasets has one row: the column headings name the data.
     """
     by_data: dict[tuple[str, str], dict[str, Run]] = {}
     for s in found:
@@ -136,9 +136,9 @@ def _head(section: TaskSection) -> list[Column]:
 def _task_heads(
     found: Sequence[TaskSection], columns: Sequence[Column], display: DisplayNames
 ) -> Iterator[ColumnHeading]:
-    """Names of tasks; the words that neighbours begin with stand above both, and protocols that differ.
+    """Yield headings of tasks; a common start of neighbours is shared, and so are differing protocols.
 
-    Of a task on several datasets the task stands above, and ``on DATASET`` below.
+    The headings of a task on several datasets share the task and have ``on DATASET`` below.
     """
     titles = [_title(s, display) for s in found]
     if len({s.protocol for s in found}) > 1:
@@ -170,7 +170,7 @@ def _bare(words: str) -> str:
 
 
 def _title(section: TaskSection, display: DisplayNames) -> str:
-    """A section by its display name, or by the name of its task in words with what tells it apart."""
+    """Return the display name of a section, or the title of its task with dataset and protocol."""
     rest = section.title.removeprefix(section.task)
     if section.title in display.tasks:
         return display.tasks[section.title]
@@ -218,7 +218,7 @@ def _of_task(section: TaskSection, display: DisplayNames) -> PaperTable:
 def _group_heads(
     section: TaskSection, columns: Sequence[Column], display: DisplayNames
 ) -> Iterator[ColumnHeading]:
-    """Names of groups below their metric; of two keys the second stands above the first: easy, inter."""
+    """Yield headings of groups below their metric; with two keys the second is above the first."""
     same = len({m for m, _ in columns}) == 1 and len(columns) > 1
     said = any(key in group for _, group in columns for key in ("threshold", "alpha"))
     over = "" if said else "all"

@@ -93,13 +93,13 @@ def why_none(runs: list[Run], library: RunIndex) -> str:
         if run.manifest.is_imported:
             return f"{run.method} is imported: its numbers are known, its answers are not"
     command = next((c for r in runs if (c := rerun_command(r, library.store.where))), "")
-    told = (
+    hint = (
         f"; this makes them: {command} --protocol exact"
         if command and "exact" not in runs[0].manifest.protocols
         else ""
     )
     return (
-        f"the records of {runs[0].task} under exact name no single cases, or they are not in the store{told}"
+        f"the records of {runs[0].task} under exact name no single cases, or they are not in the store{hint}"
     )
 
 
@@ -164,10 +164,10 @@ def case(library: RunIndex, request: Request) -> Response:
 
 def _missing(found: CaseDetail, runs: list[Run], library: RunIndex) -> list[str]:
     """Return why parts of the case, then of each method, are missing; each message once."""
-    told = [found.missing, *(v.missing for v in found.views)]
+    messages = [found.missing, *(v.missing for v in found.views)]
     if found.missing and not library.data:
-        told[0] += "; start the server with --data DIR where the dataset was moved"
-    return [t for t in dict.fromkeys(told) if t]
+        messages[0] += "; start the server with --data DIR where the dataset was moved"
+    return [t for t in dict.fromkeys(messages) if t]
 
 
 def _query(found: CaseDetail, source: Any) -> dict[str, Any] | None:

@@ -130,15 +130,15 @@ def home(library: RunIndex, request: Request) -> Response:
 
 def _card(library: RunIndex, section: TaskSection, until: float) -> dict[str, Any]:
     """Return the template data of a task: a sentence, and its first methods with bars."""
-    told = section_comparison(library, section, until)
+    compared = section_comparison(library, section, until)
     return {
-        "pending": told.pending,
+        "pending": compared.pending,
         "title": section.task_title,
         "name": section.title,
         "score": section.score_title(section.metric, section.group),
         "link": task_link(section),
         "question": section.definition.info.sentence,
-        "finding": told.sentence,
+        "finding": compared.sentence,
         "rows": _first_rows(section),
         "runs": len(section.runs),
     }

@@ -56,8 +56,8 @@ def method_pair_page(library: RunIndex, request: Request) -> Response:
     if first.id == second.id or first.task != second.task:
         raise HTTPException(400, "name two different runs of one task")
     section = params.section_of(shelf, [first, second], params.text_param(request, "protocol"))
-    told = section_comparison(library, section)
-    made, why = told.comparison, told.why
+    compared = section_comparison(library, section)
+    made, why = compared.comparison, compared.why
     pair, answer, reversal = None, None, ""
     if made is not None:
         try:
@@ -84,7 +84,7 @@ def method_pair_page(library: RunIndex, request: Request) -> Response:
         pair=pair,
         answer=answer,
         why=why,
-        pending=told.pending,
+        pending=compared.pending,
         number=number,
         p_value=p_value,
         scenes=sorted(placed, key=lambda s: (-abs(s.difference), s.name)),

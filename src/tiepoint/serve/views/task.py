@@ -51,9 +51,9 @@ def task(library: RunIndex, request: Request) -> Response:
     section = view.section
     key = _key(view)
     until = time.monotonic() + library.wait_s
-    told = section_comparison(library, section, until)
-    made = told.comparison
-    beside = (made, list(made.notes) if made is not None else [told.why] if told.why else [])
+    compared = section_comparison(library, section, until)
+    made = compared.comparison
+    beside = (made, list(made.notes) if made is not None else [compared.why] if compared.why else [])
     if len(section.methods) < 2:
         beside = (None, [])
     board = leaderboard(section, beside).once()
@@ -76,12 +76,12 @@ def task(library: RunIndex, request: Request) -> Response:
         view=view,
         section=section,
         board=board,
-        finding=told.sentence,
+        finding=compared.sentence,
         about=section.info.sentence(section.group),
         question=section.definition.info.sentence,
         comparison=made,
-        why=told.why,
-        pending=told.pending or any(f is None for _, f in drawn),
+        why=compared.why,
+        pending=compared.pending or any(f is None for _, f in drawn),
         head=[] if made is None else header(made),
         rows=[] if made is None else [(r.run, row_cells(made, r)) for r in made.rows],
         legend=[] if made is None else legend(made),
