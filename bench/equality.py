@@ -19,7 +19,7 @@ prints a line with DIFFERS for every value and ends with code 1 if there is one.
 beside new, and flags those whose numbers or quoted names differ. The rules in `equality_masks` mask times,
 temporary paths and versions.
 
-Run ids and cache keys depend on absolute paths. Take both snapshots with the same --work and --data;
+Run ids and cache keys depend on absolute paths. Take both snapshots with the same script, --work and --data;
 ``compare`` refuses others. DIR must be new or empty, so remove it between two snapshots. A snapshot is larger
 than 2 MB: keep it out of the repository.
 

@@ -248,7 +248,7 @@ def dense_cells() -> Iterator[Cell]:
         "WORK/user.py:Both",
     ]
     yield from runs(part, ("tss", "dense/flow"), [*main, "WORK/user.py:Both"], demo)
-    slow = ["deepflow", "pcaflow", "rlof", "sparse-to-dense", "tvl1", "dense-sift"]
+    slow = ["deepflow", "pcaflow", "rlof", "tvl1", "dense-sift"]
     yield from runs(part, ("tss",), slow, demo)
     yield run(part, "tss", "dis", demo, auto_flip=True, use_prec=True)
     yield run(part, "tss", own, demo, auto_flip=True)

@@ -60,19 +60,25 @@ KEY_RULES: dict[str, str] = {
     "time_s": "time: seconds of a run",
     "seconds": "time: seconds of an extraction",
     "efficiency": "time: measured cost per item",
+    "cost": "time: measured seconds and memory per item, as text",
     "processing_time_ms": "time: a column of the workbench view",
     "versions": "version: tiepoint and its libraries",
     "machine": "version: hardware and system",
     "seal": "time: a checksum over text that holds times",
 }
 """Keys of JSON objects and columns of tables whose values are masked, with the reason."""
-SIZE_KEYS = frozenset({"bytes", "size", "size_bytes", "own_bytes", "total_bytes"})
+SIZE_KEYS = frozenset(
+    [
+        "bytes", "size", "size_bytes", "own_bytes", "only_bytes", "shared_bytes", "unused_bytes",
+        "total_bytes", "before_bytes",
+    ]
+)  # fmt: skip
 """Keys of ``store ls`` and ``store size``: a file that holds times has a varying number of digits."""
 WORD_KEYS = frozenset(
     [
         "about", "note", "notes", "warnings", "warning", "caption", "title", "titles", "help", "message",
         "reason", "why", "error", "sentence", "remarks", "words", "finding", "answer", "summary", "hint",
-        "text", "label", "description", "problems", "licence", "figure", "step",
+        "text", "label", "description", "problems", "licence", "figure", "step", "legend",
     ]
 )  # fmt: skip
 """Keys of JSON objects whose text is wording: compared as words."""
@@ -94,19 +100,32 @@ def mask(text: str, *, durations: bool = False) -> str:
     return text
 
 
+TIMED_FIGURE = re.compile(
+    r"<figure\b(?:(?!</figure>).)*?(?:cost-time|/figure/time)(?:(?!</figure>).)*</figure>", re.DOTALL
+)
+"""A figure of measured times. The page omits it if repeated measurements disagree."""
+
+
+def without_timed_figures(page: str) -> str:
+    """Remove the figures of measured times from a page."""
+    return TIMED_FIGURE.sub("", page)
+
+
 def rule_names() -> list[str]:
     """Return the names of all rules."""
     return (
         [r.name for r in (*TEXT_RULES, DURATION, RANDOM)]
         + [f"key {k}" for k in KEY_RULES]
-        + ["sizes in bytes"]
+        + ["sizes in bytes", "figures of measured times"]
     )
 
 
 def masked_tree(value: Any, key: str = "", *, sizes: bool = False) -> Any:
     """Return a JSON value with masked keys and masked text."""
-    if key in KEY_RULES or (sizes and key in SIZE_KEYS and isinstance(value, int | float)):
+    if key in KEY_RULES:
         return None if value is None else MASKED
+    if sizes and key in SIZE_KEYS:
+        return dict.fromkeys(value, MASKED) if isinstance(value, Mapping) else MASKED
     if isinstance(value, Mapping):
         if isinstance(value.get("metric"), str) and is_time(value["metric"]):
             return {
