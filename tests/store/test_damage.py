@@ -165,7 +165,7 @@ def test_a_pack_of_patches_with_a_flipped_bit_is_refused(
     at = 65_536 + 100  # among the pixels of the first strip
     whole[at] ^= 4
     pack.write_bytes(whole)
-    with pytest.raises(TiepointError, match="checksum mismatch of .*; pack the dataset again"):
+    with pytest.raises(TiepointError, match=r"checksum mismatch of .*; pack the dataset again"):
         tiepoint.evaluate("resize", task="hpatches/matching", data=data, store=tmp_path / "s", split="a",
                           tasks=str(made[0] / "tasks"))  # fmt: skip
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -37,7 +38,7 @@ from tiepoint.store.store import Store
 
 
 def printed(thing: object, width: int = 2000) -> str:
-    console = Console(width=width, record=True, file=open("/dev/null", "w"))
+    console = Console(width=width, record=True, file=io.StringIO())
     console.print(thing)
     return console.export_text()
 

@@ -35,6 +35,7 @@ from .run_config import run_config
 if TYPE_CHECKING:
     from ...run.context import Progress
     from ...run.preparation import PreparedRun
+    from ...run.request import RunRequest
     from ...run.result import Run
     from ...run.session import RunSession
     from ...store.store import Store
@@ -95,12 +96,7 @@ def run(
     Example: `tiepoint run sift rootsift orb --task hpatches-v1/matching --data hpatches-release`
     """
     from ...run.costs import cores
-    from ...run.preparation import prepare_all
     from ...run.request import RunRequest
-    from ...run.result_files import has_result_files, refuse_options_of_writing
-    from ...run.session import RunSession
-    from ...store.status_files import track_progress
-    from ...store.store import store_root
 
     if cluster is not None:
         from ...run.executors.cluster_spec import read_spec
@@ -132,31 +128,49 @@ def run(
         for one in names
         for method in methods
     ]
+    return _run_requests(requests, store, cluster, write_results, results_form, dry_run, json_)
 
-    def check(one: Any) -> None:
+
+def _run_requests(
+    requests: Sequence[RunRequest],
+    store: str | None,
+    cluster: str | None,
+    write_results: Path | None,
+    results_form: str,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
+    """Prepare, run and print requests, or print their plan; return the exit code."""
+    from ...run.preparation import prepare_all
+    from ...run.result_files import has_result_files, refuse_options_of_writing
+    from ...run.session import RunSession
+    from ...store.status_files import track_progress
+    from ...store.store import store_root
+
+    def check(task: Any) -> None:
         if write_results is None:
-            refuse_options_of_writing(one, options)
+            refuse_options_of_writing(task, requests[0].options)
         else:
-            has_result_files(one, results_form)
+            has_result_files(task, results_form)
 
     if dry_run:
-        print_plan(_plan(prepare_all(requests, store_root(store), check=check)), json_)
+        print_plan(_plan(prepare_all(requests, store_root(store), check=check)), as_json)
         return 0
-    what = f"{', '.join(methods)} on {', '.join(names)}"
+    methods, tasks = (dict.fromkeys(str(getattr(r, k)) for r in requests) for k in ("method", "task"))
     with (
         open_store_for_writing(store) as opened,
-        progress_bars(not json_) as bars,
-        track_progress(opened.root, what, bars) as progress,
+        progress_bars(not as_json) as bars,
+        track_progress(opened.root, f"{', '.join(methods)} on {', '.join(tasks)}", bars) as progress,
         resumable(),
     ):
         work = RunMonitor(progress)
         with _suggest_spec(opened):
             prepared = prepare_all(requests, opened.root, work, check=check)
-        with RunSession(opened.root, cluster, print_status) as shared:
-            shared.submit(prepared, opened, work)
-            runs, code = _evaluate(prepared, opened, shared, work, write_results, results_form)
+        with RunSession(opened.root, cluster, print_status) as session:
+            session.submit(prepared, opened, work)
+            runs, code = _evaluate(prepared, opened, session, work, write_results, results_form)
     warnings = merge_warnings(runs)
-    if json_:
+    if as_json:
         print_json([row for r in runs for row in r.rows()], warnings)
     else:
         print_tables(runs, warnings)

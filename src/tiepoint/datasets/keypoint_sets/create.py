@@ -72,7 +72,9 @@ def make_keypoint_set(
     if mode not in MODES:
         raise UnknownNameError("mode", mode, MODES)
     plan = plan_part(detector, DETECTORS)
-    uncapped = {k: v for k, v in (("max_features", None), ("border_px", 0.0)) if k in plan.accepted_parameters()}
+    uncapped = {
+        k: v for k, v in (("max_features", None), ("border_px", 0.0)) if k in plan.accepted_parameters()
+    }
     for key in uncapped:
         if key in plan.params:
             raise InputError(f"set `{key}` for the entire set, not as a parameter of the detector")
