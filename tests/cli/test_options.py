@@ -50,7 +50,7 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
     (("score", *V1[1:], "--results", ".", "-o", "neighbours=all"), "option neighbours has no effect here"),
     (
         ("run", "zero", "--task", "tss", "--data", "d", "--write-results", "o", "--results-form", "document"),
-        "leave out --results-form document",
+        "omit --results-form document",
     ),
     (("score", "dense/flow", "--results", "r", "--data", "d", "--pairs"), "--pairs has no effect on"),
     (("score", "tss", "--results", "r", "--data", "d", "--no-pairs", "--json"), "--pairs has no effect with"),

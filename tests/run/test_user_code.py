@@ -110,7 +110,7 @@ def test_short_memory_is_among_the_warnings_of_a_run(mine: Path, patches: Path) 
 
     with Store.open(mine.parent / "s") as store:
         run = evaluate(RunRequest(Net(), "hpatches/matching", patches), store)
-    short = [w for w in run.warnings if "memory was short" in w]
+    short = [w for w in run.warnings if "out of memory" in w]
     assert len(short) == 1
     assert "batches have 8 patches instead of 256" in short[0]
 

@@ -221,7 +221,7 @@ def test_dense_pairs_with_a_true_flow_or_points(tmp_path: Path) -> None:
                 assert (known <= 5).mean() == pytest.approx(score)
             else:
                 record = next(r for r in records if r.meta["pair"] == key)
-                errors = np.linalg.norm(view.found - view.true_points, axis=1)
+                errors = np.linalg.norm(view.estimated_points - view.true_points, axis=1)
                 assert errors == pytest.approx(record["distance_px"])
                 length = record.meta["lengths"][record.meta["scale"]]
                 assert (errors <= 0.1 * length).mean() == pytest.approx(score)

@@ -274,7 +274,7 @@ def test_a_set_of_other_images_is_refused(folder, sift, tmp_path, capsys):
         save_keypoint_set(store, wrong)
     command = ["run", "sift@set:w", "--task", "keypoints/ranking", "--data", str(folder)]
     assert tiepoint([*command, "--store", str(tmp_path / "s"), "--jobs", "1"]) == 2
-    assert "not the image the set was made from" in capsys.readouterr().err
+    assert "differs from the image that the set was created from" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("detector", ["orb", "brisk", "akaze"])
