@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What verifying cached features costs beside reading them: with and without checksums, in turns.
+"""Cost of verifying cached features: reading with and without checksums, in turns.
 
 Reading is what a run does at least: every entry is looked up and mapped, and its descriptors are summed once.
 Entries come in units of 16, as the images of an HPatches sequence do, which are verified in threads. Cold

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a cluster costs beside the work: many small jobs on workers of this machine.
+"""Overhead of a cluster: many small jobs on workers of this machine.
 
     python bench/bench_cluster.py [--jobs 10000] [--workers 2] [--limit-ms 5]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Speed of intervals and comparisons, with SciPy's bootstrap of one score beside it.
+"""Speed of intervals and comparisons, compared with SciPy's bootstrap of one score.
 
 Usage: python bench/bench_compare.py
 """

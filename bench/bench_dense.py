@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scoring a TSS pair against reading its files and resizing its flows with OpenCV, side by side, on one core.
+"""Scoring a TSS pair, compared with reading its files and resizing its flows with OpenCV, on one core.
 
 ``python bench/bench_dense.py [DATA]``: DATA holds ``tss/Dataset`` and ``tss/Results``; without it a pair of
 the size of FG3DCar (800 x 600, results 512 x 384) is made on the spot. Times are CPU time of one thread.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a user waits for, from files to scores, with the limits of the machine beside it.
+"""Wall time from files to scores, with the limits of the machine.
 
 python bench/bench_end_to_end.py [--parts features,tasks,every,command,brief] [--device cuda] [--scale 1]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reading speed and memory of the file formats, beside the usual way, in one run.
+"""Reading speed and memory of the file formats, compared with common readers, in one run.
 
 Usage: python bench/bench_formats.py
 """

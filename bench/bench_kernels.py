@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How the kernels compare with the bare matrix product and with the plain way, in one run.
+"""Speed of the kernels, compared with the bare matrix product and a plain implementation, in one run.
 
 python bench/bench_kernels.py [--repeats 7] [--scale 1.0] [--only NAME]
 

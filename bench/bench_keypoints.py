@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Keypoint scoring at 8000 keypoints an image, 128-d, on this machine.
+"""Keypoint scoring at 8000 keypoints per image, 128-d, on this machine.
 
 - counts of 8000 queries in 8000 candidates (the inner step of `keypoints/ranking`) against the bare float32
   matrix product plus one pass over the tile, and against a loop of OpenCV norms;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Patches described per second by every registered patch method, on one strip of real or made patches.
+"""Patches described per second by every registered patch method, on one strip of real or synthetic patches.
 
 python bench/bench_patch_methods.py [STRIP.png] [--weights FILE ...]
 """

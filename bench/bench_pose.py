@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Relative pose at the size of ScanNet-1500 and MegaDepth-1500: what a run costs besides its estimator calls.
+"""Relative pose at the size of ScanNet-1500 and MegaDepth-1500: overhead of a run over its estimator calls.
 
 - a run of matches from files under `exact` (5 seeds, 3 thresholds) with two jobs: wall time against the
   summed processor time of the estimator calls, halved;

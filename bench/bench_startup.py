@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What `tiepoint run` costs on cached features: up to the first comparison, and as a whole.
+"""Cost of `tiepoint run` on cached features: up to the first comparison, and in total.
 
 python bench/bench_startup.py [--folder DIR] [--sequences 116] [--repeats 3] [--only-make] [-- OPTIONS]
 

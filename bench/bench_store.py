@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Speed and memory of reading commands on a store of thousands of runs, limits beside.
+"""Speed and memory of reading commands on a store of thousands of runs, with limits.
 
 A store is made of made-up methods: several tasks, protocols and groups, 116 scenes each, some methods with
 several runs that differ in a parameter. Its rows are those of real runs; their records and run files, which

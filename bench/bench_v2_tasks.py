@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Verification pairs of an official split: the plain NumPy loop and ours, in one run.
+"""Verification pairs of an official split: the plain NumPy loop and tiepoint, in one run.
 
 Usage: python bench/bench_v2_tasks.py [SPLIT] [--whole]   (without --whole the loop runs on a tenth)
 """

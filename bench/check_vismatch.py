@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does the package vismatch still have the API that ``vismatch:NAME`` is written for?
+"""Check that the package vismatch has the API that ``vismatch:NAME`` needs.
 
 It needs other builds of OpenCV and kornia than ours, so it has an environment of its own::
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Mutated files against every reader, many of them; the short version is tests/fuzz/test_readers.py.
+"""Run every reader on many mutated files; the short version is tests/fuzz/test_readers.py.
 
 Each case is a valid file with a few mutations, which follow from seed and case alone. A reader must give a
 result or an error of tiepoint: anything else is a failure, as are 5 s of the processor, 1 GiB of memory and

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""SIGKILL at random moments: are the scores the same in the end, and is nothing left over?
+"""Kill commands at random moments, resume them, and compare scores and leftovers.
 
     python bench/kill.py --kills 1000 [--seed 0] [--jobs 1,2] [--families patches,keypoints,dense,pairs]
                          [--lanes 2] [--fresh 0.1] [--work DIR]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do jobs, clusters and devices change a bit? The same commands in every mode, and what the stores export.
+"""Run the same commands with jobs, clusters and devices, and compare the exports bit by bit.
 
     python bench/same_bits.py --work DIR [--data DATA] [--modes jobs=1 jobs=2 cluster=local:2 kernels=torch]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Level and power of the tests of pooled scores by simulation, the former tests beside those of today.
+"""Level and power of the tests of pooled scores by simulation, compared with other tests.
 
 Usage: python bench/simulate_inference.py [SCENES ...] [--repeats 4000] [--former 2000] [--cases K ...]
 
