@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The three HPatches 2017 tasks at full size, compared with bare products and a plain implementation, in one run.
+"""The three HPatches 2017 tasks at full size, compared with bare products and a plain implementation.
 
 python bench/bench_hpatches.py [--folder DIR] [--sequences 116] [--repeats 3] [--threads 1,2,4,8,16] [--every]
 
