@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Running methods on tasks: plan, executors, scores with intervals, manifests."""
+"""Evaluate methods on tasks: plan runs, execute jobs, compute scores with intervals, write manifests."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Cache keys: the only module that hashes for the names of cached features, records, fits and costs.
+"""Compute the cache keys of features, records, fitted transforms and measured costs.
 
-Texts inside `hash_json` are part of the keys. Changing one invalidates every cache.
+Strings inside `hash_json` are part of the keys. Changing one of them invalidates every cache.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from ..tasks.capabilities import DependsOnMethod
 from .request import RunRequest, plain_options
 
 RECORD_FORMAT = 1
-"""Raise it when comparisons write other columns: all records are then recomputed."""
+"""Version of the record columns. Increment it when the columns change; all records are then recomputed."""
 
 
 def feature_key(method: Method, method_key: str | None, item: Item) -> str:
-    """Return the key of an item's features.
+    """Return the cache key of an item's features.
 
-    `method_key` is `Method.key` of the item, or stands for a method that has none. With failed rows allowed,
-    the key has one more part.
+    `method_key` is `Method.key` for the item, or a temporary key if the method has none. If failed rows are
+    allowed, that setting is part of the key.
     """
     config: Mapping[str, Any] = method.config
     while "base" in config:
@@ -41,7 +41,7 @@ def feature_key(method: Method, method_key: str | None, item: Item) -> str:
 def record_key(
     task: Task, opened: TaskData, method: Method, unit: Unit, comparison: str, contents: Sequence[str]
 ) -> str:
-    """Return the key of a unit's records. `contents` are the hashes of its items' features."""
+    """Return the cache key of a unit's records. `contents` has the hashes of its items' features."""
     parts = [RECORD_FORMAT, task.name, unit.definition, comparison, method.distance, list(contents)]
     version = comparison_version(task, comparison)
     facts = dict(opened.method_facts(method.meta, comparison)) if isinstance(opened, DependsOnMethod) else {}
@@ -49,37 +49,40 @@ def record_key(
 
 
 def result_file_key(task: Task, unit: Unit, comparison: str, content: Mapping[str, str]) -> str:
-    """Return the key of records read from result files. `content` has a hash for each file."""
+    """Return the cache key of records read from result files. `content` has a hash for each file."""
     return hash_json(["results", task.name, unit.definition, comparison, dict(content)])
 
 
 def imported_key(facts: Sequence[Any]) -> str:
-    """Return the key of records that another tool computed. `facts` identify them."""
+    """Return the cache key of records that another tool computed. `facts` identifies the records."""
     return hash_json(["imported", *facts])
 
 
 def fit_key(request: FitRequest, trained_on: Sequence[Sequence[str | None]]) -> str:
-    """Return the key of a fit. `trained_on` has the method key and the content of every training image."""
+    """Return the cache key of a fitted transform.
+
+    `trained_on` has the method key and the content hash of every training image.
+    """
     return hash_json([request.name, request.revision, trained_on])
 
 
 def temporary_fit_key(request_key: str, method: Method, fit_key: str) -> str:
-    """Return the key of a fit that lasts as long as the command."""
+    """Return the key of a fitted transform that is discarded at the end of the command."""
     return hash_json([request_key, method.family, dict(method.config), fit_key])
 
 
 def cost_key(method_key: str | None, machine: Mapping[str, Any] | None = None) -> str:
-    """Return the key of a method's costs, on one machine or of the method alone."""
+    """Return the cache key of a method's costs, either for one machine or independent of the machine."""
     return hash_json(method_key if machine is None else [method_key, machine])[:24]
 
 
 def temporary_method_key(request: RunRequest, method: Method) -> str:
-    """Return what stands for a method without a key, for as long as the command runs."""
+    """Return a temporary key for a method without a key, valid until the command ends."""
     return hash_json([request_key(request), method.family, dict(method.config)])
 
 
 def request_key(request: RunRequest) -> str:
-    """Return the key of a request's method. Requests of one key and family share it unless it is fitted."""
+    """Return the key of a request's method. Requests with equal key and family share an unfitted method."""
     kind = type(request.method).__name__
     method = request.method if isinstance(request.method, str) else id(request.method)
     options = plain_options(request.method_options)
@@ -87,6 +90,6 @@ def request_key(request: RunRequest) -> str:
 
 
 def task_key(request: RunRequest) -> str:
-    """Return the key of a request's task. Requests of one key share the open task."""
+    """Return the key of a request's task. Requests with equal keys share the open task."""
     options = plain_options(request.options)
     return hash_json([request.task, str(request.data), options, list(request.protocols)])

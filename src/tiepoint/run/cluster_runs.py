@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""All runs of a command on a cluster, submitted together: features before the units that need them."""
+"""Submit all runs of a command to a cluster: first the features, then the units that need them."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ class ClusterRuns:
         context_of: Callable[[PreparedRun], RunContext | None],
         progress: Progress,
     ) -> None:
-        """Submit everything that is missing, in the order of the runs.
+        """Submit jobs for all missing features and records, in the order of the runs.
 
         Args:
-            wanted: Prepared runs, by a number that `collect` takes.
-            context_of: Returns the context of a run, None if the run is stored.
-            progress: Called for every step, also while results are collected.
+            wanted: Prepared runs by number. Pass the same number to `collect`.
+            context_of: Function that returns the context of a run, or None if the run is stored.
+            progress: Function called after every step, also while results are collected.
         """
         remotes = {i: self._remote(prepared) for i, prepared in wanted.items()}
         self.executor.check(list({r.recipe.data: r for r in remotes.values()}.values()))
@@ -121,7 +121,7 @@ class ClusterRuns:
         return ClusterRun(label, context, comparisons, tuple(features), tuple(records), tuple(costs))
 
     def collect(self, number: int) -> ComputedRecords | None:
-        """Wait for a run. None if the cluster does not compute it."""
+        """Wait for a run and return its records. Return None if the run was not submitted."""
         run = self._runs.pop(number, None)
         if run is None:
             return None
@@ -147,7 +147,7 @@ class ClusterRuns:
         for path in paths:
             if not wait_for_file(path):
                 raise ClusterError(
-                    f"{path}: a worker wrote it, but it does not appear here; rerun the command"
+                    f"{path}: a worker wrote this file, but this machine does not see it; rerun the command"
                 )
         units = context.opened.units
         return ComputedRecords(
@@ -160,14 +160,14 @@ class ClusterRuns:
 def connect_cluster_runs(
     stack: ExitStack, spec: Any, store: Store, methods: Sequence[Method], device: str, report: Report
 ) -> ClusterRuns:
-    """Connect to the cluster of `spec`. The connection closes with `stack`."""
+    """Connect to the cluster that `spec` describes. Closing `stack` closes the connection."""
     libraries = {*ALWAYS, *(name for m in methods for name in libraries_of(m.config))}
     opened = DaskExecutor.open(spec, store.root, libraries, device=device, report=report)
     return ClusterRuns(stack.enter_context(opened), store)
 
 
 def libraries_of(config: Any) -> set[str]:
-    """Return the libraries whose versions are in the key of a method or of its parts.
+    """Return the libraries whose versions appear in a method key, including its nested methods.
 
     >>> sorted(libraries_of({"libraries": {"cv2": "5"}, "base": {"libraries": {"numpy": "2"}}}))
     ['cv2', 'numpy']
@@ -182,11 +182,11 @@ def libraries_of(config: Any) -> set[str]:
 
 
 def ready(context: RunContext, _argument: None) -> None:
-    """Job that only builds the context, which fits and stores transforms."""
+    """Build the context, which fits and stores transforms. Runs as a job."""
 
 
 def make_feature(context: RunContext, argument: tuple[str, str]) -> float:
-    """Job that computes the features of an item unless they exist. Return the method's seconds."""
+    """Compute the features of an item unless they are cached. Return the method's seconds. Runs as a job."""
     item, key = argument
     return 0.0 if context.features.meta(key) is not None else context.extract(item, key)
 
@@ -194,14 +194,14 @@ def make_feature(context: RunContext, argument: tuple[str, str]) -> float:
 def feature_stream(
     context: RunContext, arguments: Mapping[str, tuple[str, str]], done: Done
 ) -> dict[str, Any]:
-    """Job that computes missing features of items in one stream."""
+    """Compute missing features of several items in one stream. Runs as a job."""
     missing = {n: a for n, a in arguments.items() if context.features.meta(a[1]) is None}
     failures = FeaturePipeline(context).run(missing, done, None)
     return dict.fromkeys(arguments, 0.0) | {failure.name: failure for failure in failures}
 
 
 def compare_unit(context: RunContext, argument: tuple[str, str, Mapping[str, str]]) -> tuple[str, float]:
-    """Job that computes the records of a unit unless they exist. Return their key and the seconds."""
+    """Compute the records of a unit unless they exist. Return their key and the seconds. Runs as a job."""
     unit, comparison, keys = argument
     for key in keys.values():
         wait_for_file(context.features.folder(key) / "meta.json")
@@ -211,5 +211,5 @@ def compare_unit(context: RunContext, argument: tuple[str, str, Mapping[str, str
 
 
 def costs_of(context: RunContext, root: str) -> dict[str, Any]:
-    """Job that measures the costs of the method on a worker."""
+    """Measure the costs of the method on a worker. Runs as a job."""
     return costs(context, Path(root))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compute the features and records that a run lacks."""
+"""Compute the missing features and records of a run."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from .executors import Executor, InProcess
 from .feature_pipeline import make_features, raise_failures, raise_input
 
 UNITS_IN_FLIGHT_ON_GPU = 4
-"""Units compared at the same time on a GPU: one is prepared while another waits for the device."""
+"""Number of units compared concurrently on a GPU, so that one is prepared while another uses the device."""
 
 MIN_PARALLEL_WORK_S = 8.0
-"""Estimated seconds of work below which no worker processes are started; starting one takes 2 to 3 s."""
+"""Minimum estimated work in seconds for which worker processes are started. Starting one takes 2 to 3 s."""
 
 UPLOAD_BATCH_SIZE = 256
-"""Items whose features are uploaded to a device at the same time; each keeps files open."""
+"""Number of items whose features are uploaded to a device concurrently. Each item has open files."""
 
 
 @dataclass(frozen=True)
 class ComputedRecords:
-    """Record keys by unit and comparison, and the seconds that comparing took.
+    """Record keys by unit and comparison, and the seconds spent on comparisons.
 
-    `costs` are the costs of the method measured by a cluster worker, None if they are measured here.
+    `costs` has the method costs that a cluster worker measured. It is None if this process measures them.
     """
 
     keys: Mapping[str, Mapping[str, str]]
@@ -53,7 +53,7 @@ def compute_missing(
 ) -> ComputedRecords:
     """Compute missing features, then missing records.
 
-    `recipe` builds the context in a worker; without it all work is done in this process.
+    `recipe` builds the context in a worker. If it is None, this process does all work.
     """
     keys = context.feature_keys
     missing = {name: (name, key) for name, key in keys.items() if key not in context.features}
@@ -94,7 +94,7 @@ def _compare_units(
     pool: Executor,
     progress: Progress,
 ) -> dict[str, str]:
-    """Compare the first unit here to estimate the cost, the rest in workers if that is faster."""
+    """Compare all units. Time the first one in this process, then use workers if they are faster."""
     if not arguments:
         return {}
     label = f"{context.method.name}: {context.task.name}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The context of a job: open task, method and caches; and the recipe from which a worker builds it."""
+"""The context of a job (open task, method, caches) and the recipe from which a worker builds it."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from .cache_keys import feature_key, record_key
 from .oracle import with_oracle
 
 MAX_LISTED_PROBLEMS = 20
-"""Number of problems listed for a method's features; a method that computes is stopped after these."""
+"""Maximum number of problems listed for a method's features. Extraction stops after this many."""
 
 Progress = Callable[[str, int, int], None]
-"""Called with the name of a stage, the steps done and the steps in total."""
+"""Progress callback, called with the name of a stage, the number of finished steps and the total."""
 
 
 def no_progress(_stage: str, _done: int, _total: int) -> None:
-    """Report no progress."""
+    """Ignore progress reports."""
 
 
 def count_steps(progress: Progress, stage: str, total: int) -> Callable[[], None]:
-    """Report the start of a stage. Return a function to call after each of its steps."""
+    """Report the start of a stage. Return a function to call after each step of the stage."""
     done = count(1)
     if total:
         progress(stage, 0, total)
@@ -47,7 +47,7 @@ def count_steps(progress: Progress, stage: str, total: int) -> Callable[[], None
 
 @dataclass(frozen=True)
 class FeatureSummary:
-    """Seconds, number of descriptors and number of failed ones, over all items of a run."""
+    """Total extraction time, number of descriptors and number of failed descriptors of a run."""
 
     time_s: float
     total: int
@@ -57,8 +57,8 @@ class FeatureSummary:
 class RecordWriters:
     """Threads that write records while the next units are compared.
 
-    The end of the `with` block waits for all writes. At most `MAX_PENDING_BYTES` are pending. Write errors
-    are raised by a later `put` or at the end of the block.
+    Leaving the `with` block waits for all writes. At most `MAX_PENDING_BYTES` are pending. A later `put` or
+    the end of the block raises write errors.
     """
 
     MAX_PENDING_BYTES = 256 << 20
@@ -70,7 +70,7 @@ class RecordWriters:
         self._lock = Lock()
 
     def put(self, key: str, records: Records) -> None:
-        """Schedule writing records under a key."""
+        """Schedule a write of `records` under a cache key."""
         with self._lock:
             self._pending.append((records.size_bytes, self._pool.submit(self._store.put, key, records)))
             while self._pending and (
@@ -82,7 +82,7 @@ class RecordWriters:
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        """Wait for all writes. Raise the first write error unless the block failed already."""
+        """Wait for all writes. Raise the first write error unless the block raised an exception itself."""
         self._pool.shutdown()
         for _, future in self._pending:
             if error is None:
@@ -93,8 +93,8 @@ class RecordWriters:
 class RunContext:
     """One method on one task, ready to process items and units.
 
-    `temporary_key` replaces the method's key if its features are discarded at the end of the command; None if
-    they are cached. With `writers`, records are written in the background.
+    `temporary_key` replaces the method's key if its features are discarded at the end of the command. It is
+    None if the features are cached. With `writers`, records are written in the background.
     """
 
     task: Task
@@ -125,7 +125,7 @@ class RunContext:
         return feature_key(self.method, own, item)
 
     def extract(self, key: str, feature_key: str, **meta: str) -> float:
-        """Compute and cache the features of an item. Return the seconds that the method took."""
+        """Compute and cache the features of an item. Return the seconds spent in the method."""
         payload = self.payload(key)
         started = time.perf_counter()
         arrays = self.method.extract(self.items[key], payload)
@@ -134,11 +134,11 @@ class RunContext:
         return seconds
 
     def payload(self, key: str) -> Any:
-        """Return the method's input for an item, None if the method looks features up."""
+        """Return the method's input for an item. None if the method reads precomputed features."""
         return self.opened.read_item(key) if self.method.needs_payload else None
 
     def cache(self, key: str, feature_key: str, arrays: Arrays, seconds: float, **meta: str) -> None:
-        """Cache the features of an item with the seconds that the method took.
+        """Cache the features of an item and the seconds spent in the method.
 
         Raises:
             InputError: The features come from files that changed since their key was computed.
@@ -158,7 +158,7 @@ class RunContext:
         return self._read(key, self.feature_keys[key])
 
     def summary(self) -> FeatureSummary:
-        """Sum time, number and failures of all cached features."""
+        """Return total time, number of descriptors and number of failures of all cached features."""
         seconds, total, failed = 0.0, 0, 0
         for key in self.feature_keys.values():
             meta = self.features.meta(key)
@@ -171,7 +171,7 @@ class RunContext:
         return FeatureSummary(seconds, total, failed)
 
     def content(self) -> str:
-        """Hash all features."""
+        """Return a hash of all features."""
         return hash_json({item: self.features.content(key) for item, key in self.feature_keys.items()})
 
     def unit_keys(self, unit: Unit) -> dict[str, str]:
@@ -181,8 +181,8 @@ class RunContext:
     def matches_stored(self, units: Mapping[str, Mapping[str, str]]) -> bool:
         """Return whether a stored run's record keys match the current features.
 
-        Only methods that read files for an item can change while their configuration stays the same. For all
-        others return True without a look at the cache.
+        Only methods that read precomputed files can change their output under the same configuration. For all
+        other methods, return True without reading the cache.
         """
         if not any(self.method.of_item(item) for item in self.opened.items):
             return True
@@ -197,7 +197,8 @@ class RunContext:
     def compare(self, unit: Unit, comparison: str, feature_keys: Mapping[str, str]) -> str:
         """Compute and store the records of a unit. Return their key.
 
-        `feature_keys` come from the process that computed the features; a worker may derive other ones.
+        `feature_keys` must come from the process that computed the features. A worker may derive different
+        keys.
         """
         key = self.record_key(unit, comparison, feature_keys)
         if key not in self.records:
@@ -220,7 +221,7 @@ class RunContext:
             return self.features.get(key)
 
     def recompute(self, item: str, key: str, error: DamagedError) -> None:
-        """Recompute corrupt features. Their header records the problem."""
+        """Recompute corrupt features. The new header describes the problem."""
         before = self.features.content(key) if self.features.damaged_headers([key]) == {} else None
         self.features.discard(key)
         self.extract(item, key, anew=error.problem)
@@ -245,12 +246,12 @@ class RunContext:
 
 
 def method_family(task: Task, method: Any) -> str:
-    """Return the family in which a task looks up a method (specification or object)."""
+    """Return the method family in which a task resolves a method (specification or object)."""
     return task.family_for(method) if isinstance(task, AcceptsFamilies) else task.family
 
 
 def data_for_family(task: Task, opened: TaskData, family: str) -> TaskData:
-    """Return the data of a task as methods of a family see it."""
+    """Return the input data that a task provides to methods of a family."""
     return task.for_family(opened, family) if isinstance(task, AcceptsFamilies) else opened
 
 
@@ -258,7 +259,7 @@ def data_for_family(task: Task, opened: TaskData, family: str) -> TaskData:
 class ContextRecipe:
     """Plain values from which another process builds a `RunContext`.
 
-    `root` is the folder of the store; workers need no database.
+    `root` is the folder of the store. Workers do not use the database.
     """
 
     task: str
@@ -276,7 +277,7 @@ class ContextRecipe:
         return hash_json(asdict(self))
 
     def open_task(self, family: str = "") -> TaskData:
-        """Open the task as methods of a family see it, by default of its own."""
+        """Open the task with the data for a method family, by default the task's own family."""
         from ..core.array_cache import FOLDER, use_array_cache_folder
         from ..core.hashing import load_memo
         from ..store.atomic_files import atomic_file
@@ -309,14 +310,14 @@ class ContextRecipe:
 
 
 def limit_threads(threads: int) -> None:
-    """Limit the kernel threads of this process. Results do not depend on it."""
+    """Limit the kernel threads of this process. Results do not depend on the limit."""
     from ..kernels import set_threads
 
     set_threads(max(1, threads))
 
 
 def set_kernel_device(method_options: Mapping[str, Any]) -> None:
-    """Run the kernels of this process on the `device` of a request. Results do not depend on it."""
+    """Run the kernels of this process on the `device` of a request. Results do not depend on the device."""
     from ..kernels import set_device
 
     set_device(str(method_options.get("device", "cpu")))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Costs of a method: time per patch, image or pair, peak memory, bytes. Scoring time is not included."""
+"""Measure method costs: time per patch, image or pair, peak memory and descriptor size. Excludes scoring."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _LIBRARIES = (
 )
 
 DRIVER_S = 60.0
-"""Timeout of the GPU driver in seconds; it needs some to start."""
+"""Timeout in seconds for queries to the GPU driver, which may be slow to start."""
 
 
 def versions() -> dict[str, str]:
@@ -80,7 +80,7 @@ def machine() -> dict[str, Any]:
 
 
 def visible_gpus() -> list[str]:
-    """Return the usable GPUs, as the environment or the driver names them."""
+    """Return the names of the usable GPUs, from the environment or the driver."""
     if (listed := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
         return [name for name in listed.split(",") if name.strip()]
     try:
@@ -93,12 +93,12 @@ def visible_gpus() -> list[str]:
 
 
 def utc_now() -> str:
-    """Return the UTC time to the second, ISO 8601."""
+    """Return the current UTC time in ISO 8601 format, rounded to seconds."""
     return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def has_dashboard() -> bool:
-    """Return whether Dask can show its dashboard here."""
+    """Return whether the packages for the Dask dashboard are installed."""
     from importlib.util import find_spec
 
     return find_spec("bokeh") is not None
@@ -107,20 +107,20 @@ def has_dashboard() -> bool:
 UNIT = {"patches": "patch", "keypoints": "image", "dense": "pair", "pairs": "pair"}
 SAMPLE, STREAM_SAMPLE = 256, 4096
 LEAST = 3
-"""Fewest repeats from which a spread is reported."""
+"""Minimum number of repeats for which quartiles are reported."""
 
 BUDGET_S = 0.6
 TURNS_S = 0.6
-"""Seconds for repeats of a method, and for repeats in turns with each of at most three others."""
+"""Time budget in seconds for repeats of a method, and for alternating repeats with each of up to 3 others."""
 
 
 def time_repeatedly(
     call: Callable[[], Any], *, budget_s: float = BUDGET_S, least: int = LEAST
 ) -> list[float]:
-    """Time repeated calls after a warm-up, until the budget is spent, at least `least` times.
+    """Time repeated calls after a warm-up. Return the seconds of each call.
 
-    If the quartiles are more than 25 % apart, the budget is doubled. A call that takes longer than the budget
-    is repeated once only. Return the seconds of each call.
+    The function is called at least `least` times, until the time budget is spent. The budget is doubled if
+    the quartiles are more than 25 % apart. A call that takes longer than the budget is repeated only once.
     """
     started = time.perf_counter()
     call()
@@ -135,7 +135,7 @@ def time_repeatedly(
 
 
 def time_call(call: Callable[[], Any]) -> float:
-    """Return the seconds of one call."""
+    """Return the duration of one call in seconds."""
     started = time.perf_counter()
     call()
     return time.perf_counter() - started
@@ -159,10 +159,9 @@ def ranges_overlap(first: Sequence[float], second: Sequence[float]) -> bool:
 def time_alternating(
     first: Callable[[], Any], second: Callable[[], Any], *, budget_s: float
 ) -> tuple[list[float], list[float]]:
-    """Time two calls in turns, so that disturbances affect both. Return the seconds of each.
+    """Time two functions alternately, so that disturbances affect both. Return the seconds per call of each.
 
-    Stop when their interquartile ranges no longer overlap, tested every five turns, or when the budget is
-    spent.
+    Stop when the interquartile ranges no longer overlap (tested every five calls) or the budget is spent.
     """
     one: list[float] = []
     two: list[float] = []
@@ -176,7 +175,7 @@ def time_alternating(
 
 @dataclass(frozen=True)
 class _Timed:
-    """A method measured in this process: its input, its call and the seconds per item."""
+    """A method measured in this process: its input, its function and the seconds per item."""
 
     key: str
     on: str
@@ -186,11 +185,11 @@ class _Timed:
 
 
 _EARLIER: deque[_Timed] = deque(maxlen=3)
-"""The last methods measured here, without networks and methods without a key."""
+"""Recently measured methods of this process, except networks and methods without a key."""
 
 
 def peak_memory_bytes(call: Callable[[], Any]) -> int | None:
-    """Return the peak memory of a call above the current usage, None if the system does not report it."""
+    """Return the peak memory that a call adds to the current usage. None if the system does not report it."""
     try:
         Path("/proc/self/clear_refs").write_text("5", encoding="utf-8", newline="\n")
         before = _status("VmRSS")
@@ -208,16 +207,16 @@ def _status(name: str) -> int:
 
 
 def efficiency(context: RunContext, root: Path) -> dict[str, Any]:
-    """Return sizes of descriptors and costs of the method."""
+    """Return descriptor sizes and method costs."""
     return sizes(context) | costs(context, root)
 
 
 def costs(context: RunContext, root: Path) -> dict[str, Any]:
-    """Return median and quartiles of the time per patch, image or pair, measured once per method and machine.
+    """Return median and quartiles of the time per patch, image or pair. Measure once per method and machine.
 
-    One thread of this process repeats calls for 0.6 s, or 1.2 s if they do not agree. A method is measured
-    again in turns with an earlier one if their quartiles overlap, until these separate or 0.6 s are spent.
-    Methods that look features up have no times.
+    One thread repeats calls for 0.6 s, or for 1.2 s if the times vary. If the quartiles of two methods
+    overlap, both are measured again alternately until the quartiles separate or 0.6 s are spent. Methods that
+    read precomputed features have no times.
     """
     if not context.opened.items or not context.method.needs_payload:
         return {}
@@ -233,7 +232,7 @@ def costs(context: RunContext, root: Path) -> dict[str, Any]:
 
 
 def sizes(context: RunContext) -> dict[str, Any]:
-    """Return bytes and dimension of a descriptor."""
+    """Return the size of a descriptor in bytes and its dimension."""
     if not context.opened.items:
         return {}
     arrays = context.arrays(context.opened.items[0].key)
@@ -280,7 +279,7 @@ def _measure(context: RunContext, item: Item, key: str | None) -> dict[str, Any]
 
 
 def _beside(mine: _Timed, seconds: list[float]) -> list[dict[str, Any]]:
-    """Measure again in turns with methods whose quartiles overlap. Append the seconds to `seconds`."""
+    """Measure alternately with methods whose quartiles overlap. Append the new times to `seconds`."""
     found = []
     for other in [e for e in _EARLIER if e.on == mine.on and e.key != mine.key]:
         if not ranges_overlap(other.seconds, mine.seconds):

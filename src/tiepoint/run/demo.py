@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The demo: generated data, and methods of every family on every task."""
+"""The demo: run methods of every family on every task with generated data."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ STREAMS = ("patches", "others")
 
 
 def run_demo(out: Path, *, jobs: int = 1, progress: Progress = no_progress) -> tuple[list[Run], Path]:
-    """Create the data below `out` unless they exist, run, and return the runs and the store folder.
+    """Create the demo data below `out` if missing and run the demo. Return the runs and the store folder.
 
-    With more than one job, patches run in one process and the other families in a second one.
+    With more than one job, one process runs the patch tasks and a second process runs all other tasks.
     """
     _make(out, jobs, progress)
     if jobs > 1:
@@ -57,7 +57,7 @@ def run_demo(out: Path, *, jobs: int = 1, progress: Progress = no_progress) -> t
 
 
 def demo_requests(out: Path, stream: str) -> list[RunRequest]:
-    """Return the requests of a stream: `patches`, or keypoints, dense pairs and poses (`others`)."""
+    """Return the requests of stream `patches`, or of `others` (keypoints, dense pairs and poses)."""
     if stream == "others":
         sequences, dense = out / "sequences", out / "dense"
         keypoints = [(m, t) for t in KEYPOINT_TASKS for m in KEYPOINT_METHODS]
@@ -76,13 +76,13 @@ def demo_requests(out: Path, stream: str) -> list[RunRequest]:
 
 
 def _pose_requests(pairs: Path) -> list[RunRequest]:
-    """Return the requests for relative poses. Without PoseLib, OpenCV estimates them under `exact`."""
+    """Return the requests for relative poses. Without PoseLib, protocol `exact` uses OpenCV."""
     options = {} if lacking() is None else {"estimator": "opencv"}
     return [RunRequest(m, "pose/relative", pairs, ("exact", "superglue"), options) for m in PAIR_METHODS]
 
 
 def lacking() -> str | None:
-    """Return what the demo lacks and how to install it, None if nothing is missing."""
+    """Return a message with missing dependencies and how to install them. None if nothing is missing."""
     try:
         import_library("poselib")
     except InputError as e:
@@ -91,7 +91,7 @@ def lacking() -> str | None:
 
 
 def _run_streams(out: Path, progress: Progress) -> None:
-    """Run both streams at the same time; the store serialises their writes."""
+    """Run both streams concurrently. The store serialises their writes."""
     context = multiprocessing.get_context("spawn")
     total = sum(len(demo_requests(out, stream)) for stream in STREAMS)
     Store.open(out / "store").close()
@@ -108,7 +108,7 @@ def _run_streams(out: Path, progress: Progress) -> None:
     finally:
         end_workers(workers, out / "store")
     if any(worker.exitcode for worker in workers):
-        raise UnitError("part of the demo failed; rerun the command to resume it and to see the reason")
+        raise UnitError("part of the demo failed; rerun the command to resume the demo and print the error")
 
 
 def _run_stream(out: str, stream: str, parent: int) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Evaluate one method on one task: compute what is missing, score it, store the run."""
+"""Evaluate one method on one task: compute missing features and records, score them, store the run."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def evaluate(
     cluster: Any = None,
     report: Callable[[str], None] = print,
 ) -> Run:
-    """Evaluate a request and store the run. `cluster` and `report` go to `RunSession`.
+    """Evaluate a request and store the run. `cluster` and `report` are passed to `RunSession`.
 
     Raises:
-        UnitError: Units failed; the results of all others are stored.
+        UnitError: Some units failed. The results of all other units are stored.
     """
     method = request.method if isinstance(request.method, str) else type(request.method).__name__
     label = f"{request.name or method} on {request.task}"
@@ -76,7 +76,7 @@ def evaluate(
 def evaluate_prepared(
     prepared: PreparedRun, store: Store, session: RunSession, progress: Progress = no_progress
 ) -> Run:
-    """Evaluate a prepared request. The returned run has the requested protocols only."""
+    """Evaluate a prepared request. Return a run with the requested protocols only."""
     started, since_ns = time.perf_counter() - prepared.seconds, time.time_ns()
     request, task, protocols = prepared.request, prepared.task, prepared.protocols
     method, fit = prepared.fit_transforms(store.root)
@@ -143,7 +143,7 @@ def evaluate_prepared(
 
 
 def store_failure(prepared: PreparedRun, error: TiepointError, store: Store) -> None:
-    """Store a failed run with its error, unless the store has its scores."""
+    """Store a failed run with its error, unless the store already has scores of the run."""
     manifest = initial_manifest(prepared, prepared.method, prepared.fit)
     finish_run(manifest.model_copy(update={"warnings": (str(error),)}), {}, store=store, error=str(error))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compute features of many items: threads read ahead, and others check and write the results."""
+"""Compute features of many items. Threads prefetch inputs; other threads check and write the results."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from .context import MAX_LISTED_PROBLEMS, ContextRecipe, Progress, RunContext, c
 from .executors import Done, Executor, InProcess, JobFailure, summarise_failures, too_many_failures
 
 PAYLOAD_BYTES = 512 << 20
-"""Limit of decoded items that wait for the method or are in it; at least one item."""
+"""Maximum total size of decoded items in flight. At least one item is always allowed."""
 
 RESULT_BYTES = 256 << 20
-"""Limit of features that wait to be written; at least those of one item."""
+"""Maximum total size of features that wait to be written. One item is always allowed."""
 
 LANES = 4
-"""Threads that call small library functions from Python; more gain little."""
+"""Number of threads for methods that call small library functions. More threads gain little."""
 
 Described = tuple[str, "tuple[Finish, float] | Exception"]
-"""Name of an item with the function that finishes its arrays and the method's seconds, or an error."""
+"""Item name with either a function to finish its arrays and the method's seconds, or an error."""
 
 
 def make_features(
@@ -42,11 +42,12 @@ def make_features(
     patience: int | None,
     worth_s: float,
 ) -> None:
-    """Compute and cache the features of items. The way chosen never changes them.
+    """Compute and cache the features of items, in this process or in workers.
 
-    A method with a stream receives all items in one stream. For other methods the first item is processed
-    here to estimate the cost; if workers save more than `worth_s`, they process the rest. Without workers,
-    thread-safe methods are called from several threads, all others from this one.
+    A method with a stream receives all items in one stream. For other methods, this process times the first
+    item. If workers save more than `worth_s` seconds, they process the rest. Otherwise thread-safe methods
+    run in several threads and all other methods in the current thread. The features are the same in all
+    cases.
 
     Args:
         context: Method and task.
@@ -55,7 +56,7 @@ def make_features(
         pool: The workers.
         progress: Called after every item.
         patience: Number of input errors after which no more items are processed; None for no limit.
-        worth_s: Seconds that starting the workers takes.
+        worth_s: Seconds that workers must save to be started.
     """
     label, total = f"{context.method.name}: features", len(missing)
     if not total:
@@ -78,12 +79,12 @@ def make_features(
 
 
 def extract_one(context: RunContext, argument: tuple[str, str]) -> float:
-    """Job that computes the features of one item."""
+    """Compute the features of one item. Runs as a job."""
     return context.extract(*argument)
 
 
 def _saved_by_workers(context: RunContext, recipe: ContextRecipe, work_s: float) -> float:
-    """Return the seconds that worker processes save over this process and its threads."""
+    """Return the estimated seconds that worker processes save compared with this process."""
     method, cores = context.method, costs.cores()
     if method.stream is not None:
         return 0.0
@@ -94,14 +95,14 @@ def _saved_by_workers(context: RunContext, recipe: ContextRecipe, work_s: float)
 
 
 def raise_failures(context: RunContext, label: str, failures: Sequence[JobFailure], total: int) -> None:
-    """Raise input errors as one error, else a `UnitError` that summarises the failures."""
+    """Raise all input errors as one error. Without input errors, raise a `UnitError` with a summary."""
     raise_input(context, failures)
     if failures:
         raise UnitError(f"{label}: {len(failures)} of {total} failed: {summarise_failures(failures)}")
 
 
 def raise_input(context: RunContext, failures: Sequence[JobFailure], patience: int | None = 1) -> None:
-    """Raise the input errors as one error if there are at least `patience`."""
+    """Raise all input errors as one error if there are at least `patience` of them."""
     found = [f.cause for f in failures if f.cause is not None]
     if not found or patience is None or len(found) < patience:
         return
@@ -116,7 +117,7 @@ def raise_input(context: RunContext, failures: Sequence[JobFailure], patience: i
 
 
 def _join_write_errors(errors: Sequence[InputError]) -> list[InputError]:
-    """Join errors about files that could not be written for the same reason, such as a full disk.
+    """Merge write errors that have the same reason, such as a full disk.
 
     >>> full = [StoreError(f"cannot write f/{k}: No space left on device; choose another") for k in "ab"]
     >>> print(*_join_write_errors([*full, InputError("no c")]), sep="; ")
@@ -134,7 +135,7 @@ def _join_write_errors(errors: Sequence[InputError]) -> list[InputError]:
 
 
 class ReadAheadWindow:
-    """Limit of items in flight: at most `most`, and `limit` bytes if all are as large as the largest.
+    """Limit of items in flight: `most` items, and `limit` bytes if every item had the largest size seen.
 
     >>> window = ReadAheadWindow(8, 100)
     >>> window.see(np.zeros(30, np.uint8)), window.room
@@ -183,7 +184,7 @@ class FeaturePipeline:
     def run(
         self, arguments: Mapping[str, tuple[str, str]], done: Done, patience: int | None
     ) -> list[JobFailure]:
-        """Compute the features of every argument. Return the failures in their order."""
+        """Compute the features of every argument. Return the failures in the order of the arguments."""
         failures: list[JobFailure] = []
         pending: deque[tuple[str, Future[None]]] = deque()
 
@@ -196,7 +197,7 @@ class FeaturePipeline:
                 done()
 
         def clear(most: int) -> None:
-            """Settle finished writes in order, and wait until at most `most` are pending."""
+            """Process finished writes in order. Wait until at most `most` writes are pending."""
             while pending and not too_many_failures(failures, patience):
                 if len(pending) <= most and not pending[0][1].done():
                     return
@@ -266,7 +267,7 @@ class FeaturePipeline:
     def _ahead(
         self, job: Callable[[str], Any], keys: Mapping[str, str], readers: ThreadPoolExecutor
     ) -> Iterator[tuple[str, Any]]:
-        """Yield names in order with the result of `job` for their key, or with its exception."""
+        """Yield each name, in order, with the result or the exception of `job` for its key."""
         names = iter(keys)
         ahead: deque[tuple[str, Future[Any]]] = deque()
         left = len(keys)
@@ -285,7 +286,7 @@ class FeaturePipeline:
             yield name, future.result() if error is None else error
 
     def _streamed(self, keys: Mapping[str, str], ahead: Iterator[tuple[str, Any]]) -> Iterator[Described]:
-        """Yield results of the method's stream. Items that a broken stream leaves are processed alone."""
+        """Yield the results of the method's stream. If it fails, process the remaining items one by one."""
         method, items = self.context.method, self.context.items
         assert method.stream is not None
         taken: deque[str] = deque()

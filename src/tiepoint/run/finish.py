@@ -31,10 +31,11 @@ def finish_run(
     time_s: float | None = None,
     keypoint_set: Mapping[str, Any] | None = None,
 ) -> StoredRun:
-    """Return a finished run from its initial manifest and its scores by protocol, and store it.
+    """Create a finished run from its initial manifest and its scores by protocol. Store and return it.
 
-    Versions, machine and time are added to the manifest. A stored run of the same id keeps its scores under
-    other protocols. Without a `store`, nothing is written. With an `error`, the run is a failed one.
+    Versions, machine and time are added to the manifest. If a run of the same id is stored, its scores under
+    other protocols are preserved. If `store` is None, nothing is written. If `error` is set, the run is
+    stored as failed.
     """
     task = load_task(manifest.task)
     rows = [row for own in scores.values() for row in score_rows_with_intervals(task, own)]
@@ -59,14 +60,14 @@ def finish_run(
 
 
 def merge_runs(runs: Sequence[Run]) -> Run:
-    """Merge runs of one method and task on different scenes or lists.
+    """Merge runs of one method and task on different scenes or pair lists.
 
-    The units of all runs are scored together, so merging is associative and commutative. A unit of two runs
-    must have the same records in both. If a run failed, so does the merged one, with the errors joined by
-    ``; ``. The merged run has the protocols that all runs have.
+    The units of all runs are scored together, so merging is associative and commutative. A unit that occurs
+    in two runs must have the same records in both. If one run failed, the merged run is failed and its error
+    joins all errors with ``; ``. The merged run has the protocols that all runs share.
     """
     if not runs:
-        raise InputError("merge needs at least one run")
+        raise InputError("merge needs at least one run; pass a run")
     for what, values in (
         ("method", {r.method for r in runs}),
         ("task", {r.task for r in runs}),
@@ -119,7 +120,7 @@ def merge_runs(runs: Sequence[Run]) -> Run:
 
 
 def _parts(run: Run, what: str) -> list[str]:
-    """Return the hashes of a run's lists or data, several for a merged run."""
+    """Return the hashes of a run's pair lists or data. A merged run has several hashes."""
     merged = run.manifest.merged
     if merged is not None:
         return list(merged.lists if what == "lists" else merged.data)

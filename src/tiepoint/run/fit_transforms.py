@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fit transforms on training sequences. Features and fits are cached in the store."""
+"""Fit transforms on training sequences. Features and fitted transforms are cached in the store."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .context import MAX_LISTED_PROBLEMS
 
 
 class FolderTraining:
-    """All sequences of a dataset, as training data."""
+    """Training data that consists of all sequences of a dataset."""
 
     def __init__(self, folder: Path) -> None:
         from ..datasets.hpatches.dataset import HPatchesDataset
@@ -44,13 +44,14 @@ class FolderTraining:
 
 @dataclass
 class TransformFitter:
-    """Callback of the resolver that fits transforms. `log` has an entry for each.
+    """Callback with which the method resolver fits transforms. `log` has an entry for each transform.
 
-    Fits are stored under a key of the method, the content of every training image, the transform and its
-    revision. Without `fit_now` the fitter only checks the input and returns a placeholder that is never
-    applied; `opened` is then None if the task could not be opened.
+    The cache key of a fitted transform covers the method, the content of every training image, the transform
+    and its revision. If `fit_now` is False, the fitter only checks the input and returns a placeholder that
+    is never applied. In that case, `opened` is None if the task could not be opened.
 
-    Fits of a method without a key last as long as the command, in `fits`, which its tasks share.
+    For a method without a key, `fits` stores the fitted transforms until the command ends. All tasks share
+    it.
     """
 
     opened: TaskData | None
@@ -64,11 +65,11 @@ class TransformFitter:
     _folder: FolderTraining | None = None
 
     def to_fit_now(self) -> TransformFitter:
-        """Return a fitter that fits, with the same data."""
+        """Return a copy of this fitter with `fit_now` set."""
         return replace(self, fit_now=True, log=[], notices=[])
 
     def __call__(self, method: Method, request: FitRequest) -> FittedTransform:
-        """Return the fitted transform, from the store if it has it."""
+        """Return the fitted transform, from the store if available."""
         source = self._source()
         if source is None:
             return self._placeholder(request)
@@ -115,7 +116,7 @@ class TransformFitter:
         return self._folder
 
     def _check(self, items: Sequence[Item]) -> None:
-        """Add a notice if test images take part in the fit."""
+        """Add a warning if the training data contains test images."""
         tested = set() if self.opened is None else {item.content for item in self.opened.items}
         shared = sorted({i.key.rpartition("/")[0] for i in items if i.content in tested})
         if shared:
@@ -160,7 +161,7 @@ class TransformFitter:
         source: TaskData | FolderTraining,
         cache: FeatureCache,
     ) -> Arrays:
-        """Return the features of an item, from the cache if they are intact there."""
+        """Return the features of an item. Use cached features if they are intact."""
         key = feature_key(method, own, item)
         if own is not None:
             try:
@@ -178,7 +179,7 @@ class TransformFitter:
 
 
 def save_transform(path: Path, fitted: FittedTransform) -> None:
-    """Write a fitted transform: its arrays, and the rest as JSON text."""
+    """Write a fitted transform: arrays as files and all other attributes as JSON."""
     about = {name: getattr(fitted, name) for name in (*PLAIN, "hash")}
     arrays = {"matrix": fitted.matrix, "about": np.array(json.dumps(about))}
     if fitted.mean is not None:

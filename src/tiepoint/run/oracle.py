@@ -14,7 +14,7 @@ ORACLE = "pairs/oracle"
 
 
 def with_oracle(method: Method, data: Any) -> Method:
-    """Return the method; the oracle with features from `data`, if that provides them."""
+    """Return the method. If it is the oracle, attach the features that `data` provides."""
     if method.config.get("method") != ORACLE or not isinstance(data, MakesOracle):
         return method
     noise_px = float(method.config["params"]["noise_px"])

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 class PreparedRun:
     """A checked request with its open task and its method.
 
-    Transforms are not fitted yet: `fit` lists them, and `fit_transforms` returns the final method. Opening
-    took `seconds`.
+    Transforms are not fitted yet. `fit` lists them, and `fit_transforms` returns the fitted method. `seconds`
+    is the time spent opening the task.
     """
 
     request: RunRequest
@@ -65,7 +65,7 @@ class PreparedRun:
 
 
 def checked_protocols(task: Task, requested: Sequence[str]) -> tuple[str, ...]:
-    """Return the requested protocols, by default the task's first. Raise for unknown ones."""
+    """Return the requested protocols, by default the task's first. Raise an error for unknown protocols."""
     for protocol in requested:
         if protocol not in task.protocols:
             raise UnknownNameError(f"protocol of {task.name}", protocol, task.protocols)
@@ -87,17 +87,17 @@ def prepare_all(
     """Check requests, open their tasks and resolve their methods. Compute and store nothing.
 
     A task is opened once for all methods, and a method is resolved once for all tasks of its family. A method
-    that looks features up checks the items of all tasks together. It checks the files of a patch dataset even
-    if the task cannot be opened, so that one error lists both kinds of problems.
+    that reads precomputed features checks the items of all tasks together. It checks the files of a patch
+    dataset even if the task cannot be opened. One error can therefore list both kinds of problems.
 
     Args:
         requests: The requests, in order.
-        root: Folder of the store; need not exist.
+        root: Folder of the store. It need not exist.
         progress: Called before every step.
-        check: Called with every task before it is opened, to raise further errors.
+        check: Function called with every task before it is opened. It may raise further errors.
 
     Raises:
-        InputError: Some requests are invalid; one error lists all problems.
+        InputError: At least one request is invalid. The error lists all problems.
     """
     preparation = _Preparation(root)
     stages = [*dict.fromkeys(map(task_key, requests)), *requests]
@@ -129,7 +129,7 @@ class _ResolvedMethod:
 
 
 class _Preparation:
-    """Tasks and methods of several requests. Collects errors and skips what depends on them."""
+    """Open tasks and resolved methods of several requests. Collects errors and skips dependent steps."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -184,7 +184,7 @@ class _Preparation:
         return _ResolvedMethod(method, fit)
 
     def check_settings(self, requests: Sequence[RunRequest]) -> None:
-        """Collect errors about settings that have no effect on any of the methods."""
+        """Collect errors about settings that affect none of the methods."""
         if any(request.jobs < 1 for request in requests):
             self.checks.errors.append(InputError("`jobs` must be at least 1"))
         if self.checks.errors:
@@ -217,7 +217,7 @@ class _Preparation:
         return [item for item in self._dataset(request.data) if method.has(item)]
 
     def _dataset(self, data: Path) -> Sequence[Item]:
-        """Return the items of a patch dataset, none if it cannot be read: opening the task failed already."""
+        """Return the items of a patch dataset. Empty if it cannot be read: the error is collected."""
         from ..datasets.hpatches.dataset import HPatchesDataset
 
         if data not in self.datasets:
@@ -232,7 +232,7 @@ class _Preparation:
         return self.datasets[data]
 
     def check_items(self) -> None:
-        """Collect what each method lacks for its items."""
+        """Collect errors about features that a method lacks for its items."""
         for ready in {id(r): r for r in self.ready.values()}.values():
             if ready.method.check is not None and ready.items:
                 with self.checks.collect():
@@ -253,7 +253,7 @@ class _Preparation:
 
 
 def _named(method: Method, request: RunRequest) -> Method:
-    """Return the method under the name that the request gives it."""
+    """Return the method with the name that the request sets."""
     return method if request.name is None else replace(method, name=request.name)
 
 
@@ -268,7 +268,7 @@ def _resolve(request: RunRequest, task: Task, root: Path, fit: Callable[..., Any
 
 
 def is_cacheable(prepared: PreparedRun) -> bool:
-    """Return whether the store caches the features: everything that determines them is known."""
+    """Return whether features can be cached, i.e. whether the method has a complete cache key."""
     items = prepared.opened.items
     return not items or prepared.method.key(items[0]) is not None
 
@@ -286,7 +286,7 @@ def make_context(
 
 
 def worker_recipe(request: RunRequest, method: Method, store: Store) -> ContextRecipe | None:
-    """Return how a worker process builds the context. None if it cannot, or there is one job only."""
+    """Return the recipe for worker processes. None if workers cannot run the method or `jobs` is 1."""
     if method.spec is None or request.jobs <= 1:
         return None
     store.save_hashes()  # for workers, which open the dataset as well
@@ -294,7 +294,7 @@ def worker_recipe(request: RunRequest, method: Method, store: Store) -> ContextR
 
 
 def make_recipe(request: RunRequest, spec: str, root: Path, threads: int) -> ContextRecipe:
-    """Return how another process builds the context of a request. `root` is the folder of the store."""
+    """Return the recipe from which another process builds the context. `root` is the store folder."""
     return ContextRecipe(
         request.task,
         str(request.data),
@@ -332,14 +332,14 @@ def initial_manifest(prepared: PreparedRun, method: Method, fit: TransformFitter
 
 
 def _data_warnings(prepared: PreparedRun) -> list[str]:
-    """Return the warnings of the task's data under the protocols of a run."""
+    """Return the warnings about a task's data that apply to the protocols of a run."""
     opened, protocols = prepared.opened, prepared.protocols
     own = opened.protocol_warnings(protocols) if isinstance(opened, HasProtocolWarnings) else ()
     return [*opened.warnings, *own]
 
 
 def dataset_facts(opened: TaskData, data: Path, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the manifest fields of an open task: options, split, dataset and hash of the lists."""
+    """Return the manifest fields of an open task: options, split, dataset and hash of the pair lists."""
     return {
         "options": plain_options(options),
         "split": opened.split,
@@ -353,9 +353,9 @@ def dataset_facts(opened: TaskData, data: Path, options: Mapping[str, Any]) -> d
 def stored_result(
     context: RunContext, manifest: Manifest, protocols: Sequence[str], store: Store
 ) -> StoredRun | None:
-    """Return the stored run if nothing has to be computed for these protocols, None otherwise.
+    """Return the stored run if it has scores for all these protocols, None otherwise.
 
-    Scores of an earlier scoring version are updated from their records first.
+    Scores of an earlier scoring version are first recomputed from their records.
     """
     if context.temporary_key is not None:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compute records of a stored run under further comparisons, from its cached features."""
+"""Compute records of a stored run for additional comparisons from its cached features."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def extra_records(
 
 @dataclass(frozen=True)
 class ReopenedRun:
-    """A stored run with its open dataset and its method, to find its cached features."""
+    """A stored run with its open dataset and its method, which give access to cached features."""
 
     run: StoredRun
     context: RunContext
 
     @property
     def features(self) -> Features:
-        """Cached features of each item. Reading missing ones raises an `InputError`."""
+        """Cached features by item. Reading missing features raises an `InputError`."""
         method = self.context.method
 
         def arrays(item: str) -> Arrays:
@@ -102,7 +102,7 @@ def reopen(run: StoredRun, root: Path) -> ReopenedRun:
 
 
 def requested_options(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a method besides its spec, from the config of its innermost part.
+    """Return the method options that are not part of the spec, from the innermost method config.
 
     >>> requested_options({"base": {"method": "patches/sift", "on_bad": "miss"}, "transform": "rootsift"})
     {'on_bad': 'miss'}

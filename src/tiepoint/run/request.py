@@ -15,8 +15,8 @@ class RunRequest:
 
     `method` is a spec string or an object. `options` go to the task, `method_options` to the resolver.
     Transforms are fitted on the dataset `fit_on`, or on the split's training sequences if it is None. `name`
-    replaces the method's name, and `meta` is added to the method's entry in the manifest. With `on_cluster`
-    the devices of the machines that do the work are not known here.
+    replaces the method's name, and `meta` is added to the method's entry in the manifest. If `on_cluster` is
+    set, the devices of the worker machines are unknown to this process.
     """
 
     method: Any
@@ -33,5 +33,5 @@ class RunRequest:
 
 
 def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that were given, as plain values."""
+    """Return the options that are set, as plain values."""
     return {k: (str(v) if isinstance(v, Path) else v) for k, v in options.items() if v is not None}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The `Run` that users receive: scores and records as data frames, and a printed table."""
+"""The public class `Run`: scores and records as data frames, and a printed table."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def stored_tables(scores: Sequence[Score]) -> Tables:
 
 
 class StoredTables(Mapping[str, Tables]):
-    """Scene values by protocol, read on access. `get` reads those of a key and may be shared by runs."""
+    """Scene values by protocol, read on access. `get` reads the values of a key. Runs may share `get`."""
 
     def __init__(
         self, keys: Mapping[str, str], store: ValueStore, get: Callable[[str], Tables] | None = None
@@ -74,19 +74,19 @@ class StoredRecords(Mapping[str, Mapping[str, Records]]):
 
 
 def lead_metric(task: Task, options: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the metric that a task prints first under these options, with a description."""
+    """Return the main metric of a task under these options, with a description."""
     return task.lead_metric(options) if isinstance(task, HasLeadMetric) else None
 
 
 @dataclass(frozen=True)
 class Run:
-    """One method on one task.
+    """Result of one method on one task.
 
-    `scores` and `records` are pandas frames; `manifest` says how the numbers were made. `values` are the
-    scene values behind the scores, by protocol. `protocols` restrict the scores that the run shows, None for
-    all stored ones. `lead` is the metric whose scores come first, and a sentence that explains it. `root` is
-    the folder of the store that has the features. `load_single_scores` reads all scores if `stored` lacks
-    those of single scenes and pairs, None if it has them.
+    `scores` and `records` are pandas frames. `manifest` describes how the scores were computed. `values` has
+    the scene values of the scores, by protocol. `protocols` selects the visible scores; None shows all stored
+    protocols. `lead` is the main metric, listed first, and its description. `root` is the store folder with
+    the features. `load_single_scores` reads the scores of single scenes and pairs if `stored` does not have
+    them. It is None otherwise.
     """
 
     stored: StoredRun
@@ -114,7 +114,7 @@ class Run:
 
     @cached_property
     def score_rows(self) -> Sequence[ScoreRow]:
-        """Scores under `protocols`, in their order; those of the lead metric first."""
+        """Scores in the order of `protocols`. Scores of the main metric come first."""
         if self.protocols is None:
             return self.stored.scores
         order = {protocol: i for i, protocol in enumerate(self.protocols)}
@@ -148,7 +148,7 @@ class Run:
         return self.stored.manifest
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the scores as plain rows, the form of ``--json``. `run` distinguishes runs of one method."""
+        """Return the scores as the dicts that ``--json`` prints. Key `run` distinguishes runs of a method."""
         base, last = {"method": self.method, "task": self.task}, {"run": self.id}
         return [base | {k: getattr(s, k) for k in SCORE_ORDER[2:]} | last for s in self.score_rows]
 
@@ -168,7 +168,7 @@ class Run:
         return ScoreFrame(rows, columns=[*SCORE_ORDER, *extra])
 
     def value(self, metric: str, group: str = "all", protocol: str = "exact") -> float:
-        """Return one score by any name of its metric. A `KeyError` lists the existing scores."""
+        """Return one score; metric aliases work, too. A `KeyError` lists the existing scores."""
         found = {(s.metric, s.group, s.protocol): s.value for s in self.score_rows}
         for name in (metric, stored_task(self.task).info.other_names.get(metric, metric)):
             if (name, group, protocol) in found:
@@ -180,7 +180,7 @@ class Run:
         raise KeyError(f"no score {metric!r} for {group!r} under {protocol!r}; there are: {known}")
 
     def plot(self, kind: str = "scores", **how: Any) -> Any:
-        """Draw a figure of this run, as the report has it; ``out="fig.pdf"`` writes it.
+        """Draw a figure of this run in the style of the report. ``out="fig.pdf"`` writes it to a file.
 
         See `tiepoint.report.figures.plot.plot` for the kinds and the options `protocol`, `group`, `names`,
         `out`, `columns`, `width`.
@@ -190,7 +190,7 @@ class Run:
 
     @property
     def records(self) -> pd.DataFrame:
-        """All records in one frame, with the unit of each row. Columns of several values become lists."""
+        """All records in one frame, with the unit of each row. Array-valued columns become lists."""
         import pandas as pd
 
         frames = []

@@ -39,7 +39,7 @@ from .scoring import (
 from .session import RunSession
 
 FORMS = ("final", "document")
-"""Forms of result files: as the final program wrote them, or as its original document shows them."""
+"""Layouts of result files: `final` as the released tool wrote them, `document` as its manual shows them."""
 
 
 def has_result_files(task: Task, form: str = "final") -> None:
@@ -54,7 +54,7 @@ def has_result_files(task: Task, form: str = "final") -> None:
 
 
 def refuse_options_of_writing(task: Task, options: Mapping[str, Any]) -> None:
-    """Raise an `InputError` for options of written result files, unless they have their default."""
+    """Raise an `InputError` if an option for writing result files differs from its default."""
     usual = task.options.describe()
     for name in task.info.writing_options:
         if options.get(name, usual[name]["default"]) != usual[name]["default"]:
@@ -69,8 +69,8 @@ def write_result_files(
 ) -> list[Path]:
     """Write the result files of a run. Return their paths.
 
-    The files are in ``FOLDER/METHOD``, in the form `document` in ``FOLDER/TASK/METHOD``. A folder of
-    descriptors keeps its name there.
+    The files are written to ``FOLDER/METHOD``, or to ``FOLDER/TASK/METHOD`` in the form `document`. For a
+    method that reads a folder of descriptors, METHOD is the name of that folder.
     """
     task, context = prepared.task, make_context(prepared, store, shared)
     has_result_files(task, form)
@@ -100,8 +100,8 @@ def score_results(
 ) -> list[Run]:
     """Score result files. Return one run for each descriptor in the folder.
 
-    Tasks of 2016 read ``.results`` in ``DESC/TASK``, ``TASK/DESC`` or in the folder itself. Other tasks use
-    the folder as the method ``files:DIR``. `name` renames a single descriptor.
+    The 2016 tasks read ``.results`` files in ``DESC/TASK``, ``TASK/DESC`` or in the folder itself. All other
+    tasks treat the folder as the method ``files:DIR``. `name` renames a single descriptor.
     """
     if name is not None:
         method_name(name)
@@ -181,7 +181,7 @@ def _store_records(
 
 
 def _files_run(request: RunRequest, task: Task, store: Store, progress: Progress) -> Run:
-    """Evaluate the folder as the method ``files:DIR``, after the task's own checks."""
+    """Run the task's checks, then evaluate the folder as the method ``files:DIR``."""
     warnings: list[str] = []
     if isinstance(task, ChecksResults):
         folder = Path(request.method.partition(":")[2])

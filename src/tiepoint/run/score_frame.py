@@ -14,7 +14,7 @@ SHOWN_COLUMNS = ("method", "task", "protocol", "metric", "group", "value", "low"
 
 
 class ScoreFrame(pd.DataFrame):
-    """A frame of scores. Frames derived from it (a query, some columns, a copy) are plain ones.
+    """A pandas frame of scores. Derived frames (a query, some columns, a copy) are plain pandas frames.
 
     >>> row = {"method": "sift", "task": "tss", "protocol": "exact", "metric": "iou", "group": "all"}
     >>> print(ScoreFrame([row | {"value": 0.5, "low": 0.4, "high": 0.61, "n": 9}]))
@@ -44,7 +44,7 @@ class ScoreFrame(pd.DataFrame):
         return f"<p>{escape(above)}</p>{table}" + (f"<p>{escape(below)}</p>" if below else "")
 
     def _brief(self) -> tuple[pd.DataFrame | None, str, str]:
-        """Return the frame to print (None if columns are missing), the line above and the line below."""
+        """Return the frame to print (None if columns are missing), its header line and its footer line."""
         if self.empty or not set(SHOWN_COLUMNS) <= set(self.columns):
             return None, "", ""
         plain = pd.DataFrame(self)
@@ -66,7 +66,7 @@ class ScoreFrame(pd.DataFrame):
 
 
 def _number(value: Any) -> str:
-    """Format a score with four decimals, a large one with four digits, a missing one as a dash."""
+    """Format a score with four decimals, large values with four digits. Missing values become a dash."""
     if pd.isna(value):
         return "–"
     return f"{value:.4f}" if abs(value) < 1000 else f"{value:.4g}"

@@ -27,7 +27,7 @@ UnitRecords = Mapping[str, Mapping[str, Records]]
 """Records by unit and comparison."""
 
 SCORING = 3
-"""Version of scoring and intervals. Raise it when they change.
+"""Version of scoring and intervals. Increment it when they change.
 
 Stored scores of another version are recomputed from their records.
 """
@@ -40,14 +40,14 @@ def scores_under(task: Task, protocol: str, records: UnitRecords) -> list[Score]
 
 
 def missing_value_notes(protocol: str, scores: Sequence[Score]) -> list[str]:
-    """Return why a protocol has no number at all, as the notes of its scores give it."""
+    """Return the notes that explain why a protocol has no score with a value."""
     if not scores or any(np.isfinite(s.value) for s in scores):
         return []
     return [f"{protocol}: {note}" for note in dict.fromkeys(s.note for s in scores) if note]
 
 
 def time_scores(task: Task, protocol: str, features_s: float, compare_s: float) -> list[Score]:
-    """Return the scores of a task that are times, from the seconds of extraction and comparison."""
+    """Return the timing scores of a task, from the seconds of extraction and comparison."""
     return task.time_scores(protocol, features_s, compare_s) if isinstance(task, HasTimes) else []
 
 
@@ -57,7 +57,7 @@ def record_warnings(task: Task, records: Sequence[Records]) -> list[str]:
 
 
 def score_rows_with_intervals(task: Task, scores: Sequence[Score]) -> list[ScoreRow]:
-    """Return the rows to store: scores with the intervals that their scenes allow.
+    """Return the score rows to store, with an interval wherever enough scenes exist.
 
     Scores with the same bins share one interval.
     """
@@ -100,7 +100,7 @@ def _row(task: Task, score: Score, known: dict[tuple[int, float], Interval], mem
 
 
 def finite_or_none(value: float | np.floating[Any] | None) -> float | None:
-    """Return a plain float, None for NaN and infinities: the store has NULL.
+    """Convert to a plain float. Return None for NaN and infinities, which the store saves as NULL.
 
     >>> finite_or_none(float("nan")) is None, finite_or_none(0.5)
     (True, 0.5)
@@ -115,9 +115,9 @@ Keys = Mapping[str, Mapping[str, str]]
 
 
 def discard_damaged(context: RunContext) -> None:
-    """Recompute cached features with a corrupt header, and the first item's if its data are corrupt.
+    """Recompute cached features with a corrupt header. Also check the data of the first item.
 
-    `RunContext.compare` checks the data of all others when it reads them.
+    `RunContext.compare` checks the data of all other items when it reads them.
     """
     features, keys = context.features, context.feature_keys
     first = list(keys.values())[:1]
@@ -128,7 +128,7 @@ def discard_damaged(context: RunContext) -> None:
 
 
 def recompute_notices(context: RunContext, since_ns: int) -> list[str]:
-    """Return a notice if this process or a worker recomputed corrupt features since a time."""
+    """Return a warning if this process or a worker recomputed corrupt features since a given time."""
     keys = context.feature_keys
     problems = context.features.recomputed(list(keys.values()), since_ns)
     names = [f"the features of {item}" for item, key in keys.items() if key in problems]
@@ -138,10 +138,10 @@ def recompute_notices(context: RunContext, since_ns: int) -> list[str]:
 def read_intact_records(
     store: RecordStore, keys: Keys, recompute: Callable[[], Keys]
 ) -> tuple[UnitRecords, Keys, list[str]]:
-    """Read records. Remove corrupt ones and call `recompute` once, which returns their new keys.
+    """Read records. If some are corrupt, remove them and call `recompute` once for their new keys.
 
     Returns:
-        Records by unit and comparison, their keys, and a notice if some were corrupt.
+        Records by unit and comparison, their keys, and a warning if some records were corrupt.
     """
     records, corrupt = _read(store, keys)
     if not corrupt:

@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from .cluster_runs import ClusterRuns
 
 _cleaned: set[Path] = set()
-"""Stores from which this process has removed the leftovers of killed processes."""
+"""Stores from which this process already removed temporary files of killed processes."""
 
 
 class RunSession(ExitStack):
     """Worker processes, cluster and temporary cache of one command.
 
     `cluster` is the argument of `DaskExecutor.open`, None to compute on this machine. `report` receives
-    messages for the user. Leftovers of killed processes are removed from the store at `root`.
+    messages for the user. Temporary files of killed processes are removed from the store at `root`.
     """
 
     def __init__(self, root: Path, cluster: Any = None, report: Callable[[str], None] = print) -> None:
@@ -54,7 +54,7 @@ class RunSession(ExitStack):
             remove_orphans()
 
     def pool(self, jobs: int) -> Executor:
-        """Return the worker processes. The first call sets their number."""
+        """Return the pool of worker processes. The first call sets the number of workers."""
         if self._pool is None:
             self._pool = ProcessPool(jobs)
             self.callback(self._pool.close)
@@ -81,14 +81,14 @@ class RunSession(ExitStack):
             self._cluster_runs.submit(submitted, partial(self._repaired, store=store), progress)
 
     def _missing(self, prepared: PreparedRun, store: Store) -> RunContext | None:
-        """Return the context of a run, None if the store has its result."""
+        """Return the context of a run. None if the result is stored."""
         method, fit = prepared.fit_transforms(store.root)
         context = make_context(prepared, store, self, method)
         stored = stored_result(context, initial_manifest(prepared, method, fit), prepared.protocols, store)
         return context if stored is None else None
 
     def _repaired(self, prepared: PreparedRun, store: Store) -> RunContext | None:
-        """Return the context of a run whose corrupt features are recomputed, None if it is stored."""
+        """Recompute corrupt features of a run and return its context. None if the result is stored."""
         context = self._missing(prepared, store)
         if context is not None:
             since_ns = time.time_ns()
@@ -98,7 +98,7 @@ class RunSession(ExitStack):
         return context
 
     def collect(self, prepared: PreparedRun) -> ComputedRecords | None:
-        """Wait for the cluster's records of a run. None if the run was not submitted."""
+        """Wait for the cluster and return the records of a run. None if the run was not submitted."""
         return None if self._cluster_runs is None else self._cluster_runs.collect(id(prepared))
 
     @cached_property

@@ -31,7 +31,7 @@ def protocols_of(run: StoredRun) -> list[str]:
 
 
 def is_current(store: Store, run: StoredRun) -> bool:
-    """Return whether this version computed the scores of a run and their scene values exist."""
+    """Return whether a run has scores of the current scoring version with all their scene values."""
     known = run.manifest
     if known.versions.get("tiepoint") != __version__ or known.scoring != SCORING:
         return False
@@ -39,7 +39,7 @@ def is_current(store: Store, run: StoredRun) -> bool:
 
 
 def outdated_protocols(run: StoredRun) -> list[str]:
-    """Return the protocols whose comparison has a newer version: only a new run can update their scores."""
+    """Return the protocols whose comparison has a newer version. Their scores require a new run."""
     try:
         task = load_task(run.task)
     except InputError:  # its package is no longer installed
@@ -53,7 +53,7 @@ def outdated_protocols(run: StoredRun) -> list[str]:
 
 
 def mark_outdated(run: StoredRun) -> StoredRun:
-    """Return the run, with a warning if a protocol has a newer version."""
+    """Return the run. Add a warning if a protocol has a newer version."""
     old = outdated_protocols(run)
     if not old:
         return run
@@ -65,7 +65,7 @@ def mark_outdated(run: StoredRun) -> StoredRun:
 
 
 def update_run(store: Store, run: StoredRun) -> StoredRun | None:
-    """Recompute the scores of a run of another version from its records, and store it.
+    """Recompute outdated scores of a run from its records, and store the run.
 
     Returns:
         The stored run. None if it is up to date, or if it cannot be updated because records are missing.
@@ -79,9 +79,9 @@ def update_run(store: Store, run: StoredRun) -> StoredRun | None:
 
 
 def rescore(store: Store, run: StoredRun) -> StoredRun:
-    """Return the run with scores recomputed from its records, without protocols whose records are missing.
+    """Return the run with scores recomputed from its records. Drop protocols whose records are missing.
 
-    Measured times stay, and so do scores of outdated protocols.
+    Measured times and scores of outdated protocols are copied unchanged.
     """
     rows: list[ScoreRow] = []
     values, old = {}, outdated_protocols(run)
@@ -122,7 +122,7 @@ def rescore(store: Store, run: StoredRun) -> StoredRun:
 def _recomputed_scores(
     store: Store, run: StoredRun, protocol: str
 ) -> tuple[Task, UnitRecords, Sequence[Score]] | None:
-    """Return task, records and scores of a run under a protocol, None if records or the task are missing."""
+    """Return task, records and scores of a run under a protocol. None if records or task are missing."""
     units = run.manifest.units
     try:
         task = load_task(run.task)
@@ -136,9 +136,9 @@ def _recomputed_scores(
 
 
 def merge_with_stored(store: Store, stored: StoredRun | None, new: StoredRun) -> StoredRun:
-    """Return the run to store: a new run with the scores under other protocols of the `stored` one.
+    """Return the new run, extended by the scores of the `stored` run under other protocols.
 
-    Scores of another version are recomputed first. A failed run does not replace scores.
+    Scores of another version are recomputed first. A failed run does not replace stored scores.
     """
     if stored is None or stored.status != "done":
         return new

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Executors of independent jobs: this process or workers. Results do not depend on the executor."""
+"""Executors run independent jobs in this process or in workers. Results do not depend on the executor."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ...methods.user_code import last_lines
 from ..context import ContextRecipe, RunContext
 
 MAX_LISTED_FAILURES = 5
-"""Number of reasons that a summary of failures lists, and of names for each."""
+"""Maximum number of reasons in a summary of failures, and of job names per reason."""
 
 Job = Callable[[RunContext, Any], Any]
-"""Function at the top of a module, called with a context and one argument."""
+"""Module-level function that is called with a context and one argument."""
 
 
 @dataclass(frozen=True)
 class JobFailure:
-    """A failed job: its name, the error in one line, and the error itself if it is an `InputError`.
+    """A failed job: its name, a one-line error message, and the exception if it is an `InputError`.
 
-    `lines` are the last lines of user code that led to it.
+    `lines` has the last lines of user code in the traceback.
     """
 
     name: str
@@ -35,7 +35,7 @@ class JobFailure:
 
     @classmethod
     def of(cls, name: str, error: BaseException) -> JobFailure:
-        """Return the failure for an error of a job."""
+        """Create a failure from the exception that a job raised."""
         if isinstance(error, InputError):
             return cls(name, str(error), error)
         if isinstance(error, UserCodeError):
@@ -46,7 +46,7 @@ class JobFailure:
 
 Done = Callable[[], None]
 Outcome = tuple[dict[str, Any], list[JobFailure]]
-"""Results by name of the job, and failures."""
+"""Results by job name, and the failures."""
 
 
 class Executor(Protocol):
@@ -79,7 +79,7 @@ class Executor(Protocol):
 class InProcess:
     """Runs jobs in this process with an existing context.
 
-    With several `threads`, one job prepares its work while another waits for the GPU.
+    With more than one thread in `threads`, one job prepares its input while another waits for the GPU.
     """
 
     context: RunContext
@@ -107,7 +107,7 @@ class InProcess:
         return results, failures
 
     def _outcomes(self, job: Job, arguments: Mapping[str, Any]) -> Iterator[tuple[str, Callable[[], Any]]]:
-        """Yield names in order with a function that returns the job's result or raises its error."""
+        """Yield each job name, in order, with a function that returns the result or raises the error."""
         if self.threads < 2 or len(arguments) < 2:
             for name, argument in arguments.items():
                 yield name, partial(job, self.context, argument)
@@ -122,14 +122,14 @@ class InProcess:
 
 
 def too_many_failures(failures: Sequence[JobFailure], patience: int | None) -> bool:
-    """Return whether there are at least `patience` input errors."""
+    """Return whether at least `patience` failures are input errors."""
     return patience is not None and sum(f.cause is not None for f in failures) >= patience
 
 
 def summarise_failures(failures: Sequence[JobFailure]) -> str:
-    """List the first reasons of failures, each with the names of the failed jobs.
+    """Return a text with the first failure reasons and the names of the failed jobs.
 
-    Failures have the same reason if user code failed in the same lines, or if the errors are equal.
+    Two failures have the same reason if they come from the same lines of user code or have equal messages.
 
     >>> summarise_failures([*(JobFailure(n, "ValueError: no") for n in "ab"), JobFailure("c", "KeyError")])
     'a, b: ValueError: no; c: KeyError'

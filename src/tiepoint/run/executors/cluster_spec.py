@@ -32,7 +32,7 @@ from ...formats.json_yaml import read_mapping
 from ..costs import cores
 
 QUEUES = {"slurm": "SLURMCluster", "pbs": "PBSCluster", "lsf": "LSFCluster", "sge": "SGECluster"}
-"""Classes of dask-jobqueue by section of the file."""
+"""Class names of dask-jobqueue, by section of the cluster file."""
 
 ADDRESS = re.compile(r"(tcp|tls|ucx|ws|wss)://\S+")
 
@@ -42,7 +42,7 @@ Count = Annotated[int, Field(ge=1)]
 
 
 class AdaptiveScaling(BaseModel):
-    """Section ``adapt``: limits of the number of jobs, which follows the amount of work."""
+    """Section ``adapt``: minimum and maximum number of jobs for adaptive scaling."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     minimum: Annotated[int, Field(ge=0)] = 0
@@ -66,7 +66,7 @@ class ClusterFile(BaseModel):
     resources: dict[str, float] = {}
     security: dict[str, Any] | bool | None = None
     threads: Count | None = None
-    """Kernel threads of a worker; by default its share of the cores."""
+    """Number of kernel threads of a worker. By default the cores are divided among the workers."""
 
 
 KINDS = ("slurm", "pbs", "lsf", "sge", "scheduler", "local")
@@ -75,7 +75,7 @@ OF_QUEUES = ("jobs", "adapt", "lifetime", "lifetime_stagger")
 
 
 def read_spec(spec: Any) -> tuple[ClusterFile, str]:
-    """Return the parsed cluster file and its name for messages.
+    """Parse the `cluster` option. Return the settings and their name for error messages.
 
     >>> read_spec("local:2")[0].local, read_spec("tcp://host:8786")[0].scheduler
     (2, 'tcp://host:8786')

@@ -23,15 +23,15 @@ from .cluster_spec import ADDRESS, QUEUES, ClusterFile, read_spec
 from .process_pool import SAFE_PATH, THREAD_VARIABLES, block_interrupts_in_workers
 
 JOB_TIMEOUT_S = 20.0
-"""Seconds without its workers after which a job has ended; a killed worker returns sooner."""
+"""Seconds without workers after which a queue job counts as finished. A killed worker restarts sooner."""
 
 
 def replace_finished_jobs(
     made: Any, wanted: ClusterFile, met_s: dict[Any, float], workers: Iterable[str]
 ) -> None:
-    """Replace jobs of a queue whose workers have left. `workers` are the connected ones.
+    """Resubmit queue jobs whose workers have left. `workers` has the connected workers.
 
-    `met_s` has the time at which each job's workers were seen last.
+    `met_s` has the time at which the workers of each job were last connected.
     """
     now = time.monotonic()
     there = {f"{worker}-" for worker in workers}  # a job of several workers adds -0, -1 … to its name
@@ -46,7 +46,7 @@ def replace_finished_jobs(
 
 
 def shape(wanted: ClusterFile) -> tuple[int, int]:
-    """Return the workers per job, and the kernel threads of each."""
+    """Return the number of workers per job and the kernel threads per worker."""
     kind = next(k for k in QUEUES if getattr(wanted, k) is not None)
     arguments = getattr(wanted, kind)
     total = int(arguments.get("cores") or 1)
@@ -55,9 +55,9 @@ def shape(wanted: ClusterFile) -> tuple[int, int]:
 
 
 def queue_cluster(wanted: ClusterFile, where: str, security: Any = None) -> Any:
-    """Return the cluster object of dask-jobqueue. Submit no job yet.
+    """Create the dask-jobqueue cluster object without submitting jobs.
 
-    A job has one worker per core, or one worker if it has a GPU. A worker runs one batch at a time.
+    A job has one worker per core, or a single worker if it has a GPU. A worker runs one batch at a time.
     """
     dask_jobqueue = _job_queues()
     kind = next(k for k in QUEUES if getattr(wanted, k) is not None)
@@ -106,7 +106,7 @@ def _job_queues() -> Any:
 
 
 def known_arguments(cls: Any) -> set[str]:
-    """Return the argument names of a dask-jobqueue class and of its jobs."""
+    """Return the argument names of a dask-jobqueue cluster class and its job class."""
     makers: list[Callable[..., Any]] = [
         c.__init__ for c in (*cls.__mro__, *cls.job_cls.__mro__) if c is not object
     ]
@@ -130,7 +130,7 @@ SETTINGS = {
     # A nanny sets it before each start of its worker.
     f"distributed.nanny.pre-spawn-environ.{SAFE_PATH}": "1",
 }
-"""Dask settings of schedulers that tiepoint starts."""
+"""Dask settings for schedulers that tiepoint starts."""
 
 CONNECT_S = 30.0
 """Timeout of the connection to a scheduler in seconds."""
@@ -140,22 +140,22 @@ CONNECT_S = 30.0
 class ClusterConnection:
     """An open client of a cluster.
 
-    `threads` are the kernel threads of a worker, None for the threads of the worker. `most` is the largest
-    number of workers, 1 if it is not known.
+    `threads` is the number of kernel threads per worker. None uses the thread count of the Dask worker.
+    `most` is the maximum number of workers, 1 if unknown.
     """
 
     client: Any
     threads: int | None = None
     most: int = 1
     keep: Callable[[Iterable[str]], None] | None = None
-    """Replaces finished jobs of a queue; call it about every second with the names of the workers."""
+    """Function that resubmits finished queue jobs. Call it about every second with the worker names."""
     local: bool = False
-    """Whether the workers are processes of this machine, started for the command."""
+    """Whether the workers are local processes started for this command."""
 
 
 @contextlib.contextmanager
 def connect(spec: Any, device: str = "cpu") -> Iterator[ClusterConnection]:
-    """Connect to a cluster, or start it. The end of the block stops what was started.
+    """Connect to a cluster or start one. Leaving the block stops a started cluster.
 
     `spec` is ``tcp://host:8786``, ``local:4``, the path of a YAML file, its content as a mapping, or a
     `distributed.Client`, which stays open. Local workers get GPUs if `device` is ``cuda``.
@@ -170,7 +170,7 @@ def connect(spec: Any, device: str = "cpu") -> Iterator[ClusterConnection]:
 
 
 def import_distributed() -> Any:
-    """Import `distributed`, or raise an error that says how to install it."""
+    """Import `distributed`. If it is missing, raise an error with the install command."""
     try:
         import distributed
     except ImportError as e:
@@ -210,7 +210,7 @@ def _opened(
 
 
 def _security(given: dict[str, Any] | bool | None, where: str, distributed: Any) -> Any:
-    """Return the security object of Dask; True creates temporary certificates."""
+    """Return the Dask security object. The value True creates temporary certificates."""
     if given is None or given is False:
         return None
     if given is True:
@@ -239,7 +239,7 @@ def _client(address: str, security: Any, distributed: Any) -> Iterator[Any]:
 
 
 def _local(wanted: ClusterFile, device: str, security: Any, threads: int, folder: str) -> Any:
-    """Return a cluster of local processes. Each runs one batch at a time; they share the GPUs in turn."""
+    """Start a cluster of local processes. Each runs one batch at a time. GPUs are assigned round-robin."""
     from distributed import Nanny, Scheduler, SpecCluster
 
     protocol = "tls://" if security else "tcp://"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Run jobs in the workers of a Dask cluster. Keys and small numbers are sent; arrays stay in the store.
+"""Run jobs in the workers of a Dask cluster. Jobs exchange only keys; arrays stay in the store.
 
-Jobs of one kind form batches, one Dask task each, because thousands of tiny tasks would be slow. Failures
-and retries concern single jobs: a batch that Dask gives up on is run again job by job, and in the end one job
-at a time, so that a job that kills its worker affects no other job.
+Each Dask task runs a batch of jobs, because thousands of tiny tasks would be slow. Failures and retries still
+concern single jobs. If Dask gives up on a batch, its jobs are rerun as separate tasks, and finally one at a
+time. A job that kills its worker therefore affects no other job.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ from .dask_worker import (  # fmt: skip
 )
 
 MIN_BATCHES = 256
-"""Smallest number of batches of one kind, if there are as many jobs."""
+"""Minimum number of batches per kind of job, if there are enough jobs."""
 BATCHES_PER_WORKER = 32
-"""Smallest number of batches per worker, so that the last workers do not wait long for each other."""
+"""Minimum number of batches per worker, so that all workers finish at about the same time."""
 
 RETRIES = 2
 """Retries of a batch after system errors (files, memory) before its jobs are run one by one."""
@@ -55,10 +55,10 @@ CHECK_INTERVAL_S = 1.0
 """Seconds between two checks of the connection."""
 
 LOCAL_TIMEOUT_S = 120.0
-"""Seconds without workers after which a local cluster, which restarts them at once, has failed."""
+"""Seconds without workers after which a local cluster has failed. It normally restarts them immediately."""
 
 NO_WORKER_S = 15.0
-"""Seconds without workers after which the user is told."""
+"""Seconds without workers after which a message is printed."""
 
 Report = Callable[[str], None]
 Needs = Callable[[Any], Iterable["JobBatch"]]
@@ -66,7 +66,7 @@ Needs = Callable[[Any], Iterable["JobBatch"]]
 
 @dataclass(eq=False)
 class JobBatch:
-    """Jobs sent as one Dask task. `results` are by name once known; `lost` is why there are none."""
+    """Jobs sent as one Dask task. `results` has results by job name; `lost` is the reason if lost."""
 
     job: Job | WholeJob
     arguments: Mapping[str, Any]
@@ -84,11 +84,11 @@ class JobBatch:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the batch has its results or is lost."""
+        """Whether the batch has results or was given up."""
         return self.results is not None or self.lost is not None
 
     def count(self, done: int) -> None:
-        """Report progress: this many jobs of the batch are done."""
+        """Report the number of finished jobs of the batch."""
         while self.reported < min(done, len(self.arguments)):
             self.reported += 1
             self.done()
@@ -121,9 +121,9 @@ class DaskExecutor:
         """Connect an executor to a cluster. Closing it cancels unfinished work.
 
         Args:
-            spec: The cluster, see `dask_cluster.connect`.
+            spec: The cluster; see `dask_cluster.connect`.
             root: Folder of the store.
-            libraries: Names of libraries whose versions all workers must share.
+            libraries: Names of libraries that must have the same version in all workers.
             device: Device of the methods; jobs for ``cuda`` require the worker resource GPU.
             report: Receives messages for the user.
         """
@@ -141,10 +141,10 @@ class DaskExecutor:
             yield executor
 
     def check(self, remotes: Sequence[RemoteRecipe]) -> None:
-        """Raise an `InputError` for workers with other versions, another store folder or other data.
+        """Raise an `InputError` if a worker has different versions, another store folder or other data.
 
-        Any worker runs the first check, because a cluster may start workers only when there is work. Then all
-        workers are checked. Workers that join later are checked before their first job.
+        First check any one worker, because a cluster may start workers only on demand. Then check all
+        connected workers. Workers that join later are checked before their first job.
         """
         write_token(self.expected)
         self._wait(self._preflight(None, remotes))
@@ -206,7 +206,7 @@ class DaskExecutor:
             )
 
     def _workers(self, every: bool = False) -> dict[str, Any]:
-        """Return the connected workers that can run the jobs, by address."""
+        """Return the connected workers with the required resources, by address."""
         found = self.cluster.client.scheduler_info()["workers"]
         return {a: w for a, w in found.items() if every or not self.gpu or w.get("resources", {}).get("GPU")}
 
@@ -228,14 +228,14 @@ class DaskExecutor:
         """Submit jobs and return immediately.
 
         Args:
-            job: Function at the top of a module; must detect what an earlier attempt has finished.
-            arguments: Plain, small values by name.
-            remote: How workers build the context.
+            job: Module-level function. It must skip work that an earlier attempt has finished.
+            arguments: Small, serialisable arguments by job name.
+            remote: Recipe from which workers build the context.
             label: Name of the jobs in the dashboard.
             done: Called after every job.
-            priority: Higher ones run first.
-            needs: Returns the batches that must finish before the job of an argument.
-            whole: The job takes all arguments of a batch; see `WholeJob`.
+            priority: Jobs with a higher priority run first.
+            needs: Function that returns the batches that must finish before the job of an argument.
+            whole: Whether `job` receives all arguments of a batch at once; see `WholeJob`.
         """
         workers = max(self.cluster.most, len(self._workers()))
         size = max(1, math.ceil(len(arguments) / max(MIN_BATCHES, BATCHES_PER_WORKER * workers)))
@@ -276,7 +276,7 @@ class DaskExecutor:
         self._events.put((number, done))
 
     def collect(self, batches: Sequence[JobBatch], patience: int | None = 1) -> Outcome:
-        """Wait for batches. After `patience` input errors, cancel the rest. Return as `run` does."""
+        """Wait for batches; return results and failures. After `patience` input errors, cancel the rest."""
         while not all(p.is_finished for p in batches) and not too_many_failures(_failures(batches), patience):
             self._next()
         if too_many_failures(_failures(batches), patience):
@@ -298,11 +298,11 @@ class DaskExecutor:
     ) -> Outcome:
         """Apply `job` to every argument in the workers; see `Executor`."""
         if recipe is None:
-            raise ValueError("a cluster needs a recipe")
+            raise ValueError("a cluster executor needs a recipe; pass `recipe`")
         return self.collect(self.submit(job, arguments, self.remote(recipe), done=done), patience)
 
     def remote(self, recipe: ContextRecipe, family: str = "", content: str = "") -> RemoteRecipe:
-        """Return a recipe with what workers need to check it."""
+        """Add to a recipe the requirements that workers check."""
         return RemoteRecipe(recipe, family, content, self.expected, self.cluster.threads)
 
     def _next(self) -> None:
@@ -320,7 +320,7 @@ class DaskExecutor:
             self._finish(batch)
 
     def _finish(self, batch: JobBatch) -> None:
-        """Take the result of a batch."""
+        """Store the result of a finished batch."""
         future, status = batch.future, final_status(batch.future)
         if any(p.dropped for p in batch.needs):
             batch.results = {name: JobFailure(name, "needs a cancelled job") for name in batch.arguments}
@@ -368,7 +368,7 @@ class DaskExecutor:
         return self._submit(one, "again")
 
     def _check_connection(self) -> None:
-        """Raise if the scheduler is gone. Report a cluster without workers."""
+        """Raise an error if the scheduler is unreachable. Print a message if the cluster has no workers."""
         client = self.cluster.client
         if client.status != "running":
             raise self._connection_error()

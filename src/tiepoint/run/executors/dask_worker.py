@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Code that runs inside the workers of a Dask cluster: the check of a worker, and batches of jobs.
+"""Code that runs inside Dask workers: check the worker and run batches of jobs.
 
-Every worker imports it, so it requires `distributed` and tiepoint only.
+Every worker imports this module, so it imports only `distributed` and tiepoint.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ CONTEXTS = 4
 """Number of contexts that a worker caches."""
 
 SHARED_S = 20.0
-"""Seconds to wait for a file of another machine: network file systems show it late."""
+"""Seconds to wait for a file from another machine. Network file systems may show it late."""
 
 REPORT_INTERVAL_S = 0.5
 """Seconds between two progress reports of a worker."""
 
 TOKEN = ".cluster-"
-"""Prefix of files by which both sides check that they see the same folder."""
+"""Prefix of the files that verify that worker and submitting process share a folder."""
 
 ALWAYS = ("numpy", "scipy", "numba", "pyarrow")
-"""Libraries that scores and records depend on for all methods."""
+"""Libraries that influence scores and records of every method."""
 
 
 WholeJob = Callable[[RunContext, Mapping[str, Any], Done], dict[str, Any]]
-"""Takes all arguments of a batch, calls `done` for each, and returns results and failures by name."""
+"""Job on all arguments of a batch. It calls `done` for each and returns results and failures by name."""
 
 
 @dataclass(frozen=True)
 class WorkerRequirements:
-    """What a worker must have in common with the submitting process.
+    """Properties that a worker must share with the submitting process.
 
-    `versions` are those of tiepoint, its source and libraries. `folder` is the working folder, from which
-    relative paths start. `token` names a file in the folder of the store.
+    `versions` has the versions of tiepoint, its source and libraries. `folder` is the working folder, to
+    which paths are relative. `token` names a file in the store folder.
     """
 
     token: str
@@ -61,9 +61,10 @@ class WorkerRequirements:
 
 @dataclass(frozen=True)
 class RemoteRecipe:
-    """A recipe with the requirements on its worker. `content` is the hash of the dataset.
+    """A recipe and the requirements that its worker must meet. `content` is the hash of the dataset.
 
-    `family` is that of the method. `threads` are the kernel threads, None for the threads of the worker.
+    `family` is the method family. `threads` is the number of kernel threads; None uses the thread count of
+    the Dask worker.
     """
 
     recipe: ContextRecipe
@@ -75,7 +76,7 @@ class RemoteRecipe:
 
 @dataclass(frozen=True)
 class UnfitWorker:
-    """The reason why a worker cannot take part."""
+    """Raised if a worker does not meet the requirements."""
 
     reason: str
 
@@ -85,16 +86,16 @@ class _Dropped(BaseException):
 
 
 class TransientError(Exception):
-    """A system error: the batch is run again, perhaps on another worker."""
+    """Raised for a system error. The batch is retried, possibly on another worker."""
 
 
 def token_file(root: str | Path, token: str, answer: str = "") -> Path:
-    """Return the path of a token, or of a worker's answer to it."""
+    """Return the path of a token file, or of a worker's reply to it."""
     return Path(root) / f"{TOKEN}{token}{'-' if answer else ''}{answer}"
 
 
 def write_token(expected: WorkerRequirements) -> None:
-    """Write the token that workers look for, and the known hashes of files."""
+    """Write the token file that workers check, and the known file hashes."""
     root = Path(expected.root)
     hashing.save_memo(root / "hashes.json", atomic_file)
     with atomic_file(token_file(root, expected.token)) as temporary:
@@ -102,7 +103,7 @@ def write_token(expected: WorkerRequirements) -> None:
 
 
 def remove_tokens(expected: WorkerRequirements) -> None:
-    """Remove the token and the answers of the workers."""
+    """Remove the token file and the replies of the workers."""
     for path in Path(expected.root).glob(f"{TOKEN}{expected.token}*"):
         with contextlib.suppress(OSError):
             path.unlink()
@@ -110,7 +111,7 @@ def remove_tokens(expected: WorkerRequirements) -> None:
 
 @lru_cache(maxsize=1)
 def package_source_hash() -> str:
-    """Hash the source files of this package, to distinguish states of one version."""
+    """Return a hash of the source files of this package. It distinguishes edits within one version."""
     package = Path(__file__).parents[2]
     files = sorted(package.rglob("*.py"))
     parts = [[p.relative_to(package).as_posix(), hashing.hash_bytes(p.read_bytes())] for p in files]
@@ -128,7 +129,7 @@ def worker_versions(libraries: Sequence[str]) -> dict[str, str]:
 
 
 def where() -> str:
-    """Return the name of this worker for messages: address and machine."""
+    """Return the address and machine of this worker for messages."""
     return f"{_worker().address} on {platform.node()}"
 
 
@@ -139,9 +140,9 @@ def _worker() -> Any:
 
 
 def wait_for_file(path: Path, patience_s: float = SHARED_S, stop: Callable[[], bool] = bool) -> bool:
-    """Wait for a file of another machine. Return False after `patience_s` seconds or once `stop()` is true.
+    """Wait for a file from another machine. Return False after `patience_s` seconds or if `stop()` is true.
 
-    A network file system may cache that a name did not exist; listing the folder refreshes it.
+    A network file system may cache that a file was missing. Listing the folder refreshes that cache.
     """
     deadline = time.monotonic() + patience_s
     pause = 0.05
@@ -159,14 +160,14 @@ def wait_for_file(path: Path, patience_s: float = SHARED_S, stop: Callable[[], b
 
 
 _alone = threading.RLock()
-"""One job at a time in a process: kernels and the current folder are shared by its threads."""
+"""Lock that allows one job per process, because threads share kernels and the working folder."""
 _fit: set[str] = set()
-"""Tokens of the commands whose requirements this worker meets."""
+"""Tokens of commands for which this worker passed the check."""
 _contexts: dict[str, RunContext] = {}
 
 
 def check_worker(expected: WorkerRequirements, patience_s: float = SHARED_S) -> UnfitWorker | None:
-    """Compare this worker with the submitting process. The store folder is checked in both directions."""
+    """Compare this worker with the submitting process. Check the store folder for reading and writing."""
     found = worker_versions([name for name in expected.versions if not name.startswith("tiepoint")])
     for name, required in expected.versions.items():
         if found.get(name) != required:
@@ -203,7 +204,7 @@ def _answer() -> str:
 def preflight(
     expected: WorkerRequirements, remotes: Sequence[RemoteRecipe], patience_s: float
 ) -> tuple[str, str, str | None]:
-    """Check a worker. Return its name, the file that it wrote, and the reason if it cannot take part."""
+    """Check a worker. Return its name, the file that it wrote, and the reason if the check failed."""
     with _alone:
         unfit = check_worker(expected, patience_s)
         if unfit is None:
@@ -215,7 +216,7 @@ def preflight(
 
 
 def _content(remote: RemoteRecipe) -> UnfitWorker | None:
-    """Compare the hash of the dataset."""
+    """Compare the dataset hash with the hash of the submitting process."""
     try:
         found = remote.recipe.open_task(remote.family).data_hash
     except InputError as e:
@@ -234,14 +235,14 @@ def _compare_content(remote: RemoteRecipe, found: str) -> UnfitWorker | None:
 
 @contextlib.contextmanager
 def _in_submitter_folder(remote: RemoteRecipe) -> Iterator[None]:
-    """Change to the working folder of the submitting process, and load its hashes of files."""
+    """Change to the working folder of the submitting process, and load its file hashes."""
     hashing.load_memo(Path(remote.expected.root) / "hashes.json")
     with contextlib.chdir(remote.expected.folder):
         yield
 
 
 def _context(remote: RemoteRecipe) -> RunContext | JobFailure | UnfitWorker:
-    """Return the context of a recipe, from the cache if possible. Check a worker that joined later."""
+    """Return the context of a recipe, from the cache if possible. Check this worker first if necessary."""
     key = hashing.hash_json([remote.recipe.key, remote.content, remote.expected.token])
     found: RunContext | JobFailure | UnfitWorker | None = _contexts.pop(key, None)
     if found is None:
@@ -282,11 +283,11 @@ def run_batch(
     about: tuple[str, int, bool],
     *before: dict[str, Any] | UnfitWorker,
 ) -> dict[str, Any] | UnfitWorker:
-    """Run the jobs of a batch. Return results and failures by name, none if the batch is cancelled.
+    """Run the jobs of a batch. Return results and failures by name, both empty if the batch is cancelled.
 
-    `about` has the topic for progress reports, the number of the batch, and whether the job takes the entire
-    batch. `before` are the results of the batches that this one needs. Jobs themselves find in the store what
-    an earlier attempt has finished.
+    `about` has the topic for progress reports, the number of the batch, and whether one call processes the
+    entire batch. `before` has the results of the batches that this batch needs. Jobs skip results that an
+    earlier attempt has stored.
     """
     for done in before:
         if isinstance(done, UnfitWorker):
@@ -320,14 +321,14 @@ def _call(job: Job, name: str, context: RunContext, argument: Any, done: Done) -
 
 
 def _named(failure: JobFailure) -> JobFailure:
-    """Add the worker to a failure. Input errors do not depend on it."""
+    """Add the worker name to a failure, except to input errors."""
     if failure.cause is not None:
         return failure
     return replace(failure, error=f"{failure.error} (worker {where()})")
 
 
 class _BatchProgress:
-    """Called before each job of a batch: reports finished jobs, and raises `_Dropped` if it is cancelled."""
+    """Callback before each job of a batch. Reports progress. Raises `_Dropped` if the batch is cancelled."""
 
     def __init__(self, topic: str, number: int) -> None:
         self.topic, self.number = topic, number
@@ -351,7 +352,7 @@ def loss_reason(error: BaseException) -> str:
 
 
 def final_status(future: Any, patience_s: float = 60.0) -> str:
-    """Return the status of a future. Wait for a result lost with its worker, which Dask recomputes."""
+    """Return the final status of a future. Wait while Dask recomputes a result lost with its worker."""
     until = time.monotonic() + patience_s
     while future.status == "lost" and time.monotonic() < until:
         time.sleep(0.05)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Worker processes. They end with their parent and leave no partial files."""
+"""A pool of worker processes. Workers exit with their parent and leave no partial files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..context import ContextRecipe, RunContext
 from . import Done, Job, JobFailure, Outcome, too_many_failures
 
 WATCH_S = 0.5
-"""Seconds between two checks of a worker for its parent."""
+"""Seconds between two checks by a worker that its parent is alive."""
 
 SHUTDOWN_TIMEOUT_S = 5.0
 """Seconds after which a worker that does not end is killed."""
@@ -42,7 +42,7 @@ THREAD_VARIABLES = (
     "NUMBA_NUM_THREADS",
     "OPENCV_FOR_THREADS_NUM",
 )
-"""Variables that limit the threads of libraries; each would use all cores in every worker."""
+"""Environment variables that limit library threads. Without them, every worker would use all cores."""
 
 
 class ProcessPool:
@@ -66,7 +66,7 @@ class ProcessPool:
     ) -> Outcome:
         """Apply `job` to every argument in the workers; see `Executor`."""
         if recipe is None:
-            raise ValueError("a process pool needs a recipe")
+            raise ValueError("a process pool needs a recipe; pass `recipe`")
         results: dict[str, Any] = {}
         failures: list[JobFailure] = []
         pending: dict[Future[Any], str] = {}
@@ -117,7 +117,7 @@ class ProcessPool:
         self.close()
 
     def close(self) -> None:
-        """End the workers in the background. Kill those that hang, for example on the lock of a dead one."""
+        """End the workers in the background. Kill workers that hang, for example on a dead worker's lock."""
         if self._pool is not None:
             self._workers.update(self._pool._processes or {})
             self._pool.shutdown(wait=False, cancel_futures=True)
@@ -165,7 +165,7 @@ _contexts: dict[str, RunContext | JobFailure] = {}
 
 
 def _call(job: Job, name: str, argument: Any, recipe: ContextRecipe) -> Any:
-    """Run a job in the worker. Return its failure, since not every error can be pickled."""
+    """Run a job in the worker. Return errors as a `JobFailure`, because some exceptions cannot be pickled."""
     context = _context(name, recipe)
     if isinstance(context, JobFailure):
         return context
@@ -199,7 +199,7 @@ def _environment(threads: int) -> Iterator[None]:
 
 @contextmanager
 def _set(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables and restore them at the end."""
+    """Set environment variables within a block and restore them afterwards."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -228,8 +228,8 @@ def exit_with_parent(parent: int) -> None:
 def safe_path() -> Iterator[None]:
     """Start processes that do not import modules from the working folder.
 
-    They receive the path of this process later, but import standard modules first: a ``signal.py`` beside the
-    user's files would replace Python's.
+    New processes receive the import path later but import standard modules first. Without this block, a
+    ``signal.py`` in the working folder would replace the standard module.
     """
     with _set({SAFE_PATH: "1"}):
         yield
@@ -237,10 +237,10 @@ def safe_path() -> Iterator[None]:
 
 @contextmanager
 def block_interrupts_in_workers() -> Iterator[None]:
-    """Start workers that ignore Ctrl-C, which a terminal sends to them too. Their parent ends them.
+    """Start workers that ignore Ctrl-C, which a terminal sends to all processes. The parent ends them.
 
-    Workers inherit the blocked signal. The parent receives it at the end of the block. On systems that cannot
-    block signals, the block ignores them.
+    Workers inherit the blocked signal. The parent receives the signal at the end of the block. On systems
+    without signal blocking, the signal is ignored within the block.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

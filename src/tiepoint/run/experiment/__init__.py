@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Experiments from YAML files."""
+"""Run experiments that YAML files describe."""

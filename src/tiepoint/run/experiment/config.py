@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Experiment files: the YAML of DescriptorWorkbench. Unknown keys are errors."""
+"""Parse experiment files in the YAML format of DescriptorWorkbench. Unknown keys are errors."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ DEAD_KEYS = {
     "performance.batch_size": _NEVER,
     "performance.enable_profiling": f"{_NEVER}; costs are always measured",
 }
-"""Unsupported keys of shipped experiment files, and what to do about each."""
+"""Unsupported keys of DescriptorWorkbench's experiment files, with advice for each key."""
 
 AGGREGATIONS = {
     "avg": "average",
     "concat": "concatenate",
     "weighted_avg": "weighted",
 }
-"""Spellings of aggregations."""
+"""Accepted spellings of aggregation names."""
 
 
 def _as_tuple(value: Any) -> Any:
@@ -58,18 +58,18 @@ def _as_tuple(value: Any) -> Any:
 
 
 several = BeforeValidator(_as_tuple)
-"""One value or a list of them."""
+"""One value or a list of values."""
 Several = Annotated[tuple[str, ...], several]
 
 
 def _no_truth(value: Any) -> Any:
     if isinstance(value, bool):
-        raise ValueError("expected a number; yes, no, on and off are truth values")
+        raise ValueError("expected a number; yes, no, on and off are booleans in YAML")
     return value
 
 
 number = BeforeValidator(_no_truth)
-"""A number; YAML's `yes` is not accepted as 1."""
+"""A number. A YAML boolean such as `yes` is an error."""
 Fraction = Annotated[float, number, Field(gt=0, lt=1)]
 Positive = Annotated[float, number, Field(gt=0)]
 Count = Annotated[int, number, Field(ge=1)]
@@ -99,16 +99,16 @@ class DatasetConfig(ConfigSection):
 
 
 class Alternative(ConfigSection):
-    """A further keypoint set of the grid."""
+    """An additional keypoint set of the grid."""
 
     keypoint_set_name: str
 
 
 class KeypointPlaces(ConfigSection):
-    """Section ``keypoints``: where descriptors are computed. Several generators or sets form a grid."""
+    """Section ``keypoints``: positions of the descriptors. Several detectors or keypoint sets form a grid."""
 
     generator: Several = ("sift",)
-    """Detectors, with parameters as on the command line: ``surf?threshold=0.001``."""
+    """Detectors, with parameters in command-line syntax: ``surf?threshold=0.001``."""
     max_features: Count | None = 2000
     border_px: Annotated[float, number, Field(ge=0)] | None = None
     """Margin in pixels: 40 by default for `homography_projection`, 0 otherwise."""
@@ -121,7 +121,7 @@ class KeypointPlaces(ConfigSection):
 
 
 class Component(ConfigSection):
-    """One descriptor of a composite."""
+    """One descriptor of a composite descriptor."""
 
     descriptor: str
     weight: Positive | None = None
@@ -130,7 +130,7 @@ class Component(ConfigSection):
 
 
 class DescriptorPlan(ConfigSection):
-    """Entry of ``descriptors``. Lists in `pooling`, `pooling_aggregation`, `rooting_stage` form a grid."""
+    """Entry of ``descriptors``. Lists in `pooling`, `pooling_aggregation` or `rooting_stage` form a grid."""
 
     name: str
     type: str
@@ -159,7 +159,7 @@ class DescriptorPlan(ConfigSection):
 class MatchingConfig(ConfigSection):
     """Section ``matching``: how `keypoints/images` and `keypoints/geometry` match image pairs.
 
-    A method is `brute_force`, `ratio_test` or a class of yours, ``my.py:Class``.
+    A method is `brute_force`, `ratio_test` or a custom class, ``my.py:Class``.
     """
 
     method: Annotated[tuple[Matcher, ...], several] = ("brute_force",)
@@ -167,14 +167,14 @@ class MatchingConfig(ConfigSection):
 
 
 class ImageRetrieval(ConfigSection):
-    """Section ``image_retrieval``: the task `keypoints/images`."""
+    """Section ``image_retrieval``: options of the task `keypoints/images`."""
 
     enabled: bool = False
     scorer: Literal["total_matches", "ratio_sum", "correct_matches"] = "total_matches"
 
 
 class Distractors(ConfigSection):
-    """Sections ``keypoint_verification`` and ``keypoint_retrieval``."""
+    """Sections ``keypoint_verification`` and ``keypoint_retrieval``: options about distractors."""
 
     enabled: bool = False
     num_distractor_scenes: Annotated[int, number, Field(ge=0)] = 10
@@ -200,13 +200,13 @@ class Evaluation(ConfigSection):
 
 
 class DatabaseConfig(ConfigSection):
-    """Section ``database``: the store; ``sqlite:///experiments.db`` becomes a store beside the file."""
+    """Section ``database``: the store. ``sqlite:///experiments.db`` selects a folder beside the file."""
 
     connection: str | None = None
 
 
 class Performance(ConfigSection):
-    """Section ``performance``: processes and device."""
+    """Section ``performance``: number of processes and device."""
 
     num_threads: Annotated[int, number, Field(ge=0)] = 0
     device: str = "cpu"
@@ -226,9 +226,9 @@ class Experiment(ConfigSection):
 
 
 def read_experiment(path: Path, performance: Mapping[str, Any] | None = None) -> Experiment:
-    """Read an experiment file. An error names the place of the problem in the file.
+    """Read and check an experiment file. Error messages name the key in the file.
 
-    Values of `performance` take the place of those in the file.
+    Values of the argument `performance` override the values in the file.
     """
     found = read_mapping(path, "an experiment file has the sections experiment, dataset, descriptors …")
     stated = found.get("performance") or {}
@@ -238,7 +238,7 @@ def read_experiment(path: Path, performance: Mapping[str, Any] | None = None) ->
 
 
 def parse_experiment(found: dict[str, Any], where: str) -> Experiment:
-    """Check a parsed file.
+    """Check a parsed YAML file and return it as an `Experiment`.
 
     >>> parse_experiment({"experiment": {"name": "a"}, "datset": {}}, "a.yaml")
     Traceback (most recent call last):
@@ -255,7 +255,7 @@ def parse_experiment(found: dict[str, Any], where: str) -> Experiment:
 
 
 def _known(found: Any, model: type[BaseModel], place: str, where: str) -> None:
-    """Raise for unknown keys, with similar names, before any other check."""
+    """Raise an error for unknown keys, with suggestions, before any other check."""
     if not isinstance(found, dict):
         return
     for key, value in found.items():

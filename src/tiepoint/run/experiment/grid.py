@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Expand an experiment file to a grid of runs: a specification, a task and its options each."""
+"""Expand an experiment file to a grid of runs. Each run has a method specification, a task and options."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ OF_ONE = (
     *("extended", *OF_SCALES, "pooling_aggregation", "secondary_descriptor", "stacking_weight", "norm_type"),
     *("normalize_before_pooling", "normalize_after_pooling", "pooling"),
 )
-"""Settings of a single descriptor."""
+"""Settings that apply to a single descriptor."""
 
 
 @dataclass(frozen=True)
 class KeypointSource:
-    """Keypoints of descriptors: the text behind ``@``. `make` is the detector of a set to create first."""
+    """Keypoints of a descriptor: the text after ``@``. `make` is the detector of a set to create first."""
 
     text: str
     label: str
@@ -45,9 +45,9 @@ class GridCell:
 
 
 def plan(experiment: Experiment) -> list[GridCell]:
-    """Return all runs: keypoints x descriptors x poolings x tasks x matchings, in the order of the file.
+    """Return all combinations of keypoints, descriptors, poolings, tasks and matchings, in file order.
 
-    Names are ``NAME``, with what varies behind it: ``NAME/pooling=dsp@surf``.
+    A run is named after its descriptor. Settings that vary are appended: ``NAME/pooling=dsp@surf``.
     """
     names = [d.name for d in experiment.descriptors]
     for name in names:
@@ -72,13 +72,13 @@ def plan(experiment: Experiment) -> list[GridCell]:
 
 
 def _at(text: str, place: str) -> str:
-    """Insert the keypoints into ``DESCRIPTOR+transform``, before the transforms."""
+    """Insert keypoints into the specification ``DESCRIPTOR+transform``, before the transforms."""
     head, plus, rest = text.partition("+")
     return f"{head}@{place}{plus}{rest}"
 
 
 def places(keypoints: KeypointPlaces, descriptor: DescriptorPlan, experiment: str) -> list[KeypointSource]:
-    """Return the keypoints of a descriptor: its own set, the sets of the file, or the detectors."""
+    """Return the keypoint sources of a descriptor: its own set, the sets of the file, or the detectors."""
     if any(c.keypoint_set_name for c in descriptor.components):
         if not all(c.keypoint_set_name for c in descriptor.components):
             raise InputError(f"{descriptor.name}: give a keypoint_set_name to all components or to none")
@@ -122,12 +122,12 @@ def _limits(keypoints: KeypointPlaces, detector: str) -> list[str]:
 
 
 def _joined(head: str, params: list[str]) -> str:
-    """Append parameters to a name that may have some already."""
+    """Append parameters to a method name that may already have parameters."""
     return f"{head}{'&' if '?' in head else '?'}{'&'.join(params)}" if params else head
 
 
 def variants(d: DescriptorPlan) -> Iterator[tuple[str, str]]:
-    """Return name and specification of each pooling of a descriptor, without keypoints."""
+    """Return the name and specification of each pooling variant of a descriptor, without keypoints."""
     aggregations: Sequence[str | None] = d.pooling_aggregation or (None,)
     axes = {"pooling": d.pooling, "pooling_aggregation": aggregations, "rooting_stage": d.rooting_stage}
     for pooling, aggregation, root in product(*axes.values()):
@@ -159,7 +159,7 @@ def _numbers(values: tuple[float, ...]) -> str:
 
 
 def _base(kind: str, extended: bool, name: str) -> tuple[str, list[str]]:
-    """Return the text of a descriptor and its parameters."""
+    """Return the specification of a descriptor and its parameters."""
     if extended and kind != "surf":
         raise InputError(f"{name}: extended belongs to surf, not to {kind}")
     head, _, query = kind.partition("?")
@@ -168,7 +168,7 @@ def _base(kind: str, extended: bool, name: str) -> tuple[str, list[str]]:
 
 
 def _refuse(d: DescriptorPlan, names: Sequence[str], why: str) -> None:
-    """Raise for settings of a descriptor that have no effect."""
+    """Raise an error for descriptor settings that have no effect."""
     for name in names:
         if getattr(d, name) != DescriptorPlan.model_fields[name].default:
             raise InputError(f"{d.name}: {name} {why}")
@@ -188,7 +188,8 @@ def _normalize(d: DescriptorPlan) -> str | None:
 def pooling_variant(d: DescriptorPlan, kind: str, pooling: str, aggregation: str | None, root: str) -> str:
     """Return a descriptor with or without domain-size pooling.
 
-    Without pooling it is what it is alone; rooting and normalising it is pooling over the single scale 1.
+    Without pooling, rooting and normalisation are expressed as pooling over the single scale 1. Without these
+    settings, the descriptor is unchanged.
     """
     head, params = _base(kind, d.extended, d.name)
     normalize = _normalize(d)
@@ -217,7 +218,7 @@ def pooling_variant(d: DescriptorPlan, kind: str, pooling: str, aggregation: str
 
 
 def stacked_descriptor(d: DescriptorPlan, kind: str, aggregation: str | None, root: str) -> str:
-    """Concatenate two descriptors of unit length, the second multiplied by the weight."""
+    """Concatenate two unit-length descriptors. The second is multiplied by the weight."""
     _refuse(d, (*OF_SCALES, "norm_type"), "has no effect with pooling: stacking")
     if _normalize(d) is not None:
         raise InputError(f"{d.name}: stacking normalises each descriptor; remove normalize_…_pooling")
@@ -231,7 +232,7 @@ def stacked_descriptor(d: DescriptorPlan, kind: str, aggregation: str | None, ro
 
 
 def composite(d: DescriptorPlan, root: str) -> str:
-    """Fuse several descriptors, each at the keypoints of its own set if it names one."""
+    """Fuse several descriptors. Each is computed at its own keypoint set, if it has one."""
     _refuse(d, OF_ONE, "has no effect on a composite; give it to a component's descriptor")
     if len(d.components) < 2:
         raise InputError(f"{d.name}: a composite needs at least two components")
@@ -253,7 +254,7 @@ def composite(d: DescriptorPlan, root: str) -> str:
 def enabled_tasks(
     e: Evaluation, keypoints: KeypointPlaces
 ) -> Iterator[tuple[str, tuple[str, ...], dict[str, Any], str]]:
-    """Return the enabled tasks with their protocols, options and suffix of the name."""
+    """Return the enabled tasks with their protocols, options and name suffixes."""
     from ...tasks import TASKS
 
     def known(task: str) -> tuple[str, ...]:

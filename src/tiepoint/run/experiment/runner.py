@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Run an experiment: create missing keypoint sets, then evaluate every cell of the grid."""
+"""Run an experiment: create missing keypoint sets, then evaluate every combination of the grid."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .grid import PROJECTED_BORDER_PX, GridCell, plan
 
 @dataclass(frozen=True)
 class CellOutcome:
-    """Result of a cell: a run, or an error."""
+    """Result of one grid combination: a run or an error."""
 
     cell: GridCell
     run: Run | None = None
@@ -38,9 +38,9 @@ def run_experiment(
     cluster: Any = None,
     report: Callable[[str], None] = print,
 ) -> Iterator[CellOutcome]:
-    """Evaluate the grid cell by cell. Stored results are not computed again.
+    """Evaluate all combinations of the grid. Stored results are reused.
 
-    A failed cell is stored with its error. `cluster` and `report` go to `RunSession`.
+    A failed combination is stored with its error. `cluster` and `report` are passed to `RunSession`.
     """
     cells = plan(experiment)
     far = cluster is not None
@@ -63,14 +63,14 @@ def run_experiment(
 def _prepared(
     cells: list[GridCell], experiment: Experiment, store: Store, progress: Progress, far: bool
 ) -> dict[int, PreparedRun]:
-    """Prepare cells. Return the runs by `id` of the cell. One error lists all problems."""
+    """Prepare all cells of the grid. Return the prepared runs by cell `id`. One error lists all problems."""
     wanted = [replace(request, on_cluster=far) for request in grid_requests(cells, experiment)]
     ready = prepare_all(wanted, store.root, progress)
     return dict(zip(map(id, cells), ready, strict=True))
 
 
 def grid_requests(cells: list[GridCell], experiment: Experiment) -> list[RunRequest]:
-    """Return the requests of the cells."""
+    """Return the run requests of the grid cells."""
     words = {k: v for k, v in experiment.experiment.model_dump().items() if v}
     performance = experiment.performance
     return [
@@ -92,7 +92,7 @@ def grid_requests(cells: list[GridCell], experiment: Experiment) -> list[RunRequ
 def make_sets(
     experiment: Experiment, cells: list[GridCell], store: Store, progress: Progress = no_progress
 ) -> None:
-    """Create the projected keypoint sets that cells need and the store lacks."""
+    """Create projected keypoint sets that the grid needs and the store does not have."""
     from ...datasets.image_sequences import ImageSequences
     from ...datasets.keypoint_sets.create import make_keypoint_set
     from ...formats.keypoints.set_folder import sets_below
@@ -122,8 +122,8 @@ def make_sets(
 def store_of(experiment: Experiment, config: Path, given: str | None) -> str | None:
     """Return the store of an experiment: ``--store``, else ``database.connection``, else the default.
 
-    A workbench connection names an SQLite file; the store is the folder of that name beside the experiment
-    file, ``sqlite:///experiments.db`` becomes ``experiments.db.store``: the old file is never written to.
+    A workbench connection such as ``sqlite:///experiments.db`` names an SQLite file, which is never written.
+    The store is the folder ``experiments.db.store`` beside the experiment file.
     """
     connection = experiment.database.connection
     if given is not None or connection is None:

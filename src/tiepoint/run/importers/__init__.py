@@ -28,7 +28,7 @@ SUFFIXES = {
     ".json": "tiepoint.run.importers.hpatches_python:read_json_results",
     ".csv": "tiepoint.run.importers.hpatches_matlab:read_score_table",
 }
-"""Readers by file ending, called with (path, split=, tasks=)."""
+"""Reader functions by file ending. Call with (path, split=, tasks=)."""
 _ENDINGS = ", ".join((*SUFFIXES, *DATABASE_SUFFIXES))
 
 
@@ -40,19 +40,18 @@ def import_files(
     split: str | None = None,
     tasks: Path | None = None,
 ) -> tuple[list[Run], list[str]]:
-    """Import result files, or all those below folders. Return the runs and notes for the user.
+    """Import result files and folders of result files. Return the runs and notes for the user.
 
     Args:
-        paths: Files and folders.
-        store: Where the runs go.
-        name: Name of the descriptor instead of that in the files, which must have one descriptor only; a
-            database that names none may have several results, which are then numbered.
-        split: Import only results of this split; a file that does not say its split is taken to be of it.
-        tasks: Folder with ``retr_queries_split-X.csv``: tells the sequences of retrieval queries.
+        paths: Result files, and folders that are searched recursively.
+        store: Store that receives the runs.
+        name: Replaces the descriptor name in the files, which must have a single descriptor. If a database
+            has no descriptor names, its results are numbered.
+        split: Import only results of this split. Also the split of files that do not name one.
+        tasks: Folder with ``retr_queries_split-X.csv``, which lists the sequences of retrieval queries.
 
     Raises:
-        InputError: A file that no importer knows, a damaged file, a setting that none of the files needs;
-            nothing is stored then.
+        InputError: A file is corrupt or has an unknown format, or no file uses an option. Nothing is stored.
     """
     if name is not None:
         method_name(name)
@@ -91,7 +90,7 @@ def import_files(
 
 @contextlib.contextmanager
 def _all_or_none(store: Store, files: Sequence[Path]) -> Iterator[None]:
-    """Remove the imported runs of these files if a later file fails; keep earlier runs of the store."""
+    """Undo the import if a file fails: remove the runs imported within the block."""
     before = {run for run, _, _ in run_names(store)}
     try:
         yield
@@ -108,7 +107,7 @@ def _all_or_none(store: Store, files: Sequence[Path]) -> Iterator[None]:
 
 
 def expand_paths(paths: Iterable[Path]) -> list[Path]:
-    """Return the given files and, sorted by name, all files below folders that an importer reads."""
+    """Return the given files, and all importable files below the given folders, sorted by name."""
     out: list[Path] = []
     for path in paths:
         if path.is_dir():

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Import score tables of the MATLAB reference of HPatches, identified by their columns.
+"""Import score tables of the MATLAB reference implementation of HPatches.
 
-No file of the tool was available: the columns come from its source, and the tests use files made to match.
+The columns identify a table. They were taken from the source code of the tool, because no result file was
+available. The tests use synthetic files.
 """
 
 from __future__ import annotations
@@ -44,11 +45,11 @@ class MatlabRow:
     line: int
 
     def wrong(self, reason: str) -> FormatError:
-        """Return an error about this line."""
+        """Return an error that names this line."""
         return FormatError(self.path, reason, line=self.line)
 
     def number(self, column: str) -> float:
-        """Return a finite number."""
+        """Parse a field and return a finite number."""
         try:
             value = float(self.fields[column])
         except ValueError:
@@ -58,7 +59,7 @@ class MatlabRow:
         return value
 
     def fraction(self, column: str) -> float:
-        """Return a number between 0 and 1."""
+        """Parse a field and return a number between 0 and 1."""
         value = self.number(column)
         if (wrong := not_a_fraction(value)) is not None:
             raise self.wrong(f"{column}: {wrong}")
@@ -73,7 +74,7 @@ class MatlabRow:
         raise self.wrong(f"unknown noise {text[:60]!r}; easy, hard or tough")
 
     def image(self) -> int:
-        """Return the number of the second image: ``3``, or ``h3``, which must match the row's noise level."""
+        """Parse the number of the second image: ``3``, or ``h3`` if the noise level is `hard`."""
         text = self.fields["imb"].lower()
         digits = text[1:] if text[:1] in NOISES else f"{self.number('imb'):g}"
         if not digits.isascii() or not digits.isdecimal() or len(digits) > _DIGITS:
@@ -83,7 +84,7 @@ class MatlabRow:
         return int(digits)
 
     def negatives(self) -> int:
-        """Return the index of the kind of negatives, also from its name in figures."""
+        """Return the index of the kind of negatives. The names used in figures are accepted, too."""
         text = self.fields["negs"].lower()
         for kind, names in enumerate((("inter", "diffseq"), ("intra", "sameseq"))):
             if any(name in text for name in names):
@@ -92,7 +93,7 @@ class MatlabRow:
 
 
 def read_score_table(path: Path, *, split: str | None, tasks: Path | None) -> list[ImportedResult]:
-    """Read the results of a file, one for each descriptor and split."""
+    """Read a score table. Return one result for each descriptor and split."""
     task, rows = _rows(path)
     make = {"verification": _verification, "matching": _matching, "retrieval": _retrieval}[task]
     groups: dict[tuple[str, str | None], list[MatlabRow]] = {}
@@ -130,7 +131,7 @@ def _rows(path: Path) -> tuple[str, list[MatlabRow]]:
 
 
 def _verification(rows: Sequence[MatlabRow]) -> Records:
-    """AP of the imbalanced and AUC of the balanced list; `negs` names the negatives."""
+    """Return the AP of the imbalanced and the AUC of the balanced pair list. `negs` names the negatives."""
     cells: dict[tuple[int, int], dict[str, float]] = {}
     for row in rows:
         cell = cells.setdefault((row.noise(), row.negatives()), {})
@@ -164,7 +165,7 @@ def _matching(rows: Sequence[MatlabRow]) -> Records:
 
 
 def _retrieval(rows: Sequence[MatlabRow]) -> Records:
-    """Return one number per noise level. The file does not have the number of distractors."""
+    """Return one score per noise level. The file does not contain the number of distractors."""
     noises = [r.noise() for r in rows]
     if len(set(noises)) != len(rows):
         raise InputError(f"{rows[0].path}: duplicate noise level; expected one run of the tool")

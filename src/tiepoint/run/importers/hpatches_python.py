@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Import results of the Python reference of HPatches: pickles, which are never executed, and JSON.
+"""Import results of the Python reference implementation of HPatches from pickle and JSON files.
 
-Pickles are called ``NAME_TASK_SPLIT.p``. They were tried on twelve files of a public fork (matching and
-verification on split full, pickle protocols 3 and 4, written by dill); no retrieval file was at hand, its
-layout is taken from the tool's source. JSON comes in two forms, told apart by their keys: ``{"descriptor",
-"task", "split", "results"}`` as `tiepoint.compat.hpatches_eval` writes it, and collections ``{split:
-{descriptor: results}}``, tried on `matching_ap.json` and `verification.json` that were made from the pickles
-of a fork. The results themselves are nested in the same way everywhere.
+Pickle files are named ``NAME_TASK_SPLIT.p``. They are parsed without executing code. The parser was tested on
+twelve files of a public fork: matching and verification on split full, pickle protocols 3 and 4, written by
+dill. No retrieval file was available, so its layout is taken from the source code of the tool.
+
+JSON files have one of two layouts, recognised by their keys. `tiepoint.compat.hpatches_eval` writes
+``{"descriptor", "task", "split", "results"}``. Collections have the layout ``{split: {descriptor:
+results}}``. They were tested on `matching_ap.json` and `verification.json` of a fork. The nested results are
+the same in all files.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ TASKS = ("matching", "verification", "retrieval")
 OWN_KEYS = {"descriptor", "task", "split", "results"}
 _MAX_FILE_BYTES = 1e300
 _DIGITS = 9
-"""Digits of the number of a query or the size of a pool."""
+"""Maximum number of digits of a query number or a pool size."""
 SAME_AUC = (
     "the balanced AUC was left out: it is the same number for inter and intra negatives, which one fork of "
     "the tool writes by mistake"
@@ -46,14 +48,14 @@ SAME_AUC = (
 
 
 def read_pickle(path: Path, *, split: str | None, tasks: Path | None) -> list[ImportedResult]:
-    """Read the results of one pickle."""
+    """Read the results of one pickle file."""
     descriptor, task, named = name_parts(path)
     table = read_plain_pickle(path)
     return [_imported(descriptor, task, named, table, path, tasks)]
 
 
 def name_parts(path: Path) -> tuple[str, str, str]:
-    """Return descriptor, task and split of a file name.
+    """Parse a file name and return descriptor, task and split.
 
     >>> name_parts(Path("hardnet+_matching_full.p"))
     ('hardnet+', 'matching', 'full')
@@ -67,7 +69,7 @@ def name_parts(path: Path) -> tuple[str, str, str]:
 
 
 def read_json_results(path: Path, *, split: str | None, tasks: Path | None) -> list[ImportedResult]:
-    """Read all results of a file; of a collection, those of `split` if one is given."""
+    """Read the results of a JSON file. For a collection, `split` selects the results of one split."""
     raw = json_yaml.read_json(path)
     if not isinstance(raw, Mapping) or not raw:
         raise FormatError(path, "expected an object of results")
@@ -89,7 +91,7 @@ def read_json_results(path: Path, *, split: str | None, tasks: Path | None) -> l
 
 
 def _imported(name: str, task: str, split: str, table: Any, path: Path, tasks: Path | None) -> ImportedResult:
-    """Convert nested results of one descriptor. The folder `tasks` has the lists of retrieval queries."""
+    """Convert the nested results of one descriptor. The folder `tasks` has the query lists of retrieval."""
     notes: list[str] = []
     if task == "matching":
         records = matching_records(table, path)
@@ -118,7 +120,7 @@ def _task_of(table: Any, path: Path) -> str:
 
 
 def _is_count(key: Any) -> bool:
-    """Return whether a key is an integer, or its text, in the range of an index."""
+    """Return whether a key is a valid index: an integer or its decimal string."""
     text = str(key) if isinstance(key, str | int) and not isinstance(key, bool) else ""
     return text.isascii() and text.isdigit() and len(text) <= _DIGITS
 
@@ -132,7 +134,7 @@ def _number(value: Any, where: str, path: Path) -> float:
 
 
 def _ap(cell: Any, where: str, path: Path) -> float:
-    """Return the number of a cell: the cell itself, or its entry `ap`."""
+    """Return the AP of an entry, which is a number or a dict with the key `ap`."""
     return _number(cell["ap"] if isinstance(cell, Mapping) and "ap" in cell else cell, where, path)
 
 
@@ -141,7 +143,7 @@ def _columns(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, l
 
 
 def _level(table: Any, key: Any, where: str, path: Path) -> Any:
-    """Return one level of a nested dict. Numeric keys may be integers or text."""
+    """Return the value of a key in a nested dict. Numeric keys may be integers or strings."""
     if isinstance(table, Mapping):
         for name in (key, str(key)):
             if name in table:
@@ -150,7 +152,7 @@ def _level(table: Any, key: Any, where: str, path: Path) -> Any:
 
 
 def matching_records(table: Any, path: Path) -> Records:
-    """``[sequence][e|h|t][1..5]`` with a number, or with `ap` and perhaps `sr`."""
+    """Convert ``results[sequence][e|h|t][1..5]``: a number each, or a dict with `ap` and optional `sr`."""
     if not isinstance(table, Mapping) or not table:
         raise FormatError(path, "expected results by sequence")
     by_scene = {str(s): value for s, value in table.items()}
@@ -174,7 +176,7 @@ def matching_records(table: Any, path: Path) -> Records:
 
 
 def verification_records(table: Any, path: Path) -> tuple[Records, list[str]]:
-    """``[e|h|t][inter|intra][balanced|imbalanced]`` with `auc` and `ap`."""
+    """Convert ``results[e|h|t][inter|intra][balanced|imbalanced]``: a dict with `auc` and `ap` each."""
     rows = []
     for z, letter in enumerate(NOISES):
         for k, kind in enumerate(NEGATIVES):
@@ -199,10 +201,10 @@ def verification_records(table: Any, path: Path) -> tuple[Records, list[str]]:
 
 
 def _copied(auc: NDArray[np.float64]) -> bool:
-    """Return whether both kinds of negatives have the AUC of one, in (noises, negatives).
+    """Return whether the tool wrote the AUC of one kind of negatives for both kinds.
 
-    It is then the same for both at every noise level. So are a 0 and a 1 everywhere, and rightly: the tool
-    gives an AUC of 0 where all distances are equal, for any negatives, and 1 where nothing is wrong.
+    `auc` has shape (noise levels, kinds of negatives). Equal columns indicate a copy, with two exceptions: an
+    AUC of 0 everywhere (all distances are equal) and an AUC of 1 everywhere (no errors) can be correct.
 
     >>> auc = np.array([[0.9, 0.9], [0.8, 0.8]])
     >>> _copied(auc), _copied(auc - [[0.0, 0.1]]), _copied(0 * auc)
@@ -212,7 +214,7 @@ def _copied(auc: NDArray[np.float64]) -> bool:
 
 
 def _numbered(table: Mapping[Any, Any], where: str, path: Path) -> dict[int, Any]:
-    """Return a table by number. ``1``, ``"1"`` and ``"01"`` are the same key."""
+    """Convert the keys of a table to integers. ``1``, ``"1"`` and ``"01"`` are the same key."""
     made = {int(key): value for key, value in table.items()}
     if len(made) != len(table):
         raise FormatError(path, f"{where}: duplicate number, such as 1 and 01")
@@ -220,7 +222,7 @@ def _numbered(table: Mapping[Any, Any], where: str, path: Path) -> dict[int, Any
 
 
 def retrieval_records(table: Any, path: Path, queries: Path | None) -> tuple[Records, list[str]]:
-    """``[query][e|h|t][pool]`` with `ap`; `queries` names the sequence of each query."""
+    """Convert ``results[query][e|h|t][pool]`` with `ap`. `queries` has the sequence of each query."""
     if not isinstance(table, Mapping) or not table:
         raise FormatError(path, "expected results by query")
     for q in table:

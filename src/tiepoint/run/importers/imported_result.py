@@ -24,12 +24,12 @@ NOISES = {"e": "easy", "h": "hard", "t": "tough"}
 NEGATIVES = ("inter", "intra")
 DATASET = "HPatches 2017 (imported results)"
 NOT_KNOWN = "not known"
-"""Split of results whose file does not name one."""
+"""Split name of results whose file does not name a split."""
 
 
 @dataclass(frozen=True)
 class ImportedResult:
-    """Finished scores of one descriptor on one task, and the protocol of the tool that computed them."""
+    """Imported scores of one descriptor on one task, and the protocol of the original tool."""
 
     name: str
     task: str
@@ -41,11 +41,11 @@ class ImportedResult:
 
 
 SLACK = 1e-9
-"""Tolerance for fractions rounded beyond 0 or 1."""
+"""Tolerance for fractions that rounding moved below 0 or above 1."""
 
 
 def not_a_fraction(value: float) -> str | None:
-    """Return why a number cannot be a score, None if it can. Scores of both tools are fractions.
+    """Return why a number is not a valid score, None if it is valid. Scores must be between 0 and 1.
 
     >>> not_a_fraction(0.5), not_a_fraction(1.5)
     (None, 'expected a fraction between 0 and 1, found 1.5')
@@ -56,7 +56,7 @@ def not_a_fraction(value: float) -> str | None:
 
 
 def records_from_scores(protocol: str, columns: dict[str, Any], **meta: Any) -> Records:
-    """Return records of finished scores (`form` ap) with their noise levels and scenes."""
+    """Return records of `form` ap for imported scores, with their noise levels and scenes."""
     scenes = meta.get("scenes")
     if scenes is not None:
         meta["kinds"] = [scene_kind(s) for s in scenes]
@@ -65,13 +65,13 @@ def records_from_scores(protocol: str, columns: dict[str, Any], **meta: Any) -> 
 
 
 OFFICIAL_PAIRS = {"ap": 1_200_000, "auc": 2_000_000}
-"""Lengths of the imbalanced and balanced verification lists of the published splits."""
+"""Numbers of pairs in the imbalanced and balanced verification lists of the published splits."""
 
 
 def save_imported(imported: ImportedResult, store: Store, *, name: str | None = None) -> Run:
     """Store an imported result as a run, under `name` if it is given.
 
-    The same numbers, from whatever file, are one run.
+    Files with the same scores give the same run.
     """
     called = name or imported.name
     task = load_task(imported.task)

@@ -24,7 +24,7 @@ MAX_DATABASE_ROWS = 100_000
 """Largest number of results read from a database."""
 _MAX_TEXT_CHARS = 1 << 24
 _UNSET = {"angle": -1, "response": 0, "octave": 0, "class_id": -1}
-"""Placeholder of a value that a keypoint lacks."""
+"""Placeholder for a missing value of a keypoint."""
 _NAMES = ("scene_name", "image_name")
 _MAX_NUMBER = "1e15"
 
@@ -33,8 +33,8 @@ _MAX_NUMBER = "1e15"
 def opened_database(path: Path) -> Iterator[sqlite3.Connection]:
     """Open a read-only connection. SQLite errors within the block become a `FormatError`.
 
-    Text that is not UTF-8 is read with marks in place of what is wrong, bytes as text; a value of more than
-    16 MiB is an error.
+    Invalid UTF-8 is replaced by replacement characters, and bytes are read as text. Values larger than 16 MiB
+    are errors.
     """
     regular_file_size(path)
     connection = None
@@ -58,18 +58,18 @@ def _row(cursor: sqlite3.Cursor, values: tuple[Any, ...]) -> dict[str, Any]:
 
 
 def table_names(connection: sqlite3.Connection) -> set[str]:
-    """Return the names of the tables."""
+    """Return the table names of a database."""
     return {r["name"] for r in connection.execute("select name from sqlite_master where type = 'table'")}
 
 
 def table_columns(connection: sqlite3.Connection, table: str) -> set[str]:
-    """Return the column names of a table, none if it is missing."""
+    """Return the column names of a table, an empty result if the table is missing."""
     found = connection.execute("select name from pragma_table_info(?)", (table,))
     return {r["name"] for r in found}
 
 
 def checked_count(connection: sqlite3.Connection, table: str, path: Path) -> int:
-    """Return the number of rows of a table. Raise for more than 100,000."""
+    """Return the number of rows of a table. Raise an error for more than 100,000 rows."""
     count = int(connection.execute(f'select count(*) as n from "{table}"').fetchone()["n"])
     if count > MAX_DATABASE_ROWS:
         raise FormatError(path, f"has {count:,} {table}, at most {MAX_DATABASE_ROWS:,} are read")
@@ -88,9 +88,10 @@ def _has_sets(connection: sqlite3.Connection, path: Path) -> bool:
 
 
 def check_sets(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise for keypoints that are not numbers, scenes that cannot be folders, and images of equal number.
+    """Raise an error for non-numeric keypoints, invalid scene names and duplicate image numbers.
 
-    Exporting a set makes a folder for every scene, so that a scene ``../x`` would lie outside.
+    Scene names must be valid folder names, because exporting a set creates a folder for every scene. A scene
+    named ``../x`` would be written outside the export folder.
     """
     if not _has_sets(connection, path):
         return
@@ -124,7 +125,7 @@ def check_sets(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def import_sets(path: Path, store: Store) -> list[str]:
-    """Import every set that has keypoints. Return notes for the user."""
+    """Import every non-empty keypoint set. Return notes for the user."""
     notes = []
     for made in read_sets(path):
         if made.name in sets_below(store.root):
@@ -136,10 +137,10 @@ def import_sets(path: Path, store: Store) -> list[str]:
 
 
 def read_sets(path: Path) -> Iterator[KeypointSet]:
-    """Yield the sets that have keypoints.
+    """Yield the non-empty keypoint sets.
 
-    Rows keep the order they were inserted in: that order, not the response by which the workbench read them
-    back, pairs the two sides of an intersection.
+    Rows stay in insertion order, which pairs the two sides of an intersection. The workbench itself read rows
+    sorted by response.
     """
     with opened_database(path) as connection:
         if not _has_sets(connection, path):
@@ -181,7 +182,7 @@ def _set(connection: sqlite3.Connection, header: dict[str, Any]) -> KeypointSet 
 
 
 def _set_name(name: str) -> str:
-    """Return the name as that of a store folder.
+    """Convert a set name to a valid folder name of the store.
 
     >>> _set_name("sift 8000"), _set_name("../x"), len(_set_name("a" * 300))
     ('sift_8000', 'set_.._x', 100)
@@ -191,6 +192,6 @@ def _set_name(name: str) -> str:
 
 
 def _image_number(image: str) -> str:
-    """Return the image number: 1 for ``1.ppm``, ``1ppm.ppm`` (of the workbench's import), ``img1.png``."""
+    """Parse the number in an image name: 1 for ``1.ppm``, ``img1.png`` and the workbench's ``1ppm.ppm``."""
     found = re.search(r"[0-9]+", image)
     return found[0] if found else Path(image).stem

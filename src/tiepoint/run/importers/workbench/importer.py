@@ -44,7 +44,7 @@ _MAGIC = b"SQLite format 3\0"
 
 
 def is_workbench(path: Path) -> bool:
-    """Return whether a file is a workbench database, or a CSV export by its header."""
+    """Return whether a file is a workbench database or has the header of its CSV export."""
     try:
         with path.open("rb") as f:
             start = f.read(4096)
@@ -58,7 +58,7 @@ def is_workbench(path: Path) -> bool:
 def read_workbench(path: Path, *, name: str | None = None) -> tuple[list[dict[str, Any]], list[str]]:
     """Read and check the results of a database or a CSV export. Return them with notes for the user.
 
-    A database that does not name its descriptors has them called by the file, or by `name`.
+    If a database has no descriptor names, `name` or the file name is used.
     """
     if path.suffix == ".csv":
         rows, notes = _csv_rows(path), []
@@ -73,7 +73,7 @@ def read_workbench(path: Path, *, name: str | None = None) -> tuple[list[dict[st
 
 
 def _numbered(rows: Sequence[dict[str, Any]], path: Path) -> list[str]:
-    """Number the results of an experiment that has several: each becomes a run."""
+    """Number the results of experiments with several results, because each becomes a run."""
     seen: Counter[tuple[Any, Any]] = Counter()
     for row in rows:
         key = row["name"], row.get("experiment_id")
@@ -92,8 +92,8 @@ def save_workbench(
     """Store results. Return the runs and notes for the user.
 
     Every experiment becomes up to four runs under protocol `workbench`: ranking, and verification, retrieval
-    and images where they were switched on. A failed experiment stays a failed run. Keypoint sets come along
-    with their keypoints, in the order they were inserted, which is what pairs them.
+    and images if they were enabled. A failed experiment becomes a failed run. Keypoint sets are imported,
+    too. Their keypoints stay in insertion order, which pairs them.
     """
     notes = [] if path.suffix == ".csv" else import_sets(path, store)
     source = {"file": path.name, "sha256": hash_file(path)}
@@ -106,7 +106,7 @@ def save_workbench(
 
 
 def _check_values(row: Mapping[str, Any], path: Path) -> None:
-    """Raise for scores that are not numbers and for fractions outside 0 and 1, before storing."""
+    """Raise an error for non-numeric scores and for fractions outside 0 to 1, before anything is stored."""
     line = row.get("line")
     where = "" if line is not None else f"experiment {row.get('experiment_id')}, "
     for column in dict.fromkeys((*WORKBENCH_COLUMNS, *NUMBERS)):
@@ -130,7 +130,7 @@ def _check_values(row: Mapping[str, Any], path: Path) -> None:
 
 
 def _number(value: Any) -> float | None:
-    """Return a finite number, also from text; None for anything else."""
+    """Convert a number or numeric text to a finite number. Return None for anything else."""
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
@@ -204,7 +204,7 @@ def _manifest(
 
 
 def _set_row(row: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the keypoint set of an experiment, None if the database does not name it."""
+    """Return the keypoint set row of an experiment. None if the database does not name the set."""
     if row.get("keypoint_set_name") is None:
         return None
     return {
@@ -300,7 +300,7 @@ def _database_rows(path: Path, name: str | None) -> tuple[list[dict[str, Any]], 
 
 
 def _unnamed(rows: list[dict[str, Any]], base: str, path: Path) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the rows of a database that has the table `results` only, with made-up method names."""
+    """Return the rows of a database that has only the table `results`. Method names are generated."""
     for k, row in enumerate(rows, start=1):
         row["name"] = base if len(rows) == 1 else f"{base}-{k}"
         row["base"] = base

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores of one workbench result. Sentinels become None, unreliable values get notes."""
+"""Convert the scores of one workbench result. Sentinels become None; unreliable values get notes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MEANS = {
     "true_map_macro_by_scene_including_zeros": (macro_score, "_with_zeros", "iv"),
     "viewpoint_map": (macro_score, "", "v"), "illumination_map": (macro_score, "", "i"),
 }  # fmt: skip
-"""Scores that are means over scenes: the mean, the suffix of the scene value, the kinds of scenes."""
+"""Scores that are means over scenes: name of the mean, suffix of the scene values, kinds of scenes."""
 
 _CLOSE = 5e-6
 _PARTS = ("true_map", "query_count", "true_map_with_zeros", "excluded_count")
@@ -35,12 +35,12 @@ _MINUS_ONE = (
     "verification_illumination_ap", "keypoint_retrieval_ap", "retrieval_viewpoint_ap",
     "retrieval_illumination_ap",
 )  # fmt: skip
-"""Columns where -1 means that the evaluation was off."""
+"""Columns in which -1 means that the evaluation was disabled."""
 
 _ZERO = (
     "processing_time_ms", "descriptor_time_gpu_ms", "match_time_gpu_ms", "total_pipeline_gpu_ms",
 )  # fmt: skip
-"""Columns where 0 or less means that nothing was measured."""
+"""Columns in which 0 or a negative value means "not measured"."""
 
 _LEGACY = ("legacy_mean_precision", "total_matches", "total_keypoints")
 """Columns that exist only for keypoints projected by homographies."""
@@ -50,7 +50,7 @@ _STATED = (
     *(f"{kind}_at_{k}" for kind in ("precision", "recall") for k in (1, 5, 10)),
     "total_queries_processed", "total_queries_excluded",
 )  # fmt: skip
-"""Scores of a ranking that its metadata have if no column does."""
+"""Ranking scores that are read from the metadata if their column is missing."""
 
 _PLACED = (
     "id", "experiment_id", "name", "base", "line", "metadata", "metadata_values", "parameters",
@@ -58,7 +58,7 @@ _PLACED = (
     "keypoint_set_id", "keypoint_set_name", "keypoint_source", "generator_type", "generation_method",
     "dataset_path", "tolerance_px", "max_features", "processing_time_s", "again",
 )  # fmt: skip
-"""Columns that are used but are not scores."""
+"""Columns that are read but are not scores."""
 
 _COUNTS = ("retrieval_num_true_positives", "retrieval_num_hard_negatives", "retrieval_num_distractors")
 
@@ -118,7 +118,7 @@ def without_sentinels(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def failure_reason(row: Mapping[str, Any]) -> str | None:
-    """Return why a result failed: its own message, or a row of zeros. None if it succeeded."""
+    """Return why a result failed: its error message, or that all scores are zero. None if it succeeded."""
     metadata = row.get("metadata_values") or {}
     if metadata.get("success") in ("0", "false"):
         return metadata.get("error_message") or "the workbench recorded a failure without a reason"
@@ -167,7 +167,7 @@ def unreliable_notes(row: Mapping[str, Any]) -> list[str]:
 
 
 def workbench_scores(task: str, values: Mapping[str, Any], row: Mapping[str, Any]) -> list[Score]:
-    """Return the scores of one task under protocol `workbench`, none if all its columns are empty."""
+    """Return the scores of one task under protocol `workbench`. Empty if the task's columns are empty."""
     columns = {c: metric for c, (t, metric) in WORKBENCH_COLUMNS.items() if t == task}
     found = {metric: values[c] for c, metric in columns.items() if values.get(c) is not None}
     metadata: Mapping[str, str] = row.get("metadata_values", {})
@@ -203,7 +203,7 @@ def _number(text: str) -> float | None:
 
 
 def metadata_scores(metadata: Mapping[str, str]) -> dict[str, float]:
-    """Return the scores in the metadata of a ranking, without zeros of what was not measured.
+    """Return the scores in the metadata of a ranking. Zeros that mean "not measured" are skipped.
 
     >>> metadata_scores({"true_map_micro": "0.37", "mean_precision": "0.000000", "neighbourhood": "7"})
     {'true_map_micro': 0.37}
@@ -250,10 +250,10 @@ def counts_of(metadata: Mapping[str, str]) -> dict[str, float]:
 
 
 def skipped_notes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return notes about columns and metadata that give no score.
+    """Return notes about columns and metadata keys that were not converted to scores.
 
-    Values that stand for "not measured", columns that have no place here, and keys of metadata, whose text is
-    kept as it is.
+    The notes list sentinel values, unknown columns and unused metadata keys. The metadata text itself is
+    stored unchanged.
     """
     found: dict[str, dict[str, int]] = {}
 
@@ -283,13 +283,13 @@ def skipped_notes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _closeness(metadata: Mapping[str, str], scenes: Mapping[str, Mapping[str, float]]) -> float:
-    """Return the rounding error of a mean of scene values, from the decimals they are written with."""
+    """Return the rounding error of a mean of scene values, from their number of decimals."""
     digits = min(len(metadata[f"{scene}_true_map"].partition(".")[2]) for scene in scenes)
     return max(_CLOSE, 0.5 * 10.0**-digits + 1e-12) if digits else _CLOSE
 
 
 def _with_scenes(score: Score, scenes: Mapping[str, Mapping[str, float]], close: float) -> Score:
-    """Return a mean with its scene values. Keep the stored value and note a disagreement."""
+    """Return a mean with its scene values. If they disagree, return the stored mean and a note."""
     if score.metric not in _MEANS:
         return score
     mean, zeros, of = _MEANS[score.metric]
