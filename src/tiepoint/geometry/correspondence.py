@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ground truth between two keypoint sets of a planar scene: the correct target points of each query.
 
-A query is a point of the source image. Target points within `tau_px` (inclusive) of its image H x are
-correct. A query without an answer has a reason: out of view (the target image does not show the point) or not
-re-detected (it does, but has no keypoint there).
+A query is a point x of the source image. Target points within `tau_px` (inclusive) of its projection H x are
+correct. A query without a correct target point has a reason. Out of view: the projection is outside the
+target image. Not re-detected: the projection is inside, but no keypoint is near it.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ Size = tuple[int, int]
 
 
 class Projection(NamedTuple):
-    """Projected points (n, 2), NaN for a point without an image, and whether each is in view (n,)."""
+    """Projected points (n, 2) and whether each is in view (n,). Points at or behind infinity are NaN."""
 
     points: Floats
     visible: NDArray[np.bool_]
 
 
 def in_view(points: ArrayLike, size: Size, *, border_px: float = 0.0) -> NDArray[np.bool_]:
-    """Return whether points are on an image: -0.5 + border <= x <= width - 0.5 - border, likewise for y.
+    """Return whether points are inside an image: -0.5 + border <= x <= width - 0.5 - border, same for y.
 
-    `points` are (n, 2), `size` is (width, height). Pixel centres are integers, so that the image covers half
-    a pixel more than its corner centres. NaN is not in view.
+    `points` has shape (n, 2), `size` is (width, height). Pixel centres have integer coordinates, so the image
+    extends half a pixel beyond the outermost pixel centres. NaN is not in view.
 
     >>> in_view([[0, 0], [9.5, 4], [9.6, 4], [np.nan, 0]], (10, 5)).tolist()
     [True, True, False, False]
@@ -58,8 +58,8 @@ def covisible(
 ) -> Projection:
     """Project points of the source image into the target image, and test whether they are in view there.
 
-    `h` maps source to target; sizes are (width, height) and may differ. The front of the plane is the side of
-    the centre of the source image.
+    `h` maps source to target. Sizes are (width, height) and may differ. Points on the same side of the
+    horizon as the source image centre are in front of the camera.
 
     >>> covisible([[1, 0, 5], [0, 1, 0], [0, 0, 1]], [[0, 0], [8, 0]], (10, 10), (10, 10)).visible.tolist()
     [True, False]
@@ -78,7 +78,7 @@ POLICIES = ("all_within_tau", "nearest", "mutual")
 
 
 class Locations(NamedTuple):
-    """Distinct positions (m, 2), and the location of each keypoint (n,), by first appearance."""
+    """Distinct positions (m, 2) in order of appearance, and the index of each keypoint's position (n,)."""
 
     xy: Floats
     of: Ints
@@ -87,8 +87,8 @@ class Locations(NamedTuple):
 def locations(xy: ArrayLike) -> Locations:
     """Group keypoints with bitwise equal positions.
 
-    Multi-orientation detectors repeat a point. Each repeat is the same location, so that it must not be a
-    wrong answer for the other.
+    Some detectors return a point once per orientation. These keypoints share one location, so that one of
+    them never counts as a wrong answer for another.
 
     >>> locations([[1, 2], [5, 5], [1, 2]]).of.tolist()
     [0, 1, 0]
@@ -135,7 +135,7 @@ def points_within(queries: ArrayLike, targets: ArrayLike, radius_px: float) -> N
 
 
 def nearest_of(near: NeighbourPairs) -> NeighbourPairs:
-    """Return the nearest target of each query that has one; the lowest target index if equal.
+    """Return the nearest target of each query in `pairs`. Ties go to the lowest target index.
 
     >>> nearest_of(points_within([[0, 0]], [[0, 2], [0, 1], [1, 0]], 5)).target.tolist()
     [1]
@@ -151,9 +151,9 @@ def nearest_of(near: NeighbourPairs) -> NeighbourPairs:
 class Answers:
     """Correct answers of q queries.
 
-    `status[i]` indexes `REASONS`. `query`, `target`, `error_px` are (r,), sorted by query: target point
-    `target[j]` is a correct answer of `query[j]`, `error_px[j]` from its image. `projected` is (q, 2), NaN
-    for a point without an image.
+    `status[i]` is an index into `REASONS`. `query`, `target` and `error_px` have shape (r,) and are sorted by
+    query. Target point `target[j]` is a correct answer of `query[j]`, at a distance of `error_px[j]` from its
+    projection. `projected` (q, 2) is NaN for points at or behind infinity.
     """
 
     status: NDArray[np.int8]
@@ -180,11 +180,11 @@ def answers(
     """Find the correct answers under a policy.
 
     - `all_within_tau`: every target point within tau_px of H x.
-    - `nearest`: only the nearest of them (lowest index if equal). The others count as wrong.
-    - `mutual`: the nearest, if x is also the nearest source point to H^-1 of it; one to one.
+    - `nearest`: only the nearest target point within tau_px. Others are wrong. Ties go to the lowest index.
+    - `mutual`: the nearest target point y, if x is also the nearest source point to H^-1 y (one to one).
 
-    Points at or behind infinity have no image and are out of view, and so is an image outside the target.
-    Pass locations, not keypoints, if co-located keypoints are one answer.
+    Points that project to or behind infinity, or outside the target image, are out of view. To count
+    co-located keypoints as one answer, pass the positions returned by `locations`.
 
     Args:
         h: homography from source to target, (3, 3).
@@ -219,7 +219,7 @@ def answers(
 
 
 def _nearest_index(points: Floats, among: Floats) -> Ints:
-    """Return the nearest of `among` for each point, the lowest index if equal; -1 for a non-finite point."""
+    """Return the index of the point of `among` nearest to each point; -1 for a non-finite point."""
     from scipy.spatial import cKDTree
 
     nearest = np.full(len(points), -1, np.int64)
@@ -248,7 +248,7 @@ def _homogeneous(h: ArrayLike, p: Floats) -> tuple[Floats, Floats, Floats]:
 def project_unchecked(h: ArrayLike, points: ArrayLike) -> Floats:
     """Project points (n, 2) to (X/Z, Y/Z); (inf, inf) if |Z| < 1e-12.
 
-    Unlike in `project`, a point behind the camera (negative Z) has an image.
+    Unlike `project`, it also projects points behind the camera (negative Z).
 
     >>> project_unchecked([[1, 0, 10], [0, 1, 5], [0, 0, 1]], [[100, 200]]).tolist()
     [[110.0, 205.0]]
@@ -262,11 +262,12 @@ def project_unchecked(h: ArrayLike, points: ArrayLike) -> Floats:
 def nearest_answers(
     h: ArrayLike, queries: ArrayLike, targets: ArrayLike, *, tau_px: float, bound_px: float
 ) -> Ints:
-    """Return the target nearest to the image of each query, int64 (q,); -1 if there is no answer.
+    """Return the index of the target nearest to each projected query, int64 (q,); -1 if none is correct.
 
-    There is none if the image is not finite or beyond `bound_px` in x or y, or if no target is within tau_px
-    (inclusive). The lowest index wins if equal. It is not tested whether the target image shows the point;
-    several queries may share an answer; a co-located twin of the answer is wrong.
+    The index is -1 if the projection is not finite or exceeds `bound_px` in x or y, or if no target is within
+    tau_px (inclusive). Ties go to the lowest index. The function does not test whether the projection is
+    inside the target image. Several queries may share a target. Only one of several co-located targets is the
+    answer.
 
     >>> nearest_answers(np.eye(3), [[0, 0], [9, 9]], [[2, 0], [1, 0]], tau_px=3.0, bound_px=2000.0).tolist()
     [1, -1]
@@ -283,10 +284,10 @@ def nearest_answers(
 def nearest_pairs(
     h: ArrayLike, queries: ArrayLike, targets: ArrayLike, *, tau_px: float, slack_px: float
 ) -> NeighbourPairs:
-    """Return pairs of queries and their nearest targets, all that share the smallest distance.
+    """Return all pairs of a query and a target at the smallest distance from its projection.
 
-    The image is rounded to float32. A pair counts if it is at most tau_px apart and no other target is nearer
-    by more than `slack_px`. All co-located twins count, unlike in `nearest_answers`.
+    Projections are rounded to float32. A pair is returned if its distance is at most tau_px and no other
+    target is nearer by more than `slack_px`. Unlike `nearest_answers`, it returns all co-located targets.
 
     >>> nearest_pairs(np.eye(3), [[0, 0]], [[1, 0], [1, 0], [2, 0]], tau_px=3, slack_px=1e-6).target.tolist()
     [0, 1]

@@ -35,7 +35,7 @@ def as_homography(h: ArrayLike) -> Floats:
 
 
 def as_points(points: ArrayLike) -> Floats:
-    """Convert points to float64 (n, 2), columns x and y; anything else is an `InputError`."""
+    """Convert points to float64 (n, 2), columns x and y; raise `InputError` for other shapes."""
     p = np.asarray(points, dtype=np.float64)
     if p.size == 0:
         return np.empty((0, 2))
@@ -47,8 +47,8 @@ def as_points(points: ArrayLike) -> Floats:
 def denominator(h: ArrayLike, points: ArrayLike) -> Floats:
     """Return the third homogeneous coordinate w = h31 x + h32 y + h33 of each point, float64 (n,).
 
-    It is exactly 0 if |w| <= 1e-12 (|h31 x| + |h32 y| + |h33|), a test that does not depend on the scale of
-    the matrix.
+    The result is exactly 0 if |w| <= 1e-12 (|h31 x| + |h32 y| + |h33|). This test does not depend on the
+    scale of the matrix.
     """
     m, p = as_homography(h), as_points(points)
     terms = np.stack([m[2, 0] * p[:, 0], m[2, 1] * p[:, 1], np.full(len(p), m[2, 2])])
@@ -57,15 +57,15 @@ def denominator(h: ArrayLike, points: ArrayLike) -> Floats:
 
 
 def project(h: ArrayLike, points: ArrayLike, *, reference: tuple[float, float] = (0.0, 0.0)) -> Floats:
-    """Project points through a homography; NaN for a point without an image.
+    """Project points through a homography; NaN for points at infinity or behind the camera.
 
-    (x', y') = (X / w, Y / w) with (X, Y, w) = H (x, y, 1), float64 (n, 2). A point has no image if it is at
-    infinity (w = 0, see `denominator`) or behind the camera: if the sign of w differs from the sign at
-    `reference`.
+    Returns (x', y') = (X / w, Y / w) with (X, Y, w) = H (x, y, 1), float64 (n, 2). A point is at infinity if
+    w = 0 (see `denominator`). It is behind the camera if the sign of w differs from the sign at `reference`.
 
-    Dividing by a negative w gives finite, plausible coordinates for points behind the camera. Only a point
-    known to be in front distinguishes the sides, because H and -H are the same homography: `reference` should
-    be the centre of the source image, as in `correspondence.covisible`. At infinity it is an `InputError`.
+    Dividing by a negative w gives finite, plausible coordinates for points behind the camera. H and -H are
+    the same homography, so a point known to be in front of the camera is required to identify the sides. Pass
+    the centre of the source image as `reference`, as `correspondence.covisible` does. A reference point at
+    infinity raises `InputError`.
 
     >>> project([[1, 0, 5], [0, 1, 0], [0.01, 0, 1]], [[0, 0], [-100, 3], [-200, 3]])
     array([[ 5.,  0.],
@@ -93,7 +93,7 @@ def inverse(h: ArrayLike) -> Floats:
 
 
 def compose(*homographies: ArrayLike) -> Floats:
-    """Multiply homographies, the **last** one applied first, as with matrices: a(b(p)).
+    """Multiply homographies in matrix order: the **last** one is applied first, a(b(p)).
 
     >>> shift = [[1, 0, 5], [0, 1, 0], [0, 0, 1]]
     >>> project(compose(shift, shift), [[0, 0]])
@@ -108,8 +108,8 @@ def compose(*homographies: ArrayLike) -> Floats:
 def local_affine(h: ArrayLike, points: ArrayLike) -> Floats:
     """Return the derivative of the projection at each point, float64 (n, 2, 2), NaN at infinity.
 
-    J = (H[:2, :2] - (x', y')^T (h31, h32)) / w: near p, project(p + d) = project(p) + J d + O(|d|^2).
-    det J = det H / w^3, which is negative for a mirror.
+    The Jacobian is J = (H[:2, :2] - (x', y')^T (h31, h32)) / w, so that project(p + d) = project(p) + J d +
+    O(|d|^2). Its determinant is det H / w^3, which is negative for a reflection.
 
     >>> local_affine([[2, 0, 0], [0, 3, 0], [0, 0, 1]], [[7, 7]])[0]
     array([[2., 0.],
@@ -123,7 +123,7 @@ def local_affine(h: ArrayLike, points: ArrayLike) -> Floats:
 
 
 def corners(size: tuple[int, int]) -> Floats:
-    """Return the centres of the four corner pixels of an image of (width, height), (4, 2), clockwise.
+    """Return the centres (4, 2) of the corner pixels of an image of (width, height), clockwise.
 
     >>> corners((3, 2)).tolist()
     [[0.0, 0.0], [2.0, 0.0], [2.0, 1.0], [0.0, 1.0]]
@@ -133,12 +133,13 @@ def corners(size: tuple[int, int]) -> Floats:
 
 
 def corner_error(estimate: ArrayLike, truth: ArrayLike, size: tuple[int, int]) -> float:
-    """Return the mean distance, in target pixels, of the four image corners under two homographies.
+    """Return the mean distance, in target pixels, between the image corners mapped by two homographies.
 
-    `size` is (width, height) of the **source** image. Corners that the truth maps to or behind infinity are
-    skipped (the pair v_artisans 1-5 has two such corners); at least one remains, because the centre is in
-    front. The error is infinite if the estimate maps one of the others to or behind infinity, or is not a
-    homography (singular, NaN). A truth that is not a homography is an `InputError`.
+    `size` is (width, height) of the **source** image. Corners that the true homography maps to or behind
+    infinity are skipped. At least one corner remains, because the image centre is in front of the camera. The
+    pair v_artisans 1-5 of HPatches has two such corners. The error is infinite if the estimate maps a
+    remaining corner to or behind infinity, or if the estimate is singular or NaN. A singular or NaN true
+    homography raises `InputError`.
 
     >>> corner_error([[1, 0, 3], [0, 1, 4], [0, 0, 1]], [[1, 0, 0], [0, 1, 0], [0, 0, 1]], (10, 10))
     5.0

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Affine frames of image regions, and sampling of patches and views.
 
-A frame is (2, 3), [A | t]: it maps the unit circle, or the square [-1, 1]^2 around it, to the image,
-x = A u + t. Its ellipse is the image of the unit circle.
+A frame is an affine map [A | t] (2, 3) from normalised patch coordinates u to image coordinates, x = A u + t.
+It maps the unit circle to the ellipse of the region, and the square [-1, 1]^2 to the patch.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .homography import Floats, as_homography, corners, denominator, local_affin
 
 
 def as_frames(frames: ArrayLike) -> Floats:
-    """Convert frames to float64 (n, 2, 3); anything else is an `InputError`."""
+    """Convert frames to float64 (n, 2, 3); raise `InputError` for other shapes."""
     f = np.asarray(frames, dtype=np.float64)
     if f.size == 0:
         return np.empty((0, 2, 3))
@@ -29,7 +29,7 @@ def as_frames(frames: ArrayLike) -> Floats:
 
 
 def similarity_frames(points: ArrayLike, radius: ArrayLike, angle_rad: ArrayLike = 0.0) -> Floats:
-    """Return frames of oriented circles: A = radius (cos, -sin; sin, cos), clockwise since y is down.
+    """Return frames of oriented circles: A = radius (cos, -sin; sin, cos). Angles are clockwise (y is down).
 
     >>> similarity_frames([[3, 4]], [2])[0]
     array([[ 2., -0.,  3.],
@@ -43,7 +43,7 @@ def similarity_frames(points: ArrayLike, radius: ArrayLike, angle_rad: ArrayLike
 
 
 def magnify(frames: ArrayLike, factor: float) -> Floats:
-    """Multiply the linear part of frames by `factor`, with the same centres.
+    """Multiply the linear part of frames by `factor`; the centres do not change.
 
     >>> magnify([[[1, 0, 7], [0, 1, 8]]], 5)[0, 0].tolist()
     [5.0, 0.0, 7.0]
@@ -54,9 +54,10 @@ def magnify(frames: ArrayLike, factor: float) -> Floats:
 
 
 def project_frames(h: ArrayLike, frames: ArrayLike, source: Size) -> Floats:
-    """Project frames by the affine approximation of a homography at their centres: (J A, H t).
+    """Project frames by the local affine approximation (J A, H t) of a homography at their centres.
 
-    NaN if the centre has no image. `source` is (width, height) of the image of the frames.
+    A frame is NaN if its centre projects to or behind infinity. `source` is (width, height) of the source
+    image.
 
     >>> project_frames([[2, 0, 1], [0, 2, 0], [0, 0, 1]], [[[1, 0, 7], [0, 1, 8]]], (20, 20))[0]
     array([[ 2.,  0., 15.],
@@ -71,7 +72,7 @@ def project_frames(h: ArrayLike, frames: ArrayLike, source: Size) -> Floats:
 
 
 def square_in_view(frames: ArrayLike, size: Size) -> NDArray[np.bool_]:
-    """Return whether the entire square [-1, 1]^2 of each frame is on an image of (width, height), (n,).
+    """Return whether the square [-1, 1]^2 of each frame is entirely inside an image of (width, height), (n,).
 
     >>> square_in_view([[[2, 0, 2], [0, 2, 2]], [[2, 0, 1], [0, 2, 2]]], (5, 5)).tolist()
     [True, False]
@@ -88,9 +89,9 @@ _MAX_SAMPLES = 64
 def sample_patches(image: ArrayLike, frames: ArrayLike, size: int = 65) -> NDArray[np.float32]:
     """Sample patches from a grey image.
 
-    `image` is (h, w) of any real type; values keep their scale. The square [-1, 1]^2 of each frame (n, 2, 3)
-    becomes a patch, float32 (n, size, size). Outside the image the nearest edge pixel is repeated; test
-    `square_in_view` first to avoid that.
+    `image` (h, w) has any real type, and its values are not rescaled. The square [-1, 1]^2 of each frame (n,
+    2, 3) becomes a patch, float32 (n, size, size). Outside the image the nearest edge pixel is repeated. To
+    avoid that, select frames with `square_in_view` first.
 
     >>> ramp = np.tile(np.arange(9.0), (9, 1))
     >>> sample_patches(ramp, [[[1.5, 0, 4], [0, 1.5, 4]]], 3)[0, 0].tolist()
@@ -119,7 +120,7 @@ def sample_patches(image: ArrayLike, frames: ArrayLike, size: int = 65) -> NDArr
 
 
 def _halve(image: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the means of 2 x 2 blocks; an odd last row or column is repeated, so pixel (0, 0) stays."""
+    """Halve an image by averaging 2 x 2 blocks; an odd last row or column is repeated first."""
     h, w = image.shape
     padded = np.pad(image, ((0, h % 2), (0, w % 2)), mode="edge")
     blocks = padded.reshape(padded.shape[0] // 2, 2, padded.shape[1] // 2, 2)
@@ -128,7 +129,7 @@ def _halve(image: NDArray[np.float32]) -> NDArray[np.float32]:
 
 @cached_njit(nogil=True)
 def _sample(image, frames, counts, rows, out):  # type: ignore[no-untyped-def]
-    """Write the mean of counts[k] = (along x, along y) bilinear samples to every patch pixel of frame k."""
+    """Sample patches. A pixel of patch k is the mean of counts[k] = (along x, along y) bilinear samples."""
     height, width = image.shape
     size = out.shape[1]
     for k in range(len(frames)):
@@ -157,14 +158,15 @@ _MAX_RENDER_SAMPLES = 16
 
 
 def render_view(image: ArrayLike, to_source: ArrayLike, size: Size) -> NDArray[np.float32]:
-    """Render an image through a homography; each output pixel is the mean of the source over its cell.
+    """Warp an image by a homography with antialiasing.
 
-    `image` is (h, w, channels), and `to_source` (3, 3) maps **output** pixels to source pixels. The output of
-    `size` (width, height) must be entirely in front. It is float32 (height, width, channels).
+    `image` has shape (h, w, channels), and `to_source` (3, 3) maps **output** pixels to source pixels. No
+    output pixel may map to or behind infinity. The output is float32 (height, width, channels) for `size`
+    (width, height).
 
-    The cell is sampled bilinearly on k x k points, k = ceil(largest stretch of the homography over the output
-    corners), at least 2, so that samples are at most one source pixel apart. Outside the source its nearest
-    edge pixel is repeated.
+    Each output pixel is the mean of k x k bilinear samples of the source area it covers. k is the largest
+    scale factor of the homography at the output corners, rounded up, and at least 2. Samples are then at most
+    one source pixel apart. Outside the source image its nearest edge pixel is repeated.
 
     >>> ramp = np.arange(12.0).reshape(1, 12, 1)
     >>> render_view(ramp, [[3, 0, 1], [0, 1, 0], [0, 0, 1]], (4, 1)).ravel().tolist()

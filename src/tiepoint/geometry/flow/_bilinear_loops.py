@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compiled loops of bilinear resizing in OpenCV's arithmetic; `resize` has the conventions."""
+"""Compiled loops for bilinear resizing with OpenCV's arithmetic; see `resize` for the conventions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Array = NDArray[Any]
 
 @cached_njit(nogil=True)
 def split(row: Array, first: Array, second: Array) -> None:
-    """Copy the two channels of a row (n, 2) to `first` and `second`, in their type."""
+    """Copy the two channels of a row (n, 2) to `first` and `second`, converted to their type."""
     n = row.shape[0]
     flat = row.reshape(-1)
     if row.dtype == first.dtype and row.itemsize == 4:
@@ -34,7 +34,7 @@ def split(row: Array, first: Array, second: Array) -> None:
 def _flow_line(flow: Array, x0: Array, x1: Array, f0: Array, f1: Array, blank: bool, line: Array) -> bool:
     """Interpolate one source row horizontally into `line`: u, v, known (0 or 1). Return whether all is known.
 
-    With `blank` unknown flow counts as 0, so that a weight of 0 removes it, be it NaN or a number.
+    With `blank`, unknown flow is replaced by 0, so that a weight of 0 also removes NaN.
     """
     limit = np.float32(1e9)
     zero, one = line.dtype.type(0), line.dtype.type(1)
@@ -65,10 +65,10 @@ def _flow_line(flow: Array, x0: Array, x1: Array, f0: Array, f1: Array, blank: b
 def flow_lines(
     flow: Array, xs: Array, fx: Array, rows: Array, blank: bool, held: Array, lines: Array
 ) -> bool:
-    """Load two source rows into `lines` (2, 3, width). Return whether all of them is known.
+    """Load two source rows into `lines` (2, 3, width). Return whether all their flow is known.
 
-    ``held[k] = 2 * row + (all known)`` is the row in line k, so that a line is computed once for all output
-    rows that need it.
+    ``held[k] = 2 * row + (all known)`` identifies the source row stored in line k. A line is therefore
+    computed once for all output rows that need it.
     """
     if held[1] >> 1 == rows[0] and held[0] >> 1 != rows[0]:
         lines[0] = lines[1]
@@ -82,7 +82,7 @@ def flow_lines(
 
 @cached_njit(nogil=True)
 def _scale(row: Array, up: Any, down: Any) -> None:
-    """Compute ``row * up / down`` in place, rounded to the type of the row once at the end."""
+    """Compute ``row * up / down`` in place, with a single rounding to the type of the row."""
     if down == 1:
         for x in range(row.size):
             row[x] = row[x] * up
@@ -98,9 +98,9 @@ def flow_row(
 ) -> None:  # fmt: skip
     """Write columns `start` to `stop` of an output row: ``(r + a) * to[0] / to[1] - b``, 1e10 if unknown.
 
-    Sums are in the type of the weights, in the order written; the product is in that of `to` and then rounded
-    to that of the weights. Weights of known contributors add up to exactly 1, so that a row without unknown
-    flow (`all_known`) needs no test.
+    Sums are computed in the type of the weights, in the order of the formula. The product is computed in the
+    type of `to` and then rounded to the type of the weights. A row without unknown flow (`all_known`) needs
+    no test, because its weights sum to exactly 1.
     """
     # Slices: a loop from a variable start must allow for negative indices and does not vectorise.
     top, bottom, out = lines[0, 0][start:stop], lines[1, 0][start:stop], row[0][start:stop]
@@ -132,8 +132,8 @@ def resize_flow(
 ) -> Array:  # fmt: skip
     """Resize a flow to the new grid, in the type of the weights.
 
-    `xs`, `ys` (2, n) are the two contributors of every output column and row, `fx`, `fy` their weights,
-    `blank` is that of `_flow_line`; the others are the variables of `flow_row`.
+    `xs`, `ys` (2, n) are the indices of the two source pixels of every output column and row. `fx`, `fy` are
+    their weights. See `_flow_line` for `blank` and `flow_row` for the other arguments.
     """
     height, width = ys.shape[1], xs.shape[1]
     out = np.empty((height, width, 2), fx.dtype)
@@ -151,7 +151,7 @@ def resize_flow(
 
 @cached_njit(nogil=True)
 def _filled(row: Array) -> tuple[int, int]:
-    """Return the first nonzero position of a row and the one after the last; (0, 0) if there is none."""
+    """Return the range (first, last + 1) of nonzero positions of a row; (0, 0) if all are zero."""
     bits = 0
     for x in range(row.size):
         bits |= row[x]
@@ -167,9 +167,9 @@ def _filled(row: Array) -> tuple[int, int]:
 
 @cached_njit(nogil=True)
 def reach(xs: Array, size: int) -> tuple[Array, Array]:
-    """Return for every source position the first output column it contributes to and the one after the last.
+    """Return for every source position the range (first, last + 1) of output columns it contributes to.
 
-    Positions that contribute to none get values that keep both arrays ascending.
+    Source positions without an output column get values that keep both arrays ascending.
     """
     columns = xs.shape[1]
     first, last = np.full(size, columns, np.int64), np.zeros(size, np.int64)
@@ -189,7 +189,7 @@ def reach(xs: Array, size: int) -> tuple[Array, Array]:
 def _next_line(lines: Array, spans: Array, held: Array, rows: Array) -> None:
     """Reuse the second line as the first if the next output row starts with its source row.
 
-    Columns outside the span of a line are and stay zero.
+    Columns outside the span of a line remain zero.
     """
     if held[1] == rows[0] and held[0] != rows[0]:
         lines[0, spans[0, 0] : spans[0, 1]] = 0
@@ -221,8 +221,8 @@ def _both_spans(spans: Array) -> tuple[int, int]:
 def resize_bytes(image: Array, xs: Array, cx: Array, ys: Array, cy: Array) -> Array:
     """Resize uint8 rows (h, n) in OpenCV's fixed point; `cx`, `cy` are the weights times 2048, int32.
 
-    `xs` (2, m) are byte positions in a row, so that channels are more columns. Zeros give zeros: only columns
-    that nonzero pixels can reach are computed, and a mask has few.
+    `xs` (2, m) are byte positions in a row, so that each channel is a separate column. Only columns that
+    nonzero pixels contribute to are computed. This is fast for masks, which are mostly zero.
     """
     height, width = ys.shape[1], xs.shape[1]
     out = np.zeros((height, width), np.uint8)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compiled loops that sample at flow targets; `warp` has the conventions."""
+"""Compiled loops that sample images and flows at flow targets; see `warp` for the conventions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FAR = 1 << 24
 
 @cached_njit(nogil=True)
 def _fixed(position: np.float32) -> int:
-    """Return ``rint(32 * position)``, half to even, kept finite; NaN is far outside."""
+    """Return ``rint(32 * position)``, clipped to finite values; NaN becomes a position far outside."""
     scaled = np.float32(position) * np.float32(32)
     if not abs(scaled) < _FAR:
         return -_FAR
@@ -25,7 +25,7 @@ def _fixed(position: np.float32) -> int:
 
 @cached_njit(nogil=True)
 def remap_float(source: Array, flow: Array, border: float) -> Array:
-    """Sample (h, w, 2) float32 at ``p + flow(p)`` in steps of 1/32 px, `border` outside; float32."""
+    """Sample float32 values (h, w, 2) at ``p + flow(p)``, rounded to 1/32 px; `border` outside the image."""
     height, width = source.shape[0], source.shape[1]
     out = np.empty((flow.shape[0], flow.shape[1], 2), np.float32)
     outside = np.float32(border)
@@ -54,7 +54,7 @@ def remap_float(source: Array, flow: Array, border: float) -> Array:
 
 @cached_njit(nogil=True)
 def remap_bytes(source: Array, flow: Array, border: Array) -> Array:
-    """Sample uint8 (h, w, c) at ``p + flow(p)``, steps of 1/32 px, integer weights; `border` (c,) outside."""
+    """Sample uint8 (h, w, c) at ``p + flow(p)``, rounded to 1/32 px; `border` (c,) outside the image."""
     height, width, channels = source.shape
     out = np.empty((flow.shape[0], flow.shape[1], channels), np.uint8)
     for y in range(flow.shape[0]):
@@ -76,7 +76,7 @@ def remap_bytes(source: Array, flow: Array, border: Array) -> Array:
 
 @cached_njit(nogil=True)
 def sample_flow(source: Array, flow: Array) -> Array:
-    """Sample a flow (h, w, 2) at ``p + flow(p)``, bilinear, float64; NaN outside and beside unknown flow."""
+    """Sample a flow (h, w, 2) bilinearly at ``p + flow(p)``; NaN outside and next to unknown flow."""
     height, width = source.shape[0], source.shape[1]
     out = np.full((flow.shape[0], flow.shape[1], 2), np.nan)
     for y in range(flow.shape[0]):

@@ -18,7 +18,7 @@ GREY = (128, 128, 128)
 
 @cache
 def colour_wheel() -> NDArray[np.int64]:
-    """Return the 55 colours (55, 3) of the wheel: six spans between pure colours, by integer division.
+    """Return the 55 colours (55, 3) of the Middlebury colour wheel, in six segments between pure colours.
 
     >>> colour_wheel().shape, colour_wheel()[:2].tolist()
     ((55, 3), [[255, 0, 0], [255, 17, 0]])
@@ -34,7 +34,7 @@ def colour_wheel() -> NDArray[np.int64]:
 
 
 def max_motion(*flows: NDArray[Any]) -> float:
-    """Return the largest displacement among known pixels of the flows; 1 if there is none or it is 0.
+    """Return the largest displacement among known pixels of the flows; 1 if all are unknown or zero.
 
     >>> max_motion(np.array([[[3.0, 4.0], [1e10, 1e10]]]))
     5.0
@@ -50,12 +50,12 @@ def max_motion(*flows: NDArray[Any]) -> float:
 def flow_color(
     flow: NDArray[Any], *, longest: float | None = None, background: tuple[int, ...] = GREY
 ) -> NDArray[np.uint8]:
-    """Colour a flow (h, w, 2); RGB uint8 (h, w, 3).
+    """Convert a flow (h, w, 2) to a colour image, RGB uint8 (h, w, 3).
 
-    Displacements are divided by `longest` (default: the flow's `max_motion`; pass that of the ground truth to
-    compare pictures). With angle ``a = atan2(-v, -u)/pi`` the colour is at ``(a + 1)/2 * 54`` on the wheel.
-    Length r blends white into the colour, ``1 - r (1 - c)`` up to 1, and darkens beyond, ``0.75 c``. Unknown
-    flow is `background`.
+    Displacements are divided by `longest`, by default `max_motion` of the flow. To compare pictures, pass the
+    `max_motion` of the ground truth. With angle ``a = atan2(-v, -u)/pi`` the colour is at ``(a + 1)/2 * 54``
+    on the wheel. Length r blends white into the colour, ``1 - r (1 - c)`` up to 1, and darkens beyond, ``0.75
+    c``. Unknown flow is `background`.
 
     >>> flow_color(np.array([[[0.0, 0.0], [1.0, 0.0], [1e10, 0.0]]])).tolist()
     [[[255, 255, 255], [255, 0, 0], [128, 128, 128]]]

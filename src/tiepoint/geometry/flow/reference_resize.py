@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Resizing and interpolation as in OpenCV and MATLAB, without either.
 
-No score depends on an installed version.
+Scores therefore do not depend on the installed version of OpenCV.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ Taps = tuple[NDArray[np.int64], NDArray[Any]]
 
 @lru_cache(maxsize=64)
 def taps(old: int, new: int, *, dtype: type = np.float32, keep_weight: bool = False) -> Taps:
-    """Return the two contributors (2, new) of every output position, and their weights (2, new).
+    """Return indices (2, new) and weights (2, new) of the two source pixels of every output position.
 
-    Half-pixel centres: ``f = (d + 0.5) * old/new - 0.5``, ``s = floor(f)``, weights ``1 - (f - s)`` and
-    ``f - s``. No antialiasing. Beyond the border OpenCV clips the indices; along x it also sets the weight to
-    0, along y it keeps it (`keep_weight`), which matters only for fixed-point rounding.
+    Half-pixel centres: ``f = (d + 0.5) * old/new - 0.5``, ``s = floor(f)``, weights ``1 - (f - s)`` and ``f -
+    s``. No antialiasing. Beyond the border OpenCV clips the indices. Along x it also sets the weight to 0.
+    Along y it retains the weight (`keep_weight`), which has an effect only on fixed-point rounding.
 
     >>> taps(2, 4)[0].tolist()
     [[0, 0, 0, 1], [1, 1, 1, 1]]
@@ -47,9 +47,9 @@ def taps(old: int, new: int, *, dtype: type = np.float32, keep_weight: bool = Fa
 
 
 def resize_u8(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
-    """Resize uint8 (h, w) or (h, w, c) with the same bits as ``cv2.resize(…, INTER_LINEAR)``.
+    """Resize a uint8 image (h, w) or (h, w, c), bit-identical to ``cv2.resize(…, INTER_LINEAR)``.
 
-    Weights are rounded to 1/2048; an exact halving of both sides is a 2 x 2 mean, as in OpenCV.
+    Weights are rounded to 1/2048. If both sides are exactly halved, the result is a 2 x 2 mean, as in OpenCV.
 
     >>> resize_u8(np.array([[0, 255]], np.uint8), 1, 4).tolist()
     [[0, 64, 191, 255]]
@@ -80,9 +80,9 @@ def _fixed(weights: NDArray[Any]) -> NDArray[np.int32]:
 def imresize(image: NDArray[Any], height: int, width: int) -> Array:
     """Resize (h, w) or (h, w, c) like MATLAB's `imresize(…, 'bilinear')`; float64 (height, width[, c]).
 
-    The kernel is a triangle of half-width 1, stretched by the inverse scale when shrinking (antialiasing),
-    with weights normalised to sum 1, mirrored borders, and the dimension with the smaller scale first.
-    It follows the public description and was not validated against MATLAB.
+    The kernel is a triangle of half-width 1, stretched by the inverse scale when shrinking (antialiasing).
+    Weights are normalised to sum 1, and borders are mirrored. The dimension with the smaller scale is resized
+    first. The code follows the public description of `imresize` and was not validated against MATLAB.
 
     >>> imresize(np.array([[0.0, 4.0, 8.0, 12.0]]), 1, 2).tolist()
     [[2.5, 9.5]]
@@ -125,8 +125,8 @@ def interp2_cubic(values: Array, x: Array, y: Array) -> Array:
     """Interpolate like MATLAB's `interp2(…, 'cubic')`: cubic convolution with a = -1/2 over 4 x 4 samples.
 
     Returns values (h, w) or (h, w, c) at 0-based positions x, y. One row or column beyond each border is
-    extrapolated by a parabola, ``3 a - 3 b + c``. Positions must be in ``[0, w-1] x [0, h-1]``. Both sides
-    need three samples.
+    extrapolated by a parabola, ``3 a - 3 b + c``. Positions must be in ``[0, w-1] x [0, h-1]``. The input
+    needs at least three rows and three columns.
 
     >>> ramp = np.tile(np.arange(5.0), (5, 1))
     >>> interp2_cubic(ramp, np.array([1.25]), np.array([2.5])).tolist()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Resize pairs of flows, and masks, to other image sizes."""
+"""Resize flow pairs and masks to new image sizes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ UNKNOWN = 1e10
 """Value of both channels of an unknown pixel."""
 
 LIMIT = 1e9
-"""A larger component is a code for unknown, not a displacement."""
+"""Largest valid flow component. A larger component marks unknown flow."""
 
 
 def is_known_flow(flow: Flow) -> NDArray[np.bool_]:
-    """Return where a flow (..., 2) is known: ``|u| <= 1e9 and |v| <= 1e9``, not NaN.
+    """Return a boolean mask of known flow (..., 2): ``|u| <= 1e9 and |v| <= 1e9``, not NaN.
 
     Scores, pictures and converters all use this test. A component of exactly 1e9 is known.
 
@@ -34,8 +34,8 @@ def is_known_flow(flow: Flow) -> NDArray[np.bool_]:
 def loop_ready(flow: Any) -> Flow:
     """Convert a flow (h, w, 2) for the compiled loops: native contiguous float32 or float64.
 
-    float16 and big-endian float32 become float32, every other real type float64. A flow that already fits is
-    returned unchanged.
+    float16 and big-endian float32 become float32. Every other real type becomes float64. A flow that already
+    has a supported type is returned without a copy.
 
     >>> loop_ready(np.ones((2, 3, 2), ">f4")[:, ::-1]).dtype.name
     'float32'
@@ -54,23 +54,23 @@ RESAMPLINGS = ("bilinear", "opencv", "imresize")
 class FlowRule:
     """Conventions for resizing flows and masks, comparing with the truth, and masks from flows.
 
-    The defaults are the sound choices.
+    The defaults are recommended. Other values reproduce published evaluation tools.
 
     Attributes:
-        resampling: `bilinear` computes in float64, and a contributor of weight 0 has no effect. `opencv`
-            repeats its arithmetic: float32, steps of 1/32 px when a flow is sampled, integer weights for
-            masks, and 0 times NaN is NaN. `imresize` repeats MATLAB's: float64, antialiased, and cubic when a
-            flow is sampled.
+        resampling: `bilinear` computes in float64, and a pixel of weight 0 has no effect. `opencv` reproduces
+            OpenCV's arithmetic: float32, steps of 1/32 px when a flow is sampled, integer weights for masks,
+            and 0 times NaN is NaN. `imresize` reproduces MATLAB's arithmetic: float64, antialiased, and cubic
+            when a flow is sampled.
         first_pixel: coordinate of the first pixel in the formula of `resize_flow_pair`. 1/2 preserves pixel
             areas.
-        closed_px: a round trip must end nearer than this to its start (`consistency_masks`), plus
-        closed_share: this part of the larger side of the target image.
+        closed_px: constant part of the largest error of a consistent round trip (`consistency_masks`).
+        closed_share: variable part of that error, relative to the larger side of the target image.
         unknown_error_px: error of an unknown estimate.
-        double_factors: with `opencv`, a resized flow is scaled by float64 factors, each product rounded to
-            float32; else everything is float32.
-        both_unknown: with `opencv`, a round trip that is unknown both ways is judged by its sum; else it is
-            not consistent.
-        lenient: truth is known if ``u < 1e9``, for any v, and a NaN error is above no threshold.
+        double_factors: whether `opencv` scales a resized flow by float64 factors and rounds each product to
+            float32. Otherwise all arithmetic is float32.
+        both_unknown: whether `opencv` tests the sum of two unknown flows as if they were known. Otherwise a
+            round trip with unknown flow is not consistent.
+        lenient: whether truth is known if ``u < 1e9`` for any v, and a NaN error counts as correct.
 
     >>> FlowRule(closed_px=20.0, closed_share=0.0).consistency_threshold_px((300, 400))
     20.0
@@ -87,11 +87,11 @@ class FlowRule:
 
     def __post_init__(self) -> None:
         if self.resampling not in RESAMPLINGS:
-            raise ValueError(f"unknown resampling {self.resampling!r}; one of {RESAMPLINGS}")
+            raise ValueError(f"unknown resampling {self.resampling!r}; choose one of {RESAMPLINGS}")
 
     @property
     def dtype(self) -> type:
-        """Type of the arithmetic."""
+        """Floating-point type of the arithmetic."""
         return np.float32 if self.resampling == "opencv" else np.float64
 
     def consistency_threshold_px(self, target: tuple[int, int]) -> float:
@@ -109,20 +109,20 @@ def resize_flow_pair(
 ) -> tuple[Flow, Flow]:
     """Resize two opposite flows to new image sizes (height, width).
 
-    Flow 1 is defined on image 1 and points into image 2, so that its values scale with image 2 and its
-    positions with image 1. With old widths w1, w2, new widths W1, W2, r the sample of the old flow, and x
-    counted from `rule.first_pixel`::
+    Flow 1 is defined on image 1 and points into image 2. Its values therefore scale with image 2 and its
+    positions with image 1. Let w1, w2 be the old widths and W1, W2 the new widths. Let r be the sample of the
+    old flow, and let x start at `rule.first_pixel`. Then::
 
         u' = (r + x * w1/W1) * W2/w2 - x
 
     x = 1/2, 3/2, … preserves pixel areas; integers are off by a constant of ``(w1/W1 * W2/w2 - 1)/2`` px if
-    the two images are scaled differently. A pixel with any unknown contributor is unknown (1e10), for any
-    code; a neighbour of weight 0 is not a contributor. With `opencv` it is multiplied by 0, and 0 times NaN
-    or infinity is NaN: such a neighbour makes a pixel unknown, which 1e10 would not. If both sizes
-    already fit, the flows are returned unchanged; if one does not, both go through the formula.
+    the two images are scaled differently. A pixel is unknown (1e10) if any source pixel that contributes to
+    it is unknown. A source pixel of weight 0 does not contribute, except with `opencv`: there 0 times NaN or
+    infinity is NaN, which makes the output pixel unknown. If neither size changes, the flows are returned
+    unchanged. If one size changes, the formula is applied to both flows.
 
-    With `rule.double_factors` fields are float32, ``w1/W1`` and ``W2/w2`` float64, so that products are
-    computed in float64 and rounded to float32 one by one, and sums are in float32.
+    With `rule.double_factors` flows are float32 and the factors ``w1/W1`` and ``W2/w2`` are float64. Each
+    product is computed in float64 and rounded to float32. Sums are computed in float32.
 
     >>> zoomed, _ = resize_flow_pair(np.full((2, 2, 2), 3.0), np.zeros((2, 2, 2)), (4, 4), (4, 4))
     >>> zoomed[0, 0].tolist()
@@ -136,9 +136,9 @@ def resize_flow_pair(
 
 
 def same_scale(size: Size, full: Size, other: Size) -> Size:
-    """Return the size of the other image when an image of size `full` is scaled to `size`; by the widths.
+    """Return the size of the other image if it is scaled by the width ratio of `size` to `full`.
 
-    If a method returned one flow only, the other image is assumed to have the same scale.
+    Used if a method returned one flow only: the other image is assumed to have the same scale.
 
     >>> same_scale((20, 30), (40, 60), (50, 80))
     (25, 40)
@@ -161,7 +161,7 @@ def _bilinear(flow: Flow, size: Size, old_other: Size, other: Size, rule: FlowRu
 def resize_plan(
     flow: Flow, size: Size, old_other: Size, other: Size, rule: FlowRule
 ) -> tuple[Flow, tuple[Any, ...]]:
-    """Return the arguments of the bilinear loops: values of the flow; taps, offsets and factors."""
+    """Return the arguments of the bilinear loops: flow values, source indices, weights, offsets, factors."""
     dtype, opencv = rule.dtype, rule.resampling == "opencv"
     (h, w), (new_h, new_w) = _size(flow), size
     bx = np.arange(new_w, dtype=dtype) + dtype(rule.first_pixel)
@@ -186,7 +186,7 @@ def resize_plan(
 
 
 def _halve(flow: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Halve exactly, which OpenCV does with a 2 x 2 mean: ``(((a + b) + c) + d) / 4``."""
+    """Halve both sides by the 2 x 2 mean that OpenCV uses: ``(((a + b) + c) + d) / 4``."""
     a, b, c, d = flow[::2, ::2], flow[::2, 1::2], flow[1::2, ::2], flow[1::2, 1::2]
     mean = (((a + b) + c) + d) * np.float32(0.25)
     known = is_known_flow(flow)
@@ -214,8 +214,8 @@ def resize_mask(mask: Bytes, size: Size, *, rule: FlowRule = SOUND) -> Bytes:
     """Resize a mask to a new image size (height, width), uint8.
 
     * `bilinear`: foreground is nonzero; 255 if at least half of the bilinear weight is foreground.
-    * `opencv`: raw values if the size fits; else OpenCV's fixed point, then ``> 128``.
-    * `imresize`: of value/255, then ``> 0.5``, also at equal size (so that values below 128 vanish).
+    * `opencv`: unchanged values if the size is the same; else OpenCV's fixed point, then ``> 128``.
+    * `imresize`: `imresize` of value/255, then ``> 0.5``, also if the size is the same.
 
     >>> resize_mask(np.array([[0, 1]], np.uint8), (1, 4)).tolist()
     [[0, 0, 255, 255]]

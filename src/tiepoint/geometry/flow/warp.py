@@ -19,10 +19,10 @@ Flow = NDArray[Any]
 
 
 def warp_image(image: Bytes, flow: Flow, *, outside: tuple[int, ...] = (0, 255, 255)) -> Bytes:
-    """Warp image 2 (h, w) or (h, w, c) to image 1: its colour at ``p + flow(p)``, uint8.
+    """Warp image 2 (h, w) or (h, w, c) to image 1: sample it at ``p + flow(p)``, uint8.
 
-    Positions are rounded to 1/32 px and weights are integers, as in OpenCV's `remap`, so that pictures do not
-    depend on its version. Samples outside the image are `outside`, blended in at the border.
+    Positions are rounded to 1/32 px and weights are integers, as in OpenCV's `remap`. The code does not call
+    OpenCV, so the result does not depend on its version. Samples outside the image have the value `outside`.
 
     >>> warp_image(np.array([[10, 20]], np.uint8), np.full((1, 2, 2), [0.5, 0.0]), outside=(0,)).tolist()
     [[15, 10]]
@@ -37,13 +37,13 @@ def warp_image(image: Bytes, flow: Flow, *, outside: tuple[int, ...] = (0, 255, 
 
 
 def unflip(flow: Flow, width: int) -> Flow:
-    """Convert the flow into a mirrored image to the flow into the image; `width` is that image's width.
+    """Convert a flow into the mirrored image 2 to a flow into image 2, whose width is `width`.
 
     Mirrored pairs are easier to match after mirroring image 2 (``image2[:, ::-1]``). The flow then points to
-    ``x + u`` in the mirrored image, which is ``width - 1 - (x + u)`` in the image:
-    ``u' = (width - 1) - (x + u) - x``. v and unknown flow do not change. float64 stays float64, every other
-    type becomes float32, rounded once. Applying it twice gives the flow back up to that rounding: u' can be
-    as large as the image is wide, so that in float32 u is off by up to 6e-5 px at widths below 1024.
+    ``x + u`` in the mirrored image, which is ``width - 1 - (x + u)`` in the original image: ``u' = (width -
+    1) - (x + u) - x``. v and unknown flow do not change. float64 stays float64, every other type becomes
+    float32. Applying the function twice returns the original flow up to rounding. In float32 the rounding
+    error of u is at most 6e-5 px for widths below 1024.
 
     >>> flow = np.zeros((1, 3, 2))
     >>> unflip(flow, 3)[..., 0].tolist()
@@ -60,7 +60,7 @@ def transfer(points: Floats, flow: Flow) -> Floats:
     """Move points (n, 2) of image 1 by the flow: ``p + flow(p)``, float64 (n, 2).
 
     The flow (h, w, 2) is sampled bilinearly. Points outside the image use the flow of the nearest border
-    position. NaN if a contributor is unknown or the point is NaN.
+    position. The result is NaN if a sampled flow pixel is unknown or the point is NaN.
 
     >>> flow = np.zeros((2, 2, 2)); flow[:, 1] = [1.0, 0.0]
     >>> transfer(np.array([[0.5, 0.0], [9.0, 1.0]]), flow).tolist()
@@ -85,8 +85,8 @@ def transfer(points: Floats, flow: Flow) -> Floats:
 def homography_flow(h: Floats, size: tuple[int, int]) -> Floats:
     """Return the flow ``H p - p`` of every pixel of an image of `size` (height, width), (height, width, 2).
 
-    Unknown (1e10) if the homography maps a pixel to infinity or behind the camera. It may leave the other
-    image: see `lands_inside`.
+    The flow is unknown (1e10) if the homography maps a pixel to infinity or behind the camera. It may point
+    outside the other image; see `lands_inside`.
 
     >>> homography_flow(np.diag([2.0, 2.0, 1.0]), (2, 2))[1, 1].tolist()
     [1.0, 1.0]
@@ -99,7 +99,7 @@ def homography_flow(h: Floats, size: tuple[int, int]) -> Floats:
 
 
 def lands_inside(flow: Flow, size: tuple[int, int]) -> Bools:
-    """Return where a flow points into an image of `size` (height, width), within its pixel centres.
+    """Return a mask of flow that ends within the pixel centres of an image of `size` (height, width).
 
     >>> lands_inside(np.full((1, 2, 2), [1.0, 0.0]), (1, 2)).tolist()
     [[True, False]]
@@ -111,15 +111,16 @@ def lands_inside(flow: Flow, size: tuple[int, int]) -> Bools:
 
 
 def consistency_masks(flow1: Flow, flow2: Flow, *, rule: FlowRule = SOUND) -> tuple[Bytes, Bytes]:
-    """Return masks (0 or 255) of images 1 and 2: ``|flow1(p) + flow2(p + flow1(p))| < threshold``.
+    """Return consistency masks (0 or 255): ``|flow1(p) + flow2(p + flow1(p))| < threshold`` and vice versa.
 
     The threshold is `rule.consistency_threshold_px`. Flow 2 is sampled by `rule.resampling`: `bilinear` in
     float64; `opencv` in steps of 1/32 px in float32, 1e10 outside; `imresize` by cubic convolution, in which
-    the code for unknown affects its neighbours.
+    the value of an unknown pixel affects its neighbours.
 
-    A pixel is background if the flow leaves the other image or meets unknown flow. With `rule.both_unknown`,
-    flow that is unknown on both sides is summed: a flow of (-1e10, -1e10), which leaves the image and meets
-    the 1e10 outside, returns to its start and is foreground; with every other code the sum is huge, or NaN.
+    A pixel is background if its flow ends outside the other image or at unknown flow. With
+    `rule.both_unknown`, two unknown flows are added like known flows. A flow of (-1e10, -1e10) ends outside
+    the image, where flow 2 is 1e10. The sum is 0, so the pixel is foreground. Other values for unknown flow
+    give a large sum or NaN.
 
     >>> there, back = np.full((4, 9, 2), [2.0, 0.0]), np.full((4, 9, 2), [-2.0, 0.0])
     >>> consistency_masks(there, back)[0][0].tolist()

@@ -14,9 +14,9 @@ Floats = NDArray[np.floating]
 def normalise_points(
     x: ArrayLike, K: ArrayLike, dtype: DTypeLike = np.float64, *, skew: bool = False
 ) -> Floats:
-    """Map pixels (n, 2) to the plane at distance 1: (x - c)/f per axis, computed and returned in `dtype`.
+    """Convert pixels (n, 2) to normalised coordinates (x - c)/f, computed and returned in `dtype`.
 
-    With `skew` the upper left 2x2 block of K is inverted, which includes K[0, 1]; else K[0, 1] is ignored.
+    With `skew` the upper left 2 x 2 block of K is inverted, including K[0, 1]. Otherwise K[0, 1] is ignored.
 
     >>> normalise_points([[420.0, 240.0]], [[500, 0, 320], [0, 500, 240], [0, 0, 1]]).tolist()
     [[0.2, 0.0]]
@@ -64,7 +64,7 @@ def fundamental(K0: ArrayLike, K1: ArrayLike, T: ArrayLike) -> NDArray[np.float6
 
 
 def as_points_keep_dtype(x: ArrayLike) -> Floats:
-    """Convert points to (n, 2), float32 if they are, else float64; anything else is an `InputError`."""
+    """Convert points to (n, 2); float32 stays float32, other types become float64."""
     p = np.asarray(x)
     p = p if p.dtype == np.float32 else p.astype(np.float64)
     if p.size == 0:
@@ -75,10 +75,10 @@ def as_points_keep_dtype(x: ArrayLike) -> Floats:
 
 
 def squared_distances(u0: ArrayLike, u1: ArrayLike, E: ArrayLike) -> Floats:
-    """Return r^2 (1/(l1^2+l2^2) + 1/(m1^2+m2^2)), (n,), in the precision of the points; t has any scale.
+    """Return squared symmetric epipolar distances (n,): r^2 (1/(l1^2+l2^2) + 1/(m1^2+m2^2)).
 
-    The common threshold 5e-4 is about 9 px in an image 640 px wide; `mean_distances` with the same number is
-    30 times stricter.
+    The result has the precision of the points and does not depend on the scale of t. The common threshold
+    5e-4 is about 9 px in an image 640 px wide. The same threshold on `mean_distances` is 30 times stricter.
 
     >>> from tiepoint.geometry.two_view.epipolar import essential
     >>> E = essential(np.hstack([np.eye(3), [[1], [0], [0]]]))
@@ -91,9 +91,9 @@ def squared_distances(u0: ArrayLike, u1: ArrayLike, E: ArrayLike) -> Floats:
 
 
 def mean_distances(u0: ArrayLike, u1: ArrayLike, E: ArrayLike, floor: float = 1e-6) -> Floats:
-    """Return |r| (1/sqrt(l1^2+l2^2) + 1/sqrt(m1^2+m2^2))/2, (n,); each sum of squares at least `floor`.
+    """Return mean epipolar distances (n,): |r| (1/sqrt(l1^2+l2^2) + 1/sqrt(m1^2+m2^2))/2.
 
-    With the floor the scale of t matters near an epipole.
+    Each sum of squares is at least `floor`. Near an epipole the result therefore depends on the scale of t.
 
     >>> from tiepoint.geometry.two_view.epipolar import essential
     >>> E = essential(np.hstack([np.eye(3), [[1], [0], [0]]]))
@@ -116,7 +116,7 @@ def pixel_distances(x0: ArrayLike, x1: ArrayLike, K0: ArrayLike, K1: ArrayLike, 
 
 
 def line_distances(x0: ArrayLike, x1: ArrayLike, F: ArrayLike) -> Floats:
-    """Compute `pixel_distances` from F: |r| (1/sqrt(l1^2+l2^2) + 1/sqrt(m1^2+m2^2))/2 in pixels, (n,).
+    """Return mean epipolar distances (n,) under F: |r| (1/sqrt(l1^2+l2^2) + 1/sqrt(m1^2+m2^2))/2 in pixels.
 
     Infinite if a line has l1 = l2 = 0.
 
@@ -129,7 +129,7 @@ def line_distances(x0: ArrayLike, x1: ArrayLike, F: ArrayLike) -> Floats:
 
 
 def symmetric_distances(x0: ArrayLike, x1: ArrayLike, F: ArrayLike) -> Floats:
-    """Return sqrt(r^2 (1/(l1^2+l2^2) + 1/(m1^2+m2^2))) in pixels, (n,): the root of both squared distances.
+    """Return symmetric epipolar distances (n,): sqrt(r^2 (1/(l1^2+l2^2) + 1/(m1^2+m2^2))) in pixels.
 
     Infinite if a line has l1 = l2 = 0.
 
@@ -142,7 +142,7 @@ def symmetric_distances(x0: ArrayLike, x1: ArrayLike, F: ArrayLike) -> Floats:
 
 
 def _lines(x0: ArrayLike, x1: ArrayLike, F: ArrayLike) -> tuple[Floats, Floats, Floats]:
-    """Return r, l1^2 + l2^2 and m1^2 + m2^2 of every match, in the precision of the points."""
+    """Return the residual r and the squared line norms l1^2 + l2^2 and m1^2 + m2^2 of every match."""
     a, b = as_points_keep_dtype(x0), as_points_keep_dtype(x1)
     if len(a) != len(b):
         raise InputError(f"matches are pairs of points, found {len(a)} and {len(b)}")

@@ -18,8 +18,9 @@ from ...core.errors import InputError
 def canonical_order(x0: ArrayLike, x1: ArrayLike) -> NDArray[np.intp]:
     """Return indices that sort matches by (x0, y0, x1, y1) and skip exact duplicates.
 
-    Robust estimators sample matches by position, so that permuted matches give another pose; sorted ones give
-    the same bits. The first of equal rows stays. Non-finite points (n, 2) are an `InputError`.
+    Robust estimators sample matches by index, so the pose depends on the order of the matches. Sorting makes
+    the result bit-identical for any input order. The first of several equal rows is retained. Non-finite
+    points (n, 2) raise `InputError`.
 
     >>> canonical_order([[5, 1], [2, 9], [5, 1]], [[0, 0], [0, 0], [0, 0]]).tolist()
     [1, 0]
@@ -47,7 +48,7 @@ _MISSING = {
 def import_library(name: str) -> Any:
     """Import `cv2`, `poselib` or `pydegensac`; raise `InputError` with instructions if it is missing.
 
-    PoseLib must be of series 2.0: later ones renamed their options, and all ignore unknown names.
+    PoseLib must be a 2.0 release. Later releases renamed options, and PoseLib ignores unknown option names.
     """
     try:
         module = import_module(name)
@@ -59,7 +60,7 @@ def import_library(name: str) -> Any:
 
 
 def check_poselib(installed: str) -> None:
-    """Raise `InputError` unless PoseLib is of series 2.0.
+    """Raise `InputError` unless the installed PoseLib is a 2.0 release.
 
     >>> check_poselib("2.0.5")
     """
@@ -71,7 +72,7 @@ def check_poselib(installed: str) -> None:
 
 
 def estimator_library_versions(*names: str) -> dict[str, str]:
-    """Return the versions of libraries by name, in the given order; results depend on them."""
+    """Return the installed versions of libraries by name, in the given order."""
     return {name: str(getattr(import_library(name), "__version__", None) or version(name)) for name in names}
 
 
@@ -94,23 +95,24 @@ class Estimator:
     """Settings of a pose estimator.
 
     Args:
-        kind: `opencv-e`: `findEssentialMat` with a flag; its random numbers start from a constant, so that
-            only the order of the matches changes the result. `usac-e`: OpenCV's MAGSAC score with uniform
-            samples and a seed. `poselib-e`: PoseLib, seeded. `poselib-f`: PoseLib's F, then the pose of
-            E = K1^T F K0 by all matches. `opencv-f`, `degensac-f`: F, then the pose by its inliers;
-            pydegensac is not repeatable.
-        threshold_px: pixels of the frame. OpenCV's kinds divide it by `focal`; PoseLib by the harmonic mean
-            of the mean focal lengths of the two views.
-        confidence, max_iterations, min_iterations: stopping rule; the last is for PoseLib only.
+        kind: `opencv-e`: OpenCV's `findEssentialMat` with the flag `method`. Its seed is fixed, so only the
+            order of the matches changes the result. `usac-e`: OpenCV's MAGSAC score with uniform sampling and
+            a seed. `poselib-e`: essential matrix by PoseLib, seeded. `poselib-f`: F by PoseLib, then the pose
+            of E = K1^T F K0 from all matches. `opencv-f`, `degensac-f`: F by OpenCV or pydegensac, then the
+            pose from the inliers of F. pydegensac is not repeatable.
+        threshold_px: inlier threshold in pixels of the estimation frame. OpenCV estimators divide it by
+            `focal`. PoseLib divides it by the harmonic mean of the mean focal lengths of the two views.
+        confidence, max_iterations, min_iterations: stopping criteria; only PoseLib uses `min_iterations`.
         method: flag of `opencv-e`: RANSAC, USAC_MAGSAC, USAC_ACCURATE or USAC_DEFAULT.
         focal: `mean4`, the mean of the four focal lengths, or `slip`, the mean of fx of view 0 and fy of view
             1, which a widely copied script computes.
         dtype: precision that points and intrinsics are rounded to first.
         skew: whether K[0, 1] is used when points are normalised.
-        distance: largest distance, in baselines, of a point that votes for one of the four poses of E. Calls
-            of the form ``recoverPose(E, u0, u1, K, 1e9, mask=…)`` do not set it: they pass 1e9 as an array
-            for R, and 50 stays in force.
-        fewest: smallest number of matches to try; 0 leaves it to the library (PoseLib returns R = I, t = 0).
+        distance: largest depth, in baselines, of a point that votes for one of the four poses of E. Trap:
+            ``recoverPose(E, u0, u1, K, 1e9, mask=…)`` does not set this limit. OpenCV reads the 1e9 as the
+            output array R, and the default of 50 applies.
+        fewest: smallest number of matches to run the estimator on. With 0 the library decides (PoseLib
+            returns R = I, t = 0).
     """
 
     kind: str
@@ -138,8 +140,8 @@ class Estimator:
 class Estimate:
     """A pose x1 = R x0 + t, |t| = 1, and its number of inliers.
 
-    If `ok` is false there is no pose and `reason` explains why; R and t are then those of the library
-    (PoseLib: R = I, t = 0) or NaN.
+    If `ok` is false the estimation failed and `reason` explains why. R and t are then the values that the
+    library returned (PoseLib: R = I, t = 0) or NaN.
     """
 
     R: Floats
@@ -161,7 +163,7 @@ def none(reason: str) -> Estimate:
 
 
 def pose(R: ArrayLike, t: ArrayLike, inliers: int) -> Estimate:
-    """Check the pose of a library: it is ok if it is finite and t is not 0."""
+    """Build an estimate from a library's pose; it is `ok` if R and t are finite and t is not 0."""
     rotation, direction = np.array(R, np.float64), np.array(t, np.float64).ravel()
     reason = ""
     if not (np.isfinite(rotation).all() and np.isfinite(direction).all()):
@@ -172,7 +174,7 @@ def pose(R: ArrayLike, t: ArrayLike, inliers: int) -> Estimate:
 
 
 def as_matches(x0: ArrayLike, x1: ArrayLike) -> tuple[Floats, Floats]:
-    """Convert matches to two contiguous float64 arrays (n, 2); different lengths are an `InputError`."""
+    """Convert matches to two contiguous float64 arrays (n, 2); raise `InputError` if their lengths differ."""
     a, b = (np.ascontiguousarray(x, np.float64).reshape(-1, 2) for x in (x0, x1))
     if len(a) != len(b):
         raise InputError(f"matches are pairs of points, found {len(a)} and {len(b)}")
@@ -185,12 +187,12 @@ def round_arrays(est: Estimator, *arrays: Floats) -> list[Floats]:
 
 
 def recover(est: Estimator, E: Any, u0: Any, u1: Any, mask: Any = None) -> Any:
-    """Call OpenCV's `recoverPose`: votes, R, t, mask, points. A positional distance would be read as R."""
+    """Call OpenCV's `recoverPose` with a distance limit. Return votes, R, t, mask and points."""
     return import_library("cv2").recoverPose(E, u0, u1, np.eye(3), distanceThresh=est.distance, mask=mask)
 
 
 def ransac_options(est: Estimator, seed: int, threshold: str = "max_epipolar_error") -> dict[str, Any]:
-    """Return the RANSAC options of PoseLib; `threshold` is the name of the one for `threshold_px`.
+    """Return the RANSAC options of PoseLib; `threshold` is the option name that receives `threshold_px`.
 
     >>> ransac_options(Estimator("poselib-e", 1.0, 0.9999, 10000), 3)["max_epipolar_error"]
     1.0
@@ -205,5 +207,5 @@ def ransac_options(est: Estimator, seed: int, threshold: str = "max_epipolar_err
 
 
 def camera(K: Floats) -> dict[str, Any]:
-    """Return the pinhole camera of K; its size is not used."""
+    """Return PoseLib's pinhole camera for K. The image size has no effect."""
     return {"model": "PINHOLE", "width": 1, "height": 1, "params": [K[0, 0], K[1, 1], K[0, 2], K[1, 2]]}

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Errors of homographies under the conventions of the matching papers.
 
-These divide by the third coordinate for any sign; `homography.corner_error` handles points behind the camera.
+These functions do not test the sign of the third coordinate. `homography.corner_error` detects points behind
+the camera.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from .scaling import Resize
 Floats = NDArray[np.float64]
 
 COLLAPSED = np.diag([0.0, 0.0, 1.0])
-"""Maps all points to (0, 0); replaces a missing model if a failure has a finite error."""
+"""Homography that maps all points to (0, 0), in place of a failed estimate that needs a finite error."""
 
 
 def scaled_homography(H: ArrayLike, resize0: Resize, resize1: Resize) -> Floats:
-    """Return H between resized images: S1 H S0^-1.
+    """Return the homography between resized images, S1 H S0^-1.
 
     >>> half = Resize((320, 240), (0.5, 0.5))
     >>> scaled_homography([[1, 0, 10], [0, 1, 0], [0, 0, 1]], half, half)[0].tolist()
@@ -37,7 +38,7 @@ def corner_distance(
     edge: bool = False,
     dtype: DTypeLike = np.float64,
 ) -> float:
-    """Return the mean distance of the four corners of image 0 under two homographies, in pixels of image 1.
+    """Return the mean distance, in pixels of image 1, between the image 0 corners mapped by two homographies.
 
     `size` is (width, height) of image 0 in the frame of the homographies. With `edge` the corners are at 0
     and w, h instead of w - 1, h - 1. An estimate that is not finite has an infinite error.
@@ -54,7 +55,7 @@ def corner_distance(
 
 
 def transfer_distances(x0: ArrayLike, x1: ArrayLike, H: ArrayLike) -> Floats:
-    """Return (|H x0 - x1| + |H^-1 x1 - x0|)/2 of matches, (n,), in float64.
+    """Return symmetric transfer errors (n,) of matches: (|H x0 - x1| + |H^-1 x1 - x0|)/2 in float64.
 
     >>> transfer_distances([[0, 0]], [[3, 4]], np.eye(3)).tolist()
     [5.0]
@@ -79,9 +80,9 @@ Size = tuple[int, int]
 def visible_error(H: ArrayLike, H_gt: ArrayLike, size0: Size, size1: Size) -> float:
     """Return the mean distance |H_gt x - H x| in pixels of image 1, over the pixels x visible in image 1.
 
-    All in float64. A pixel of image 0 is visible if H_gt x is within the outermost pixel centres of image 1,
-    on the side of the horizon of most of the image. A pixel that H maps to infinity makes the error infinite,
-    and so does an H that is not finite. NaN without any visible pixel.
+    All arithmetic is float64. A pixel x of image 0 is visible if H_gt x is within the outermost pixel centres
+    of image 1. It must also be on the same side of the horizon as most of image 0. The error is infinite if H
+    is not finite or maps a visible pixel to infinity. It is NaN if no pixel is visible.
 
     >>> shift = [[1, 0, 3], [0, 1, 4], [0, 0, 1]]
     >>> visible_error(shift, np.eye(3), (9, 7), (9, 7))
@@ -104,10 +105,10 @@ def visible_error(H: ArrayLike, H_gt: ArrayLike, size0: Size, size1: Size) -> fl
 
 
 def visible_error_float32(H: ArrayLike, H_gt: ArrayLike, size0: Size, size1: Size) -> float:
-    """Compute `visible_error` as wxbs-benchmark does: OpenCV's warp decides visibility, all in float32.
+    """Compute `visible_error` as wxbs-benchmark does, in float32 with visibility by image warping.
 
-    An image of ones is warped to image 1 and back, bilinear with a border of 0; pixels above 0 count. A point
-    whose third coordinate is at most FLT_EPSILON in magnitude maps to (0, 0).
+    An image of ones is warped to image 1 and back, bilinearly with a border of 0. Pixels with a value above 0
+    are visible. A point whose third coordinate is at most FLT_EPSILON in magnitude maps to (0, 0).
     """
     cv2 = import_library("cv2")
     truth = np.asarray(H_gt, np.float64)

@@ -25,8 +25,9 @@ def dlt(x0: ArrayLike, x1: ArrayLike, weights: ArrayLike | None = None, dtype: D
     """Estimate H by the weighted direct linear transform of all matches, H33 = 1.
 
     Points are normalised to weighted mean 0 and weighted mean radius sqrt 2. With the 2n x 9 equations A and
-    weights W it solves (A^T W A) h = (1, …, 1): one step of inverse iteration, not the smallest eigenvector;
-    on noisy matches the two differ. For four matches, and for singular systems, h is the null vector of A.
+    weights W the function solves (A^T W A) h = (1, …, 1). This is one step of inverse iteration, so on noisy
+    matches h differs from the smallest eigenvector. For four matches, and for singular systems, h is the null
+    vector of A.
     """
     w = np.ones(len(np.asarray(x0))) if weights is None else np.asarray(weights)
     w = np.maximum(w.astype(dtype), 0)
@@ -51,7 +52,7 @@ def _null(A: Any, w: Any) -> Any:
 
 
 def centre_points(x: Any, w: Any) -> tuple[Any, Any]:
-    """Normalise points to weighted mean 0 and weighted mean radius sqrt 2; return also the map (3, 3)."""
+    """Normalise points to weighted mean 0 and weighted mean radius sqrt 2. Return them and the map (3, 3)."""
     w = w if w.sum() > 0 else np.ones_like(w)
     middle = (x * w[:, None]).sum(axis=0) / w.sum()
     radius = (np.linalg.norm(x - middle, axis=1) * w).sum() / w.sum()
@@ -73,8 +74,8 @@ class HomographyEstimator:
         kind: `opencv` (unseeded; depends on the order of the matches), `poselib` (seeded), `degensac`
             (pydegensac, not repeatable) or `dlt` (all matches, weighted; `dlt`).
         threshold_px: reprojection error of an inlier, in pixels of the frame; not used by `dlt`.
-        confidence, max_iterations, min_iterations: stopping rule; the last is for PoseLib only. The defaults
-            are OpenCV's; PoseLib's are 0.9999 and 100000.
+        confidence, max_iterations, min_iterations: stopping criteria; only PoseLib uses `min_iterations`. The
+            defaults are those of OpenCV. PoseLib's own defaults are 0.9999 and 100000.
         method: flag of `opencv`: RANSAC or USAC_MAGSAC, USAC_ACCURATE, USAC_DEFAULT.
         dtype: precision that points are rounded to first.
     """
@@ -113,7 +114,7 @@ def estimate_homography(
 ) -> HomographyEstimate:
     """Estimate the homography of matches (n, 2), (n, 2); at least 4 are required.
 
-    `weights` (n,) are for `dlt`; `seed` is for `poselib`, 0 by default, and an error for other kinds.
+    Only `dlt` uses `weights` (n,). Only `poselib` accepts a `seed` (default 0); other kinds raise an error.
 
     >>> corners = np.array([[0.0, 0.0], [9.0, 0.0], [9.0, 9.0], [0.0, 9.0]])
     >>> estimate_homography(HomographyEstimator("dlt"), corners, 2 * corners + 1).H.round(6)[:, 2].tolist()
@@ -135,7 +136,7 @@ def estimate_homography(
 
 
 def homography_versions(est: HomographyEstimator) -> dict[str, str]:
-    """Return the versions of the libraries of an estimator; they are part of the cache key of its results."""
+    """Return the versions of the libraries that an estimator uses, for the cache key of its results."""
     return estimator_library_versions(*_LIBRARIES[est.kind])
 
 
@@ -174,8 +175,8 @@ MIN_POINTS_EIGHT_POINT = 8
 def eight_point(x0: ArrayLike, x1: ArrayLike) -> Floats:
     """Estimate F of norm 1 and rank 2 with the smallest sum of (x1^T F x0)^2 over (n, 2) points, n >= 8.
 
-    Points are first normalised to mean 0 and mean radius sqrt 2, which the result undoes; the smallest
-    singular value is set to 0.
+    Points are first normalised to mean 0 and mean radius sqrt 2. The smallest singular value of F is set to
+    0. The returned F applies to the original points.
 
     >>> a = np.random.default_rng(0).random((9, 3)) + [0, 0, 2]
     >>> b = a - [1, 0, 0]

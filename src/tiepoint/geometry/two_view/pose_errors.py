@@ -24,7 +24,8 @@ class AngleRule:
         kind: `stable` (chord lengths), `acos` (arc cosine of trace and dot product) or `imc` (arc cosine of
             quaternions and squared dot products, with a floor of 1e-15).
         folded: whether t and -t are the same direction, so that e_t is at most 90 degrees.
-        floor: lower bound of |t||t_gt| in the division of `acos`; 0 gives NaN for t = 0, any other 90.
+        floor: lower bound of |t||t_gt| in the division of `acos`. For t = 0, a floor of 0 gives NaN and a
+            positive floor gives 90 degrees.
         dtype: precision of the arithmetic.
         truth_dtype: precision that the true pose is rounded to first.
     """
@@ -37,25 +38,25 @@ class AngleRule:
 
 
 STABLE = AngleRule("stable", folded=False)
-"""Projects R_gt to the nearest rotation; exact also near 0 and 180 degrees."""
+"""Recommended convention. Replaces R_gt by the nearest rotation; exact also near 0 and 180 degrees."""
 ACOS = AngleRule("acos")
 """Convention of most evaluation scripts."""
 ACOS_TRUTH_FLOAT32 = AngleRule("acos", truth_dtype=np.float32)
 """`ACOS` with the true pose in float32 and its length computed in float32, the rest in float64."""
 ACOS_FLOAT32 = AngleRule("acos", floor=1e-10, dtype=np.float32, truth_dtype=np.float32)
-"""`ACOS` entirely in float32: does not resolve angles below about 0.02 degrees."""
+"""`ACOS` entirely in float32, which cannot resolve angles below about 0.02 degrees."""
 ACOS_FLOOR = AngleRule("acos", floor=1e-10)
 """`ACOS` in float64 with the floor of `ACOS_FLOAT32`."""
 UNFOLDED = AngleRule("acos", folded=False)
-"""`ACOS` without folding: detects a reversed direction of motion."""
+"""`ACOS` that distinguishes t from -t, so that a reversed direction of motion is an error."""
 IMC = AngleRule("imc")
-"""Quaternions, with the floor of 1e-15 of the Image Matching Challenge."""
+"""Convention of the Image Matching Challenge: quaternions with a floor of 1e-15."""
 
 
 def pose_errors(
     R: ArrayLike, t: ArrayLike, R_gt: ArrayLike, t_gt: ArrayLike, rule: AngleRule = STABLE
 ) -> tuple[Floats, Floats]:
-    """Return the angles (e_t, e_R) in degrees between poses, float64, with broadcast leading axes.
+    """Return the angles (e_t, e_R) between poses in degrees, float64. Leading axes are broadcast.
 
     * `stable`: e_R = 2 asin(min(1, |R - P|_F / (2 sqrt 2))), P the rotation nearest to R_gt;
       e_t = 2 atan2(|u - v|, |u + v|) for the unit vectors u, v of t, t_gt. NaN if t or t_gt is 0.
@@ -92,7 +93,7 @@ def nearest_rotation(R: ArrayLike) -> Floats:
 
 
 def has_baseline(t_gt: ArrayLike) -> NDArray[np.bool_]:
-    """Return whether a true translation is long enough (1e-9) to have a direction, shape (…).
+    """Return whether true translations (…, 3) are longer than 1e-9, so that they have a direction, (…).
 
     >>> has_baseline([[0, 0, 0], [0, 0, 1]]).tolist()
     [False, True]

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Relative pose from matches, by the estimators of all protocols.
+"""Relative pose estimation from matches, with the estimators of all protocols.
 
-Matches and intrinsics must be in the same pixel frame, that of `threshold_px` (`scaling.in_frame`).
+Matches, intrinsics and `threshold_px` must use the pixels of the same (resized) images; see
+`scaling.in_frame`.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from .estimator import (
 
 
 def opencv_e(est: Estimator, x0: Floats, x1: Floats, K0: Floats, K1: Floats, seed: int) -> Estimate:
-    """Run `findEssentialMat` with a flag, and return the best of its poses. It has no seed."""
+    """Run OpenCV's `findEssentialMat` and return the best of its poses. It has no seed."""
     cv2 = import_library("cv2")
     u0, u1 = (normalise_points(x, K, est.dtype, skew=est.skew) for x, K in ((x0, K0), (x1, K1)))
     E, mask = cv2.findEssentialMat(
@@ -50,7 +51,7 @@ def opencv_e(est: Estimator, x0: Floats, x1: Floats, K0: Floats, K1: Floats, see
 
 
 def usac_e(est: Estimator, x0: Floats, x1: Floats, K0: Floats, K1: Floats, seed: int) -> Estimate:
-    """Run MAGSAC with uniform samples, local optimisation with 10 samples of 50, one thread and a seed."""
+    """Run OpenCV's MAGSAC in one thread with uniform sampling, local optimisation and a seed."""
     cv2 = import_library("cv2")
     u0, u1 = (normalise_points(x, K, est.dtype, skew=est.skew) for x, K in ((x0, K0), (x1, K1)))
     params = cv2.UsacParams()
@@ -72,9 +73,10 @@ def focal_px(est: Estimator, K0: Floats, K1: Floats) -> float:
 
 
 def _best_of(est: Estimator, E: Any, u0: Any, u1: Any, mask: Any) -> Estimate:
-    """Return the pose with most votes among the blocks of E, the first of equals. Five matches give several.
+    """Return the pose with the most votes among all solutions for E; the first one wins ties.
 
-    Every call overwrites the mask, so that later blocks are judged by fewer matches, as in all scripts.
+    E contains several stacked (3, 3) solutions if it comes from five matches. Every call overwrites the
+    inlier mask, so fewer matches vote for later solutions. Published scripts do the same.
     """
     if E is None:
         return none("no essential matrix was found")
@@ -131,8 +133,8 @@ def pose_by_fundamental(
 ) -> Estimate:
     """Return the pose of E = K1^T F K0 with the most matches in front of both cameras.
 
-    PoseLib's F is judged by all matches, and without F the result is R = I, t = 0. Other F are judged by
-    their inliers, at least 8. `inliers` are those of F.
+    For PoseLib all matches vote, and the result is R = I, t = 0 if there is no F. For other libraries the
+    inliers of F vote, and at least 8 are required. The returned `inliers` is the number of inliers of F.
     """
     model = estimate_fundamental(est, x0, x1, seed if est.kind in SEEDED else None)
     all_matches = est.kind == "poselib-f"
@@ -181,9 +183,9 @@ def estimate(
 ) -> Estimate:
     """Estimate the relative pose of two views from matches (n, 2), (n, 2) and intrinsics (3, 3).
 
-    Points and intrinsics are in pixels of the frame. `seed` is for `poselib-e`, `poselib-f` and `usac-e`, 0
-    by default, and an error for other kinds. `inliers` of `opencv-e` and `usac-e` are those in front of both
-    cameras; of others those of the model.
+    Points and intrinsics use the pixels of the same image frame. `poselib-e`, `poselib-f` and `usac-e` accept
+    a `seed` (default 0). Other kinds raise an error for a seed. For `opencv-e` and `usac-e`, `inliers` counts
+    inliers in front of both cameras. For other kinds it counts all inliers of the model.
     """
     if seed is not None and est.kind not in SEEDED:
         raise InputError(f"estimator {est.kind} has no seed; permute the matches instead")
@@ -194,9 +196,10 @@ def estimate(
 
 
 def shuffles(n: int, repeats: int, seed: int | np.random.RandomState = 0) -> Iterator[NDArray[np.int64]]:
-    """Yield orders of n matches that are permuted repeatedly in place: the k-th is a product of k samples.
+    """Yield random orders of n matches, each a further permutation of the previous one.
 
-    Samples are ``RandomState(seed).permutation(n)``; a RandomState continues from its state.
+    Permutations are sampled by ``RandomState(seed).permutation(n)``. If `seed` is a RandomState, sampling
+    continues from its current state.
 
     >>> [order.tolist() for order in shuffles(3, 2)]
     [[2, 1, 0], [0, 2, 1]]
@@ -209,7 +212,7 @@ def shuffles(n: int, repeats: int, seed: int | np.random.RandomState = 0) -> Ite
 
 
 def estimator_versions(est: Estimator) -> dict[str, str]:
-    """Return the versions of the libraries of an estimator; they are part of the cache key of its results."""
+    """Return the versions of the libraries that an estimator uses, for the cache key of its results."""
     return estimator_library_versions(*LIBRARIES[est.kind])
 
 

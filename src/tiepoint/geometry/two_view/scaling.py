@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Sizes, intrinsics and poses of resized and rotated images.
 
-Sizes are (width, height). A resize by (sx, sy) = new/old maps K to diag(sx, sy, 1) K and points to
-(sx x, sy y), as all evaluation scripts of this field do; T does not change. The resize determines the meaning
-of a threshold in pixels.
+Sizes are (width, height). A resize by (sx, sy) = new/old maps K to diag(sx, sy, 1) K and points to (sx x, sy
+y), as all evaluation scripts of this field do; T does not change. A threshold in pixels refers to the resized
+images.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ Floats = NDArray[np.float64]
 Size = tuple[int, int]
 
 _QUARTERS = ((1, 0), (0, -1), (-1, 0), (0, 1))
-"""Cosine and sine of 0, 270, 180 and 90 degrees: the camera rotates against the image."""
+"""Cosine and sine of 0, 270, 180 and 90 degrees: the camera rotates opposite to the image."""
 
 
 class Resize(NamedTuple):
-    """A new size, and the factors new/old.
+    """New size of an image and the scale factors new/old.
 
-    `divisor` is old/new if intrinsics are divided by it instead of multiplied by `scale`: the last bit
-    differs, which can decide a tie between two poses.
+    If `divisor` (old/new) is set, intrinsics are divided by it instead of multiplied by `scale`. The results
+    differ in the last bit, which can decide a tie between two poses.
     """
 
     size: tuple[float, float]
@@ -69,8 +69,9 @@ def in_frame(
 def turned_intrinsics(K: ArrayLike, size: Size, turns: int) -> Floats:
     """Return K of an image rotated by `turns` quarter turns counter-clockwise (`np.rot90`).
 
-    `size` is that before. Focal lengths swap with odd turns; the principal point moves with its pixel:
-    1: (cy, w-1-cx), 2: (w-1-cx, h-1-cy), 3: (h-1-cy, cx). Skew is not supported and dropped.
+    `size` is the size before the rotation. Odd numbers of turns swap the focal lengths. The principal point
+    (cx, cy) moves with its pixel; by number of turns: 1: (cy, w-1-cx), 2: (w-1-cx, h-1-cy), 3: (h-1-cy, cx).
+    Skew is set to 0.
 
     >>> turned_intrinsics([[500, 0, 320], [0, 510, 240], [0, 0, 1]], (640, 480), 1).tolist()
     [[510.0, 0.0, 240.0], [0.0, 500.0, 319.0], [0.0, 0.0, 1.0]]
@@ -105,12 +106,12 @@ def _about_z(turns: int) -> Floats:
 
 
 def original_size(size: Size) -> Resize:
-    """Return the frame of the original pixels."""
+    """Return a resize that keeps the original size."""
     return Resize((size[0], size[1]), (1.0, 1.0))
 
 
 def stretched_to(size: Size, width: float, height: float) -> Resize:
-    """Stretch to (width, height), ignoring the aspect ratio.
+    """Return a resize to exactly (width, height), which ignores the aspect ratio.
 
     >>> stretched_to((1296, 968), 640, 480).size
     (640, 480)
@@ -120,10 +121,10 @@ def stretched_to(size: Size, width: float, height: float) -> Resize:
 
 
 def superglue_size(size: Size, resize: tuple[int, ...]) -> Resize:
-    """Apply SuperGlue's option of one or two numbers.
+    """Return the resize that SuperGlue's `--resize` option selects.
 
-    Two numbers: exactly that size. One number n: the longer side becomes n, both sides rounded (half to
-    even); -1: unchanged.
+    Two numbers are the exact new size. One number is the new length of the longer side, with both sides
+    rounded half to even. -1 keeps the original size.
 
     >>> superglue_size((667, 1001), (1600,)).size
     (1066, 1600)
@@ -136,7 +137,7 @@ def superglue_size(size: Size, resize: tuple[int, ...]) -> Resize:
 
 
 def long_side(size: Size, n: float, rounding: str = "real") -> Resize:
-    """Resize the longer side to n; see `short_side` for `rounding`.
+    """Return a resize of the longer side to n pixels; see `short_side` for `rounding`.
 
     >>> long_side((1600, 1185), 1000).size
     (1000.0, 740.625)
@@ -145,10 +146,11 @@ def long_side(size: Size, n: float, rounding: str = "real") -> Resize:
 
 
 def short_side(size: Size, n: float, rounding: str = "real") -> Resize:
-    """Resize the shorter side to n.
+    """Return a resize of the shorter side to n pixels.
 
-    `rounding` of the sides: `real` keeps fractions and one factor for both axes; `round` rounds half to even;
-    `trunc` is int(n w/h) or int(n / (w/h)). The last two give slightly different factors for x and y.
+    `rounding` selects how side lengths are rounded. `real` does not round and uses one factor for both axes.
+    `round` rounds half to even. `trunc` computes int(n w/h) or int(n / (w/h)). `round` and `trunc` give
+    slightly different factors for x and y.
 
     >>> short_side((1000, 700), 480, "trunc").size, short_side((1000, 700), 480, "round").size
     ((685, 480), (686, 480))
