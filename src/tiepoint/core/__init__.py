@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Basic types and helpers: errors, names, hashes, records, scores."""
+"""Basic types and helpers: errors, names, hashes, records and scores."""

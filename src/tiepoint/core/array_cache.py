@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Cache of sampled or parsed pair lists in the store folder.
 
-A file name is the cache key, and a file starts with the hash of its content. Corrupt files are recomputed.
+The name of a cache file is its cache key. Each file starts with a hash of its content, and corrupt files are
+recomputed.
 """
 
 from __future__ import annotations
@@ -22,19 +23,20 @@ from .regular_files import read_content
 
 Writer = Callable[[Path], contextlib.AbstractContextManager[Path]]
 FOLDER = "lists"
-"""Name of the folder in a store."""
+"""Name of the cache folder in a store."""
 _ALIGN = 64
 _folder: Path | None = None
 _writer: Writer | None = None
 _waiting: dict[Path, tuple[Arrays, str]] = {}
-"""Arrays to write once the store exists, with their cache keys."""
+"""Arrays that are written as soon as the store exists, with their cache keys."""
 
 
 def use_array_cache_folder(folder: Path | None, writer: Writer | None = None) -> None:
     """Set the cache folder; None disables the cache.
 
-    `writer` is `atomic_file`; without it the cache is read only. While the parent folder is missing, arrays
-    wait for the next call with the same folder.
+    `writer` is the function that writes files, usually `atomic_file`; without it the cache is read-only.
+    While the parent folder is missing, new arrays stay in memory. The next call with the same folder writes
+    them.
     """
     global _folder, _writer
     waiting = dict(_waiting) if folder == _folder else {}
@@ -50,7 +52,7 @@ def array_cache_folder() -> Path | None:
 
 
 def cached_arrays(name: str, key: Any, make: Callable[[], Arrays]) -> Arrays:
-    """Return the cached arrays of `name` and `key` (a plain value), or compute and cache them.
+    """Return the arrays cached under `name` and `key` (a plain value). Compute and cache missing arrays.
 
     Cached arrays are read-only.
 
@@ -79,7 +81,7 @@ def _keep(path: Path, arrays: Arrays, stamp: str) -> None:
 
 
 def has_valid_checksum(path: Path) -> bool:
-    """Return whether a file of the cache has its hash."""
+    """Return whether the content of a cache file matches its hash."""
     try:
         return _is_intact(memoryview(read_content(path)))
     except OSError:
@@ -91,7 +93,7 @@ def _is_intact(data: memoryview) -> bool:
 
 
 def _packed(arrays: Arrays, stamp: str) -> bytes:
-    """Return the hash of the rest, a line of JSON, and the arrays at multiples of 64 bytes."""
+    """Serialise arrays: a content hash, a line of JSON, and the arrays aligned to 64 bytes."""
     shapes = [[n, array.dtype.str, list(array.shape)] for n, array in arrays.items()]
     head = json.dumps({"key": stamp, "arrays": shapes}).encode()
     head += b" " * (-(_ALIGN + 2 + len(head)) % _ALIGN)
@@ -103,7 +105,7 @@ def _packed(arrays: Arrays, stamp: str) -> bytes:
 
 
 def _read(path: Path, stamp: str) -> dict[str, NDArray[Any]] | None:
-    """Read the arrays of a file. None if it is missing, corrupt or of another key."""
+    """Read the arrays of a cache file. None if the file is missing, corrupt or has another key."""
     try:
         data = memoryview(read_content(path))
         if not _is_intact(data):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reusable memory: allocating megabytes costs more than filling them."""
+"""Aligned and reusable arrays, because allocating megabytes takes longer than filling them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ LINE = 64
 def aligned_empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     """Return an uninitialised array that starts on a cache line.
 
-    `numpy.empty` starts 16 bytes after one. Some processors copy to there six times slower from a file whose
-    data begins at byte 12.
+    An array of `numpy.empty` starts 16 bytes after a cache line. On some processors, copying into it from a
+    file whose data begins at byte 12 is six times slower.
 
     >>> aligned_empty((3, 5), np.float32).ctypes.data % LINE
     0
@@ -29,7 +29,7 @@ def aligned_empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
 
 
 class Workspace:
-    """Named scratch arrays. Taking a name again overwrites its earlier array.
+    """Named scratch arrays. Requesting a name again reuses the memory of its earlier array.
 
     >>> space = Workspace()
     >>> first = space.take("rows", (2, 3), np.float32)
@@ -41,7 +41,7 @@ class Workspace:
         self._kept: dict[str, NDArray[np.uint8]] = {}
 
     def take(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-        """Return an uninitialised array of this shape."""
+        """Return an uninitialised array of the given shape, in the memory reserved for `name`."""
         size = math.prod(shape) * np.dtype(dtype).itemsize
         if name not in self._kept or len(self._kept[name]) < size:
             self._kept[name] = aligned_empty((size,), np.uint8)
@@ -52,7 +52,7 @@ _own = threading.local()
 
 
 def thread_workspace() -> Workspace:
-    """Return the workspace of the calling thread. Do not return its arrays to a caller."""
+    """Return the workspace of the calling thread. Its arrays must not outlive the calling function."""
     if not hasattr(_own, "space"):
         _own.space = Workspace()
     space: Workspace = _own.space

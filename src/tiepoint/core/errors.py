@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Errors that a user can cause. Each message says what to do."""
+"""Exceptions for errors that a user can cause. Each message says what to do."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ WRONG_INPUT = "wrong input"
 
 
 class TiepointError(Exception):
-    """Base class of expected errors; `exit_code` is the exit code of the command line."""
+    """Base class of expected errors. `exit_code` is the exit code of the command line."""
 
     exit_code = 1
 
     @property
     def one_line(self) -> str:
-        """The message on one line."""
+        """The error message on one line."""
         return str(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle class, message and attributes, so that worker processes can send errors."""
+        """Pickle the class, message and attributes, so that worker processes can send the error."""
         return _restored, (type(self), self.args, self.__dict__)
 
 
 def _restored(kind: type[TiepointError], args: tuple[Any, ...], attributes: dict[str, Any]) -> TiepointError:
-    """Rebuild a pickled error without its constructor, whose arguments differ from `args`."""
+    """Rebuild a pickled error without calling its constructor, which takes other arguments than `args`."""
     error = kind.__new__(kind, *args)
     error.__dict__.update(attributes)
     return error
 
 
 class UnitError(TiepointError):
-    """Failure of some units of a run; the others are stored."""
+    """Raised if some units of a run failed. The results of the other units are stored."""
 
 
 class UserCodeError(UnitError):
-    """Exception in user code, with the last lines of its traceback.
+    """Raised if user code fails. The message has the last lines of its traceback.
 
     >>> print(UserCodeError("mine failed on a/ref", "ValueError: no", '  File "my.py", line 3, in describe'))
     mine failed on a/ref: ValueError: no
@@ -53,17 +53,17 @@ class UserCodeError(UnitError):
 
 
 class InputError(TiepointError):
-    """Wrong usage or input."""
+    """Raised if an argument, option or input file is invalid."""
 
     exit_code = 2
 
 
 MAX_MESSAGE_CHARS = 1000
-"""Longest name or reason in a message; untrusted files have lines of any length."""
+"""Maximum number of characters of a name or reason in a message. Untrusted files may have very long lines."""
 
 
 def _sentence(text: str, most: int = MAX_MESSAGE_CHARS) -> str:
-    r"""Return text on one line, with control characters escaped and the middle of long text cut.
+    r"""Return text on one line. Escape control characters and shorten long text in the middle.
 
     >>> _sentence("a\nb"), _sentence("abcdefgh", 4)
     ('a\\nb', 'ab…gh')
@@ -76,7 +76,7 @@ def _sentence(text: str, most: int = MAX_MESSAGE_CHARS) -> str:
 
 
 class FormatError(InputError):
-    """File that violates its format. The message is one printable line.
+    """Raised if a file violates its format. The message is one printable line.
 
     >>> str(FormatError("a.pairs", "expected 2 fields, found 1", line=7))
     'a.pairs, line 7: expected 2 fields, found 1'
@@ -94,7 +94,7 @@ _MAX_NAME_CHARS = 200
 
 
 def os_error_reason(error: OSError) -> InputError:
-    """Return the operating system's error about a file as an `InputError`.
+    """Convert an `OSError` about a file to an `InputError`.
 
     >>> str(os_error_reason(OSError(36, "File name too long", "n" * 5000)))[-30:]
     'nnnnnnnnnn: File name too long'
@@ -105,9 +105,9 @@ def os_error_reason(error: OSError) -> InputError:
 
 
 def close_names(name: str, known: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Return known names similar to `name`, best first, and the others in order.
+    """Split known names into names similar to `name`, most similar first, and all other names.
 
-    Case is ignored. Names of which one contains the other are similar.
+    Case is ignored. Two names also count as similar if one contains the other.
 
     >>> close_names("MAP", ["ap", "map_query", "map", "success_rate"])
     (['map', 'ap', 'map_query'], ['success_rate'])
@@ -129,11 +129,11 @@ def close_names(name: str, known: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 NEAR = 0.5
-"""Smallest similarity ratio of names that are suggested."""
+"""Minimum similarity ratio of a suggested name."""
 
 
 class UnknownNameError(InputError):
-    """Unknown name; the message lists the known names, the most similar first.
+    """Raised if a name is unknown. The message lists the known names, most similar first.
 
     >>> str(UnknownNameError("method", "sfit", ["sift", "orb"]))
     "unknown method 'sfit'; did you mean 'sift'? Known: sift, orb"
@@ -150,7 +150,7 @@ class UnknownNameError(InputError):
 
 
 class ProblemsError(InputError):
-    """Several problems, listed in one message.
+    """Raised if several problems were found. The message lists them.
 
     >>> print(ProblemsError("dataset x", ["a is missing", "b is short"]))
     dataset x: 2 problems
@@ -185,19 +185,19 @@ def one_line_list(where: str, problems: Sequence[str]) -> str:
 
 
 class ClusterError(InputError):
-    """Lost or unusable cluster workers; finished work is stored."""
+    """Raised if cluster workers are lost or unusable. Finished work is stored."""
 
     exit_code = 1
 
 
 class StoreError(InputError):
-    """Store that cannot be opened, read or written; `unsaved` is a finished run it did not take."""
+    """Raised if a store cannot be opened, read or written. `unsaved` is a finished run that was not saved."""
 
     unsaved: Any = None
 
 
 class DamagedError(StoreError):
-    """Corrupt or missing file of the store; remove `path` to have it recomputed."""
+    """Raised if a store file is corrupt or missing. Removing `path` makes the next run recompute it."""
 
     def __init__(self, path: str | Path, what: str, reason: str) -> None:
         self.path = Path(path)
@@ -206,7 +206,7 @@ class DamagedError(StoreError):
 
 
 class ErrorCollector:
-    """Collect errors from several checks and raise them as one.
+    """Collector of errors from several checks, which are raised as one error.
 
     >>> checks = ErrorCollector()
     >>> checks.call(int, "3"), checks.call(lambda: 1 / 1)
@@ -223,7 +223,7 @@ class ErrorCollector:
         self.errors: list[InputError] = []
 
     def call(self, work: Callable[..., T], *given: Any, otherwise: Any = None) -> T:
-        """Call `work`; collect an `InputError` and return `otherwise` instead."""
+        """Call `work` and return its result. On an `InputError`, collect it and return `otherwise`."""
         with self.collect():
             return work(*given)
         fallback: T = otherwise
@@ -244,9 +244,10 @@ class ErrorCollector:
 
 
 def join_errors(errors: Sequence[InputError], where: str = WRONG_INPUT, *, shown: int = 50) -> InputError:
-    """Join errors into one that lists every problem once. A single error is returned unchanged.
+    """Join errors into one error that lists every problem once. Return a single error unchanged.
 
-    Problems of one dataset keep its name as heading. If not all are shown, short lists come first.
+    Problems of one dataset are listed under the name of the dataset. If the message is truncated, short
+    problem lists come first.
 
     >>> print(join_errors([ProblemsError("data x", ["a is short"]), InputError("no b"), InputError("no b")]))
     wrong input: 2 problems

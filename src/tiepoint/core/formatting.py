@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Untrusted names in paths and messages; sizes, ages and counts as text."""
+"""Check and escape untrusted names; parse and format sizes, ages and counts."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pathlib import Path
 from .errors import InputError
 
 MAX_NAME_BYTES = 200
-"""Longest name in a path: file systems allow 255 bytes, and suffixes are added."""
+"""Maximum length of a name in a path. File systems allow 255 bytes, and suffixes are added."""
 _UNSEEN = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
 
 
 def printable(text: str) -> str:
     r"""Escape non-printable characters.
 
-    These are control characters, direction marks, lone surrogates and line separators.
+    Non-printable are control characters, direction marks, lone surrogates and line separators.
 
     >>> printable("a\x1b[31mb\n\u202ec"), printable("żółć 漢字")
     ('a\\x1b[31mb\\n\\u202ec', 'żółć 漢字')
@@ -32,7 +32,7 @@ def printable(text: str) -> str:
 
 
 def storable_text(text: str) -> str:
-    r"""Return text that UTF-8 can encode; other bytes of a file name are escaped.
+    r"""Return text that can be encoded as UTF-8. Escape undecodable bytes of a file name.
 
     >>> storable_text("caf\udce9")
     'caf\\udce9'
@@ -41,7 +41,7 @@ def storable_text(text: str) -> str:
 
 
 def path_part(name: str, what: str) -> str:
-    r"""Return the name if it can be one part of a path on every system.
+    r"""Check that a name can be one part of a path on every system, and return it.
 
     Args:
         name: The name.
@@ -77,7 +77,7 @@ def path_part(name: str, what: str) -> str:
 
 
 def method_name(name: str) -> str:
-    r"""Return the name if a user may give it to a method, else raise `InputError`.
+    r"""Check that a user may give a name to a method, and return it. Raise `InputError` otherwise.
 
     Names in imported results are not checked.
 
@@ -95,7 +95,7 @@ def method_name(name: str) -> str:
 
 
 def path_below(folder: str | Path, *names: str, what: str, ending: str = "") -> Path:
-    """Return the path of a file below a folder, built from untrusted names.
+    """Build the path of a file below a folder from untrusted names, and return it.
 
     Args:
         folder: The folder; it may be a link itself.
@@ -128,7 +128,7 @@ _AMOUNT = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*([A-Za-z]*)\s*")
 
 
 def count_text(count: int, one: str, several: str | None = None) -> str:
-    """Return a count with its noun; the plural adds an s unless `several` is given.
+    """Return a count with its noun. `several` is the plural; by default the noun with an s.
 
     >>> count_text(1, "run"), count_text(1234, "pair"), count_text(2, "entry", "entries")
     ('1 run', '1,234 pairs', '2 entries')
@@ -137,7 +137,7 @@ def count_text(count: int, one: str, several: str | None = None) -> str:
 
 
 def first_few(names: Sequence[str], shown: int = 4, *, count: bool = True) -> str:
-    """Return the first names of a list and, with `count`, the number of others.
+    """Return the first names of a list as text and, with `count`, the number of omitted names.
 
     >>> first_few(["a", "b", "c"], 2), first_few(["a", "b", "c"], 2, count=False)
     ('a, b and 1 more', 'a, b, …')
@@ -148,7 +148,7 @@ def first_few(names: Sequence[str], shown: int = 4, *, count: bool = True) -> st
 
 
 def size_bytes(text: str) -> int:
-    """Parse a size in bytes: a number with B, kB to TB (powers of 1000) or KiB to TiB (of 1024).
+    """Parse a size with a unit (B, kB to TB, or KiB to TiB) and return it in bytes.
 
     >>> size_bytes("20GB"), size_bytes("1.5 MiB"), size_bytes("0b")
     (20000000000, 1572864, 0)
@@ -166,7 +166,7 @@ def size_bytes(text: str) -> int:
 
 
 def age_s(text: str) -> float:
-    """Parse an age in seconds: a number with s, min, h, d, w or y.
+    """Parse an age (a number with s, min, h, d, w or y) and return it in seconds.
 
     >>> age_s("12h"), age_s("30d")
     (43200.0, 2592000.0)

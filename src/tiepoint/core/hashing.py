@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Hashes of bytes, arrays, files and plain values; checksums; random generators seeded by hashes."""
+"""Hashes of bytes, arrays, files and plain values; checksums; random generators seeded by a hash."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from .errors import InputError
 from .regular_files import read_content, regular_file_size
 
 BLOCK = 1 << 20
-"""Bytes per checksum."""
+"""Size in bytes of a block with its own checksum."""
 _SEAL = '"seal": "'
 _END = len(_SEAL) + 16 + len('"}')
 
 
 def block_sums(data: Any) -> list[str]:
-    """Return the checksum of every block of a buffer, 16 hexadecimal digits each.
+    """Return the checksum of each block of a buffer as 16 hexadecimal digits.
 
     >>> whole = bytes(range(256)) * 5000
     >>> len(block_sums(whole)), block_sums(whole) == block_sums(bytearray(whole))
@@ -50,7 +50,7 @@ def checksum(data: Any) -> str:
 
 
 def add_checksum(plain: dict[str, Any], indent: int | None = None) -> str:
-    """Return plain values as JSON whose last member is the checksum of the text before it.
+    """Return plain values as JSON text. Its last member is a checksum of the preceding text.
 
     >>> add_checksum({"a": 1})
     '{"a": 1, "seal": "988a6fd20ef48257"}'
@@ -61,10 +61,10 @@ def add_checksum(plain: dict[str, Any], indent: int | None = None) -> str:
 
 
 def verify_checksum(data: bytes) -> dict[str, Any]:
-    """Return the plain values of JSON that ends with its checksum.
+    """Parse JSON text that ends with its checksum, and return the plain values.
 
     Raises:
-        ValueError: Not a JSON object, or its checksum is missing or wrong.
+        ValueError: The text is not a JSON object, or its checksum is missing or wrong.
 
     >>> verify_checksum(add_checksum({"a": 1}).encode())
     {'a': 1}
@@ -95,11 +95,11 @@ _CHUNK = 1 << 22
 SKIPPED = frozenset({"__pycache__", ".git"})
 """Folders that `hash_folder` skips."""
 STORE = "tiepoint.sqlite"
-"""A folder with this file is a store; `hash_folder` skips it because every run changes it."""
+"""File that marks a folder as a store. `hash_folder` skips stores because every run changes them."""
 
 
 def hash_bytes(data: bytes | memoryview) -> str:
-    """Return the SHA-256 of bytes, hexadecimal.
+    """Return the SHA-256 of bytes as hexadecimal text.
 
     >>> hash_bytes(b"")[:8]
     'e3b0c442'
@@ -108,7 +108,7 @@ def hash_bytes(data: bytes | memoryview) -> str:
 
 
 def hash_json(value: Any) -> str:
-    """Return the hash of a plain value (dict, list, str, number, None), whatever its key order.
+    """Return the hash of a plain value (dict, list, str, number, None), independent of key order.
 
     >>> hash_json({"a": 1, "b": 2}) == hash_json({"b": 2, "a": 1})
     True
@@ -118,7 +118,7 @@ def hash_json(value: Any) -> str:
 
 
 def hash_array(array: np.ndarray[Any, Any]) -> str:
-    """Return the hash of dtype, shape and content of an array.
+    """Return a hash of the dtype, shape and content of an array.
 
     >>> hash_array(np.zeros(3)) == hash_array(np.zeros((3, 1)))
     False
@@ -134,8 +134,8 @@ _memo: dict[tuple[str, int, int, int], str] = {}
 def hash_file(path: str | Path, *, reread: bool = False) -> str:
     """Return the SHA-256 of a file, memoised by (path, size, mtime, inode).
 
-    `reread` ignores the memo, to detect a bit flip that left the mtime as it was. A missing or unreadable
-    file raises `InputError`.
+    `reread` ignores the memo, to detect a corrupt file whose mtime has not changed. Raise `InputError` if the
+    file is missing or unreadable.
     """
     p = os.fspath(path)
     try:
@@ -153,7 +153,7 @@ def hash_file(path: str | Path, *, reread: bool = False) -> str:
 
 
 def cached_file_hash(path: str | Path) -> str | None:
-    """Return the memoised hash of a file, None if unknown."""
+    """Return the memoised hash of a file. None if the file was not hashed or has changed."""
     try:
         return _memo.get(_stamp(os.fspath(path)))
     except OSError:
@@ -161,9 +161,9 @@ def cached_file_hash(path: str | Path) -> str | None:
 
 
 def hash_files(paths: Sequence[str | Path], threads: int) -> None:
-    """Hash files in threads and memoise the hashes; unreadable files are skipped.
+    """Hash files in parallel threads and memoise the hashes. Skip unreadable files.
 
-    Threads take large parts: with small ones they wait for each other longer than hashing takes.
+    Each thread reads large blocks. With small blocks the threads would mostly wait for each other.
     """
     if not paths:
         return
@@ -184,7 +184,7 @@ def _stamp(path: str) -> tuple[str, int, int, int]:
 
 
 def _resolved(path: str) -> str:
-    """Return the path without links; folders are resolved once, because thousands of files share them."""
+    """Return the path with links resolved. Each folder is resolved once, because many files share it."""
     if os.path.islink(path):
         return os.path.realpath(path)
     folder, name = os.path.split(path)
@@ -199,10 +199,10 @@ def _real_folder(folder: str) -> str:
 
 
 def hash_folder(path: str | Path, *, most_files: int = 10_000, most_bytes: int = 1 << 30) -> str:
-    """Return the hash of names and contents of all files below a folder, without `SKIPPED` and stores.
+    """Return a hash of the names and contents of all files below a folder, except `SKIPPED` and stores.
 
-    In a folder with more than `most_files` files or `most_bytes` bytes, sizes and modification times replace
-    the contents.
+    If the folder has more than `most_files` files or `most_bytes` bytes, file sizes and modification times
+    are hashed instead of the contents.
     """
     root = Path(path)
     found: list[tuple[str, os.stat_result]] = []
@@ -226,13 +226,13 @@ def hash_folder(path: str | Path, *, most_files: int = 10_000, most_bytes: int =
 
 
 def load_memo(path: Path) -> None:
-    """Load hashes that an earlier process saved; a corrupt file is ignored."""
+    """Load the file hashes that an earlier process saved. Ignore a corrupt file."""
     for stamp, digest in _saved_hashes(path):
         _memo.setdefault(stamp, digest)
 
 
 def unchanged_file_hashes(path: Path) -> list[tuple[Path, str]]:
-    """Return saved hashes of files whose size, mtime and inode have not changed."""
+    """Return the saved hashes of those files whose size, mtime and inode have not changed."""
     found = []
     for stamp, digest in _saved_hashes(path):
         with contextlib.suppress(OSError):
@@ -250,7 +250,7 @@ def _saved_hashes(path: Path) -> list[tuple[tuple[str, int, int, int], str]]:
 
 
 def save_memo(path: Path, atomic_file: Callable[[Path], contextlib.AbstractContextManager[Path]]) -> None:
-    """Save the memoised hashes of files over 64 KiB; smaller files are read as fast."""
+    """Save the memoised hashes of files over 64 KiB. Smaller files are as fast to hash again."""
     rows = sorted((*key, digest) for key, digest in _memo.items() if key[1] > 65536)
     text = add_checksum({"files": rows})
     with contextlib.suppress(OSError, ValueError):
@@ -262,9 +262,10 @@ def save_memo(path: Path, atomic_file: Callable[[Path], contextlib.AbstractConte
 
 
 def seeded_generator(seed: int, *names: str) -> np.random.Generator:
-    """Return a PCG64 generator seeded by the hash of a seed and names, e.g. (0, "cut", "v_wall", "hard").
+    """Return a PCG64 generator seeded by a hash of `seed` and `names`.
 
-    Samples of one name do not depend on other names, their order or the number of workers.
+    For example, the names may be ("cut", "v_wall", "hard"). The random numbers do not depend on other calls,
+    their order or the number of workers.
 
     >>> seeded_generator(0, "a").integers(1000) == seeded_generator(0, "a").integers(1000)
     np.True_
@@ -273,7 +274,7 @@ def seeded_generator(seed: int, *names: str) -> np.random.Generator:
 
 
 def raw_stream(count: int, *names: str | int) -> NDArray[np.uint64]:
-    """Return `count` raw 64-bit outputs of the random stream of these names.
+    """Return `count` raw 64-bit random numbers of the generator that is seeded by these names.
 
     >>> bool((raw_stream(3, 0, "a") == raw_stream(3, 0, "a")).all())
     True
@@ -283,7 +284,7 @@ def raw_stream(count: int, *names: str | int) -> NDArray[np.uint64]:
 
 
 def permutation(n: int, *names: str | int) -> NDArray[np.int64]:
-    """Return a random permutation of 0 … n-1.
+    """Return a random permutation of 0 … n-1, seeded by the given names.
 
     >>> sorted(permutation(5, "x").tolist())
     [0, 1, 2, 3, 4]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Keypoints of one image, as columns."""
+"""Keypoints of one image, stored as one array per property."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ class Keypoints:
     """n keypoints of one image.
 
     Pixel centres are integers, x runs right, y runs down. `size_px` is the diameter of the region, as in
-    OpenCV. `angle_deg` is clockwise from the x axis (y is down) and **NaN where no orientation was found**;
-    OpenCV writes -1 there, which `from_cv` and `to_cv` translate. `octave` is whatever the detector packed.
+    OpenCV. `angle_deg` is clockwise from the x axis (y is down). It is **NaN if no orientation was found**;
+    OpenCV uses -1 instead, which `from_cv` and `to_cv` convert. `octave` is the value that the detector
+    returned.
 
-    Trap: several rows may share one position (SIFT repeats a point for every strong orientation). They are
-    separate rows here and one location in `geometry.correspondence.locations`.
+    Several rows may share one position: SIFT repeats a keypoint for every strong orientation. They are
+    separate keypoints here, and one location in `geometry.correspondence.locations`.
 
     >>> k = Keypoints.at([[3, 4], [5, 6]], size_px=7)
     >>> len(k), k[1:].xy.tolist(), k.to_array().shape
@@ -61,7 +62,7 @@ class Keypoints:
         octave: ArrayLike = 0,
         class_id: ArrayLike = -1,
     ) -> Keypoints:
-        """Keypoints at positions (n, 2); every other column is (n,) or one value for all."""
+        """Create keypoints at positions (n, 2). Each other column is an array (n,) or one value for all."""
         points = np.asarray(xy, dtype=np.float64)
         points = points.reshape(0, 2) if points.size == 0 else points
         n = len(points)
@@ -83,7 +84,7 @@ class Keypoints:
 
     @classmethod
     def from_array(cls, table: ArrayLike) -> Keypoints:
-        """From the array form (n, 7), columns `COLUMNS`; also (n, 2), positions alone.
+        """Create keypoints from an array (n, 7) with columns `COLUMNS`, or from positions (n, 2).
 
         >>> Keypoints.from_array([[1, 2, 3, float("nan"), 0.5, 0, -1]]).size_px
         array([3.])
@@ -100,20 +101,20 @@ class Keypoints:
         )
 
     def to_array(self) -> Floats:
-        """The array form: float64 (n, 7), columns `COLUMNS`, NaN where the angle is unset."""
+        """Return the keypoints as float64 (n, 7) with columns `COLUMNS`. An unset angle is NaN."""
         rest = (self.size_px, self.angle_deg, self.response, self.octave, self.class_id)
         return np.column_stack([self.xy, *rest]).astype(np.float64).reshape(len(self), len(COLUMNS))
 
     @classmethod
     def from_cv(cls, keypoints: Iterable[Any]) -> Keypoints:
-        """From OpenCV keypoints; an angle of -1 becomes NaN."""
+        """Create keypoints from OpenCV keypoints. An angle of -1 becomes NaN."""
         rows = [(*k.pt, k.size, k.angle, k.response, k.octave, k.class_id) for k in keypoints]
         table = np.array(rows, dtype=np.float64).reshape(-1, len(COLUMNS))
         table[table[:, 3] < 0, 3] = np.nan
         return cls.from_array(table)
 
     def to_cv(self) -> list[Any]:
-        """As OpenCV keypoints; a NaN angle becomes -1. Positions are rounded to float32 there."""
+        """Return OpenCV keypoints. A NaN angle becomes -1, and positions are rounded to float32."""
         import cv2
 
         angles = np.where(np.isnan(self.angle_deg), -1.0, self.angle_deg)
@@ -128,7 +129,7 @@ class Keypoints:
         return len(self.xy)
 
     def __getitem__(self, rows: Any) -> Keypoints:
-        """A slice, a boolean mask or an integer array of rows."""
+        """Return the keypoints selected by a slice, a boolean mask or an integer array."""
         if isinstance(rows, (int, np.integer)):
             raise InputError("index keypoints with a slice, a mask or an integer array, not one integer")
         return Keypoints(*(getattr(self, field.name)[rows] for field in fields(self)))

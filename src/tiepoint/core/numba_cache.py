@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Safe on-disk cache of compiled Numba functions.
 
-Numba numbers the variants of a function in its cache. Two processes that compile different variants at the
-same time can take the same number; a later process then runs the wrong code. Here the file name of a variant
-is a hash of all that its code depends on, and there is no index.
+Numba numbers the compiled variants of a function in a cache index. Two processes that compile different
+variants at the same time can use the same number, and a later process then runs the wrong code. This module
+names the file of a variant by a hash of everything its code depends on, and needs no index.
 
-Numba checks only the source file of a function. Here a change in any file that it imports from gives the
-code another name.
+Numba checks only the source file of a function. Here the hash also includes all files that the source file
+imports from.
 
-Loading compiled code runs it. A folder that other users can write is not used, and a corrupt file is
-compiled again.
+Loading a cache file executes its code. So a cache folder that other users can write is not used, and the
+function of a corrupt file is compiled again.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ from numba.core.caching import (  # noqa: E402
 )
 
 FORMAT = 2
-"""Format version of the files, part of their names."""
+"""Format version of the cache files. It is part of their names."""
 DIGEST = hashlib.sha256().digest_size
 LEFT_S = 3600.0
-"""Age in seconds from which a temporary file belongs to a killed process."""
+"""Minimum age, in seconds, at which a temporary file is assumed to belong to a killed process."""
 
 _IMPORT = re.compile(r"^from (\.+)([\w.]*) import (.*)", re.MULTILINE)
 
 
 class _ContentNamedFiles(IndexDataCacheFile):  # type: ignore[misc]
-    """Cache files named by content that start with the hash of the rest."""
+    """Cache files that are named by their inputs and start with a hash of their content."""
 
     def _name(self, key: Any) -> str:
         content = repr((FORMAT, self._version, self._source_stamp, key)).encode()
@@ -88,13 +88,13 @@ class _ContentNamedFiles(IndexDataCacheFile):  # type: ignore[misc]
 
 
 class _PrivateCache(CompileResultCacheImpl):  # type: ignore[misc]
-    """Cache in the first folder that no other user can write."""
+    """Numba cache in the first folder that no other user can write."""
 
     _locator_classes: ClassVar[list[Any]] = []
 
 
 class _Cache(FunctionCache):  # type: ignore[misc]
-    """Numba's cache, ignoring a full or missing folder."""
+    """Numba cache that ignores errors of a full disk or a missing folder."""
 
     _impl_class = _PrivateCache
 
@@ -104,7 +104,7 @@ class _Cache(FunctionCache):  # type: ignore[misc]
 
 
 def _skip_shared(locator: Any) -> Any:
-    """Return a Numba locator that skips folders other users can write."""
+    """Return a Numba cache locator that skips folders which other users can write."""
 
     class PrivateLocator(locator):  # type: ignore[misc]
         @classmethod
@@ -130,7 +130,8 @@ _PrivateCache._locator_classes = [
 def is_trusted(folder: Path, source: Path) -> bool:
     """Return whether no other user can write into a folder or replace it.
 
-    Allowed are this user, root and the owner of the source file, whose code runs in any case.
+    This user, root and the owner of the source file may have write permission. The code of that owner is
+    executed in any case.
     """
     if not hasattr(os, "getuid"):
         return True  # Windows: who may write is not in the mode there
@@ -148,7 +149,8 @@ def is_trusted(folder: Path, source: Path) -> bool:
 def _is_private(facts: os.stat_result, owner: int) -> bool:
     """Return whether only this user, root and `owner` can write a file or folder.
 
-    Many systems give every user a private group with the same number.
+    Group write permission is accepted if the group is root or has the same number as the file's owner. Many
+    systems give every user such a private group.
     """
     if not hasattr(os, "getuid"):
         return True
@@ -159,7 +161,7 @@ def _is_private(facts: os.stat_result, owner: int) -> bool:
 
 @cache
 def _warn_once(folder: Path) -> None:
-    """Warn once per command about a folder that is not used."""
+    """Warn once per process about a cache folder that is not used."""
     if multiprocessing.parent_process() is None:
         print(
             f"tiepoint: {folder}: other users can write this folder, so compiled code is not cached there; "
@@ -169,7 +171,7 @@ def _warn_once(folder: Path) -> None:
 
 
 def _called(body: Any) -> set[Path]:
-    """Return the source files of a function and of the compiled functions it calls."""
+    """Return the source files of a function and of all compiled functions that it calls."""
     found = {Path(body.__code__.co_filename)}
     for name in body.__code__.co_names:
         value = body.__globals__.get(name)
@@ -181,7 +183,7 @@ def _called(body: Any) -> set[Path]:
 
 @cache
 def _imported(path: Path) -> frozenset[Path]:
-    """Return a file and all files of its package that it imports, directly or not."""
+    """Return a file and all files of its package that it imports, directly or indirectly."""
     found, todo = set(), [path]
     while todo:
         file = todo.pop()
@@ -229,15 +231,15 @@ def cached_njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 def matrix(dtype: Any) -> Any:
-    """Return the type of a read-only C-ordered matrix, which memory-mapped arrays share."""
+    """Return the Numba type of a read-only C-ordered matrix, which also fits memory-mapped arrays."""
     return types.Array(dtype, 2, "C", readonly=True)
 
 
 def compiled_for(signature: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorate a function so that `name(dtype, ...)` returns it compiled for these types.
+    """Decorate a function so that calling it with dtypes returns the code compiled for these dtypes.
 
-    `signature` builds the Numba signature from the Numba types. The first call compiles or loads the code,
-    for this signature alone.
+    `signature` builds the Numba signature from the Numba types. The first call with given dtypes compiles or
+    loads the code for this signature only.
 
     >>> @compiled_for(lambda real: real(real))
     ... def half(x):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Registry of names, lazy ``module:attribute`` targets and plug-ins; protocols of user methods."""
+"""Registries of named objects with lazy imports and plug-ins, and interfaces of user methods."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PLUGGED = "plug-in"
 
 @dataclass(frozen=True)
 class RegistryEntry:
-    """Registered name with the target, summary and family of its object."""
+    """Registry entry: a name, and the import target, summary and family of its object."""
 
     name: str
     target: str
@@ -30,7 +30,7 @@ class RegistryEntry:
     family: str
     needs: str | None = None
     package: str | None = None
-    """The package of a plug-in."""
+    """Package that provides a plug-in; None for built-in entries."""
 
 
 class Registry:
@@ -48,7 +48,7 @@ class Registry:
     def __init__(self, what: str, *, group: str | None = None) -> None:
         self.what = what
         self.problems: list[str] = []
-        """Skipped plug-ins, with the reason."""
+        """Messages about skipped plug-ins, each with the reason."""
         self._group = group
         self._entries: dict[str, RegistryEntry] = {}
         self._plugged = group is None
@@ -56,7 +56,7 @@ class Registry:
     def add(
         self, name: str, target: str, summary: str = "", *, family: str, needs: str | None = None
     ) -> None:
-        """Register `name` once."""
+        """Register `name`. Each name can be registered once."""
         key = self._key(name, family)
         if key in self._entries:
             raise InputError(f"{self.what} {key!r} is registered twice")
@@ -89,7 +89,7 @@ class Registry:
         return name in self._entries
 
     def entry(self, name: str) -> RegistryEntry:
-        """Return the entry of `name`. Raises an error that suggests similar names."""
+        """Return the entry of `name`. If it is unknown, raise an error that suggests similar names."""
         self._plug()
         if name not in self._entries:
             raise UnknownNameError(self.what, name, self._entries)
@@ -100,7 +100,7 @@ class Registry:
         return self.load_entry(self.entry(name))
 
     def load_entry(self, entry: RegistryEntry) -> Any:
-        """Import the object of an entry. The error about a broken plug-in names its package."""
+        """Import and return the object of an entry. The error about a broken plug-in names its package."""
         module, _, attribute = entry.target.partition(":")
         try:
             found: Any = importlib.import_module(module)
@@ -121,49 +121,49 @@ class Registry:
 
 @runtime_checkable
 class PatchDescriptor(Protocol):
-    """Descriptor of patches: uint8 (n, s, s) -> (n, d), or (descriptors, valid mask (n,))."""
+    """Interface of patch descriptors: maps uint8 (n, s, s) to (n, d), or to (descriptors, valid)."""
 
     def describe(self, patches: Array) -> Any: ...  # noqa: D102
 
 
 @runtime_checkable
 class PatchLookup(Protocol):
-    """Lookup of the descriptors (n, d) of one patch-image."""
+    """Interface of precomputed descriptors: returns the descriptors (n, d) of one patch image."""
 
     def lookup(self, sequence: str, image: str) -> Any: ...  # noqa: D102
 
 
 @runtime_checkable
 class Detector(Protocol):
-    """Detector of keypoints in a uint8 image (h, w) or (h, w, 3 RGB)."""
+    """Interface of keypoint detectors for uint8 images (h, w) or RGB images (h, w, 3)."""
 
     def detect(self, image: Array) -> Any: ...  # noqa: D102
 
 
 @runtime_checkable
 class KeypointDescriptor(Protocol):
-    """Descriptor of given keypoints: (n, d) or (descriptors, valid mask)."""
+    """Interface of descriptors at given keypoints: returns (n, d), or (descriptors, valid mask)."""
 
     def describe(self, image: Array, keypoints: Any) -> Any: ...  # noqa: D102
 
 
 @runtime_checkable
 class FeatureExtractor(Protocol):
-    """Detector and descriptor in one: (keypoints, descriptors[, valid])."""
+    """Interface of combined detectors and descriptors: returns (keypoints, descriptors[, valid])."""
 
     def extract(self, image: Array) -> Any: ...  # noqa: D102
 
 
 @runtime_checkable
 class SparseMatcher(Protocol):
-    """Matcher of the features of two images: int (m, 2) index pairs, or (pairs, distances)."""
+    """Interface of sparse matchers: returns index pairs int (m, 2), or (pairs, distances)."""
 
     def match(self, features1: Any, features2: Any) -> Any: ...  # noqa: D102
 
 
 @runtime_checkable
 class DenseMatcher(Protocol):
-    """Matcher of all pixels: flow float32 (h, w, 2), or (flow, mask[, confidence])."""
+    """Interface of dense matchers: returns a flow float32 (h, w, 2), or (flow, mask[, confidence])."""
 
     def match(self, image1: Array, image2: Array) -> Any: ...  # noqa: D102
 
@@ -172,7 +172,7 @@ DISTANCES = ("l2", "l1", "hamming", "cosine", "masked_l1")
 
 
 def distance_of(method: object) -> str:
-    """Return the distance of a method, `l2` by default.
+    """Return the name of a method's distance, `l2` by default.
 
     >>> distance_of(object())
     'l2'
@@ -181,7 +181,7 @@ def distance_of(method: object) -> str:
 
 
 def check_distance(distance: str, where: str) -> str:
-    """Return the distance. Raise an error if it is unknown."""
+    """Check the name of a distance and return it. Raise an error if it is unknown."""
     if distance not in DISTANCES:
         raise InputError(f"{where}: unknown distance {distance!r}; choose one of {', '.join(DISTANCES)}")
     return distance

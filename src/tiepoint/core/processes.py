@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Identity of processes, temporary files of dead ones, and the number of cores."""
+"""Process identity, cleanup of temporary files of dead processes, and the number of cores."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .hashing import hash_json
 
 @cache
 def this_host() -> str:
-    """Return a short hash of this machine and its process namespace, which differs between containers."""
+    """Return a short hash of this machine and its process namespace. Containers have different hashes."""
     try:
         numbering = os.stat("/proc/self/ns/pid").st_ino
     except OSError:
@@ -30,7 +30,7 @@ def this_host() -> str:
 
 
 def started_at(pid: int) -> int | None:
-    """Return the start of a process in clock ticks since boot, None if unknown.
+    """Return the start time of a process in clock ticks since boot. None if unknown.
 
     >>> started_at(os.getpid()) == started_at(os.getpid())
     True
@@ -40,7 +40,7 @@ def started_at(pid: int) -> int | None:
 
 
 def _facts(pid: int) -> list[str]:
-    """Return the fields of ``/proc/PID/stat`` from the state on; empty if unknown."""
+    """Return the fields of ``/proc/PID/stat``, starting with the process state. Empty if unknown."""
     try:
         return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     except (OSError, ValueError):
@@ -48,11 +48,11 @@ def _facts(pid: int) -> list[str]:
 
 
 MARK = r"(?P<host>[0-9a-f]{8})-(?P<pid>\d+)-(?P<started>\d+)"
-"""Pattern of `process_mark`."""
+"""Regular expression that matches a `process_mark`."""
 
 
 def process_mark() -> str:
-    """Return a part of a file name that is unique to this process, on all machines and for all time."""
+    """Return a file name part that is unique to this process across machines and time."""
     return f"{this_host()}-{os.getpid()}-{started_at(os.getpid()) or 0}"
 
 
@@ -62,9 +62,9 @@ def is_orphan(found: re.Match[str]) -> bool:
 
 
 def is_alive(pid: int, started: int | None = None) -> bool:
-    """Return whether a process of this machine runs; with `started`, whether it is the one started then.
+    """Return whether a process of this machine is running and, if given, has the start time `started`.
 
-    If the system does not tell, the answer is True.
+    Return True if the operating system does not provide the information.
 
     >>> is_alive(os.getpid()), is_alive(os.getpid(), 1)
     (True, False)
@@ -95,9 +95,9 @@ def process_prefix() -> str:
 
 
 def scratch_folder() -> tempfile.TemporaryDirectory[str]:
-    """Return an empty private folder in the system's temporary folder; it is removed at the end.
+    """Create an empty private folder in the system's temporary folder. It is removed at the end.
 
-    The next process removes the folder of a killed one.
+    If this process is killed, the next process removes the folder.
 
     >>> with scratch_folder() as folder:
     ...     os.listdir(folder)
@@ -112,7 +112,7 @@ def scratch_folder() -> tempfile.TemporaryDirectory[str]:
 def name_semaphores() -> None:
     """Name the semaphores of worker pools after this process, so that `remove_orphans` finds them.
 
-    Python's resource tracker unlinks them unless it was killed as well.
+    Python's resource tracker normally removes the semaphores, unless it is killed too.
     """
     if SHARED_MEMORY.is_dir():
         vars(process.current_process())["_config"]["semprefix"] = f"/{process_prefix()[:-1]}"
@@ -144,9 +144,9 @@ def _remove(path: Path) -> bool:
 
 
 def cores() -> int:
-    """Return the number of cores this process may use: its CPU affinity, limited by its cgroup quota.
+    """Return the number of cores that this process may use, by CPU affinity and cgroup quota.
 
-    A quota is rounded up: in a container with ``--cpus 2.5``, three threads help.
+    A fractional quota is rounded up: a container with ``--cpus 2.5`` has three cores.
     """
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = _quota()
@@ -154,9 +154,9 @@ def cores() -> int:
 
 
 def check_threads(name: str, *, least: int = 1) -> None:
-    """Raise `InputError` unless an environment variable is a number of threads, empty or unset.
+    """Raise `InputError` unless an environment variable is a valid number of threads, empty or unset.
 
-    Numba and OpenCV fail on a wrong value in the middle of the work.
+    Without this check, Numba and OpenCV fail in the middle of a run.
 
     >>> os.environ["SOME_NUM_THREADS"] = "0"
     >>> check_threads("SOME_NUM_THREADS")
@@ -174,17 +174,17 @@ def check_threads(name: str, *, least: int = 1) -> None:
 
 @cache
 def _quota() -> int | None:
-    """Return the quota of this process, read once."""
+    """Return the cgroup quota of this process. It is read once and cached."""
     return cgroup_quota(Path("/proc/self/cgroup"), Path("/sys/fs/cgroup"))
 
 
 def cgroup_quota(table: Path, mount: Path) -> int | None:
-    """Return the cores that control groups grant, rounded up; None without a limit.
+    """Return the CPU limit of the control groups in cores, rounded up. None if there is no limit.
 
-    The smallest limit of a group and its parents holds. Version 2 has ``QUOTA PERIOD`` in ``cpu.max``
-    (``max`` for no limit), version 1 ``cpu.cfs_quota_us`` (negative for no limit) and ``cpu.cfs_period_us``
-    below the mount of its cpu controller. In a container the table may name a path of the host; then the root
-    of the mount is read.
+    The smallest limit of a group and its parents applies. Version 2 of cgroups stores ``QUOTA PERIOD`` in
+    ``cpu.max`` (``max`` for no limit). Version 1 stores ``cpu.cfs_quota_us`` (negative for no limit) and
+    ``cpu.cfs_period_us`` below the mount of its cpu controller. In a container the table may contain a path
+    of the host; then the root of the mount is read.
 
     Args:
         table: ``/proc/self/cgroup``, lines ``NUMBER:CONTROLLERS:PATH``.
@@ -217,7 +217,7 @@ def _upwards(root: Path, path: str) -> Iterator[Path]:
 
 
 def _share(folder: Path) -> float | None:
-    """Return the cores that one group grants, None without a limit."""
+    """Return the CPU limit of one control group in cores. None if there is no limit."""
     for names in (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")):
         try:
             words = " ".join((folder / name).read_text(encoding="utf-8") for name in names).split()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Records (the result of a comparison), items, units and features."""
+"""Data types that tasks and methods exchange: items, features, units and records."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ KINDS = ("rank", "pair", "pixel")
 class Records:
     """Records of one unit: named columns of equal length and a header.
 
-    `kind` is `rank` (per relevant item or query: reference distance and counts), `pair` (distances in
-    the order of the task list) or `pixel` (counts per threshold). A column is (n,) or (n, k). `meta`
-    holds plain JSON values: unit keys, scene, group, exclusions with their reasons.
+    `kind` is `rank` (reference distance and rank counts per relevant item or query), `pair` (distances in the
+    order of the task's pair list) or `pixel` (counts per threshold). A column has shape (n,) or (n, k).
+    `meta` contains plain JSON values: unit keys, scene, group, and exclusions with their reasons.
     """
 
     kind: str
@@ -41,16 +41,16 @@ class Records:
 
     @property
     def size_bytes(self) -> int:
-        """Memory of the columns."""
+        """Memory size of all columns in bytes."""
         return int(sum(np.asarray(c).nbytes for c in self.columns.values()))
 
 
 Arrays = Mapping[str, NDArray[Any]]
-"""Named arrays of one item's features, e.g. ``values`` and ``valid``; often memory-mapped."""
+"""Named feature arrays of one item, e.g. ``values`` and ``valid``. They are often memory-mapped."""
 
 
 class ImageFacts(NamedTuple):
-    """Image of an item: its name or path, with slashes, and (width, height) if known."""
+    """Name or path of an item's image, with forward slashes, and its (width, height) if known."""
 
     name: str
     size: tuple[int, int] | None = None
@@ -58,11 +58,12 @@ class ImageFacts(NamedTuple):
 
 @dataclass(frozen=True)
 class Item:
-    """Input of a method: a patch-image, an image or a pair of images.
+    """Input of a method: a patch image, an image or a pair of images.
 
-    `key` is unique in the dataset (``v_wall/ref``); `content` hashes what the method sees; `count` is the
-    number of rows expected (patches), None where the method decides. A pair of images names its `images`, by
-    which files are looked up. `truth_hash` hashes the ground truth of a pair, for the key of its oracle.
+    `key` is unique in the dataset (``v_wall/ref``). `content` is a hash of the data that the method receives.
+    `count` is the expected number of descriptors (patches); None if the method decides. For a pair of images,
+    `images` gives the image names, which are used to look up files. `truth_hash` is a hash of the ground
+    truth of a pair; it is part of the cache key of the oracle method.
     """
 
     key: str
@@ -74,7 +75,7 @@ class Item:
 
 @dataclass(frozen=True)
 class ItemView:
-    """What user code may know about an `Item`."""
+    """Read-only view of an `Item` that is passed to user code."""
 
     key: str
     images: tuple[ImageFacts, ...] = ()
@@ -83,7 +84,7 @@ class ItemView:
 
 @dataclass(frozen=True)
 class Unit:
-    """Independent part of a comparison; `definition` hashes its lists and ground truth."""
+    """Independent part of a comparison. `definition` is a hash of its pair lists and ground truth."""
 
     key: str
     items: tuple[str, ...]
@@ -92,7 +93,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Features:
-    """Features of a method as a task sees them: arrays by item key, and the distance."""
+    """Features of a method that a task compares: arrays by item key, and the distance."""
 
     arrays: Callable[[str], Arrays]
     distance: str = "l2"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Safe reading of untrusted paths: only regular files of bounded size are opened."""
+"""Read untrusted paths safely: only regular files of limited size are opened."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _KINDS = (
 def regular_file_size(path: str | Path, *, most: int | None = None) -> int:
     """Return the size of a regular file in bytes; links are followed.
 
-    Pipes, devices and sockets are refused before they are opened: reading one may never end. Files of
-    ``/proc`` have size 0.
+    Pipes, devices and sockets are rejected before they are opened, because reading one may never end. Files
+    in ``/proc`` have size 0.
 
     Args:
         path: The file.
@@ -52,7 +52,7 @@ def regular_file_size(path: str | Path, *, most: int | None = None) -> int:
 
 
 def exists(path: str | Path) -> bool:
-    r"""Return whether a file or folder exists; False for an impossible name.
+    r"""Return whether a file or folder exists. False if the name is invalid.
 
     >>> exists("x" * 5000), exists("a\0b"), exists(".")
     (False, False, True)
@@ -61,7 +61,7 @@ def exists(path: str | Path) -> bool:
 
 
 def is_folder(path: str | Path) -> bool:
-    """Return whether a folder exists; False for an impossible name.
+    """Return whether a folder exists. False if the name is invalid.
 
     >>> is_folder("x" * 5000), is_folder(".")
     (False, True)
@@ -70,7 +70,7 @@ def is_folder(path: str | Path) -> bool:
 
 
 def is_file(path: str | Path) -> bool:
-    r"""Return whether a regular file exists; False for an impossible name (too long, a zero byte).
+    r"""Return whether a regular file exists. False if the name is invalid (too long, or with a zero byte).
 
     >>> is_file("x" * 5000), is_file("a\0b")
     (False, False)
@@ -86,9 +86,9 @@ def _check(path: str | Path, test: Callable[[Path], bool]) -> bool:
 
 
 def read_regular_file(path: str | Path, *, most: int | None = None) -> bytes:
-    """Return the content of a regular file; see `regular_file_size` for what is refused.
+    """Return the content of a regular file. Raise `FormatError` as in `regular_file_size`.
 
-    With `most`, a file that grows while it is read is cut at its earlier size (1 MiB if that was 0).
+    With `most`, at most the initial file size is read (1 MiB if it was 0), even if the file grows meanwhile.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a"
@@ -105,9 +105,10 @@ def read_regular_file(path: str | Path, *, most: int | None = None) -> bytes:
 
 
 def read_content(path: str | Path) -> bytes:
-    """Return the content of a file that tiepoint wrote.
+    """Return the content of a file that was written by tiepoint.
 
-    Raises OSError if it cannot be read, or is a pipe or a device, which is not opened.
+    Raise OSError if the file cannot be read, or if it is a pipe or a device. Pipes and devices are not
+    opened.
 
     >>> read_content("/dev/zero")
     Traceback (most recent call last):

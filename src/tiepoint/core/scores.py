@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores, and the scene values that they are means of."""
+"""Scores of a run, and the per-scene values from which intervals and tests are computed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 
 def group_name(**parts: str | int | float) -> str:
-    """Return the name of a group: ``key=value`` parts sorted by key, `all` without parts.
+    """Return the name of a score group: ``key=value`` parts sorted by key; `all` if there are none.
 
     >>> group_name(noise="hard", negatives="inter"), group_name()
     ('negatives=inter,noise=hard', 'all')
@@ -21,7 +21,7 @@ def group_name(**parts: str | int | float) -> str:
 
 
 def scene_kind(scene: str, marks: tuple[str, str] = ("i_", "v_")) -> str:
-    """Return the kind of a scene by its name: `i` (illumination), `v` (viewpoint) or `other`.
+    """Return the kind of a scene, derived from its name: `i` (illumination), `v` (viewpoint) or `other`.
 
     >>> scene_kind("v_wall"), scene_kind("s_boring"), scene_kind("indoor", ("i", "v"))
     ('v', 'other', 'i')
@@ -31,11 +31,11 @@ def scene_kind(scene: str, marks: tuple[str, str] = ("i_", "v_")) -> str:
 
 @dataclass(frozen=True)
 class SceneValues:
-    """Values of a score in independent scenes, with their weights.
+    """Per-scene values of a score, with their weights.
 
-    `kinds` are the strata (`i`, `v`, `other`). `cells` holds one row of values per cell of the score
-    (a score that averages six cells has six); NaN where a scene is not in a cell. The score is the mean
-    over cells of the weighted mean over scenes; `weights` has the shape of `cells`.
+    `kinds` are the strata (`i`, `v`, `other`). A score may average several combinations of settings, called
+    cells. `cells` (cells, scenes) has one row of values per combination; NaN if a scene has no value in it.
+    `weights` has the same shape. The score is the mean over cells of the weighted mean over scenes.
     """
 
     scenes: tuple[str, ...]
@@ -46,12 +46,12 @@ class SceneValues:
 
 @dataclass(frozen=True)
 class PooledBins:
-    """Counts by scene and distance bin, for intervals of pooled scores (no scene mean exists).
+    """Counts by scene and distance bin, for intervals of pooled scores, which are not scene means.
 
-    `positives[s, b]`: positive pairs of scene s in bin b. `negatives`: rows (scene1, scene2, bin, count),
-    where an inter-scene pair carries both scenes. Bins are ordered by distance. `statistic` names the
-    score computed from them: `ap`, `auc` or `fpr95`. Where a score is the mean over several lists of the same
-    scenes, `also` holds the other lists.
+    `positives[s, b]` is the number of positive pairs of scene s in bin b. `negatives` has rows (scene1,
+    scene2, bin, count); the two scenes differ for inter-scene pairs. Bins are ordered by distance.
+    `statistic` is the score computed from the counts: `ap`, `auc` or `fpr95`. If the score is the mean over
+    several ranked lists of the same scenes, `also` contains the counts of the other lists.
     """
 
     scenes: tuple[str, ...]
@@ -63,11 +63,11 @@ class PooledBins:
 
 
 CAUTION = "caution: "
-"""Prefix of the note of a score that is marked wherever it is printed."""
+"""Prefix of the notes that are cautions. A score with a caution is marked wherever it is printed."""
 
 
 def caution_note(note: str | None) -> str:
-    """Return the caution in the note of a score; empty for other notes.
+    """Return the caution in the note of a score. Empty if the note is not a caution.
 
     >>> caution_note("caution: few pairs; wide interval"), caution_note("few pairs"), caution_note(None)
     ('few pairs', '', '')
@@ -79,7 +79,7 @@ def caution_note(note: str | None) -> str:
 
 @dataclass(frozen=True)
 class Score:
-    """One score: metric, group, value, number of items, and the data of its interval."""
+    """One score: metric, group, value, number of items, and the data for its interval."""
 
     metric: str
     group: str
@@ -111,7 +111,7 @@ class ScoreRow:
     note: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the columns by name; None for numbers that are not finite, which JSON and SQL lack."""
+        """Return the columns by name. Numbers that are not finite become None, for JSON and SQL."""
         found = {name: getattr(self, name) for name in SCORE_COLUMNS}
         return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in found.items()}
 
@@ -121,11 +121,12 @@ SCORE_COLUMNS = tuple(f.name for f in fields(ScoreRow))
 
 @dataclass(frozen=True)
 class SceneCurves:
-    """One curve of a task in every scene, on a common grid.
+    """One curve per scene on a common grid, e.g. precision-recall curves.
 
-    A task yields them from ``scene_curves(records)``. `curve` names what is drawn (``pr``,
-    ``success_at_k`` …), `group` of what. `x` is (k,), `y` (scenes, k); the curve is the mean of the rows
-    weighted by `weights` (scenes,), and `kinds` are the strata within which scenes are drawn for its band.
+    A task yields them from ``scene_curves(records)``. `curve` is the kind of curve (``pr``, ``success_at_k``
+    …), and `group` is the score group. The curves are `y` (scenes, k) at `x` (k,). The mean curve weights the
+    rows by `weights` (scenes,). `kinds` are the strata within which scenes are resampled for its confidence
+    band.
     """
 
     group: str
@@ -138,7 +139,7 @@ class SceneCurves:
 
     @property
     def mean(self) -> NDArray[np.float64]:
-        """The curve, (k,).
+        """Weighted mean curve over scenes, (k,).
 
         >>> y = np.array([[0.0, 1.0], [1.0, 1.0]])
         >>> SceneCurves("all", "pr", np.arange(2.0), ("a", "b"), ("i", "i"), y, np.array([1.0, 3.0])).mean

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where runs live: a SQL database, records and cached features on disk."""
+"""Storage of runs: an SQL database, and record and feature files on disk."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Atomic files and folders: temporary file, fsync, rename.
+"""Write files and folders atomically: temporary file, fsync, rename.
 
-The name of a temporary has the machine and the process that writes it, so that those of killed processes can
-be removed.
+The name of a temporary file contains the machine and the process that writes it. This allows a later process
+to remove the temporary files of killed processes.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from ..core.processes import MARK, is_orphan, process_mark, this_host
 from ..formats.keypoints.set_folder import REPLACED
 
 STALE_S = 7 * 86400.0
-"""Age in seconds from which a temporary of another machine or container is removed."""
+"""Minimum age, in seconds, at which a temporary file of another machine or container is removed."""
 _count = itertools.count()
 TEMPORARIES = (".tmp-*", "*/.tmp-*", "*/*/.tmp-*")
-"""Patterns of temporaries in a store folder."""
+"""Glob patterns of temporary files and folders in a store folder."""
 _NAME = re.compile(rf"\.tmp-{MARK}-\d+")
 
 
 def _temporary(path: Path) -> Path:
-    """Return a new name beside `path`."""
+    """Return a new temporary path in the folder of `path`."""
     return path.parent / f".tmp-{process_mark()}-{next(_count)}"
 
 
 def _sync(path: Path) -> None:
-    """Sync a file or the names in a folder; Windows syncs only open files."""
+    """Flush a file, or the entries of a folder, to disk. Windows can flush only open files."""
     folder = path.is_dir()
     if folder and not hasattr(os, "fork"):
         return
@@ -47,7 +47,7 @@ def _sync(path: Path) -> None:
 
 
 def _why(error: OSError) -> str:
-    """Return the system's message. NumPy reports a full disk only by counts."""
+    """Return the reason of an OS error. NumPy reports a full disk only as a count of written items."""
     if error.strerror is None and re.fullmatch(r"\d+ requested and \d+ written", str(error)):
         return os.strerror(errno.ENOSPC)
     return error.strerror or str(error)
@@ -55,7 +55,7 @@ def _why(error: OSError) -> str:
 
 @contextlib.contextmanager
 def write_errors(path: Path, about: Path | None = None) -> Iterator[None]:
-    """Turn errors of the operating system into a `StoreError`; with `about`, only those about that path."""
+    """Convert OS errors to `StoreError`. With `about`, convert only errors about that path."""
     try:
         yield
     except OSError as e:
@@ -71,7 +71,7 @@ def backup_path(path: Path) -> Path:
 
 @contextlib.contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
-    """Yield a temporary path; on success sync and rename it to `path`, else remove it."""
+    """Yield a temporary path. On success sync it and rename it to `path`; on an error remove it."""
     temporary = _temporary(path)
     try:
         with write_errors(path):
@@ -92,9 +92,9 @@ def atomic_file(path: Path) -> Iterator[Path]:
 def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
     """Yield a temporary folder; on success sync its files and rename it to `path`.
 
-    If another process was faster, its folder stays: folders are content-addressed. With `replace` the
-    complete folder replaces an existing one; a kill between the two renames leaves the old one at
-    `backup_path`.
+    If another process has already created `path`, its folder is retained, because equal names imply equal
+    content. With `replace` the new folder replaces an existing one in two renames. A process killed between
+    them leaves the old folder at `backup_path`.
     """
     temporary = _temporary(path)
     try:
@@ -122,7 +122,7 @@ def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
 
 
 def remove_atomically(path: Path) -> None:
-    """Remove a folder or file; it is renamed first, so that no reader finds half of it."""
+    """Remove a folder or file. It is renamed first, so that no reader sees a partly removed folder."""
     temporary = _temporary(path)
     with write_errors(path), contextlib.suppress(FileNotFoundError):
         os.rename(path, temporary)
@@ -131,7 +131,7 @@ def remove_atomically(path: Path) -> None:
 
 @contextlib.contextmanager
 def temporary_folder(root: Path) -> Iterator[Path]:
-    """Yield an empty folder below `root`; it is removed at the end, or after a kill by the next process."""
+    """Yield an empty folder below `root`. Remove it at the end; after a kill, the next process does."""
     folder = _temporary(root / "folder")
     try:
         with write_errors(folder):
@@ -142,11 +142,11 @@ def temporary_folder(root: Path) -> Iterator[Path]:
 
 
 def remove_temporaries(root: Path, pids: Collection[int] | None = None) -> int:
-    """Remove temporaries of killed processes of this machine. Return the number removed.
+    """Remove temporary files of killed processes of this machine. Return the number removed.
 
     Args:
-        root: The store folder; temporaries are at most two levels below it.
-        pids: Processes that have ended; None for all dead processes.
+        root: The store folder. Temporary files are at most two levels below it.
+        pids: Ids of ended processes whose files are removed; None for all ended processes.
     """
     removed = 0
     for pattern in TEMPORARIES:
@@ -160,7 +160,7 @@ def remove_temporaries(root: Path, pids: Collection[int] | None = None) -> int:
 
 
 def _is_left(path: Path, name: re.Match[str], pids: Collection[int] | None) -> bool:
-    """Return whether the process of a temporary has ended."""
+    """Return whether the process that wrote a temporary file has ended."""
     if name["host"] == this_host():
         return is_orphan(name) if pids is None else int(name["pid"]) in pids
     newest = max([path.lstat().st_mtime, *(p.lstat().st_mtime for p in path.rglob("*"))])

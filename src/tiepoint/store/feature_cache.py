@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Feature cache: named arrays of one item in a folder named by the cache key, memory-mapped on reading.
+"""Feature cache: one folder of named arrays per item, named by the cache key and memory-mapped.
 
-The header of an entry, ``meta.json``, has a checksum of itself and of every MiB of every file. A process
-verifies them when it first reads an entry.
+The header of an entry, ``meta.json``, contains a checksum of itself and one of every MiB of every file. A
+process verifies the checksums when it first reads an entry.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from ..formats.npy import array_in, map_file
 from .atomic_files import atomic_folder, remove_atomically
 
 _ELEMENTS_PER_THREAD = 1 << 23
-"""Array elements per thread: hashing fewer is faster than starting a thread."""
+"""Minimum number of array elements per hashing thread, so that each thread saves time."""
 
 
 @dataclass(frozen=True)
 class FeatureCache:
-    """Arrays by cache key. Entries are immutable; a key is written once.
+    """Feature arrays on disk by cache key. Entries are immutable: each key is written once.
 
-    Headers and memory maps are reused while the header's file stays the same.
+    Headers and memory maps are reused until the header file changes.
     """
 
     root: Path
@@ -54,7 +54,7 @@ class FeatureCache:
         return self.root / key[:2] / key
 
     def meta(self, key: str) -> dict[str, Any] | None:
-        """Return the header of an entry (content hash, time, shapes), None if there is no entry.
+        """Return the header of an entry (content hash, time, shapes). None if the entry is missing.
 
         Raises:
             DamagedError: The header is corrupt.
@@ -90,7 +90,7 @@ class FeatureCache:
         return known[1]
 
     def content(self, key: str) -> str | None:
-        """Return the content hash of an entry, None if there is no entry."""
+        """Return the content hash of an entry. None if the entry is missing."""
         meta = self.meta(key)
         return None if meta is None else str(meta["content"])
 
@@ -108,9 +108,9 @@ class FeatureCache:
         return content
 
     def get(self, key: str) -> Mapping[str, NDArray[Any]]:
-        """Return the arrays of an entry, memory-mapped read-only. Raises KeyError if there is no entry.
+        """Return the arrays of an entry, memory-mapped read-only. Raise KeyError if the entry is missing.
 
-        The latest entries stay mapped, within the limit of open files.
+        The most recently read entries stay mapped, up to the limit of open files.
         """
         meta = self.meta(key)
         if meta is None:
@@ -126,7 +126,7 @@ class FeatureCache:
         return arrays
 
     def _array(self, key: str, name: str, meta: dict[str, Any]) -> NDArray[Any]:
-        """Return an array of an entry; the first call verifies the checksums of its file."""
+        """Return one array of an entry. The first call verifies the checksums of the array's file."""
         path = f"{self.root}/{key[:2]}/{key}/{name}.npy"
         try:
             content = map_file(path)
@@ -140,7 +140,7 @@ class FeatureCache:
             raise self._damaged(key, f"{name}.npy: {reason}") from e
 
     def damaged_headers(self, keys: Collection[str]) -> dict[str, DamagedError]:
-        """Return entries of `keys` whose header or `valid` mask is corrupt."""
+        """Return those of `keys` whose entry has a corrupt header or `valid` mask."""
         found: dict[str, DamagedError] = {}
         for key in keys:
             try:
@@ -150,9 +150,10 @@ class FeatureCache:
         return found
 
     def find_damaged(self, keys: Collection[str]) -> dict[str, DamagedError]:
-        """Return corrupt entries of `keys`, verified in threads.
+        """Return those of `keys` whose entry is corrupt. Entries are verified in parallel threads.
 
-        More entries than can stay mapped are verified when they are read: mapping them twice takes longer.
+        If there are more entries than can stay mapped, each entry is verified when it is read. Mapping every
+        entry twice would take longer.
         """
         found: dict[str, DamagedError] = {}
         new = [key for key in keys if key not in self._maps]
@@ -177,7 +178,7 @@ class FeatureCache:
         return found
 
     def _element_count(self, key: str) -> int:
-        """Return the number of array elements of an entry; 0 if it is missing or corrupt."""
+        """Return the number of array elements of an entry; 0 if the entry is missing or corrupt."""
         try:
             shapes = (self.meta(key) or {"arrays": {}})["arrays"].values()
             return sum(math.prod(shape) for shape in shapes)
@@ -185,7 +186,7 @@ class FeatureCache:
             return 0
 
     def recomputed(self, keys: Collection[str], since_ns: int) -> dict[str, str]:
-        """Return why entries of `keys` were recomputed since a time."""
+        """Return the reasons why entries of `keys` were recomputed after a given time."""
         found = {}
         since_ns -= 10_000_000  # clocks of file systems are coarse
         for key in keys:
@@ -226,7 +227,7 @@ def _header(data: bytes) -> dict[str, Any]:
 
 @cache
 def _max_mapped() -> int:
-    """Return how many entries may stay mapped; each array keeps a file open."""
+    """Return the maximum number of entries that stay mapped. Each mapped array keeps one file open."""
     try:
         import resource
     except ImportError:

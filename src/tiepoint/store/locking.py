@@ -16,21 +16,21 @@ from ..core.hashing import hash_bytes
 from .urls import without_secret
 
 BUSY_S = 60
-"""Timeout of SQLite for locks of other processes, in seconds."""
+"""SQLite timeout for waiting on locks of other processes, in seconds."""
 
 WRITE_S = 2
-"""Timeout of one of `ATTEMPTS` to begin or commit; SQLite handles no signal while it waits."""
+"""Timeout of each of the `ATTEMPTS` to begin or commit. SQLite handles no signal while it waits."""
 
 ATTEMPTS = 300
 
 REPORT_AT = 2
-"""Attempt at which a writer reports that it waits."""
+"""Number of the attempt at which a writer reports that it is waiting."""
 
 SPILL_PAGES = (1 << 17) - 1
-"""Pages of 4 KiB that SQLite keeps in memory before it writes any, which blocks readers.
+"""Number of 4 KiB pages that SQLite buffers before it writes to the file. Writing blocks readers.
 
-SQLite reads the last byte of the number as a truth value, so it must not be 0. The journal mode is `delete`:
-a write-ahead log needs shared memory, which network file systems lack, and write permission to read.
+SQLite interprets the last byte of the number as a boolean, so it must not be 0. The journal mode is `delete`.
+A write-ahead log would need shared memory, which network file systems lack, and write permission for readers.
 """
 
 _TRIES = 5
@@ -38,11 +38,11 @@ CONNECT_S = 20
 """Timeout for connecting to a server, in seconds."""
 
 _LOCK = 7496
-"""Key of the advisory locks of writers on PostgreSQL."""
+"""Key of the PostgreSQL advisory locks that writers take."""
 
 
 def make_engine(url: str, mode: str) -> tuple[sa.Engine, Path | None]:
-    """Return the engine of a database URL, and the database file if it is SQLite."""
+    """Return the SQLAlchemy engine of a database URL, and the database file if the URL is SQLite."""
     try:
         made = sa.make_url(url)
         if made.get_backend_name() == "sqlite" and made.database:
@@ -70,7 +70,7 @@ def _only_read(connection: Any, _: object) -> None:
 
 
 def make_sqlite_engine(path: Path, mode: str) -> sa.Engine:
-    """Return the engine of an SQLite file; mode ``"read"`` can neither create nor write it."""
+    """Return the engine of an SQLite file. In mode ``"read"`` it neither creates nor writes the file."""
     uri = f"{path.absolute().as_uri()}?mode={'ro' if mode == 'read' else 'rwc'}"
 
     def connect() -> sqlite3.Connection:
@@ -86,9 +86,10 @@ def make_sqlite_engine(path: Path, mode: str) -> sa.Engine:
 
 
 def begin_write(connection: sa.Connection, lock: str | None) -> None:
-    """Begin to write once conflicting writers have finished.
+    """Begin a write transaction after conflicting writers have finished.
 
-    Without `lock` all writers conflict. With it, on PostgreSQL, only those with the same `lock`.
+    Without `lock` all writers conflict. With `lock`, on PostgreSQL, only writers with the same `lock`
+    conflict.
     """
     if connection.dialect.name == "sqlite":
         _retry_busy(connection, "BEGIN IMMEDIATE")
@@ -101,7 +102,7 @@ def begin_write(connection: sa.Connection, lock: str | None) -> None:
 
 
 def _retry_busy(connection: sa.Connection, statement: str) -> None:
-    """Run an SQLite statement that may wait for other processes, retrying `ATTEMPTS` times."""
+    """Run an SQLite statement and retry it up to `ATTEMPTS` times while the database is locked."""
     connection.exec_driver_sql(f"PRAGMA busy_timeout = {int(1000 * min(BUSY_S, WRITE_S))}")
     for attempt in range(ATTEMPTS):
         try:
@@ -116,7 +117,7 @@ def _retry_busy(connection: sa.Connection, statement: str) -> None:
 
 
 def root_cause(error: sa.exc.DBAPIError) -> sa.exc.DBAPIError:
-    """Return the original error: on a full disk SQLite rolls back, then reports a missing savepoint."""
+    """Return the original error. On a full disk SQLite rolls back and then reports a missing savepoint."""
     at: BaseException | None = error
     while at is not None and "no such savepoint" in str(error.orig):
         at = at.__context__
@@ -131,19 +132,19 @@ def is_busy(error: sa.exc.DBAPIError) -> bool:
 
 
 def is_corruption(error: BaseException | None) -> bool:
-    """Return whether SQLite reports a corrupt file or one that is not a database."""
+    """Return whether SQLite reports that a file is corrupt or is not a database."""
     code = getattr(error, "sqlite_errorcode", None)
     return isinstance(code, int) and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def commit(connection: sa.Connection) -> None:
-    """Commit; on SQLite wait for readers. A commit that found the database busy can be retried."""
+    """Commit a transaction. On SQLite wait for readers and retry while the database is busy."""
     if connection.dialect.name == "sqlite":
         _retry_busy(connection, "COMMIT")
 
 
 def begin_reading(connection: sa.Connection) -> None:
-    """Begin to read: all statements see one snapshot, and no process is blocked."""
+    """Begin a read transaction. All its statements see one snapshot, and it blocks no other process."""
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("BEGIN")
     else:
@@ -153,8 +154,8 @@ def begin_reading(connection: sa.Connection) -> None:
 def copy_database(database: Path, folder: Path) -> Path:
     """Copy a database with its journal into a folder and return the copy.
 
-    The journal is copied first: it undoes an unfinished change in the copy. The copy is repeated a few times
-    if a file has changed.
+    The journal is copied first: with it SQLite rolls back an unfinished change in the copy. Copying is
+    retried a few times if a file changes meanwhile.
 
     >>> import tempfile
     >>> root = Path(tempfile.mkdtemp())

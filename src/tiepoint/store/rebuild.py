@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rebuild the database from the run files, and compare the two."""
+"""Rebuild the database from the run files, and compare the database with the run files."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ Step = Callable[[str], None]
 def rebuild(store: Store) -> list[str]:
     """Rebuild the database from the run files in one transaction. Return problems as messages.
 
-    Rows without a run file are deleted, with methods and datasets that no other run has. The rows of a
-    corrupt run file stay: nothing else is left of the run.
+    Rows without a run file are deleted, and so are methods and datasets that no other run uses. If a run file
+    is corrupt, the rows of its run are retained, because they are the only remaining copy.
     """
     with store.begin() as connection:
         return rebuild_in_transaction(store, connection)
 
 
 def rebuild_in_transaction(store: Store, connection: sa.Connection) -> list[str]:
-    """Run `rebuild` within a transaction."""
+    """Rebuild the database within an open transaction; see `rebuild`."""
     problems = []
     there = set()
     for path in sorted((store.root / "runs").glob("*.json")):
@@ -86,11 +86,12 @@ def rebuild_in_transaction(store: Store, connection: sa.Connection) -> list[str]
 def replace_damaged(root: Path, step: Step = lambda _: None) -> Path | None:
     """Replace a corrupt SQLite database by one built from the run files.
 
-    The new database is built beside the old one and renamed: a killed process leaves the corrupt database or
-    the new one. The corrupt database is renamed with its journals, which SQLite would apply to the new one.
+    The new database is built in a temporary file and then renamed. A killed process leaves either the corrupt
+    database or the new one. The journals of the corrupt database are renamed too; otherwise SQLite would
+    apply them to the new database.
 
     Args:
-        root: Folder of the store; a database elsewhere is never touched.
+        root: Folder of the store. A database outside this folder is never changed.
         step: Called with the name of each finished step.
 
     Returns:
@@ -135,7 +136,7 @@ def replace_damaged(root: Path, step: Step = lambda _: None) -> Path | None:
 
 
 def _kept_aside(database: Path) -> Path:
-    """Give a database a second name, or copy it on a file system without hard links."""
+    """Create a backup of a database by a hard link, or by copying if hard links are not supported."""
     number, aside = 1, database.with_name(f"{database.name}.damaged")
     while os.path.lexists(aside) and not os.path.samefile(aside, database):
         number += 1
@@ -149,7 +150,7 @@ def _kept_aside(database: Path) -> Path:
 
 
 def _is_damaged(database: Path) -> bool:
-    """Return whether an SQLite file is corrupt; False for one that is locked or of another version."""
+    """Return whether an SQLite file is corrupt. False if it is locked or has another format version."""
     try:
         with contextlib.closing(
             sqlite3.connect(f"{database.absolute().as_uri()}?mode=rw", uri=True)
@@ -166,7 +167,7 @@ def _is_damaged(database: Path) -> bool:
 
 
 def damaged_database(store: Store) -> list[tuple[str, str]]:
-    """Return what SQLite finds wrong with its file, and the remedy; nothing for PostgreSQL."""
+    """Return the problems that SQLite finds in its file, and the remedy. Empty for PostgreSQL."""
     if store.engine.dialect.name != "sqlite":
         return []
     again = "`store check` rebuilds it from the run files"
@@ -188,7 +189,7 @@ def _plain(text: str) -> str:
 
 
 def differing_rows(store: Store, runs: Mapping[str, StoredRun]) -> Iterator[tuple[str, str]]:
-    """Yield the id and a message for each run whose rows differ from its file in `runs`."""
+    """Yield the id and a message for each run in `runs` whose database rows differ from its run file."""
     try:
         rows = {run.id: run for run in load_runs(store)}
     except (StoreError, ValueError, KeyError, TypeError):
@@ -204,14 +205,14 @@ def differing_rows(store: Store, runs: Mapping[str, StoredRun]) -> Iterator[tupl
 
 
 def _run_hash(run: StoredRun) -> str:
-    """Return a hash of all facts about a run."""
+    """Return a hash of all stored properties of a run."""
     scores = [list(s.to_dict().values()) for s in run.scores]
     rest = {k: getattr(run, k) for k in ("id", "task", "status", "error", "created_at", "time_s")}
     return hash_json([rest, scores, run.manifest.plain()])
 
 
 def _differing_parts(store: Store, known: Mapping[str, StoredRun]) -> Iterator[tuple[str, str]]:
-    """Yield runs whose method or dataset has another name in the database; runs may share a row."""
+    """Yield runs whose method or dataset has a different name in the database than in the run file."""
     expected: dict[str, set[tuple[object, ...]]] = {}
     whose: dict[str, str] = {}
     for run in known.values():

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Records as Parquet files, named by their cache key.
 
-The metadata of a file has the checksum of the entire file: sixteen digits under `_SUM`, computed with zeros
-in their place.
+The metadata of a file contains the checksum of the entire file: sixteen digits under `_SUM`. The checksum is
+computed with these digits set to zero.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ _HEADER = b"tiepoint"
 _SUM = b"tiepoint:sum"
 _BLANK = b"0" * 16
 _LARGE = 1 << 20
-"""File size from which several threads read faster than one, in bytes."""
+"""Minimum file size, in bytes, at which several threads read faster than one thread."""
 _HELD = 256 << 20
-"""Bytes of new records held in memory until scoring reads them."""
+"""Maximum size, in bytes, of new records that stay in memory until scoring reads them."""
 _NUMBERS = {
     "double": "f8", "float": "f4", "int8": "i1", "int16": "i2", "int32": "i4", "int64": "i8",
     "uint8": "u1", "uint16": "u2", "uint32": "u4", "uint64": "u8",
 }  # fmt: skip
-"""Arrow types with the same memory layout as NumPy's; Arrow's own conversion imports pandas."""
+"""Arrow types with the memory layout of NumPy types. Arrow's own conversion would import pandas."""
 
 
 @dataclass(frozen=True)
 class RecordStore:
-    """Records by cache key. Files are immutable; a key is written once.
+    """Record files by cache key. Files are immutable: each key is written once.
 
-    With `hold`, new records stay in memory until they are read once, within a limit.
+    With `hold`, new records also stay in memory until their first read, up to a size limit.
     """
 
     root: Path
@@ -51,7 +51,7 @@ class RecordStore:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def path(self, key: str) -> Path:
-        """Return the file of a key."""
+        """Return the path of the record file of a key."""
         return self.root / key[:2] / f"{key}.parquet"
 
     def __contains__(self, key: str) -> bool:
@@ -93,7 +93,7 @@ class RecordStore:
             self._hold(key, Records(records.kind, records.columns, json.loads(header)["meta"]))
 
     def _hold(self, key: str, records: Records) -> None:
-        """Hold numeric records in memory if there is room."""
+        """Keep numeric records in memory if the size limit allows it."""
         if any(np.asarray(c).dtype.kind not in "biuf" for c in records.columns.values()):
             return
         with self._lock:
@@ -106,7 +106,7 @@ class RecordStore:
         return found.st_size, found.st_mtime_ns, found.st_ino
 
     def get(self, key: str) -> Records:
-        """Read the records of a key. Raises `DamagedError` if the file is missing or corrupt."""
+        """Read the records of a key. Raise `DamagedError` if the file is missing or corrupt."""
         with self._lock:
             held = self._held.pop(key, None)
         if held is not None:
@@ -116,7 +116,7 @@ class RecordStore:
         return self._read(key)
 
     def verify(self, key: str) -> None:
-        """Read the file of a key.
+        """Read the records of a key and verify the checksum of their file.
 
         Raises:
             DamagedError: The file is missing or unreadable, or its checksum is wrong.
@@ -145,7 +145,7 @@ class RecordStore:
 
 
 def _sum_at(content: bytes | bytearray) -> int | None:
-    """Return the position of the checksum in the footer, None if there is none."""
+    """Return the byte position of the checksum in the footer. None if the checksum is missing."""
     footer = int.from_bytes(content[-8:-4], "little")
     at = content.find(_SUM, max(0, len(content) - 8 - footer)) + len(_SUM)
     # Two bytes follow the key: type and length of the value.
@@ -165,7 +165,7 @@ def _mark(path: Path) -> None:
 
 
 def _verify_sum(content: bytearray) -> None:
-    """Verify the checksum of a file and blank it; a ValueError if it is missing or wrong."""
+    """Verify the checksum of a file and set it to zeros. Raise ValueError if it is missing or wrong."""
     at = _sum_at(content)
     if at is None:
         raise ValueError("it has no checksum")
@@ -207,7 +207,7 @@ def _to_arrow(array: np.ndarray[Any, Any]) -> Any:
 
 
 def _to_numpy(array: Any) -> np.ndarray[Any, Any]:
-    """Return an Arrow array as NumPy array, without copying numbers."""
+    """Return an Arrow array as a NumPy array, without copying numbers."""
     code = _NUMBERS.get(str(array.type))
     if str(array.type) == "bool" and len(array) and not array.null_count:
         bits = np.unpackbits(np.frombuffer(array.buffers()[1], np.uint8), bitorder="little")

@@ -22,7 +22,7 @@ from .stored_run import Manifest, StoredRun
 def load_rows(
     connection: sa.Connection, *wanted: sa.ColumnElement[bool], singles: bool = True
 ) -> list[StoredRun]:
-    """Return runs from the rows of a database, newest last, without reading run files."""
+    """Build runs from database rows without reading run files. Return them oldest first."""
     query = (
         sa.select(runs, *(c.label(f"set_{c.name}") for c in keypoint_sets.columns))
         .join(methods, methods.c.id == runs.c.method_id)
@@ -48,7 +48,7 @@ def load_rows(
 
 
 def score_rows(connection: sa.Connection, of: Any, singles: bool) -> dict[str, list[ScoreRow]]:
-    """Return scores by run, in the order of the task, for the run ids of a query `of`; None for all."""
+    """Return scores by run id, in task order. The SQL query `of` selects run ids; None selects all."""
     own = [scores.c[name] for name in SCORE_COLUMNS]
     query = sa.select(scores.c.run_id, scores.c.position, *own)
     if of is not None:
@@ -77,9 +77,10 @@ def load_runs(
     ids: Collection[str] | None = None,
     singles: bool = True,
 ) -> list[StoredRun]:
-    """Return matching runs, newest last; `run_id` may be abbreviated, `ids` may not.
+    """Return matching runs, oldest first. `run_id` may be a prefix; `ids` must be complete.
 
-    Without `singles` the scores of single scenes and pairs are skipped: most rows of a large store.
+    Without `singles` the scores of individual scenes and pairs are skipped. They are most rows of a large
+    store.
     """
     wanted = []
     if task is not None:
@@ -96,18 +97,18 @@ def load_runs(
 
 
 _MAX_IDS_PER_QUERY = 500
-"""Largest number of ids in a query; more are selected from all runs."""
+"""Largest number of ids in one SQL query. For more ids, all runs are read and filtered."""
 
 
 def load_singles(store: Store, run_id: str) -> list[ScoreRow]:
-    """Return all scores of a run, with those of single scenes and pairs."""
+    """Return all scores of a run, including the scores of individual scenes and pairs."""
     with store.reading() as connection:
         of = sa.select(runs.c.id).where(runs.c.id == run_id)
         return score_rows(connection, of, True).get(run_id, [])
 
 
 def load_run(store: Store, run_id: str) -> StoredRun:
-    """Return the run of an id, which may be abbreviated."""
+    """Return the run with an id or an unambiguous id prefix."""
     found = load_runs(store, run_id=run_id)
     if not found:
         raise InputError(f"the store {store.where} has no run {run_id!r}; `list runs` shows those it has")
@@ -137,7 +138,7 @@ class RunHead:
 
     @property
     def dataset(self) -> str:
-        """Name of the dataset, without parsing the rest of the manifest."""
+        """Name of the dataset, read without parsing the complete manifest."""
         start = _BEFORE_METHOD.match(self.text)
         if start is not None:
             _, end = _DECODER.raw_decode(self.text, start.end())
@@ -159,11 +160,11 @@ _PROTOCOLS = """with recursive p(run, protocol) as (
   select run, (select min(protocol) from scores where run_id = p.run and protocol > p.protocol) from p
   where protocol is not null
 ) select run, protocol from p where protocol is not null"""
-"""Query of the protocols of every run that skips along the index of scores."""
+"""SQL query of the protocols of every run. It skips along the index of the scores table."""
 
 
 def run_names(store: Store, *, task: str | None = None) -> list[tuple[str, str, str]]:
-    """Return id, method and status of all runs, or those of a task, newest last."""
+    """Return id, method and status of all runs, or of the runs of one task, oldest first."""
     query = (
         sa.select(runs.c.id, methods.c.name, runs.c.status)
         .join(methods, methods.c.id == runs.c.method_id)
@@ -176,7 +177,7 @@ def run_names(store: Store, *, task: str | None = None) -> list[tuple[str, str, 
 
 
 def load_heads(store: Store, *, task: str | None = None) -> list[RunHead]:
-    """Return summaries of all runs, or those of a task, newest last; no score is read."""
+    """Return summaries of all runs, or of the runs of one task, oldest first. Scores are not read."""
     query = (
         sa.select(runs.c.id, runs.c.task, methods.c.name, runs.c.status, runs.c.created_at, runs.c.manifest)
         .join(methods, methods.c.id == runs.c.method_id)

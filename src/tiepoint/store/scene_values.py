@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scene values of scores: one immutable NumPy file per run and protocol."""
+"""Storage of the per-scene values of scores: one immutable NumPy file per run and protocol."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from ..formats.npy import read_npz
 from .atomic_files import atomic_file
 
 Table = SceneValues | PooledBins
-"""Data of the interval and the tests of a score."""
+"""Data from which the interval and the tests of a score are computed."""
 
 FORMAT = 1
 
 
 @dataclass
 class Packer:
-    """Builder of a file; equal names and arrays are stored once."""
+    """Builder of a scene-value file. Equal names and equal arrays are stored once."""
 
     names: list[Sequence[str]] = field(default_factory=list)
     arrays: list[list[Any]] = field(default_factory=list)
@@ -72,16 +72,16 @@ class Packer:
         return self._seen[key]
 
     def header(self) -> dict[str, Any]:
-        """Return names, arrays and tables of the file."""
+        """Return the header of the file: names, array slices and tables."""
         return {"names": self.names, "arrays": self.arrays, "tables": self.tables}
 
     def flat(self) -> dict[str, NDArray[Any]]:
-        """Return all numbers by the type they are stored in."""
+        """Return one flat array of all numbers for each stored dtype."""
         return {kind: np.concatenate(found) for kind, found in sorted(self._parts.items())}
 
 
 def _narrowed(array: NDArray[Any]) -> NDArray[Any]:
-    """Return the array in the smallest unsigned integers that preserve its bits, or unchanged.
+    """Convert an array to the smallest lossless unsigned integer dtype, or return it unchanged.
 
     >>> _narrowed(np.array([3.0, 255.0])).dtype, _narrowed(np.array([0.5])).dtype
     (dtype('uint8'), dtype('float64'))
@@ -96,7 +96,7 @@ def _narrowed(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def unpack_tables(header: Mapping[str, Any], flat: Mapping[str, NDArray[Any]]) -> list[Table]:
-    """Return the tables of a file; tables share their arrays, which are read-only."""
+    """Return the tables of a file. Their arrays are read-only and may be shared between tables."""
     if header["format"] != FORMAT:
         raise ValueError(f"it has format {header['format']}, and this tiepoint knows {FORMAT}")
     arrays = []
@@ -126,10 +126,10 @@ def unpack_tables(header: Mapping[str, Any], flat: Mapping[str, NDArray[Any]]) -
 
 @dataclass(frozen=True)
 class ValueStore:
-    """Tables of scene values by key. Files are immutable; equal tables are written once.
+    """Tables of scene values by key. Files are immutable: equal content is written once.
 
-    A file is an ``.npz`` archive of one flat array per number type and a ``header``: JSON with the slices of
-    every table and the table of every score.
+    A file is an ``.npz`` archive. It contains one flat array per dtype, and a JSON ``header`` that gives the
+    array slices of each table and the table of each score.
 
     >>> import tempfile
     >>> from tiepoint.core.scores import SceneValues, Score
@@ -143,7 +143,7 @@ class ValueStore:
     root: Path
 
     def path(self, key: str) -> Path:
-        """Return the file of a key."""
+        """Return the path of the scene-value file of a key."""
         return self.root / key[:2] / f"{key}.npz"
 
     def __contains__(self, key: str) -> bool:
@@ -152,7 +152,8 @@ class ValueStore:
     def put(self, scores: Sequence[Score]) -> str:
         """Write the tables of the scores of one protocol and return their key, a hash of the content.
 
-        Scores without scene values are skipped. Of two scores with one metric and group the last counts.
+        Scores without scene values are skipped. If two scores have the same metric and group, the last one is
+        stored.
         """
         packer = Packer()
         named = {}
@@ -170,7 +171,7 @@ class ValueStore:
         return key
 
     def get(self, key: str) -> Mapping[tuple[str, str], Table]:
-        """Return tables by metric and group. Raises `DamagedError` if the file is missing or corrupt."""
+        """Return tables by (metric, group). Raise `DamagedError` if the file is missing or corrupt."""
         path = self.path(key)
         try:
             flat = read_npz(path)

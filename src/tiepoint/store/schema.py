@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""SQL tables and views.
+"""SQL tables and views of a store.
 
 The views have the columns of the DescriptorWorkbench schema, so that SQL written for it works.
 """
@@ -82,7 +82,7 @@ scores = sa.Table(
     sa.Column("note", sa.Text),
     sa.Column("position", sa.Integer),
 )
-"""`position` orders the scores of a run as the task returned them."""
+"""Scores of the runs. `position` is the index of a score in the order that the task returned."""
 
 
 _COLUMNS = {
@@ -112,9 +112,9 @@ WORKBENCH_COLUMNS = {
     for task, names in _COLUMNS.items()
     for column, _, metric in (name.partition("=") for name in names.split())
 }
-"""Column of the view `results` -> task and metric, of group ``all`` under the protocol of the row.
+"""Task and metric of each column of the view `results`, in group ``all`` and the protocol of the row.
 
-Metrics that DescriptorWorkbench's table and documentation name differently have two columns.
+A metric has two columns if DescriptorWorkbench's table and documentation name it differently.
 """
 
 
@@ -129,8 +129,8 @@ def _pivot() -> str:
 def statements() -> list[str]:
     """Return the SQL of the views.
 
-    A row of `results` has the newest run of every task. Older runs of the same method, dataset, set and task
-    (with other options) have separate rows.
+    A row of `results` combines the newest run of every task. Older runs of the same method, dataset, keypoint
+    set and task, with other options, have separate rows.
     """
     same = "method_id, dataset_id, coalesce(keypoint_set_id, '')"
     tasks = ", ".join(f"'{task}'" for task in dict.fromkeys(task for task, _ in WORKBENCH_COLUMNS.values()))
@@ -172,7 +172,7 @@ VERSION = 5
 
 
 def version_of(connection: sa.Connection) -> int:
-    """Format version of a database, 0 for an empty one."""
+    """Return the format version of a database; 0 for an empty database."""
     if not sa.inspect(connection).has_table(versions.name):
         return 0
     return int(connection.execute(sa.select(versions.c.version)).scalar() or 0)

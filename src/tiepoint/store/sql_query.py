@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Read-only SQL queries of users, with limits on time and rows."""
+"""Run read-only SQL queries of users, with limits on time and number of rows."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from .urls import without_secret
 TIMEOUT_S = 60.0
 MAX_QUERY_ROWS = 100_000
 _MAX_QUERY_BYTES = 1 << 28
-"""Largest value in SQLite, in bytes."""
+"""Largest size of one value in an SQLite query, in bytes."""
 _STEPS = 20_000
-"""SQLite VM steps between two checks of the timeout: a few milliseconds."""
+"""Number of SQLite VM steps between two timeout checks; they take a few milliseconds."""
 Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
 class QueryResult:
-    """Columns and rows of a query; `truncated` if there are more rows than the limit."""
+    """Columns and rows of a query. `truncated` is set if the query has more rows than the limit."""
 
     columns: list[str]
     rows: list[Row]
@@ -37,10 +37,10 @@ class QueryResult:
 def run_query(
     engine: sa.Engine, query: str, *, timeout_s: float = TIMEOUT_S, most_rows: int | None = MAX_QUERY_ROWS
 ) -> QueryResult:
-    """Run one statement that reads (select, with, values, explain …).
+    """Run one read-only statement (select, with, values, explain …) and return its rows.
 
-    The database refuses everything else: SQLite by a read-only connection and an authorizer, PostgreSQL by a
-    cursor in a read-only transaction, which takes a single statement.
+    The database rejects all other statements. SQLite uses a read-only connection and an authorizer.
+    PostgreSQL uses a cursor in a read-only transaction, which accepts a single statement.
 
     Args:
         engine: Engine of an open store.
@@ -49,7 +49,7 @@ def run_query(
         most_rows: Largest number of rows; None for all.
 
     Raises:
-        InputError: The statement is refused or wrong, or takes too long.
+        InputError: The statement is rejected, is invalid or exceeds the timeout.
     """
     if not timeout_s > 0 or (most_rows is not None and most_rows < 1):
         raise InputError("`timeout` and `limit` must be above 0")
@@ -58,7 +58,7 @@ def run_query(
 
 
 def select_all(engine: sa.Engine, query: str) -> tuple[list[str], list[Row]]:
-    """Return columns and all rows of a query; see `run_query`."""
+    """Run a query without a row limit and return its columns and rows; see `run_query`."""
     found = run_query(engine, query, most_rows=None)
     return found.columns, found.rows
 
@@ -70,7 +70,7 @@ _WORD = re.compile(r"[\s(]*([A-Za-z_]+)")
 def _checked(query: str, allowed: tuple[str, ...]) -> tuple[str, str]:
     """Return the first word of a statement, and the statement without leading comments.
 
-    Comments are cut off: with nested comments, the server could see another first word.
+    Leading comments are removed, because a server that nests comments could see a different first word.
 
     >>> _checked("/* a */ (Select 1)", ("select", "with"))
     ('select', '(Select 1)')
@@ -99,7 +99,7 @@ _ALONE = frozenset(
 
 
 def _allowed(action: int, one: str | None, two: str | None, *_: str | None) -> int:
-    """Authorize reading tables, functions that load no code, and harmless pragmas."""
+    """Return whether SQLite may perform an action: table reads, safe functions, harmless pragmas."""
     name = (one or "").lower()
     harmless = (
         action in _READING
@@ -167,7 +167,7 @@ _EFFECTS = re.compile(
     r"pg_(?:terminate|cancel)_backend|pg_(?:try_)?advisory_\w+|pg_reload_conf|pg_rotate_logfile\w*|"
     r"pg_switch_wal|pg_create_\w+|pg_drop_\w+|pg_promote|pg_notify|pg_backup_\w+)\b|\bU&\""
 )
-"""Functions with side effects, and identifiers in Unicode escapes."""
+"""Pattern of PostgreSQL functions with side effects and of Unicode-escaped identifiers."""
 
 
 def _ask_postgresql(engine: sa.Engine, query: str, timeout_s: float, most_rows: int | None) -> QueryResult:

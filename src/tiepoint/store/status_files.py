@@ -21,20 +21,20 @@ FOLDER = "running"
 EVERY_S = 0.4
 """Seconds between two updates of a status file."""
 SILENT_S = 600.0
-"""Seconds without update after which a process of another machine counts as dead."""
+"""Seconds since the last update after which a process of another machine counts as dead."""
 FORGOTTEN_S = 86_400.0
-"""Seconds after which the status file of another machine is removed."""
+"""Seconds since the last update after which a status file of another machine is removed."""
 MAX_STATUS_BYTES = 64_000
 _NAME = re.compile(rf"{MARK}-\d+\.(json|tmp)")
 _count = itertools.count()
 _waiting: list[tuple[Path, Callable[[], None]]] = []
-"""Status files to write once their store exists."""
+"""Status files that are written as soon as their store exists."""
 Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
 class RunningProcess:
-    """Running process: what it does, its stages as (name, done, total), and since when."""
+    """Running process: its activity, its stages as (name, done, total), and its start time."""
 
     pid: int
     host: str
@@ -46,10 +46,10 @@ class RunningProcess:
 
 @contextlib.contextmanager
 def track_progress(root: Path, what: str, progress: Progress | None = None) -> Iterator[Progress]:
-    """Yield a progress function that also updates the status file of this process, removed at the end.
+    """Yield a progress callback that also updates the status file of this process.
 
-    Errors of writing are ignored: no run depends on the file. If the store does not exist yet,
-    `write_pending_status` writes the file later.
+    The file is removed at the end. Write errors are ignored, because no run depends on the file. If the store
+    does not exist yet, `write_pending_status` writes the file later.
     """
     path = root / FOLDER / f"{process_mark()}-{next(_count)}.json"
     stages: dict[str, tuple[int, int]] = {}
@@ -86,7 +86,7 @@ def track_progress(root: Path, what: str, progress: Progress | None = None) -> I
 
 
 def write_pending_status(root: Path) -> None:
-    """Write the status files that waited for a store to be created."""
+    """Write the status files that were deferred until their store was created."""
     for entry in [e for e in _waiting if e[0] == root]:
         _waiting.remove(entry)
         entry[1]()
@@ -95,7 +95,7 @@ def write_pending_status(root: Path) -> None:
 def remove_dead(root: Path) -> int:
     """Remove the status files of dead processes. Return the number removed.
 
-    Files of other machines are removed after a day without update.
+    Status files of other machines are removed one day after their last update.
     """
     removed = 0
     with contextlib.suppress(OSError):
@@ -132,15 +132,15 @@ def _write(path: Path, what: str, stages: dict[str, tuple[int, int]], since: flo
 
 
 def is_this_process(working: RunningProcess) -> bool:
-    """Return whether this is the current process."""
+    """Whether this entry describes the current process."""
     return (working.pid, working.host) == (os.getpid(), this_host())
 
 
 def running(root: Path, *, silent_s: float = SILENT_S) -> list[RunningProcess]:
-    """Return the processes that work on a store, oldest first; corrupt files are skipped.
+    """Return the running processes of a store, oldest first. Corrupt status files are skipped.
 
-    A process of this machine is alive if its id and start time match its file, one of another machine if its
-    file was updated in the last `silent_s` seconds.
+    A process of this machine is running if its process id and start time match its status file. A process of
+    another machine counts as running if its status file was updated in the last `silent_s` seconds.
     """
     found = []
     with contextlib.suppress(OSError):

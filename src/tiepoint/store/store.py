@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""An open store: a folder with an SQLite database, or a database URL with a folder for files."""
+"""Open store: a folder with an SQLite database, or a database URL with a folder for files."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def default_store() -> str:
 
 
 def store_root(where: str | Path | None = None) -> Path:
-    """Return the folder for files of a store, without opening or creating it.
+    """Return the folder that contains a store's files, without opening or creating the store.
 
     >>> store_root("postgresql://h/db?files=lab").name
     'lab'
@@ -74,7 +74,7 @@ def _check_writable(folder: Path, wanted: Path) -> None:
 class Store:
     """Open store: `engine` for SQL, and `features`, `records` and `values` in the folder `root`.
 
-    `notices` are messages for the user; `remade` says whether its database was missing and rebuilt from the
+    `notices` are messages for the user. `remade` is set if the database was missing and was rebuilt from the
     run files.
     """
 
@@ -97,13 +97,12 @@ class Store:
         create: bool = True,
         later: bool = False,
     ) -> Store:
-        """Open a store; one of another format version is refused.
+        """Open a store. Raise `StoreError` if the store has another format version.
 
-        Args:
-            where: Folder or database URL; None for `default_store`.
-            mode: ``"read"`` creates nothing, blocks no other process and needs no write permission.
-            create: Whether to create a missing store in mode ``"write"``.
-            later: Create a missing store on its first use, so that a command refused before leaves nothing.
+        Args: where: Folder or database URL; None for `default_store`. mode: ``"read"`` creates nothing,
+        blocks no other process and needs no write permission. create: Whether to create a missing store in
+        mode ``"write"``. later: Create a missing store on its first use. A command that fails earlier then
+        creates no store.
         """
         text = str(where) if where is not None else default_store()
         if not text:  # an unset variable; an empty path would be the current folder
@@ -144,7 +143,7 @@ class Store:
         _check_writable(self.root, self.root)
 
     def _create(self) -> None:
-        """Create a store that was opened with `later`, once."""
+        """Create a store that was opened with `later`. Later calls do nothing."""
         with _CREATING:
             if not self.exists:
                 self._done.append("created")  # creating it uses the database, too
@@ -189,17 +188,17 @@ class Store:
         return store
 
     def _use_caches(self) -> None:
-        """Use the hashes and pair lists that earlier processes cached in this store."""
+        """Load the file hashes and use the pair lists that earlier processes cached in this store."""
         hashing.load_memo(self.root / "hashes.json")
         array_cache.use_array_cache_folder(
             self.root / array_cache.FOLDER, atomic_file if self.mode == "write" else None
         )
 
     def _readable(self, database: Path) -> Store:
-        """Return the store, with a copy of the database if it cannot be read in place.
+        """Return this store. If the database cannot be read in place, read from a copy.
 
-        Undoing the unfinished change of a killed writer needs write permission; so does a file system without
-        locks.
+        Without write permission SQLite cannot roll back the unfinished change of a killed writer, and cannot
+        read on a file system without locks.
         """
         try:
             with self.engine.connect() as connection:
@@ -230,7 +229,7 @@ class Store:
 
     @property
     def in_place(self) -> bool:
-        """Whether the database is read in place and not from a copy."""
+        """Whether the database is read in place, without a copy."""
         return self._copy is None
 
     @cached_property
@@ -240,7 +239,7 @@ class Store:
 
     @cached_property
     def records(self) -> RecordStore:
-        """Records of the store."""
+        """Record files of the store."""
         return RecordStore(self.root / "records", hold=True)
 
     @property
@@ -250,10 +249,10 @@ class Store:
 
     @contextlib.contextmanager
     def begin(self, *, lock: str | None = None) -> Iterator[sa.Connection]:
-        """Run a transaction that writes; database errors become `StoreError`.
+        """Open a write transaction. Convert database errors to `StoreError`.
 
-        Without `lock` no other process writes at the same time. With it, on PostgreSQL, writers with another
-        lock may.
+        Without `lock` no other process can write at the same time. With `lock`, on PostgreSQL, writers with a
+        different lock can.
         """
         with self._transaction() as connection:
             begin_write(connection, lock)
@@ -262,7 +261,7 @@ class Store:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sa.Connection]:
-        """Run a transaction that reads one snapshot and blocks no writer."""
+        """Open a read transaction. It sees one snapshot and blocks no writer."""
         with self._transaction() as connection:
             begin_reading(connection)
             yield connection
@@ -282,7 +281,7 @@ class Store:
             raise StoreError(f"the store {self.where}: {self._describe(e)}") from e
 
     def _describe(self, error: sa.exc.DBAPIError) -> str:
-        """Return the database's message on one line, without password."""
+        """Return the error message of the database on one line, without the password."""
         error = root_cause(error)
         if is_busy(error):
             return _BUSY
@@ -292,7 +291,7 @@ class Store:
         return message
 
     def save_hashes(self) -> None:
-        """Save the file hashes of this process for the next one."""
+        """Save the file hashes of this process, so that later processes can reuse them."""
         with contextlib.suppress(StoreError):  # a lost memo only costs time
             hashing.save_memo(self.root / "hashes.json", atomic_file)
 

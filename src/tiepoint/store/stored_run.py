@@ -20,16 +20,16 @@ from .store import Store
 
 
 class _Facts(BaseModel):
-    """Part of a manifest."""
+    """Base class of the parts of a manifest."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class MethodFacts(_Facts):
-    """Method of a run: `config` is all that determines its output, `meta` has further facts.
+    """Method of a run. `config` determines the method's output; `meta` contains other properties.
 
-    `spec` is the method string, None for an object. `name_given` says that the user chose the name. `fitted`
-    has an entry for every fitted transform.
+    `spec` is the method string; None if the method was passed as an object. `name_given` is set if the user
+    chose the name. `fitted` has one entry for each fitted transform.
     """
 
     name: str
@@ -43,7 +43,7 @@ class MethodFacts(_Facts):
 
 
 class DatasetFacts(_Facts):
-    """Dataset of a run, with the hash of its content. `imported` marks results of another tool."""
+    """Dataset of a run, with its content hash. `imported` is set for results of another tool."""
 
     hash: str
     name: str
@@ -53,14 +53,14 @@ class DatasetFacts(_Facts):
 
 
 class MergedFacts(_Facts):
-    """Hashes of the lists and datasets of the parts of a merged run."""
+    """Hashes of the pair lists and datasets of the runs that were merged into a run."""
 
     lists: tuple[str, ...]
     data: tuple[str, ...]
 
 
 class StoredUnits(Mapping[str, dict[str, str]]):
-    """Record keys by unit and comparison, parsed from JSON on access: most readers need none.
+    """Record keys by unit and comparison. The JSON is parsed on first access, because few readers need it.
 
     >>> units = StoredUnits('{"a": {"exact": "0"}}')
     >>> len(units), dict(units) == units, units["a"]
@@ -86,7 +86,7 @@ class StoredUnits(Mapping[str, dict[str, str]]):
         return len(self._read())
 
     def items(self) -> Any:
-        """Return units with their record keys."""
+        """Return (unit, record keys) pairs."""
         return self._read().items()
 
     def values(self) -> Any:
@@ -95,13 +95,13 @@ class StoredUnits(Mapping[str, dict[str, str]]):
 
 
 class Manifest(_Facts):
-    """How the scores of a run were computed.
+    """Manifest of a run: the inputs and settings from which its scores were computed.
 
-    `options` are the task options as given. `split` is the one in use, None if there is none or it is
-    unknown. `lists` hashes the task's lists and ground truth. `units` has the record keys by unit and
-    comparison, `values` the keys of scene values by protocol. `scoring` is the version of the scoring,
-    `rules` the version of each protocol if it is not 1. `content` hashes features or scores that nothing else
-    identifies.
+    `options` are the task options as passed by the user. `split` is the dataset split; None if the dataset
+    has no split or the split is unknown. `lists` is a hash of the task's pair lists and ground truth. `units`
+    contains the record keys by unit and comparison. `values` contains the keys of scene values by protocol.
+    `scoring` is the version of the scoring code. `rules` contains the version of each protocol whose version
+    is not 1. `content` is a hash of features or scores that no other field identifies.
     """
 
     task: str
@@ -124,18 +124,18 @@ class Manifest(_Facts):
 
     @property
     def is_imported(self) -> bool:
-        """Whether the run has results of another tool."""
+        """Whether the run was imported from the results of another tool."""
         return self.dataset.imported
 
     def plain(self) -> dict[str, Any]:
-        """Return the manifest as plain values, as it is stored."""
+        """Return the manifest as the plain values that are stored."""
         if isinstance(self.units, StoredUnits):
             return self.model_copy(update={"units": dict(self.units.items())}).model_dump()
         return self.model_dump()
 
     @classmethod
     def from_text(cls, text: str) -> Manifest:
-        """Read a stored manifest from JSON. Raises `StoreError` if it is corrupt."""
+        """Parse the JSON of a stored manifest. Raise `StoreError` if it is corrupt."""
         try:
             return cls._from_text(text)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
@@ -160,7 +160,7 @@ STATUSES = ("done", "failed")
 
 @dataclass(frozen=True)
 class StoredRun:
-    """One method on one task. `status` is one of `STATUSES`; `error` is the reason of a failure."""
+    """Stored run of one method on one task. `status` is one of `STATUSES`; `error` explains a failure."""
 
     id: str
     task: str
@@ -188,13 +188,13 @@ class StoredRun:
 
     @property
     def rerun_hint(self) -> str:
-        """Advice on how to compute the run again."""
+        """Text that tells the user how to compute the run again."""
         work = f"import {self.method}" if self.manifest.is_imported else f"run {self.method} on {self.task}"
         return f"{work} again"
 
 
 def run_id(manifest: Manifest) -> str:
-    """Return the id of a run: a hash of method, task, data and lists, without the protocols.
+    """Return the id of a run: a hash of method, task, dataset and pair lists, without the protocols.
 
     >>> method, dataset = MethodFacts(name="a", family="dense"), DatasetFacts(hash="0", name="d")
     >>> one = Manifest(task="t", method=method, dataset=dataset)
@@ -207,7 +207,7 @@ def run_id(manifest: Manifest) -> str:
 
 
 def method_id(manifest: Manifest) -> str:
-    """Return the id of a method: a hash of its name and all that determines its output."""
+    """Return the id of a method: a hash of its name and of everything that determines its output."""
     m = manifest.method
     return hash_json([m.name, m.family, m.config])
 
@@ -230,12 +230,12 @@ def write_run_file(store: Store, run: StoredRun) -> None:
 
 
 def run_file(store: Store, run_id: str) -> Path:
-    """Return the path of a run file, which has all that the database has about the run."""
+    """Return the path of a run file. The file contains everything the database stores about the run."""
     return store.root / "runs" / f"{run_id}.json"
 
 
 def read_run(path: Path) -> StoredRun:
-    """Read a run file. Raises `StoreError` if it is not one."""
+    """Read a run file. Raise `StoreError` if the file is missing or is not a run file."""
     try:
         plain = verify_checksum(read_content(path))
         scores, used = plain.get("scores", []), plain.get("keypoint_set")

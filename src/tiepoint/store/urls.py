@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Store URLs: parsing, checks before anything is opened, and display without password."""
+"""Parse and check store URLs, and format them for display without the password."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ FORMS = {
     "sqlite": "sqlite:///relative.db or sqlite:////absolute.db",
     "postgresql": "postgresql://USER:PASSWORD@HOST:PORT/DATABASE?files=DIR",
 }
-"""Form of a URL by scheme."""
+"""Expected form of a store URL, by scheme."""
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(/+)")
 _SECRET = ("password", "sslpassword", "passfile")
 _TELLING = ("host", "hostaddr", "port", "dbname", "user")
-"""Settings that identify a store; of all others only the name is shown."""
+"""URL parameters whose values are displayed. For all other parameters only the name is displayed."""
 _ESCAPED = "characters such as @ : / ? # in a password are written as %40 %3A %2F %3F %23"
 
 
@@ -49,12 +49,12 @@ def is_url(where: str) -> bool:
 def read_url(where: str) -> StoreUrl:
     """Parse a store URL.
 
-    SQLite: ``sqlite:///relative.db``, ``sqlite:////absolute.db``. ``?files=DIR`` names the folder for files.
-    Without it that is the folder of ``tiepoint.sqlite``, or ``NAME.files`` beside another database.
-    PostgreSQL needs ``?files=DIR``.
+    SQLite: ``sqlite:///relative.db``, ``sqlite:////absolute.db``. ``?files=DIR`` sets the folder for files.
+    The default is the folder of the database if the database is named ``tiepoint.sqlite``, else
+    ``NAME.files`` in that folder. PostgreSQL needs ``?files=DIR``.
 
     Raises:
-        StoreError: Unknown scheme, no database or wrong port. The message never has the password.
+        StoreError: Unknown scheme, missing database or invalid port. The message never contains the password.
 
     >>> read_url("sqlite:///lab/a.db").files.as_posix(), read_url("sqlite:////lab/a.db").url
     ('lab/a.files', 'sqlite:////lab/a.db')
@@ -130,7 +130,7 @@ def _server(scheme: str, rest: str, files: str, query: dict[str, str], stray: bo
 
 
 def without_secret(message: str, url: str) -> str:
-    r"""Return a driver's message on one line, without the password and settings of the URL.
+    r"""Return a driver's message on one line, without the password and parameters of the URL.
 
     >>> without_secret("no entry for s3cret\n  of u", "postgresql://u:s3cret@h/db")
     'no entry for *** of u'

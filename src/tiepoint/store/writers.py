@@ -44,7 +44,7 @@ def upsert(connection: sa.Connection, table: sa.Table, row: Mapping[str, Any]) -
 
 
 def insert_run(connection: sa.Connection, run: StoredRun) -> None:
-    """Insert the rows of a run, replacing those of the same id."""
+    """Insert the rows of a run, replacing the rows of a stored run with the same id."""
     m, d = run.manifest.method, run.manifest.dataset
     mid = method_id(run.manifest)
     config = json.dumps(m.config, sort_keys=True, default=str)
@@ -77,17 +77,18 @@ def insert_run(connection: sa.Connection, run: StoredRun) -> None:
 
 
 Merge = Callable[[StoredRun | None], StoredRun]
-"""Returns the run to save, given the stored run of its id or None."""
+"""Function that returns the run to save. It receives the stored run of the same id, or None."""
 
 
 def save_run(store: Store, run: StoredRun, merge: Merge | None = None) -> StoredRun:
     """Save a run, its file and its rows, and return the saved run.
 
-    Rows are inserted before the file is written and committed after it: a refused run leaves no file, and a
-    visible run has one.
+    Rows are inserted before the run file is written and committed after it. So a rejected run leaves no file,
+    and every visible run has a file.
 
-    A stored run of the same id is replaced. With `merge`, the result of ``merge(stored run)`` is saved. It is
-    called under the lock, so that nothing of other processes is lost. It may read the store, not write it.
+    A stored run of the same id is replaced. With `merge`, the result of ``merge(stored run)`` is saved.
+    `merge` is called under the lock, so that no change of another process is lost. It may read the store but
+    must not write to it.
     """
     with store.begin(lock=run.id) as connection:
         if merge is not None:
@@ -100,7 +101,7 @@ def save_run(store: Store, run: StoredRun, merge: Merge | None = None) -> Stored
 
 @contextlib.contextmanager
 def database_errors(run: StoredRun) -> Iterator[None]:
-    """Turn errors of the database about a run, such as a number out of range, into `InputError`."""
+    """Convert database errors about a run, such as a number out of range, to `InputError`."""
     try:
         yield
     except (sa.exc.DataError, sa.exc.IntegrityError, sa.exc.StatementError, ArithmeticError, ValueError) as e:
@@ -111,7 +112,7 @@ def database_errors(run: StoredRun) -> Iterator[None]:
 
 
 def _stored(store: Store, connection: sa.Connection, run_id: str) -> StoredRun | None:
-    """Return a stored run from its file, which is never older than its rows, or else from these."""
+    """Return a stored run from its file, or from its database rows if the file is missing or corrupt."""
     path = run_file(store, run_id)
     if path.is_file():
         with contextlib.suppress(StoreError):
@@ -123,7 +124,7 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 
 
 def save_keypoint_set(store: Store, made: KeypointSet, *, overwrite: bool = False) -> Path:
-    """Save a keypoint set: folder first, row last. An existing name needs `overwrite`."""
+    """Save a keypoint set: first its folder, then its row. Replacing an existing set needs `overwrite`."""
     if not _NAME.fullmatch(made.name):
         raise InputError(
             f"{made.name!r} cannot be the name of a keypoint set; use letters, digits, _ . and -"
@@ -143,7 +144,7 @@ def save_keypoint_set(store: Store, made: KeypointSet, *, overwrite: bool = Fals
 
 
 def load_keypoint_set(root: Path, name: str) -> KeypointSet:
-    """Return a keypoint set of the store at `root` by name, or one by its folder."""
+    """Load a keypoint set by its name in the store at `root`, or by its folder."""
     known = sets_below(root)
     if name in known or "/" in name:
         return read_keypoint_set(known.get(name, name))

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Upkeep of a store: what is in it, is it what was written, deleting, renaming, pruning."""
+"""Maintenance of a store: inventory, verification, deletion, renaming and pruning."""

@@ -24,10 +24,10 @@ from .usage import InUse, short_keys, uses_of, write_uses
 
 @dataclass(frozen=True)
 class RemovalReport:
-    """Deleted runs as (id, method, task), and the files that only they used, counted by kind.
+    """Report of deleted runs, as (id, method, task), and of the deleted files, counted by kind.
 
-    `kept` counts such files that stay because a running process may need them; a later `prune` removes them.
-    With `dry_run` nothing was deleted.
+    Only files that no other run needs are deleted. `kept` counts files that were retained because a running
+    process may need them; a later `prune` removes them. With `dry_run` nothing was deleted.
     """
 
     runs: tuple[tuple[str, str, str], ...]
@@ -41,12 +41,12 @@ class RemovalReport:
         return sum(a.size_bytes for a in self.files.values())
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return the report as plain values."""
         return {"size_bytes": self.size_bytes, **asdict(self)}
 
 
 def select_runs(heads: Sequence[RunHead], wanted: Sequence[str]) -> list[RunHead]:
-    """Return the runs of ids, which may be abbreviated. Raises `InputError` unless an id fits one run."""
+    """Return the runs with the given ids or id prefixes. Raise `InputError` unless each matches one run."""
     found: dict[str, RunHead] = {}
     for name in wanted:
         fit = [h for h in heads if h.id == name] or [h for h in heads if name and h.id.startswith(name)]
@@ -68,19 +68,16 @@ def select_runs(heads: Sequence[RunHead], wanted: Sequence[str]) -> list[RunHead
 def remove_runs(
     store: Store, wanted: Sequence[str], *, dry_run: bool = False, step: Step = after_step_hook
 ) -> RemovalReport:
-    """Delete runs and the records, scene values, features and transforms that no other run needs.
+    """Delete runs, and the records, scene values, features and transforms that no other run needs.
 
-    Files that other running processes may use stay. A killed process leaves the store with the runs or
-    without; the next process removes the files of deleted runs.
+    Files that other running processes may use are retained. If the process is killed, the store contains
+    either all or none of the runs, and the next process removes the remaining files of deleted runs.
 
-    Args:
-        store: Open for writing, or for reading with `dry_run`.
-        wanted: Ids, which may be abbreviated.
-        dry_run: Return what would be deleted; change nothing.
-        step: Called with the name of each finished step.
+    Args: store: Open for writing, or for reading with `dry_run`. wanted: Run ids or prefixes of run ids.
+    dry_run: Return what would be deleted; change nothing. step: Called with the name of each finished step.
 
     Raises:
-        InputError: An id fits no run, or several; nothing is deleted.
+        InputError: An id matches no run or several runs; nothing is deleted.
     """
     if dry_run:
         return _removal_report(*_planned(store, wanted), InUse.read(store.root), dry_run=True)
@@ -103,7 +100,7 @@ def remove_runs(
 
 
 def _planned(store: Store, wanted: Sequence[str]) -> tuple[list[RunHead], list[tuple[StoreEntry, str]]]:
-    """Return the runs, and the entries that only they need, with the task of a run that needs it."""
+    """Return the runs to delete, and the store entries that only these runs need, each with a task."""
     links = FileReferences.read(store)
     heads = select_runs(links.heads, wanted)
     gone = {h.id for h in heads}
@@ -126,7 +123,7 @@ def _removal_report(
 
 @dataclass(frozen=True)
 class RenameReport:
-    """Renamed method; `ids` maps old ids of runs to new ones. With `dry_run` nothing was changed."""
+    """Report of a renamed method. `ids` maps old to new run ids. With `dry_run` nothing was changed."""
 
     old: str
     new: str
@@ -134,16 +131,17 @@ class RenameReport:
     dry_run: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return the report as plain values."""
         return asdict(self)
 
 
 def rename_method(
     store: Store, old: str, new: str, *, dry_run: bool = False, step: Step = after_step_hook
 ) -> RenameReport:
-    """Rename a method in all its runs: rows, run files, ids. Scores do not change.
+    """Rename a method in the rows, files and ids of all its runs. Scores do not change.
 
-    A run gets the id of a run under the new name, so that running the method with that `name` finds it.
+    A renamed run gets the id that it would have had under the new name. Running the method with that `name`
+    then finds the stored run.
 
     Args:
         store: Open for writing, or for reading with `dry_run`.
@@ -153,7 +151,7 @@ def rename_method(
         step: Called with the name of each finished step.
 
     Raises:
-        InputError: No run has the old name, a run has the new one, or it cannot be a name.
+        InputError: No run has the old name, a run already has the new name, or the new name is invalid.
     """
     method_name(new)
     if dry_run:
@@ -181,7 +179,7 @@ def rename_method(
 
 
 def _pairs(store: Store, connection: sa.Connection, old: str, new: str) -> list[tuple[StoredRun, StoredRun]]:
-    """Return the runs of a method before and after renaming."""
+    """Return pairs of each run of a method and its renamed version."""
     names = set(connection.execute(sa.select(methods.c.name).join(runs)).scalars())
     if old not in names:
         raise UnknownNameError("method in the store", old, names)
@@ -201,7 +199,7 @@ def _pairs(store: Store, connection: sa.Connection, old: str, new: str) -> list[
 
 
 def _features(store: Store, old: str, pairs: list[tuple[StoredRun, StoredRun]]) -> Any:
-    """Return the features that runs without a list of features may use: all of the method."""
+    """Return the features of the old method if the usage file of one of its runs is missing."""
     if all(uses_of(store.root, run.id) is not None for run, _ in pairs):
         return short_keys([])
     return short_keys(e.key for e in entries(store) if e.kind == "features" and e.method == old)

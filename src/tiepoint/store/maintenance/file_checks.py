@@ -19,15 +19,15 @@ from ..atomic_files import TEMPORARIES
 from ..store import Store
 
 SETS = "keypoint sets"
-"""Kind of keypoint sets."""
+"""File kind of keypoint sets."""
 
 
 @dataclass(frozen=True)
 class FileCheck:
-    """Result of reading one file: its size and what is wrong with it.
+    """Result of verifying one file: its size, and the problem found, if any.
 
-    `heals` says that a run recomputes a corrupt file by itself. `method` computed the file, if known. A
-    `foreign` file belongs to a dataset and is never removed.
+    `heals` is set if the next run recomputes the corrupt file automatically. `method` is the method that
+    computed the file, if known. A `foreign` file belongs to a dataset and is never removed.
     """
 
     kind: str
@@ -44,7 +44,7 @@ Job = Callable[[], FileCheck]
 
 
 def files_of(store: Store, needed: Mapping[str, Sequence[str]]) -> list[Job]:
-    """Return one job for every file of a store and every missing file that a run needs (`needed`)."""
+    """Return one check job for every file of a store, and for every missing file in `needed`."""
     root, jobs = store.root, list[Job]()
     for kind, suffix, files, read in (
         ("records", "parquet", store.records, store.records.verify),
@@ -76,7 +76,7 @@ def files_of(store: Store, needed: Mapping[str, Sequence[str]]) -> list[Job]:
 
 
 def leftovers_of(root: Path) -> list[Path]:
-    """Return the temporaries of killed processes."""
+    """Return the temporary files of killed processes."""
     return sorted(path for pattern in TEMPORARIES for path in root.glob(pattern))
 
 
@@ -89,7 +89,7 @@ def _check(
     heals: bool = False,
     foreign: bool = False,
 ) -> FileCheck:
-    """Call `verify`, which raises if the file is corrupt; a text that it returns is the method's name."""
+    """Verify one file by calling `verify`, which raises if the file is corrupt or returns a method name."""
     problem = method = None
     try:
         found = verify()
@@ -128,7 +128,7 @@ def _costs(path: Path) -> None:
 
 
 def _data(path: Path, digest: str) -> None:
-    """Compare a dataset file with its cached hash."""
+    """Verify that a dataset file still has its cached hash."""
     if hashing.hash_file(path, reread=True) != digest:
         raise StoreError(
             f"{path}: the content has changed since it was first read, though size and time have not; "

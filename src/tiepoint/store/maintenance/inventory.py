@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files of a store by kind and size, and the runs that need them."""
+"""List the files of a store by kind and size, and find the runs that need each file."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ KINDS = {
     USES: "runs",
     status_files.FOLDER: "temporaries",
 }
-"""Folder of a store -> kind of its files."""
+"""Kind of the files in each folder of a store."""
 ORDER = tuple(dict.fromkeys((*KINDS.values(), "database", "other")))
 
 
 @dataclass(frozen=True)
 class StoreEntry:
-    """File or feature folder of a store, with its time of writing and facts of its header."""
+    """File or feature folder of a store, with its modification time and properties from its header."""
 
     kind: str
     key: str
@@ -53,7 +53,7 @@ class StoreEntry:
 
 
 def entries(store: Store, *, headers: bool = True) -> Iterator[StoreEntry]:
-    """Yield all files of a store, and its database.
+    """Yield an entry for each file of a store, including its database.
 
     Args:
         store: Open store.
@@ -78,7 +78,7 @@ def entries(store: Store, *, headers: bool = True) -> Iterator[StoreEntry]:
 
 
 def _elsewhere(store: Store) -> list[StoreEntry]:
-    """Return the database if it is not in the folder."""
+    """Return the entries of the database if it is outside the store folder."""
     with store.reading() as connection:
         if connection.dialect.name != "sqlite":
             size = connection.exec_driver_sql("select pg_database_size(current_database())").scalar()
@@ -117,7 +117,7 @@ def _entry(kind: str, path: str) -> StoreEntry:
 
 
 def _whole(kind: str, path: str) -> StoreEntry:
-    """Return a folder with all its files, or a file, as one entry."""
+    """Return one entry for a file, or for a folder with all its files."""
     parts = [_entry(kind, p) for p in _below(path)] if os.path.isdir(path) else [_entry(kind, path)]
     newest = max((p.written for p in parts), default=0.0)
     return StoreEntry(kind, os.path.basename(path), Path(path), sum(p.size_bytes for p in parts), newest)
@@ -144,10 +144,10 @@ def _features(store: Store, folder: str, headers: bool) -> Iterator[StoreEntry]:
 
 @dataclass(frozen=True)
 class FileReferences:
-    """Runs that need a file: by their manifests for records and values, by usage files for features.
+    """Map from store files to the runs that need them.
 
-    A run whose list of features is missing or corrupt may need every feature whose header has its method's
-    name.
+    Manifests list the records and scene values of a run; usage files list its features. If the usage file of
+    a run is missing or corrupt, the run may need every feature of its method.
     """
 
     heads: list[RunHead]
@@ -156,23 +156,23 @@ class FileReferences:
 
     @classmethod
     def read(cls, store: Store) -> FileReferences:
-        """Return the references of a store."""
+        """Read the file references of all runs of a store."""
         return cls(load_heads(store), store.root)
 
     def noted_features(self, run_id: str) -> FeatureUsage | None:
-        """Return the features of a run, None if unknown."""
+        """Return the features in the usage file of a run. None if the file is missing or corrupt."""
         if run_id not in self._noted:
             self._noted[run_id] = uses_of(self.root, run_id)
         return self._noted[run_id]
 
     @cached_property
     def run_by_id(self) -> dict[str, list[RunHead]]:
-        """Run by id."""
+        """Runs of the store by id."""
         return {h.id: [h] for h in self.heads}
 
     @cached_property
     def users(self) -> dict[tuple[str, str], list[RunHead]]:
-        """Runs by kind and key of the records, scene values and transforms that they need."""
+        """Runs that need each record, scene value and transform, by (kind, key)."""
         found: dict[tuple[str, str], list[RunHead]] = {}
         for head in self.heads:
             for name in required_keys(head):
@@ -181,7 +181,7 @@ class FileReferences:
 
     @cached_property
     def _features(self) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-        """Sorted short keys of features, and for each the index of a run that uses it."""
+        """Sorted short keys of all used features, and for each key the index of a run that uses it."""
         noted = [
             (n, uses.keys)
             for n, h in enumerate(self.heads)
@@ -202,7 +202,7 @@ class FileReferences:
 
     @cached_property
     def silent(self) -> dict[str, list[RunHead]]:
-        """Runs whose list of features is missing, by every name of a method with the same identity."""
+        """Runs without a usage file, by each name under which their method occurs in the store."""
         unknown = [h for h in self.heads if self.noted_features(h.id) is None and not h.manifest.is_imported]
         names: dict[str, set[str]] = {}
         for head in self.heads:
@@ -214,14 +214,14 @@ class FileReferences:
         return found
 
     def of(self, entry: StoreEntry) -> list[RunHead]:
-        """Return the runs that need an entry, or may."""
+        """Return the runs that need, or may need, an entry."""
         if entry.kind != "features":
             return self.users.get((entry.kind, entry.key), [])
         return [*self._using(entry.key), *self.silent.get(entry.method or "", [])]
 
 
 def required_keys(head: RunHead) -> set[tuple[str, str]]:
-    """Return kind and key of the records, scene values and transforms that a run needs."""
+    """Return the (kind, key) of each record, scene value and transform that a run needs."""
     known = head.manifest
     found = {("records", key) for by in known.units.values() for key in by.values()}
     found |= {("values", key) for key in known.values.values()}
@@ -230,6 +230,6 @@ def required_keys(head: RunHead) -> set[tuple[str, str]]:
 
 
 def identity(head: RunHead) -> str:
-    """Return a hash of all that determines a method's output, without its name."""
+    """Return a hash of everything that determines a method's output, excluding its name."""
     method = head.manifest.method
     return hash_json([method.family, method.config])

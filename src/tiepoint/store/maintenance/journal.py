@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Journal of multi-step changes, which another process completes or undoes after a kill.
+"""Journal of multi-step changes. After a kill, another process completes or undoes the change.
 
-The journal entry is written first. The commit of the database decides; files follow.
+The journal entry is written first, then the database commits, then files are changed. A change that was
+killed before the commit is undone; one that was killed after it is completed.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ Step = Callable[[str], None]
 
 
 def after_step_hook(_: str) -> None:
-    """Do nothing after a step of a change; tests inject a failure here."""
+    """Do nothing. Called after each step of a change; tests replace it to inject a failure."""
 
 
 def journal_change(store: Store, plain: Mapping[str, Any]) -> Path:
@@ -46,9 +47,9 @@ def journal_change(store: Store, plain: Mapping[str, Any]) -> Path:
 
 
 def delete_rows(connection: sa.Connection, ids: Sequence[str]) -> None:
-    """Delete the rows of runs, and of methods, datasets and keypoint sets that no other run has.
+    """Delete the rows of runs, and of methods, datasets and keypoint sets that no other run uses.
 
-    Keypoint sets with a folder in the store stay.
+    Keypoint sets with a folder in the store are retained.
     """
     sets = {
         name
@@ -111,7 +112,7 @@ def _finish(store: Store, path: Path, step: Step) -> int:
 
 @dataclass(frozen=True)
 class _Change:
-    """Journal entry: new ids of runs, runs to delete, and files with the task of a run that used them."""
+    """Journal entry of a change: renamed run ids, runs to delete, and files to delete with their tasks."""
 
     ids: dict[str, str]
     runs: list[str]
@@ -134,16 +135,17 @@ def _forget(store: Store, name: str, busy: InUse | None = None) -> None:
 
 
 def remove_leftovers(store: Store) -> None:
-    """Remove temporaries of killed processes, and complete or undo their changes."""
+    """Remove temporary files of killed processes, and complete or undo their changes."""
     remove_temporaries(store.root)
     status_files.remove_dead(store.root)
     finish_changes(store)
 
 
 def discard(store: Store, candidates: Mapping[tuple[str, str], str], busy: InUse) -> int:
-    """Remove those candidates (kind and key, with their task) that no run needs. Return their bytes.
+    """Remove the candidates that no run needs, and return their size in bytes.
 
-    Requires the store lock (`Store.begin`), so that no run comes to need one.
+    Candidates are given as kind and key, with a task. The caller must hold the store lock (`Store.begin`), so
+    that no run starts to use a candidate during removal.
     """
     if not candidates:
         return 0
@@ -160,7 +162,7 @@ def discard(store: Store, candidates: Mapping[tuple[str, str], str], busy: InUse
 
 
 def delete_entries(root: Path, gone: Iterable[StoreEntry]) -> None:
-    """Remove entries atomically; the next process removes the rest after a kill."""
+    """Remove each entry atomically. After a kill, the next process removes the remaining entries."""
     with temporary_folder(root) as folder:
         for number, entry in enumerate(gone):
             try:

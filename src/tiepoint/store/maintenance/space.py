@@ -20,14 +20,14 @@ from .usage import InUse
 
 @dataclass(frozen=True)
 class SizeTotal:
-    """Number and size of files of a kind."""
+    """Number and total size of the files of one kind."""
 
     files: int
     size_bytes: int
 
 
 def amounts(found: Iterable[StoreEntry], order: Sequence[str]) -> dict[str, SizeTotal]:
-    """Return number and size of entries by kind, in the given order of kinds."""
+    """Return the number and total size of entries for each kind, in the given order of kinds."""
     sizes: dict[str, list[int]] = {}
     for entry in found:
         sizes.setdefault(entry.kind, []).append(entry.size_bytes)
@@ -36,7 +36,7 @@ def amounts(found: Iterable[StoreEntry], order: Sequence[str]) -> dict[str, Size
 
 @dataclass(frozen=True)
 class MethodSize:
-    """Size of the files of a method: those that only it needs, and those shared with other methods."""
+    """Size of the files of one method: files that only it needs, and files shared with other methods."""
 
     runs: int
     only_bytes: int
@@ -45,7 +45,7 @@ class MethodSize:
 
 @dataclass(frozen=True)
 class StoreSize:
-    """Size of a store. Every file counts once in `kinds`; no run needs the `unused_bytes`."""
+    """Size of a store. `kinds` counts each file once; `unused_bytes` are the bytes no run needs."""
 
     store: str
     kinds: dict[str, SizeTotal]
@@ -58,7 +58,7 @@ class StoreSize:
         return sum(a.size_bytes for a in self.kinds.values())
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return the report as plain values."""
         return {"total_bytes": self.total_bytes, **asdict(self)}
 
 
@@ -67,7 +67,7 @@ OF_RUNS = ("features", "records", "values", "transforms")
 
 
 def store_size(store: Store) -> StoreSize:
-    """Return the size of a store by kind and method; files of several methods count as shared."""
+    """Return the size of a store by kind and by method. Files of several methods count as shared."""
     links = FileReferences.read(store)
     found = list(entries(store))
     only: dict[str, int] = {}
@@ -96,7 +96,7 @@ def _users(links: FileReferences, entry: StoreEntry) -> Iterable[RunHead]:
 
 @dataclass(frozen=True)
 class ListedRun:
-    """Listed run: size of all files that it needs, and of those that no other run needs."""
+    """Row of the run list: a run, the size of all its files, and of the files only it needs."""
 
     run: str
     method: str
@@ -108,7 +108,7 @@ class ListedRun:
     only_bytes: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return the report as plain values."""
         return asdict(self)
 
 
@@ -143,7 +143,7 @@ def list_runs(
 
 @dataclass(frozen=True)
 class Recomputation:
-    """Features of a method to recompute if its runs are repeated, and the seconds they took."""
+    """Cost of repeating the runs of a method: number of removed features, and their compute time."""
 
     method: str
     features: int
@@ -154,10 +154,10 @@ class Recomputation:
 
 @dataclass(frozen=True)
 class PruneReport:
-    """Removed files by kind, the size of the store before, and the cost of recomputing them.
+    """Report of a pruning: removed files by kind, previous store size, and cost of recomputation.
 
-    `in_use` counts old features that a running process may use. `wanted_bytes` is the requested size, which
-    cannot always be reached. With `dry_run` nothing was removed.
+    `in_use` counts old features that were retained because a running process may use them. `wanted_bytes` is
+    the requested store size, which cannot always be reached. With `dry_run` nothing was removed.
     """
 
     before_bytes: int
@@ -173,7 +173,7 @@ class PruneReport:
         return sum(a.size_bytes for a in self.files.values())
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return the report as plain values."""
         after = self.before_bytes - self.size_bytes
         return {"size_bytes": self.size_bytes, "after_bytes": after, **asdict(self)}
 
@@ -186,17 +186,18 @@ def prune_store(
     dry_run: bool = False,
     now: float | None = None,
 ) -> PruneReport:
-    """Remove old features, and records, scene values and transforms of no run.
+    """Remove old features, and records, scene values and transforms that no run needs.
 
-    A feature was last used when it was written, or when a run that uses it last began. The oldest go first.
-    Runs with their scores and records stay; a later run recomputes features that it needs.
+    The last use of a feature is the time when it was written or when a run that uses it last started. The
+    oldest features are removed first. Runs, their scores and their records are retained. A later run
+    recomputes the features that it needs.
 
     Args:
         store: Open for writing, or for reading with `dry_run`.
         older_than_s: Remove only entries last used longer ago than this.
-        larger_than_bytes: Stop when the store is no larger than this; None removes all old entries.
+        larger_than_bytes: Stop when the store has at most this size; None removes all old entries.
         dry_run: Return what would be removed; change nothing.
-        now: Current time in seconds since 1970; None for the clock.
+        now: Current time in seconds since 1970; None for the system clock.
 
     Raises:
         InputError: Neither an age nor a size is given.
@@ -254,7 +255,7 @@ def _last_use(links: FileReferences, head: RunHead) -> float:
 
 
 def _again(links: FileReferences, gone: Sequence[StoreEntry]) -> tuple[Recomputation, ...]:
-    """Return by method what its runs would recompute; features that no run uses cost nothing."""
+    """Return the recomputation cost of each method. Features that no run uses cost nothing."""
     own: dict[str, list[StoreEntry]] = {}
     runs: dict[str, set[str]] = {}
     for entry in gone:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Usage files: the features that a run uses, and what running processes may need.
+"""Usage files: list the features that each run uses, and protect those of running processes.
 
-A run writes its file before it looks for features: a line of JSON and the first eight bytes of every key.
+A run writes its usage file before it looks up features. The file contains a line of JSON, then the first
+eight bytes of every feature key.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ if TYPE_CHECKING:
 
 FOLDER = "uses"
 _SHORT = 16
-"""Hexadecimal digits of a short key."""
+"""Number of hexadecimal digits of a short key."""
 Keys = NDArray[np.uint64]
 SLACK_S = 60.0
-"""Largest clock difference of machines that share a store, in seconds."""
+"""Largest assumed clock difference between machines that share a store, in seconds."""
 SILENT_S = 86400.0
-"""Seconds without update after which a process of another machine counts as dead."""
+"""Seconds since the last status update after which a process of another machine counts as dead."""
 
 
 @dataclass(frozen=True)
 class FeatureUsage:
-    """Features of a run as sorted short keys, its task, and the time of use."""
+    """Content of a usage file: sorted short keys of the features, the task, and the time of use."""
 
     task: str
     keys: Keys
@@ -43,7 +44,7 @@ class FeatureUsage:
 
 
 def short_keys(keys: Iterable[str]) -> Keys:
-    """Return the sorted, unique short keys of keys.
+    """Return the sorted, unique short keys of full feature keys.
 
     >>> short_keys(["00000000000000ff" + "0" * 48, "0" * 64]).tolist()
     [0, 255]
@@ -52,7 +53,7 @@ def short_keys(keys: Iterable[str]) -> Keys:
 
 
 def is_feature_key(key: str) -> bool:
-    """Return whether a name can be the key of features.
+    """Return whether a name has the form of a feature key.
 
     >>> is_feature_key("0" * 64), is_feature_key("other")
     (True, False)
@@ -61,15 +62,15 @@ def is_feature_key(key: str) -> bool:
 
 
 def uses_file(root: Path, run_id: str) -> Path:
-    """Return the usage file of a run."""
+    """Return the path of the usage file of a run."""
     return root / FOLDER / f"{run_id}.bin"
 
 
 def note_uses(store: Store, run_id: str, task: str, keys: Iterable[str]) -> None:
     """Add features to the usage file of a run.
 
-    Removing features requires the store lock: it has either finished, and the run finds features missing, or
-    it has not begun, and respects the file.
+    Requires the store lock, like the removal of features. A removal that finished earlier leaves features
+    missing, and the run recomputes them. A removal that starts later respects the usage file.
     """
     with store.begin(lock=run_id):
         before, now = uses_of(store.root, run_id), short_keys(keys)
@@ -84,7 +85,7 @@ def write_uses(root: Path, run_id: str, task: str, keys: Keys) -> None:
 
 
 def uses_of(root: Path, run_id: str) -> FeatureUsage | None:
-    """Read the usage file of a run; None if it is missing or corrupt.
+    """Read the usage file of a run. None if the file is missing or corrupt.
 
     >>> uses_of(Path("nowhere"), "12ab") is None
     True
@@ -102,10 +103,10 @@ def uses_of(root: Path, run_id: str) -> FeatureUsage | None:
 
 @dataclass(frozen=True)
 class InUse:
-    """Entries that running processes may use.
+    """Store entries that running processes may use.
 
-    These are all entries written since the first process began, features in their usage files, and records
-    and scene values of their tasks.
+    These are all entries written since the oldest running process started, the features in the usage files of
+    running processes, and the records and scene values of their tasks.
     """
 
     since: float
@@ -115,7 +116,7 @@ class InUse:
 
     @classmethod
     def read(cls, root: Path) -> InUse:
-        """Return what other processes may use in the store at `root`."""
+        """Return the entries that other processes may use in the store at `root`."""
         others = [
             w for w in status_files.running(root, silent_s=SILENT_S) if not status_files.is_this_process(w)
         ]
@@ -129,7 +130,7 @@ class InUse:
         return cls(since, np.unique(np.concatenate(keys)), tasks, len(others))
 
     def has(self, entry: StoreEntry, task: str | None = None) -> bool:
-        """Return whether an entry may be in use; `task` is that of its runs, if known."""
+        """Return whether an entry may be in use. `task` is the task of the runs that need it, if known."""
         if not self.processes:
             return False
         if entry.written >= self.since or entry.kind == "transforms":

@@ -26,7 +26,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class StoreProblem:
-    """Problem of a store: what is wrong, in which file, the affected runs, and the remedy.
+    """Problem found in a store: message, file, affected runs and remedy.
 
     >>> print(StoreProblem("a.parquet is corrupt", runs=("12ab",), again="run sift on t/a again"))
     a.parquet is corrupt (run 12ab): run sift on t/a again
@@ -45,10 +45,11 @@ class StoreProblem:
 
 @dataclass(frozen=True)
 class StoreCheck:
-    """Result of a check.
+    """Result of verifying a store.
 
-    `files` and `sizes` count files and bytes read, by kind. `leftovers` are partial files of killed
-    processes. `rebuilt` says whether the database was rebuilt from the run files. `notices` are messages.
+    `files` and `sizes` count the verified files and bytes, by kind. `leftovers` are partial files of killed
+    processes. `rebuilt` is set if the database was rebuilt from the run files. `notices` are messages for the
+    user.
     """
 
     problems: Sequence[StoreProblem]
@@ -61,7 +62,7 @@ class StoreCheck:
 
     @property
     def ok(self) -> bool:
-        """Whether there are no problems."""
+        """Whether no problems were found."""
         return not self.problems
 
     def __str__(self) -> str:
@@ -81,10 +82,10 @@ class StoreCheck:
 def check_store(
     store: Store | str | Path | None, *, progress: Progress | None = None, rebuild: bool | None = None
 ) -> StoreCheck:
-    """Verify every file of a store, and report corrupt and missing files and differing rows.
+    """Verify every file of a store. Report corrupt or missing files and database rows that differ.
 
-    Features are compared with their content hashes; dataset files with a cached hash are hashed again.
-    Nothing is written unless `rebuild`.
+    Features are compared with their content hashes, and dataset files with their cached hashes. Nothing is
+    written unless `rebuild` is set.
 
     Args:
         store: An open store (for writing with `rebuild`), or a folder or URL as for `Store.open`. A store
@@ -131,14 +132,14 @@ def check_store(
 
 
 def _removed(store: Store, check: FileCheck, used: Sequence[tuple[str, str]]) -> bool:
-    """Return whether another process has just removed a file with all runs that need it."""
+    """Return whether another process removed a file, and all runs that need it, during the check."""
     if check.foreign or os.path.lexists(check.path):
         return False
     return not any(run_file(store, name).is_file() for name, _ in used)
 
 
 def _in_place(where: str | Path | None, progress: Progress | None, rebuild: bool | None) -> StoreCheck:
-    """Repair a store, then check it; a corrupt or missing database is the first problem."""
+    """Repair a store, then verify it. A corrupt or missing database is reported as the first problem."""
     root = store_root(where)
     ours = rebuild is not False and (os.access(root, os.W_OK) or not root.exists())
     if not ours:
@@ -165,7 +166,7 @@ def _in_place(where: str | Path | None, progress: Progress | None, rebuild: bool
 
 
 def _runs(store: Store) -> tuple[dict[str, StoredRun], list[StoreProblem]]:
-    """Return runs by id from their files, or from the database if a file is unreadable."""
+    """Return all runs by id, from their run files, or from the database if a run file is unreadable."""
     runs: dict[str, StoredRun] = {}
     problems = []
     for path in sorted((store.root / "runs").glob("*.json")):
@@ -182,13 +183,13 @@ def _runs(store: Store) -> tuple[dict[str, StoredRun], list[StoreProblem]]:
 
 
 def _run_again(problem: StoreProblem, runs: Mapping[str, StoredRun]) -> str:
-    """Return the remedy for a corrupt run file; the database has the run until a check."""
+    """Return the remedy for a corrupt run file. The database retains the run until it is rebuilt."""
     known = [runs[name] for name in problem.runs if name in runs]
     return "" if not known else f"remove {problem.path}, then `store check`, then {_rerun_hints(known)}"
 
 
 def _users(runs: Iterable[StoredRun]) -> dict[str, dict[str, list[tuple[str, str]]]]:
-    """Return by kind and key of a file the runs that need it, and for what."""
+    """Return the runs that need each file, and what they need it for, by (kind, key)."""
     found: dict[str, dict[str, list[tuple[str, str]]]] = {"records": {}, "values": {}, SETS: {}}
     for run in runs:
         if run.keypoint_set is not None:
