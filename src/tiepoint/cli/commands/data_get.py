@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import typer
 
 from ...core.errors import InputError
-from ...datasets.download.sources import format_size
 from ..common import RunInterrupted, notice, print_columns, print_status, without_effect
 from ..shell import common_options
 from ..shell.console import console, redraws
@@ -113,6 +112,8 @@ def _accepted(source: DatasetSource) -> bool:
 
 
 def _print_list(known: dict[str, DatasetSource]) -> None:
+    from ...datasets.download.sources import format_size
+
     rows = []
     for name, source in known.items():
         fetched = format_size(source.archive_bytes) if source.files else "on request"
@@ -153,6 +154,8 @@ class TransferLines:
         >>> lines.words(50_000_000, 100_000_000, 10.0)
         '50 MB of 100 MB, 5 MB/s, 10 s left'
         """
+        from ...datasets.download.sources import format_size  # slow to import
+
         seconds = now - self.begun
         rate = (done - self.first) / seconds if seconds > 0 else 0.0
         of = f" of {format_size(total)}" if total else ""

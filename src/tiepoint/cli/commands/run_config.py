@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from ...core.formatting import count_text
-from ...tasks.info import summary_metrics
 from ..common import (
     console,
     error,
@@ -105,6 +104,7 @@ def table(outcomes: list[Any], now: str = "") -> Any:
     from ...report.terminal.rich_table import FittingTable
     from ...tasks import load_task
     from ...tasks.base import MetricInfo
+    from ...tasks.info import summary_metrics
 
     shown = FittingTable(
         title="experiment (percent, 95 % interval)",
