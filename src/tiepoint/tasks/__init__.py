@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Registry of tasks: published questions with their data, ground truth and scores."""
+"""Registry of tasks. A task defines its data, its ground truth and its scores."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class TaskRegistry(Registry):
-    """Registry of tasks. An entry is a task or its class."""
+    """Registry of tasks. An entry is either a task object or a task class."""
 
     def load_entry(self, entry: RegistryEntry) -> Any:
-        """Return the task of an entry; a plug-in may register its class or an instance."""
+        """Return the task of an entry. A plug-in may register a task class or an instance."""
         from .base import Task
 
         found = super().load_entry(entry)
@@ -53,17 +53,17 @@ for _name, _target in (
 
 
 def load_task(name: str) -> Task:
-    """Return the task of a name.
+    """Return the task with a given name.
 
     Raises:
-        UnknownNameError: No task has this name; the message lists similar ones.
+        UnknownNameError: No task has this name; the message lists similar names.
     """
     task: Task = TASKS.load(name)
     return task
 
 
 def stored_task(name: str) -> Task:
-    """Return the task of a stored run; if it is not installed, a stand-in with its name.
+    """Return the task of a stored run, or a placeholder if the task is not installed.
 
     >>> stored_task("tss").family, stored_task("gone/task").family
     ('dense', 'not installed')

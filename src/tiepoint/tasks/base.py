@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The task interface: what every task defines. `capabilities` lists what a task may define."""
+"""Task interface that every task implements. The module `capabilities` lists optional methods."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = ["BaseTask", "BaseTaskData", "Column", "MetricInfo", "Task", "TaskData
 
 
 class TaskData(Protocol):
-    """A task bound to its dataset and options. Opening it runs every check that is cheap.
+    """A task bound to its dataset and options. Opening it runs every inexpensive check.
 
     Attributes:
-        warnings: What the user should know about this data.
-        split: Name of the split in use, None for tasks without splits.
+        warnings: Warnings about this data, shown to the user.
+        split: Name of the split in use. None for tasks without splits.
         thread_safe_compare: Whether several threads may call `compare` at the same time.
     """
 
@@ -33,18 +33,18 @@ class TaskData(Protocol):
 
     @cached_property
     def items(self) -> Sequence[Item]:
-        """What a method is run on: patch images, images, image pairs."""
+        """Inputs of the methods: patch images, images or image pairs."""
 
     @cached_property
     def units(self) -> Sequence[Unit]:
-        """Independent parts of the comparison."""
+        """Parts of the comparison that can be computed independently."""
 
     @cached_property
     def data_hash(self) -> str:
         """Content hash of the dataset."""
 
     def read_item(self, key: str) -> Any:
-        """Read what a method may see of an item: patches, an image, an image pair. Never ground truth."""
+        """Read the input of a method: patches, an image or an image pair. Never ground truth."""
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
         """Compute the records of one unit."""
@@ -52,14 +52,14 @@ class TaskData(Protocol):
 
 @runtime_checkable
 class Task(Protocol):
-    """A published question with its data, ground truth and scores.
+    """A benchmark task: its data, ground truth and scores.
 
     Attributes:
-        name: The name users type.
+        name: Name of the task on the command line and in Python.
         family: Family of the methods that the task accepts.
-        protocols: Sets of conventions that it can be scored under, the default first.
-        info: Facts for tables and reports.
-        options: Model of its options.
+        protocols: Names of the scoring protocols. The first one is the default.
+        info: Descriptions for tables and reports.
+        options: Model class of the task's options.
     """
 
     name: str
@@ -69,17 +69,17 @@ class Task(Protocol):
     options: type[TaskOptions]
 
     def open(self, data: Path, options: Mapping[str, Any]) -> TaskData:
-        """Bind to a dataset. Report unknown options and bad data in one error."""
+        """Open a dataset. Report unknown options and bad data in one error."""
 
     def comparison(self, protocol: str) -> str:
-        """Return the comparison that a protocol scores. Protocols with the same comparison share records."""
+        """Return the name of the comparison whose records a protocol scores. Protocols may share it."""
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Compute the scores under a protocol from records alone."""
+        """Compute the scores under a protocol, using only the records."""
 
 
 class BaseTaskData(TaskData):
-    """Defaults of `TaskData`; a subclass defines `items`, `units`, `read_item` and `compare`."""
+    """Base class of `TaskData`. A subclass defines `items`, `units`, `read_item` and `compare`."""
 
     warnings: Sequence[str] = ()
     split: str | None = None
@@ -87,12 +87,12 @@ class BaseTaskData(TaskData):
 
     @cached_property
     def items(self) -> Sequence[Item]:
-        """What a method is run on."""
+        """Inputs of the methods."""
         raise NotImplementedError
 
     @cached_property
     def units(self) -> Sequence[Unit]:
-        """Independent parts of the comparison."""
+        """Parts of the comparison that can be computed independently."""
         raise NotImplementedError
 
     @cached_property
@@ -102,9 +102,9 @@ class BaseTaskData(TaskData):
 
 
 class BaseTask(Task):
-    """Defaults of `Task`; a subclass defines `name`, `family`, `open` and `score`.
+    """Base class of `Task`. A subclass defines `name`, `family`, `open` and `score`.
 
-    Without `info` the scores are shown as fractions, sorted by the first of them.
+    Without `info`, reports show the scores as fractions and sort by the first score.
     """
 
     protocols: tuple[str, ...] = ("exact",)
@@ -112,14 +112,14 @@ class BaseTask(Task):
     options: type[TaskOptions] = TaskOptions
 
     def comparison(self, protocol: str) -> str:
-        """Return the protocol itself: every protocol has its own records."""
+        """Return the protocol's own name, because no two protocols share records."""
         if protocol not in self.protocols:
             raise UnknownNameError(f"protocol of {self.name}", protocol, self.protocols)
         return protocol
 
 
 class MissingTask(BaseTask):
-    """Stand-in for the task of a stored run whose package is not installed. Its scores can be shown."""
+    """Placeholder for the task of a stored run whose package is not installed. Its scores can be shown."""
 
     family = "not installed"
     protocols = ()
@@ -128,15 +128,15 @@ class MissingTask(BaseTask):
         self.name = name
 
     def open(self, data: Path, options: Mapping[str, Any]) -> TaskData:
-        """Raise an error."""
+        """Raise an error that asks the user to install the task's package."""
         raise InputError(f"the task {self.name!r} is not installed; install its package")
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Raise an error."""
+        """Raise an error that asks the user to install the task's package."""
         raise InputError(f"the task {self.name!r} is not installed; install its package")
 
 
 def comparison_version(task: Task, comparison: str) -> int:
-    """Return the version of a comparison's records: the highest of the protocols that score it."""
+    """Return the version of a comparison's records: the highest version among its protocols."""
     versions = task.info.protocol_versions
     return max((n for p, n in versions.items() if task.comparison(p) == comparison), default=1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Optional abilities of tasks, found with `isinstance`. Each is used by exactly one module."""
+"""Optional interfaces of tasks, detected with `isinstance`. Exactly one module uses each of them."""
 
 from __future__ import annotations
 
@@ -14,35 +14,36 @@ from .cases import Cases, DenseCase, MatchedPair, QueryCase
 from .steps import StepTable
 
 CurvePoints = tuple[str, str, Any, Any]
-"""Group, name of the curve, x, y."""
+"""A curve: group, curve name, x values, y values."""
 
 # Abilities of a Task: figures, pictures, tables
 
 
 @runtime_checkable
 class HasCurves(Protocol):
-    """Task with curves over pooled lists."""
+    """Task with curves computed from the pooled pairs of all scenes."""
 
     def curves(self, records: Sequence[Records]) -> Iterable[CurvePoints]:
-        """Compute curve points under `exact`."""
+        """Compute the points of each curve under the protocol `exact`."""
 
 
 @runtime_checkable
 class HasSceneCurves(Protocol):
-    """Task with curves that are means over scenes."""
+    """Task with curves that are averaged over scenes."""
 
     def scene_curves(self, records: Sequence[Records]) -> Iterable[SceneCurves]:
-        """Compute the curves of single scenes under `exact`."""
+        """Compute the curves of each scene under the protocol `exact`."""
 
 
 @runtime_checkable
 class HasCases(Protocol):
-    """Task whose records tell how well single questions were answered."""
+    """Task whose records contain a score for every single query or pair."""
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Return the cases of a scene from records of `exact`. None if the scene has none.
+        """Return the cases of a scene from records of `exact`. None if the scene has no cases.
 
-        `records` belong to the unit named after the scene, or to all units if no unit is.
+        `records` belong to the unit named after the scene. If no unit has that name, they belong to all
+        units.
         """
 
 
@@ -51,23 +52,23 @@ class HasWrongAnswers(Protocol):
     """Task whose wrong answers can be shown as pictures."""
 
     def wrong_answers(self, records: Sequence[Records]) -> Iterable[tuple[str, str, str]]:
-        """Return picture references: (query, correct answer, given answer)."""
+        """Return references to pictures: (query, correct answer, wrong answer given by the method)."""
 
 
 @runtime_checkable
 class HasPairAccuracy(Protocol):
-    """Task with a share of correct answers for every image pair."""
+    """Task with an accuracy for every image pair."""
 
     def pair_accuracy(self, records: Sequence[Records]) -> Iterable[tuple[str, float]]:
-        """Return (item, share correct); an item appears once or once per direction."""
+        """Return (item, accuracy) tuples. An item occurs once, or once per direction."""
 
 
 @runtime_checkable
 class HasPairCaption(Protocol):
-    """Task that describes its result on an image pair."""
+    """Task that provides a caption for its result on an image pair."""
 
     def pair_caption(self, records: Sequence[Records], pair: str) -> str:
-        """Return a caption from records of `exact`."""
+        """Return the caption, computed from records of `exact`."""
 
 
 @runtime_checkable
@@ -75,7 +76,7 @@ class HasConventionSteps(Protocol):
     """Task that explains the difference between its protocols from records of `exact`."""
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
-        """Return the metrics after each step. Empty without records."""
+        """Return tables of the metrics after each step. Empty if there are no records."""
 
 
 @runtime_checkable
@@ -86,7 +87,7 @@ class HasIntermediateSteps(Protocol):
         """Return the extra comparisons between these protocols and `exact`."""
 
     def convention_steps_between(self, records: Mapping[str, Sequence[Records]]) -> list[StepTable]:
-        """Return the metrics after each step, from records by comparison."""
+        """Return tables of the metrics after each step. `records` are grouped by comparison."""
 
 
 @runtime_checkable
@@ -94,15 +95,15 @@ class AdjustsColumns(Protocol):
     """Task whose column names depend on the options of a run."""
 
     def expand_column(self, column: Column, options: Mapping[str, Any]) -> Column:
-        """Return the column to show instead."""
+        """Return the column to show instead of a given one."""
 
 
 @runtime_checkable
 class HasLeadMetric(Protocol):
-    """Task that can print another metric first."""
+    """Task whose options can select the metric that is printed first."""
 
     def lead_metric(self, options: Mapping[str, Any]) -> tuple[str, str] | None:
-        """Return the metric to print first under these options, and a sentence that describes it."""
+        """Return the metric to print first under these options, and its description."""
 
 
 # Abilities of a Task: runs, files
@@ -110,10 +111,10 @@ class HasLeadMetric(Protocol):
 
 @runtime_checkable
 class HasRecordWarnings(Protocol):
-    """Task that detects unusual features or results."""
+    """Task that warns about unusual features or results."""
 
     def record_warnings(self, records: Sequence[Records]) -> list[str]:
-        """Return warnings with counts."""
+        """Return warnings that include the number of affected items."""
 
 
 @runtime_checkable
@@ -121,31 +122,32 @@ class HasTimes(Protocol):
     """Task whose scores include times."""
 
     def time_scores(self, protocol: str, features_s: float, compare_s: float) -> list[Score]:
-        """Return the scores that are times, from the seconds of extraction and comparison."""
+        """Return the running times as scores, from the seconds of extraction and comparison."""
 
 
 @runtime_checkable
 class ReadsResults(Protocol):
-    """Task that reads result files of other programs. Other tasks read them as the method `files:DIR`."""
+    """Task that reads result files of other programs itself. Other tasks use the method `files:DIR`."""
 
     def records_from_results(self, folder: Path, opened: Any, on_bad: str = "error") -> Sequence[Records]:
-        """Read the records of every unit.
+        """Read the records of every unit from result files.
 
-        A distance that is not a number is an error, or with ``on_bad="miss"`` a miss.
+        By default, a distance that is not a number raises an error. With ``on_bad="miss"`` it counts as a
+        miss.
         """
 
 
 @runtime_checkable
 class ChecksResults(Protocol):
-    """Task that checks a folder of results before it is read."""
+    """Task that checks a folder of result files before reading it."""
 
     def check_results(self, opened: Any, results: Path) -> list[str]:
-        """Return warnings. Raise one error that lists everything that makes the folder unusable."""
+        """Return warnings. If the folder is unusable, raise one error that lists all problems."""
 
 
 @runtime_checkable
 class WritesResults(Protocol):
-    """Task that writes result files for other programs, in the forms `result_forms`."""
+    """Task that writes result files for other programs. `result_forms` lists the supported layouts."""
 
     result_forms: tuple[str, ...]
 
@@ -161,12 +163,13 @@ class WritesResults(Protocol):
         """Write the result files of a run below `folder` and yield their paths.
 
         Args:
-            folder: Folder of the method.
+            folder: Output folder of the method.
             opened: Data of the task.
-            records: By unit and comparison.
-            arrays: Returns the features of an item.
+            records: Records by unit and comparison.
+            arrays: Function that returns the features of an item.
             protocols: Protocols of the run.
-            form: ``final``, or ``document`` as the task's original document shows them.
+            form: Layout of the files: ``final``, or ``document`` for the layout in the task's original
+                document.
         """
 
 
@@ -175,10 +178,10 @@ class AcceptsFamilies(Protocol):
     """Task that accepts methods of several families."""
 
     def family_for(self, method: Any) -> str:
-        """Return the family in which a method (specification or object) is looked up."""
+        """Return the method family in which to look up a method (specification or object)."""
 
     def for_family(self, data: Any, family: str) -> TaskData:
-        """Return the data as methods of a family see it."""
+        """Return the task data with the inputs that methods of a family need."""
 
 
 # Abilities of TaskData
@@ -186,73 +189,73 @@ class AcceptsFamilies(Protocol):
 
 @runtime_checkable
 class HasProtocolWarnings(Protocol):
-    """Data with warnings that depend on the protocols."""
+    """Task data whose warnings depend on the protocols."""
 
     def protocol_warnings(self, protocols: Sequence[str]) -> Sequence[str]:
-        """Return the warnings under these protocols, besides `warnings`."""
+        """Return the additional warnings under these protocols. `warnings` has the others."""
 
 
 @runtime_checkable
 class HasTrainingItems(Protocol):
-    """Data with items to fit transforms on."""
+    """Task data with training items, used to fit transforms such as PCA."""
 
     def training(self, images: str) -> Sequence[Item]:
-        """Return the training items: reference images (`ref`) or `all` images."""
+        """Return the training items: reference images (`ref`) or all images (`all`)."""
 
 
 @runtime_checkable
 class DependsOnMethod(Protocol):
-    """Data whose comparison depends on more than features."""
+    """Task data whose comparison depends on more than the features of a method."""
 
     def method_facts(self, meta: Mapping[str, Any], comparison: str) -> Mapping[str, Any]:
-        """Return the facts of the method that become part of the record key."""
+        """Return the properties of the method that are part of the record key."""
 
 
 @runtime_checkable
 class HasTrueFlow(Protocol):
-    """Data with a dense ground truth for pictures."""
+    """Task data with dense ground truth that reports can draw."""
 
     def true_flow(self, item: str) -> Any:
-        """Return the true flow on image 1 of a pair. None if there is none."""
+        """Return the true flow from image 1 of a pair. None if the pair has no true flow."""
 
 
 @runtime_checkable
 class ReplaysQueries(Protocol):
-    """Data whose cases are queries."""
+    """Task data whose cases are queries."""
 
     def replay_query(self, scene: str, key: str, features: Features | None) -> QueryCase | None:
         """Recompute the query of a case. None if the case is not a query.
 
-        Without features, return only the pictures of the query and its correct answers, or None if these
-        depend on the method.
+        Without features, return only the pictures of the query and of its correct answers. If these pictures
+        depend on the method, return None.
         """
 
 
 @runtime_checkable
 class ReplaysFlow(Protocol):
-    """Data whose cases are dense pairs."""
+    """Task data whose cases are image pairs with a dense flow."""
 
     def replay_flow(self, scene: str, key: str, features: Features | None) -> DenseCase | None:
-        """Recompute the dense pair of a case. None if the case is not one."""
+        """Recompute the dense flow of a case. None if the case has no dense flow."""
 
 
 @runtime_checkable
 class DrawsMatches(Protocol):
-    """Data whose cases are image pairs with matches."""
+    """Task data whose cases are image pairs with matches."""
 
     def drawable_pairs(self) -> Sequence[str]:
-        """Return the names of the pairs that can be requested."""
+        """Return the names of the pairs that `draw_matches` accepts."""
 
     def draw_matches(self, name: str, features: Features) -> MatchedPair:
-        """Return the matches of a pair beside its ground truth."""
+        """Return the matches of a pair together with its ground truth."""
 
     def case_pair(self, scene: str, key: str) -> str | None:
-        """Return the pair of a case. None if the case is not a pair."""
+        """Return the name of the image pair of a case. None if the case is not an image pair."""
 
 
 @runtime_checkable
 class MakesOracle(Protocol):
-    """Data that computes the features of the oracle of family `pairs`."""
+    """Task data that computes the features of the reference method `oracle` (family `pairs`)."""
 
     def oracle_features(self, item: Item, noise_px: float) -> Arrays:
         """Return the true correspondences of an item with Gaussian noise of `noise_px` pixels."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Cases of a scene with their scores, and single recomputed cases."""
+"""Cases (single queries or pairs) of a scene with their scores, and recomputed cases."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ Floats = NDArray[np.float64]
 Keys = NDArray[Any]
 """Integers or texts."""
 WRONG_BELOW = 0.5
-"""A case with a lower score counts as wrong."""
+"""Threshold: a case with a lower score counts as wrong."""
 
 
 @dataclass(frozen=True)
 class Cases:
-    """Questions of one scene and the scores of one method, all (n,).
+    """Queries or pairs of one scene and the scores of one method. All arrays have shape (n,).
 
-    `keys` are distinct numbers or names that identify a case for every method on this data; URLs contain
-    them. `score` is 1 if correct and 0 if wrong, the average precision of a query, or the share correct of an
-    image pair; NaN for none. `confidence` is the ratio of first and second distance, small where the method
-    is sure; None if the task has none, NaN if a case has none. `description` returns the text of a key.
+    `keys` are distinct numbers or names. A key identifies the same case for every method on this data and is
+    part of URLs. `score` is 1 or 0 for a correct or wrong answer, the average precision of a query, or the
+    accuracy of an image pair. It is NaN if the case has no score. `confidence` is the ratio of first to
+    second distance; a small ratio means that the method is confident. It is None if the task has no such
+    ratio, and NaN if a case has none. `description` returns the text of a key.
 
     >>> cases = Cases(np.array([4, 7]), np.array([1.0, 0.0]), None, lambda key: f"patch {key}")
     >>> cases.label(1), cases.find("7"), cases.find("8")
@@ -49,16 +50,16 @@ class Cases:
         return len(self.keys)
 
     def label(self, i: int) -> str:
-        """Return the case in row i, as text."""
+        """Return the description of the case in row i."""
         return self.description(str(self.keys[i]))
 
     def find(self, key: str) -> int | None:
-        """Return the row of a key. None if there is none."""
+        """Return the row of a key. None if no case has this key."""
         return row_of(self.keys, key)
 
 
 def row_of(keys: Keys, key: str) -> int | None:
-    """Return the row of a key. None if there is none: a key of a URL may be any text.
+    """Return the row of a key. None if no case has this key. Keys from URLs may be any text.
 
     >>> row_of(np.array([5, 7]), "7"), row_of(np.array([5, 7]), "x"), row_of(np.array(["x"]), "x")
     (1, None, 0)
@@ -74,11 +75,11 @@ def row_of(keys: Keys, key: str) -> int | None:
 
 @dataclass(frozen=True)
 class Candidate:
-    """One candidate of a query: its picture, its distance, its rank, and whether it is right.
+    """One candidate of a query: its picture, distance, rank, and whether it is correct.
 
-    `picture` is ``SEQUENCE/IMAGE#INDEX`` for a patch, ``SCENE/IMAGE@x,y`` for a place of an image. Rank 1 is
-    the nearest; ties share the mean of their ranks, and a failed descriptor has none. The distance is that of
-    the method (l2 is the root).
+    `picture` is ``SEQUENCE/IMAGE#INDEX`` for a patch and ``SCENE/IMAGE@x,y`` for a position in an image. Rank
+    1 is the nearest candidate. Ties share the mean of their ranks. A failed descriptor has no rank.
+    `distance` is the distance of the method; for l2 it is not squared.
     """
 
     picture: str
@@ -89,10 +90,11 @@ class Candidate:
 
 @dataclass(frozen=True)
 class QueryCase:
-    """A recomputed query: its picture, its correct answers, and the method's choices, nearest first.
+    """A recomputed query: its picture, its correct answers, and the nearest candidates.
 
-    `chosen` are the first candidates; `right` the correct ones with their ranks, in the order of the task.
-    `score` follows from these ranks and should equal that of the records. `note` names anything unusual.
+    `chosen` are the nearest candidates in order. `right` are the correct candidates with their ranks, in the
+    order of the task. `score` is computed from these ranks and should equal the score in the records. `note`
+    describes anything unusual.
     """
 
     query: str
@@ -104,11 +106,11 @@ class QueryCase:
 
 @dataclass(frozen=True)
 class DenseCase:
-    """A recomputed flow between two images (h, w, 3) at the scale of the flow.
+    """A recomputed flow between two images (h, w, 3), at the resolution of the flow.
 
-    `flow` (h, w, 2) lives on `source`, None if the method gave none; `truth` likewise.
-    `points` and `true_points` (q, 2) are keypoints of the source and where they belong in the target,
-    `estimated_points` where the flow takes them.
+    `flow` (h, w, 2) is defined on the pixels of `source`. It is None if the method returned no flow. `truth`
+    is the true flow in the same layout. `points` (q, 2) are keypoints of the source, `true_points` (q, 2)
+    their true positions in the target, and `estimated_points` (q, 2) their positions according to `flow`.
     """
 
     source: NDArray[np.uint8]
@@ -121,7 +123,7 @@ class DenseCase:
 
 
 def pair_cases(shares: Iterable[tuple[str, float]], words: Callable[[str], str] = str) -> Cases:
-    """Return pairs as cases with their share correct; the mean for a name that occurs twice.
+    """Return image pairs as cases with their accuracy. Average the values of a repeated name.
 
     >>> cases = pair_cases([("b", 1.0), ("a", 0.25), ("b", 0.0)])
     >>> cases.keys.tolist(), cases.score.tolist()
@@ -134,7 +136,9 @@ def pair_cases(shares: Iterable[tuple[str, float]], words: Callable[[str], str] 
 
 
 def ratio_of(d1: NDArray[Any], d2: NDArray[Any], *, squared: bool) -> Floats:
-    """Return the first over second distance, (n,); 1 where both are 0, NaN where there is no second one.
+    """Return the ratio (n,) of first to second distance.
+
+    The ratio is 1 if both distances are 0, and NaN if there is no second distance.
 
     >>> ratio_of(np.array([1.0, 0.0, 2.0]), np.array([4.0, 0.0, np.inf]), squared=True).tolist()
     [0.5, 1.0, nan]
@@ -148,10 +152,12 @@ def ratio_of(d1: NDArray[Any], d2: NDArray[Any], *, squared: bool) -> Floats:
 
 
 def side_shares(own: NDArray[Any], others: NDArray[Any], *, nearer: bool) -> Floats:
-    """Return the share of `others` (m,), ascending, on the correct side of each of `own`; ties count half.
+    """Return, for each distance in `own`, the share of `others` (m,) on the correct side.
 
-    Same patches should be nearer than different ones (`nearer`), different ones farther. An infinite distance
-    (a failed descriptor) is wrong for the same and correct for different ones.
+    `others` must be in ascending order. Ties count half. Pairs of the same patch should have smaller
+    distances than pairs of different patches. With `nearer`, `own` are pairs of the same patch; otherwise
+    they are pairs of different patches. An infinite distance (a failed descriptor) is wrong for pairs of the
+    same patch and correct for pairs of different patches.
 
     >>> side_shares(np.array([1.0, 3.0, np.inf]), np.array([1.0, 2.0]), nearer=True).tolist()
     [0.75, 0.0, 0.0]
@@ -168,10 +174,10 @@ def side_shares(own: NDArray[Any], others: NDArray[Any], *, nearer: bool) -> Flo
 def nearest_candidates(
     values: NDArray[Any], right: Sequence[int], picture: Callable[[int], str], *, squared: bool, most: int = 5
 ) -> tuple[tuple[Candidate, ...], tuple[Candidate, ...]]:
-    """Return at most `most` nearest candidates of a query, and the correct ones, with rank and distance.
+    """Return the `most` nearest candidates of a query and all correct ones, with rank and distance.
 
-    `values` (m,) decide the order (squared l2, else the distance itself) and are infinite where a descriptor
-    failed. Equally near ones are listed by their number and share the mean of their ranks.
+    `values` (m,) determine the order: squared distances for l2, distances otherwise. They are infinite for
+    failed descriptors. Tied candidates are listed by index and share the mean of their ranks.
 
     >>> near, rights = nearest_candidates(np.array([4.0, 1.0, 1.0]), [0], "p#{}".format, squared=True, most=1)
     >>> near[0].picture, near[0].rank, rights[0].rank, rights[0].distance
@@ -204,9 +210,10 @@ Size = tuple[int, int]
 class MatchedPair:
     """Matches of two images: `points0`, `points1` (n, 2) in pixels, first pixel's centre at (0, 0).
 
-    `errors_px` (n,) are described by `measure`, None without ground truth. `F` maps points of
-    image 0 to epipolar lines of image 1, `H` to points of it, if the ground truth has one. A missing image is
-    None; its size (width, height) is known.
+    `measure` describes the errors `errors_px` (n,), which are None without ground truth. `F` maps points of
+    image 0 to epipolar lines in image 1. `H` maps points of image 0 to points of image 1. Either is None if
+    the ground truth does not define it. If an image file is missing, the image is None and its size (width,
+    height) is still known.
     """
 
     name: str
@@ -219,7 +226,7 @@ class MatchedPair:
     F: Floats | None = None
     H: Floats | None = None
     confidence: Floats | None = None
-    """(n,), larger where the method is surer; 1 - d1/d2 of descriptors."""
+    """Confidence (n,) of the matches, larger is better. For descriptors it is 1 - d1/d2."""
 
     def __len__(self) -> int:
         return len(self.points0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Facts of tasks and metrics for tables, reports and intervals."""
+"""Descriptions of tasks and metrics for tables, reports and intervals."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 Column = tuple[str, str]
 """Metric and group of a score."""
 MAX_TABLE_COLUMNS = 10
-"""Columns of a narrow table whose task names none."""
+"""Columns of a narrow table if the task does not specify its columns."""
 
 UNITS = {
     "fraction": (100.0, "%", "percent"),
@@ -19,7 +19,7 @@ UNITS = {
     "deg": (1.0, "°", "degrees"),
     "count": (1.0, "", "a count"),
 }
-"""By unit of the stored value: the factor to show it with, its sign, its name."""
+"""Display of a stored value by its unit: factor, symbol and name."""
 AP_OF_PAIRS = "average precision of pairs ranked by descriptor distance, correct pairs among incorrect ones"
 AUC_OF_PAIRS = "probability that a correct pair is closer than an incorrect one (area under the ROC curve)"
 FPR_OF_PAIRS = "share of incorrect pairs accepted at the distance that accepts 95 % of the correct ones"
@@ -79,12 +79,13 @@ SPAIR = """@article{min2019spair,
 
 @dataclass(frozen=True)
 class MetricInfo:
-    """Facts of a metric.
+    """Description of a metric.
 
-    `words` say it in half a sentence, without unit and direction; where they depend on the group of a score
-    (a threshold, a length), they are a function of its parts. `short` is what the plain name leaves out of
-    the score `all`, a threshold most often. `better` is `higher`, `lower`, or None for what only describes
-    the data. `title` is its name as text, if the one derived from its plain name is unclear.
+    `words` describe the metric in a short phrase, without its unit and direction. If the phrase depends on
+    the group of a score (for example on a threshold), `words` is a function of the group's parts. `short` is
+    the detail, usually a threshold, that the metric name does not state for the score `all`. `better` is
+    `higher`, `lower`, or None for a metric that only describes the data. `title` is the display name, if the
+    one derived from the metric name is unclear.
 
     >>> error = MetricInfo("mean distance from the true place", unit="px", better="lower")
     >>> error.sentence()
@@ -104,7 +105,7 @@ class MetricInfo:
 
     @property
     def scale(self) -> tuple[float, str]:
-        """Factor and sign for tables and axes: fractions are shown in percent, the rest as it is.
+        """Factor and symbol for tables and axes. Fractions are shown in percent, other units unchanged.
 
         >>> MetricInfo().scale, MetricInfo(unit="count").scale
         ((100.0, '%'), (1.0, ''))
@@ -112,7 +113,7 @@ class MetricInfo:
         return UNITS[self.unit][:2]
 
     def sentence(self, group: str = "all") -> str:
-        """Describe a score of this metric with unit and direction. Empty without `words`."""
+        """Return a description with unit and direction. Empty without `words`."""
         parts = dict(part.partition("=")[::2] for part in group.split(","))
         words = self.words if isinstance(self.words, str) else self.words(parts)
         if not words:
@@ -121,7 +122,7 @@ class MetricInfo:
         return f"{words}; {UNITS[self.unit][2]}{direction}"
 
     def within_range(self, low: float | None, high: float | None) -> tuple[float | None, float | None]:
-        """Clip an interval to the range of the metric: at least 0, and a fraction at most 1.
+        """Clip an interval to the range of the metric: from 0, and to 1 for fractions.
 
         >>> MetricInfo().within_range(0.9, 1.02), MetricInfo(unit="px").within_range(-3.0, 5.0)
         ((0.9, 1.0), (0.0, 5.0))
@@ -134,32 +135,33 @@ class MetricInfo:
 
 
 def count(words: str) -> MetricInfo:
-    """Return the facts of a count, for which neither more nor fewer is better."""
+    """Return the description of a count, for which neither direction is better."""
     return MetricInfo(words, unit="count", better=None)
 
 
 @dataclass(frozen=True)
 class TaskInfo:
-    """Facts of a task.
+    """Description of a task.
 
     Attributes:
-        sentence: The question it asks.
-        headline: Metric and group of the score that methods are sorted by.
-        metrics: Every metric that its scores may have.
-        columns: Metrics of a narrow table in order; all scores of group `all` where there are none.
-        choose_columns: Picks the columns of a narrow table from those of a run; if none, `columns` are used.
-        replacements: The column to show before another one whose score carries a caution.
-        summary_metrics: Metrics of a line in a list of many runs; the headline by default.
-        other_names: Other names of its metrics, and their names here.
-        table_note: Facts that the column names omit.
+        sentence: The question that the task answers.
+        headline: Metric and group of the score by which methods are sorted.
+        metrics: Every metric that the scores of the task may contain.
+        columns: Metrics of a narrow table in order. If empty, the table shows all scores of group `all`.
+        choose_columns: Function that selects the columns of a narrow table from those of a run. If None, the
+            table uses `columns`.
+        replacements: For a column whose score has a caution, the column to show before it.
+        summary_metrics: Metrics shown for each run in a list of runs. The default is the headline.
+        other_names: Alternative metric names, mapped to the names used here.
+        table_note: Details that the column names do not state.
         cite: BibTeX entries to cite.
-        licence: Terms under which the data is published.
-        title: Its name as text; the plain name by default.
-        protocol_versions: Versions of protocols whose comparison has changed; the first version is 1. Raise
-            it when records change: they are then recomputed, and older runs are marked. If only the way
-            from records to scores changes, raise `SCORING` instead.
+        licence: Licence terms of the data.
+        title: Display name. The default is the name of the task.
+        protocol_versions: Versions of protocols whose comparison has changed. The first version is 1.
+            Increase it if records change: tiepoint then recomputes them and marks older runs. If only the
+            computation of scores from records changes, increase `SCORING` instead.
         writing_options: Options that only affect written result files.
-        printing_options: Options that only affect what is printed first.
+        printing_options: Options that only affect which score is printed first.
     """
 
     sentence: str = ""
@@ -180,18 +182,18 @@ class TaskInfo:
 
 
 def metric_info(info: TaskInfo, metric: str) -> MetricInfo:
-    """Return the facts of a metric. An undeclared metric is a fraction."""
+    """Return the description of a metric. A metric without a description is a fraction."""
     return info.metrics.get(metric, MetricInfo())
 
 
 def metric_label(info: TaskInfo, metric: str, group: str) -> str:
-    """Return a metric with the threshold that its score `all` has: ``flow_accuracy T5``."""
+    """Return a metric name with the threshold of its score `all`, such as ``flow_accuracy T5``."""
     short = metric_info(info, metric).short if "threshold" not in group and "alpha" not in group else ""
     return f"{metric} {short}" if short else metric
 
 
 def score_title(info: TaskInfo, metric: str, group: str = "all") -> str:
-    """Return a score as text, with its threshold: ``area under curve at 10°``."""
+    """Return the display name of a score with its threshold, such as ``area under curve at 10°``."""
     facts = metric_info(info, metric)
     title = facts.title or metric_title(metric)
     part = group_title(group) or facts.short.replace("@", "at ")
@@ -200,13 +202,13 @@ def score_title(info: TaskInfo, metric: str, group: str = "all") -> str:
 
 
 def headline_column(info: TaskInfo, columns: Sequence[Column]) -> Column | None:
-    """Return the column that methods are sorted by. None if there are no columns."""
+    """Return the column by which methods are sorted. None if there are no columns."""
     overall = [c for c in columns if c[1] == "all"]
     return info.headline if info.headline in columns else next(iter([*overall, *columns]), None)
 
 
 def table_columns(info: TaskInfo, columns: Sequence[Column]) -> list[Column]:
-    """Return the columns of a narrow table, from those of a run."""
+    """Return the columns of a narrow table, selected from the columns of a run."""
     if info.choose_columns is not None and (chosen := info.choose_columns(columns)):
         return chosen
     overall = [c for c in columns if c[1] == "all"] or list(columns)
@@ -215,7 +217,7 @@ def table_columns(info: TaskInfo, columns: Sequence[Column]) -> list[Column]:
 
 
 def summary_metrics(info: TaskInfo, metrics: Sequence[str]) -> tuple[str, ...]:
-    """Return the metrics of a line in a list of many runs, from those of group `all`."""
+    """Return the metrics shown for each run in a list, selected from those of group `all`."""
     first = headline_column(info, [(metric, "all") for metric in metrics])
     return info.summary_metrics or (() if first is None else (first[0],))
 
@@ -237,7 +239,7 @@ FIRST_PATCHES = MetricInfo(
 
 
 def ap_of_matches(by: str) -> MetricInfo:
-    """Return the average precision of first neighbours among patches, ranked `by` something."""
+    """Return the metric description of nearest-neighbour average precision, ranked by `by`."""
     return MetricInfo(
         f"average precision of the nearest-neighbour matches ranked by {by}, every reference patch in the "
         "denominator, mean over image pairs"
@@ -245,10 +247,10 @@ def ap_of_matches(by: str) -> MetricInfo:
 
 
 FAMILIES = {"patches": "Patches", "keypoints": "Keypoints", "pairs": "Image pairs", "dense": "Dense flow"}
-"""Families of tasks, in the order of a page."""
+"""Families of tasks, in display order."""
 
 KINDS = {"i": "illumination", "v": "viewpoint"}
-"""Kinds of scenes whose names are one letter."""
+"""Display names of scene kinds that have one-letter names."""
 
 METRICS = {
     "aepe": "end-point error",
@@ -278,7 +280,7 @@ METRICS = {
     "viewpoint_map": "mean AP, viewpoint",
     "illumination_map": "mean AP, illumination",
 }
-"""Metrics that several tasks share, or whose name says little; a task may say otherwise."""
+"""Display names of metrics that are shared or unclear. A task may override them."""
 
 _LETTERS = {
     "ap": "AP",
@@ -293,7 +295,9 @@ _UNITS = ("px", "deg", "ms", "s")
 
 
 def metric_title(metric: str) -> str:
-    """Return a metric as text: from the table, else its name with spaces and without its unit.
+    """Return the display name of a metric.
+
+    The name comes from the table of titles. Otherwise it is the metric name with spaces and without its unit.
 
     >>> metric_title("success_rate"), metric_title("localisation_error_px"), metric_title("mma_of_pairs")
     ('first answer correct', 'localisation error', 'MMA of pairs')
@@ -329,7 +333,7 @@ def short_title(metric: str) -> str:
 
 
 def group_title(group: str) -> str:
-    """Return a group as text; empty for `all`.
+    """Return a group as text. Empty for the group `all`.
 
     >>> group_title("all"), group_title("negatives=inter,noise=hard"), group_title("tau_px=5")
     ('', 'inter negatives, hard', 'at 5 px')

@@ -16,7 +16,7 @@ _ON, _OFF = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
 class TaskOptions(BaseModel):
-    """Base of all options: a field is an option, its docstring says what it does.
+    """Base class of task options. Each field is an option, and its docstring is the help text.
 
     >>> class Mine(TaskOptions):
     ...     tau_px: float = 3.0
@@ -33,14 +33,14 @@ class TaskOptions(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     only_under: ClassVar[Mapping[str, str]] = {}
-    """The one protocol that an option changes, by the name of the option; others change all protocols."""
+    """The only protocol that an option affects, by option name. Other options affect all protocols."""
 
     exact_alone: ClassVar[Mapping[str, Any]] = {}
-    """Values that the legacy protocols cannot have, by the name of the option."""
+    """Option values that are invalid under the legacy protocols, by option name."""
 
     @classmethod
     def check_protocols(cls, task: str, given: Mapping[str, Any], protocols: Sequence[str]) -> None:
-        """Refuse options that would have no effect under the protocols requested; defaults are no mistake."""
+        """Raise an error for non-default options that have no effect under the requested protocols."""
         if not (cls.only_under or cls.exact_alone):
             return
         chosen = cls.parse(task, given)
@@ -61,10 +61,10 @@ class TaskOptions(BaseModel):
 
     @classmethod
     def parse(cls, task: str, given: Mapping[str, Any], checks: ErrorCollector | None = None) -> Self:
-        """Parse options given by a user; None means not given.
+        """Parse options given by a user. None means that the option was not given.
 
-        All problems are raised as one error, or collected in `checks` if the caller has more to check; wrong
-        options then have their defaults.
+        All problems are raised as one error. If the caller passes `checks`, they are collected there instead,
+        and invalid options take their defaults.
         """
         own = ErrorCollector() if checks is None else checks
         known = {name: value for name, value in given.items() if value is not None}
@@ -103,7 +103,7 @@ class TaskOptions(BaseModel):
 
 
 def flag(value: Any, info: ValidationInfo) -> bool:
-    """Parse an option that is on or off: a bool, 0 or 1, or a word in upper or lower case."""
+    """Parse a Boolean option: a bool, 0 or 1, or a word such as ``yes`` or ``off`` in any case."""
     word = str(value).strip().lower() if isinstance(value, str | int | np.bool_) else ""
     if word not in (*_ON, *_OFF):
         name = info.field_name

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Counts by scene and distance bin of a list of labelled pairs, for intervals of pooled scores."""
+"""Counts of labelled pairs by scene and distance bin, for intervals of pooled scores."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ..core.scores import PooledBins
 BINS = 128
 """On a million pairs binning changes AUC by 2e-5, AP and FPR95 by 2e-4, far less than the interval."""
 FAST_BINS = 64
-"""Binning a million pairs changes AUC and AP by less than 1e-3; intervals are shifted by what it changes."""
+"""Binning a million pairs changes AUC and AP by less than 1e-3. Intervals are shifted to correct for it."""
 _DENSE = 1 << 22
-"""Counters that are made for all pairs of scenes and bins, whether they occur or not."""
+"""Largest number of counters allocated densely, for all combinations of scene pairs and bins."""
 _SHIFT = 11
 _CELLS = 1 << (31 - _SHIFT)
 Ints = NDArray[np.int64]
@@ -36,9 +36,10 @@ def pooled_bins(
 ) -> list[PooledBins]:
     """Return one `PooledBins` per statistic, all with the same counts.
 
-    Half of the bin edges are quantiles of the positives, half of the negatives, so that neither the head nor
-    the tail of the list falls into a few bins. A tie never crosses an edge. A positive pair counts for the
-    scene of its first patch; a negative one for both scenes. Scenes without any pair are excluded.
+    Half of the bin edges are quantiles of the positives, the other half are quantiles of the negatives. The
+    edges therefore resolve both ends of the ranking. Tied distances are never split. A positive pair counts
+    for the scene of its first patch, a negative pair for both of its scenes. Scenes without pairs are
+    excluded.
     """
     share = np.linspace(0.0, 1.0, bins // 2 + 1)[1:]
     parts = [np.quantile(d, share, method="inverted_cdf") for d in (distances[labels], distances[~labels])]
@@ -57,7 +58,7 @@ def _counted(
     scenes: Sequence[str],
     kinds: Sequence[str],
 ) -> PooledBins:
-    """Count pairs in `width` bins: positives as (bin, scene), negatives as (bin, scene, scene)."""
+    """Count pairs in `width` bins: positives by (bin, scene), negatives by (bin, scene, scene)."""
     count = len(scenes)
     every = _table(positives[0], positives[1], count, width)
     at, a, b = (part.astype(np.int64) for part in negatives)
@@ -85,10 +86,10 @@ def _table(index: NDArray[Any], scene: NDArray[Any], count: int, width: int) -> 
 
 
 def distance_cells(distances: NDArray[np.float64]) -> NDArray[np.int32]:
-    """Map distances to integers that never fall when the distance rises; relative width 1/4096.
+    """Map distances to integers that preserve their order, with a relative resolution of 1/4096.
 
-    They are the leading bits of the distance in single precision: millions of distances go into a few dozen
-    bins without sorting or searching.
+    The integers are the leading bits of the distance in single precision. They allow binning of millions of
+    distances without sorting or searching.
 
     >>> distance_cells(np.array([-np.inf, 0.0, 1.0, 1.0001, 1.01, np.inf])).tolist()
     [0, 0, 520192, 520192, 520232, 1044480]
@@ -99,7 +100,10 @@ def distance_cells(distances: NDArray[np.float64]) -> NDArray[np.int32]:
 
 
 def bin_table(positives: NDArray[np.int32], negatives: NDArray[np.int32], bins: int) -> NDArray[np.int16]:
-    """Return the bin of every cell; half of the edges are quantiles of positives, half of negatives."""
+    """Return the bin of every integer from `distance_cells`.
+
+    Half of the bin edges are quantiles of the positives, the other half are quantiles of the negatives.
+    """
     place = np.zeros(_CELLS, np.int64)
     for own in (positives, negatives):
         before = np.cumsum(np.bincount(own, minlength=_CELLS))
@@ -122,18 +126,18 @@ def fast_bins(
     *,
     bins: int = FAST_BINS,
 ) -> dict[str, PooledBins]:
-    """Return the bins of one list for `auc` and `fpr95` (all positives) and `ap` (the first `few`).
+    """Return the bins of one pair list: `auc` and `fpr95` with all positives, `ap` with the first `few`.
 
     Args:
-        positives: (p,) cells of the positives, file order.
-        negatives: (n,) cells of the negatives.
+        positives: (p,) integers from `distance_cells` of the positive pairs, in file order.
+        negatives: (n,) integers from `distance_cells` of the negative pairs.
         scene_positive: (p,) scene of each positive pair.
         scene_a: (n,) scene of the first patch of each negative pair.
-        scene_b: (n,) scene of the second.
-        few: positives of the imbalanced list.
-        scenes: names; those without any pair are excluded.
-        kinds: their strata.
-        bins: number of bins, about.
+        scene_b: (n,) scene of the second patch of each negative pair.
+        few: Number of positive pairs in the imbalanced list.
+        scenes: Names of the scenes. Scenes without pairs are excluded.
+        kinds: Stratum of each scene.
+        bins: Approximate number of bins.
     """
     table = bin_table(positives, negatives, bins)
     width = int(table[-1]) + 1

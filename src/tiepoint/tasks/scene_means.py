@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores and curves as means over scenes, carrying the scene values that their intervals come from."""
+"""Scores and curves averaged over scenes, with the scene values from which intervals are computed."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from ..metrics.ranking.curves import precision_at_recall
 Floats = NDArray[np.float64]
 KIND_NAMES = {"v": "viewpoint", "i": "illumination"}
 RECALL = (np.arange(100) + 0.5) / 100
-"""Where mean curves are read: the mean over these recalls is the average precision, up to the grid."""
+"""Recall grid of mean curves. The mean precision over this grid approximates the average precision."""
 
 
 def score_from_scenes(metric: str, group: str, n: int, scenes: SceneValues, **more: Any) -> Score:
-    """Compute the score of a table of scene values: the mean over cells of the mean over scenes.
+    """Compute a score from scene values: average over scenes, then over the rows of the table.
 
     Args:
-        metric: name of the score.
-        group: what it is of.
-        n: how many items it is of.
-        scenes: values by cell and scene, with weights where scenes do not count the same.
-        **more: other fields of the score; a `value` where the protocol adds up in another order.
+        metric: Name of the metric.
+        group: Group of the score.
+        n: Number of items behind the score.
+        scenes: Values (rows, scenes), with weights if scenes do not count equally.
+        **more: Other fields of the score. Pass `value` if the protocol averages in a different order.
 
-    A cell without any value makes the score NaN.
+    The score is NaN if a row has no value.
 
     >>> table = SceneValues(("a", "b"), ("v", "v"), np.array([[0.0, 1.0]]), np.array([[3.0, 1.0]]))
     >>> score_from_scenes("map", "all", 4, table).value
@@ -55,7 +55,7 @@ def _cell_mean(scenes: SceneValues, row: int) -> float:
 def scene_means(
     values: Floats, scene: NDArray[Any], scenes: int, *, scale: float = 1.0
 ) -> tuple[Floats, Floats]:
-    """Return the mean of each scene's items times `scale`, and their number; NaN items are excluded.
+    """Return, per scene, the mean of its items times `scale` and their number. Ignore NaN items.
 
     >>> scene_means(np.array([1.0, 2.0, 4.0]), np.array([0, 2, 2]), 3)
     (array([ 1., nan,  3.]), array([1., 0., 2.]))
@@ -69,9 +69,9 @@ def scene_means(
 
 @dataclass(frozen=True)
 class SceneSums:
-    """Sum and number of values in each scene, (scenes,).
+    """Sum and number of values in each scene, both (scenes,).
 
-    `chance` is the sum of the chance levels of the same values, where there is a closed form.
+    `chance` is the sum of the chance levels of these values, if a closed form exists.
     """
 
     scenes: tuple[str, ...]
@@ -81,7 +81,7 @@ class SceneSums:
     chance: Floats | None = None
 
     def only(self, keep: NDArray[np.bool_]) -> SceneSums:
-        """Return the scenes of a mask."""
+        """Return the sums of the scenes selected by a mask."""
         chosen = np.flatnonzero(keep)
         chance = None if self.chance is None else self.chance[chosen]
         names = tuple(self.scenes[i] for i in chosen)
@@ -89,12 +89,12 @@ class SceneSums:
         return SceneSums(names, kinds, self.total[chosen], self.count[chosen], chance)
 
     def of_kind(self, kind: str) -> SceneSums:
-        """Return the scenes of a kind."""
+        """Return the sums of the scenes of one kind."""
         return self.only(np.array([k == kind for k in self.kinds], bool))
 
 
 def micro_score(metric: str, sums: SceneSums, *, group: str = "all", **more: Any) -> Score:
-    """Return the mean over all values: scenes weigh by how many they have. NaN without any."""
+    """Return the mean over all values, so that scenes with more values weigh more. NaN if empty."""
     some = sums.only(sums.count > 0)
     n = float(some.count.sum())
     chance = None if some.chance is None or not n else float(some.chance.sum() / n)
@@ -103,7 +103,7 @@ def micro_score(metric: str, sums: SceneSums, *, group: str = "all", **more: Any
 
 
 def macro_score(metric: str, sums: SceneSums, *, group: str = "all", **more: Any) -> Score:
-    """Compute the mean over scenes of the scene's mean; exclude empty scenes. `n` counts values."""
+    """Compute the mean over scenes of each scene's mean. Skip empty scenes. `n` is the number of values."""
     some = sums.only(sums.count > 0)
     n = int(some.count.sum())
     chance = None if some.chance is None or not n else float((some.chance / some.count).mean())
@@ -112,7 +112,7 @@ def macro_score(metric: str, sums: SceneSums, *, group: str = "all", **more: Any
 
 
 def by_scene(metric: str, sums: SceneSums, **parts: Any) -> list[Score]:
-    """Return one score per scene that has a value, group ``scene=…``."""
+    """Return one score for each scene that has values, in group ``scene=…``."""
     return [
         Score(
             metric,
@@ -137,10 +137,10 @@ def ratio_score(
     per: str,
     note: str | None = None,
 ) -> Score:
-    """Compute the mean of ``numerator / denominator`` over pairs (``per="pair"``), or ``sum / sum``.
+    """Compute the mean of ``numerator / denominator`` (``per="pair"``) or the ratio of their sums.
 
-    Pairs whose denominator is 0 have no value and are excluded. A scene's value is the same mean over its own
-    pairs; its weight makes the weighted mean over scenes equal to the score.
+    Pairs with denominator 0 are excluded. A scene's value is the same statistic over the pairs of the scene.
+    Its weight is chosen so that the weighted mean over scenes equals the score.
 
     >>> n, d = np.array([1.0, 1.0]), np.array([1.0, 3.0])
     >>> [ratio_score("x", {}, "ab", "cc", n, d, per=p).value for p in ("pair", "point")]
@@ -170,7 +170,7 @@ def ratio_score(
 def grouped_scores(
     records: Sequence[Records], score: Callable[[Sequence[Records], str], Score]
 ) -> list[Score]:
-    """Return the score of all scenes, of each kind, and of each scene, the last without an interval."""
+    """Return the scores of all scenes, of each kind and of each scene. Scene scores have no interval."""
     scores = [score(records, "all")]
     for kind in sorted({str(r.meta["kind"]) for r in records}):
         scores.append(score([r for r in records if r.meta["kind"] == kind], group_name(kind=kind)))
@@ -179,12 +179,12 @@ def grouped_scores(
 
 
 def count_score(metric: str, value: float, *, group: str = "all", **more: Any) -> Score:
-    """Return a plain count."""
+    """Return a count as a score."""
     return Score(metric, group, float(value), int(value), **more)
 
 
 def with_protocol(scores: Sequence[Score], protocol: str) -> list[Score]:
-    """Return the scores under the name of a protocol."""
+    """Return copies of the scores with a given protocol name."""
     return [replace(score, protocol=protocol) for score in scores]
 
 
@@ -200,18 +200,21 @@ def mean_precision_recall(
     kinds: Sequence[str],
     by_kind: bool = False,
 ) -> SceneCurves:
-    """Compute the curves of image pairs, averaged in each scene; beyond the last correct match a curve is 0.
+    """Compute the precision-recall curves of image pairs, averaged by scene.
+
+    Beyond the last correct match, the precision is 0.
 
     Args:
-        group: what the curve is of.
-        distances: of the matches, pairs concatenated.
-        right: whether each is right, or how probably.
-        owner: the pair of each match, non-decreasing.
-        normaliser: (pairs,), how many could be right; pairs with 0 are excluded.
-        list_scene: (pairs,), the scene of each pair.
-        scenes: names of the scenes.
-        kinds: their kinds.
-        by_kind: every kind counts the same, and the scenes of a kind do; otherwise every pair.
+        group: Group of the curve.
+        distances: Distances of the matches of all pairs, concatenated.
+        right: Whether each match is correct, or the probability that it is.
+        owner: Pair index of each match, non-decreasing.
+        normaliser: (pairs,) number of possible correct matches. Pairs with 0 are excluded.
+        list_scene: (pairs,) scene of each pair.
+        scenes: Names of the scenes.
+        kinds: Kind of each scene.
+        by_kind: If true, weigh kinds equally, and scenes equally within a kind. Otherwise weigh pairs
+            equally.
     """
     table = precision_at_recall(
         distances, right, owner, len(list_scene), recall=RECALL, normaliser=normaliser
@@ -230,9 +233,9 @@ def curves_by_scene(
     kinds: Sequence[str],
     by_kind: bool = False,
 ) -> SceneCurves:
-    """Average precision at `RECALL` of lists (lists, k) by scene; only lists that are `used`.
+    """Average the precision (lists, k) at `RECALL` by scene, using only the lists in `used`.
 
-    The other arguments are those of `mean_precision_recall`.
+    The other arguments are the same as in `mean_precision_recall`.
     """
     count = np.bincount(list_scene[used], minlength=len(scenes)).astype(np.float64)
     sums = np.zeros((len(scenes), len(RECALL)))

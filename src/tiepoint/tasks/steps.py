@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables of the steps from one convention to another."""
+"""Tables that show how scores change step by step from one convention to another."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Rules = TypeVar("Rules")
 
 
 class StepTable(NamedTuple):
-    """A metric after each step from one convention to another: (step, value after it)."""
+    """Values of a metric after each step from one convention to another: (step, value)."""
 
     metric: str
     steps: list[tuple[str, float]]
     subject: str = ""
-    """Distinguishes tables of the same metric."""
+    """Text that distinguishes tables of the same metric."""
 
     @property
     def title(self) -> str:
@@ -32,13 +32,13 @@ def convention_tables(
     steps: Iterable[tuple[str, Rules]],
     score: Callable[[Sequence[Records], Rules, str], list[Score]],
 ) -> list[StepTable]:
-    """Return one table per metric: the value of group `all` after each step. Empty without records.
+    """Return one table per metric: the score of group `all` after each step. Empty without records.
 
     Args:
         records: Records of `exact`.
         metrics: Metrics to show.
-        steps: (step, rules) from the oldest convention to `exact`.
-        score: Called with (records, rules, step).
+        steps: Pairs (step, rules) from the oldest convention to `exact`.
+        score: Function of (records, rules, step) that returns scores.
     """
     if not records:
         return []

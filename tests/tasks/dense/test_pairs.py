@@ -138,7 +138,7 @@ def test_pck_of_the_right_flow_and_scale_option(willow: Path) -> None:
 
     found = run("dense/pck", willow, right)
     assert {v for (m, _), v in found.items() if m == "pck"} == {1.0}
-    with pytest.raises(InputError, match="no length of scale 'box'"):
+    with pytest.raises(InputError, match="no reference length for scale 'box'"):
         run("dense/pck", willow, right, scale="box")
     with pytest.raises(UnknownNameError, match="scale"):
         run("dense/pck", willow, right, scale="bbox")

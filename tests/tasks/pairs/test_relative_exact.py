@@ -260,7 +260,7 @@ def test_budgets_keep_the_surest_matches() -> None:
     legacy = scored([(one, found)], "superglue", budget=20)
     few = PairMatches(found.points0[180:], found.points1[180:])
     assert areas(legacy, "budget=20") == areas(scored([(one, few)], "superglue"))
-    with pytest.raises(InputError, match="a budget keeps the matches of highest confidence"):
+    with pytest.raises(InputError, match="a budget selects the matches of highest confidence"):
         scored([(one, PairMatches(found.points0, found.points1))], budget=20)
 
 

@@ -55,12 +55,12 @@ class OpenDense(BaseTaskData):
 
     @cached_property
     def items(self) -> Sequence[Item]:
-        """One per image pair."""
+        """One item per image pair."""
         return [Item(key, pair.content()) for key, pair in self._items.items()]
 
     @cached_property
     def units(self) -> Sequence[Unit]:
-        """One per directed pair."""
+        """One unit per directed pair."""
         options = self.options.model_dump(exclude={"kinds"})
         return [
             Unit(p.key, (p.item,), hash_json([p.key, p.scene, p.kind, p.truth_content, p.content(), options]))
@@ -77,7 +77,7 @@ class OpenDense(BaseTaskData):
         return self._items[key].images()
 
     def true_flow(self, item: str) -> Flow | None:
-        """Return the true flow on image 1, None where the dataset has none."""
+        """Return the true flow from image 1. None if the dataset has no true flow."""
         pair = self._units.get(f"{item}:1to2")
         return None if pair is None or pair.flow is None else pair.flow()
 
@@ -88,7 +88,7 @@ class OpenDense(BaseTaskData):
         return (source, target) if pair.direction == 1 else (target, source)
 
     def replay_flow(self, scene: str, key: str, features: Features | None) -> DenseCase | None:
-        """Return a directed pair recomputed: its images, flow and truth at the size of the source."""
+        """Recompute a directed pair: its images, flow and truth at the resolution of the source."""
         pair = self._units.get(key)
         if pair is None:
             return None
@@ -104,7 +104,10 @@ class OpenDense(BaseTaskData):
         return DenseCase(*images, flow, None, points[real], true[real], found)
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
-        """Compute the records of one directed pair; unreadable truth excludes it unless ``missing=error``."""
+        """Compute the records of one directed pair.
+
+        With ``missing=error``, unreadable ground truth raises an error. Otherwise the pair is excluded.
+        """
         pair = self._units[unit.key]
         result = PairResult.from_arrays(features.arrays(unit.items[0]))
         try:
@@ -118,12 +121,12 @@ class OpenDense(BaseTaskData):
 
 
 class PairTask(DenseTask):
-    """Base of the tasks on directed pairs; `truth` names what a pair must have."""
+    """Base class of the tasks on directed pairs. `truth` names the required ground truth."""
 
     truth: ClassVar[str]
 
     def compare_pair(self, pair: DensePair, flow: Flow | None, options: Any) -> Records:
-        """Compute the records of one directed pair from its flow. None if there is none."""
+        """Compute the records of one directed pair. `flow` is None if the method returned no flow."""
         raise NotImplementedError
 
     def kind_scores(self, records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:
@@ -131,12 +134,12 @@ class PairTask(DenseTask):
         raise NotImplementedError
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenDense:
-        """Bind to a folder of image pairs with ground truth."""
+        """Open a folder of image pairs with ground truth."""
         chosen = self.options.parse(self.name, options)
         return OpenDense(Path(data), chosen, self.name, self.truth, self.compare_pair)
 
     def comparison(self, protocol: str) -> str:
-        """Return the only comparison."""
+        """Return the name of the comparison that all protocols share."""
         super().comparison(protocol)
         return self.name.replace("/", "-")
 
@@ -152,23 +155,23 @@ class PairTask(DenseTask):
         return scores
 
     def share(self, record: Records) -> float | None:
-        """Return the share correct of a directed pair under the headline rule, None where it has none."""
+        """Return the accuracy of a directed pair at the headline threshold. None if it has no value."""
         raise NotImplementedError
 
     def pair_accuracy(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
-        """Return the share correct of each directed pair, for the report's gallery."""
+        """Return the accuracy of each directed pair, for the report's gallery."""
         for r in usable_records(records)[0]:
             if (share := self.share(r)) is not None:
                 yield str(r.meta["pair"]).rpartition(":")[0], share
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Return the directed pairs of a scene with their share correct."""
+        """Return the directed pairs of a scene as cases, scored by their accuracy."""
         own = usable_records([r for r in records if r.meta["scene"] == scene])[0]
         shares = [(str(r.meta["pair"]), share) for r in own if (share := self.share(r)) is not None]
         return pair_cases(shares) if shares else None
 
     def record_warnings(self, records: Sequence[Records]) -> list[str]:
-        """Return what was missing, with counts of directed pairs."""
+        """Return warnings about missing data, with counts of directed pairs."""
         found = []
         truths = [r for r in records if "no_truth" in r.meta]
         if truths:
@@ -183,10 +186,11 @@ class PairTask(DenseTask):
         return found
 
     def check_results(self, opened: OpenDense, results: Path) -> list[str]:
-        """Return the warnings about a results folder: pairs without a folder, folders without ground truth.
+        """Return warnings about a results folder: pairs without a folder, folders without ground truth.
 
         Raises:
-            InputError: It is not a folder, has none for any pair, or has pairs with an unclear subset.
+            InputError: The path is not a folder, contains no pair of the dataset, or contains pairs whose
+                subset is ambiguous.
         """
         keys = [item.key for item in opened.items]
         subsets = sorted({key.partition("/")[0] for key in opened.known})
@@ -197,7 +201,7 @@ class PairTask(DenseTask):
 
 
 def oriented_flow(pair: DensePair, result: PairResult, missing: str) -> Flow | None:
-    """Return the flow of a pair's direction at the size of its source image; None if there is none."""
+    """Return the flow of one direction at the size of its source image. None if it is missing."""
     own, other = f"flow{pair.direction}", f"flow{3 - pair.direction}"
     if result.problems or own not in result.arrays:
         if missing == "error":
@@ -216,13 +220,13 @@ def oriented_flow(pair: DensePair, result: PairResult, missing: str) -> Flow | N
 
 
 def meta_of(pair: DensePair, options: PairOptions, **extra: Any) -> dict[str, Any]:
-    """Return the facts of a pair that scoring needs."""
+    """Return the properties of a pair that scoring needs."""
     base = {"scene": pair.scene, "kind": pair.kind, "pair": pair.key, "missing": options.missing}
     return {**base, **extra}
 
 
 def usable_records(records: Sequence[Records]) -> tuple[list[Records], str | None]:
-    """Return the records that enter the means, and a note about those that do not."""
+    """Return the records that enter the means, and a note about the excluded records."""
     used = [r for r in records if "no_truth" not in r.meta and not _skipped(r)]
     flows = sum("no_truth" not in r.meta and _skipped(r) for r in records)
     truths = sum("no_truth" in r.meta for r in records)

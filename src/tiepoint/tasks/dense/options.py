@@ -20,7 +20,7 @@ from ..options import Names, TaskOptions
 from .protocols import RULES
 
 ALLOW = '`missing="skip"` or `missing="zero"`'
-"""What to do about missing files, for messages."""
+"""Hint for error messages about missing files."""
 ENDPOINT_ERROR = MetricInfo(
     "mean distance from the true position over the pixels where both flows are known",
     unit="px",
@@ -32,18 +32,20 @@ class DenseOptions(TaskOptions):
     """Options of every dense task."""
 
     missing: Literal["error", "skip", "zero"] = "error"
-    """What is missing stops the run, is excluded of the means (`skip`), or counts 0 (`zero`)."""
+    """Handling of missing results: stop with an error, exclude them (`skip`), or count them as 0 (`zero`)."""
 
 
 class PairOptions(DenseOptions):
     """Options of `dense/flow` and `dense/pck`."""
 
     kinds: Names = ()
-    """Subsets or classes to use; all by default."""
+    """Subsets or classes to use. The default is all of them."""
 
 
 def excluded_pairs_notes(problems: Sequence[str], *, shown: int = 5) -> list[str]:
-    """Return the warnings about pairs excluded because of their ground truth; many become few and a count.
+    """Return warnings about pairs that were excluded because of their ground truth.
+
+    Only the first `shown` problems are listed; the rest are counted.
 
     >>> excluded_pairs_notes(["a: x is missing", "b: x is missing"], shown=1)
     ['pair left out: a: x is missing', 'and 1 more problem of ground truth']
@@ -61,10 +63,11 @@ def write_pair(
     sizes: tuple[tuple[int, int], tuple[int, int]] | None = None,
     rule: str = "exact",
 ) -> Path:
-    """Write what a method made of a pair, in the kit's layout; returns the folder.
+    """Write the results of a method on a pair in the kit's layout and return the folder.
 
-    If the method has not both masks, the function writes those that the task scores: estimated from the
-    consistency of the flows, resized to `sizes` (height, width) first, by the rule of a protocol.
+    If the method did not return both masks, the function writes the masks that the task scores. These are
+    estimated from the consistency of the flows, resized to `sizes` (height, width), as the protocol
+    prescribes.
     """
     folder = Path(root) / key
     made = dict(arrays)
@@ -78,7 +81,7 @@ def write_pair(
 
 
 def chosen_protocol(protocols: Sequence[str]) -> str:
-    """Return the protocol whose files are written: `tss-cpp` if it is among them, as others read its files.
+    """Return the protocol whose files are written: `tss-cpp` if requested, because other tools read it.
 
     >>> chosen_protocol(["exact", "tss-cpp"]), chosen_protocol([])
     ('tss-cpp', 'exact')
@@ -87,7 +90,7 @@ def chosen_protocol(protocols: Sequence[str]) -> str:
 
 
 class DenseTask(BaseTask):
-    """Base of the dense tasks. Results are written in the layout of the TSS kit."""
+    """Base class of the dense tasks. Results are written in the layout of the TSS kit."""
 
     family = "dense"
     result_forms = ("final",)
@@ -101,7 +104,7 @@ class DenseTask(BaseTask):
         protocols: Sequence[str],
         form: str,
     ) -> Iterator[Path]:
-        """Write ``SUBSET/PAIR/flow1.flo`` and so on of every pair."""
+        """Write ``SUBSET/PAIR/flow1.flo`` and the other result files of every pair."""
         rule = chosen_protocol(protocols)
         for item in opened.items:
             key = item.key

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Flow rules of the dense protocols."""
+"""Flow conventions of the dense protocols."""
 
 from __future__ import annotations
 
@@ -18,4 +18,4 @@ RULES = {
     ),
     "tss-matlab": FlowRule("imresize", first_pixel=1, closed_px=20, closed_share=0, lenient=True),
 }
-"""How each protocol resizes, samples and judges flows."""
+"""Conventions for resizing, sampling and comparing flows, by protocol."""

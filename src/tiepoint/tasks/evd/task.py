@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Task `evd/homography`: a plane seen from extreme angles, and how well matches give its homography."""
+"""Task `evd/homography`: estimate the homography of a plane seen from extreme angles."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LIMIT_PX = 20.0
 THRESHOLDS_PX = LIMIT_PX ** (np.arange(10) / 9)
 LABELS = tuple(f"{t:.4g}" for t in THRESHOLDS_PX)
 EXAMPLE = HomographyEstimator("opencv", 0.5, 0.999, 100_000, method="USAC_MAGSAC")
-"""The estimator of the tool's examples."""
+"""Estimator used in the tool's examples."""
 
 
 class EvdOptions(SeededOptions):
@@ -47,7 +47,7 @@ class EvdOptions(SeededOptions):
 
 
 class EvdHomography(PairsTask):
-    """H from matches (or as given), scored by how far it carries what image 2 shows of image 1 astray."""
+    """Homography from matches (or given), scored by its error on the area visible in both images."""
 
     name = "evd/homography"
     needs = "homography"
@@ -96,7 +96,7 @@ class EvdHomography(PairsTask):
         return Records("pair", columns, meta)
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Compute the scores under a protocol, from records alone."""
+        """Compute the scores under a protocol, using only the records."""
         self.comparison(protocol)
         if not records:
             return []
@@ -120,7 +120,10 @@ class EvdHomography(PairsTask):
 
 
 def homographies(pair: ImagePair, arrays: Arrays, options: Any, comparison: str) -> list[HomographyEstimate]:
-    """Return the given H of a pair, or estimates: one under the tool's protocol, one per seed under exact."""
+    """Return the H that the method provides, or estimated ones.
+
+    The tool's protocol has one estimate, `exact` has one per seed.
+    """
     if "H" in arrays:
         H = np.asarray(arrays["H"], np.float64)
         ok = bool(np.isfinite(H).all() and H.any())
@@ -138,7 +141,7 @@ def homographies(pair: ImagePair, arrays: Arrays, options: Any, comparison: str)
 
 
 def recall_of(errors: Floats) -> Floats:
-    """Return whether errors (…) are at most each of the ten thresholds, (…, 10).
+    """Return whether each error is within each of the ten thresholds, (…, 10).
 
     >>> recall_of(np.array([5.2])).tolist()
     [[0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0]]
@@ -147,7 +150,9 @@ def recall_of(errors: Floats) -> Floats:
 
 
 def log_area(errors: Floats) -> Floats:
-    """Return 1 - log(e)/log(20): the share of the log scale from 1 to 20 px that recalls an error.
+    """Return 1 - log(e)/log(20), clipped to [0, 1].
+
+    This is the share of thresholds, on a logarithmic scale from 1 to 20 px, that exceed the error e.
 
     >>> log_area(np.array([0.5, 20**0.5, 30.0, np.inf])).round(12).tolist()
     [1.0, 0.5, 0.0, 0.0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Data of the tasks on image pairs: pairs as items and units, and their matches."""
+"""Data of the tasks on image pairs: items, units, ground truth and matches."""
 
 from __future__ import annotations
 
@@ -40,9 +40,10 @@ def match_errors(
 ) -> MatchedPair:
     """Return the matches of a pair with their errors.
 
-    By K and T the mean of both distances to the epipolar lines, in pixels of each image, or where the cameras
-    share their centre the distance to the place that the rotation gives; by clicked correspondences the same
-    distance under the F that fits these best (at least eight are needed); by H the distance |H x0 - x1|.
+    The error depends on the ground truth of the pair. With K and T it is the mean of both distances to the
+    epipolar lines, in pixels of each image. If the cameras share their centre, it is the distance to the
+    position that the rotation predicts. With clicked correspondences, it is the epipolar distance under the F
+    that fits them best, which requires at least eight. With H it is the distance |H x0 - x1|.
     """
     pair = truth.pair
     F, H, measure = _model(truth)
@@ -60,9 +61,9 @@ def match_errors(
 
 
 def transfer_errors(pair: ImagePair, asked: Floats, answers: Floats, true: Floats) -> MatchedPair:
-    """Return the points (q, 2) of image 0 and their answers, with the distance to where they belong.
+    """Return points (q, 2) of image 0 and their answers, with the distances to the true positions.
 
-    Points without a finite answer are excluded and counted in `measure`.
+    Points without a finite answer are excluded. `measure` states their number.
     """
     known = np.asarray(np.isfinite(answers).all(axis=1), bool)
     missing = int((~known).sum())
@@ -73,7 +74,7 @@ def transfer_errors(pair: ImagePair, asked: Floats, answers: Floats, true: Float
 
 
 def _model(truth: PairTruth) -> tuple[Floats | None, Floats | None, str]:
-    """Return F or H for points whose first centre is (0, 0), and what an error is."""
+    """Return F or H for points whose first pixel centre is (0, 0), and the meaning of an error."""
     if truth.K0 is not None and truth.K1 is not None and truth.T_0to1 is not None:
         T = np.asarray(truth.T_0to1, np.float64)
         shift = np.array([[1, 0, truth.centre], [0, 1, truth.centre], [0, 0, 1]])
@@ -101,7 +102,7 @@ def _image_paths(pair: ImagePair) -> tuple[NDArray[np.uint8] | None, NDArray[np.
 
 
 def oracle_features(truth: PairTruth, noise_px: float) -> dict[str, Floats]:
-    """Return the true correspondences of a pair, and answers to its queries, with Gaussian noise."""
+    """Return the true correspondences of a pair and the answers to its queries, with Gaussian noise."""
     name = truth.pair.name
     table = truth.correspondences()
     if table is None:
@@ -115,17 +116,17 @@ def oracle_features(truth: PairTruth, noise_px: float) -> dict[str, Floats]:
 
 
 FLOW_STEP_PX = 8
-"""A flow is read on a grid with this step, where a task needs matches."""
+"""Grid step in pixels for sampling matches from a flow."""
 
 
 class PairsOptions(TaskOptions):
     """Options of every task on image pairs."""
 
     scenes: Names = ()
-    """Scenes to use; all by default."""
+    """Scenes to use. The default is all scenes."""
 
     images: str | None = None
-    """Folder that the names of images begin at; by default that of the list of pairs."""
+    """Folder to which image names are relative. The default is the folder of the pair list."""
 
 
 class SeededOptions(PairsOptions):
@@ -135,7 +136,7 @@ class SeededOptions(PairsOptions):
     """Threshold of the estimator under `exact`, in pixels of images whose longer side is `side_px`."""
 
     side_px: Annotated[float, Field(gt=0)] = 1000.0
-    """Longer side of both images in the frame of that threshold."""
+    """Longer side of both images in the frame of `threshold_px`."""
 
     seeds: Annotated[int, Field(ge=1)] = 5
     """Seeds of the estimator under `exact`."""
@@ -145,7 +146,7 @@ class SeededOptions(PairsOptions):
 class PairMatches:
     """Matches of a pair: `points0` and `points1` (n, 2) in original pixels, first pixel's centre at (0, 0).
 
-    `confidence` is (n,) or None; `keypoints` are the numbers of keypoints in both images, None if unknown.
+    `confidence` is (n,) or None. `keypoints` are the numbers of keypoints in both images. None if unknown.
     """
 
     points0: Floats
@@ -157,7 +158,9 @@ class PairMatches:
         return len(self.points0)
 
     def best(self, budget: int, where: str) -> PairMatches:
-        """Return the `budget` matches of highest confidence in their given order; the first of equals.
+        """Return the `budget` matches of highest confidence in their original order.
+
+        If confidences are equal, earlier matches come first.
 
         >>> m = PairMatches(np.zeros((3, 2)), np.ones((3, 2)), np.array([0.1, 0.9, 0.9]))
         >>> m.best(2, "here").confidence.tolist(), m.best(1, "here").confidence.tolist()
@@ -165,7 +168,7 @@ class PairMatches:
         """
         if self.confidence is None:
             raise InputError(
-                f"{where}: a budget keeps the matches of highest confidence, and these have none; let "
+                f"{where}: a budget selects the matches of highest confidence, but these have none; let "
                 "match() return (points0, points1, confidence), or leave the budget out"
             )
         kept = np.sort(np.argsort(-self.confidence, kind="stable")[:budget])
@@ -175,14 +178,14 @@ class PairMatches:
 
 
 def matches_of(arrays: Arrays, where: str) -> PairMatches:
-    """Return the matches among a method's arrays; a flow is read on a grid of `FLOW_STEP_PX` pixels.
+    """Return the matches in a method's arrays. A flow is sampled on a grid of `FLOW_STEP_PX` pixels.
 
-    Unknown flow (not finite or 1e9 and more) gives no match.
+    Unknown flow (not finite, or at least 1e9) gives no match.
     """
     if "flow" in arrays:
         return _of_flow(np.asarray(arrays["flow"]), arrays.get("flow_confidence"))
     if "points0" not in arrays:
-        raise InputError(f"{where}: there are neither matches nor a flow, only {', '.join(sorted(arrays))}")
+        raise InputError(f"{where}: expected matches or a flow, found only {', '.join(sorted(arrays))}")
     counts = tuple(int(np.asarray(arrays[k])[0]) for k in ("keypoints0", "keypoints1") if k in arrays)
     confidence = arrays.get("confidence")
     return PairMatches(
@@ -204,7 +207,7 @@ def _of_flow(flow: NDArray[Any], confidence: NDArray[Any] | None) -> PairMatches
 
 
 class FramedMatches(NamedTuple):
-    """Matches (n, 2), (n, 2) in a frame, and the matrices (3, 3) that take original pixels there."""
+    """Matches (n, 2), (n, 2) in resized pixels, and the matrices (3, 3) from original to resized pixels."""
 
     points0: Floats
     points1: Floats
@@ -213,7 +216,7 @@ class FramedMatches(NamedTuple):
 
 
 def matches_in_frame(pair: ImagePair, matches: PairMatches, side_px: float) -> FramedMatches:
-    """Return the matches in canonical order, with images whose longer side is `side_px`."""
+    """Return the matches in canonical order, in pixels of images whose longer side is `side_px`."""
     order = canonical_order(matches.points0, matches.points1)
     scales = [side_px / max(size) for size in pair.sizes()]
     x0, x1 = matches.points0[order] * scales[0], matches.points1[order] * scales[1]
@@ -221,7 +224,7 @@ def matches_in_frame(pair: ImagePair, matches: PairMatches, side_px: float) -> F
 
 
 class OpenPairs(BaseTaskData):
-    """A task bound to a set of image pairs; an item and a unit are a pair."""
+    """A task bound to a set of image pairs. Each pair is one item and one unit."""
 
     def __init__(self, task: PairsTask, data: PairSet, options: Any) -> None:
         self.task, self.options, self.what = task, options, data.what
@@ -237,11 +240,11 @@ class OpenPairs(BaseTaskData):
 
     @cached_property
     def items(self) -> tuple[Item, ...]:
-        """One per pair, with the names and sizes of its images, by which match files are found and read."""
+        """One item per pair, with the names and sizes of both images, which match files refer to."""
         return tuple(self.item(self.truth(name)) for name in self.pairs)
 
     def item(self, truth: PairTruth) -> Item:
-        """Return a pair as what a method is run on."""
+        """Return the method input of a pair."""
         pair = truth.pair
         content = pair.content(truth.queries())
         return Item(pair.name, content, images=_images(pair), truth_hash=truth.definition())
@@ -252,7 +255,7 @@ class OpenPairs(BaseTaskData):
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:
-        """One per pair."""
+        """One unit per pair."""
         chosen = self.options.model_dump(
             mode="json", exclude={"scenes", "images", *self.task.scoring_options}
         )
@@ -273,7 +276,7 @@ class OpenPairs(BaseTaskData):
         return hash_json([[t.pair.name, t.pair.content(t.queries()), t.definition()] for t in truths])
 
     def read_item(self, key: str) -> Any:
-        """Read both images of a pair, and the query points if it has some."""
+        """Read both images of a pair, and its query points if it has any."""
         truth = self.truth(key)
         return truth.pair.payload(truth.queries())
 
@@ -282,16 +285,16 @@ class OpenPairs(BaseTaskData):
         return oracle_features(self.truth(item.key), noise_px)
 
     def drawable_pairs(self) -> tuple[str, ...]:
-        """Return all pairs."""
+        """Return the names of all pairs."""
         return tuple(self.pairs)
 
     def draw_matches(self, name: str, features: Features) -> MatchedPair:
-        """Return the matches of a pair and how far they are from its truth."""
+        """Return the matches of a pair and their errors under its ground truth."""
         found = matches_of(features.arrays(name), name)
         return match_errors(self.truth(name), found.points0, found.points1, found.confidence)
 
     def case_pair(self, scene: str, key: str) -> str | None:
-        """Return the key: a case is a pair."""
+        """Return the key itself, because every case is a pair."""
         return key if key in self.pairs else None
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
@@ -309,25 +312,25 @@ def _images(pair: ImagePair) -> tuple[ImageFacts, ...]:
 
 
 class PairsTask(BaseTask):
-    """Base of the tasks on image pairs; `needs` names the truth that a pair must have."""
+    """Base class of the tasks on image pairs. `needs` names the ground truth that a pair must have."""
 
     family = "pairs"
     needs: ClassVar[str]
     options: type[PairsOptions] = PairsOptions
     opened: ClassVar[type[OpenPairs]] = OpenPairs
     libraries: ClassVar[tuple[str, ...]] = ()
-    """Libraries whose results a comparison depends on."""
+    """Libraries whose versions affect the comparison."""
     scoring_options: ClassVar[frozenset[str]] = frozenset()
-    """Options that no comparison depends on."""
+    """Options that do not affect any comparison."""
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenPairs:
-        """Bind to a file or folder of pairs; everything wrong with it receives at once."""
+        """Open a file or folder of pairs. Report all problems in one error."""
         chosen = self.options.parse(self.name, options)
         found = read_pairs(Path(data), needs=self.needs, images=chosen.images)
         return self.opened(self, self.select_pairs(found, chosen), chosen)
 
     def select_pairs(self, data: PairSet, options: Any) -> PairSet:
-        """Return the pairs that the options leave, all by default."""
+        """Return the pairs that the options select. The default is all pairs."""
         return data
 
     def data_warnings(self, opened: OpenPairs) -> Sequence[str]:
@@ -335,11 +338,11 @@ class PairsTask(BaseTask):
         return ()
 
     def pair_accuracy(self, records: Sequence[Records]) -> Iterable[tuple[str, float]]:
-        """Return the share of correct answers on each pair."""
+        """Return the accuracy of each pair."""
         raise NotImplementedError
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Return the pairs of a scene with their share correct, as `pair_accuracy` has it."""
+        """Return the pairs of a scene as cases, scored by `pair_accuracy`."""
         own = [r for r in records if r.meta["scene"] == scene]
         shares = list(self.pair_accuracy(own)) if own else []
         return pair_cases(shares) if shares else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Data of tasks that transfer points, also from image 1 to image 0."""
+"""Data of tasks that transfer points from image 0 to image 1, and optionally back."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ Points = NDArray[np.float64]
 
 
 def transferred_points(arrays: Arrays, queries: Points, where: str) -> Points:
-    """Return where a method sends query points (q, 2), NaN without an answer.
+    """Return the positions (q, 2) to which a method transfers query points. NaN if it has no answer.
 
-    Its answers if it gave any; else a flow read between pixels; else its matches, interpolated
-    in the triangles between them and by the nearest outside (`methods.dense.sparse`).
+    The function uses the method's point answers if there are any. Otherwise it interpolates the flow. Without
+    a flow, it interpolates the matches within their triangles and uses the nearest match outside
+    (`methods.dense.sparse`).
     """
     if "answers" in arrays:
         found = np.asarray(arrays["answers"], np.float64)
@@ -39,11 +40,11 @@ def transferred_points(arrays: Arrays, queries: Points, where: str) -> Points:
     if {"points0", "points1"} <= set(arrays):
         first, second = (np.asarray(arrays[name], np.float64) for name in ("points0", "points1"))
         return interpolated_points(first, second, queries)
-    raise InputError(f"{where}: there are no points, matches or flow, only {', '.join(sorted(arrays))}")
+    raise InputError(f"{where}: expected points, matches or a flow, found only {', '.join(sorted(arrays))}")
 
 
 class OpenPointTransfer(OpenPairs):
-    """Image pairs; some also have an item from image 1 to image 0."""
+    """Data of image pairs. A pair may have a second item for the direction from image 1 to image 0."""
 
     task: PointsTask
 
@@ -61,12 +62,12 @@ class OpenPointTransfer(OpenPairs):
 
     @cached_property
     def items(self) -> tuple[Item, ...]:
-        """Every pair and, where it is requested, every pair turned around."""
+        """One item per pair, and one per reversed pair if requested."""
         return tuple(map(self.item, self.truths.values()))
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:
-        """One per pair, with its features in both directions where there are both."""
+        """One unit per pair. It refers to the features of both directions if both exist."""
         return tuple(
             Unit(u.key, (u.key, self.back[u.key].pair.name), hash_json([u.definition, "both"]))
             if u.key in self.back
@@ -75,11 +76,11 @@ class OpenPointTransfer(OpenPairs):
         )
 
     def truth(self, item: str) -> PairTruth:
-        """Return the ground truth of an item, in its direction."""
+        """Return the ground truth of an item, in the item's direction."""
         return self.truths[item]
 
     def draw_matches(self, name: str, features: Features) -> MatchedPair:
-        """Return the query points and where they were transferred, without unanswered ones."""
+        """Return the query points and their transferred positions, without unanswered points."""
         truth = self.truth(name)
         asked, true = truth.queries(), truth.correspondences()
         if asked is None or true is None:
@@ -96,11 +97,11 @@ class OpenPointTransfer(OpenPairs):
 
 
 Asked = tuple[PairTruth, Arrays]
-"""The ground truth of a pair and the features of a method."""
+"""Arguments: the ground truth of a pair and the features of a method."""
 
 
 class PointsTask(PairsTask):
-    """Base of the tasks that transfer points."""
+    """Base class of the tasks that transfer points."""
 
     opened = OpenPointTransfer
 

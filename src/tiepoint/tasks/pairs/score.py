@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores of the wide-baseline tasks: recall over thresholds, its mean and its area, by pair and group."""
+"""Scores of the wide-baseline tasks: recall by threshold, its mean and its area, by pair and group."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ EDGES: dict[str, tuple[float, ...]] = {
     "matches": (0, 50, 200, 1000, float("inf")),
     "zoom": (1.0, 1.25, 1.5, 2.0, float("inf")),
 }
-"""Limits of the bins; a bin holds its lower limit, the last one both."""
+"""Edges of the bins. A bin includes its lower edge; the last bin includes both edges."""
 QUARTILES_FROM = 8
-"""Below this many pairs the lengths of baselines are not distinguished."""
+"""Minimum number of pairs for scores by baseline length."""
 
 
 def strata(records: Sequence[Records]) -> Iterator[tuple[dict[str, str], NDArray[np.bool_]]]:
-    """Return the groups of pairs with more than one pair in all: their parts, and which records they hold."""
+    """Yield the groups of pairs: the parts of the group name and a mask of their records."""
     for name, edges in EDGES.items():
         values = np.array([_stratum_number(r, name) for r in records])
         if np.isfinite(values).any():
@@ -59,7 +59,7 @@ def _bins(
 
 
 def _stratum_number(record: Records, name: str) -> float:
-    """Return the value of a pair, NaN where it is not known."""
+    """Return a numeric property of a pair. NaN if it is unknown."""
     found = record.meta["matches"] if name == "matches" else record.meta["strata"].get(name)
     return float("nan") if found is None else float(found)
 
@@ -70,14 +70,14 @@ SEED_SPREAD = {
     "maa_seed_min": MetricInfo("smallest maa over seeds of the estimator"),
     "maa_seed_max": MetricInfo("largest maa over seeds of the estimator"),
 }
-"""Metrics of how far seeds differ."""
+"""Metrics of the variation over seeds."""
 
 
 @dataclass(frozen=True)
 class RecallCurve:
-    """Recall of every pair: `recall` (repeats, pairs, thresholds) and `area` (repeats, pairs).
+    """Recall of every pair: `recall` (repeats, pairs, thresholds) and its `area` (repeats, pairs).
 
-    `chance` (pairs, thresholds) is the recall of a random guess, None if unknown.
+    `chance` (pairs, thresholds) is the recall of random answers. None if unknown.
     """
 
     thresholds: Sequence[str]
@@ -87,7 +87,7 @@ class RecallCurve:
 
 
 def sums_of(records: Sequence[Records], values: Floats, chance: Floats | None = None) -> SceneSums:
-    """Return the sums over the pairs of each scene; NaN is excluded."""
+    """Return the sums over the pairs of each scene, ignoring NaN."""
     names = sorted({str(r.meta["scene"]) for r in records})
     of = np.array([names.index(str(r.meta["scene"])) for r in records])
     known = np.isfinite(values)
@@ -100,7 +100,7 @@ def sums_of(records: Sequence[Records], values: Floats, chance: Floats | None = 
 
 
 def curve_scores(records: Sequence[Records], curve: RecallCurve, *, exact: bool) -> list[Score]:
-    """Compute `maa` (mean recall), `recall` at each threshold, and under `exact` `area` and groups."""
+    """Compute `maa` (mean recall) and `recall` at each threshold. Under `exact`, add `area` and groups."""
     recall = curve.recall.mean(axis=0)
     blind = curve.chance
     maa = _mean(
@@ -139,7 +139,7 @@ def _mean(
 
 
 def _spread(table: Floats) -> list[Score]:
-    """Return the spread of the score over seeds of the estimator: no interval, never mixed with one."""
+    """Return the variation of the score over seeds of the estimator. It is separate from the interval."""
     if len(table) < 2:
         return []
     by_seed = table.mean(axis=1)
@@ -148,13 +148,13 @@ def _spread(table: Floats) -> list[Score]:
 
 
 def by_pair(records: Sequence[Records], values: Floats) -> Iterator[Score]:
-    """Return one score a pair."""
+    """Return one score per pair."""
     for r, value in zip(records, values, strict=True):
         yield Score("maa", group_name(pair=str(r.meta["pair"])), float(value), 1)
 
 
 def count_scores(records: Sequence[Records], *, exact: bool) -> list[Score]:
-    """Return the matches, inliers and failures, where the records know them."""
+    """Return the numbers of matches, inliers and failures, if the records contain them."""
     made: list[Score] = []
     for name in ("matches", "inliers"):
         values = np.array([_number(r.meta.get(name)) for r in records])
@@ -171,7 +171,7 @@ def _number(value: Any) -> float:
 
 
 def pair_facts(pair: ImagePair) -> dict[str, Any]:
-    """Return the facts of a pair that scoring needs."""
+    """Return the properties of a pair that scoring needs."""
     return {
         "pair": pair.name,
         "scene": pair.scene,
@@ -184,9 +184,9 @@ def pair_facts(pair: ImagePair) -> dict[str, Any]:
 def model_facts(
     pair: ImagePair, arrays: Arrays, found: Sequence[FundamentalEstimate | HomographyEstimate], *, given: bool
 ) -> dict[str, Any]:
-    """Return the numbers of matches and inliers where there are any, and which models were found.
+    """Return the available numbers of matches and inliers, and which models were found.
 
-    A model that was `given` has no inliers.
+    A model that the method provides (`given`) has no inliers.
     """
     has_points = "points0" in arrays or "flow" in arrays
     return {
@@ -197,7 +197,7 @@ def model_facts(
 
 
 def without_model(records: Sequence[Records], what: str) -> list[str]:
-    """Return a warning that names the first pairs without a model under some call, if any."""
+    """Return a warning that names the first pairs without a model for some seed. Empty if there are none."""
     failed = [str(r.meta["pair"]) for r in records if not all(r.meta["ok"])]
     if not failed:
         return []

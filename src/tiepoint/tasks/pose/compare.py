@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Comparison of `pose/relative`: estimated poses of one pair, all of them recorded."""
+"""Comparison of `pose/relative`: records of all estimated poses of a pair."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ def compare(
     options: Any,
     meta: Mapping[str, Any],
 ) -> Records:
-    """Estimate the poses of a pair under every setting and budget (0: all matches), one row per call."""
+    """Estimate the poses of a pair for every setting and budget. Each estimator call is one row.
+
+    Budget 0 means all matches.
+    """
     rows: dict[str, list[Any]] = {
         name: [] for name in ("setting", "repeat", "budget", "R", "t", "ok", "inliers")
     }
@@ -87,7 +90,7 @@ def _poses(truth: PairTruth, matches: PairMatches, setting: PoseSetting, seed: i
 def _orders(
     matches: PairMatches, setting: PoseSetting, seed: int
 ) -> Iterator[tuple[NDArray[Any], int | None]]:
-    """Return the order of the matches and the seed of every repeat."""
+    """Return the match order and the seed of every repeat."""
     if setting.order == "sorted":
         order = canonical_order(matches.points0, matches.points1)
         has_seed = setting.estimator.kind in SEEDED
@@ -99,7 +102,7 @@ def _orders(
 
 
 def _facts(truth: PairTruth, matches: PairMatches, protocol: PoseProtocol) -> dict[str, Any]:
-    """Return the facts of a pair that scoring needs."""
+    """Return the properties of a pair that scoring needs."""
     pair = truth.pair
     K0, K1, T = _cameras(truth)
     turn = pose_errors(np.eye(3), T[:3, 3], T[:3, :3], T[:3, 3], STABLE)[1]
@@ -127,7 +130,7 @@ def _facts(truth: PairTruth, matches: PairMatches, protocol: PoseProtocol) -> di
 
 
 def _precision(truth: PairTruth, matches: PairMatches) -> dict[str, dict[str, int]]:
-    """Count matches below each threshold, by each rule of distance to the true epipolar lines."""
+    """Count the matches below each threshold, for each definition of the epipolar distance."""
     K0, K1, T = _cameras(truth)
     E = essential(T)
     x0, x1 = matches.points0, matches.points1
@@ -151,16 +154,17 @@ Rows = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Poses:
-    """The estimated poses of all pairs, one row a call: setting, repeat, budget, R, t, ok, inliers.
+    """Estimated poses of all pairs, one row per estimator call.
 
-    `pair` (n,) is the place of a row's record.
+    The columns are setting, repeat, budget, R, t, ok and inliers. `pair` (n,) is the record index of each
+    row.
     """
 
     records: Sequence[Records]
 
     @cached_property
     def pair(self) -> NDArray[np.int64]:
-        """Place of the record of each row."""
+        """Record index of each row."""
         return np.repeat(np.arange(len(self.records)), [len(r) for r in self.records])
 
     @cached_property
@@ -168,7 +172,7 @@ class Poses:
         return {}
 
     def __getitem__(self, column: str) -> NDArray[Any]:
-        """Return a column of all rows; joined once."""
+        """Return a column over all rows. The concatenated column is cached."""
         if column not in self._columns:
             parts = [r[column] for r in self.records]
             self._columns[column] = np.concatenate(parts) if parts else np.empty(0)
@@ -191,9 +195,9 @@ class Poses:
         return R, np.asarray(self["t"], np.float64).reshape(-1, 3)
 
     def angles(self, scoring: PoseScoring) -> tuple[Floats, Floats]:
-        """Return (e_t, e_R) in degrees of every row by the angle rule.
+        """Return (e_t, e_R) in degrees of every row, computed by the given angle rule.
 
-        Under `exact` a pair whose cameras share their centre is judged by its rotation alone.
+        Under `exact`, a pair whose cameras share their centre is scored by its rotation error only.
         """
         true = self.truth[self.pair]
         e_t, e_R = pose_errors(
@@ -205,16 +209,18 @@ class Poses:
 
     @cached_property
     def failed(self) -> Rows:
-        """Rows without a usable pose: no model, a number that is not finite, or no translation."""
+        """Mask of rows without a usable pose: no model, non-finite values, or zero translation."""
         R, t = self.rotations_and_translations
         usable = np.isfinite(R).all(axis=(1, 2)) & np.isfinite(t).all(axis=1) & (t != 0).any(axis=1)
         return ~(np.asarray(self["ok"], bool) & usable)
 
 
 def eloftr_failed(R: Floats, t: Floats) -> Rows:
-    """Apply ELoFTR's test: a pose failed unless all of t differ from 0 or all of q from (1, 0, 0, 0).
+    """Return which poses fail ELoFTR's validity test.
 
-    A pose with one component of t exactly 0 and one of q equal to that of the identity is called a failure.
+    A pose passes if all components of t differ from 0, or all components of the quaternion q differ from (1,
+    0, 0, 0). A valid pose therefore fails if one component of t is exactly 0 and one component of q equals
+    that of the identity.
 
     >>> eloftr_failed(np.eye(3)[None], np.array([[0.0, 0.6, 0.8]])).tolist()
     [True]
@@ -235,11 +241,11 @@ AREAS: Mapping[str, Callable[[Floats, float], float]] = {
     "rounded": auc_rounded,
     "degrees": auc_trapezoid,
 }
-"""Area under the recall curve of errors up to a threshold, by name of the rule."""
+"""Functions that compute the area under the recall curve up to a threshold, by name."""
 
 
 def counted_pairs(records: Sequence[Records], scoring: PoseScoring) -> Rows:
-    """Return which pairs count; the scoring may count only the last with the same two images."""
+    """Return which pairs count. The scoring may count only the last pair with the same two images."""
     keep = np.ones(len(records), bool)
     if scoring.last_duplicate:
         last = {tuple(r.meta["images"]): i for i, r in enumerate(records)}
@@ -248,7 +254,7 @@ def counted_pairs(records: Sequence[Records], scoring: PoseScoring) -> Rows:
 
 
 def both_directions(records: Sequence[Records]) -> list[tuple[int, int]]:
-    """Return the places of pairs that occur in both directions."""
+    """Return the indices of pairs that occur in both directions."""
     place = {tuple(r.meta["images"]): i for i, r in enumerate(records)}
     found = []
     for (first, second), i in place.items():
@@ -259,9 +265,9 @@ def both_directions(records: Sequence[Records]) -> list[tuple[int, int]]:
 
 
 def pose_row_errors(poses: Poses, protocol: PoseProtocol) -> tuple[Floats, Floats, Floats]:
-    """Return (e_t, e_R, e) in degrees of every row; e is the larger angle, or the protocol's failure.
+    """Return (e_t, e_R, e) in degrees of every row; e is the larger angle, or the protocol's failure error.
 
-    Where a setting leaves a failure to the angle rule, a zero translation gives what the rule makes of it.
+    If a setting has no failure error, the angle rule is applied to the zero translation of a failed estimate.
     """
     scoring = protocol.scoring
     e_t, e_R = poses.angles(scoring)
@@ -284,10 +290,10 @@ def pose_row_errors(poses: Poses, protocol: PoseProtocol) -> tuple[Floats, Float
 
 
 def counted_rows(poses: Poses, scoring: PoseScoring, rows: Rows) -> NDArray[np.int64]:
-    """Return the places of the rows that a group is made of, in order.
+    """Return the indices of the rows of a group, in order.
 
-    Of pairs with the same two images the last counts alone where the scoring says so, and the last repeat of
-    a pair comes twice where it does.
+    Depending on the scoring, only the last pair with the same two images counts, and the last repeat of a
+    pair counts twice.
     """
     used = rows & counted_pairs(poses.records, scoring)[poses.pair]
     order = np.flatnonzero(used)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Protocols of `pose/relative`: estimator settings and scoring.
 
-A *setting* is a comparison: frame, estimator, threshold, repeats. A *scoring* is what is made of the poses:
-angle rule, value of a failure, area. What depends on the dataset a pair comes from (`scannet`, `megadepth`)
-is looked up by its name; a dataset that a protocol does not know is taken in original pixels.
+A *setting* defines the estimator calls: frame, estimator, threshold and repeats. A *scoring* defines how
+poses become scores: angle rule, failure error and area. Values that depend on the dataset of a pair
+(`scannet`, `megadepth`) are looked up by its name. For an unknown dataset, the protocol uses original pixels.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _TEXT = re.compile(r"original|(?P<rule>long|short):(?P<side>\d+(\.\d+)?)|(?P<wid
 
 @dataclass(frozen=True)
 class ImageFrame:
-    """A size that both images are brought to, without rounding: points and intrinsics are scaled by it.
+    """Target size of both images. Points and intrinsics are scaled without rounding.
 
-    `rule` is `original`, `long` (longer side `side`), `short` (shorter side `side`) or `size` (width `side`,
-    height `height`, whatever the shape of the image was).
+    `rule` is `original`, `long` (longer side becomes `side`), `short` (shorter side becomes `side`) or `size`
+    (width becomes `side`, height becomes `height`, without keeping the aspect ratio).
 
     >>> ImageFrame("long", 1000).scales((500, 250)), ImageFrame("size", 640, 480).scales((1280, 1440))
     ((2.0, 2.0), (0.5, 0.3333333333333333))
@@ -39,7 +39,7 @@ class ImageFrame:
     height: float = 0.0
 
     def resize(self, size: Size) -> Resize:
-        """Return how an image of (width, height) is resized."""
+        """Return the resize transform of an image of size (width, height)."""
         if self.rule == "original":
             return original_size(size)
         if self.rule == "size":
@@ -47,7 +47,7 @@ class ImageFrame:
         return (long_side if self.rule == "long" else short_side)(size, self.side)
 
     def scales(self, size: Size) -> tuple[float, float]:
-        """Return the factors of x and y for an image of (width, height)."""
+        """Return the scale factors of x and y for an image of size (width, height)."""
         return self.resize(size).scale
 
     def __str__(self) -> str:
@@ -62,7 +62,7 @@ ORIGINAL = ImageFrame()
 
 
 def parse_image_frame(text: str) -> ImageFrame:
-    """Parse a frame: ``original``, ``640x480``, ``long:1200`` or ``short:480``.
+    """Parse a frame such as ``original``, ``640x480``, ``long:1200`` or ``short:480``.
 
     >>> parse_image_frame("640x480"), str(parse_image_frame("long:1200"))
     (ImageFrame(rule='size', side=640.0, height=480.0), 'long:1200')
@@ -83,7 +83,7 @@ def parse_image_frame(text: str) -> ImageFrame:
 SCANNET, MEGADEPTH = "scannet", "megadepth"
 THRESHOLDS_DEG = (5, 10, 20)
 MIN_MATCHES = 6
-"""Matches without which `exact` tries nothing."""
+"""Minimum number of matches for an estimate under `exact`."""
 XFEAT_SCANNET_PX = tuple(k / 2 for k in range(1, 13))
 EXACT_PX = (0.5, 1.0, 2.0)
 INF = float("inf")
@@ -93,21 +93,21 @@ Parts = Mapping[str, str | int | float]
 
 @dataclass(frozen=True)
 class PoseSetting:
-    """Estimator calls of one kind for every pair.
+    """Estimator settings for every pair.
 
     Attributes:
         estimator: Estimator to call.
-        frames: Frame by dataset; original pixels for others.
-        repeats: Calls per pair.
-        order: `given` (as the method lists its matches), `shuffled` (repeat k in the k-th order of a seeded
-            stream, each a permutation of the one before), `sorted` (by coordinates, doubles dropped; repeat k
-            has seed k).
-        centre: Whether points are shifted to the convention of the intrinsics.
-        only: Datasets it is called for; empty for all.
-        failure: Error in degrees of a pair without a pose; None where the angle rule applies to the zero
-            translation that the estimator leaves.
-        success: `eloftr`: that tool's test of a pose; otherwise what the estimator says.
-        parts: Parts of its group name.
+        frames: Frame by dataset. Other datasets use original pixels.
+        repeats: Number of calls per pair.
+        order: Order of the matches. `given`: as the method lists them. `shuffled`: a seeded random
+            permutation for each repeat, applied to the order of the previous repeat. `sorted`: by coordinates
+            without duplicates; repeat k has seed k.
+        centre: Whether points are shifted to the pixel convention of the intrinsics.
+        only: Datasets for which this setting is used. Empty for all datasets.
+        failure: Error in degrees of a pair without a pose. If None, the angle rule is applied to the zero
+            translation of a failed estimate.
+        success: `eloftr` for that tool's validity test of a pose. Otherwise the estimator reports success.
+        parts: Parts of the group name of its scores.
     """
 
     estimator: Estimator
@@ -121,7 +121,7 @@ class PoseSetting:
     parts: Parts = field(default_factory=dict)
 
     def frame(self, dataset: str) -> ImageFrame:
-        """Return the frame of a pair of a dataset."""
+        """Return the frame for pairs of a dataset."""
         return self.frames.get(dataset, self.frames.get("", ORIGINAL))
 
 
@@ -130,16 +130,16 @@ class PoseScoring:
     """Scoring of estimated poses.
 
     Attributes:
-        angles: How angles are computed.
-        failure: Error in degrees of a pair without a pose, in place of what the settings say.
-        area: Name of the area rule: `exact`, `trapezoid`, `as-sorted` (Python's sort, which an error that is
-            not a number disturbs), `rounded` (trapezoid to four decimals), `degrees` (whole degrees, mean
-            over scenes).
-        last_duplicate: Whether the last of pairs with the same two images counts alone.
-        both_directions_once: Whether a pair given in both directions counts once.
-        limit: Replaces errors that are not finite.
-        best_px: Datasets for which the threshold with the best mean area is chosen, on the scores themselves.
-        again: Datasets for which the error of the last repeat is counted twice.
+        angles: Name of the angle rule.
+        failure: Error in degrees of a pair without a pose. It overrides the settings.
+        area: Name of the area rule. `exact`, `trapezoid`, `as-sorted` (Python's sort, which NaN errors
+            disturb), `rounded` (trapezoid rounded to four decimals) or `degrees` (integer degrees, mean over
+            scenes).
+        last_duplicate: Whether only the last of several pairs with the same two images counts.
+        both_directions_once: Whether a pair that occurs in both directions counts once.
+        limit: Value that replaces non-finite errors.
+        best_px: Datasets for which the threshold with the best mean area on the test set is used.
+        again: Datasets for which the error of the last repeat counts twice.
     """
 
     angles: AngleRule = ACOS
@@ -154,10 +154,10 @@ class PoseScoring:
 
 @dataclass(frozen=True)
 class PoseProtocol:
-    """Settings, their scoring, and which of them makes the headline by dataset.
+    """A protocol: estimator settings, scoring, and the headline setting of each dataset.
 
-    `comparison` names its poses; protocols with the same name share them.
-    `precision` names the rule and thresholds of match precision.
+    `comparison` is the name of the comparison. Protocols with the same name share estimated poses.
+    `precision` defines the match precision: distance rule and thresholds.
     """
 
     settings: tuple[PoseSetting, ...]
@@ -167,11 +167,11 @@ class PoseProtocol:
     comparison: str = ""
 
     def parts_of(self, dataset: str) -> Parts:
-        """Return the parts of the setting that the paper reports for a dataset."""
+        """Return the group name parts of the setting that the paper reports for a dataset."""
         return self.headline.get(dataset, self.headline[""])
 
     def knows(self, dataset: str) -> bool:
-        """Return whether a frame or threshold is fixed for the dataset, or the protocol fixes none."""
+        """Return whether the protocol defines settings for the dataset, or is the same for all datasets."""
         named = {name for s in self.settings for name in (*s.frames, *s.only)} | set(self.headline)
         return dataset in named or not named - {""}
 
@@ -286,7 +286,7 @@ def _glue_factory() -> PoseProtocol:
 
 
 def _zeb() -> PoseProtocol:
-    """Return the calls of `loftr`, in original pixels for every dataset."""
+    """Return the settings of `loftr`, in original pixels for every dataset."""
     loftr = _loftr()
     headline = {"": loftr.settings[0].parts, SCANNET: loftr.settings[1].parts}
     scoring = PoseScoring(ACOS_TRUTH_FLOAT32, last_duplicate=True, limit=180.0)

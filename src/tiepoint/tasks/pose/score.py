@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores of `pose/relative` from its records: `exact` with intervals, the papers' protocols as they print."""
+"""Scores of `pose/relative` from its records: `exact` with intervals, papers' protocols as published."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SQUARED = 5e-4
 
 
 def protocol_of(records: Sequence[Records], name: str) -> PoseProtocol:
-    """Return the protocol as its records were made; `exact` has options."""
+    """Return the protocol with the options of its records."""
     if name == "exact" and records:
         return exact_protocol(**records[0].meta["exact"])
     return PROTOCOLS[name]
@@ -44,7 +44,10 @@ def score(records: Sequence[Records], name: str) -> list[Score]:
 
 
 def rows_with(poses: Poses, protocol: PoseProtocol, parts: Parts, budget: int = 0) -> Rows:
-    """Return the rows of the settings whose parts contain these, under a budget (0: all matches)."""
+    """Return the rows of all settings whose parts include the given parts, for one match budget.
+
+    Budget 0 means all matches.
+    """
     same = [i for i, s in enumerate(protocol.settings) if parts == s.parts]
     chosen = same or [i for i, s in enumerate(protocol.settings) if parts.items() <= s.parts.items()]
     return np.isin(poses["setting"], chosen) & (poses["budget"] == budget)
@@ -53,7 +56,7 @@ def rows_with(poses: Poses, protocol: PoseProtocol, parts: Parts, budget: int = 
 def headline_rows(poses: Poses, protocol: PoseProtocol, budget: int = 0) -> Rows:
     """Return the rows of the setting that the paper reports for the dataset of each pair.
 
-    Some tools choose the threshold with the best mean area on the test set.
+    Some tools select the threshold with the best mean area on the test set.
     """
     rows = np.zeros(len(poses.pair), bool)
     for dataset in np.unique(poses.datasets):
@@ -78,7 +81,7 @@ def _best(poses: Poses, protocol: PoseProtocol, rows: Rows) -> Rows:
 
 
 def budgets_of(records: Sequence[Records]) -> list[int]:
-    """Return the budgets of the records; 0 stands for all matches."""
+    """Return the match budgets in the records. 0 means all matches."""
     return [int(b) for b in records[0].meta["budgets"]]
 
 
@@ -110,7 +113,7 @@ def _areas(
     name: str,
     parts: Parts,
 ) -> list[Score]:
-    """Return the areas and what a tool prints beside them, of one group of rows."""
+    """Return the areas of one group of rows, and the other scores that the tool prints."""
     order = counted_rows(poses, protocol.scoring, rows)
     e_t, e_R, e = (a[order] for a in errors)
     n = len(np.unique(poses.pair[order]))
@@ -141,7 +144,7 @@ def _areas(
 def _once(
     poses: Poses, protocol: PoseProtocol, errors: Floats, rows: Rows, parts: Mapping[str, Any]
 ) -> list[Score]:
-    """Return the areas with every repeat counted once, where the tool counts the last one twice."""
+    """Return the areas with every repeat counted once, for tools that count the last repeat twice."""
     area, n = AREAS[protocol.scoring.area], len(np.unique(poses.pair[rows]))
     return [
         Score("auc", group_name(**parts, repeats="once", threshold_deg=t), area(errors[rows], t), n)
@@ -150,7 +153,7 @@ def _once(
 
 
 def _maa_by_scene(poses: Poses, order: NDArray[np.int64], e: Floats) -> float:
-    """Return the mean over scenes of the mean over repeats of the area in whole degrees."""
+    """Return the area at integer degrees, averaged over repeats and then over scenes."""
     scenes = np.array([str(r.meta["scene"]) for r in poses.records])[poses.pair[order]]
     repeat = poses["repeat"][order]
     rows = [
@@ -161,7 +164,7 @@ def _maa_by_scene(poses: Poses, order: NDArray[np.int64], e: Floats) -> float:
 
 
 def _of_matches(records: Sequence[Records], protocol: PoseProtocol, keep: Rows) -> list[Score]:
-    """Return the precision and numbers of matches, which no estimator is needed for; means over pairs."""
+    """Return the precision and the numbers of matches, averaged over pairs. They need no estimator."""
     used = [r for r, k in zip(records, keep, strict=True) if k]
     made = [Score("matches", "all", float(np.mean([r.meta["matches"] for r in used])), len(used))]
     if protocol.precision is None:
@@ -180,13 +183,13 @@ def _of_matches(records: Sequence[Records], protocol: PoseProtocol, keep: Rows) 
 
 
 def _share(record: Records, rule: str, threshold: float) -> float:
-    """Return the share of matches below a threshold; 0 without matches."""
+    """Return the share of matches below a threshold. 0 if there are no matches."""
     n = int(record.meta["matches"])
     return float(record.meta["precision"][rule][f"{threshold:g}"]) / n if n else 0.0
 
 
 def _matching(record: Records) -> float:
-    """Return the correct matches by keypoints of the first image."""
+    """Return the number of correct matches divided by the number of keypoints in the first image."""
     return float(record.meta["precision"]["squared"][f"{SQUARED:g}"]) / max(1, record.meta["keypoints"][0])
 
 
@@ -194,7 +197,7 @@ def _matching(record: Records) -> float:
 
 
 def by_seed(poses: Poses, rows: Rows, values: Floats) -> Floats:
-    """Return (seeds, pairs): the value of each pair under a seed, NaN if there is none."""
+    """Return the value of each pair for each seed, (seeds, pairs). NaN if it is missing."""
     seeds = int(poses["repeat"].max(initial=0)) + 1
     table = np.full((seeds, len(poses.records)), np.nan)
     table[poses["repeat"][rows], poses.pair[rows]] = values[rows]
@@ -202,12 +205,12 @@ def by_seed(poses: Poses, rows: Rows, values: Floats) -> Floats:
 
 
 def pair_shares(poses: Poses, errors: Floats, rows: Rows, threshold: float) -> Floats:
-    """Return (seeds, pairs): share of the area that each pair contributes under a seed."""
+    """Return the contribution of each pair to the area for each seed, (seeds, pairs)."""
     return by_seed(poses, rows, auc_shares(errors, threshold))
 
 
 def pair_weights(records: Sequence[Records]) -> Floats:
-    """Return the weight of each pair: one that stands there in both directions counts once, half for each."""
+    """Return the weight of each pair: 0.5 for pairs that occur in both directions, otherwise 1."""
     weights = np.ones(len(records))
     for i, j in both_directions(records):
         weights[i] = weights[j] = 0.5
@@ -301,7 +304,7 @@ def _with_images(score: Score, records: Sequence[Records], values: Floats, weigh
 
 
 def _median(values: Floats, weights: Floats) -> float:
-    """Return the weighted median over pairs; the lower of two in the middle."""
+    """Return the weighted median over pairs. Of two middle values, return the lower one."""
     known = np.isfinite(values)
     order = np.argsort(values[known], kind="stable")
     total = np.cumsum(weights[known][order])
@@ -309,7 +312,7 @@ def _median(values: Floats, weights: Floats) -> float:
 
 
 def _spread(table: Floats, weights: Floats, group: str) -> list[Score]:
-    """Return standard deviation, minimum and maximum of the score over seeds; this is no interval."""
+    """Return standard deviation, minimum and maximum of the score over seeds. They are not an interval."""
     if len(table) < 2 or not np.isfinite(table).any():
         return []
     known = np.isfinite(table).all(axis=0)
@@ -344,7 +347,7 @@ def _exact_matches(records: Sequence[Records], weights: Floats) -> list[Score]:
 
 
 def _note(records: Sequence[Records]) -> str | None:
-    """Return why few scenes allow no interval, or None."""
+    """Return the reason if there are too few scenes for an interval, else None."""
     scenes = {str(r.meta["scene"]) for r in records}
     if len(scenes) >= STUDENT_FROM:
         return None
@@ -353,7 +356,7 @@ def _note(records: Sequence[Records]) -> str | None:
 
 
 def random_pose_auc(threshold_deg: float, steps: int = 2000) -> float:
-    """Return the area of random poses: 1/t times the integral of P(e_R < a) P(e_t < a) over 0 < a < t.
+    """Return the AUC of random poses: 1/t times the integral of P(e_R < a) P(e_t < a) over 0 < a < t.
 
     P(e_R < a) = (a - sin a)/pi for a random rotation, P(e_t < a) = (1 - cos a)/2 for a random direction.
 

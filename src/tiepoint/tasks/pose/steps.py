@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Steps from a paper's protocol to `exact`, on the same matches.
 
-A walk begins with the records of the protocol and ends with those of `exact`. Only what lies between, its
-estimator in the frame of `exact` and then with the threshold of `exact`, has to be called again.
+The first step uses the records of the protocol, the last step those of `exact`. Only the intermediate steps
+need new estimator calls: with the image size of `exact`, then also with the threshold of `exact`.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from .protocols import (
 from .score import headline_rows, pair_weights
 
 ARROW = "->exact"
-"""Ends the name of a comparison that walks from a protocol to `exact`."""
+"""Suffix of comparison names for the steps from a protocol to `exact`."""
 
 
 class StepSettings(NamedTuple):
-    """Settings on the way: the protocol's own, then in the frame, then with the threshold of `exact`."""
+    """Settings of the steps: the protocol's own, then with the frame, then with the threshold of `exact`."""
 
     own: PoseSetting
     framed: PoseSetting
@@ -41,12 +41,12 @@ class StepSettings(NamedTuple):
 
     @property
     def new_settings(self) -> tuple[PoseSetting, ...]:
-        """Settings that no protocol has called; without the last if the threshold is the same."""
+        """Settings that need new estimator calls. The last is omitted if the threshold is the same."""
         return (self.framed,) if self.nearer == self.framed else (self.framed, self.nearer)
 
 
 def steps_comparison_name(protocol: str) -> str:
-    """Return the comparison that a walk needs; that of `zeb` calls what that of `loftr` does.
+    """Return the name of the comparison for the steps of a protocol. `zeb` shares that of `loftr`.
 
     >>> steps_comparison_name("superglue"), steps_comparison_name("zeb")
     ('superglue->exact', 'loftr->exact')
@@ -55,10 +55,9 @@ def steps_comparison_name(protocol: str) -> str:
 
 
 def step_settings(name: str, dataset: str, exact: PoseProtocol) -> StepSettings:
-    """Return the settings between a protocol and `exact` for pairs of a dataset.
+    """Return the settings of the steps from a protocol to `exact`, for pairs of a dataset.
 
-    Where the tool chooses its threshold on the test set, the walk is that of the threshold nearest to the one
-    of `exact`.
+    If the tool selects its threshold on the test set, the steps use its threshold nearest to that of `exact`.
 
     >>> own, framed, nearer = step_settings("loftr", "scannet", exact_protocol())
     >>> str(own.frame("scannet")), str(framed.frame("scannet")), nearer.estimator.threshold_px
@@ -75,7 +74,7 @@ def step_settings(name: str, dataset: str, exact: PoseProtocol) -> StepSettings:
 
 
 def pose_step_chain(name: str, dataset: str, exact: PoseProtocol) -> PoseProtocol:
-    """Return the settings to call for the pairs of a dataset between a protocol and `exact`.
+    """Return the intermediate settings from a protocol to `exact` that need new calls, for a dataset.
 
     >>> [s.estimator.threshold_px for s in pose_step_chain("dad", "scannet", exact_protocol()).settings]
     [2.0, 1.0]
@@ -89,7 +88,7 @@ def _goal(exact: PoseProtocol) -> PoseSetting:
 
 @dataclass(frozen=True)
 class _StepScores:
-    """Records on the way from one protocol to `exact`, and areas at each place of it."""
+    """Records of the steps from one protocol to `exact`, and the areas at each step."""
 
     name: str
     own: Poses
@@ -103,7 +102,7 @@ class _StepScores:
 
     @cached_property
     def walks(self) -> Mapping[str, StepSettings]:
-        """By dataset: each pair goes the way of its own."""
+        """Step settings by dataset."""
         return {str(d): step_settings(self.name, str(d), self.exact) for d in np.unique(self.own.datasets)}
 
     def printed_area(self, t: float) -> float:
@@ -113,18 +112,18 @@ class _StepScores:
         return float(AREAS[self.protocol.scoring.area](errors[order], t))
 
     def area_at_threshold(self, t: float) -> float:
-        """Return the area at the threshold that the walk begins with."""
+        """Return the area at the threshold of the first step."""
         settings = self.protocol.settings
         ways = {d: (settings, settings.index(w.own)) for d, w in self.walks.items()}
         return self._area(self.own, ways, self.protocol.scoring, t)
 
     def area_at_stage(self, stage: str, t: float) -> float:
-        """Return the area at the stage `framed` or `nearer` of the walk."""
+        """Return the area at the intermediate step `framed` or `nearer`."""
         ways = {d: (w.new_settings, w.new_settings.index(getattr(w, stage))) for d, w in self.walks.items()}
         return self._area(self.walked, ways, self.protocol.scoring, t)
 
     def exact_area(self, scoring: PoseScoring, t: float, *, all_seeds: bool = True) -> float:
-        """Return the area of as many poses of `exact` as the protocol repeats; failures as it counts."""
+        """Return the area of `exact` poses, with the protocol's number of repeats and its failure error."""
         number = self.exact.settings.index(_goal(self.exact))
         ways, most = {}, {}
         for d, w in self.walks.items():
@@ -138,7 +137,7 @@ class _StepScores:
         return self._area(self.last, ways, scoring, t, keep)
 
     def once(self, t: float) -> float:
-        """Return the score of `exact`: the mean over pairs, those in both directions half each."""
+        """Return the score of `exact`: the mean over pairs. Pairs in both directions count half each."""
         rows = headline_rows(self.last, self.exact)
         shares = np.clip(1 - pose_row_errors(self.last, self.exact)[2][rows] / t, 0, None)
         weights = pair_weights(self.last.records)[self.last.pair[rows]]
@@ -152,7 +151,7 @@ class _StepScores:
         t: float,
         keep: Rows | None = None,
     ) -> float:
-        """Return the area of one setting a dataset, given as its settings and its place among them."""
+        """Return the area of one setting per dataset, given by its settings and an index into them."""
         chosen = np.zeros(len(poses.pair), bool)
         errors: Floats = np.full(len(poses.pair), np.nan)
         for dataset, (settings, number) in ways.items():
@@ -172,14 +171,14 @@ def pose_step_tables(
 ) -> list[StepTable]:
     """Return the areas up to 5, 10 and 20 degrees after each step from a protocol to `exact`.
 
-    Steps that cannot change anything, such as a threshold that is the same, are excluded.
+    Steps without any effect, such as an identical threshold, are excluded.
 
     Args:
-        name: of the protocol.
-        own: its records.
-        walked: records of `pose_step_chain`, in the same order of pairs.
-        last: records of `exact`.
-        exact: the protocol `exact` as the run has it.
+        name: Name of the protocol.
+        own: Records of the protocol.
+        walked: Records of `pose_step_chain`, in the same order of pairs.
+        last: Records of `exact`.
+        exact: Protocol `exact` with the options of the run.
     """
     exact = exact or exact_protocol()
     way = _StepScores(name, Poses(own), Poses(walked), Poses(last), exact)
@@ -213,7 +212,7 @@ def _steps(way: _StepScores, t: float) -> list[tuple[str, float]]:
 
 
 def _scorings(own: PoseScoring, exact: PoseScoring) -> list[tuple[str, PoseScoring]]:
-    """Return the scoring after each change, as text."""
+    """Return the scoring after each step, with a description of the change."""
     failed = replace(own, failure=exact.failure, limit=None)
     angles = replace(failed, angles=exact.angles)
     steps = [

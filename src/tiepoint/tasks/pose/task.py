@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Task `pose/relative`: how well matches of two images give the motion between their cameras."""
+"""Task `pose/relative`: estimate the relative camera pose from matches of two images."""
 
 from __future__ import annotations
 
@@ -53,29 +53,30 @@ class RelativeOptions(PairsOptions):
     """Options of `pose/relative`."""
 
     estimator: Literal["poselib", "opencv"] = "poselib"
-    """What estimates the pose under `exact`: PoseLib, or OpenCV's USAC with MAGSAC scores."""
+    """Pose estimator under `exact`: PoseLib, or OpenCV's USAC with MAGSAC scoring."""
 
     threshold_px: Annotated[float, Field(gt=0)] = 1.0
-    """Threshold of the headline of `exact`, in pixels of its frame; 0.5, 1 and 2 are reported beside it."""
+    """Inlier threshold of the headline under `exact`, in resized pixels; 0.5, 1 and 2 are also reported."""
 
     side_px: Annotated[float, Field(gt=0)] = 1000.0
-    """Longer side of both images in the frame of `exact`."""
+    """Longer side in pixels to which both images are resized under `exact`."""
 
     seeds: Annotated[int, Field(ge=1)] = 5
     """Seeds of the estimator under `exact`."""
 
     frame: Annotated[str, BeforeValidator(lambda text: str(parse_image_frame(str(text))))] | None = None
-    """Frame of the threshold under the papers' protocols, for every dataset: original, WIDTHxHEIGHT,
-    long:SIDE or short:SIDE."""
+    """Image size in which the papers' protocols apply their threshold, for every dataset: original,
+    WIDTHxHEIGHT, long:SIDE or short:SIDE."""
 
     permutation_seed: int = 0
-    """Seed of the orders of matches under protocols that shuffle them."""
+    """Seed of the match order under protocols that shuffle the matches."""
 
     budget: Annotated[tuple[int, ...], BeforeValidator(_budgets)] = ()
-    """Numbers of matches of highest confidence to score beside all of them, such as 512,1024,2048."""
+    """Numbers of highest-confidence matches to score in addition to all matches, such as 512,1024,2048."""
 
     cluster: Literal["scene", "image"] = "scene"
-    """What intervals resample: scenes, or where there are few of them their images, labelled as such."""
+    """Unit of resampling for intervals: scenes, or images if there are few scenes. The score states the unit.
+    """
 
     only_under: ClassVar[Mapping[str, str]] = dict.fromkeys(
         ("estimator", "threshold_px", "side_px", "seeds", "cluster"), "exact"
@@ -83,13 +84,13 @@ class RelativeOptions(PairsOptions):
 
     @classmethod
     def check_protocols(cls, task: str, given: Mapping[str, Any], protocols: Sequence[str]) -> None:
-        """Refuse options without effect, and protocols whose estimator is not installed: none is replaced."""
+        """Raise an error for options without effect, or for protocols whose estimator is not installed."""
         super().check_protocols(task, given, protocols)
         chosen = cls.parse(task, given)
         if chosen.frame is not None and set(protocols) <= {"exact"}:
             raise InputError(
-                f"option frame of {task} has no effect under exact, whose frame is `side_px`; ask for "
-                "another protocol too, or leave the option out"
+                f"option frame of {task} has no effect under exact, whose frame is `side_px`; request "
+                "another protocol too, or remove the option"
             )
         for name in (p for p in protocols if p in PROTOCOLS):
             made = exact_protocol(**_exact_options(chosen)) if name == "exact" else PROTOCOLS[name]
@@ -105,7 +106,7 @@ def _at(words: str) -> Any:
 
 
 def _choose_columns(columns: Sequence[Column]) -> list[Column]:
-    """Choose the three areas that papers print, then the scores beside them."""
+    """Choose the three AUC columns that papers print, then the other scores."""
     wanted: list[Column] = [("auc", f"threshold_deg={t}") for t in (5, 10, 20)]
     wanted = wanted if set(wanted) & set(columns) else [("auc", "all")]
     wanted += [(m, "all") for m in ("precision", "matches", "inliers", "failures")]
@@ -113,9 +114,9 @@ def _choose_columns(columns: Sequence[Column]) -> list[Column]:
 
 
 class RelativePose(PairsTask):
-    """Rotation and direction of translation from matches, under `exact` and the protocols of papers.
+    """Rotation and translation direction from matches, under `exact` and the protocols of papers.
 
-    Records hold every estimated pose; angles, failures and areas are computed when scoring.
+    Records contain every estimated pose. Angles, failures and areas are computed when scoring.
     """
 
     name = "pose/relative"
@@ -161,12 +162,12 @@ class RelativePose(PairsTask):
     )
 
     def comparison(self, protocol: str) -> str:
-        """Return the settings of a protocol; `zeb` scores the poses of `loftr`."""
+        """Return the comparison of a protocol. `zeb` scores the poses of `loftr`."""
         own = super().comparison(protocol)
         return PROTOCOLS[own].comparison or own
 
     def data_warnings(self, opened: OpenPairs) -> Sequence[str]:
-        """Return a warning about pairs in both directions."""
+        """Return a warning about pairs that occur in both directions."""
         found = []
         names = {(str(p.image0), str(p.image1)) for p in opened.pairs.values()}
         twice = sum((b, a) in names for a, b in names) // 2
@@ -176,7 +177,7 @@ class RelativePose(PairsTask):
         return found
 
     def settings(self, comparison: str, options: RelativeOptions, dataset: str) -> PoseProtocol:
-        """Return the protocol behind a comparison under the options, for pairs of a dataset."""
+        """Return the protocol of a comparison under the options, for pairs of a dataset."""
         exact = exact_protocol(**_exact_options(options))
         if comparison == "exact":
             return exact
@@ -204,7 +205,7 @@ class RelativePose(PairsTask):
         return compare(truth, dict(zip(budgets, chosen, strict=True)), protocol, options, meta)
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Compute the scores under a protocol, from records alone."""
+        """Compute the scores under a protocol, using only the records."""
         self.comparison(protocol)
         return score(records, protocol)
 
@@ -229,13 +230,13 @@ class RelativePose(PairsTask):
         return told
 
     def intermediate_comparisons(self, protocols: Sequence[str]) -> tuple[str, ...]:
-        """Return a walk from each protocol to `exact`; protocols that share a comparison share it."""
+        """Return the comparisons for the steps from each protocol to `exact`. Protocols may share them."""
         if "exact" not in protocols:
             return ()
         return tuple(dict.fromkeys(steps_comparison_name(p) for p in protocols if p != "exact"))
 
     def convention_steps_between(self, records: Mapping[str, Sequence[Records]]) -> list[StepTable]:
-        """Return the areas after each step from a protocol to `exact`."""
+        """Return the AUC after each step from a protocol to `exact`."""
         last = records["exact"]
         exact = protocol_of(last, "exact")
         tables: list[StepTable] = []
@@ -246,7 +247,7 @@ class RelativePose(PairsTask):
         return tables
 
     def pair_accuracy(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
-        """Return the share of the area up to 10 degrees of each pair, for galleries."""
+        """Return the contribution of each pair to the AUC up to 10 degrees, for galleries."""
         if not records or records[0].meta["protocol"] != "exact":
             return
         poses, protocol = Poses(records), protocol_of(records, "exact")
@@ -256,7 +257,7 @@ class RelativePose(PairsTask):
             yield str(record.meta["pair"]), float(value)
 
     def pair_caption(self, records: Sequence[Records], pair: str) -> str:
-        """Return the medians over seeds of both angles, under `exact`."""
+        """Return a caption with the median over seeds of both angles, under `exact`."""
         from .compare import Poses, pose_row_errors
 
         own = [r for r in records if r.meta["pair"] == pair and r.meta["protocol"] == "exact"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rules of the tools that print PCK: frames, lengths and comparisons."""
+"""PCK conventions of published tools: frames, reference lengths and comparisons."""
 
 from __future__ import annotations
 
@@ -18,26 +18,27 @@ from ...metrics.dense import pck_length, point_errors
 
 Floats = NDArray[np.float64]
 BY_DATASET = {"spair": "box", "pf-pascal": "image", "pf-willow": "keypoints"}
-"""The length that papers use."""
+"""Reference length that papers use, by dataset."""
 PADDED = -1.0
 
 
 @dataclass(frozen=True)
 class PckRule:
-    """Decision rule of a tool.
+    """PCK convention of a tool.
 
     Attributes:
-        frame: `original`; `at-most:N` (longer side shrunk to N); `stretch:N` (both sides become N); `pad:N`
-            (longer side N, centred in a square of zeros).
-        compare: `float64` (error <= alpha L), `float32` (all rounded), `ratio` (error / L <= alpha), `mixed`
-            (float32 error against a float64 limit).
-        strict: Whether an error on the rim is wrong.
-        back: Whether points of the target are transferred to the source, with the source's box.
-        padding: Whether the extent of keypoints includes the padding of -1.
-        box_scale: `both` (the box is stretched with the image), `y` (its longer side times the vertical
-            factor), `min` (times the smaller factor).
-        lengths: Length by dataset, where it is not `BY_DATASET`.
-        alphas: Fractions that the tool prints.
+        frame: Resizing before the comparison. `original`: none. `at-most:N`: shrink the longer side to N.
+            `stretch:N`: resize both sides to N. `pad:N`: resize the longer side to N and centre the image in
+            a square of zeros.
+        compare: Arithmetic of the comparison. `float64`: error <= alpha L. `float32`: the same with all
+            values rounded. `ratio`: error / L <= alpha. `mixed`: float32 error and float64 limit.
+        strict: Whether an error equal to the limit is wrong.
+        back: Whether target points are transferred to the source, using the source's box.
+        padding: Whether the extent of keypoints includes the padding value -1.
+        box_scale: Scaling of the box. `both`: stretched with the image. `y`: longer side times the vertical
+            factor. `min`: longer side times the smaller factor.
+        lengths: Reference length by dataset, if it differs from `BY_DATASET`.
+        alphas: Thresholds that the tool prints.
     """
 
     frame: str = "original"
@@ -61,11 +62,11 @@ PROTOCOLS: dict[str, PckRule] = {
     "geoaware": PckRule("pad:840", "mixed", strict=True, alphas=_FINE),
     "distilldift-stretched": PckRule("stretch:840", "mixed", strict=True, box_scale="y", alphas=_FINE),
 }
-"""By name of the protocol."""
+"""PCK conventions by protocol name."""
 
 
 class PckFrame(NamedTuple):
-    """Found and true points in the frame of a rule, and the length L there."""
+    """Estimated and true points in the frame of a convention, and the reference length L there."""
 
     found: Floats
     truth: Floats
@@ -73,7 +74,7 @@ class PckFrame(NamedTuple):
 
 
 def make_pck_frame(record: Records, rule: PckRule, length: str = "") -> PckFrame:
-    """Return a pair as a rule sees it; `length` is `box`, `image`, `keypoints` or the dataset's."""
+    """Return a pair in the frame of a convention. `length` is `box`, `image`, `keypoints` or the default."""
     size = (int(record.meta["size"][0]), int(record.meta["size"][1]))
     kind, _, number = rule.frame.partition(":")
     side = int(number or 0)
@@ -86,19 +87,19 @@ def make_pck_frame(record: Records, rule: PckRule, length: str = "") -> PckFrame
         return PckFrame(found, truth, _extent(truth, padding=rule.padding))
     box = record.meta["box"]
     if box is None:
-        raise InputError(f"{record.meta['pair']} has no box of its object; choose another `length`")
+        raise InputError(f"{record.meta['pair']} has no object box; choose another `length`")
     return PckFrame(found, truth, _box_length(box, scale, rule))
 
 
 def length_of(record: Records, rule: PckRule) -> str:
-    """Return the length that a rule uses: that of the dataset, else the box, else the keypoints."""
+    """Return the reference length of a convention: that of the dataset, else the box, else the keypoints."""
     dataset = str(record.meta["dataset"])
     known = {**BY_DATASET, **rule.lengths}.get(dataset)
     return known or ("keypoints" if record.meta["box"] is None else "box")
 
 
 def errors_of(pair: PckFrame, rule: PckRule) -> Floats:
-    """Return the distance of each point from its true place, in the rule's precision; inf if missing."""
+    """Return the distance of each point from its true position, in the tool's precision. Inf if missing."""
     if rule.compare in ("float64", "ratio"):
         return point_errors(pair.found, pair.truth)
     delta = pair.found.astype(np.float32) - pair.truth.astype(np.float32)
@@ -107,7 +108,9 @@ def errors_of(pair: PckFrame, rule: PckRule) -> Floats:
 
 
 def is_correct(error: Floats, length: float, alpha: float, rule: PckRule) -> NDArray[np.bool_]:
-    """Return which errors are correct. Points on the rim depend on `strict` and on the precision.
+    """Return which errors are within the limit.
+
+    Errors equal to the limit depend on `strict` and on the precision.
 
     >>> e = np.array([1.0])
     >>> [is_correct(e, 100.0, 0.01, r).tolist() for r in (PROTOCOLS["exact"], PROTOCOLS["geoaware"])]
@@ -125,7 +128,7 @@ def is_correct(error: Floats, length: float, alpha: float, rule: PckRule) -> NDA
 
 
 def _scales(kind: str, side: int, size: tuple[int, int]) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return the factors and offsets of x and y."""
+    """Return the scale factors and offsets of x and y."""
     w, h = size
     none = (0.0, 0.0)
     if kind == "original":
@@ -164,7 +167,7 @@ Groups = Mapping[str, Sequence[Sequence[int]]]
 AMBIGUOUS: Groups = {
     "aeroplane": ((4, 5), (6, 7), (8, 9), (10, 11), (12, 13), (14, 15), (16, 17), (18, 19), (20, 21))
 }
-"""By class the groups of SPair keypoints that look alike but for their side; other classes are not listed."""
+"""Groups of SPair keypoints that differ only by side, by class. Other classes are not listed."""
 
 
 def ambiguous_points(
@@ -199,5 +202,5 @@ def read_groups(value: Any) -> dict[str, tuple[tuple[int, ...], ...]]:
         }
     except (AttributeError, TypeError, ValueError):
         raise ValueError(
-            'groups: expected a JSON file of {"CLASS": [[number, number], …]}, keypoints that look alike'
+            'groups: expected a JSON file of {"CLASS": [[number, number], …]} with keypoints that look alike'
         ) from None

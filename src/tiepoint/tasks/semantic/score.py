@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores of `semantic/pck` from its records: per pair, point and class, with intervals under `exact`."""
+"""Scores of `semantic/pck` from its records: per pair, per point and per class."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ABSENT = "points are carried from target to source: run with `back=yes`, or brin
 
 
 def score(records: Sequence[Records], protocol: str) -> list[Score]:
-    """Return all scores under a protocol; pairs without a keypoint are excluded."""
+    """Return all scores under a protocol. Skip pairs without keypoints."""
     if not records:
         return []
     rule = PROTOCOLS[protocol]
@@ -61,7 +61,7 @@ def _count(error: Floats, pair: PckFrame, alpha: float, rule: PckRule) -> int:
 
 
 def shares(records: Sequence[Records], rule: PckRule, alpha: float, length: str = "") -> Floats:
-    """Return the PCK of each pair, (pairs,); NaN without a keypoint."""
+    """Return the PCK of each pair, (pairs,). NaN for pairs without keypoints."""
     made = []
     for r in records:
         pair = make_pck_frame(r, rule, length)
@@ -73,7 +73,7 @@ def shares(records: Sequence[Records], rule: PckRule, alpha: float, length: str 
 def _by_alpha(
     records: Sequence[Records], counts: Floats, alpha: float, chance: Floats | None, words: str
 ) -> list[Score]:
-    """Return the scores at one alpha: per pair, point and class, then by class and flag."""
+    """Return the scores at one alpha: per pair, point and class, then by class and by pair flag."""
     points = np.array([len(r) for r in records], np.float64)
     scenes = [str(r.meta["scene"]) for r in records]
     classes = [str(r.meta["category"]) for r in records]
@@ -104,7 +104,7 @@ def _by_alpha(
 
 
 def _flags(records: Sequence[Records], values: Floats, alpha: float) -> Iterator[Score]:
-    """Return the mean over the pairs of each value of a flag."""
+    """Return the mean PCK of the pairs with each value of a flag."""
     for flag in sorted({name for r in records for name in r.meta["flags"]}):
         own = np.array([str(r.meta["flags"].get(flag, "")) for r in records])
         for value in sorted(set(own.tolist()) - {""}):
@@ -114,7 +114,7 @@ def _flags(records: Sequence[Records], values: Floats, alpha: float) -> Iterator
 
 
 def _with_interval(score: Score, records: Sequence[Records], values: Floats, weights: Floats) -> Score:
-    """Return the score with an interval over images sampled within their classes, or why there is none."""
+    """Return the score with an interval that resamples images within classes, or a note without one."""
     classes = [str(r.meta["category"]) for r in records]
     images = [(str(r.meta["images"][0]), str(r.meta["images"][1])) for r in records]
     found = image_interval(values, images, weights, classes=classes)
@@ -126,7 +126,7 @@ def _with_interval(score: Score, records: Sequence[Records], values: Floats, wei
 
 
 def _chance(records: Sequence[Records], pairs: Sequence[PckFrame], alpha: float) -> Floats:
-    """Compute the PCK of a random answer in each pair: the share of the target image in each disc."""
+    """Compute the chance PCK of each pair: the share of the target image within each threshold disc."""
     n = [len(r) for r in records]
     truth = np.concatenate([np.asarray(p.truth, np.float64) for p in pairs])
     radius = np.repeat([alpha * p.length for p in pairs], n)
@@ -143,7 +143,7 @@ def _ambiguous(
     alpha: float,
     rule: PckRule,
 ) -> list[Score]:
-    """Return the PCK over all keypoints that only left and right tell apart, and how many there are."""
+    """Return the PCK over all keypoints that differ only by side, and the number of these keypoints."""
     known = [i for i, r in enumerate(records) if (np.asarray(r["ambiguous"]) >= 0).all()]
     if not known:
         return []
@@ -164,7 +164,7 @@ def _ambiguous(
 
 
 def _missing(records: Sequence[Records], given: int) -> list[Score]:
-    """Return the keypoints and pairs without an answer."""
+    """Return the share of keypoints without an answer and the number of pairs without any answer."""
     lost = [~np.isfinite(np.asarray(r["found"])).all(axis=1) for r in records]
     total = sum(len(x) for x in lost)
     share = sum(int(x.sum()) for x in lost) / total
@@ -176,7 +176,7 @@ def _missing(records: Sequence[Records], given: int) -> list[Score]:
 
 
 def convention_steps(records: Sequence[Records]) -> list[StepTable]:
-    """Return the PCK at 0.1 per pair after each change from a tool's rule to `exact`."""
+    """Return the PCK at 0.1 per pair after each step from a tool's convention to `exact`."""
     used = [r for r in records if len(r)]
     if not used:
         return []
@@ -193,7 +193,7 @@ def convention_steps(records: Sequence[Records]) -> list[StepTable]:
 
 
 def _walk(name: str, rule: PckRule, length: str) -> Iterator[tuple[str, PckRule, str]]:
-    """Return the rules between a tool's and `exact`: (what was changed, rule, length of the headline)."""
+    """Return the steps from a tool's convention to `exact`: (change, rule, length of the headline)."""
     original = replace(rule, frame="original", box_scale="both")
     bare = replace(original, padding=False, lengths={})
     precise = replace(bare, compare="float64")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Task `semantic/pck`: keypoints of one object transferred to another of its class."""
+"""Task `semantic/pck`: transfer keypoints between two objects of the same class."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .protocols import AMBIGUOUS, PROTOCOLS, ambiguous_points, read_groups
 from .score import HEADLINE_ALPHA, convention_steps, score, shares
 
 BACK = "back"
-"""The comparison that carries points of the target to the source."""
+"""Name of the comparison that transfers target points to the source."""
 FLAGS = ("viewpoint_variation", "scale_variation", "truncation", "occlusion", "mirror")
 _PER = {
     "pair": ", mean over image pairs",
@@ -37,20 +37,21 @@ class SemanticOptions(PairsOptions):
     """Options of `semantic/pck`."""
 
     alphas: Numbers = ()
-    """Fractions of the length within which a keypoint is right, besides those of the protocol."""
+    """Additional PCK thresholds alpha, as fractions of the reference length."""
 
     length: Literal["auto", "box", "image", "keypoints"] = "auto"
-    """The length under `exact`: the object's box, the image's larger side, the keypoints' extent; by default
-    the one that papers use for the dataset."""
+    """Reference length under `exact`: the object's box, the image's larger side or the extent of the
+    keypoints. The default is the length that papers use for the dataset."""
 
     categories: Names = ()
-    """Classes to use; all by default."""
+    """Classes to use. The default is all classes."""
 
     back: Flag = False
-    """Also run the method from target to source, which `cats` scores; matches are turned around without."""
+    """Also run the method from target to source, which `cats` scores. Otherwise matches are reversed."""
 
     groups: Annotated[dict[str, tuple[tuple[int, ...], ...]], BeforeValidator(read_groups)] | None = None
-    """JSON file of keypoints that only left and right tell apart, by class; aeroplanes are known."""
+    """JSON file that lists, by class, groups of keypoints that differ only by side (left or right). The
+    groups of `aeroplane` are built in."""
 
 
 def _choose_columns(columns: Sequence[Column]) -> list[Column]:
@@ -64,9 +65,10 @@ def _choose_columns(columns: Sequence[Column]) -> list[Column]:
 
 
 class SemanticPck(PointsTask):
-    """PCK of keypoints that two objects of a class have in common, under `exact` and the rules of six tools.
+    """PCK of keypoints that two objects of a class share, under `exact` and the conventions of six tools.
 
-    Records hold found and true points; frames, lengths, precision and alphas are applied when scoring.
+    Records contain the estimated and true points. Frames, lengths, precision and alphas are applied when
+    scoring.
     """
 
     name = "semantic/pck"
@@ -102,12 +104,12 @@ class SemanticPck(PointsTask):
     )
 
     def comparison(self, protocol: str) -> str:
-        """Return `exact`, or `back` for the tool that transfers points the other way."""
+        """Return `exact`, or `back` for the tool that transfers target points to the source."""
         super().comparison(protocol)
         return BACK if PROTOCOLS[protocol].back else "exact"
 
     def select_pairs(self, data: PairSet, options: Any) -> PairSet:
-        """Return the pairs of the classes requested."""
+        """Return the pairs of the requested classes."""
         known = sorted({str(p.facts.get("category", "")) for p in data.pairs})
         for name in options.categories:
             if name not in known:
@@ -117,11 +119,11 @@ class SemanticPck(PointsTask):
         return data.select(lambda p: p.facts.get("category") in options.categories)
 
     def asks_back(self, options: Any) -> bool:
-        """Return whether the user requests it: it doubles the work."""
+        """Return whether the user requests both directions. This doubles the work."""
         return bool(options.back)
 
     def compare_both(self, there: Asked, back: Asked | None, options: Any, comparison: str) -> Records:
-        """Compute the found and true points of a pair."""
+        """Compute the estimated and true points of a pair."""
         truth, arrays = there
         if comparison != BACK:
             return compare(truth, arrays, options)
@@ -134,7 +136,7 @@ class SemanticPck(PointsTask):
         return compare(turned, None, options)
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Compute the scores under a protocol, from records alone."""
+        """Compute the scores under a protocol, using only the records."""
         self.comparison(protocol)
         return score(records, protocol)
 
@@ -147,7 +149,7 @@ class SemanticPck(PointsTask):
         return [f"{missing} of {total} keypoints have no answer; they count as wrong"]
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
-        """Return the PCK at 0.1 after each change from a tool's rule to `exact`."""
+        """Return the PCK at 0.1 after each step from a tool's convention to `exact`."""
         return convention_steps(records)
 
     def pair_accuracy(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
@@ -159,7 +161,7 @@ class SemanticPck(PointsTask):
 
 
 def compare(truth: PairTruth, arrays: Arrays | None, options: Any) -> Records:
-    """Compute the found and true points of a pair in pixels of the target, NaN where a point has no answer.
+    """Compute the estimated and true points of a pair in target pixels. NaN for points without an answer.
 
     `arrays` is None if the method was not run in this direction.
     """
@@ -193,7 +195,7 @@ def compare(truth: PairTruth, arrays: Arrays | None, options: Any) -> Records:
     }
     made = Records("pair", columns, meta)
     if len(made) and options.length == "box" and box is None:
-        raise InputError(f"{pair.name} has no box of its object; choose another `length`")
+        raise InputError(f"{pair.name} has no object box; choose another `length`")
     return made
 
 

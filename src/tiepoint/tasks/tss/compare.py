@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One pair of TSS against its ground truth: pixel counts, under the rules of three protocols."""
+"""Comparison of one TSS pair with its ground truth: pixel counts under three protocols."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ...metrics.dense import FlowCounts, MaskCounts, flow_counts, flow_counts_re
 from ..dense.protocols import RULES
 
 THRESHOLDS = tuple(range(1, 51))
-"""Percent of the larger side of the target image."""
+"""Thresholds in percent of the target image's larger side."""
 
 
 _MASK_COUNTS = ("intersection", "union", "differing", "pixels")
@@ -28,14 +28,16 @@ Sizes = tuple[tuple[int, int], tuple[int, int]]
 
 @dataclass(frozen=True)
 class AccuracyRule:
-    """Pixels that flow accuracy counts and when they are correct; defaults as in the kit's tools.
+    """Definition of flow accuracy: pixels that count, and when they are correct.
+
+    The defaults match the tools of the TSS kit.
 
     Attributes:
-        less_than: an error that equals the threshold is wrong.
-        foreground: the pixels of the true mask count; one without true flow is not right. Otherwise those of
-            known true flow count.
-        larger_side: thresholds are percent of the larger side of the `target` image, of the `source`, or of
-            the larger of `both`.
+        less_than: Whether an error equal to the threshold is wrong.
+        foreground: If true, all pixels of the true mask count, and a pixel without true flow is wrong.
+            Otherwise only pixels with known true flow count.
+        larger_side: Image whose larger side defines the thresholds: `target`, `source`, or the larger of
+            `both`.
     """
 
     less_than: bool = False
@@ -48,7 +50,7 @@ KIT_ACCURACY = AccuracyRule()
 
 @dataclass(frozen=True)
 class PairCounts:
-    """Counts of both directions (row 0: 1 to 2, row 1: 2 to 1) and what was done to get them."""
+    """Pixel counts of both directions (row 0: 1 to 2, row 1: 2 to 1) and the processing applied."""
 
     columns: dict[str, NDArray[Any]]
     flipped: bool
@@ -80,12 +82,12 @@ def compare_pair(
 ) -> PairCounts:
     """Compute the pixel counts of a result under `rule` (`exact`, `tss-cpp`, `tss-matlab`).
 
-    Both flows or none count, and both masks or none: where one is missing, the other is not used, as in the
-    kit; with `lone_flow` one flow without the other counts for its direction. Masks that are missing are
-    estimated from the two flows after these were resized. `auto_flip` inverts both masks where that raises
-    the sum of their scores; the C++ tool and `exact` do so to masks from files only (before the estimation),
-    the MATLAB tool to estimated ones too. Its score is the IoU, with `use_prec` the pixel accuracy.
-    `accuracy` says which pixels are right.
+    As in the kit, a single flow or a single mask is ignored if the other direction is missing. With
+    `lone_flow`, a single flow counts for its own direction. Missing masks are estimated from the two resized
+    flows. `auto_flip` inverts both masks if this increases the sum of their scores. The C++ tool and `exact`
+    invert only masks read from files, before the estimation; the MATLAB tool also inverts estimated masks.
+    The mask score is the IoU, or the pixel accuracy with `use_prec`. `accuracy` defines which pixels are
+    correct.
     """
     sizes = truth.flow1.shape[:2], truth.flow2.shape[:2]
     flows: Flows = (result.arrays.get("flow1"), result.arrays.get("flow2"))
@@ -117,7 +119,7 @@ def compare_pair(
 
 
 def no_counts() -> dict[str, NDArray[Any]]:
-    """Return the columns of a pair that cannot be compared: no flow, no mask, no pixels."""
+    """Return the columns of a pair that cannot be compared, with all counts 0."""
     return {**_no_flow(), **_no_mask()}
 
 
@@ -136,7 +138,10 @@ def _no_mask() -> dict[str, NDArray[Any]]:
 
 
 def _old_sizes(flows: Flows, sizes: Sizes) -> Sizes | None:
-    """Return the sizes at which a method saw the images; that of a lone flow's target has the same scale."""
+    """Return the image sizes at which the method computed its flows.
+
+    If only one flow exists, its target is assumed to have the same scale as its source.
+    """
     one, two = (None if f is None else (int(f.shape[0]), int(f.shape[1])) for f in flows)
     if one is None:
         return None if two is None else (same_scale(two, sizes[1], sizes[0]), two)
@@ -144,7 +149,7 @@ def _old_sizes(flows: Flows, sizes: Sizes) -> Sizes | None:
 
 
 def full_flows(result: PairResult, truth: PairTruth) -> Flows:
-    """Return the flows of a result at the size of the truth, as `exact` resizes them; None if missing."""
+    """Return the flows of a result, resized to the true flow as in `exact`. None if missing."""
     sizes = truth.flow1.shape[:2], truth.flow2.shape[:2]
     flows: Flows = (result.arrays.get("flow1"), result.arrays.get("flow2"))
     old = _old_sizes(flows, sizes)
@@ -205,7 +210,7 @@ def _mask_columns(truth: PairTruth, masks: Masks | None, rule: str) -> dict[str,
 
 
 def thresholds_px(shape: tuple[int, ...]) -> list[float]:
-    """Return the 50 thresholds in pixels, ``t/100 * max(height, width)``; of the *target* image in the kit.
+    """Return the 50 thresholds in pixels, ``t/100 * max(height, width)``. The kit uses the target image.
 
     >>> thresholds_px((300, 400, 2))[4]
     20.0
@@ -238,7 +243,7 @@ def _flow_columns(
 
 
 def _limits(truths: tuple[NDArray[Any], NDArray[Any]], i: int, accuracy: AccuracyRule) -> list[float]:
-    """Return the thresholds of a direction: an error above one of them is wrong."""
+    """Return the thresholds of a direction in pixels. Larger errors are wrong."""
     both = max(truths, key=lambda t: max(t.shape[:2]))
     shape = {"target": truths[1 - i], "source": truths[i], "both": both}[accuracy.larger_side].shape
     limits = thresholds_px(shape)
@@ -254,7 +259,10 @@ def _counts(
     other: NDArray[Any],
     rule: str,
 ) -> FlowCounts:
-    """Count one direction; `old_other` is the size of the target as the method saw it, None if full."""
+    """Count the pixels of one direction.
+
+    `old_other` is the size at which the method processed the target. It is None for the full size.
+    """
     if old_other is None:
         return flow_counts(flow, truth, limits, rule=RULES[rule])
     new = (int(other.shape[0]), int(other.shape[1]))

@@ -28,50 +28,50 @@ from ..options import Flag, Names
 from .compare import KIT_ACCURACY, AccuracyRule, PairCounts, compare_pair, full_flows, no_counts
 
 DIRECTIONS = {"1to2": "image 1 onto image 2", "2to1": "image 2 onto image 1"}
-"""Keys of cases, and what they are."""
+"""Keys of cases and their descriptions."""
 
 
 class TssOptions(DenseOptions):
     """Options of `tss`."""
 
     auto_flip: Flag = False
-    """Invert both masks of a pair where that raises its score."""
+    """Invert both masks of a pair if this increases its score."""
 
     use_prec: Flag = False
     """Write pixel accuracy instead of intersection over union into ``scores.csv``."""
 
     subsets: Names = ()
-    """Subsets to use; all by default."""
+    """Subsets to use. The default is all subsets."""
 
     compare: Literal["at_most", "less_than"] = "at_most"
-    """A pixel is right where its error is at most the threshold, or less than it; under `exact` only."""
+    """Comparison of errors: at most the threshold, or less than it. Only for `exact`."""
 
     complement: Flag = False
-    """Flow accuracy is 1 less the share of right pixels, as the kit's Readme has it; under `exact` only."""
+    """Report 1 minus the share of correct pixels, as in the kit's Readme. Only for `exact`."""
 
     pixels: Literal["known_flow", "foreground"] = "known_flow"
-    """Pixels that count: those of known true flow, or the true foreground, where a pixel without true flow is
-    not right; under `exact` only."""
+    """Pixels that count: those with known true flow, or the true foreground. In the foreground, a pixel
+    without true flow is wrong. Only for `exact`."""
 
     larger_side: Literal["target", "source", "both"] = "target"
-    """Thresholds are percent of the larger side of the image that a flow points into (`target`), of that it
-    lives on (`source`), or of the larger of the two (`both`); under `exact` only."""
+    """Image whose larger side defines the thresholds: the image that the flow points into (`target`), the
+    image on which it is defined (`source`), or the larger of the two (`both`). Only for `exact`."""
 
     only_under: ClassVar[Mapping[str, str]] = dict.fromkeys(
         ("compare", "complement", "pixels", "larger_side"), "exact"
     )
 
     def of_the_readme(self) -> dict[str, Any]:
-        """Return the requested rules of the kit's Readme that differ from its programs."""
+        """Return the requested settings from the kit's Readme that differ from the kit's programs."""
         return self.model_dump(include=set(self.only_under), exclude_defaults=True)
 
     def definition(self) -> dict[str, Any]:
-        """Return the options that affect records: all but the subsets and unrequested Readme rules."""
+        """Return the options that affect records. Omit the subsets and Readme settings at their defaults."""
         return self.model_dump(exclude={"subsets", *self.only_under}) | self.of_the_readme()
 
 
 class OpenTss(BaseTaskData):
-    """Pairs with complete ground truth, as items (the images) and units (the truth)."""
+    """TSS pairs with complete ground truth. Items are the image pairs, units their ground truth."""
 
     def __init__(self, data: Path, options: Mapping[str, Any]) -> None:
         checks = ErrorCollector()
@@ -103,12 +103,12 @@ class OpenTss(BaseTaskData):
 
     @cached_property
     def items(self) -> Sequence[Item]:
-        """One per pair; the content is that of the two images."""
+        """One item per pair. Its content hash covers both images."""
         return [Item(p.key, p.image_content()) for p in self.pairs]
 
     @cached_property
     def units(self) -> Sequence[Unit]:
-        """One per pair; the definition is its ground truth and the options."""
+        """One unit per pair. Its definition is the ground truth and the options."""
         options = self.options.definition()
         # The key is in it, too: records know the subset and the pair, and outlive a renamed folder.
         return [Unit(p.key, (p.key,), hash_json([p.key, p.truth_content(), options])) for p in self.pairs]
@@ -127,11 +127,11 @@ class OpenTss(BaseTaskData):
         return self.dataset[item].sizes()
 
     def true_flow(self, item: str) -> NDArray[np.float32]:
-        """Return the ground truth of a pair on image 1."""
+        """Return the true flow of a pair from image 1 to image 2."""
         return read_flo(self.dataset[item].folder / "flow1.flo")
 
     def replay_flow(self, scene: str, key: str, features: Features | None) -> DenseCase | None:
-        """Return a direction of a pair recomputed: images, flow and truth at the size of the truth."""
+        """Recompute one direction of a pair: images, flow and truth at the resolution of the truth."""
         at = list(DIRECTIONS).index(key)
         pair = self.dataset[scene]
         truth = pair.truth()
@@ -144,7 +144,7 @@ class OpenTss(BaseTaskData):
         return DenseCase(images[at], images[1 - at], flow, (truth.flow1, truth.flow2)[at])
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
-        """Compute the pixel counts of one pair under the rules of `comparison` (a protocol's name)."""
+        """Compute the pixel counts of one pair under the protocol named by `comparison`."""
         return compare_result(
             self.dataset[unit.key],
             PairResult.from_arrays(features.arrays(unit.items[0])),
@@ -154,9 +154,9 @@ class OpenTss(BaseTaskData):
 
 
 def compare_result(pair: TssPair, result: PairResult, rule: str, options: TssOptions) -> Records:
-    """Compute the records of one pair from its results, however they were read.
+    """Compute the records of one pair from results that were already read.
 
-    Unreadable ground truth is an error with ``missing=error``; otherwise the pair is excluded.
+    Unreadable ground truth raises an error with ``missing=error``. Otherwise the pair is excluded.
     """
     missing = missing_parts(result)
     if options.missing == "error" and (problems := unusable_parts(result)):
@@ -203,7 +203,7 @@ def compare_result(pair: TssPair, result: PairResult, rule: str, options: TssOpt
 def unusable_parts(result: PairResult) -> list[str]:
     """Return why a pair cannot be scored: no folder, corrupt files, or nothing to score.
 
-    Flows may be missing, and then have no score; so may masks, which are estimated from both flows.
+    Missing flows have no score. Missing masks are estimated if both flows exist.
     """
     if not result.present:
         return [NO_FOLDER]
@@ -214,7 +214,7 @@ def unusable_parts(result: PairResult) -> list[str]:
 
 
 def missing_parts(result: PairResult) -> list[str]:
-    """Return what a pair lacks, as text; masks may be absent (they are estimated)."""
+    """Return a description of the missing parts of a pair. Missing masks are allowed (they are estimated)."""
     if not result.present:
         return [NO_FOLDER]
     parts = list(result.problems)
@@ -225,7 +225,7 @@ def missing_parts(result: PairResult) -> list[str]:
 
 
 def result_warnings(truth: PairTruth, result: PairResult) -> list[list[Any]]:
-    """Return what is unusual about a result, as [text, pixels or None]: mask values, NaN, a lone mask."""
+    """Return warnings about a result as [text, pixels or None]: mask values, NaN, a single mask."""
     found: list[list[Any]] = []
     for name in ("mask1", "mask2"):
         for label, mask in ((name, result.arrays.get(name)), (f"ground truth {name}", getattr(truth, name))):

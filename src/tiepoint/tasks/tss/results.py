@@ -30,12 +30,12 @@ from .score import KIT, TssPairValues, Values, pair_table
 def tss_score_rows(
     records: Sequence[Records], protocol: str, *, use_prec: bool = False
 ) -> dict[str, list[ScoreRow]]:
-    """Return the rows of every subset: two per pair, then the summaries over all rows and flip 0.
+    """Return the rows of every subset: two rows per pair, then summaries over all rows and over flip 0.
 
-    Under `tss-cpp` both directions bear the label ``_1to2``, as the tool writes it; else the second is
-    ``_2to1``. What is missing is 0 with ``missing=zero``, as in the kit; otherwise it is None, and left
-    out of the summaries, in which one flow without the other counts twice, for its pair. A score that is
-    undefined makes the kit's summary NaN; `exact` leaves it out.
+    Under `tss-cpp` both directions have the label ``_1to2``, as in the tool's files. Otherwise the label of
+    the second direction is ``_2to1``. Missing values are 0 with ``missing=zero``, as in the kit. Otherwise
+    they are None and excluded from the summaries; if a pair has only one flow, that flow then counts twice.
+    An undefined score makes the summary NaN under the kit's protocols and is excluded under `exact`.
     """
     table = pair_table(records, protocol)
     seg = table.pixel_accuracy if use_prec else table.iou
@@ -73,9 +73,9 @@ Weighted = Sequence[tuple[ScoreRow, int]]
 
 
 def _summary(label: str, rows: Weighted, of: Weighted, flip: int, strict: bool) -> ScoreRow:
-    """Return the weighted mean of the rows with a mask, and of those with a flow.
+    """Return the weighted means of the rows that have a mask, and of the rows that have a flow.
 
-    It is NaN without rows, and None if all rows of the subset, `of`, lack the value.
+    A mean is NaN if there are no rows. It is None if all rows of the subset `of` lack the value.
     """
     seg = _mean([(r.seg, 1) for r, _ in rows], [r.seg for r, _ in of], strict)
     means = (
@@ -98,10 +98,10 @@ def _mean(
 def write_scores_csv(
     records: Sequence[Records], folder: str | Path, *, protocol: str = "tss-cpp"
 ) -> list[Path]:
-    """Write ``FOLDER/SUBSET/scores.csv`` for every subset; under `tss-cpp` the bytes are the kit's.
+    """Write ``FOLDER/SUBSET/scores.csv`` for every subset. Under `tss-cpp` the bytes equal the kit's.
 
-    Where FOLDER has the pairs of one subset directly below it, the file is ``FOLDER/scores.csv``. A subset
-    without any results gets none. The segmentation column is ``SegPrec`` where the records were made with
+    If the pairs of a single subset are directly below FOLDER, the file is ``FOLDER/scores.csv``. A subset
+    without results gets no file. The segmentation column is named ``SegPrec`` if the records use
     ``use_prec``.
 
     Raises:
@@ -125,15 +125,15 @@ def write_scores_csv(
 
 
 def check_results(opened: OpenTss, results: str | Path) -> list[str]:
-    """Return the warnings about a results folder; what makes it unusable is an error that lists everything.
+    """Check a results folder and return warnings. Raise one error that lists all problems.
 
-    Reads every result file once when ``missing=error``, else only looks which folders are there. Folders
-    without ground truth are named in a warning, as are pairs without a folder.
+    With ``missing=error`` the function reads every result file once. Otherwise it only checks which folders
+    exist. Warnings name the folders without ground truth and the pairs without a folder.
 
     Raises:
-        InputError: The folder is missing, has no pair of the dataset, or has pairs directly below it that
-            could be of several subsets.
-        ProblemsError: With ``missing=error``, a pair has nothing to score or anything is unreadable.
+        InputError: The folder is missing, contains no pair of the dataset, or contains pairs directly below
+            it that could belong to several subsets.
+        ProblemsError: With ``missing=error``, a pair has no results or a file is unreadable.
     """
     keys = sorted(p.key for p in opened.pairs)
     there = set(check_folders(results, keys, opened.subsets))
@@ -160,7 +160,7 @@ def write_subset_scores(
 
 
 def subsets_without_results(unit_records: Mapping[str, Mapping[str, Records]]) -> list[str]:
-    """Return the names of the subsets of which no pair has a results folder."""
+    """Return the names of the subsets in which no pair has a results folder."""
     records = [r for by in unit_records.values() for r in by.values()]
     there = {str(r.meta["subset"]) for r in records if not r.meta["absent"]}
     return sorted({str(r.meta["subset"]) for r in records} - there)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores of TSS from its table of pairs: by subset, over subsets, over all pairs, with and without flips."""
+"""Scores of TSS from the values of all pairs: by subset, over subsets, over pairs, and by flip."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ HEADLINE = 5
 
 @dataclass(frozen=True)
 class TssPairValues:
-    """Values of p pairs in both directions (axis 1: 1 to 2, 2 to 1); NaN where a value does not exist.
+    """Values of p pairs in both directions (axis 1: 1 to 2, 2 to 1). Undefined values are NaN.
 
-    `counted_flow` (p, 2) and `counted_mask` (p,) tell which directions and pairs enter the means: what is
-    missing is not counted, while an undefined value that is counted makes the kit's means NaN.
+    `counted_flow` (p, 2) and `counted_mask` (p,) select the directions and pairs that enter the means.
+    Missing values are not counted. A counted but undefined value makes the means of the kit NaN.
     """
 
     keys: tuple[str, ...]
@@ -42,11 +42,12 @@ class TssPairValues:
 
 
 def pair_table(records: Sequence[Records], protocol: str) -> TssPairValues:
-    """Return the values of all pairs, in the order of subset and name.
+    """Return the values of all pairs, sorted by subset and name.
 
-    Missing flows or masks count 0 with ``missing=zero``, otherwise they are excluded; a flow without the
-    other is the value of its pair. A pair with unreadable ground truth is excluded. A pair without a
-    results folder is excluded under the kit's protocols, and counts 0 under `exact` with ``missing=zero``.
+    Missing flows or masks count 0 with ``missing=zero`` and are excluded otherwise. If a pair has only one
+    flow, the value of that flow is the value of the pair. A pair with unreadable ground truth is excluded. A
+    pair without a results folder is excluded under the kit's protocols. Under `exact` it counts 0 with
+    ``missing=zero``.
     """
     ordered = sorted(records, key=lambda r: (r.meta["subset"], r.meta["pair"]))
     rows = [_pair(r, protocol) for r in ordered]
@@ -66,7 +67,7 @@ def pair_table(records: Sequence[Records], protocol: str) -> TssPairValues:
 
 
 def _listed(r: Records, protocol: str) -> bool:
-    """Return whether a pair has rows: not without ground truth, nor where the kit does not look."""
+    """Return whether a pair is scored: it has ground truth, and the protocol considers it."""
     return "no_truth" not in r.meta and not (r.meta["absent"] and protocol in KIT)
 
 
@@ -89,7 +90,7 @@ def _pair(r: Records, protocol: str) -> tuple[Values, Values, Values, Values, Fl
 
 @dataclass(frozen=True)
 class _Scope:
-    """A set of pairs by its group name; each cell is averaged, then the cells are."""
+    """A named group of pairs, split into `cells`. Scores are averaged within each cell, then over cells."""
 
     parts: dict[str, str | int]
     cells: tuple[Flags, ...]
@@ -98,9 +99,10 @@ class _Scope:
 def score(records: Sequence[Records], protocol: str) -> list[Score]:
     """Return all scores under a protocol.
 
-    ``all`` is the plain mean of the subsets' means, ``weighting=pairs`` the mean over all pairs; both are in
-    use and differ. ``flip=0`` excludes mirrored pairs. Without a part ``threshold`` the flow accuracy is
-    that at 5 % of the target image's larger side. A pair's value is the mean of its directions.
+    Group ``all`` is the unweighted mean of the subset means. Group ``weighting=pairs`` is the mean over all
+    pairs. The literature uses both, and they differ. Group ``flip=0`` excludes mirrored pairs. Without a part
+    ``threshold``, the threshold of flow accuracy is 5 % of the target image's larger side. The value of a
+    pair is the mean of its two directions.
     """
     table = pair_table(records, protocol)
     strict = protocol in KIT
@@ -131,18 +133,18 @@ def score(records: Sequence[Records], protocol: str) -> list[Score]:
 
 
 def _accuracies(table: TssPairValues, strict: bool) -> Values:
-    """Return the flow accuracy of every pair and threshold; a direction without a flow leaves the other."""
+    """Return the flow accuracy of every pair and threshold. Average only the directions that have a flow."""
     counted = np.broadcast_to(table.counted_flow[:, :, None], table.accuracy.shape)
     return _pair_means(table.accuracy, counted & _there(table.accuracy, strict))
 
 
 def _there(values: Values, strict: bool) -> Flags:
-    """Return the values that enter a pair's mean; unless `strict`, undefined ones do not."""
+    """Return the mask of values that enter a pair's mean. Undefined values enter only if `strict`."""
     return np.ones(values.shape, bool) if strict else ~np.isnan(values)
 
 
 def _pair_means(values: Values, there: Flags) -> Values:
-    """Return the mean of the directions that are there; NaN where none is."""
+    """Return the mean of the available directions of each pair. NaN if both are missing."""
     with np.errstate(invalid="ignore"):
         return np.asarray(np.where(there, values, 0).sum(axis=1) / there.sum(axis=1))
 
@@ -189,7 +191,7 @@ def _score(
 
 
 def _rows(table: TssPairValues, protocol: str) -> Iterator[Score]:
-    """Return each direction of each pair at the headline threshold, and its IoU."""
+    """Return the flow accuracy of each direction of each pair at the headline threshold, and its IoU."""
     for i, key in enumerate(table.keys):
         if not table.listed[i]:
             continue
@@ -200,7 +202,7 @@ def _rows(table: TssPairValues, protocol: str) -> Iterator[Score]:
 
 
 def scene_curves(records: Sequence[Records], protocol: str) -> Iterator[SceneCurves]:
-    """Compute the flow accuracy over the threshold: the mean of the subsets' means, and each subset alone."""
+    """Compute curves of flow accuracy against threshold: of each subset, and their mean."""
     if not records:
         return
     table = pair_table(records, protocol)
@@ -223,7 +225,7 @@ def scene_curves(records: Sequence[Records], protocol: str) -> Iterator[SceneCur
 
 
 def record_warnings(records: Sequence[Records]) -> list[str]:
-    """Return what was unusual about the results, each kind once, with the number of pairs and pixels.
+    """Return one warning per kind of unusual result, with the number of pairs and pixels.
 
     >>> r = Records("pixel", {}, {"warnings": [["flow1 has NaN", 3]]})
     >>> record_warnings([r, r])

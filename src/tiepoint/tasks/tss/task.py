@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Task `tss`: dense flow between two instances of an object, and the object's mask (Taniai et al. 2016)."""
+"""Task `tss`: dense flow between two instances of an object, and object masks (Taniai et al. 2016)."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _T5 = 4
 class Tss(DenseTask):
     """The TSS benchmark under three protocols.
 
-    * `exact`: half-pixel-consistent resize, non-zero is foreground, an unknown estimate is wrong, consistency
-      threshold 2.5 % of the target's larger side, missing values stay missing.
-    * `tss-cpp`: the official C++ tool, to the byte of its ``scores.csv``.
-    * `tss-matlab`: the MATLAB tool, emulated (its `imresize` is not validated against MATLAB).
+    * `exact`: resizing uses pixel centres, non-zero mask values are foreground, an unknown estimate is wrong,
+      the consistency threshold is 2.5 % of the target's larger side, missing values stay missing.
+    * `tss-cpp`: the official C++ tool. Its ``scores.csv`` is reproduced byte for byte.
+    * `tss-matlab`: an emulation of the MATLAB tool. Its `imresize` is not validated against MATLAB.
 
-    Every protocol has its own comparison: they resize differently before they count.
+    Each protocol has its own comparison, because the protocols resize differently before counting.
     """
 
     name = "tss"
@@ -65,26 +65,26 @@ class Tss(DenseTask):
     protocols = ("exact", "tss-cpp", "tss-matlab")
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenTss:
-        """Bind to a dataset folder."""
+        """Open a dataset folder."""
         return OpenTss(Path(data), options)
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Compute flow accuracy, IoU, pixel accuracy, AUC and AEPE, by subset and flip."""
+        """Compute flow accuracy, IoU, pixel accuracy, AUC and AEPE, by subset and by flip."""
         self.comparison(protocol)
         return scoring.score(records, protocol) if records else []
 
     def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
-        """Compute the flow accuracy over the threshold under `exact`, pair by pair."""
+        """Compute the curve of flow accuracy against threshold of each pair under `exact`."""
         return scoring.scene_curves(records, "exact")
 
     def pair_accuracy(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
-        """Return the T5 of each direction of every pair, for the report's gallery."""
+        """Return the T5 accuracy of each direction of every pair, for the report's gallery."""
         table = scoring.pair_table(records, "exact")
         for key, both in zip(table.keys, table.accuracy[:, :, _T5], strict=True):
             yield from ((key, float(v)) for v in both if np.isfinite(v))
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Return both directions of a pair with T5."""
+        """Return both directions of a pair as cases, scored by T5 accuracy."""
         own = [r for r in records if r.meta["scene"] == scene]
         if not own:
             return None
@@ -94,7 +94,7 @@ class Tss(DenseTask):
         return pair_cases(shares, DIRECTIONS.__getitem__) if shares else None
 
     def record_warnings(self, records: Sequence[Records]) -> list[str]:
-        """Return what was unusual about the results, with counts."""
+        """Return warnings about unusual results, with counts."""
         return scoring.record_warnings(records)
 
     def check_results(self, opened: OpenTss, results: Path) -> list[str]:

@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 
 
 def score_fundamental(records: Sequence[Records], *, exact: bool) -> list[Score]:
-    """Compute the recall of epipolar distances, seed by seed under `exact`."""
+    """Compute the recall of epipolar distances, for each seed under `exact`."""
     if not records:
         return []
     repeats = min(len(r.meta["ok"]) for r in records)
@@ -39,7 +39,7 @@ def score_fundamental(records: Sequence[Records], *, exact: bool) -> list[Score]
 
 
 def score_points(records: Sequence[Records], *, exact: bool) -> list[Score]:
-    """Compute the recall of transferred points, the mean of both directions."""
+    """Compute the recall of transferred points, averaged over both directions."""
     if not records:
         return []
     recall = np.array([_both(r, lambda d: recall_curve(d, rounded=not exact)) for r in records])
@@ -53,7 +53,7 @@ def score_points(records: Sequence[Records], *, exact: bool) -> list[Score]:
 
 
 def recall_curve(distance_px: Floats, *, rounded: bool = False) -> Floats:
-    """Return the share of distances up to 0, 1, …, 19 px, (20,); `rounded` to float32 as in the tool.
+    """Return the share of distances up to 0, 1, …, 19 px, (20,). `rounded` uses float32 as in the tool.
 
     >>> recall_curve(np.array([0.0, 1.5, np.inf]))[:3].round(3).tolist()
     [0.333, 0.333, 0.667]
@@ -67,7 +67,7 @@ def _area(distance_px: Floats) -> float:
 
 
 def _both(record: Records, rule: Any) -> Any:
-    """Return the mean of both directions, each over its own points."""
+    """Return the mean of both directions. Each direction is averaged over its own points."""
     side = np.asarray(record["side"])
     return np.mean([rule(np.asarray(record["distance_px"])[side == k]) for k in (0, 1)], axis=0)
 

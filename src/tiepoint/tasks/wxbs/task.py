@@ -30,7 +30,7 @@ from .score import score_fundamental, score_points
 Floats = NDArray[np.float64]
 TOOL = "wxbs-benchmark"
 README = Estimator("opencv-f", 0.25, 0.999, 100_000, method="USAC_MAGSAC")
-"""The estimator of the tool's README."""
+"""Estimator used in the tool's README."""
 _LICENCE = "WxBS: images collected from the web for research; cite Mishkin et al. 2015"
 
 
@@ -38,7 +38,7 @@ class WxbsOptions(PairsOptions):
     """Options of both tasks on WxBS."""
 
     split: Literal["test", "val"] = "test"
-    """Part of WxBS; other pairs have none and are all used."""
+    """Part of WxBS to use. Datasets other than WxBS have no parts and are used completely."""
 
 
 class FundamentalOptions(WxbsOptions, SeededOptions):
@@ -46,14 +46,14 @@ class FundamentalOptions(WxbsOptions, SeededOptions):
 
 
 class WxbsTask(PairsTask):
-    """Base of both tasks on WxBS: the split and recall at 0, 1, …, 19 pixels."""
+    """Base class of both WxBS tasks: dataset split and recall at 0, 1, …, 19 pixels."""
 
     needs = "corrs"
     protocols = ("exact", TOOL)
     scoring_options = frozenset({"split"})
 
     def select_pairs(self, data: PairSet, options: Any) -> PairSet:
-        """Return the pairs of the split; those that state none belong to every split."""
+        """Return the pairs of the split. Pairs without a split belong to every split."""
         found = data.select(lambda p: p.facts.get("split", options.split) == options.split)
         if not found:
             raise InputError(
@@ -62,7 +62,7 @@ class WxbsTask(PairsTask):
         return found
 
     def data_warnings(self, opened: OpenPairs) -> Sequence[str]:
-        """Return how many pairs are used if WxBS is incomplete."""
+        """Return a warning with the number of pairs if WxBS is incomplete."""
         known = [p for p in opened.pairs.values() if "split" in p.facts]
         if not known:
             return ()
@@ -91,7 +91,7 @@ _METRICS = {
 
 
 class WxbsFundamental(WxbsTask):
-    """F from matches (or as given), scored by the distances of clicked points to its epipolar lines."""
+    """Fundamental matrix from matches (or given), scored by the epipolar distances of clicked points."""
 
     name = "wxbs/fundamental"
     options = FundamentalOptions
@@ -112,7 +112,7 @@ class WxbsFundamental(WxbsTask):
     )
 
     def compare_pair(self, truth: PairTruth, arrays: Arrays, options: Any, comparison: str) -> Records:
-        """Compute the distance of every clicked correspondence under every F."""
+        """Compute the epipolar distance of every clicked correspondence under every estimated F."""
         pair, corrs = truth.pair, np.asarray(truth.annotations["corrs"], np.float64)
         found = fundamentals(pair, arrays, options, comparison)
         rows = [_distances(corrs, f) for f in found]
@@ -136,7 +136,10 @@ class WxbsFundamental(WxbsTask):
 
 
 def fundamentals(pair: ImagePair, arrays: Arrays, options: Any, comparison: str) -> list[FundamentalEstimate]:
-    """Return the given F of a pair, or estimates: one under the tool's protocol, one per seed under exact."""
+    """Return the F that the method provides, or estimated ones.
+
+    The tool's protocol has one estimate, `exact` has one per seed.
+    """
     if "F" in arrays:
         F = np.asarray(arrays["F"], np.float64)
         ok = bool(np.isfinite(F).all() and F.any())
@@ -161,7 +164,7 @@ def _distances(corrs: Floats, found: FundamentalEstimate) -> Floats:
 
 
 class WxbsPoints(PointsTask, WxbsTask):
-    """Clicked points of one image transferred to the other, both ways."""
+    """Transfer of clicked points from each image to the other."""
 
     name = "wxbs/points"
     options = WxbsOptions
@@ -180,12 +183,12 @@ class WxbsPoints(PointsTask, WxbsTask):
         return True
 
     def comparison(self, protocol: str) -> str:
-        """Return `exact`: the distances serve both protocols."""
+        """Return `exact`, because both protocols score the same distances."""
         super().comparison(protocol)
         return "exact"
 
     def compare_both(self, there: Asked, back: Asked | None, options: Any, comparison: str) -> Records:
-        """Compute the distance of every point from where it belongs, in both directions."""
+        """Compute the distance of every point from its true position, in both directions."""
         sides = [] if back is None else [there, back]
         columns: dict[str, list[Any]] = {"side": [], "truth": [], "distance_px": []}
         sizes = []

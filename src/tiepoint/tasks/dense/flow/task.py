@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Task `dense/flow`: a flow against a true flow or a homography, in pixels."""
+"""Task `dense/flow`: compare a flow with a true flow or a homography, in pixels."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class FlowOptions(PairOptions):
     """Options of `dense/flow`."""
 
     thresholds_px: Numbers = (1.0, 3.0, 5.0, 10.0)
-    """Thresholds of the accuracy in pixels."""
+    """Accuracy thresholds in pixels."""
 
     alphas: Numbers = (0.01, 0.05, 0.1)
-    """Thresholds of the accuracy as fractions of the target image's larger side."""
+    """Accuracy thresholds as fractions of the target image's larger side."""
 
 
 def compare(pair: DensePair, flow: NDArray[Any] | None, options: FlowOptions) -> Records:
-    """Count known truth, correct pixels at each threshold, KITTI outliers and error sums of a pair."""
+    """Count the pixels with known truth, correct pixels and KITTI outliers of a pair, and sum the errors."""
     if pair.flow is None:
         raise InputError(f"{pair.key} has no flow as ground truth")
     truth = pair.flow()
@@ -76,10 +76,10 @@ def _at_most(at: Mapping[str, str]) -> str:
 
 
 class DenseFlow(PairTask):
-    """AEPE, Fl and accuracy at pixel thresholds and at fractions of the target's larger side.
+    """AEPE, Fl and accuracy at thresholds in pixels and relative to the target's larger side.
 
-    Means over pairs (``per=pair``, the headline) and over pixels (``per=pixel``) are both given. Truth is a
-    flow file (TSS, ``image1, image2, flow``) or a homography (image sequences), behind one interface.
+    Scores include means over pairs (``per=pair``, the headline) and over pixels (``per=pixel``). The ground
+    truth is a flow file (TSS, or a list of ``image1, image2, flow``) or a homography (image sequences).
     """
 
     truth = "flow"
@@ -115,7 +115,7 @@ class DenseFlow(PairTask):
         return score(records, parts)
 
     def share(self, record: Records) -> float | None:
-        """Return the accuracy of a directed pair under the headline threshold."""
+        """Return the accuracy of a directed pair at the headline threshold."""
         k = record.meta["labels"].index({"threshold_px": HEADLINE_PX})
         valid = record["valid"][0]
         return float(record["correct"][0][k] / valid) if valid else None

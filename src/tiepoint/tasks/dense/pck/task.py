@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Task `dense/pck`: keypoints transferred by a flow, right within alpha times a length."""
+"""Task `dense/pck`: transfer keypoints by a flow. A keypoint is correct within alpha times a length."""
 
 from __future__ import annotations
 
@@ -35,16 +35,17 @@ class PckOptions(PairOptions):
     """Options of `dense/pck`."""
 
     alphas: Numbers = (0.01, 0.03, 0.05, 0.1, 0.15)
-    """Fractions of the length within which a keypoint is right."""
+    """PCK thresholds alpha, as fractions of the reference length."""
 
     scale: Literal["image", "box", "keypoints"] = "keypoints"
-    """The length of the headline: the image's larger side, the object's box, or the keypoints' extent."""
+    """Reference length of the headline: the image's larger side, the object's box or the extent of the
+    keypoints."""
 
 
 def compare(pair: DensePair, flow: NDArray[Any] | None, options: PckOptions) -> Records:
-    """Compute the distance of every keypoint from its true place (inf: not found), and the lengths L.
+    """Compute the error of every keypoint (inf if not found) and the reference lengths.
 
-    Padding is excluded.
+    Padding keypoints are excluded.
     """
     if pair.points is None:
         raise InputError(f"{pair.key} has no keypoints as ground truth")
@@ -63,7 +64,9 @@ def compare(pair: DensePair, flow: NDArray[Any] | None, options: PckOptions) -> 
         "distance_px": point_errors(found[real], target[real]),
     }
     if options.scale not in lengths:
-        raise InputError(f"{pair.key} has no length of scale {options.scale!r}; one of {', '.join(lengths)}")
+        raise InputError(
+            f"{pair.key} has no reference length for scale {options.scale!r}; one of {', '.join(lengths)}"
+        )
     meta = meta_of(
         pair,
         options,
@@ -77,7 +80,7 @@ def compare(pair: DensePair, flow: NDArray[Any] | None, options: PckOptions) -> 
 
 
 def _box(pair: DensePair, *, wanted: bool) -> Box | None:
-    """Return the object's box. None if there is none, or an unreadable one that is not needed."""
+    """Return the object's box. None if it is missing, or if it is unreadable and not required."""
     if pair.box is None:
         return None
     try:
@@ -89,10 +92,10 @@ def _box(pair: DensePair, *, wanted: bool) -> Box | None:
 
 
 class DensePck(PairTask):
-    """PCK by `alpha` and `scale` (image, box, keypoints), per image pair and per point, each labelled.
+    """PCK by `alpha` and `scale` (image, box, keypoints), per image pair and per point.
 
-    The headline ``all`` is alpha 0.1, the mean over image pairs, with the length of the option `scale`
-    (default: extent of the target's keypoints, as PF-WILLOW is usually reported).
+    The headline ``all`` is the mean over image pairs at alpha 0.1, with the length of the option `scale`. The
+    default is the extent of the target's keypoints, as usually reported for PF-WILLOW.
     """
 
     truth = "points"
@@ -116,7 +119,7 @@ class DensePck(PairTask):
     )
 
     def expand_column(self, column: Column, options: Mapping[str, Any]) -> Column:
-        """Return a PCK column with its alpha, length and averaging."""
+        """Return the full name of a PCK column with its alpha, length and averaging."""
         if column != ("pck", "all"):
             return column
         scale = options.get("scale") or PckOptions().scale
@@ -138,7 +141,7 @@ class DensePck(PairTask):
 
 
 def score(records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:
-    """Compute the scores of one group of records, in every scale that all of them have."""
+    """Compute the scores of one group of records, for every scale that all records have."""
     used, left = usable_records(records)
     if not used:
         return [Score("pck", group_name(**parts), float("nan"), 0, note=left)]
