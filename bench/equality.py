@@ -3,7 +3,7 @@
 
     python bench/equality.py take OUT.json --data DATA --work DIR [--part NAME ...]
     python bench/equality.py store OUT.json STORE
-    python bench/equality.py compare BEFORE.json AFTER.json [--words OUT.txt]
+    python bench/equality.py compare BEFORE.json AFTER.json [--words OUT.txt] [--part NAME ...]
     python bench/equality.py planted SNAPSHOT.json
 
 ``take`` makes the demo set and runs methods of every family on it and on the real data of the tests (DATA),
@@ -17,9 +17,10 @@ tables, views and columns, order, exit codes, structure of JSON and HTML, number
 pixels, hashes of task lists. *Words* do not count: notes, warnings, errors, captions, help. ``compare``
 prints a line with DIFFERS for every value and ends with code 1 if there is one. It lists changed words old
 beside new, and flags those whose numbers or quoted names differ. The rules in `equality_masks` mask times,
-temporary paths and versions.
+temporary paths and versions. ``take`` also replaces the clock (`equality_clock`), because the order of runs
+and the list of figures depend on it.
 
-Run ids and cache keys depend on absolute paths. Take both snapshots with the same script, --work and --data;
+Run ids and cache keys depend on absolute paths. Take both snapshots with the same --work and --data;
 ``compare`` refuses others. DIR must be new or empty, so remove it between two snapshots. A snapshot is larger
 than 2 MB: keep it out of the repository.
 
@@ -35,7 +36,6 @@ import json
 import os
 import platform
 import sys
-import time
 import warnings
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -47,6 +47,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 os.environ.setdefault("COLUMNS", "200")
 
 from equality_cells import PARTS, chosen_cells  # noqa: E402
+from equality_clock import cpu_s, install, wall_s  # noqa: E402
 from equality_compare import compare_snapshots, flat, refusal, words_page  # noqa: E402
 from equality_masks import rule_names  # noqa: E402
 from equality_planted import plant_all  # noqa: E402
@@ -61,7 +62,7 @@ LIBRARIES = (
 
 def result(cell: Cell, place: Place) -> dict[str, Any]:
     """Return the values and words of a cell; an error is a value, its message is words."""
-    started = time.perf_counter()
+    started = wall_s()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -73,7 +74,7 @@ def result(cell: Cell, place: Place) -> dict[str, Any]:
                 "values": {"error": {"code": code if isinstance(code, int) else None, "base": builtin}},
                 "words": {"error": {"class": type(e).__name__, "message": place.words(str(e))}},
             }
-    return {"part": cell.part, **found, "seconds": round(time.perf_counter() - started, 2)}
+    return {"part": cell.part, **found, "seconds": round(wall_s() - started, 2)}
 
 
 def installed(name: str) -> str | None:
@@ -99,10 +100,11 @@ def take(out: Path, data: Path, work: Path, parts: Sequence[str]) -> int:
     work.mkdir(parents=True, exist_ok=True)
     place = Place(data.absolute(), work.absolute())
     os.environ["TIEPOINT_CACHE"] = str(place.work / "cache")
+    install()
     announce()
     cells: dict[str, Any] = {}
     chosen = chosen_cells(parts)
-    started, cpu = time.perf_counter(), time.process_time()
+    started, cpu = wall_s(), cpu_s()
     for i, cell in enumerate(chosen, 1):
         made = cells[cell.name] = result(cell, place)
         error = made["values"].get("error") if "values" in made else None
@@ -114,18 +116,18 @@ def take(out: Path, data: Path, work: Path, parts: Sequence[str]) -> int:
         print(
             f"{i:4}/{len(chosen)} {made['seconds']:7.2f} s  {cell.part}  {cell.name[:150]}{end}", flush=True
         )
-    head = {"data": str(place.data), "work": str(place.work), "cpu_s": round(time.process_time() - cpu, 1)}
-    write(out, cells, time.perf_counter() - started, head)
+    head = {"data": str(place.data), "work": str(place.work), "cpu_s": round(cpu_s() - cpu, 1)}
+    write(out, cells, wall_s() - started, head)
     return 0
 
 
 def take_store(out: Path, store: Path) -> int:
     """Write a snapshot of a store."""
     announce()
-    started = time.perf_counter()
+    started = wall_s()
     nowhere = Path("/nowhere")  # paths in the store stay as they are
     found = store_parts(Place(nowhere, nowhere), store)
-    write(out, {"store": {"part": "store", **found}}, time.perf_counter() - started, {"store": str(store)})
+    write(out, {"store": {"part": "store", **found}}, wall_s() - started, {"store": str(store)})
     return 0
 
 
@@ -154,8 +156,8 @@ def write(out: Path, cells: Mapping[str, Any], seconds: float, more: Mapping[str
     )
 
 
-def compare(before: Path, after: Path, *, words: Path | None) -> int:
-    """Print the differences of two snapshots; return 1 if a value differs."""
+def compare(before: Path, after: Path, *, words: Path | None, parts: Sequence[str] = ()) -> int:
+    """Print the differences of two snapshots, or of some parts of them; return 1 if a value differs."""
     a, b = (json.loads(path.read_text()) for path in (before, after))
     refused = refusal(a, b)
     if refused:
@@ -164,6 +166,9 @@ def compare(before: Path, after: Path, *, words: Path | None) -> int:
     for key in ("python", "machine", "libraries"):
         if a["head"].get(key) != b["head"].get(key):
             print(f"environment  {key}: {a['head'].get(key)} -> {b['head'].get(key)}")
+    if parts:
+        for one in (a, b):
+            one["cells"] = {n: c for n, c in one["cells"].items() if c["part"] in parts}
     found = compare_snapshots(a, b)
     for line in found.values:
         print(f"DIFFERS  {line}")
@@ -209,6 +214,9 @@ def main() -> int:
     comparing.add_argument("before", type=Path)
     comparing.add_argument("after", type=Path)
     comparing.add_argument("--words", type=Path, help="write all changed words to this file, old beside new")
+    comparing.add_argument(
+        "--part", action="append", choices=sorted(PARTS), default=[], help="only this part"
+    )
     planting = commands.add_parser("planted", help="plant a change of every kind and look for it")
     planting.add_argument("snapshot", type=Path)
     given = parser.parse_args()
@@ -218,7 +226,7 @@ def main() -> int:
         return take_store(given.out, given.store)
     if given.command == "planted":
         return planted(given.snapshot)
-    return compare(given.before, given.after, words=given.words)
+    return compare(given.before, given.after, words=given.words, parts=given.part)
 
 
 if __name__ == "__main__":

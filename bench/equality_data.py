@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sqlite3
+import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -169,13 +169,6 @@ def make_v2(place: Place) -> dict[str, Any]:
     return {"values": {"lengths": lengths, "files": file_hashes(out / "tasks")}}
 
 
-def fix_times(folder: Path) -> dict[str, Any]:
-    """Give all files below a folder the same time, which packs and keys of result files include."""
-    for path in folder.rglob("*"):
-        os.utime(path, (1_700_000_000, 1_700_000_000))
-    return {}
-
-
 def make_networks(place: Place) -> dict[str, Any]:
     """Write a TorchScript and an ONNX model that multiply a patch by a matrix."""
     import onnx
@@ -192,6 +185,7 @@ def make_networks(place: Place) -> dict[str, Any]:
             return torch.relu(x.flatten(1) @ self.weights) + 0.01
 
     torch.jit.trace(Product(), torch.zeros(1, 1, 8, 8)).save(str(place.work / "product.pt"))
+    without_places(place.work / "product.pt")
     make = onnx.helper
     graph = make.make_graph(
         [make.make_node("Flatten", ["x"], ["f"], axis=1), make.make_node("MatMul", ["f", "w"], ["d"])],
@@ -254,6 +248,30 @@ def make_pair(place: Place) -> dict[str, Any]:
 THREE = ("i_leuven", "v_dogman", "v_graffiti")
 
 
+def make_model(place: Place) -> dict[str, Any]:
+    """Copy the COLMAP model and add a list of pairs."""
+    source, out = place.data / "sfm_sample", place.work / "model"
+    shutil.copytree(source / "images", out / "images")
+    for name in ("cameras.txt", "images.txt", "points3D.txt"):
+        shutil.copyfile(source / "sparse_gt" / name, out / name)
+    names = sorted(p.name for p in (out / "images").iterdir())
+    lines = [f"{a} {b}" for a, b in zip(names[::2], names[1::2], strict=True)]
+    (out / "pairs.txt").write_text("\n".join(lines) + "\n")
+    return {"values": {"counts": {"pairs": len(lines)}}}
+
+
+def without_places(path: Path) -> None:
+    """Remove the source locations, and the id made from them, of a TorchScript file."""
+    left_out = (".debug_pkl", "serialization_id")
+    with zipfile.ZipFile(path) as archive:
+        entries = [
+            (i.filename, archive.read(i)) for i in archive.infolist() if not i.filename.endswith(left_out)
+        ]
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        for name, data in entries:
+            archive.writestr(zipfile.ZipInfo(name), data)
+
+
 def copy_results(place: Place) -> dict[str, Any]:
     """Copy the results of the TSS kit twice: all of them, and with some missing."""
     for name in ("tss-results", "tss-part"):
@@ -276,7 +294,6 @@ def data_cells() -> Iterator[Cell]:
         line = f"data cut --data WORK/{source} --out WORK/{name} --max-patches 48 {more}--jobs 1"
         yield command(part, line, files=f"WORK/{name}")
     yield Cell(part, "contact sheets", contact_sheets)
-    yield Cell(part, "fixed times of strips", lambda place: fix_times(place.work / "three-patches"))
     yield command(part, "data pack WORK/three-patches --to WORK/packed/three.tiepack", files="WORK/packed")
     tasks = "data tasks --data WORK/patches --out WORK"
     yield command(part, f"{tasks}/benchmarks --suite hpatches-v1", files="WORK/benchmarks")
@@ -308,7 +325,6 @@ def data_cells() -> Iterator[Cell]:
         out = f"WORK/results/{name}"
         line = f"run {shown} --task tss --data WORK/demo/dense --protocol exact,tss-cpp --jobs 1 --json"
         yield command(part, f"{line} --write-results {out}", files=out, store=f"tss-{name}")
-    yield Cell(part, "fixed times of results", lambda place: fix_times(place.work / "results"))
     yield Cell(part, "keypoint files", make_keypoint_files)
     yield Cell(part, "definitions of 2016", make_v1)
     yield Cell(part, "lists of 2017", make_v2)

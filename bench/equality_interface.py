@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import runpy
+import subprocess
 import sys
 from collections.abc import Iterator
 from enum import EnumType
@@ -249,6 +251,30 @@ def in_processes(place: Place) -> dict[str, Any]:
     return {"values": found, "words": words}
 
 
+def completions(place: Place) -> dict[str, Any]:
+    """Ask for completions as a shell does."""
+    found = {}
+    for line in (
+        "",
+        "run ro",
+        "run sift --task ke",
+        "run --pro",
+        "store ",
+        "data ge",
+        "run sift --protocol su",
+    ):
+        words = f"tiepoint {line}"
+        given = {"_TIEPOINT_COMPLETE": "complete_bash", "COMP_WORDS": words}
+        done = subprocess.run(
+            [sys.executable, "-m", "tiepoint"],
+            env=os.environ | given | {"COMP_CWORD": str(len(words.split(" ")) - 1)},
+            cwd=place.work, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        removed = {r.split()[-1] for r in REMOVED}
+        found[words] = [done.returncode, *(x for x in done.stdout.splitlines() if x.strip() not in removed)]
+    return {"values": {"completions": found}, "words": {}}
+
+
 # --- drop-in scripts ---
 
 
@@ -323,6 +349,7 @@ def interface_cells() -> Iterator[Cell]:
     yield Cell(part, "tasks and protocols", tasks_and_protocols)
     yield Cell(part, "command line", command_line)
     yield Cell(part, "commands in processes", in_processes)
+    yield Cell(part, "completions", completions)
     for line in WRONG.splitlines():
         yield wrong(line)
     yield Cell(part, "compat | HPatches scripts", old_hpatches)

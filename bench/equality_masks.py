@@ -60,20 +60,15 @@ KEY_RULES: dict[str, str] = {
     "time_s": "time: seconds of a run",
     "seconds": "time: seconds of an extraction",
     "efficiency": "time: measured cost per item",
-    "cost": "time: measured seconds and memory per item, as text",
+    "cost": "time: measured cost per item and memory, as text",
     "processing_time_ms": "time: a column of the workbench view",
     "versions": "version: tiepoint and its libraries",
     "machine": "version: hardware and system",
     "seal": "time: a checksum over text that holds times",
 }
 """Keys of JSON objects and columns of tables whose values are masked, with the reason."""
-SIZE_KEYS = frozenset(
-    [
-        "bytes", "size", "size_bytes", "own_bytes", "only_bytes", "shared_bytes", "unused_bytes",
-        "total_bytes", "before_bytes",
-    ]
-)  # fmt: skip
-"""Keys of ``store ls`` and ``store size``: a file that holds times has a varying number of digits."""
+SIZES = re.compile(r"(?:\w*_)?(?:bytes|size)|size_\w+")
+"""Keys of ``store`` commands: a file that holds times has a varying number of digits."""
 WORD_KEYS = frozenset(
     [
         "about", "note", "notes", "warnings", "warning", "caption", "title", "titles", "help", "message",
@@ -100,32 +95,21 @@ def mask(text: str, *, durations: bool = False) -> str:
     return text
 
 
-TIMED_FIGURE = re.compile(
-    r"<figure\b(?:(?!</figure>).)*?(?:cost-time|/figure/time)(?:(?!</figure>).)*</figure>", re.DOTALL
-)
-"""A figure of measured times. The page omits it if repeated measurements disagree."""
-
-
-def without_timed_figures(page: str) -> str:
-    """Remove the figures of measured times from a page."""
-    return TIMED_FIGURE.sub("", page)
-
-
 def rule_names() -> list[str]:
     """Return the names of all rules."""
     return (
         [r.name for r in (*TEXT_RULES, DURATION, RANDOM)]
         + [f"key {k}" for k in KEY_RULES]
-        + ["sizes in bytes", "figures of measured times"]
+        + ["sizes in bytes"]
     )
 
 
 def masked_tree(value: Any, key: str = "", *, sizes: bool = False) -> Any:
     """Return a JSON value with masked keys and masked text."""
-    if key in KEY_RULES:
+    if key in KEY_RULES or (sizes and SIZES.fullmatch(key) and not isinstance(value, Mapping | list)):
         return None if value is None else MASKED
-    if sizes and key in SIZE_KEYS:
-        return dict.fromkeys(value, MASKED) if isinstance(value, Mapping) else MASKED
+    if sizes and SIZES.fullmatch(key) and isinstance(value, Mapping):
+        return dict.fromkeys(map(str, value), MASKED)
     if isinstance(value, Mapping):
         if isinstance(value.get("metric"), str) and is_time(value["metric"]):
             return {

@@ -6,7 +6,6 @@ from __future__ import annotations
 import io
 import json
 import shutil
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -55,8 +54,6 @@ NAMES = (
     "methods: {sift: SIFT, rootsift: RootSIFT}\ntasks: {hpatches/matching: Matching}\nmetrics: {map: mAP}\n"
 )
 ENDINGS = {"html": "html", "md": "md", "latex": "tex", "csv": "csv", "json": "json", "parquet": "parquet"}
-TIMED_FIGURES = frozenset({"time"})
-"""Figures of measured times: not compared."""
 
 
 def table_parts(path: Path, place: Place) -> dict[str, Any]:
@@ -111,7 +108,6 @@ def report(form: str) -> Cell:
 def plots(place: Place) -> dict[str, Any]:
     """Draw every figure that the store offers as PNG, and write its numbers as CSV."""
     listed = json.loads(checked(place, ["plot", "--json", "--store", STORE]).out)
-    listed = [row for row in listed if row["kind"] not in TIMED_FIGURES]
     values, words = json_parts(place.plain_tree(listed))
     found: dict[str, Any] = {"json": values, "pixels": {}, "files": {}, "exit code": {}}
     told: dict[str, Any] = {"json": words, "figures": {}}
@@ -326,30 +322,11 @@ def changed_store(place: Place) -> dict[str, Any]:
     return {"values": {"store": values}, "words": {"store": words}}
 
 
-def single_runs(line: str) -> Iterator[Cell]:
-    """Run every method and task of a command alone, each in its own second.
-
-    Stores sort runs by creation time in seconds; two runs of one second have no defined order.
-    """
-    words = line.split()
-    at = words.index("--task")
-    for task in words[at + 1].split(","):
-        for method in words[1:at]:
-            single = ["run", method, "--task", task, *words[at + 2 :], "--jobs", "1", "--json"]
-            cell = command("outputs", f"{' '.join(single)} --store {STORE}")
-
-            def work(place: Place, cell: Cell = cell) -> dict[str, Any]:
-                time.sleep(1 - time.time() % 1)
-                return cell.work(place)
-
-            yield Cell(cell.part, cell.name, work)
-
-
 def output_cells() -> Iterator[Cell]:
     """Fill the small store and describe all that is made from it."""
     part = "outputs"
     for line in PAGES:
-        yield from single_runs(line)
+        yield command(part, f"{line} --jobs 1 --json --store {STORE}")
     yield command(part, f"{PAGES[1]} --jobs 1 --json --dry-run --store {STORE}")
     yield Cell(part, "runs of the small store", choose_runs)
     yield Cell(part, "show | one run of every task", shown_runs)

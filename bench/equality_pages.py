@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import unquote
 
-from equality_masks import mask, without_timed_figures
+from equality_masks import mask
 from equality_snapshot import Place, digest
 
 WORD_ATTRIBUTES = frozenset({"title", "aria-label", "alt", "placeholder", "content", "summary"})
@@ -102,7 +102,7 @@ class Page(HTMLParser):
 def page_parts(place: Place, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the values (tags, cells, pictures) and the words (texts, scripts) of a page."""
     page = Page(place)
-    page.feed(without_timed_figures(text))
+    page.feed(text)
     page.close()
     values = {"html tags": page.tags, "html cells": page.cells, "pixels": page.pictures}
     return values, {"texts": page.texts, "scripts": page.scripts}

@@ -30,7 +30,6 @@ HEADERS = (
     "cross-origin-resource-policy", "cross-origin-opener-policy", "content-disposition",
     "cache-control", "location",
 )  # fmt: skip
-TIMED_FIGURE = "/figure/time"
 TOKEN = "a-long-enough-token"
 LIMIT_S = 60.0
 
@@ -135,7 +134,7 @@ def answer_parts(place: Place, path: str, answer: Answer) -> tuple[dict[str, Any
         return values | found, words
     if kind.startswith("image/"):
         made = picture(answer.body, kind) if answer.body else ""
-        return values | {"pixels": [] if path.startswith(TIMED_FIGURE) else [made]}, {}
+        return values | {"pixels": [made]}, {}
     if "json" in kind:
         found, words = json_parts(place.plain_tree(json.loads(answer.text)))
         return values | {"json": found}, {"json": words}

@@ -19,9 +19,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from equality_clock import fix_times
 from equality_masks import is_time, json_parts, mask, number
 
-FORMAT = 2
+FORMAT = 3
 FIELDS = ("value", "n", "low", "high", "chance", "interval")
 V1, V2 = ("exact", "hbench-2016"), ("exact", "hpatches-python", "hpatches-matlab")
 ALL_KEYPOINT = ("exact", "workbench", "bojanic")
@@ -300,6 +301,7 @@ def command(
         found = outcome_parts(place, checked(place, arguments), sizes=sizes)
         if files is not None:
             found["values"]["files"] = file_hashes(Path(place.full(files)))
+            fix_times(Path(place.full(files)))
         if store is not None:
             content = store_parts(place, place.work / "stores" / store)
             found["values"] |= content["values"]
