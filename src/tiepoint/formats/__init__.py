@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Readers and writers, one module per file format. They know nothing of tasks or datasets."""
+"""Readers and writers of file formats, independent of tasks and datasets."""

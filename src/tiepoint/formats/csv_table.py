@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""CSV tables with a header: checked rows on reading, escaped formulas on writing."""
+"""Read and write CSV tables with a header; escape spreadsheet formulas."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""Spreadsheets evaluate text that starts with one of these."""
+"""Characters that make a spreadsheet evaluate the text after them as a formula."""
 _MARK = "'"
 _CONTROL = re.compile(r"[^\t\n\r\x20-\x7e\xa0-\U0010ffff]")
 
 
 def escape_formula(cell: Any) -> Any:
-    r"""Escape text that a spreadsheet would evaluate with a leading apostrophe.
+    r"""Prefix an apostrophe to text that a spreadsheet would evaluate as a formula.
 
-    Text that already has apostrophes before a formula gets one more, which `unescape_formula` removes.
-    Control characters other than tabs and line ends are escaped, since they would reach a terminal. Numbers,
-    text that is a number and other values are returned unchanged.
+    If a formula already starts with apostrophes, one more is added. `unescape_formula` removes it.
+    Control characters other than tabs and line ends are escaped, because a terminal would interpret them. All
+    other values, including numbers and numeric text, are returned unchanged.
 
     >>> [escape_formula(cell) for cell in ("=1+1", "-0.5", -0.5, "sift", "'=x")]
     ["'=1+1", '-0.5', -0.5, 'sift', "''=x"]
@@ -43,7 +43,7 @@ def escape_formula(cell: Any) -> Any:
 
 
 def frame_csv(frame: pd.DataFrame) -> str:
-    """Format a data frame as CSV: numbers with all digits, text escaped by `escape_formula`."""
+    """Format a data frame as CSV. Numbers have full precision; text is escaped by `escape_formula`."""
     escaped = frame.rename(columns=escape_formula)
     quoting: Literal[0, 2] = csv.QUOTE_MINIMAL
     for name in escaped.columns:
@@ -55,7 +55,7 @@ def frame_csv(frame: pd.DataFrame) -> str:
 
 
 def to_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    r"""Format rows as CSV: numbers with all digits, text escaped by `escape_formula`.
+    r"""Format rows as CSV. Numbers have full precision; text is escaped by `escape_formula`.
 
     >>> to_csv(["a", "b"], [[1, 0.5], ["x,y", None]])
     'a,b\n1,0.5\n"x,y",\n'
@@ -71,7 +71,7 @@ def to_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 def unescape_formula(text: str) -> str:
-    """Return the text that was passed to `escape_formula`.
+    """Undo `escape_formula` and return the original text.
 
     >>> [unescape_formula(escape_formula(t)) for t in ("=1+1", "'=1", "''@", "'a", "-3", "")]
     ['=1+1', "'=1", "''@", "'a", '-3', '']
@@ -88,7 +88,7 @@ def _is_number(text: str) -> bool:
 
 
 def named_columns(names: Sequence[str], path: str | Path) -> list[str]:
-    """Return the column names of a header row, stripped. A duplicate name is a `FormatError`.
+    """Return the stripped column names of a header row. Raise a `FormatError` for a duplicate name.
 
     >>> named_columns(["a", " b"], "x.csv")
     ['a', 'b']
@@ -100,7 +100,7 @@ def named_columns(names: Sequence[str], path: str | Path) -> list[str]:
 
 
 def csv_rows(lines: Sequence[str], path: str | Path, delimiter: str = ",") -> Iterator[list[str]]:
-    """Yield the rows of CSV text. A field of more than 131,072 characters is a `FormatError` with its line.
+    """Yield the rows of CSV text. Raise a `FormatError` for a field longer than 131,072 characters.
 
     >>> list(csv_rows(["a,b", '"x,y",2'], "x.csv"))
     [['a', 'b'], ['x,y', '2']]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""File reading and writing: atomic writes, size limits, system errors as `FormatError`."""
+"""Read and write files with atomic writes and size limits; convert system errors to `FormatError`."""
 
 from __future__ import annotations
 
@@ -46,10 +46,12 @@ MAX_UNPACKED_BYTES = 64 << 30
 
 
 def check_unpacked_size(path: str | Path, file_bytes: int, announced: int) -> None:
-    """Raise a `FormatError` if `announced` bytes are too many for a file of `file_bytes` bytes.
+    """Raise a `FormatError` if a file would unpack to too many bytes.
 
-    The limit is 256 MiB plus 32 times the file size, at most 64 GiB. Call it before unpacking: a few
-    kilobytes can expand to gigabytes.
+    `file_bytes` is the size of the file and `announced` the unpacked size that its header states.
+
+    The limit is 256 MiB plus 32 times the file size, at most 64 GiB. Call this function before unpacking,
+    because a few kilobytes can expand to gigabytes.
 
     >>> check_unpacked_size("a", 2_000_000, 2_200_000_000)
     Traceback (most recent call last):
@@ -61,7 +63,7 @@ def check_unpacked_size(path: str | Path, file_bytes: int, announced: int) -> No
 
 
 def error_reason(error: BaseException) -> str:
-    r"""Return the message of an error as one printable line of at most 200 characters.
+    r"""Format an error as one printable line of at most 200 characters.
 
     >>> error_reason(ValueError("a\nb\x1b")), error_reason(EOFError())
     ('a b\\x1b', 'EOFError')
@@ -74,11 +76,11 @@ def error_reason(error: BaseException) -> str:
 def format_errors(path: str | Path, words: str) -> Iterator[None]:
     """Convert exceptions of decoders into a `FormatError` that names the file.
 
-    Errors of tiepoint and programming errors (`TypeError`, `KeyError`, …) pass unchanged.
+    Errors raised by tiepoint and programming errors (`TypeError`, `KeyError`, …) propagate unchanged.
 
     Args:
-        path: The file.
-        words: The problem, such as "is not a readable .npz"; the reason is appended in brackets.
+        path: The file named in the error.
+        words: The problem, such as "is not a readable .npz". The original message is appended in parentheses.
 
     >>> with format_errors("a.npz", "is not a readable .npz"):
     ...     raise zipfile.BadZipFile("no end")
@@ -102,8 +104,8 @@ _cleaned: set[tuple[Path, int]] = set()
 def atomic_path(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path beside `path`, with the same suffix, and rename it to `path` on success.
 
-    Missing folders are created. A link is followed; a device or pipe is written to directly. On an exception
-    the old file stays; an `OSError` about the file becomes an `InputError`.
+    Missing folders are created. Symbolic links are followed. Devices and pipes are written to directly. If an
+    exception is raised, the old file is unchanged. An `OSError` becomes an `InputError`.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "folder" / "a.txt"
@@ -141,13 +143,16 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write text as UTF-8, atomically, with its line ends unchanged."""
+    """Write text to a file as UTF-8, atomically. Line ends are not converted."""
     with atomic_path(path) as temporary:
         temporary.write_bytes(text.encode("utf-8"))
 
 
 def _remove_orphans(folder: Path) -> None:
-    """Remove temporary files of killed processes of this machine, once per folder and process."""
+    """Remove temporary files that killed processes of this machine left in a folder.
+
+    Each process cleans a folder only once.
+    """
     if (folder, os.getpid()) in _cleaned:
         return
     _cleaned.add((folder, os.getpid()))
@@ -164,11 +169,11 @@ INCOMPLETE_MARK = "UNFINISHED.txt"
 
 @contextlib.contextmanager
 def mark_incomplete(folder: Path, command: str) -> Iterator[None]:
-    """Mark a folder as incomplete while its files are written. The mark stays after a failure or a kill.
+    """Mark a folder as incomplete while its files are written. The mark remains if the process fails.
 
     Args:
-        folder: Created if missing.
-        command: The command that writes it, such as ``data cut``.
+        folder: Folder to mark. It is created if missing.
+        command: The command that writes the folder, such as ``data cut``.
     """
     mark = folder / INCOMPLETE_MARK
     write_text(mark, f"`{command}` is writing this folder or was interrupted. Run it again.\n")
@@ -200,7 +205,7 @@ _BOM = b"\xef\xbb\xbf"
 
 @contextlib.contextmanager
 def reading(path: str | Path) -> Iterator[int]:
-    """Convert system errors while a file is opened or read into `FormatError`. Yield its size in bytes.
+    """Yield the size of a file in bytes; convert system errors in the block to `FormatError`.
 
     Pipes, devices and folders are refused before they are opened.
 
@@ -219,22 +224,22 @@ def reading(path: str | Path) -> Iterator[int]:
 
 
 def read_bytes(path: str | Path, *, most: int = MAX_FILE_BYTES) -> bytes:
-    """Read a regular file of at most `most` bytes, without its UTF-8 byte order mark."""
+    """Read a regular file of at most `most` bytes. Remove a UTF-8 byte order mark."""
     data = read_regular_file(path, most=most)
     return data[3:] if data.startswith(_BOM) else data
 
 
 def map_bytes(path: str | Path) -> NDArray[np.uint8]:
-    """Map a file into memory, read-only, as uint8 (n,). An empty file gives an empty array."""
+    """Memory-map a file, read-only, as a uint8 array (n,). Return an empty array for an empty file."""
     with reading(path) as length:
         return np.memmap(path, np.uint8, mode="r") if length else np.empty(0, np.uint8)
 
 
 def read_lines(path: str | Path) -> list[str]:
-    """Read the lines of a text file, stripped, without empty lines at the end.
+    """Read the lines of a text file. Strip each line and drop empty lines at the end.
 
-    Line i is ``lines[i - 1]``. An empty file gives an empty list. More than 256 MiB or five million lines are
-    a `FormatError`.
+    Line i is ``lines[i - 1]``. An empty file gives an empty list. A file of more than 256 MiB or five million
+    lines raises a `FormatError`.
     """
     return lines_of(read_bytes(path, most=MAX_TEXT_BYTES), path)
 
@@ -262,7 +267,7 @@ def _check_lines(data: bytes | mmap.mmap, path: str | Path) -> None:
 
 
 def lines_of(data: bytes, path: str | Path) -> list[str]:
-    r"""Split the content of a text file into lines; see `read_lines`.
+    r"""Split the content of a text file into lines, as `read_lines` does.
 
     >>> lines_of(b"a \n\nb\n\n", "x.txt")
     ['a', '', 'b']
@@ -289,5 +294,5 @@ def write_bytes(path: str | Path, chunks: Iterable[bytes | memoryview]) -> None:
 
 
 def write_lines(path: str | Path, lines: Iterable[str]) -> None:
-    """Write lines, each followed by a line feed."""
+    """Write lines to a file, each followed by a line feed."""
     write_bytes(path, ((line + "\n").encode() for line in lines))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""HDF5 files: open them, find groups, read numeric datasets. Needs h5py, extra ``[hdf5]``."""
+"""Open HDF5 files, find groups and read numeric datasets. Needs h5py (extra ``[hdf5]``)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ SUFFIXES = (".h5", ".hdf5")
 _H5PY_ERRORS = (
     OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError, OverflowError, MemoryError
 )  # fmt: skip
-"""Exceptions of h5py on corrupt files; a dangling link is a KeyError."""
+"""Exceptions that h5py raises for corrupt files. A dangling link raises a KeyError."""
 
 
 @contextmanager
 def open_hdf5(path: Path) -> Iterator[Any]:
-    """Open an HDF5 file for reading. A truncated file or another format is a `FormatError`."""
+    """Open an HDF5 file for reading. Raise a `FormatError` if it is truncated or not HDF5."""
     try:
         import h5py
     except ImportError as e:
@@ -48,10 +48,10 @@ def _reason(error: Exception) -> str:
 
 
 def groups_with(file: Any, names: tuple[str, ...]) -> list[str]:
-    """Return the paths of all groups with datasets of these names, at any depth, sorted.
+    """Return the sorted paths of all groups that contain datasets of the given names.
 
-    Image names with slashes become nested groups, so the depth varies. Soft and external links are skipped,
-    and each group is visited once, because groups can contain each other.
+    Groups are searched at any depth, because image names with slashes become nested groups. Soft and external
+    links are skipped. Each group is visited once, because groups can contain each other.
     """
     from h5py import h5l, h5o
 
@@ -79,18 +79,21 @@ def groups_with(file: Any, names: tuple[str, ...]) -> list[str]:
 def read_numbers(group: Any, name: str, path: Path) -> NDArray[Any]:
     """Read a dataset as a numeric array.
 
-    The announced sizes of the dataset and its chunks are checked against the file size before reading; see
-    `check_unpacked_size`. Datasets stored in other files are refused.
+    The sizes of the dataset and its chunks in the header are checked before reading (see
+    `check_unpacked_size`). Datasets stored in other files are refused.
     """
     if name not in group:
-        raise FormatError(path, f"{group.name} has no {name}; it has {', '.join(group) or 'nothing'}")
+        raise FormatError(path, f"{group.name} has no dataset {name}; it has {', '.join(group) or 'nothing'}")
     try:
         data = group[name]
         dtype = data.dtype
         if dtype.kind not in "biuf":
-            raise FormatError(path, f"{group.name}/{name} is {dtype}, expected numbers")
+            raise FormatError(path, f"{group.name}/{name} has type {dtype}, expected numbers")
         if data.external or data.is_virtual:
-            raise FormatError(path, f"{group.name}/{name} is stored in other files, which are not read")
+            raise FormatError(
+                path,
+                f"{group.name}/{name} is stored in other files, which are not read; store it in this file",
+            )
         for shape in (data.shape or (), data.chunks or ()):
             check_unpacked_size(path, regular_file_size(path), math.prod(shape) * dtype.itemsize)
         if data.chunks is not None and not _has_valid_chunks(data, regular_file_size(path)):
@@ -101,7 +104,10 @@ def read_numbers(group: Any, name: str, path: Path) -> NDArray[Any]:
 
 
 def _has_valid_chunks(data: Any, file_bytes: int) -> bool:
-    """Return whether all chunks are inside the file, non-empty and unique. Others can crash HDF5."""
+    """Return whether all chunks are inside the file, non-empty and unique.
+
+    Invalid chunks can crash the HDF5 library.
+    """
     chunks: list[Any] = []
     data.id.chunk_iter(chunks.append)
     inside = all(

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Flow fields, and the files of the TSS kit."""
+"""Readers and writers of optical-flow files and of the TSS evaluation kit's files."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Middlebury ``.flo`` files: a float32 flow for every pixel."""
+"""Read and write Middlebury ``.flo`` files: one float32 flow vector per pixel."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from ..sniff import explain_wrong_type
 MAGIC = b"PIEH"
 MAX_SIDE = 99_999
 UNKNOWN = np.float32(1e10)
-"""Value of both channels if the flow is unknown."""
+"""Value of both flow components at pixels with unknown flow."""
 
 _HEADER = struct.Struct("<4sii")
 
 
 def read_flo(path: str | Path, *, space: Workspace | None = None, name: str = "flow") -> NDArray[np.float32]:
-    """Read the flow of a ``.flo`` file, float32 (height, width, 2), bit by bit.
+    """Read the flow of a ``.flo`` file, float32 (height, width, 2). The values are bit-identical to the file.
 
-    Layout, little-endian: ``PIEH``, int32 width, int32 height (each 1..99999), then u, v of every pixel by
-    rows. The size is checked against the file size before allocating. With a `space` the flow is its array
-    `name`.
+    Layout, little-endian: ``PIEH``, int32 width, int32 height (each 1..99999), then u, v of every pixel in
+    row-major order. The header is checked against the file size before memory is allocated. If `space` is
+    given, the flow is read into its array `name`.
 
     Raises:
-        FormatError: The file is missing, truncated, too long or not such a file.
+        FormatError: The file is missing, truncated, too long or not a ``.flo`` file.
 
     >>> import tempfile
     >>> name = Path(tempfile.mkdtemp()) / "a.flo"
@@ -51,7 +51,7 @@ def read_flo(path: str | Path, *, space: Workspace | None = None, name: str = "f
 
 
 def _fill(f: FileIO, memory: memoryview) -> bool:
-    """Read until the memory is full. Return False if the file ends first."""
+    """Fill a buffer from a file. Return False if the file ends before the buffer is full."""
     while len(memory):
         count = f.readinto(memory)
         if not count:
@@ -61,7 +61,7 @@ def _fill(f: FileIO, memory: memoryview) -> bool:
 
 
 def read_flo_size(path: str | Path) -> tuple[int, int]:
-    """Return (height, width) of a ``.flo`` file from its header and length; errors as in `read_flo`."""
+    """Return (height, width) of a ``.flo`` file without reading the flow. Raise the errors of `read_flo`."""
     with reading(path), open(path, "rb") as f:
         width, height = _sizes(path, f.read(_HEADER.size))
         _check_length(path, width, height, f.seek(0, 2))
@@ -90,7 +90,7 @@ def _sizes(path: str | Path, head: bytes) -> tuple[int, int]:
 
 
 def check_flow_shape(flow: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Return the flow as an array. An empty one or another shape than (h, w, 2) is an `InputError`."""
+    """Return the flow as an array. Raise an `InputError` if it is empty or not of shape (h, w, 2)."""
     values = np.asarray(flow)
     if values.ndim != 3 or values.shape[2] != 2 or 0 in values.shape:
         raise InputError(f"a flow must have shape (height, width, 2), found {values.shape}")
@@ -98,7 +98,7 @@ def check_flow_shape(flow: NDArray[np.floating]) -> NDArray[np.floating]:
 
 
 def write_flo(path: str | Path, flow: NDArray[np.floating]) -> None:
-    """Write a flow (height, width, 2) as ``.flo``. float64 is rounded to float32.
+    """Write a flow (height, width, 2) as a ``.flo`` file. float64 values are rounded to float32.
 
     >>> write_flo("x.flo", np.zeros((2, 2)))
     Traceback (most recent call last):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Flow files of any supported format, selected by suffix: ``.flo``, KITTI ``.png``, NumPy."""
+"""Read and write flow files. The suffix selects the format: ``.flo``, KITTI ``.png`` or NumPy."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from .flo import UNKNOWN, check_flow_shape, read_flo, write_flo
 def read_flow_array(path: str | Path) -> NDArray[np.float32]:
     """Read the flow of a NumPy file, float32 (height, width, 2).
 
-    Accepts little-endian float16, float32, float64 of shape (height, width, 2) or (2, height, width). A
-    ``.npz`` must contain one array, or one called ``flow``. Nothing is unpickled, and the announced shape is
-    checked against the file size before allocating.
+    The array must be little-endian float16, float32 or float64 of shape (height, width, 2) or (2, height,
+    width). A ``.npz`` file must contain a single array or an array named ``flow``. Pickled data is refused.
+    The shape in the header is checked against the file size before memory is allocated.
 
     >>> import tempfile
     >>> name = Path(tempfile.mkdtemp()) / "a.npy"
@@ -56,7 +56,10 @@ def _read_npz_flow(path: Path) -> NDArray[Any]:
 
 
 def write_flow_array(path: str | Path, flow: NDArray[np.floating]) -> None:
-    """Write a flow as float32 (height, width, 2): ``.npy``, or ``flow`` in a compressed ``.npz``."""
+    """Write a flow as float32 (height, width, 2) to a ``.npy`` or compressed ``.npz`` file.
+
+    The array in a ``.npz`` file is named ``flow``.
+    """
     values = np.ascontiguousarray(check_flow_shape(flow), dtype="<f4")
     with atomic_path(path) as temporary, temporary.open("wb") as f:
         if Path(path).suffix == ".npz":
@@ -66,9 +69,9 @@ def write_flow_array(path: str | Path, flow: NDArray[np.floating]) -> None:
 
 
 def read_png_rgb16(path: str | Path) -> NDArray[np.uint16]:
-    """Read a 16-bit RGB PNG as uint16 (height, width, 3). Any other PNG is a `FormatError`.
+    """Read a 16-bit RGB PNG as uint16 (height, width, 3). Raise a `FormatError` for any other PNG.
 
-    The checks are those of `decode_plain`.
+    The file is checked as in `decode_plain`.
 
     >>> import tempfile
     >>> name = Path(tempfile.mkdtemp()) / "a.png"
@@ -81,7 +84,10 @@ def read_png_rgb16(path: str | Path) -> NDArray[np.uint16]:
 
 
 def write_png_rgb16(path: str | Path, samples: NDArray[np.uint16]) -> None:
-    """Write uint16 (height, width, 3) as a 16-bit RGB PNG with filter `up`, without date and gamma."""
+    """Write a uint16 array (height, width, 3) as a 16-bit RGB PNG.
+
+    All rows use the PNG filter `up`. Date and gamma are not written.
+    """
     height, width, _ = samples.shape
     raw = np.ascontiguousarray(samples, ">u2").view(np.uint8).reshape(height, 6 * width)
     rows = np.empty((height, 1 + 6 * width), np.uint8)
@@ -101,9 +107,11 @@ _STEPS = 64
 
 
 def read_kitti_flow(path: str | Path) -> NDArray[np.float32]:
-    """Read a KITTI PNG as float32 (height, width, 2): ``u = (R - 2^15)/64``, ``v = (G - 2^15)/64``.
+    """Read the flow of a KITTI PNG, float32 (height, width, 2).
 
-    If the third channel is 0 the flow is unknown and both components are 1e10.
+    The components are ``u = (R - 2^15)/64`` and ``v = (G - 2^15)/64``.
+
+    Where the third channel is 0, the flow is unknown and both components are 1e10.
 
     >>> import tempfile
     >>> name = Path(tempfile.mkdtemp()) / "a.png"
@@ -124,8 +132,8 @@ def read_kitti_flow(path: str | Path) -> NDArray[np.float32]:
 def write_kitti_flow(path: str | Path, flow: NDArray[np.floating]) -> None:
     """Write a flow as KITTI PNG, rounded to 1/64 pixel.
 
-    Unknown flow (NaN, or beyond 1e9) is written as invalid. Known flow outside -512..+511.98 pixels does not
-    fit the format and is an `InputError` that names the first such pixel.
+    Unknown flow (NaN, or absolute value above 1e9) is written as invalid. The format stores -512 to +511.98
+    pixels. Known flow outside this range raises an `InputError` that names the first such pixel.
     """
     values = check_flow_shape(np.asarray(flow, np.float64))
     known = np.all(np.abs(values) <= 1e9, axis=2)
@@ -153,7 +161,7 @@ SUFFIXES = tuple(_FORMATS)
 
 
 def read_flow(path: str | Path) -> NDArray[np.float32]:
-    """Read a ``.flo``, KITTI ``.png``, ``.npy`` or ``.npz`` file, float32 (height, width, 2).
+    """Read the flow of a ``.flo``, KITTI ``.png``, ``.npy`` or ``.npz`` file, float32 (height, width, 2).
 
     >>> read_flow("flow.tif")
     Traceback (most recent call last):
@@ -163,7 +171,7 @@ def read_flow(path: str | Path) -> NDArray[np.float32]:
 
 
 def write_flow(path: str | Path, flow: NDArray[np.floating]) -> None:
-    """Write a flow in the format of the suffix."""
+    """Write a flow in the format that the suffix of the file name selects."""
     _FORMATS[_suffix(path)][1](path, flow)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files of the TSS kit: the results of a pair (two flows, two masks), its annotations, ``scores.csv``."""
+"""Read and write files of the TSS evaluation kit: results, annotations and ``scores.csv``."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _FILES = {"flow1": "flow1.flo", "flow2": "flow2.flo", "mask1": "mask1.png", "mas
 
 @dataclass(frozen=True)
 class PairResult:
-    """Result of a method for a pair.
+    """Flows and masks that a method computed for an image pair.
 
-    `arrays` contains the available ones of flow1, flow2 (h, w, 2) and mask1, mask2 (h, w). `problems` has a
-    message for each unreadable file. `present` is False if the folder is missing.
+    `arrays` contains flow1, flow2 (h, w, 2) and mask1, mask2 (h, w), as far as they exist. `problems` has one
+    message per unreadable file. `present` is False if the folder is missing.
     """
 
     arrays: Arrays
@@ -38,13 +38,15 @@ class PairResult:
     _status: str = field(default="status", repr=False)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays for the feature cache, with the other fields as JSON in ``status``."""
+        """Return arrays for the feature cache. The array ``status`` stores the other fields as JSON."""
         status = json.dumps({"present": self.present, "problems": list(self.problems)})
         return {**self.arrays, self._status: np.frombuffer(status.encode(), np.uint8)}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> PairResult:
-        """Invert `to_arrays`. Arrays without ``status`` come from a method and are complete.
+        """Create a result from the arrays of `to_arrays`.
+
+        Arrays without ``status`` come directly from a method and have no problems.
 
         >>> arrays = PairResult({}, ("flow1.flo: truncated",)).to_arrays()
         >>> PairResult.from_arrays(arrays).problems
@@ -58,9 +60,11 @@ class PairResult:
 
 
 def read_pair_result(folder: str | Path, space: Workspace | None = None) -> PairResult:
-    """Read the results of a pair. Missing files are skipped; unreadable ones become `problems`.
+    """Read the results of an image pair from a folder.
 
-    With a `space` the arrays are taken from it.
+    Missing files are skipped. Unreadable files are reported in `problems`.
+
+    If `space` is given, the files are read into its arrays.
 
     >>> read_pair_result("nowhere").present
     False
@@ -81,7 +85,9 @@ def read_pair_result(folder: str | Path, space: Workspace | None = None) -> Pair
 
 
 def write_pair_result(folder: str | Path, arrays: Arrays) -> None:
-    """Write flow1.flo, flow2.flo, mask1.png and mask2.png of a pair, as available. Create the folder.
+    """Write the flows and masks of an image pair into a folder, which is created if missing.
+
+    The files are flow1.flo, flow2.flo, mask1.png and mask2.png. Arrays that do not exist are skipped.
 
     >>> write_pair_result("x", {"values": np.zeros(3)})
     Traceback (most recent call last):
@@ -100,7 +106,7 @@ def write_pair_result(folder: str | Path, arrays: Arrays) -> None:
 
 
 THRESHOLDS = tuple(range(1, 51))
-"""Percent of the larger side of an image: the columns T1 to T50 of ``scores.csv``."""
+"""Error thresholds of the columns T1 to T50 of ``scores.csv``, in percent of the larger image side."""
 _MAX_BYTES = 1 << 20
 
 
@@ -116,7 +122,9 @@ def _text(path: Path) -> str:
 
 
 def read_flip(path: str | Path) -> int:
-    """Return 1 if the two objects face opposite ways, else 0. 0 if the file is missing, as in the kit.
+    """Return 1 if the two objects face opposite directions, else 0.
+
+    A missing file means 0, as in the kit.
 
     >>> read_flip("nowhere/flip_gt.txt")
     0
@@ -131,9 +139,10 @@ def read_flip(path: str | Path) -> int:
 
 
 def read_pair_names(path: str | Path) -> tuple[str, str]:
-    """Read the original names of the two images: line 2 of a CSV with header ``Image1,Image2``.
+    """Read the original file names of the two images.
 
-    Returns two empty names if the file is missing, as in the kit.
+    They are in line 2 of a CSV file with the header ``Image1,Image2``. If the file is missing, return two
+    empty names, as the kit does.
 
     >>> read_pair_names("nowhere/pair.txt")
     ('', '')
@@ -151,9 +160,10 @@ def read_pair_names(path: str | Path) -> tuple[str, str]:
 
 
 def read_corr(path: str | Path) -> NDArray[np.float64]:
-    """Read hand-marked correspondences ``x1 y1 x2 y2``, float64 (n, 4), normalised as stored.
+    """Read manually annotated correspondences ``x1 y1 x2 y2``, float64 (n, 4).
 
-    `corr_pixels` converts them to pixels. Neither tool of the kit reads this file.
+    The coordinates are normalised by the image size; `corr_pixels` converts them to pixels. The tools of the
+    kit do not read this file.
     """
     p = Path(path)
     rows: list[list[float]] = []
@@ -174,11 +184,13 @@ def read_corr(path: str | Path) -> NDArray[np.float64]:
 def corr_pixels(
     corr: NDArray[np.float64], size1: tuple[int, int], size2: tuple[int, int]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Convert correspondences to pixel positions (n, 2) in both images. Sizes are (height, width).
+    """Convert normalised correspondences to pixel positions (n, 2) in both images.
 
-    The stored numbers are 1-based positions divided by the size, so 0-based pixels are ``c * W - 1`` and ``c
-    * H - 1``. Against the ground-truth flow the median residual is 0.06 to 0.15 px; without the -1 it is up
-    to 2.2 px.
+    The image sizes are (height, width).
+
+    A stored coordinate c is a 1-based position divided by the image size. The 0-based pixel is therefore ``c
+    * W - 1`` or ``c * H - 1``. The median residual to the ground-truth flow is then 0.06 to 0.15 px. Without
+      the -1 it is up to 2.2 px.
 
     >>> corr_pixels(np.array([[0.5, 0.5, 1.0, 1.0]]), (10, 20), (30, 40))
     (array([[9., 4.]]), array([[39., 29.]]))
@@ -189,10 +201,10 @@ def corr_pixels(
 
 @dataclass(frozen=True)
 class ScoreRow:
-    """Row of ``scores.csv``: a direction of a pair, or a summary (``Average``, ``w/o flip``).
+    """Row of ``scores.csv``: one direction of an image pair, or a summary (``Average``, ``w/o flip``).
 
-    `seg` is the segmentation score of the source image, `accuracy` contains T1..T50 of the flow on its grid.
-    None means that there was nothing to measure, NaN that the score is undefined.
+    `seg` is the segmentation score of the source image. `accuracy` contains the flow accuracies T1 to T50 on
+    the grid of the source image. None means that no result exists; NaN means that the score is undefined.
     """
 
     row: str
@@ -204,9 +216,9 @@ class ScoreRow:
 
 
 def format_scores(rows: Sequence[ScoreRow], *, use_prec: bool = False) -> str:
-    """Format ``scores.csv`` like the C++ tool: ``%.6f``, ``-nan`` for NaN, LF, no quotes.
+    """Format ``scores.csv`` as the C++ tool does: ``%.6f``, ``-nan`` for NaN, LF line ends, no quotes.
 
-    None becomes an empty cell; the tool counts it as 0 and never writes one.
+    None becomes an empty field. The C++ tool never writes empty fields; it counts missing results as 0.
 
     >>> text = format_scores([ScoreRow("a_1to2", "x.jpg", "y.jpg", 0.5, 0, (float("nan"),) * 50)])
     >>> text.splitlines()[1][:34]
@@ -227,5 +239,5 @@ def _number(value: float | None) -> str:
 
 
 def write_scores(path: str | Path, rows: Sequence[ScoreRow], *, use_prec: bool = False) -> None:
-    """Write `format_scores` to a file."""
+    """Write rows to a ``scores.csv`` file in the format of `format_scores`."""
     write_text(path, format_scores(rows, use_prec=use_prec))

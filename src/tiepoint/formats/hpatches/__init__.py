@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Patch strips, descriptor tables, splits and task lists of HPatches."""
+"""HPatches files: patch images, descriptor tables, splits, and pair and query lists."""

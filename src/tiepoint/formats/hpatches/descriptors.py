@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Descriptor files of one patch image: CSV, `.npy` and `.npz`, numbers or packed bits."""
+"""Read and write the descriptors of one patch image: CSV, `.npy` or `.npz`, numbers or packed bits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..text.numbers import find_delimiter, parse_table
 
 @dataclass(frozen=True)
 class DescriptorTable:
-    """Descriptors of one image: float32 (n, d), or packed bits uint8 (n, bytes) if `is_bits`."""
+    """Descriptors of one image: float32 (n, d), or uint8 (n, bytes) with packed bits if `is_bits`."""
 
     values: NDArray[Any]
     is_bits: bool = False
@@ -29,7 +29,7 @@ class DescriptorTable:
 
 
 def npy_chunks(values: NDArray[Any]) -> Iterator[bytes | memoryview]:
-    """Yield the bytes of an `.npy` file: header, then data."""
+    """Yield the bytes of an `.npy` file for an array: first the header, then the data."""
     head = io.BytesIO()
     np.lib.format.write_array_header_1_0(head, np.lib.format.header_data_from_array_1_0(values))
     yield head.getvalue()
@@ -37,17 +37,22 @@ def npy_chunks(values: NDArray[Any]) -> Iterator[bytes | memoryview]:
 
 
 def read_array(path: Path) -> DescriptorTable:
-    """Read an `.npy` or `.npz` file. float32 numbers and bits of an `.npy` are memory-mapped."""
+    """Read descriptors from an `.npy` or `.npz` file.
+
+    float32 arrays and packed bits in an `.npy` file are memory-mapped.
+    """
     if path.suffix == ".npy":
         with reading(path):
             values = map_npy(path)
         return _table(path, values, bits=values.dtype == np.uint8)
     arrays = read_npz(path)
     if set(arrays) - {"values", "bits", "valid"} or ("values" in arrays) == ("bits" in arrays):
-        raise FormatError(path, f"expected the key 'values' or 'bits' (and 'valid'), found {sorted(arrays)}")
+        raise FormatError(
+            path, f"expected the key 'values' or 'bits' (and optionally 'valid'), found {sorted(arrays)}"
+        )
     valid = arrays.get("valid")
     if valid is not None and valid.dtype.kind not in "biuf":
-        raise FormatError(path, f"'valid' is {valid.dtype}, expected booleans")
+        raise FormatError(path, f"'valid' has type {valid.dtype}, expected booleans")
     key = "bits" if "bits" in arrays else "values"
     table = _table(path, arrays[key], bits=key == "bits")
     if valid is not None and valid.shape != (len(table.values),):
@@ -83,10 +88,12 @@ def count_descriptor_rows(path: str | Path) -> int:
 
 
 def table_shape(path: str | Path, *, delimiter: str | None = None) -> tuple[int, int]:
-    """Return rows and columns of a descriptor file. Columns of text are those of the first line.
+    """Return the numbers of rows and columns of a descriptor file.
+
+    In a text file, the first line determines the number of columns.
 
     Raises:
-        FormatError: An empty file, or an array of the wrong shape.
+        FormatError: The file is empty or its array has the wrong shape.
     """
     p = Path(path)
     if p.suffix in (".npy", ".npz"):
@@ -103,13 +110,13 @@ def table_shape(path: str | Path, *, delimiter: str | None = None) -> tuple[int,
 
 SUFFIXES = (".csv", ".npy", ".npz")
 _PARSED = 1
-"""Version of the parser, part of the key of parsed copies."""
+"""Version of the text parser. It is part of the cache key of parsed copies."""
 
 
 def find_descriptor_file(folder: str | Path, sequence: str, image: str) -> Path | None:
-    """Return the descriptor file of an image, ``FOLDER/SEQ/IM`` with a known suffix. None if there is none.
+    """Return the descriptor file of an image: ``FOLDER/SEQ/IM`` plus a known suffix.
 
-    Two files for one image (such as `.csv` and `.npy`) are an `InputError`.
+    Return None if no such file exists. Raise an `InputError` if two files exist, such as `.csv` and `.npy`.
     """
     found = [p for s in SUFFIXES if (p := Path(folder) / sequence / f"{image}{s}").is_file()]
     if len(found) > 1:
@@ -124,13 +131,13 @@ def read_descriptors(
 
     Args:
         path: A `.csv`, `.npy` or `.npz` file. Any other suffix is read as text.
-        delimiter: Separator of a text file. None detects it.
-        cache: Folder for parsed copies of text files, reused while path, size, time and inode of the file
-            stay the same. None stores no copy.
+        delimiter: Separator of a text file. If None, it is detected.
+        cache: Folder for parsed copies of text files. A copy is reused if path, size, modification time and
+            inode of the text file have not changed. If None, no copy is stored.
 
     Raises:
-        FormatError: Ragged rows, a field that is not a number, an array of the wrong shape or type. NaN and
-            infinity are read: see `find_bad_rows`.
+        FormatError: Rows differ in length, a field is not a number, or an array has the wrong shape or type.
+            NaN and infinity are accepted; `find_bad_rows` detects them.
     """
     p = Path(path)
     if p.suffix in (".npy", ".npz"):
@@ -150,7 +157,10 @@ def read_descriptors(
 
 
 def parsed_copy(path: Path, cache: str | Path, *, delimiter: str | None = None) -> Path:
-    """Return the path of the parsed copy of a text file, by its path, size, time and inode."""
+    """Return the path of the parsed copy of a text file.
+
+    The name depends on path, size, modification time and inode of the text file.
+    """
     try:
         stat = path.stat()
     except OSError as e:
@@ -160,7 +170,10 @@ def parsed_copy(path: Path, cache: str | Path, *, delimiter: str | None = None) 
 
 
 def write_descriptors(path: str | Path, values: NDArray[Any]) -> None:
-    """Write a comma-separated table with nine significant digits, which restore every float32."""
+    """Write descriptors as a comma-separated table.
+
+    Nine significant digits are written, enough to restore every float32 exactly.
+    """
 
     def chunks() -> Iterator[bytes]:
         template = ",".join(["%.9g"] * values.shape[1]) + "\n"

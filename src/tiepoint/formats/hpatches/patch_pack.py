@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pack files: the pixels of all strips of a patch dataset in one memory-mapped file, with hashes.
+"""Pack files: the pixels of all patch images of a dataset in one memory-mapped file.
 
-A pack has a start mark, the pixels of the strips (each at a multiple of 65,536 bytes), a JSON table, and a
-footer of 64 bytes: offset and length of the table (two little-endian 8-byte integers), its SHA-256, and an
-end mark, which a truncated file lacks. The table has a hash and a fast checksum for every strip.
+A pack consists of a start mark, the pixels of each strip at an offset that is a multiple of 65,536 bytes, a
+JSON table and a footer of 64 bytes. The footer has offset and length of the table (two little-endian 8-byte
+integers), the SHA-256 of the table, and an end mark. A missing end mark shows that the file is truncated. The
+table has a hash and a fast checksum for every strip.
 """
 
 from __future__ import annotations
@@ -28,18 +29,18 @@ SUFFIX = ".tiepack"
 FIRST, LAST = b"tiepoint pack 1\n", b"pack tiepoint 1\n"
 _END = struct.Struct("<QQ32s16s")
 _ALIGNED = 1 << 16
-"""Offset that every system can map from."""
+"""Alignment of the strips in bytes. Every operating system can map memory at its multiples."""
 
 
 @dataclass(frozen=True)
 class PackedStrip:
-    """Strip in a pack: the offset of its pixels, and facts about its source file."""
+    """Entry of a strip in a pack: the offset of its pixels, and properties of its source file."""
 
     sequence: str
     image: str
     count: int
     content: str
-    """SHA-256 of the PNG file: the cache key of its features, packed or not."""
+    """SHA-256 of the PNG file. Features have the same cache key, whether packed or not."""
     size: int
     mtime_ns: int
     pixels: str
@@ -54,19 +55,19 @@ class PackedStrip:
 
 @dataclass(frozen=True)
 class PatchPack:
-    """Open pack: its table in memory, pixels mapped on demand."""
+    """Open pack file. The table is in memory; pixels are memory-mapped on demand."""
 
     path: Path
     side: int
     strips: Mapping[str, PackedStrip]
     sums: Mapping[str, str]
-    """Checksums of the pixels by strip."""
+    """Checksum of the pixels of each strip."""
     _verified: set[str] = field(default_factory=set, repr=False, compare=False)
 
     def read(self, key: str) -> NDArray[np.uint8]:
-        """Map the patches of a strip, uint8 (count, side, side).
+        """Memory-map the patches of a strip, uint8 (count, side, side).
 
-        The map is private: writing to the array changes neither the file nor other readers.
+        Writing to the array changes neither the file nor the arrays of other readers.
 
         Raises:
             FormatError: The pixels do not match their checksum (verified on first access).
@@ -88,14 +89,14 @@ class PatchPack:
         return pixels.reshape(strip.count, self.side, self.side)
 
     def verify(self) -> Iterator[tuple[str, str | None]]:
-        """Yield for each strip its key and a problem. None if its pixels match their hash."""
+        """Yield (key, problem) for each strip. The problem is None if the pixels match their hash."""
         for key, strip in self.strips.items():
             corrupt = hashlib.sha256(self._pixels(key).data).hexdigest() != strip.pixels
             yield key, "the pixels do not match their hash; pack the dataset again" if corrupt else None
 
 
 def write_pack(path: Path, side: int, strips: Iterable[tuple[PackedStrip, NDArray[np.uint8]]]) -> None:
-    """Write a pack, atomically. The offsets of the strips are computed here."""
+    """Write a pack file atomically. Offsets of the strips are computed."""
 
     def chunks() -> Iterator[bytes | memoryview]:
         table: list[PackedStrip] = []
@@ -118,7 +119,7 @@ def write_pack(path: Path, side: int, strips: Iterable[tuple[PackedStrip, NDArra
 
 
 def open_pack(path: str | Path) -> PatchPack:
-    """Read the table of a pack.
+    """Open a pack file and read its table.
 
     Raises:
         FormatError: The file is missing, not a pack, truncated or corrupt.

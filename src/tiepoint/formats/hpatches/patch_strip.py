@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Patch strips: an 8-bit grey PNG whose width is the patch side and whose height is a multiple of it.
+"""Read and write patch strips: 8-bit grey PNG images of square patches stacked vertically.
 
-Patch k has the rows k*side to (k+1)*side. HPatches uses side 65 and up to 2000 patches.
+The width of the image is the patch side. Patch k has the rows k*side to (k+1)*side. HPatches uses side 65 and
+up to 2000 patches.
 """
 
 from __future__ import annotations
@@ -22,26 +23,27 @@ from ..sniff import explain_wrong_type
 
 _END = b"IEND\xaeB`\x82"
 _MAX_PIXELS = 170_000_000
-"""Just below the limit at which Pillow refuses to decode; 40,000 patches of side 65."""
+"""Limit on the pixels of a strip, about 40,000 patches of side 65. Pillow refuses slightly larger images."""
 _MIN_NUMBA_PIXELS = 1 << 20
-"""Pixels of a strip from which on loading Numba pays off."""
+"""Number of pixels above which the Numba decoder is faster, including its loading time."""
 _PLAIN = bytes(3)
-"""Compression, filter method and interlacing of a plain PNG."""
+"""Header bytes of a plain PNG: compression, filter method and interlacing."""
 
 
 @dataclass(frozen=True)
 class StripHeader:
-    """Side of the square patches and their number."""
+    """Header of a patch strip: the side of the square patches and their number."""
 
     side: int
     count: int
 
 
 def read_strip_header(path: str | Path) -> StripHeader:
-    """Read side and count from the header, and check the end of the file for truncation.
+    """Read patch side and count from the PNG header. Check that the file is not truncated.
 
     Raises:
-        FormatError: Missing or empty file, not a PNG, not 8-bit grey, height not a multiple of the width.
+        FormatError: The file is missing, empty or not an 8-bit grey PNG, or its height is not a multiple of
+            its width.
     """
     with reading(path), open(path, "rb") as f:
         start, size = f.read(33), f.seek(0, 2)
@@ -59,31 +61,30 @@ def _header(start: bytes, end: bytes, size: int, path: str | Path) -> StripHeade
     header = png_header(path, start, size, limited=False)
     if (header.depth, header.colour) != (GREY8.depth, GREY8.colour):
         found = f"{header.depth}-bit {COLOURS[header.colour]}"
-        raise FormatError(path, f"is {found}, expected an 8-bit grey patch strip; convert it")
+        raise FormatError(path, f"is {found}, expected an 8-bit grey patch strip; convert the image")
     width, height = header.width, header.height
     if height % width:
         found = f"is {width} wide and {height} high"
         raise FormatError(path, f"{found}; the height must be a multiple of the width (the patch side)")
     if width * height > _MAX_PIXELS:
-        raise FormatError(path, f"has {width * height} pixels; the limit is {_MAX_PIXELS}, split the strip")
+        raise FormatError(path, f"has {width * height} pixels, the limit is {_MAX_PIXELS}; split the strip")
     return StripHeader(width, height // width)
 
 
 def read_strip(path: str | Path) -> NDArray[np.uint8]:
-    """Read all patches, uint8 (count, side, side).
+    """Read all patches of a strip, uint8 (count, side, side).
 
     Raises:
-        FormatError: As `read_strip_header`, and for a truncated or corrupt PNG.
+        FormatError: The header is invalid (see `read_strip_header`), or the PNG is truncated or corrupt.
     """
     return decode_strip(read_bytes(path), path=path)
 
 
 def decode_strip(data: bytes, *, path: str | Path) -> NDArray[np.uint8]:
-    """Decode the patches of a PNG in memory. Errors name `path`.
+    """Decode the patches of a PNG given as bytes. `path` is used in error messages.
 
-    `decode_plain` decodes large plain strips: 1123 real patches take 27 ms, against 46 with OpenCV and 60
-    with Pillow. Pillow decodes small or interlaced strips and those that `decode_plain` refuses: it accepts
-    more and reports the rest.
+    `decode_plain` decodes large plain strips: 1123 real patches take 27 ms, compared to 46 ms with OpenCV and
+    60 ms with Pillow. Pillow decodes small or interlaced strips, and all strips that `decode_plain` refuses.
     """
     header = _header(data[:33], data[-64:], len(data), path)
     shape = header.count, header.side, header.side

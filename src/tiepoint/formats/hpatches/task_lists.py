@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Task files of HPatches v2: `splits.json`, verification pairs and retrieval patches.
+"""Read and write HPatches v2 task files: `splits.json`, verification pairs, retrieval patches.
 
-A split names test sequences, and some splits also train sequences. The order of the test list matters: the
-official pairs were sampled from it by position.
+A split names its test sequences, and optionally its training sequences. The order of the test sequences
+matters, because the official pairs were sampled by position in this list.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ from ..text.identifiers import scan_fields, split_first_line
 
 @dataclass(frozen=True)
 class Split:
-    """Named list of test sequences. `train` is None if the split defines none."""
+    """Split of the sequences: its name, test sequences and optional training sequences.
+
+    `train` is None if the split defines no training sequences.
+    """
 
     name: str
     test: tuple[str, ...]
@@ -33,19 +36,20 @@ class Split:
 
 
 def splits_file(folder: str | Path) -> Path | None:
-    """Return the ``splits.json`` of a folder of task files. None if it has none.
+    """Return the path of ``splits.json`` in a folder of task files. None if it is missing.
 
-    It is in the folder, or in ``splits`` below it as in the published tool. The first has priority.
+    The folder is searched first, then its sub-folder ``splits``, which the published tool uses.
     """
     paths = (Path(folder) / "splits.json", Path(folder) / "splits" / "splits.json")
     return next((path for path in paths if path.is_file()), None)
 
 
 def read_splits(path: str | Path) -> dict[str, Split]:
-    """Read splits by name.
+    """Read a ``splits.json`` file. Return the splits by name.
 
     Raises:
-        FormatError: Not JSON, an unknown key, a list that is not of distinct names, an empty test list.
+        FormatError: The file is not JSON, has an unknown key, a list with duplicate or invalid names, or an
+            empty test list.
     """
     raw = read_json(path)
     if not isinstance(raw, dict) or not raw:
@@ -64,7 +68,7 @@ def _split(path: str | Path, name: str, value: Any) -> Split:
     if unknown:
         raise FormatError(path, f"split {name!r}: unknown key {unknown[0]!r}; known are name, test, train")
     if value.get("name", name) != name:
-        raise FormatError(path, f"split {name!r}: its 'name' is {value['name']!r}")
+        raise FormatError(path, f"split {name!r}: its 'name' is {value['name']!r}; both must be equal")
     lists = {}
     for key in ("test", "train"):
         names = value.get(key)
@@ -82,7 +86,7 @@ def _split(path: str | Path, name: str, value: Any) -> Split:
 
 
 def write_splits(path: str | Path, splits: Mapping[str, Split]) -> None:
-    """Write splits in the published form: one line with the keys test, train (if any), name."""
+    """Write splits in the published format: one line, keys in the order test, train (optional), name."""
     plain: dict[str, dict[str, Any]] = {}
     for key, split in splits.items():
         plain[key] = {"test": list(split.test)}
@@ -101,7 +105,7 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True)
 class VerificationPairs:
-    """Verification pairs: codes into `sequences`, image numbers 0 to 5 and patch indices, each (n,)."""
+    """Verification pairs as columns (n,): index into `sequences`, image number 0 to 5, patch index."""
 
     sequences: tuple[str, ...]
     seq1: NDArray[np.int32]
@@ -117,7 +121,7 @@ class VerificationPairs:
 
 @dataclass(frozen=True)
 class RefPatches:
-    """Patches of reference images: sequence codes into `sequences` and patch indices, each (n,)."""
+    """Patches of reference images as columns (n,): index into `sequences`, patch index."""
 
     sequences: tuple[str, ...]
     seq: NDArray[np.int32]
@@ -128,7 +132,10 @@ class RefPatches:
 
 
 def read_pairs_csv(path: str | Path, lengths: Mapping[str, int] | None = None) -> VerificationPairs:
-    """Read verification pairs. With `lengths` (patches per sequence), every patch must exist."""
+    """Read verification pairs from a CSV file.
+
+    `lengths` is the number of patches per sequence. If given, a patch that does not exist is an error.
+    """
     table, names, numbers = _read(path, PAIRS_HEADER, "wnnwnn")
     pairs = VerificationPairs(
         table, names[:, 0].copy(), numbers[:, 1].copy(), numbers[:, 2].copy(), names[:, 3].copy(),
@@ -146,7 +153,10 @@ def read_pairs_csv(path: str | Path, lengths: Mapping[str, int] | None = None) -
 
 
 def read_patches_csv(path: str | Path, lengths: Mapping[str, int] | None = None) -> RefPatches:
-    """Read retrieval queries or distractors. With `lengths`, every patch must exist."""
+    """Read retrieval queries or distractors from a CSV file.
+
+    `lengths` is the number of patches per sequence. If given, a patch that does not exist is an error.
+    """
     table, names, numbers = _read(path, PATCHES_HEADER, "wn")
     patches = RefPatches(table, names[:, 0].copy(), numbers[:, 1].copy())
     if lengths is not None:
@@ -193,13 +203,13 @@ def _check_indices(
 
 
 def pairs_csv_chunks(pairs: VerificationPairs) -> Iterator[bytes]:
-    """Yield the bytes of a verification file, in chunks."""
+    """Yield the bytes of a verification CSV file in chunks."""
     columns = [pairs.seq1, pairs.image1, pairs.index1, pairs.seq2, pairs.image2, pairs.index2]
     return _chunks(PAIRS_HEADER, "wnnwnn", pairs.sequences, columns)
 
 
 def patches_csv_chunks(patches: RefPatches) -> Iterator[bytes]:
-    """Yield the bytes of a retrieval file, in chunks."""
+    """Yield the bytes of a retrieval CSV file in chunks."""
     return _chunks(PATCHES_HEADER, "wn", patches.sequences, [patches.seq, patches.index])
 
 

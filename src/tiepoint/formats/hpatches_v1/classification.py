@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files of the 2016 classification benchmark: `.pairs`, `.labels` and `.results`.
+"""Read and write files of the 2016 classification benchmark: `.pairs`, `.labels`, `.results`.
 
 Labels are one 0 or 1 per line, in the order of the `.pairs` files. ``#`` starts a comment.
 """
@@ -25,7 +25,10 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True)
 class PatchPairs:
-    """Pairs of patches with one table of image names ``SEQ.IM``. `labels` is None if the file has none."""
+    """Pairs of patches that refer to one list of image names ``SEQ.IM``.
+
+    `labels` is None if the file has no labels.
+    """
 
     images: tuple[str, ...]
     image_a: NDArray[np.int32]
@@ -39,17 +42,17 @@ class PatchPairs:
 
     @property
     def a(self) -> PatchList:
-        """First patches."""
+        """First patch of each pair."""
         return PatchList(self.images, self.image_a, self.index_a)
 
     @property
     def b(self) -> PatchList:
-        """Second patches."""
+        """Second patch of each pair."""
         return PatchList(self.images, self.image_b, self.index_b)
 
 
 def same_patch(pairs: PatchPairs) -> NDArray[np.bool_]:
-    """Return the truth by identifiers: whether sequence and index of each pair are equal.
+    """Return whether the two patches of each pair have the same sequence and patch index.
 
     >>> zero, five = np.zeros(2, np.int32), np.array([5, 5])
     >>> p = PatchPairs(("a.ref", "a.e1"), zero, five, zero + 1, np.array([5, 6]))
@@ -65,11 +68,12 @@ def read_patch_pairs(path: str | Path, counts: Mapping[str, int] | None = None) 
     """Read a `.pairs` file with or without labels.
 
     Args:
-        path: The file. All lines have as many columns (2 or 3) as the first.
-        counts: Patches by image ``SEQ.IM`` of the dataset. None skips the check.
+        path: The file. All lines must have the same number of columns, 2 or 3.
+        counts: Number of patches of each image ``SEQ.IM`` of the dataset. If None, patches are not checked.
 
     Raises:
-        FormatError: Empty file, wrong field, unknown sequence or image, index out of range.
+        FormatError: The file is empty, a field is malformed, an image is unknown, or an index is out of
+            range.
     """
     with without_comments(path) as data:
         first = data.partition(b"\n")[0]
@@ -90,7 +94,7 @@ def read_patch_pairs(path: str | Path, counts: Mapping[str, int] | None = None) 
 
 
 def write_patch_pairs(path: str | Path, pairs: PatchPairs) -> None:
-    """Write ``patch_a,patch_b`` per line, without labels."""
+    """Write a `.pairs` file without labels: one ``patch_a,patch_b`` per line."""
 
     def chunks() -> Iterator[bytes]:
         for lo in range(0, len(pairs), _CHUNK):
@@ -103,7 +107,7 @@ def write_patch_pairs(path: str | Path, pairs: PatchPairs) -> None:
 
 
 def concatenate(parts: Sequence[PatchPairs]) -> PatchPairs:
-    """Concatenate lists of pairs. Labels are retained if every part has them."""
+    """Concatenate lists of patch pairs. Labels are retained if every list has labels."""
     images = tuple(dict.fromkeys(name for part in parts for name in part.images))
     a = [recode(part.a, images) for part in parts]
     b = [recode(part.b, images) for part in parts]
@@ -120,7 +124,10 @@ def concatenate(parts: Sequence[PatchPairs]) -> PatchPairs:
 
 @dataclass(frozen=True)
 class LabelledPairs:
-    """Classification benchmark: pairs in file order, truth, names and sizes of the lists."""
+    """Pairs of a classification benchmark in file order, with ground truth.
+
+    `names` and `sizes` describe the pair lists.
+    """
 
     name: str
     pairs: PatchPairs
@@ -129,13 +136,13 @@ class LabelledPairs:
     sizes: tuple[int, ...]
 
     def slices(self) -> dict[str, slice]:
-        """Return the rows of each list by name."""
+        """Return the slice of rows of each pair list, by name."""
         ends = np.cumsum((0, *self.sizes)).tolist()
         return {name: slice(lo, hi) for name, lo, hi in zip(self.parts, ends, ends[1:], strict=False)}
 
 
 def read_classification_labels(path: str | Path, count: int) -> NDArray[np.bool_] | None:
-    """Read the labels of `count` pairs. None for an empty file, which the first release has."""
+    """Read the labels of `count` pairs. Return None if the file is empty, as in the first release."""
     with without_comments(path) as data:
         if not data.strip():
             return None
@@ -146,13 +153,14 @@ def read_classification_labels(path: str | Path, count: int) -> NDArray[np.bool_
 
 
 def load_classification(path: str | Path, counts: Mapping[str, int] | None = None) -> LabelledPairs:
-    """Read a classification `.benchmark` with its pairs and truth.
+    """Read a classification `.benchmark` file with its pairs and ground truth.
 
-    The truth is the `.labels` file beside it. If that is missing or empty, it is the third column of each
-    `.pairs` file, or else the identifiers (same sequence, same index).
+    The ground truth is read from the `.labels` file in the same folder. If that file is missing or empty, the
+    third column of each `.pairs` file is used. Without a third column, patches correspond if sequence and
+    index are equal.
 
     Raises:
-        FormatError: As the readers do, and if there is no negative or no positive pair.
+        FormatError: A file is invalid, or there is no positive or no negative pair.
     """
     p = Path(path)
     benchmark = read_classification(p)
@@ -177,14 +185,17 @@ def load_classification(path: str | Path, counts: Mapping[str, int] | None = Non
 
 
 def write_classification_labels(path: str | Path, labels: NDArray[np.bool_]) -> None:
-    """Write 0 or 1 per line, without a line feed after the last, as in the published files."""
+    """Write a `.labels` file: 0 or 1 per line.
+
+    As in the published files, the last line has no line feed.
+    """
     text = np.full((len(labels), 2), ord("\n"), np.uint8)
     text[:, 0] = ord("0") + labels.astype(np.uint8)
     write_bytes(path, (text.tobytes()[:-1],))
 
 
 def refuse_nan(path: str | Path, values: NDArray[np.float64], on_nan: str, line: int | None = None) -> None:
-    """Replace NaN by infinity in place if `on_nan` is "miss", else raise a `FormatError` for the first."""
+    """Replace NaN by infinity in place if `on_nan` is "miss"; otherwise raise a `FormatError` for NaN."""
     bad = np.flatnonzero(np.isnan(values))
     if not bad.size:
         return
@@ -199,9 +210,10 @@ def refuse_nan(path: str | Path, values: NDArray[np.float64], on_nan: str, line:
 def read_distances(
     path: str | Path, count: int, *, labels: NDArray[np.bool_] | None = None, on_nan: str = "error"
 ) -> NDArray[np.float64]:
-    """Read `count` dissimilarities. A second column must be 0 or 1 and equal to `labels` if given.
+    """Read `count` dissimilarities from a `.results` file.
 
-    Infinity means "never retrieved". NaN is an error, or infinity with ``on_nan="miss"``.
+    An optional second column has labels, 0 or 1. If `labels` is given, they must be equal. Infinity means
+    "never retrieved". NaN is an error, or is read as infinity with ``on_nan="miss"``.
     """
     data = read_bytes(path)
     columns = 2 if data.partition(b"\n")[0].count(b",") == 1 else 1
@@ -224,7 +236,7 @@ def read_distances(
 
 
 def missing_results(folder: str | Path, benchmark: LabelledPairs) -> list[str]:
-    """Return the names of the missing results files of a benchmark: none, or those of its lists."""
+    """Return the names of the missing `.results` files of a benchmark. Empty if its results are complete."""
     root = Path(folder)
     lists = [f"{name}.results" for name in benchmark.parts if not (root / f"{name}.results").is_file()]
     return [] if (root / f"{benchmark.name}.results").is_file() else lists
@@ -235,8 +247,9 @@ def read_classification_results(
 ) -> NDArray[np.float64]:
     """Read the dissimilarities of a benchmark's pairs from a results folder.
 
-    Reads ``BENCHMARK.results``, or else one file per `.pairs` file (``train_easy_pos.results``, …). If a list
-    has the name of the benchmark, the file belongs to the list if the files of the other lists exist.
+    Reads ``BENCHMARK.results`` if it exists. Otherwise reads one file per pair list
+    (``train_easy_pos.results``, …). A pair list may have the name of the benchmark. Its file is then read as
+    results of the list if the results of all other lists exist.
     """
     root = Path(folder)
     combined = root / f"{benchmark.name}.results"
@@ -245,7 +258,10 @@ def read_classification_results(
     if combined.is_file() and (missing or benchmark.name not in parts):
         return read_distances(combined, len(benchmark.pairs), labels=benchmark.labels, on_nan=on_nan)
     if missing:
-        raise FormatError(combined, f"does not exist, and neither does {' nor '.join(missing)} in {root}")
+        raise FormatError(
+            combined,
+            f"does not exist, and neither does {' nor '.join(missing)} in {root}; provide one of them",
+        )
     return np.concatenate(
         [
             read_distances(parts[name], rows.stop - rows.start, labels=benchmark.labels[rows], on_nan=on_nan)
@@ -257,9 +273,10 @@ def read_classification_results(
 def write_classification_results(
     path: str | Path, distances: NDArray[np.float64], labels: NDArray[np.bool_] | None = None
 ) -> None:
-    """Write one dissimilarity per line with six decimals (``Inf`` for infinity), like the 2016 tool.
+    """Write a `.results` file as the 2016 tool does.
 
-    With `labels`, the truth follows after a comma.
+    Each line has one dissimilarity with six decimals (``Inf`` for infinity). If `labels` is given, the label
+    follows after a comma.
     """
 
     def chunks() -> Iterator[bytes]:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`.benchmark` files of 2016: the pairs, images or queries of a benchmark, and where to find them.
+"""Read, write and find `.benchmark` files of 2016, which define the tasks.
 
-Classification: the names of `.pairs` files beside it, one per line; their union is scored. Matching:
-``SEQ.IM,SEQ.IM`` per line, reference image first. Retrieval: the images of the pool, comma-separated, on the
-first line; then one query patch per line. ``#`` starts a comment in all of them.
+Classification: the names of `.pairs` files in the same folder, one per line. All their pairs are scored
+together. Matching: ``SEQ.IM,SEQ.IM`` per line, reference image first. Retrieval: the images of the pool,
+comma-separated, on the first line; then one query patch per line. ``#`` starts a comment in all of them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TASKS = ("classification", "matching", "retrieval")
 
 @dataclass(frozen=True)
 class ClassificationBenchmark:
-    """Name and the `.pairs` files, in the order of the file."""
+    """Classification benchmark: its name and its `.pairs` files in file order."""
 
     name: str
     pairs: tuple[Path, ...]
@@ -35,7 +35,7 @@ class ClassificationBenchmark:
 
 @dataclass(frozen=True)
 class MatchingBenchmark:
-    """Name and pairs of images (reference, target)."""
+    """Matching benchmark: its name and its image pairs (reference, target)."""
 
     name: str
     pairs: tuple[tuple[str, str], ...]
@@ -43,7 +43,7 @@ class MatchingBenchmark:
 
 @dataclass(frozen=True)
 class RetrievalBenchmark:
-    """Name, images of the pool in file order, and queries (codes into `pool`)."""
+    """Retrieval benchmark: its name, the images of the pool, and the queries (indices into `pool`)."""
 
     name: str
     pool: tuple[str, ...]
@@ -52,9 +52,10 @@ class RetrievalBenchmark:
 
 @contextlib.contextmanager
 def without_comments(path: str | Path) -> Iterator[bytes]:
-    """Yield the content of a file without comments and without lines that have only a comment.
+    """Yield the content of a file without comments.
 
-    A `FormatError` about the file that is raised inside gets the original line number.
+    Lines that have only a comment are removed. A `FormatError` raised inside the block is changed to refer to
+    the line number in the original file.
     """
     data = read_bytes(path)
     if b"#" not in data:
@@ -75,7 +76,7 @@ def without_comments(path: str | Path) -> Iterator[bytes]:
 
 
 def read_classification(path: str | Path) -> ClassificationBenchmark:
-    """Read a classification `.benchmark`: any number of `.pairs` files, which must be beside it."""
+    """Read a classification `.benchmark` file. Its `.pairs` files must be in the same folder."""
     p = Path(path)
     with without_comments(p) as data:
         lines = lines_of(data, p)
@@ -93,7 +94,10 @@ def read_classification(path: str | Path) -> ClassificationBenchmark:
 
 
 def read_matching(path: str | Path, counts: Mapping[str, int] | None = None) -> MatchingBenchmark:
-    """Read a matching `.benchmark`. With `counts`, images must exist and have equally many patches."""
+    """Read a matching `.benchmark` file.
+
+    If `counts` is given, all images must exist and the images of a pair must have the same number of patches.
+    """
     with without_comments(path) as data:
         fields = scan_fields(data, "ii", path=path)
         if not fields.rows:
@@ -114,7 +118,7 @@ def read_matching(path: str | Path, counts: Mapping[str, int] | None = None) -> 
 
 
 def read_pool(path: str | Path, line: str, counts: Mapping[str, int] | None = None) -> tuple[str, ...]:
-    """Parse the first line of a retrieval file: the distinct images of the pool."""
+    """Parse the first line of a retrieval file and return the images of the pool."""
     pool = scan_fields(line.encode(), "i", repeat=True, path=path)
     if not pool.rows:
         raise FormatError(path, "expected the images of the pool, comma-separated, found nothing", line=1)
@@ -128,7 +132,7 @@ def read_pool(path: str | Path, line: str, counts: Mapping[str, int] | None = No
 
 
 def read_retrieval(path: str | Path, counts: Mapping[str, int] | None = None) -> RetrievalBenchmark:
-    """Read a retrieval `.benchmark`. Queries must be distinct patches of images of the pool."""
+    """Read a retrieval `.benchmark` file. Queries must be distinct patches of images in the pool."""
     with without_comments(path) as data:
         return _retrieval(path, data, counts)
 
@@ -143,7 +147,7 @@ def _retrieval(path: str | Path, data: bytes, counts: Mapping[str, int] | None) 
     outside = set(fields.table) - set(pool)
     if outside:
         i = next(i for i, code in enumerate(fields.names) if fields.table[code] in outside)
-        raise FormatError(path, f"query {queries.id(i)!r} is of an image outside the pool", line=i + 2)
+        raise FormatError(path, f"query {queries.id(i)!r} belongs to an image outside the pool", line=i + 2)
     queries = recode(queries, pool)
     if counts is not None:
         check_patch_ids(queries, counts, path=path, line_of=lambda i: i + 2)
@@ -157,25 +161,25 @@ def _retrieval(path: str | Path, data: bytes, counts: Mapping[str, int] | None) 
 
 
 def write_classification(path: str | Path, positives: str, negatives: str) -> None:
-    """Write the two names of `.pairs` files."""
+    """Write a classification `.benchmark` file with the names of two `.pairs` files."""
     write_lines(path, (positives, negatives))
 
 
 def write_matching(path: str | Path, pairs: Sequence[tuple[str, str]]) -> None:
-    """Write pairs of images, one per line."""
+    """Write a matching `.benchmark` file: one image pair per line."""
     write_lines(path, (f"{a},{b}" for a, b in pairs))
 
 
 def write_retrieval(path: str | Path, benchmark: RetrievalBenchmark) -> None:
-    """Write the pool on the first line, then the queries."""
+    """Write a retrieval `.benchmark` file: the pool on the first line, then the queries."""
     write_lines(path, [",".join(benchmark.pool), *benchmark.queries.ids()])
 
 
 def task_of(path: str | Path) -> str:
-    """Return the task of a `.benchmark` file from its content.
+    """Detect the task of a `.benchmark` file from its content.
 
-    Classification names `.pairs` files; retrieval has patches (two dots) on its second line; matching has
-    images only.
+    A classification file names `.pairs` files. A retrieval file has a patch (two dots) on its second line. A
+    matching file has images only.
     """
     with without_comments(path) as data:
         lines = lines_of(data, path)
@@ -193,8 +197,9 @@ def task_of(path: str | Path) -> str:
 def find_benchmarks(folder: str | Path, task: str, pattern: str = "*") -> list[Path]:
     """Return the `.benchmark` files of a task below a folder, sorted by name.
 
-    Searches ``FOLDER/TASK``, ``FOLDER/benchmarks/TASK`` and ``FOLDER`` (there the content decides); the first
-    with any file counts. `pattern` selects by name (``train_*``).
+    Searches ``FOLDER/TASK``, ``FOLDER/benchmarks/TASK`` and ``FOLDER``, and returns the files of the first
+    folder that has any. Files in ``FOLDER`` itself are selected by their content. `pattern` selects files by
+    name (``train_*``).
     """
     root = Path(folder)
     if task not in TASKS:
@@ -222,8 +227,8 @@ def find_benchmarks(folder: str | Path, task: str, pattern: str = "*") -> list[P
 def result_folders(folder: str | Path, task: str) -> dict[str, Path]:
     """Return the folders with `.results` files of a task, by descriptor name.
 
-    Searches ``FOLDER/DESC/TASK``, ``FOLDER/TASK/DESC``, ``FOLDER/TASK`` and ``FOLDER``; for the last two the
-    descriptor is named after FOLDER.
+    Searches ``FOLDER/DESC/TASK``, ``FOLDER/TASK/DESC``, ``FOLDER/TASK`` and ``FOLDER``. In the last two, the
+    name of FOLDER is used as descriptor name.
     """
     root = Path(folder)
     if not root.is_dir():

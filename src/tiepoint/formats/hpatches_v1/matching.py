@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files of the 2016 matching benchmark: `.labels` and `.results`.
+"""Read and write files of the 2016 matching benchmark: `.labels` and `.results`.
 
-Labels have three lines per pair of images: header, indices in the first, corresponding indices in the
-second. ``#`` starts a comment.
+A `.labels` file has three lines per image pair: the header, the patch indices in the first image, and the
+corresponding indices in the second image. ``#`` starts a comment.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ from .patch_ids import split_image
 def matching_truth(
     benchmark: MatchingBenchmark, counts: Mapping[str, int], labels: str | Path | None = None
 ) -> list[NDArray[np.int64]]:
-    """Return for each pair of images the target index of every reference patch, (N,).
+    """Return the ground truth of each image pair: the target index of every reference patch, (N,).
 
-    Without a `.labels` file patch k corresponds to patch k.
+    Without a `.labels` file, patch k of one image corresponds to patch k of the other.
 
     Raises:
-        FormatError: A missing block, a duplicate index or one out of range, lists of different length.
+        FormatError: An image pair is missing, an index is duplicate or out of range, or lists differ in
+            length.
     """
     if labels is None:
         return [np.arange(counts[a]) for a, _ in benchmark.pairs]
@@ -81,7 +82,7 @@ def _indices(text: bytes, count: int, path: str | Path, line: int) -> NDArray[np
 def write_matching_labels(
     path: str | Path, benchmark: MatchingBenchmark, truth: Sequence[NDArray[np.int64]]
 ) -> None:
-    """Write three lines per pair: header, reference indices, target indices."""
+    """Write a `.labels` file. Each image pair has a header, reference indices and target indices."""
     lines = []
     for (a, b), target in zip(benchmark.pairs, truth, strict=True):
         lines += [f"{a},{b}", ",".join(map(str, range(len(target)))), ",".join(map(str, target.tolist()))]
@@ -90,7 +91,10 @@ def write_matching_labels(
 
 @dataclass(frozen=True)
 class NeighbourList:
-    """Neighbours of the patches of image `a` in image `b`; ``index[k, i]`` is number k + 1 of patch i."""
+    """Nearest neighbours in image `b` of the patches of image `a`.
+
+    ``index[k, i]`` is the neighbour of rank k + 1 of patch i.
+    """
 
     a: str
     b: str
@@ -101,10 +105,10 @@ class NeighbourList:
 def iter_matching_results(
     path: str | Path, counts: Mapping[str, int] | None = None, *, on_nan: str = "error"
 ) -> Iterator[NeighbourList]:
-    """Yield the blocks of a results file one by one, so that memory stays small.
+    """Yield the neighbours of each image pair of a results file, one pair at a time to save memory.
 
-    Each block must have an even number of equally long lines, integer indices inside the target image (with
-    `counts`), no duplicate target of a patch, and dissimilarities that do not decrease.
+    Each block must have an even number of lines of equal length. Indices must be integers, unique per patch
+    and, if `counts` is given, inside the target image. Dissimilarities must not decrease.
     """
     head: tuple[str, str] | None = None
     block: list[bytes] = []
@@ -131,7 +135,10 @@ def iter_matching_results(
 
 
 def _header(line: bytes) -> tuple[str, str] | None:
-    """Return the two images of a header line, else None. A number with a dot is not an image."""
+    """Return the two images of a header line. None for other lines.
+
+    A number with a decimal point is not an image name.
+    """
     if line.count(b",") != 1:
         return None
     parts = [part.strip() for part in line.decode("utf-8", "replace").split(",")]
@@ -192,7 +199,10 @@ def _block(
 def read_matching_results(
     path: str | Path, benchmark: MatchingBenchmark, counts: Mapping[str, int], *, on_nan: str = "error"
 ) -> list[NeighbourList]:
-    """Read all blocks in the order of the benchmark. A missing, unknown or duplicate one is an error."""
+    """Read the neighbours of all image pairs, in the order of the benchmark.
+
+    A missing, unknown or duplicate image pair is an error.
+    """
     found: dict[tuple[str, str], NeighbourList] = {}
     expected = set(benchmark.pairs)
     for block in iter_matching_results(path, counts, on_nan=on_nan):
@@ -212,7 +222,10 @@ def read_matching_results(
 
 
 def write_matching_results(path: str | Path, blocks: Iterable[NeighbourList]) -> None:
-    """Write 2 K + 1 lines per block, distances as the 2016 tool prints them (see `matlab_numbers`)."""
+    """Write a `.results` file with 2 K + 1 lines per image pair.
+
+    Distances are formatted as by the 2016 tool (see `matlab_numbers`).
+    """
 
     def chunks() -> Iterator[bytes]:
         for block in blocks:
@@ -225,7 +238,7 @@ def write_matching_results(path: str | Path, blocks: Iterable[NeighbourList]) ->
 
 
 def matlab_numbers(values: NDArray[np.float64]) -> str:
-    """Format numbers like MATLAB's ``%d``: integers plain, others as ``%e``, infinity as ``Inf``.
+    """Format numbers as MATLAB's ``%d`` does: integers plain, others as ``%e``, infinity as ``Inf``.
 
     >>> matlab_numbers(np.array([7.174843, 12.0, np.inf]))
     '7.174843e+00,12,Inf'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Identifiers of the 2016 files: image ``SEQ.IM``, patch ``SEQ.IM.IDX`` with 0-based IDX."""
+"""Identifiers in the 2016 files: images ``SEQ.IM`` and patches ``SEQ.IM.IDX`` with 0-based IDX."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ...core.errors import FormatError, InputError
 
 @dataclass(frozen=True)
 class PatchList:
-    """Patches as integers: patch i is number ``index[i]`` of image ``images[image[i]]``.
+    """List of patches as integer arrays. Patch i has index ``index[i]`` in image ``images[image[i]]``.
 
     >>> PatchList(("v_wall.ref",), np.zeros(1, np.int32), np.array([7])).id(0)
     'v_wall.ref.7'
@@ -40,7 +40,7 @@ class PatchList:
 
 
 def split_image(name: str) -> tuple[str, str]:
-    """Split ``SEQ.IM`` into sequence and image.
+    """Split an image identifier ``SEQ.IM`` into sequence name and image name.
 
     >>> split_image("v_wall.e1")
     ('v_wall', 'e1')
@@ -52,7 +52,7 @@ def split_image(name: str) -> tuple[str, str]:
 
 
 def sequence_codes(images: Sequence[str]) -> tuple[tuple[str, ...], NDArray[np.int32]]:
-    """Return the distinct sequences of images in order of first appearance, and a code for each image.
+    """Return the distinct sequences of the images, and for each image the index of its sequence.
 
     >>> sequence_codes(["a.ref", "b.ref", "a.e1"])
     (('a', 'b'), array([0, 1, 0], dtype=int32))
@@ -63,7 +63,7 @@ def sequence_codes(images: Sequence[str]) -> tuple[tuple[str, ...], NDArray[np.i
 
 
 def unknown_image(name: str, counts: Mapping[str, int]) -> str:
-    """Return why an image is not in the dataset: an unknown sequence, or an unknown image of it."""
+    """Return a message that says whether the sequence or only the image is unknown."""
     sequence, image = split_image(name)
     sequences = sorted({n.partition(".")[0] for n in counts})
     if sequence not in sequences:
@@ -88,7 +88,7 @@ def check_patch_ids(
 ) -> None:
     """Raise a `FormatError` for the first patch outside the dataset.
 
-    `counts` has the number of patches of each image ``SEQ.IM``; `line_of` returns the line of patch i.
+    `counts` has the number of patches of each image ``SEQ.IM``. `line_of` returns the line number of patch i.
     """
     limit = np.array([counts.get(name, 0) for name in patches.images], np.int64)
     bad = np.flatnonzero(patches.index >= limit[patches.image])
@@ -105,7 +105,7 @@ def check_patch_ids(
 
 
 def recode(patches: PatchList, images: Sequence[str]) -> PatchList:
-    """Return the same patches with codes into `images`, which must contain all their images."""
+    """Return the same patches with image indices into `images`. All their images must be in `images`."""
     code = {name: i for i, name in enumerate(images)}
     try:
         table = np.array([code[name] for name in patches.images], np.int32)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files of the 2016 retrieval benchmark: `.labels` and `.results`.
+"""Read and write files of the 2016 retrieval benchmark: `.labels` and `.results`.
 
-Labels have the header of the benchmark, then per query the corresponding patches, the query first. ``#``
-starts a comment.
+A `.labels` file starts with the first line of the benchmark file. Then each query has one line: the query,
+followed by its corresponding patches. ``#`` starts a comment.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ from .patch_ids import PatchList, check_patch_ids, recode, sequence_codes
 
 @dataclass(frozen=True)
 class Relevant:
-    """Relevant patches without the query itself: query q has ``offsets[q]:offsets[q + 1]``."""
+    """Relevant patches of all queries. Query q has the rows ``offsets[q]:offsets[q + 1]``.
+
+    The query itself is not included.
+    """
 
     patches: PatchList
     offsets: NDArray[np.int64]
@@ -32,7 +35,8 @@ class Relevant:
 def retrieval_truth(benchmark: RetrievalBenchmark, labels: str | Path | None = None) -> Relevant:
     """Return the relevant patches of every query.
 
-    Without a `.labels` file these are the patches of the same index in the other images of its sequence.
+    Without a `.labels` file, these are the patches of the same index in the other images of the same
+    sequence.
     """
     queries = benchmark.queries
     if labels is not None:
@@ -70,7 +74,9 @@ def _read_relevant(benchmark: RetrievalBenchmark, path: str | Path, data: bytes)
 
 def _check_same_pool(path: str | Path, head: str, benchmark: RetrievalBenchmark) -> None:
     if set(read_pool(path, head)) != set(benchmark.pool):
-        raise FormatError(path, f"the pool differs from {benchmark.name}.benchmark", line=1)
+        raise FormatError(
+            path, f"the pool differs from {benchmark.name}.benchmark; both must be equal", line=1
+        )
 
 
 def _check_images_in_pool(path: str | Path, fields: FieldTable, pool: tuple[str, ...]) -> None:
@@ -82,7 +88,7 @@ def _check_images_in_pool(path: str | Path, fields: FieldTable, pool: tuple[str,
 
 
 def write_retrieval_labels(path: str | Path, benchmark: RetrievalBenchmark, relevant: Relevant) -> None:
-    """Write the pool, then per query the query and its relevant patches."""
+    """Write a `.labels` file: the pool, then one line per query with its relevant patches."""
     ids, offsets = relevant.patches.ids(), relevant.offsets.tolist()
     rows = (
         ",".join([query, *ids[lo:hi]])
@@ -107,9 +113,10 @@ NEIGHBOURS = 51
 
 @dataclass(frozen=True)
 class Rankings:
-    """Ranked patches of every query, best first: codes into `pool` and indices, (queries, neighbours).
+    """Ranked patches of every query, best first.
 
-    Column 0 is the query.
+    Patches are given by image indices into `pool` and patch indices, both (queries, neighbours). Column 0 is
+    the query itself.
     """
 
     pool: tuple[str, ...]
@@ -126,8 +133,9 @@ def read_retrieval_results(
 ) -> Rankings:
     """Read the rankings of a benchmark's queries, in the order of the benchmark.
 
-    The pool must be that of the benchmark. Every query has one row, in any order, that starts with the query
-    and has `neighbours` distinct patches of the pool (fewer if the pool has fewer).
+    The pool must equal the pool of the benchmark. Every query has one row; the rows may be in any order. A
+    row starts with the query and has `neighbours` distinct patches of the pool, or fewer if the pool is
+    smaller.
     """
     head, rest = split_first_line(read_bytes(path))
     if not head:
@@ -159,7 +167,10 @@ def read_retrieval_results(
 def _rows_of_queries(
     path: str | Path, benchmark: RetrievalBenchmark, image: NDArray[np.int32], index: NDArray[np.int64]
 ) -> list[int]:
-    """Return the row of each query. A missing, unknown or duplicate one is a `FormatError`."""
+    """Return the row number of each query.
+
+    Raise a `FormatError` for a missing, unknown or duplicate query.
+    """
     queries = benchmark.queries
     keys = zip(queries.image.tolist(), queries.index.tolist(), strict=True)
     query_of = {key: i for i, key in enumerate(keys)}
@@ -182,7 +193,7 @@ def _rows_of_queries(
 
 
 def write_retrieval_results(path: str | Path, rankings: Rankings) -> None:
-    """Write the pool, then one row per query."""
+    """Write a `.results` file: the pool, then one row per query."""
     pool = rankings.pool
 
     def chunks() -> Iterator[bytes]:
