@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Untrusted JSON and YAML files: limits on size, values and depth, problems as `FormatError`."""
+"""Read untrusted JSON and YAML files with limits on size, number of values and depth."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from ..core.regular_files import read_regular_file
 
 MAX_JSON_BYTES = 1 << 27
 MAX_JSON_VALUES = 8_000_000
-"""Limit on the number of values: an empty list of two bytes takes 60 bytes in memory."""
+"""Limit on the number of values.
+
+It bounds the memory: an empty list has 2 bytes in the file, 60 in memory.
+"""
 MAX_JSON_DEPTH = 100
 _LONG_NUMBER = re.compile(rb"[0-9]{19}")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -24,15 +27,16 @@ _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 def read_json(path: str | Path, *, most: int = MAX_JSON_BYTES) -> Any:
     r"""Read the value of a JSON file.
 
-    NaN and Infinity are accepted as Python's writer spells them. An integer beyond 64 bits becomes a float.
+    NaN and Infinity are accepted in Python's spelling. An integer of more than 64 bits becomes a float.
 
     Args:
         path: A file in UTF-8, or in UTF-16 or UTF-32 with a byte order mark.
         most: Size limit in bytes.
 
     Raises:
-        FormatError: The file is not regular, too long or not JSON (with the line), has a duplicate key,
-            more than eight million values, more than 100 levels or half a surrogate pair.
+        FormatError: The file is not a regular file, is too long or is not JSON (the error names the line).
+            Also raised for a duplicate key, more than eight million values, more than 100 levels or an
+            unpaired surrogate.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a.json"
@@ -44,7 +48,7 @@ def read_json(path: str | Path, *, most: int = MAX_JSON_BYTES) -> Any:
 
 
 def parse_json(data: bytes, path: str | Path) -> Any:
-    """Parse JSON text; see `read_json`. Errors name `path`.
+    """Parse JSON text as `read_json` does. `path` is used in error messages.
 
     >>> parse_json(b"[" * 5000 + b"]" * 5000, "x.json")
     Traceback (most recent call last):
@@ -75,7 +79,7 @@ def parse_json(data: bytes, path: str | Path) -> Any:
 
 
 class _DuplicateKeyError(ValueError):
-    """A duplicate key of an object."""
+    """Raised if a JSON object has a duplicate key."""
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -102,7 +106,7 @@ def _integer_or_float(digits: str) -> int | float:
 
 
 def _deeper(value: Any, most: int) -> bool:
-    """Return whether lists and objects are nested deeper than `most`, without recursion."""
+    """Return whether lists and objects are nested more than `most` levels deep. Does not recurse."""
     level = [value] if isinstance(value, list | dict) else []
     for _ in range(most):
         if not level:
@@ -126,7 +130,7 @@ def _encodable(value: Any) -> bool:
 
 MAX_YAML_BYTES = 1 << 18
 MAX_YAML_NODES = 50_000
-"""Limit on the number of values; those of an alias count each time."""
+"""Limit on the number of values. The values of an alias count each time it is used."""
 MAX_YAML_DEPTH = 50
 _NUMBERS = {
     "tag:yaml.org,2002:int": re.compile(r"[-+]?(0|[1-9][0-9_]*|0b[01_]+|0x[0-9a-fA-F_]+)$"),
@@ -134,17 +138,18 @@ _NUMBERS = {
         r"[-+]?([0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)([eE][-+][0-9]+)?$|[-+]?\.(inf|Inf|INF)$|\.(nan|NaN|NAN)$"
     ),
 }
-"""Number patterns without octal and sexagesimal forms: YAML 1.1 reads 02000 as 1024 and 1:30 as 90."""
+"""Patterns of YAML numbers without octal and sexagesimal forms. YAML 1.1 reads 02000 as 1024, 1:30 as 90."""
 
 
 def read_mapping(path: Path, otherwise: str) -> dict[Any, Any]:
-    """Read a YAML file that contains a mapping. `otherwise` is the error message for another value.
+    """Read a YAML file that contains a mapping. `otherwise` is the error message for any other value.
 
-    Dates, numbers with a leading zero and numbers with colons stay text. Tags never create Python objects.
+    Dates, numbers with a leading zero and numbers with colons are returned as text. Tags never create Python
+    objects.
 
     Raises:
-        FormatError: The file cannot be read, is not UTF-8, not YAML or not a mapping, has a duplicate key,
-            more than 256 KiB, 50,000 values or 50 levels, or an alias of a value that contains it.
+        FormatError: The file cannot be read, is not UTF-8, not YAML or not a mapping, has a duplicate key or
+            a recursive alias, or exceeds 256 KiB, 50,000 values or 50 levels.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a.yaml"
@@ -159,7 +164,10 @@ def read_mapping(path: Path, otherwise: str) -> dict[Any, Any]:
 
 
 def read_yaml(path: Path) -> Any:
-    """Read the value of a YAML file, None if it is empty. Limits and errors are those of `read_mapping`."""
+    """Read the value of a YAML file. Return None if it is empty.
+
+    Limits and errors are the same as in `read_mapping`.
+    """
     import yaml
 
     data = read_regular_file(path, most=MAX_YAML_BYTES)
@@ -189,7 +197,7 @@ def read_yaml(path: Path) -> Any:
 
 @cache
 def _loader() -> Any:
-    """Return a subclass of PyYAML's safe loader with limits. PyYAML is imported on first use."""
+    """Return a subclass of PyYAML's safe loader that enforces limits. PyYAML is imported on first use."""
     import yaml
     from yaml.composer import ComposerError
     from yaml.constructor import ConstructorError

@@ -126,7 +126,7 @@ def concatenate(parts: Sequence[PatchPairs]) -> PatchPairs:
 class LabelledPairs:
     """Pairs of a classification benchmark in file order, with ground truth.
 
-    `names` and `sizes` describe the pair lists.
+    `parts` and `sizes` are the names and sizes of its pair lists.
     """
 
     name: str

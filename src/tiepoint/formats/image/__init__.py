@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Images and masks."""
+"""Readers and writers of images and masks."""

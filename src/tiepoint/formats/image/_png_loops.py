@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Numba loops of the PNG reader: gather chunks, undo row filters."""
+"""Numba functions of the PNG reader: concatenate data chunks, undo row filters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _POLYNOMIAL = 0xEDB88320
 
 
 def _crc_tables() -> NDArray[np.uint32]:
-    """Return the tables (8, 256) of zlib's CRC-32 for eight bytes at a time."""
+    """Return lookup tables (8, 256) that compute zlib's CRC-32 eight bytes at a time."""
     tables = np.zeros((8, 256), np.uint32)
     tables[0] = np.arange(256)
     for _ in range(8):
@@ -73,8 +73,8 @@ def _gather(data: Bytes, out: Bytes, tables: Bytes) -> int:
 def gather_data(data: bytes, out: NDArray[np.uint8]) -> int:
     """Copy the bodies of all IDAT chunks of a PNG file to `out`. Return their total length.
 
-    Returns -1 if a chunk is truncated or its checksum is wrong. One call handles all chunks: taking the
-    interpreter lock at every chunk costs more than the checksums when several threads read.
+    Returns -1 if a chunk is truncated or its checksum is wrong. One call processes all chunks. With several
+    threads, acquiring the interpreter lock for every chunk would cost more than the checksums.
 
     >>> import zlib
     >>> body = b"IDATxyz"
@@ -138,7 +138,10 @@ def _add_paeth(given: Bytes, above: Bytes, own: Bytes, step: int) -> None:
 
 @cached_njit(nogil=True)
 def _add_paeth_twice(given: Bytes, below: Bytes, above: Bytes, own: Bytes, next_own: Bytes) -> None:
-    """Undo two rows of single bytes together, the second one byte behind, to overlap their dependencies."""
+    """Undo the Paeth filter of two rows of 1-byte pixels in one loop.
+
+    The second row is processed one byte behind the first, so that the CPU can work on both rows in parallel.
+    """
     left, corner, lower, lower_corner = np.int32(0), np.int32(0), np.int32(0), np.int32(0)
     for i in range(own.size):
         over, value = np.int32(above[i]), left
@@ -174,7 +177,9 @@ def _undo(rows: Bytes, out: Bytes, step: int) -> None:
 
 
 def undo_filters(rows: Bytes, out: Bytes, pixel_bytes: int) -> None:
-    """Write the bytes of filtered rows (h, 1 + n) to `out` (h, n). Each row starts with its filter, 0 to 4.
+    """Undo the PNG filters of rows (h, 1 + n) and write the bytes to `out` (h, n).
+
+    The first byte of each row is its filter type, 0 to 4.
 
     >>> out = np.empty((1, 3), np.uint8)
     >>> undo_filters(np.array([[1, 1, 0, 4]], np.uint8), out, 1)

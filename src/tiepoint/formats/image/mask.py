@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Foreground masks: PNG of any type, converted to 8-bit grey like OpenCV's `imread`."""
+"""Read and write foreground masks. PNG files of any type are converted to grey as by OpenCV."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _SHIFT = 5  # the lookup tables of libpng use the upper 11 of 16 bits
 def luma8(rgb: NDArray[np.uint8], gamma: int = 0) -> NDArray[np.uint8]:
     """Convert 8-bit colours (h, w, 3) to grey (h, w): ``(9797 R + 19234 G + 3737 B) >> 15``.
 
-    A pixel with R = G = B keeps its value. `gamma` is that of the file (see `png_gamma`) or 0. If it differs
-    from 1 (100,000), the sum is computed in linear light and rounded.
+    A pixel with R = G = B is unchanged. `gamma` is the gamma of the file times 100,000 (see `png_gamma`), or
+    0 if the file has none. For a gamma other than 1, the sum is computed in linear light and rounded.
 
     >>> luma8(np.array([[[255, 0, 0], [9, 9, 9]]], np.uint8)).tolist()
     [[76, 9]]
@@ -43,7 +43,7 @@ def luma8(rgb: NDArray[np.uint8], gamma: int = 0) -> NDArray[np.uint8]:
 
 
 def luma16(rgb: NDArray[np.uint16], gamma: int = 0) -> NDArray[np.uint8]:
-    """Convert 16-bit colours (h, w, 3) to uint8 grey (h, w): the sum is rounded, its high byte returned.
+    """Convert 16-bit colours (h, w, 3) to uint8 grey (h, w): the high byte of the rounded sum.
 
     >>> luma16(np.array([[[65535, 0, 0], [0x1280, 0x1280, 0x1280]]], np.uint16)).tolist()
     [[76, 18]]
@@ -70,7 +70,7 @@ def _is_grey(rgb: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _inverse(gamma: int) -> int:
-    """Return 1/gamma in fixed point, or 0 if it does not fit."""
+    """Return 1/gamma as a fixed-point number. Return 0 if it overflows."""
     inverse = math.floor(1e10 / gamma + 0.5)
     return inverse if inverse <= _MAX_FIXED else 0
 
@@ -84,7 +84,7 @@ def _matters(gamma: int) -> bool:
 
 
 def _exponents(gamma: int) -> tuple[int, int]:
-    """Return the exponents, times 100,000, to linear light and back."""
+    """Return the exponents that convert to linear light and back, both times 100,000."""
     inverse = _inverse(gamma)
     return inverse, _inverse(inverse) if inverse else gamma
 
@@ -108,7 +108,7 @@ def _table16(exponent: int) -> NDArray[np.int64]:
 
 
 def _table16_to_8(gamma: int) -> NDArray[np.int64]:
-    """Return the 8-bit value for the upper 11 bits of a grey pixel."""
+    """Return a table of the 8-bit values for the upper 11 bits of a 16-bit grey pixel."""
     top = (1 << (16 - _SHIFT)) - 1
     product = math.floor(gamma * 1e-5 * _inverse(gamma) + 0.5) or _ONE
     bounds = _power((np.arange(255) * 257 + 128) / 65535.0, 65535, product)
@@ -116,13 +116,14 @@ def _table16_to_8(gamma: int) -> NDArray[np.int64]:
 
 
 def read_mask(path: str | Path, *, space: Workspace | None = None, name: str = "mask") -> NDArray[np.uint8]:
-    """Read a mask as uint8 (height, width), raw values.
+    """Read the raw values of a mask, uint8 (height, width).
 
-    Grey of 1, 2 and 4 bits is scaled to 0..255, 16 bits keep their high byte, palettes are looked up, alpha
-    is dropped, and colour becomes luma in libpng's fixed point (see `luma8`). The result equals
-    ``cv2.imread(path, IMREAD_GRAYSCALE)`` of OpenCV 5.0.0 bit by bit, except for interlaced 16-bit colour, of
-    which only the high bytes are mixed. Trap: a file with the values 0 and 1 is nearly black, not 0 and 255;
-    `tiepoint` warns when it scores such masks. With a `space`, a plain grey mask is its array `name`.
+    Grey values of 1, 2 and 4 bits are scaled to 0..255. Of 16-bit values the high byte is used. Palette
+    indices are converted to colours, alpha is dropped, and colours are converted to luma in libpng's
+    fixed-point arithmetic (see `luma8`). The result is bit-identical to ``cv2.imread(path,
+    IMREAD_GRAYSCALE)`` of OpenCV 5.0.0. The exception is interlaced 16-bit colour, where luma is computed
+    from the high bytes only. Trap: the values 0 and 1 are not scaled to 0 and 255. `tiepoint` warns when it
+    scores such masks. If `space` is given, a plain grey mask is read into its array `name`.
 
     Raises:
         FormatError: The file is not a readable PNG, or is too short for its size in pixels.
@@ -151,7 +152,7 @@ def read_mask(path: str | Path, *, space: Workspace | None = None, name: str = "
 
 
 def _by_rows(mix: Callable[[NDArray[Any]], NDArray[np.uint8]], values: NDArray[Any]) -> NDArray[np.uint8]:
-    """Convert colours to grey in bands of rows: mixing needs several times the memory of its input."""
+    """Convert colours to grey in bands of rows to save memory."""
     step = max(1, BAND // values.shape[1])
     if len(values) <= step:
         return mix(values[..., :3])
@@ -162,7 +163,7 @@ def _by_rows(mix: Callable[[NDArray[Any]], NDArray[np.uint8]], values: NDArray[A
 
 
 def read_mask_size(path: str | Path) -> tuple[int, int]:
-    """Return (height, width) of a mask from its header; errors as in `read_mask`."""
+    """Return (height, width) of a mask from its header. Raise the errors of `read_mask`."""
     with reading(path), open(path, "rb") as f:
         header = png_header(path, f.read(64), f.seek(0, 2))
     return header.height, header.width
@@ -189,12 +190,14 @@ def _decode(path: str | Path, data: bytes) -> NDArray[np.uint8]:
 
 
 def write_mask(path: str | Path, mask: NDArray[Any]) -> None:
-    """Write a mask (height, width) as 8-bit grey PNG: booleans as 0 and 255, uint8 unchanged."""
+    """Write a mask (height, width) as 8-bit grey PNG. Booleans become 0 and 255; uint8 is unchanged."""
     from PIL import Image
 
     values = np.asarray(mask)
     if values.ndim != 2 or values.dtype not in (np.bool_, np.uint8):
-        raise InputError(f"a mask is boolean or uint8 (height, width), found {values.dtype} {values.shape}")
+        raise InputError(
+            f"a mask must be boolean or uint8 of shape (height, width), found {values.dtype} {values.shape}"
+        )
     if values.dtype == np.bool_:
         values = values.astype(np.uint8) * np.uint8(255)
     with atomic_path(path) as temporary:

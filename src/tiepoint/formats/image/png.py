@@ -17,21 +17,21 @@ from ...core.errors import FormatError
 from ..sniff import sniff
 
 PIXELS = 64_000_000
-"""Pixels of up to three bytes that any file may announce."""
+"""Number of pixels (of up to three bytes) that any file may have, independent of its size."""
 PIXELS_PER_BYTE = 8
-"""Pixels that each byte of a file allows in addition; real images have one or two per byte."""
+"""Additional pixels allowed per byte of the file. Real images have one or two pixels per byte."""
 MAX_PIXELS = 178_956_970
-"""Limit for any image, the same as Pillow's."""
+"""Limit on the pixels of any image, equal to Pillow's limit."""
 BAND = 1 << 22
-"""Pixels to convert at a time, so that a large image is in memory once and not five times."""
+"""Number of pixels to convert at a time, which bounds the memory for temporary arrays."""
 
 
 def check_pixels(path: str | Path, size: tuple[int, int], file_bytes: int, pixel_bytes: int = 3) -> None:
     """Raise a `FormatError` if an image has too many pixels for a file of `file_bytes` bytes.
 
-    The limit is 64 million plus 8 for every byte of the file, for pixels of up to three bytes, and at most
-    178,956,970. A photograph of 100 million pixels has tens of megabytes, but 300 kB can announce enough
-    blank pixels to fill the memory.
+    For pixels of up to three bytes, the limit is 64 million plus 8 per byte of the file, at most 178,956,970.
+    A photograph of 100 million pixels has tens of megabytes, but a file of 300 kB can contain enough blank
+    pixels to fill the memory.
 
     >>> check_pixels("a.png", (10_000, 10_000), 9_000_000)
     >>> check_pixels("a", (10_000, 10_000), 300_000)
@@ -48,7 +48,7 @@ def check_pixels(path: str | Path, size: tuple[int, int], file_bytes: int, pixel
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 MAX_DEFLATE_RATIO = 1040
-"""Deflate expands a byte to about 1032 bytes at most."""
+"""Maximum expansion factor of the deflate compression."""
 
 
 class PngKind(NamedTuple):
@@ -72,7 +72,7 @@ COLOURS = {0: "grey", 2: "RGB", 3: "palette", 4: "grey with alpha", 6: "RGBA"}
 
 
 class PngHeader(NamedTuple):
-    """Content of the first chunk of a PNG."""
+    """Header (first chunk) of a PNG file."""
 
     width: int
     height: int
@@ -84,10 +84,10 @@ class PngHeader(NamedTuple):
 def png_header(path: str | Path, head: bytes, file_bytes: int, *, limited: bool = True) -> PngHeader:
     """Parse the header of a PNG of any type and check it against the file size.
 
-    With `limited`, `check_pixels` applies as well.
+    If `limited`, the limits of `check_pixels` apply too.
 
     Raises:
-        FormatError: Not a PNG, or the file is too short for its number of pixels.
+        FormatError: The file is not a PNG or is too short for its number of pixels.
     """
     if not head.startswith(SIGNATURE) or head[8:16] != b"\0\0\0\rIHDR" or len(head) < 33:
         raise FormatError(path, sniff(head) or "is not a PNG file")
@@ -103,9 +103,10 @@ def png_header(path: str | Path, head: bytes, file_bytes: int, *, limited: bool 
 
 
 def png_gamma(data: bytes) -> int:
-    """Return the gamma stated before the palette and data of a PNG, times 100,000. 0 if there is none.
+    """Return the gamma of a PNG, times 100,000. Return 0 if the file has no gamma.
 
-    An ``sRGB`` chunk means 45455 and overrides ``gAMA``. The decoder verifies checksums.
+    Only chunks before the palette and the pixel data are searched. An ``sRGB`` chunk means 45455 and
+    overrides ``gAMA``. Checksums are not verified here, but by the decoder.
     """
     gamma, at = 0, len(SIGNATURE)
     while at + 12 <= len(data):
@@ -122,18 +123,18 @@ def png_gamma(data: bytes) -> int:
 
 
 def is_plain(header: PngHeader, kind: PngKind) -> bool:
-    """Return whether the header announces this type, not interlaced."""
+    """Return whether the PNG has the given type and is not interlaced."""
     return (header.depth, header.colour) == (kind.depth, kind.colour) and not header.interlaced
 
 
 _STEP = 1 << 17
-"""Compressed bytes to inflate at a time."""
+"""Number of compressed bytes to inflate at a time."""
 
 
 def allow_large_images() -> None:
-    """Silence Pillow's warning about images above 89 million pixels, for the rest of the process.
+    """Disable Pillow's warning about images above 89 million pixels for the rest of the process.
 
-    Changing the warning filters temporarily is not thread-safe.
+    The warning is not enabled again, because changing warning filters temporarily is not thread-safe.
     """
     from PIL import Image
 
@@ -143,14 +144,14 @@ def allow_large_images() -> None:
 def decode_plain(
     path: str | Path, data: bytes, kind: PngKind, out: NDArray[np.uint8] | None = None
 ) -> NDArray[np.uint8]:
-    """Decode a PNG file of one type to uint8 (height, width x bytes per pixel).
+    """Decode a PNG file of the given type to uint8 (height, width x bytes per pixel).
 
-    Checks the signature, every CRC, the size against the file size (before allocating), and that the
-    compressed data has exactly the announced length. Interlaced files are refused. With `out`, an array of
-    that shape, the bytes are written there.
+    The decoder checks the signature, every CRC and the length of the uncompressed data. The image size is
+    checked against the file size before memory is allocated. Interlaced files are refused. If `out` is given,
+    the bytes are written to it.
 
     Raises:
-        FormatError: Any other file.
+        FormatError: The file is not a valid PNG of this type.
     """
     header = png_header(path, data, len(data), limited=kind.pixel_bytes > 1)
     expected = f"{kind.depth}-bit {COLOURS[kind.colour]}"
@@ -191,9 +192,9 @@ def _raise_chunk_error(path: str | Path, data: bytes) -> NoReturn:
 
 
 def _inflate(path: str | Path, packed: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
-    """Inflate compressed bytes into memory that the thread reuses.
+    """Inflate compressed bytes in steps, into a buffer that each thread reuses.
 
-    Works in steps: allocating and freeing megabytes in several threads costs more than inflating.
+    Allocating and freeing megabytes in several threads would cost more time than inflating.
     """
     raw = thread_workspace().take("png", (size,), np.uint8)
     unpacker, at = zlib.decompressobj(), 0

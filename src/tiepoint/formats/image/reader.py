@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Image files of any format as RGB uint8, and one conversion to grey for all of them."""
+"""Read image files of any format as RGB uint8; convert RGB to grey."""
 
 from __future__ import annotations
 
@@ -21,20 +21,23 @@ SUFFIXES = (".ppm", ".png", ".jpg", ".jpeg", ".pgm", ".bmp", ".tif", ".tiff", ".
 """File name suffixes of images."""
 MAX_IMAGE_BYTES = 2 << 30
 _PILLOW_FORMATS = ("PNG", "JPEG", "PPM", "BMP", "TIFF", "WEBP")
-"""Formats that Pillow may decode. It knows forty, and some decoders start other programs."""
+"""Formats that Pillow may decode.
+
+Other decoders are disabled, because some of them start external programs.
+"""
 _ORIENTATION = 0x0112
 
 
 def read_image(path: str | Path) -> NDArray[np.uint8]:
     """Read an image as RGB uint8 (h, w, 3).
 
-    Grey images get three equal channels, palettes are looked up, transparency is dropped, 16-bit grey is
-    scaled by 1/257 and rounded, and the first of several frames is read. A TIFF of 32-bit or signed numbers
-    is refused, because its range is unknown. Pixels are returned as stored: an EXIF rotation is not applied,
-    because homographies refer to stored pixels.
+    Grey images get three equal channels. Palette indices are converted to colours, and transparency is
+    dropped. 16-bit grey is scaled by 1/257 and rounded. Of several frames the first is read. TIFF files of
+    32-bit or signed numbers are refused, because their range is unknown. EXIF rotations are not applied,
+    because homographies refer to the pixels as stored.
 
     Raises:
-        FormatError: The file is missing, truncated or unreadable, or exceeds `check_pixels`.
+        FormatError: The file is missing, truncated or unreadable, or exceeds the limits of `check_pixels`.
     """
     with _open_image(path) as image:
         width, height = image.size
@@ -57,15 +60,17 @@ def _colours(image: Image.Image) -> NDArray[np.uint8]:
 
 
 def read_size(path: str | Path) -> tuple[int, int]:
-    """Return (width, height) from the header. An unreadable header is a `FormatError`."""
+    """Return (width, height) of an image from its header. Raise a `FormatError` if it is unreadable."""
     with _open_image(path, load=False) as image:
         return image.size
 
 
 def read_orientation(path: str | Path) -> int:
-    """Return the EXIF orientation of an image, 1 to 8. 1 (upright) if none is stated or EXIF is corrupt.
+    """Return the EXIF orientation of an image, 1 to 8.
 
-    `read_image` never applies it. In a PNG only metadata before the pixels is read.
+    Return 1 (upright) if EXIF data is missing or corrupt.
+
+    `read_image` never applies the orientation. In a PNG, only metadata before the pixels is read.
     """
     with _open_image(path, load=False) as image:
         if image.format == "PNG" and "exif" not in image.info:
@@ -81,23 +86,23 @@ def to_grey(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Convert an RGB image (h, w, 3) to grey: (299 R + 587 G + 114 B + 500) // 1000.
 
     R = G = B = v gives v exactly. A grey image (h, w) is returned unchanged. Trap: image libraries that read
-    grey directly round this formula differently per file format, so colour is always loaded first.
+    grey directly round differently for each file format. Load RGB and call this function instead.
 
     >>> to_grey(np.array([[[255, 0, 0], [7, 7, 7]]], dtype=np.uint8)).tolist()
     [[76, 7]]
     """
     if image.dtype != np.uint8:
-        raise InputError(f"images are uint8, found {image.dtype}")
+        raise InputError(f"images must be uint8, found {image.dtype}")
     if image.ndim == 2:
         return image
     if image.ndim != 3 or image.shape[2] != 3:
-        raise InputError(f"images have shape (h, w, 3) or (h, w), found {image.shape}")
+        raise InputError(f"images must have shape (h, w, 3) or (h, w), found {image.shape}")
     wide = image.astype(np.uint32)
     return ((299 * wide[:, :, 0] + 587 * wide[:, :, 1] + 114 * wide[:, :, 2] + 500) // 1000).astype(np.uint8)
 
 
 def write_image(path: str | Path, image: NDArray[np.uint8]) -> None:
-    """Write RGB (h, w, 3) or grey (h, w) uint8 in the format of the file name."""
+    """Write a uint8 image, RGB (h, w, 3) or grey (h, w). The file suffix selects the format."""
     try:
         with atomic_path(path) as temporary:
             Image.fromarray(np.ascontiguousarray(image)).save(temporary)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Keypoints and annotated points."""
+"""Readers and writers of keypoint files."""

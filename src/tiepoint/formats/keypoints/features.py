@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Keypoints of one image, with or without descriptors, as several programs write them.
+"""Read keypoints and descriptors of one image in the formats of several programs.
 
 * ``.npz`` with any suffix (D2-Net writes ``IMAGE.png.d2-net``): `keypoints` (n, 2 or more; x, y first),
   `descriptors` (n, d) or (d, n), optional `scores` (n,) and `valid` (n,);
 * CSV: a header with ``x, y``, optional ``size, angle, response`` (or ``score``), ``octave, class_id``; all
-  other columns are the descriptor, in order;
+  other columns are the descriptor, in file order;
 * HDF5 of hloc: one group per image with `keypoints`, `descriptors` (d, n) and optional `scores`.
 """
 
@@ -31,7 +31,7 @@ _KEYPOINT_COLUMNS = (*COLUMNS, "score", "scores")
 
 
 class StoredFeatures(NamedTuple):
-    """Keypoints, descriptors (n, d), validity or None, and the dtype in which positions were stored."""
+    """Features of one image: keypoints, descriptors (n, d), optional validity, stored position dtype."""
 
     keypoints: Keypoints
     descriptors: Array
@@ -40,10 +40,10 @@ class StoredFeatures(NamedTuple):
 
 
 def read_features(path: Path) -> StoredFeatures:
-    """Read the features of one image.
+    """Read the features of one image from a ``.npz`` or CSV file.
 
     Raises:
-        FormatError: Neither a zip of arrays nor a CSV, or arrays are missing or inconsistent.
+        FormatError: The file is neither ``.npz`` nor CSV, or arrays are missing or inconsistent.
     """
     if path.suffix == ".csv":
         return _from_csv(path)
@@ -55,12 +55,15 @@ def read_features(path: Path) -> StoredFeatures:
 
 
 def read_hdf5_features(path: Path, group: str) -> StoredFeatures:
-    """Read the features of an image from an HDF5 file. Ambiguous descriptors are (d, n), as in hloc."""
+    """Read the features of an image from an HDF5 file.
+
+    Descriptors whose orientation is ambiguous are read as (d, n), as in hloc.
+    """
     with hdf5.open_hdf5(path) as file:
         names = [n for n in ("keypoints", "descriptors", "scores") if n in file[group]]
         arrays = {name: hdf5.read_numbers(file[group], name, path) for name in names}
     if "descriptors" not in arrays:
-        raise FormatError(path, f"{group} has no descriptors; match it elsewhere and provide the matches")
+        raise FormatError(path, f"{group} has no descriptors; provide matches instead of features")
     if arrays["descriptors"].ndim == 2 and arrays["descriptors"].shape[1] == len(arrays["keypoints"]):
         arrays["descriptors"] = arrays["descriptors"].T
     return _from_arrays(arrays, path)
@@ -69,12 +72,14 @@ def read_hdf5_features(path: Path, group: str) -> StoredFeatures:
 def _from_arrays(arrays: Mapping[str, Array], path: Path) -> StoredFeatures:
     for name, array in arrays.items():
         if name in _ARRAYS and array.dtype.kind not in "biuf":
-            raise FormatError(path, f"{name} is {array.dtype}, expected numbers")
+            raise FormatError(path, f"{name} has type {array.dtype}, expected numbers")
     table, scores = arrays["keypoints"], arrays.get("scores")
     if table.ndim != 2 or table.shape[1] < 2:
         raise FormatError(path, f"keypoints have shape {table.shape}, expected (n, 2) with x and y first")
     if scores is not None and scores.shape != (len(table),):
-        raise FormatError(path, f"{scores.shape} scores for {len(table)} keypoints")
+        raise FormatError(
+            path, f"{scores.shape} scores for {len(table)} keypoints; expected one score per keypoint"
+        )
     written = table.dtype
     table = table.astype(np.float64)
     if table.shape[1] == len(COLUMNS):
@@ -89,7 +94,7 @@ def _from_arrays(arrays: Mapping[str, Array], path: Path) -> StoredFeatures:
 
 
 def upright(descriptors: Array, rows: int) -> Array:
-    """Return descriptors as (n, d): transpose them if only the columns match the number of keypoints.
+    """Return descriptors as (n, d). Transpose them if only their columns match the number of keypoints.
 
     >>> upright(np.zeros((128, 5)), 5).shape, upright(np.zeros((5, 128)), 5).shape
     ((5, 128), (5, 128))
@@ -100,7 +105,7 @@ def upright(descriptors: Array, rows: int) -> Array:
 
 
 def is_feature_csv(path: Path) -> bool:
-    """Return whether a CSV has positions and descriptors."""
+    """Return whether a CSV file has the columns of keypoint positions and descriptors."""
     names = header_columns(path)
     return {"x", "y"} <= set(names) and bool(set(names) - {*_KEYPOINT_COLUMNS, "pair", "index"})
 
@@ -137,9 +142,10 @@ _INTEGERS = (5, 6)
 
 
 def write_keypoint_csv(path: str | Path, keypoints: Keypoints) -> None:
-    """Write keypoints so that `read_keypoint_csv` returns the same bits.
+    """Write keypoints to a CSV file. `read_keypoint_csv` restores them bit-identically.
 
-    An empty set is a header alone. An unset angle becomes -1; other NaN or infinite values are errors.
+    Without keypoints, only the header is written. An unset angle becomes -1. Other NaN or infinite values are
+    errors.
     """
     table = keypoints.to_array()
     table[np.isnan(table[:, 3]), 3] = -1.0
@@ -154,10 +160,10 @@ def write_keypoint_csv(path: str | Path, keypoints: Keypoints) -> None:
 
 
 def read_keypoint_csv(path: str | Path) -> Keypoints:
-    """Read keypoints. A header alone is an empty set.
+    """Read keypoints from a CSV file. A file with only a header has no keypoints.
 
     Raises:
-        FormatError: No header or a wrong one, a row of another length, or a value that is not a finite
+        FormatError: The header is missing or wrong, a row has the wrong length, or a value is not a finite
             number.
 
     >>> import tempfile, pathlib

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Keypoints of PF-WILLOW: a MATLAB 5 file per image with ``pts_coord``, 2 x n.
+"""Read keypoints of PF-WILLOW: one MATLAB 5 file per image with ``pts_coord`` (2, n).
 
-SciPy reads more of the format, but corrupt files can crash the interpreter in it.
+SciPy's reader is not used, because corrupt files can crash the interpreter.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _COMPLEX = 0x0800
 
 
 class _CorruptError(Exception):
-    """A violation of the format, with a message."""
+    """Raised if a MATLAB file violates its format."""
 
 
 def read_pf_keypoints(path: str | Path) -> NDArray[np.float64]:
-    """Read the keypoints of one image, float64 (n, 2) as x, y in the pixels of the file.
+    """Read the keypoints of one image, float64 (n, 2): x, y in pixels as stored.
 
-    Point i corresponds to point i of every other image of the class. Padding (negative numbers in some
-    distributions) becomes NaN and must not be counted.
+    Keypoint i corresponds to keypoint i of every other image of the class. Padding (negative numbers in some
+    distributions) becomes NaN and must be ignored.
 
     Raises:
-        FormatError: Not a small MATLAB 5 file with a real matrix ``pts_coord`` of two rows.
+        FormatError: The file is not a small MATLAB 5 file with a real matrix ``pts_coord`` of two rows.
     """
     values = read_mat5_matrix(path, _NAME)
     if values.shape[0] != 2:
@@ -52,12 +52,13 @@ def read_pf_keypoints(path: str | Path) -> NDArray[np.float64]:
 
 
 def read_mat5_matrix(path: str | Path, name: str) -> NDArray[np.float64]:
-    """Read the real matrix called `name` of a MATLAB 5 file, compressed or not, as float64 (rows, columns).
+    """Read the real matrix `name` of a MATLAB 5 file as float64 (rows, columns).
 
-    The limit is 1 MB, packed and unpacked. Other variables are skipped.
+    The file may be compressed. Its size is limited to 1 MB, compressed and uncompressed. Other variables are
+    skipped.
 
     Raises:
-        FormatError: Any other file.
+        FormatError: The file is not a MATLAB 5 file with such a matrix.
     """
     p = Path(path)
     with reading(p), p.open("rb") as f:
@@ -78,7 +79,7 @@ def read_mat5_matrix(path: str | Path, name: str) -> NDArray[np.float64]:
 
 
 def _elements(data: bytes, *, padded: bool = True) -> Iterator[tuple[int, bytes]]:
-    """Yield type and content of each data element. Up to four bytes are stored in the tag."""
+    """Yield (type, content) of each data element. Content of up to four bytes is stored in the tag."""
     at = 0
     while at + 8 <= len(data):
         kind, size = struct.unpack_from("<II", data, at)
@@ -93,7 +94,7 @@ def _elements(data: bytes, *, padded: bool = True) -> Iterator[tuple[int, bytes]
 
 
 def _unpack(kind: int, body: bytes) -> bytes:
-    """Return the content of a matrix element, uncompressed. Empty for other elements."""
+    """Return the uncompressed content of a matrix element. Empty for elements of other types."""
     if kind == _COMPRESSED:
         try:
             content = zlib.decompressobj().decompress(body, MAX_BYTES)

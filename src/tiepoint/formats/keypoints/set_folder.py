@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Keypoint sets on disk: a folder with a JSON header and one table of keypoints for all images."""
+"""Read and write keypoint sets: folders with a JSON header and one keypoint table for all images."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _INTEGERS = [COLUMNS.index("octave"), COLUMNS.index("class_id")]
 REPLACED = ".old-"
 """Name prefix of a folder while it is replaced."""
 SETS = "keypoint_sets"
-"""Folder of a store with one folder per keypoint set."""
+"""Name of the folder in a store that has one sub-folder per keypoint set."""
 
 
 def sets_below(root: Path) -> dict[str, Path]:
-    """Return the folders of a store's keypoint sets by name, sorted.
+    """Return the folders of a store's keypoint sets, sorted by name.
 
     >>> sets_below(Path("nowhere"))
     {}
@@ -48,9 +48,9 @@ def sets_below(root: Path) -> dict[str, Path]:
 class KeypointSet:
     """Keypoints of every image of a dataset, by ``SCENE/IMAGE``, in a fixed order.
 
-    `pairs` has a number for each row of an image if rows have partners, in another set or in other images of
-    the scene; equal numbers are the same physical point. `recipe` says how the set was created (detector,
-    border, cap, sources), `contents` has hashes of the image files.
+    `pairs` has one number per keypoint if keypoints correspond to keypoints of another set or of other images
+    of the scene. Equal numbers mean the same physical point. `recipe` describes how the set was created
+    (detector, border, limit per image, sources). `contents` has hashes of the image files.
     """
 
     name: str
@@ -63,11 +63,11 @@ class KeypointSet:
         for key, numbers in (self.pairs or {}).items():
             if len(numbers) != len(self.of(key)):
                 raise InputError(
-                    f"{self.name}: {key} has {len(self.of(key))} keypoints, {len(numbers)} pair numbers"
+                    f"{self.name}: {key} has {len(self.of(key))} keypoints but {len(numbers)} pair numbers"
                 )
 
     def of(self, key: str) -> Keypoints:
-        """Return the keypoints of an image. An unknown image is an error."""
+        """Return the keypoints of an image. Raise an error for an unknown image."""
         if key not in self.images:
             raise UnknownNameError(f"image of keypoint set {self.name!r}", key, list(self.images)[:10])
         return self.images[key]
@@ -105,7 +105,7 @@ class KeypointSet:
 
 
 def write_keypoint_set(folder: Path, keypoint_set: KeypointSet) -> None:
-    """Write the files of a set into an existing folder."""
+    """Write a keypoint set into an existing folder."""
     counts = {key: len(k) for key, k in keypoint_set.images.items()}
     header = {
         "version": VERSION,
@@ -126,7 +126,7 @@ def write_keypoint_set(folder: Path, keypoint_set: KeypointSet) -> None:
 
 
 def read_keypoint_set(folder: str | Path) -> KeypointSet:
-    """Read a set and check that its content matches the hash in the header."""
+    """Read a keypoint set and check that its content matches the hash in the header."""
     root = Path(folder)
     if not (root / HEADER).is_file():
         raise InputError(f"{root} is not a keypoint set: it has no {HEADER}")
