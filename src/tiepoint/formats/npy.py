@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``.npy`` and ``.npz`` files: faster than `numpy.load`, with limits, without pickled objects."""
+"""Read ``.npy`` and ``.npz`` files with size limits, without pickle, faster than `numpy.load`."""
 
 from __future__ import annotations
 
@@ -25,16 +25,17 @@ from .sniff import HEAD_BYTES, sniff
 
 
 class FileMap(mmap.mmap):
-    """Memory map that knows its file: device, inode, modification time and size."""
+    """Memory map with the identity of its file: device, inode, modification time and size."""
 
     file: tuple[int, ...] = ()
     address: int = 0
 
 
 def file_of(array: NDArray[Any]) -> tuple[FileMap, int] | None:
-    """Return the mapped file that contains an array of `map_npy`, and its byte offset. None for other arrays.
+    """Return the memory-mapped file that contains an array, and the byte offset of the array.
 
-    Equal `FileMap.file` imply equal bytes, unless someone edits a file and resets its modification time.
+    Return None for arrays that `map_npy` did not create. Equal `FileMap.file` mean equal bytes, unless a file
+    was edited and its modification time reset.
 
     >>> file_of(np.zeros(3)) is None
     True
@@ -49,13 +50,14 @@ def file_of(array: NDArray[Any]) -> tuple[FileMap, int] | None:
 
 
 def map_npy(path: str | Path) -> NDArray[Any]:
-    """Map the array of a ``.npy`` file into memory, read-only.
+    """Memory-map the array of a ``.npy`` file, read-only.
 
-    Equivalent to ``numpy.load(path, mmap_mode="r")`` in a sixth of the time: each distinct header is parsed
-    once, and the files of a dataset have few. Object arrays and files of the wrong length are refused.
+    Equivalent to ``numpy.load(path, mmap_mode="r")`` in a sixth of the time, because equal headers are parsed
+    only once. Object arrays and files of the wrong length are refused.
 
     Raises:
-        FormatError: The file is not such an array. A missing file is a FileNotFoundError.
+        FormatError: The file does not contain such an array.
+        FileNotFoundError: The file is missing.
 
     >>> import tempfile
     >>> name = Path(tempfile.mkdtemp()) / "a.npy"
@@ -67,10 +69,11 @@ def map_npy(path: str | Path) -> NDArray[Any]:
 
 
 def map_file(path: str | Path) -> FileMap:
-    """Map a file into memory, read-only. Pipes and devices are refused without blocking.
+    """Memory-map a file, read-only. Pipes and devices are refused without blocking.
 
     Raises:
-        FormatError: The file is empty. A missing file is a FileNotFoundError.
+        FormatError: The file is empty.
+        FileNotFoundError: The file is missing.
     """
     with open(path, "rb", opener=lambda p, flags: os.open(p, flags | getattr(os, "O_NONBLOCK", 0))) as f:
         try:
@@ -84,7 +87,10 @@ def map_file(path: str | Path) -> FileMap:
 
 
 def array_in(path: str | Path, content: bytes | bytearray | mmap.mmap) -> NDArray[Any]:
-    """Return the array in the content of a ``.npy`` file, without a copy. Errors name `path`."""
+    """Return the array in the content of a ``.npy`` file without a copy.
+
+    `path` is used in error messages.
+    """
     try:
         offset = _header_bytes(content[:12])
         shape, fortran, dtype = _header(bytes(content[:offset]))
@@ -110,9 +116,9 @@ def array_in(path: str | Path, content: bytes | bytearray | mmap.mmap) -> NDArra
 
 
 def _header_bytes(start: bytes | bytearray) -> int:
-    """Return the offset of the data."""
+    """Return the byte offset of the data in a ``.npy`` file."""
     if len(start) < 10 or not start.startswith(npy.MAGIC_PREFIX) or start[6] not in (1, 2, 3):
-        raise ValueError("its first bytes are wrong")
+        raise ValueError("its first bytes are not those of a .npy file")
     if start[6] == 1:
         return 10 + int.from_bytes(start[8:10], "little")
     return 12 + int.from_bytes(start[8:12], "little")
@@ -126,7 +132,7 @@ _MAX_BRACKETS = 64
 
 @lru_cache(maxsize=4096)
 def _header(head: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Parse a header. Its tokens are checked first: Python's parser could be exhausted by a hostile one."""
+    """Parse a ``.npy`` header. Tokens are checked first to protect Python's parser from malicious input."""
     if len(head) > _MAX_HEADER_BYTES:
         raise ValueError(f"the header would have {len(head)} bytes")
     text = head[10 if head[6] == 1 else 12 :].decode("latin1")
@@ -159,15 +165,16 @@ def read_npz(
 ) -> dict[str, NDArray[Any]]:
     """Read the arrays of an ``.npz`` file by name.
 
-    Entries other than ``.npy`` are skipped. Object arrays are refused, as are archives that exceed
-    `check_unpacked_size`.
+    Entries other than ``.npy`` are skipped. Object arrays and archives that exceed `check_unpacked_size` are
+    refused.
 
     Args:
         path: The file.
-        names: The names to read, or a function that selects one of all names. None reads all.
+        names: The names to read, or a function that selects one name from all names. If None, all arrays are
+            read.
 
     Raises:
-        FormatError: The file is missing or is not such an archive.
+        FormatError: The file is missing or is not a ``.npz`` archive.
 
     >>> import tempfile
     >>> import numpy as np
@@ -208,7 +215,7 @@ def _entries(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
 
 
 def _content(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytearray:
-    """Read an entry into writable memory. Its length must be the announced one."""
+    """Read an entry of an archive into writable memory. Its length must equal the length in the header."""
     out = bytearray(info.file_size)
     view, at = memoryview(out), 0
     with archive.open(info) as file:

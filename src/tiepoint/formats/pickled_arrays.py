@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""NumPy arrays in pickle files, read without running code.
+"""Read NumPy arrays from pickle files without running code.
 
 Only arrays and plain containers are accepted; see `safe_pickle`.
 """
@@ -25,17 +25,18 @@ _TYPE = re.compile(r"[<>=|]?(?:[fiu][1248]|b1|O8?|[SU]\d{1,6})")
 
 
 def is_pickle(path: str | Path) -> bool:
-    """Return whether a file starts like a pickle of protocol 2 to 5."""
+    """Return whether a file starts with the header of a pickle of protocol 2 to 5."""
     with reading(path), Path(path).open("rb") as f:
         head = f.read(2)
     return len(head) == 2 and head[0] == 0x80 and 2 <= head[1] <= 5
 
 
 def parse_arrays(data: bytes, *, path: str | Path = "pickle") -> Any:
-    """Parse a pickle. NumPy arrays become arrays, object arrays become lists.
+    """Parse a pickle and return its value. Object arrays become lists.
 
     Raises:
-        FormatError: Not a pickle, corrupt, or a global other than NumPy's arrays and scalars.
+        FormatError: The data is not a pickle, is corrupt, or refers to globals other than NumPy's arrays and
+            scalars.
 
     >>> import pickle
     >>> parse_arrays(pickle.dumps({"a": np.arange(3.0)}))
@@ -45,12 +46,12 @@ def parse_arrays(data: bytes, *, path: str | Path = "pickle") -> Any:
 
 
 def read_arrays(path: str | Path) -> Any:
-    """Read a pickle file; see `parse_arrays`."""
+    """Read a pickle file as `parse_arrays` does."""
     return parse_arrays(read_bytes(path), path=path)
 
 
 def read_npy_objects(path: str | Path) -> Any:
-    """Read the objects of a ``.npy`` file that contains a pickle; see `parse_arrays`."""
+    """Read a ``.npy`` file of pickled objects as `parse_arrays` does."""
     data = read_bytes(path)
     if not data.startswith(_MAGIC):
         raise FormatError(path, "is not an .npy file")
@@ -65,10 +66,10 @@ _CONTAINERS = (OpaqueObject, dict, list, tuple, set, frozenset)
 
 
 class _ArrayBuilder:
-    """Replaces opaque objects that stand for arrays by arrays and refuses all others.
+    """Converter of opaque objects to NumPy arrays. Other opaque objects are refused.
 
-    A shared object is converted once. The parser bounds depth and number of parts; this class bounds the
-    total size of the arrays by the file size.
+    A shared object is converted once. The total size of the arrays is limited by the file size. The parser
+    already limits depth and number of parts.
     """
 
     def __init__(self, path: str | Path, file_bytes: int) -> None:
@@ -77,7 +78,7 @@ class _ArrayBuilder:
         self.done: dict[int, Any] = {}
 
     def plain(self, value: Any) -> Any:
-        """Convert a value and everything in it."""
+        """Convert a value and all values that it contains."""
         if not isinstance(value, _CONTAINERS):
             return value
         if id(value) not in self.done:
@@ -94,13 +95,13 @@ class _ArrayBuilder:
         return type(value)(self.plain(inner) for inner in value)
 
     def _key(self, key: Any) -> Any:
-        """Convert a key. Keys must not contain calls."""
+        """Convert a dictionary key. Keys must not contain calls."""
         if isinstance(key, OpaqueObject):
             raise _refusal(key, self.path)
         return tuple(self._key(part) for part in key) if isinstance(key, tuple) else key
 
     def _array(self, note: OpaqueObject) -> Any:
-        """Build an array from ``_reconstruct`` or ``_frombuffer``. Objects become a flat list."""
+        """Build an array from a ``_reconstruct`` or ``_frombuffer`` call. Return a flat list for objects."""
         callee = note.callee.name if isinstance(note.callee, OpaqueObject) else None
         try:
             if callee in _ARRAY and isinstance(note.state, tuple):
@@ -144,7 +145,7 @@ def _count(shape: Any) -> int:
 
 
 def _dtype(note: Any, path: str | Path) -> np.dtype[Any]:
-    """Return the type of numbers, text or objects that an opaque object names."""
+    """Return the dtype (numbers, text or objects) that an opaque object describes."""
     callee = (
         note.callee.name if isinstance(note, OpaqueObject) and isinstance(note.callee, OpaqueObject) else None
     )

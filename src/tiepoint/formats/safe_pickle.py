@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pickle files read as data: nothing in the file is imported, called or run.
+"""Read pickle files as data, without importing, calling or running anything.
 
 A pickle is a program that the standard reader executes. This reader decodes the instructions with
 `pickletools.genops` and interprets them itself. It builds dictionaries, lists, tuples, sets, numbers, text
-and bytes. A global or a call becomes an `OpaqueObject`. Four calls are recognised by name:
-``collections.defaultdict`` and ``collections.OrderedDict`` give a dict, ``_codecs.encode`` to latin1 gives
-bytes (written by old protocols), and NumPy's ``scalar`` gives a number.
+and bytes. A global or a call becomes an `OpaqueObject`.
+
+Four calls are recognised by name. ``collections.defaultdict`` and ``collections.OrderedDict`` give a dict.
+``_codecs.encode`` to latin1, which old protocols write, gives bytes. NumPy's ``scalar`` gives a number.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ _PARTS_PER_BYTE = 4
 
 
 def check_key(key: Any, depth: int = KEY_DEPTH) -> int:
-    """Raise a ValueError for an unsupported key. Return its number of parts.
+    """Check a dictionary key and return its number of parts. Raise a ValueError if it is unsupported.
 
-    Keys are text, bytes, numbers, None, and tuples of at most 8 of them in at most 3 levels. Integers are
-    below 2**60, so that they cannot collide. Opaque objects pass; the caller refuses them.
+    Keys are text, bytes, numbers, None, and tuples of at most 8 of them in at most 3 levels. Integers must be
+    below 2**60 to avoid hash collisions. Opaque objects are accepted here; the caller refuses them.
 
     >>> check_key(("a", 1, (2.5, None)))
     4
@@ -64,7 +65,7 @@ def check_key(key: Any, depth: int = KEY_DEPTH) -> int:
 def check_size(value: Any, file_bytes: int) -> None:
     """Raise a ValueError if a value is cyclic, deeper than 100 levels or expands far beyond its file.
 
-    The limit is a million parts plus four for every byte of the file; shared parts count each time.
+    The limit is a million parts plus four per byte of the file. Shared parts count each time they occur.
 
     >>> x = [1]
     >>> for _ in range(50):
@@ -108,7 +109,7 @@ def check_size(value: Any, file_bytes: int) -> None:
 
 
 def parts_of(value: Any) -> list[Any]:
-    """Return the parts of a container, keys before values.
+    """Return the elements of a container. The keys of a dictionary precede its values.
 
     >>> parts_of({"a": 1, "b": []}), parts_of((1, 2))
     (['a', 'b', 1, []], [1, 2])
@@ -139,7 +140,7 @@ _FIXED: dict[str, Callable[[], Any]] = {
 
 
 class OpaqueObject:
-    """A global or a call named in a pickle, not executed: its name, or the callee with its arguments."""
+    """Global or call in a pickle, not executed: a name, or a callee with its arguments."""
 
     __slots__ = ("arguments", "callee", "name", "state")
 
@@ -154,7 +155,7 @@ class OpaqueObject:
 
 
 class _Mark:
-    """Marks the start of a variable number of items on the stack."""
+    """Marker on the stack for the start of a variable number of items."""
 
 
 _MARK = _Mark()
@@ -164,13 +165,14 @@ def read_plain_pickle(path: str | Path) -> Any:
     """Read a pickle file as plain containers.
 
     Raises:
-        FormatError: Not a pickle, corrupt, or an instruction that plain data does not need.
+        FormatError: The file is not a pickle, is corrupt, or has an instruction that plain data does not
+            need.
     """
     return parse_plain_pickle(read_bytes(path), path=path)
 
 
 def parse_plain_pickle(data: bytes, *, path: str | Path = "pickle") -> Any:
-    """Parse a pickle as plain containers; see `read_plain_pickle`.
+    """Parse the bytes of a pickle as plain containers, as `read_plain_pickle` does.
 
     >>> import pickle
     >>> parse_plain_pickle(pickle.dumps({"a": [1, 2.5, ("b",)]}))
@@ -197,7 +199,7 @@ def parse_plain_pickle(data: bytes, *, path: str | Path = "pickle") -> Any:
 
 
 class _Machine:
-    """Stack and memo of a pickle. Builds plain values only."""
+    """Interpreter of pickle instructions that builds plain values only."""
 
     def __init__(self, file_bytes: int) -> None:
         self.file_bytes = file_bytes
@@ -206,7 +208,7 @@ class _Machine:
         self.memo: dict[int, Any] = {}
 
     def items(self) -> list[Any]:
-        """Pop the items above the last mark, and the mark."""
+        """Pop the last mark and the items above it. Return the items."""
         at = len(self.stack) - 1
         while self.stack[at] is not _MARK:
             at -= 1
@@ -247,7 +249,7 @@ class _Machine:
         return True
 
     def _collect(self, name: str, argument: Any) -> bool:
-        """Execute an instruction that fills a container, or record one that would run code."""
+        """Execute an instruction that fills a container. Record a call as an `OpaqueObject`."""
         stack = self.stack
         if name in ("TUPLE", "LIST", "FROZENSET"):
             kind: Any = {"TUPLE": tuple, "LIST": list, "FROZENSET": frozenset}[name]
@@ -336,7 +338,10 @@ def _called(callee: Any, arguments: Any) -> Any:
 
 
 def _is_scalar(callee: Any) -> bool:
-    """Return whether a callee is NumPy's ``scalar``, named directly or (dill) as an attribute of a module."""
+    """Return whether a callee is NumPy's ``scalar``.
+
+    It is named directly or, in files written by dill, as an attribute of a module.
+    """
     if not isinstance(callee, OpaqueObject):
         return False
     modules = [
@@ -353,7 +358,7 @@ def _is_scalar(callee: Any) -> bool:
 
 
 def _number(dtype: Any, raw: Any) -> Any:
-    """Decode a NumPy scalar from its type and bytes. None for other types."""
+    """Decode a NumPy scalar from its type and bytes. Return None for unsupported types."""
     if not (
         isinstance(dtype, OpaqueObject) and isinstance(dtype.arguments, tuple) and isinstance(raw, bytes)
     ):

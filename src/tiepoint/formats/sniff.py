@@ -20,10 +20,10 @@ _SIZE = re.compile(rb"^size (\d+)$", re.M)
 
 
 def sniff(head: bytes) -> str | None:
-    r"""Return what is wrong with a file that starts with `head`. None if it may be valid.
+    r"""Return a message if the first bytes of a file show a wrong type. None if the file may be valid.
 
-    Known are pointers of Git LFS and git-annex, HTML pages, and XML or JSON errors of servers. Leading blanks
-    and a byte order mark are ignored; 40 bytes suffice for most types.
+    Detected are Git LFS and git-annex pointers, HTML pages, and XML or JSON error responses of servers.
+    Leading whitespace and a byte order mark are ignored. For most types, 40 bytes are sufficient.
 
     >>> sniff(b"version https://git-lfs.github.com/spec/v1\noid sha256:0a\nsize 12\n")
     'is a Git LFS pointer to a file of 12 bytes, not that file; fetch it with "git lfs pull"'
@@ -49,7 +49,7 @@ def sniff(head: bytes) -> str | None:
 
 
 def explain_wrong_type(path: str | Path, otherwise: str) -> str:
-    """Return what `sniff` finds wrong with a file, or `otherwise` if it finds nothing.
+    """Return the message of `sniff` for a file, or `otherwise` if `sniff` finds no problem.
 
     >>> explain_wrong_type("nowhere.npz", "is not an .npz file")
     'is not an .npz file'

@@ -197,7 +197,7 @@ def test_int16_that_has_wrapped_around(tmp_path):
 def test_an_index_that_names_no_keypoint(tmp_path):
     pair = w.Indexed((np.ones((3, 2)), np.ones((2, 2))), np.array([0, 1, 2]), np.ones(3))
     w.write_glue_factory(tmp_path / "g", {w.NAMES[0]: pair})
-    refused(tmp_path / "g", "match 2 is keypoint 2 of 2")
+    refused(tmp_path / "g", "match 2 refers to keypoint 2 of 2")
 
 
 def test_a_pickled_npz_is_refused(tmp_path):

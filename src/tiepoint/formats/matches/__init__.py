@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files of matches between two images, as several programs write them."""
+"""Readers of image-matching results in the file formats of several programs."""

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Match dumps of benchmarks: LoFTR, glue-factory, SuperGlue.
+"""Read matches that LoFTR, glue-factory and SuperGlue dump in their benchmarks.
 
-LoFTR's ``LoFTR_pred_eval.npy`` is a pickled list of dictionaries, read without running it. Each has
-`mkpts0_f`, `mkpts1_f` (n, 2), `mconf` (n,) and `identifier` ``name0#name1``. Points are in original pixels if
-LoFTR's dataset knows a scale (MegaDepth), else in 640 x 480 (ScanNet), so the user must state which.
+LoFTR's ``LoFTR_pred_eval.npy`` is a pickled list of dictionaries, which is read without running code. Each
+dictionary has `mkpts0_f`, `mkpts1_f` (n, 2), `mconf` (n,) and `identifier` ``name0#name1``. Points are in
+pixels of the original images for MegaDepth, and of images resized to 640 x 480 for ScanNet. The file does not
+state which, so the user must.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ NAME = "LoFTR_pred_eval.npy"
 
 
 class LoftrFiles:
-    """Pairs of a LoFTR dump."""
+    """Match source: the image pairs of a LoFTR dump."""
 
     what = f"a LoFTR dump ({NAME})"
     resized = True
@@ -39,12 +40,12 @@ class LoftrFiles:
 
     @cached_property
     def pairs(self) -> dict[str, int]:
-        """Entries of the dump by the names of both images. The last of equal ones counts, as in LoFTR."""
+        """Entries of the dump by the names of both images. If a pair occurs twice, the last entry is used."""
         pairs = {}
         for i, entry in enumerate(self._entries):
             names = str(entry.get("identifier", "")).split("#") if isinstance(entry, dict) else []
             if len(names) != 2:
-                raise FormatError(self.path, f"entry {i} has no identifier NAME0#NAME1")
+                raise FormatError(self.path, f"entry {i} has no identifier of the form NAME0#NAME1")
             pairs[pair_text(*names)] = i
         return pairs
 
@@ -56,7 +57,7 @@ class LoftrFiles:
         return entries
 
     def files(self, place: int) -> Sequence[Path]:
-        """Return the file."""
+        """Return the path of the dump."""
         return [self.path]
 
     def _part(self, place: int, name: str) -> NDArray[Any] | None:
@@ -66,14 +67,14 @@ class LoftrFiles:
         return part
 
     def read(self, place: int) -> Arrays:
-        """Read the matched points of a pair."""
+        """Read the matched points of an image pair."""
         found = {new: self._part(place, old) for new, old in zip(_NEW, _OLD, strict=True)}
         if found["points0"] is None or found["points1"] is None:
             raise FormatError(self.path, f"entry {place} has no mkpts0_f and mkpts1_f")
         return {k: v.astype(np.float64) for k, v in found.items() if v is not None}
 
     def remarks(self, place: int) -> list[str]:
-        """Return a remark if float16 is too coarse."""
+        """Return a remark if the float16 coordinates are too coarse."""
         return float16_remarks(*(p for n in _OLD[:2] if (p := self._part(place, n)) is not None))
 
 
@@ -84,23 +85,23 @@ _ROW = re.compile(r"(?P<sequence>[iv]_\w+)/(?P<row>\d+)\.ppm")
 
 
 class _IndexedFiles(ABC):
-    """Files with matches as indices of keypoints."""
+    """Base of match sources that store matches as keypoint indices."""
 
     @abstractmethod
     def _indexed(self, place: Any) -> IndexedSource:
-        """Read the keypoints and indices of a pair."""
+        """Read the keypoints and match indices of an image pair."""
 
     def read(self, place: Any) -> Arrays:
-        """Read the matched points of a pair."""
+        """Read the matched points of an image pair."""
         return self._indexed(place).arrays()
 
     def remarks(self, place: Any) -> list[str]:
-        """Return a remark if float16 is too coarse."""
+        """Return a remark if the float16 coordinates are too coarse."""
         return float16_remarks(*self._indexed(place).keypoints)
 
 
 class GlueFactoryFiles(_IndexedFiles):
-    """Pairs of a predictions file."""
+    """Match source: the image pairs of a glue-factory predictions file."""
 
     what = "glue-factory predictions (HDF5)"
     resized = False
@@ -110,7 +111,7 @@ class GlueFactoryFiles(_IndexedFiles):
 
     @cached_property
     def pairs(self) -> dict[str, str]:
-        """Groups of pairs by name."""
+        """HDF5 groups of the image pairs, by pair name."""
         with hdf5.open_hdf5(self.path) as file:
             groups = hdf5.groups_with(file, ("keypoints0", "keypoints1", "matches0"))
         rows = _hpatches(groups)
@@ -120,7 +121,7 @@ class GlueFactoryFiles(_IndexedFiles):
         return index_unique(places, self.path)
 
     def files(self, place: str) -> Sequence[Path]:
-        """Return the file."""
+        """Return the path of the dump."""
         return [self.path]
 
     def _indexed(self, place: str) -> IndexedSource:
@@ -133,14 +134,20 @@ class GlueFactoryFiles(_IndexedFiles):
 
 
 def _halves(group: str) -> tuple[str, str]:
-    """Return the two names of a group. Names that contain slashes have equally many."""
+    """Split a group name into the names of two images.
+
+    Both image names are assumed to contain the same number of slashes.
+    """
     parts = group.split("/")
     middle = len(parts) // 2
     return "/".join(parts[:middle]), "/".join(parts[middle:])
 
 
 def _hpatches(groups: Sequence[str]) -> dict[str, str]:
-    """Return the groups of HPatches by their images, which follow from the order in the sequence."""
+    """Return the groups of HPatches pairs by the names of their images.
+
+    The image numbers follow from the order of the groups in a sequence.
+    """
     rows: dict[str, list[tuple[int, str]]] = {}
     for group in groups:
         if match := _ROW.fullmatch(group):
@@ -157,7 +164,7 @@ ENDING = "_matches.npz"
 
 
 class SuperGlueFiles(_IndexedFiles):
-    """SuperGlue dumps of a folder."""
+    """Match source: the SuperGlue dumps in a folder."""
 
     what = "SuperGlue dumps (STEM0_STEM1_matches.npz)"
     resized = True
@@ -167,11 +174,11 @@ class SuperGlueFiles(_IndexedFiles):
 
     @cached_property
     def pairs(self) -> dict[str, Path]:
-        """Dumps by both stems, joined by ``_``."""
+        """Dump files by the stems of both image names, joined by ``_``."""
         return {p.name.removesuffix(ENDING): p for p in sorted(self.root.glob(f"*{ENDING}"))}
 
     def files(self, place: Path) -> Sequence[Path]:
-        """Return the dump of a pair."""
+        """Return the dump file of an image pair."""
         return [place]
 
     def _indexed(self, place: Path) -> IndexedSource:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Detection of the layout of a folder of match files."""
+"""Detect the layout of a folder of match files."""
 
 from __future__ import annotations
 
@@ -24,10 +24,9 @@ KNOWN = (
 
 
 def detect_match_layout(root: Path) -> MatchSource | None:
-    """Return the match files of a folder. None if it has none, and perhaps features of images.
+    """Return the match source of a folder. None if the folder contains no matches.
 
-    Raises:
-        InputError: Several layouts are possible, or a file cannot be opened.
+    Raises: InputError: The folder matches several layouts, or a file cannot be opened.
     """
     names = sorted(p for p in root.iterdir() if p.is_file() and not p.name.startswith("."))
     found: list[MatchSource] = []
@@ -74,7 +73,7 @@ def _hdf5(paths: list[Path]) -> list[MatchSource]:
 
 
 def describe_folder(root: Path) -> str:
-    """Describe the content of a folder: file suffixes with their counts.
+    """Describe the content of a folder as text: file suffixes with their counts.
 
     >>> import tempfile
     >>> describe_folder(Path(tempfile.mkdtemp()))

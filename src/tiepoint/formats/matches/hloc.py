@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Features and matches of hloc: two HDF5 files, integer pixel centres, original pixels.
+"""Read features and matches of hloc from two HDF5 files.
 
-Features: one group per image name (slashes become nested groups) with `keypoints` (n, 2), float16 by
-default, `descriptors` (d, n), `scores` (n,), `image_size` (w, h). Matches: one group ``name0/name1``, slashes
-in names replaced by ``-`` (older files join the names by ``_``), with `matches0` (n0,), -1 for none, and
-`matching_scores0`.
+Coordinates are pixels of the original images; pixel centres are integers.
+
+Features file: one group per image name, nested if the name has slashes. A group has `keypoints` (n, 2),
+float16 by default, `descriptors` (d, n), `scores` (n,) and `image_size` (w, h).
+
+Matches file: one group ``name0/name1`` per pair, with slashes in image names replaced by ``-``. Older files
+join the names by ``_``. A group has `matches0` (n0,), -1 if unmatched, and `matching_scores0`.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ from .source import (
 
 
 class MatchedGroup(NamedTuple):
-    """Group of the matches of a pair, and the groups of its images in the features file."""
+    """HDF5 groups of an image pair: its matches, and the features of both images."""
 
     group: str
     images: tuple[str, str]
@@ -40,7 +43,7 @@ class MatchedGroup(NamedTuple):
 
 
 class HlocFiles:
-    """Pairs of a matches file whose images are in a features file."""
+    """Match source: the image pairs of an hloc matches file with its features file."""
 
     what = "hloc HDF5 features and matches"
     resized = False
@@ -50,19 +53,19 @@ class HlocFiles:
 
     @cached_property
     def images(self) -> dict[str, str]:
-        """Groups of images by flat name, with and without the suffix."""
+        """HDF5 groups of the images, by flat name with and without the image suffix."""
         return feature_groups(self.features)
 
     @cached_property
     def pairs(self) -> dict[str, MatchedGroup]:
-        """Groups of pairs by name."""
+        """HDF5 groups of the image pairs, by pair name."""
         with hdf5.open_hdf5(self.matches) as file:
             groups = hdf5.groups_with(file, ("matches0",))
         places = [MatchedGroup(g, images) for g in groups if (images := self._split(g)) is not None]
         return index_unique(((pair_text(*place.images), place) for place in places), self.matches)
 
     def _split(self, group: str) -> tuple[str, str] | None:
-        """Return the images of a pair: the first split of its name into two known images, else None."""
+        """Split the name of a pair into two known image names. None if no split fits."""
         for separator in ("/", "_"):
             parts = group.split(separator)
             for i in range(1, len(parts)):
@@ -72,11 +75,11 @@ class HlocFiles:
         return None
 
     def files(self, place: MatchedGroup) -> Sequence[Path]:
-        """Return both files."""
+        """Return the paths of the features file and the matches file."""
         return [self.features, self.matches]
 
     def read(self, place: MatchedGroup) -> Arrays:
-        """Read the matched points of a pair."""
+        """Read the matched points of an image pair."""
         keypoints = self._keypoints(place)
         with hdf5.open_hdf5(self.matches) as file:
             group = file[place.group]
@@ -92,14 +95,14 @@ class HlocFiles:
         return first, second
 
     def remarks(self, place: MatchedGroup) -> list[str]:
-        """Return a remark if float16 is too coarse."""
+        """Return a remark if the float16 coordinates are too coarse."""
         return float16_remarks(*self._keypoints(place))
 
 
 def feature_groups(path: Path) -> dict[str, str]:
-    """Return the groups of images in a features file, by flat name with and without the image suffix.
+    """Return the groups of a features file, by flat image name with and without suffix.
 
-    A name without suffix that two images share (``1.jpg`` and ``1.png``) is skipped.
+    A name without suffix is skipped if two images share it (``1.jpg`` and ``1.png``).
     """
     with hdf5.open_hdf5(path) as file:
         groups = hdf5.groups_with(file, ("keypoints",))

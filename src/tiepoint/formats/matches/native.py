@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Native formats for pairs: ``NAME.npz`` with the matches of a pair, and JSON with predicted points.
+"""Native formats of image pairs: ``NAME.npz`` with matches, and JSON with predicted points.
 
-Slashes of NAME are replaced by ``-``.
+Slashes in NAME, the name of the pair, are replaced by ``-``.
 """
 
 from __future__ import annotations
@@ -24,27 +24,30 @@ NAMES = (
     "points0", "points1", "confidence", "keypoints0", "keypoints1", "flow", "flow_confidence",
     "answers", "F", "H",
 )  # fmt: skip
-"""Arrays to read: those of the features of a pair."""
+"""Names of the arrays that are read from a file."""
 ALONE = frozenset({"flow", "answers", "F", "H"})
-"""Arrays of which one suffices."""
+"""Names of arrays of which a file must have at least one."""
 
 
 def read_matches(path: str | Path) -> Arrays:
-    """Read the features of a pair: `points0` and `points1` (n, 2), `flow`, `answers`, `F` or `H`."""
+    """Read the results of an image pair: `points0` and `points1` (n, 2), `flow`, `answers`, `F` or `H`."""
     arrays = read_npz(path, NAMES)
     for name, array in arrays.items():
         if array.dtype.kind not in "biuf":
-            raise FormatError(path, f"{name} is {array.dtype}, expected numbers")
+            raise FormatError(path, f"{name} has type {array.dtype}, expected numbers")
     if not ({"points0", "points1"} <= set(arrays) or ALONE & set(arrays)):
         raise FormatError(
             path,
-            "has no points0 and points1 (n, 2), no flow (h, w, 2), no answers (q, 2) and no F or H (3, 3)",
+            "expected points0 and points1 (n, 2), flow (h, w, 2), answers (q, 2), or F or H (3, 3); found "
+            "none of them",
         )
     return arrays
 
 
 def write_matches(folder: str | Path, pair: str, **arrays: Any) -> Path:
-    """Write the features of a pair so that `read_matches` returns the same bits. Return the file.
+    """Write the results of an image pair. Return the path.
+
+    `read_matches` restores the arrays bit-identically.
 
     >>> import tempfile
     >>> folder = tempfile.mkdtemp()
@@ -59,7 +62,7 @@ def write_matches(folder: str | Path, pair: str, **arrays: Any) -> Path:
 
 
 class OwnFiles:
-    """Folder of ``.npz`` files, one per pair."""
+    """Match source: a folder of ``.npz`` files, one per image pair."""
 
     what = "our own matches (PAIR.npz)"
     resized = False
@@ -69,25 +72,25 @@ class OwnFiles:
 
     @cached_property
     def pairs(self) -> dict[str, Path]:
-        """Files by name of the pair."""
+        """Files by the name of the image pair."""
         return {path.stem: path for path in sorted(self.root.glob("*.npz"))}
 
     def files(self, place: Path) -> Sequence[Path]:
-        """Return the file of a pair."""
+        """Return the file of an image pair."""
         return [place]
 
     def read(self, place: Path) -> Arrays:
-        """Read matches, a flow or answers of a pair."""
+        """Read the matches, flow or predicted points of an image pair."""
         return read_matches(place)
 
     def remarks(self, place: Path) -> list[str]:
-        """Return a remark if float16 is too coarse."""
+        """Return a remark if the float16 coordinates are too coarse."""
         arrays = read_matches(place)
         return float16_remarks(*(arrays[n] for n in ("points0", "points1", "answers") if n in arrays))
 
 
 class AnswerEntry(NamedTuple):
-    """A file, and the name of a pair in it."""
+    """Location of an image pair: a JSON file, and the name of the pair in it."""
 
     file: Path
     name: str
@@ -97,7 +100,7 @@ class AnswerEntry(NamedTuple):
 
 
 class AnswerFiles:
-    """Pairs of all JSON files of a folder."""
+    """Match source: predicted points in the JSON files of a folder."""
 
     what = "predicted points (JSON)"
     resized = False
@@ -111,7 +114,7 @@ class AnswerFiles:
 
     @cached_property
     def pairs(self) -> dict[str, AnswerEntry]:
-        """Entries by name of the pair."""
+        """Entries by the name of the image pair."""
         places = [
             (flat_name(name), AnswerEntry(f, name))
             for f, content in self._content.items()
@@ -120,11 +123,11 @@ class AnswerFiles:
         return index_unique(places, self.all[-1])
 
     def files(self, place: AnswerEntry) -> Sequence[Path]:
-        """Return the file of a pair."""
+        """Return the file of an image pair."""
         return [place.file]
 
     def read(self, place: AnswerEntry) -> Arrays:
-        """Read the answers (q, 2) of a pair, NaN if missing."""
+        """Read the predicted points (q, 2) of an image pair. Missing points are NaN."""
         rows = self._content[place.file][place.name]
         for i, row in enumerate(rows):
             if row is not None and not _is_point(row):
@@ -134,19 +137,19 @@ class AnswerFiles:
         return {"answers": np.array(points, np.float64).reshape(-1, 2)}
 
     def remarks(self, place: AnswerEntry) -> list[str]:
-        """Return nothing: text has all digits."""
+        """Return no remarks, because text stores all digits."""
         return []
 
 
 def _is_point(row: Any) -> bool:
-    """Return whether a value is a list of two numbers or nulls."""
+    """Return whether a JSON value is a list of two numbers or nulls."""
     if not isinstance(row, list) or len(row) != 2:
         return False
     return all(v is None or (isinstance(v, int | float) and not isinstance(v, bool)) for v in row)
 
 
 def read_answers(file: Path) -> dict[str, Any]:
-    """Read a JSON file of predicted points."""
+    """Read a JSON file of predicted points by pair name."""
     content = read_json(file)
     if not isinstance(content, dict) or not all(isinstance(v, list) for v in content.values()):
         raise FormatError(file, 'is not {"PAIR": [[x, y], …]}')

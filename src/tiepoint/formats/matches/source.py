@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Protocol of match files, and how files name pairs and images."""
+"""Interface of match sources, and lookup of image pairs by the names in their files."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ...core.records import Arrays
 from ..image.reader import SUFFIXES
 
 FLOAT16_EXACT_PX = 1024
-"""From here on float16 represents whole pixels only."""
+"""Coordinate above which float16 represents integer pixels only."""
 
 
 class MatchSource(Protocol):
-    """Match files of one layout below a folder.
+    """Interface of match files of one layout in a folder.
 
-    `what` names the layout and is part of the cache key. `resized` says that points are in pixels of resized
-    images, whose size the files do not state.
+    `what` names the layout and is part of the cache key. `resized` is True if points are in pixels of resized
+    images and the files do not state their size.
     """
 
     what: str
@@ -32,21 +32,24 @@ class MatchSource(Protocol):
 
     @property
     def pairs(self) -> Mapping[str, Any]:
-        """Places of all pairs, by names from `flat_name` or `pair_text`."""
+        """Locations of all image pairs, by keys from `flat_name` or `pair_text`."""
 
     def files(self, place: Any) -> Sequence[Path]:
-        """Return the files that the matches of a place come from."""
+        """Return the files that contain the matches at a location."""
 
     def read(self, place: Any) -> Arrays:
-        """Read `points0`, `points1` and optional `confidence`, `keypoints0` and `keypoints1`; or a flow."""
+        """Read the matches of an image pair, or its flow.
+
+        Matches are `points0`, `points1` and optionally `confidence`, `keypoints0` and `keypoints1`.
+        """
 
     def remarks(self, place: Any) -> list[str]:
-        """Return remarks for the user, worded the same for all places."""
+        """Return remarks for the user. The text must be the same for all pairs of a source."""
 
 
 @dataclass(frozen=True)
 class IndexedSource:
-    """Matches as indices: keypoints of both images, and for each of the first its partner or -1."""
+    """Matches as keypoint indices: for each keypoint of image 0, its match in image 1 or -1."""
 
     keypoints: tuple[NDArray[Any], NDArray[Any]]
     partner: NDArray[Any]
@@ -55,10 +58,10 @@ class IndexedSource:
     path: Path = field(default_factory=Path)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the matched points, in the order of the first image.
+        """Return the matched points, in the order of the keypoints of the first image.
 
         Raises:
-            FormatError: Shapes differ, an index is out of range, or the index type is too small.
+            FormatError: Shapes do not fit, an index is out of range, or the index type is too small.
         """
         first, second = self.keypoints
         dtype = self.partner.dtype
@@ -83,7 +86,7 @@ class IndexedSource:
         outside = (partner >= len(second)) | (partner < -1)
         if outside.any():
             i = int(np.argmax(outside))
-            raise self._error(f"match {i} is keypoint {partner[i]} of {len(second)}")
+            raise self._error(f"match {i} refers to keypoint {partner[i]} of {len(second)}")
         rows = np.flatnonzero(partner >= 0)
         out: dict[str, NDArray[Any]] = {
             "points0": first[rows, :2].astype(np.float64),
@@ -91,7 +94,10 @@ class IndexedSource:
         }
         if self.scores is not None:
             if self.scores.shape != self.partner.shape:
-                raise self._error(f"{self.scores.shape} scores for {self.partner.shape} matches")
+                raise self._error(
+                    f"{self.scores.shape} scores for {self.partner.shape} matches; expected one score per "
+                    "match"
+                )
             out["confidence"] = self.scores[rows].astype(np.float64)
         out["keypoints0"], out["keypoints1"] = (np.array([len(k)], np.int64) for k in self.keypoints)
         return out
@@ -101,7 +107,9 @@ class IndexedSource:
 
 
 def float16_remarks(*points: Any) -> list[str]:
-    """Return a remark if float16 coordinates are coarse: 1 px from 1024 on, 0.5 px from 512.
+    """Return a remark if float16 coordinates are coarse.
+
+    The resolution is 1 px from 1024 on and 0.5 px from 512 on.
 
     >>> float16_remarks(np.array([[1500.0, 3.0]], np.float16))
     ['keypoints are float16, which beyond 1024 px represents whole pixels only; write float32']
@@ -114,21 +122,21 @@ def float16_remarks(*points: Any) -> list[str]:
 
 T = TypeVar("T")
 TWO = "|"
-"""Separator of two names that a file stores separately."""
+"""Separator between two image names in a key of `pair_text`."""
 JOINTS = ("--", "_", "-", TWO)
 BACK = "-back"
-"""Suffix of the name of a pair from image 1 to image 0."""
+"""Suffix of the pair name for the direction from image 1 to image 0."""
 
 
 class PairQuery(NamedTuple):
-    """Pair to look up: its name and those of its images, empty if unknown."""
+    """Image pair to look up: the name of the pair and the names of its images, empty if unknown."""
 
     name: str
     images: tuple[str, str] = ("", "")
 
 
 def flat_name(name: str) -> str:
-    r"""Return a name as part of a file name: slashes of either direction become ``-``.
+    r"""Convert a name for use in a file name: forward and backward slashes become ``-``.
 
     >>> flat_name("WGABS/kremlin"), flat_name("a\\b")
     ('WGABS-kremlin', 'a-b')
@@ -137,17 +145,17 @@ def flat_name(name: str) -> str:
 
 
 def pair_text(name0: str, name1: str) -> str:
-    """Return two names that a file stores separately as one key."""
+    """Return one key for two image names that a file stores separately."""
     return f"{flat_name(name0)}{TWO}{flat_name(name1)}"
 
 
 def index_unique(
     places: Iterable[tuple[str, T]], path: Path, display: Callable[[T], str] = str
 ) -> dict[str, T]:
-    """Return places by name. Errors print a place with `display`.
+    """Return a dictionary of locations by name. `display` formats a location in errors.
 
     Raises:
-        FormatError: A duplicate name, also if two names differ only in their slashes.
+        FormatError: A name is duplicate. Names that differ only in their slashes count as equal.
 
     >>> index_unique([("a-b", 1), ("a-b", 2)], Path("m.h5"))
     Traceback (most recent call last):
@@ -163,7 +171,7 @@ def index_unique(
 
 
 def without_ending(name: str) -> str:
-    """Remove the suffix of an image file from a name.
+    """Remove the image suffix from a name.
 
     >>> without_ending("scene/1.ppm"), without_ending("frame.12")
     ('scene/1', 'frame.12')
@@ -173,7 +181,7 @@ def without_ending(name: str) -> str:
 
 
 def name_variants(name: str) -> Iterator[str]:
-    """Yield the names of an image that a file may use, longest first.
+    """Yield the possible names of an image in a match file, longest first.
 
     >>> list(name_variants("a/b.png"))
     ['a-b.png', 'a-b', 'b.png', 'b']
@@ -187,10 +195,10 @@ def name_variants(name: str) -> Iterator[str]:
 
 
 def find_pair(known: Mapping[str, T], query: PairQuery) -> tuple[T, bool] | None:
-    """Return the place of a pair, and whether it is the reversed pair. None if unknown.
+    """Return the location of an image pair and whether it is stored reversed. None if unknown.
 
-    `known` has keys from `flat_name` and `pair_text`. The name of the pair is tried first, then those of its
-    images.
+    `known` has keys from `flat_name` and `pair_text`. The name of the pair is tried first, then the names of
+    its images.
 
     >>> find_pair({"b_a": 1}, PairQuery("x", ("s/a.png", "s/b.png")))
     (1, True)
@@ -217,7 +225,7 @@ def find_pair(known: Mapping[str, T], query: PairQuery) -> tuple[T, bool] | None
 
 
 def find_image(known: Mapping[str, T], name: str) -> T | None:
-    """Return the place of an image by any of its names. None if unknown.
+    """Return the location of an image by any of its possible names. None if unknown.
 
     >>> find_image({"s-a": 1}, "/data/s/a.png")
     1

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables of matches or predicted points: CSV or Parquet, one row per match.
+"""Read tables of matches or predicted points: CSV or Parquet, one row per match or point.
 
-Columns are ``x0, y0, x1, y1`` and optionally ``confidence``; or ``x, y``, the answers to the query points in
-order. The pair is in a column ``pair``, in the columns ``image0, image1``, or in the file name.
+Matches have the columns ``x0, y0, x1, y1`` and optionally ``confidence``. Predicted points have ``x, y``, in
+the order of the query points. The pair is in a column ``pair``, in the columns ``image0, image1``, or in the
+file name.
 """
 
 from __future__ import annotations
@@ -26,12 +27,15 @@ NAMES = ("pair", "image0", "image1")
 _MISSING = [
     "", "nan", "NaN", "NAN", "-nan", "-NaN", "NA", "N/A", "n/a", "#N/A", "<NA>", "null", "NULL", "None"
 ]  # fmt: skip
-"""Texts that mean a missing number."""
+"""Texts that represent a missing number."""
 MATCH, ANSWER = ("x0", "y0", "x1", "y1"), ("x", "y")
 
 
 class TableRows(NamedTuple):
-    """Rows of a pair in a table: the file, the row numbers (None for all), and the name of the pair."""
+    """Rows of an image pair in a table.
+
+    The fields are the file, the row numbers (None for all rows) and the name of the pair.
+    """
 
     file: Path
     rows: Any
@@ -42,7 +46,7 @@ class TableRows(NamedTuple):
 
 
 class MatchTables:
-    """Pairs of all tables of a folder."""
+    """Match source: the image pairs of all tables in a folder."""
 
     what = "tables of matches (CSV, Parquet)"
     resized = False
@@ -52,7 +56,7 @@ class MatchTables:
 
     @cached_property
     def pairs(self) -> dict[str, TableRows]:
-        """Rows of pairs by name."""
+        """Rows of the image pairs, by pair name."""
         found: dict[str, TableRows] = {}
         for file in self.all:
             table = self._table(file)
@@ -80,11 +84,11 @@ class MatchTables:
         return {}
 
     def files(self, place: TableRows) -> Sequence[Path]:
-        """Return the table of a pair."""
+        """Return the table file of an image pair."""
         return [place.file]
 
     def read(self, place: TableRows) -> Arrays:
-        """Read the matched points of a pair, or answers."""
+        """Read the matched points or the predicted points of an image pair."""
         table = self._table(place.file)
         own = table if place.rows is None else table.iloc[place.rows]
         try:
@@ -103,17 +107,17 @@ class MatchTables:
             raise FormatError(place.file, f"has neither {', '.join(MATCH)} nor {', '.join(ANSWER)}") from e
 
     def remarks(self, place: TableRows) -> list[str]:
-        """Return nothing: text has all digits."""
+        """Return no remarks, because text stores all digits."""
         return []
 
 
 def _line(place: TableRows) -> str:
-    """Return the position of the first row of a pair, for errors."""
+    """Return the line number of the first row of a pair, for error messages."""
     return place.file.name if place.rows is None else f"{place.file.name}, row {place.rows[0] + 1}"
 
 
 def header_columns(file: Path) -> list[str]:
-    """Read the column names of a table from its first line or its footer."""
+    """Read the column names of a CSV or Parquet table."""
     regular_file_size(file)
     try:
         if file.suffix == ".parquet":
@@ -131,7 +135,7 @@ def header_columns(file: Path) -> list[str]:
 
 
 def _parquet(file: Path) -> Any:
-    """Read a Parquet file as a data frame, after checking its announced size against its length."""
+    """Read a Parquet file as a data frame. The size in its header is checked first."""
     import pyarrow.parquet as pq
 
     try:
@@ -161,10 +165,10 @@ def is_match_table(file: Path) -> bool:
 
 
 def read_table(file: Path) -> Any:
-    """Read a table as a pandas data frame. Names of pairs and images stay text (``001``, ``NA``).
+    """Read a table as a pandas data frame. Pair and image names (``001``, ``NA``) are read as text.
 
     Raises:
-        FormatError: Not a table, a duplicate column, or a row without the name of its pair.
+        FormatError: The file is not a table, has a duplicate column, or a row without the name of its pair.
     """
     import pandas as pd
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Text files of numbers and identifiers."""
+"""Readers and writers of text files of numbers and identifiers."""

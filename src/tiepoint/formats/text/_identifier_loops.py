@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Numba loops that scan (`identifiers`) and write (`hpatches.task_lists`) rows of identifiers."""
+"""Numba functions that parse and write rows of identifiers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _blank(c: int) -> bool:
 
 @cached_njit(nogil=True)
 def _find_name(buf: Any, lo: int, hi: int, slots: Any, starts: Any, ends: Any, n_names: int) -> int:
-    """Return the code of the name buf[lo:hi], entering it as `n_names` if new. -1 if the table is full."""
+    """Return the index of the name buf[lo:hi] in the table; add it if new. -1 if the table is full."""
     h = np.uint64(14695981039346656037)
     for i in range(lo, hi):
         h = (h ^ np.uint64(buf[i])) * np.uint64(1099511628211)
@@ -50,7 +50,7 @@ def _find_name(buf: Any, lo: int, hi: int, slots: Any, starts: Any, ends: Any, n
 
 @cached_njit(nogil=True)
 def _parse_number(buf: Any, lo: int, hi: int) -> int:
-    """Return the value of 1 to 18 digits, or -1."""
+    """Parse an integer of 1 to 18 digits. Return -1 if the text is not one."""
     if hi <= lo or hi - lo > 18:
         return -1
     value = 0
@@ -64,7 +64,7 @@ def _parse_number(buf: Any, lo: int, hi: int) -> int:
 
 @cached_njit(nogil=True)
 def _dots(buf: Any, lo: int, hi: int) -> int:
-    """Count the dots of a name. -1 if it has blanks or an empty part."""
+    """Count the dots of a name. Return -1 if the name contains blanks or an empty part."""
     if hi <= lo or buf[lo] == _DOT or buf[hi - 1] == _DOT:
         return -1
     dots = 0
@@ -83,7 +83,9 @@ def scan(
     buf: Any, pattern: Any, repeat: bool, names: Any, numbers: Any, offsets: Any, slots: Any, starts: Any,
     ends: Any,
 ) -> tuple[int, int, int, int, int, int]:  # fmt: skip
-    """Fill `names`, `numbers` (one per field) and `offsets` (row r has fields offsets[r]:offsets[r+1]).
+    """Parse rows of fields into `names`, `numbers` and `offsets`.
+
+    `names` and `numbers` have one entry per field. Row r has the fields offsets[r]:offsets[r+1].
 
     Returns (rows, distinct names, status, column of the problem, its first byte, its end).
     """
@@ -159,9 +161,9 @@ def scan(
 
 @cached_njit(nogil=True)
 def write_rows(columns: Any, is_name: Any, text: Any, starts: Any, out: Any, first: int, last: int) -> int:
-    """Write rows first..last of `columns` (c, n) into `out`; a name is text[starts[code]:starts[code+1]].
+    """Write rows first..last of `columns` (c, n) into `out` and return the number of bytes written.
 
-    Returns the number of bytes written. The caller provides enough space.
+    The name of a code is text[starts[code]:starts[code+1]]. The caller must provide enough space in `out`.
     """
     pos = 0
     n_columns = columns.shape[0]

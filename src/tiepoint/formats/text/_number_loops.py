@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Numba loops that parse rectangular tables of decimal numbers; see `numbers.parse_table`."""
+"""Numba functions that parse rectangular tables of decimal numbers for `numbers.parse_table`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _blank(c: int) -> bool:
 
 @cached_njit(nogil=True)
 def _special(buf: Any, lo: int, hi: int) -> float:
-    """Return NaN or infinity for their names in any case, else 0."""
+    """Parse the names of NaN and infinity, in upper or lower case. Return 0 for other text."""
     n = hi - lo
     if n != 3 and n != 8:
         return 0.0
@@ -50,7 +50,7 @@ def _field_end(buf: Any, at: int, delimiter: int) -> int:
 
 @cached_njit(nogil=True)
 def _scale(value: float, exponent: int) -> float:
-    """Return value times ten to the exponent (-80 to 44), within a few units of the last place."""
+    """Return value times 10**exponent (-80 to 44), accurate to a few units in the last place."""
     while exponent > 0:
         step = min(exponent, 22)
         value *= _POW10[step]
@@ -85,7 +85,10 @@ def _exponent(buf: Any, at: int) -> tuple[int, int, int]:
 
 @cached_njit(nogil=True)
 def _first_digits(buf: Any, lo: int, hi: int) -> tuple[Any, int]:
-    """Return the first 19 significant digits, and how many follow: those are worth less than an ulp."""
+    """Return the first 19 significant digits and the number of digits that follow.
+
+    The digits that follow are worth less than one unit in the last place.
+    """
     mantissa = np.uint64(0)
     taken = dropped = 0
     for i in range(lo, hi):
@@ -104,12 +107,14 @@ def _first_digits(buf: Any, lo: int, hi: int) -> tuple[Any, int]:
 def read_rows(
     buf: Any, pos: int, delimiter: int, row: int, last: int, out: Any, exact: bool, hard: Any
 ) -> tuple[int, int, int, int, int, int, int]:
-    """Parse rows `row` to `last` into `out` (rows, cols) from byte `pos` on; `delimiter` 0 means blanks.
+    """Parse rows `row` to `last`, starting at byte `pos`, into `out` (rows, cols).
 
-    Every row must end with a line feed, so the loops need no check for the end of the buffer. A number is
-    parsed as a float64 that is either exact (digits up to 2^53 and a power of ten up to 22, so one rounding)
-    or, unless `exact`, within a few units of the last place and far enough from the midpoint of two float32
-    to round to the same float32. The others are listed in `hard` as (row, column, first byte, end) for an
+    A `delimiter` of 0 means blanks. Every row must end with a line feed, so the loops need no check for the
+    end of the buffer.
+
+    A number with digits up to 2^53 and a power of ten up to 22 is parsed exactly, with one rounding. Unless
+    `exact`, other numbers may be off by a few units in the last place if they still round to the same
+    float32. All remaining numbers are listed in `hard` as (row, column, first byte, end), to be parsed by an
     exact parser. Returns (row, pos, hard numbers, status, column, first byte, end).
     """
     cols = out.shape[1]
@@ -205,7 +210,7 @@ def read_rows(
 
 @cached_njit(nogil=True)
 def count_rows(buf: Any) -> tuple[int, int, int]:
-    """Return (lines up to the last non-blank one, end of its text, start of that line)."""
+    """Return the number of lines up to the last non-blank line, and the end and start of that line."""
     end = buf.size
     while end > 0 and (_blank(buf[end - 1]) or buf[end - 1] == _LF):
         end -= 1

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Strict, fast reader of comma-separated identifiers into integer arrays.
+"""Parse files of comma-separated identifiers into integer arrays.
 
 The identifier files of HPatches (pairs, queries, rankings, task CSVs, label columns) have rows of words,
-numbers, images ``SEQ.IM`` and patches ``SEQ.IM.IDX``. One pass turns names into codes of a table and indices
-into integers; a million rows take a fraction of a second.
+numbers, images ``SEQ.IM`` and patches ``SEQ.IM.IDX``. One pass converts names to indices into a table, and
+numbers to integers. A million rows take a fraction of a second.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _DESCRIPTIONS = {
 
 @dataclass(frozen=True)
 class FieldTable:
-    """Fields of a text, in reading order.
+    """Fields of a text file, in reading order.
 
     `table` contains the distinct names in order of first appearance. Field f has the name ``table[names[f]]``
     (words, images, patches) and the number ``numbers[f]`` (numbers, labels, patches). Row r has the fields
@@ -49,7 +49,7 @@ class FieldTable:
 def scan_fields(
     data: bytes | memoryview, pattern: str, *, path: str | Path, repeat: bool = False, first_line: int = 1
 ) -> FieldTable:
-    r"""Scan rows whose columns follow `pattern`.
+    r"""Parse rows whose columns follow `pattern`.
 
     Args:
         data: Text with LF or CRLF; the last line feed is optional. Blanks around fields are ignored.
@@ -59,7 +59,7 @@ def scan_fields(
         first_line: Line number of the first row, for errors.
 
     Raises:
-        FormatError: The first row that does not follow the pattern, with its line and column.
+        FormatError: A row does not follow the pattern. The error names its line and column.
 
     >>> f = scan_fields(b"v_wall.ref.3, v_wall.e1.3\n", "pp", path="x")
     >>> f.table, f.numbers.tolist()
@@ -104,7 +104,7 @@ def scan_fields(
 
 
 def split_first_line(data: bytes) -> tuple[str, memoryview]:
-    r"""Return the first line, stripped, and the bytes after it.
+    r"""Split a text into its stripped first line and the bytes after that line.
 
     >>> split_first_line(b"s,idx\na,1\n")[0]
     's,idx'

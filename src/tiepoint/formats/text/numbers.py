@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Text files of numbers: tables with any separator, homographies, frames."""
+"""Read and write text files of numbers: tables, homographies and frames (affine regions)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HARD_ROWS = 4096
 
 
 def find_delimiter(line: str) -> str:
-    """Return the separator of a line of numbers: ``;`` before ``,`` before tab, else a blank.
+    """Return the separator of a line of numbers: ``;``, ``,``, tab or blank, in order of priority.
 
     >>> find_delimiter("0.5; 1.5"), find_delimiter("1 2"), find_delimiter("7")
     (';', ' ', ' ')
@@ -35,19 +35,19 @@ def parse_table(
     columns: int | None = None,
     first_line: int = 1,
 ) -> NDArray[Any]:
-    r"""Parse a table of numbers, (rows, columns).
+    r"""Parse a table of numbers and return an array (rows, columns).
 
     Args:
         data: Text without header; LF or CRLF, the last line feed is optional, blanks around numbers are
             ignored, ``nan`` and ``inf`` are accepted in any case. A byte order mark is skipped.
         path: File name for errors.
         dtype: float32 (equal to ``np.float32(float(text))``) or float64 (equal to ``float(text)``).
-        delimiter: Comma, semicolon, tab or blank. None detects it on the first line.
-        columns: Number of columns. None takes that of the first line.
+        delimiter: Comma, semicolon, tab or blank. If None, it is detected in the first line.
+        columns: Number of columns. If None, the first line determines it.
         first_line: Line number of the first row, for errors.
 
     Raises:
-        FormatError: Empty table, empty line, ragged row or a field that is not a number, with its line.
+        FormatError: The table or a line is empty, rows differ in length, or a field is not a number.
 
     >>> parse_table(b"1;2.5\n3;-4e-1\n", path="x").tolist()
     [[1.0, 2.5], [3.0, -0.4000000059604645]]
@@ -144,7 +144,7 @@ def read_homography(path: str | Path) -> NDArray[np.float64]:
 
 
 def write_homography(path: str | Path, homography: ArrayLike, *, delimiter: str = " ") -> None:
-    """Write a 3x3 homography with all digits."""
+    """Write a 3x3 homography with full precision."""
     matrix = np.asarray(homography, dtype=np.float64).reshape(3, 3)
     lines = [delimiter.join(repr(float(v)) for v in row) for row in matrix]
     write_text(path, "\n".join(lines) + "\n")
@@ -153,8 +153,8 @@ def write_homography(path: str | Path, homography: ArrayLike, *, delimiter: str 
 def is_singular(matrix: NDArray[np.float64]) -> bool:
     """Return whether a 3x3 matrix is singular.
 
-    Scales each row, then each column to unit norm; singular means |det| <= 1e-14. A plain determinant would
-    depend on the unit of length and on a common factor.
+    Each row, then each column is scaled to unit norm. The matrix is singular if |det| <= 1e-14. Without the
+    scaling, the determinant would depend on the unit of length and on a common factor.
 
     >>> is_singular(np.diag([1e-9, 1e-9, 1.0])), is_singular(np.ones((3, 3)))
     (False, True)
@@ -168,13 +168,14 @@ def is_singular(matrix: NDArray[np.float64]) -> bool:
 
 
 def write_frames(path: str | Path, frames: NDArray[np.float64]) -> None:
-    """Write frames (n, 2, 3) = [A | centre] (`IMNAME.frames`): ``x,y,a11,a21,a12,a22``, six decimals.
+    """Write frames (n, 2, 3) = [A | centre] to a file `IMNAME.frames`.
 
-    The line has the centre x, y, then A by columns, as VLFeat orders an oriented ellipse. A maps the unit
-    circle to the region; the centre of the top left pixel is (0, 0).
+    Each line is ``x,y,a11,a21,a12,a22`` with six decimals: the centre, then A in column-major order, as
+    VLFeat orders an oriented ellipse. A maps the unit circle to the region; the centre of the top left pixel
+    is (0, 0).
     """
     if frames.ndim != 3 or frames.shape[1:] != (2, 3):
-        raise InputError(f"frames have shape (n, 2, 3), found {frames.shape}")
+        raise InputError(f"frames must have shape (n, 2, 3), found {frames.shape}")
     columns = np.concatenate([frames[:, :, 2], frames[:, :, 0], frames[:, :, 1]], axis=1)
     lines = [",".join(f"{v:.6f}" for v in row) for row in columns]
     write_text(path, "".join(line + "\n" for line in lines))
