@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Datasets of patches, images, homographies and flows: read-only, with content hashes."""
+"""Read-only datasets of patches, images, homographies and flows, with content hashes."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Image pairs with dense ground truth: flow files, homographies or keypoints."""
+"""Find image pairs with ground truth for dense matching: flow, homographies or keypoints."""
 
 from __future__ import annotations
 
@@ -31,13 +31,15 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class DensePair:
-    """Two images and the ground truth of their correspondence.
+    """Image pair in one direction, with its ground-truth correspondence.
 
-    `scene` groups pairs that share images. A method runs once on the images of an `item` and returns flows
-    both ways; `direction` 1 is from image 1 to image 2, 2 the way back, and source and target follow it.
-    `flow()` is the truth on the source, float32 (h, w, 2), 1e10 if unknown; `points()` are corresponding
-    positions (n, 2) in source and target, NaN for padding; `box()` is the object in the target, x1 y1 x2 y2.
-    Each is None if the dataset has no such truth.
+    `scene` groups pairs that share images. A method runs once on the images of an `item` and returns the
+    flows of both directions. `direction` is 1 from image 1 to image 2, and 2 from image 2 to image 1. Source
+    and target depend on the direction.
+
+    `flow()` returns the ground-truth flow on the source, float32 (h, w, 2), 1e10 if unknown. `points()`
+    returns corresponding positions (n, 2) in source and target, NaN for padding. `box()` returns the object
+    in the target, x1 y1 x2 y2. Each function is None if the dataset has no such ground truth.
     """
 
     item: str
@@ -53,7 +55,7 @@ class DensePair:
 
     @property
     def key(self) -> str:
-        """Item and direction, unique in the dataset."""
+        """Key of item and direction, unique in the dataset."""
         return f"{self.item}:{'1to2' if self.direction == 1 else '2to1'}"
 
     def images(self) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
@@ -71,7 +73,9 @@ class DensePair:
 
 
 def homography_truth(h: NDArray[np.float64], size1: tuple[int, int], size2: tuple[int, int]) -> Flow:
-    """Return the flow of a homography, unknown (1e10) outside image 2. Sizes are (h, w).
+    """Return the flow of a homography. It is 1e10 (unknown) if the target is outside image 2.
+
+    The sizes are (h, w).
 
     >>> homography_truth(np.array([[1.0, 0, 1], [0, 1, 0], [0, 0, 1]]), (1, 2), (1, 2))[0].tolist()
     [[1.0, 0.0], [10000000000.0, 10000000000.0]]
@@ -83,7 +87,7 @@ def homography_truth(h: NDArray[np.float64], size1: tuple[int, int], size2: tupl
 
 @dataclass(frozen=True)
 class BrokenPair:
-    """Pair with a missing or unreadable file, and the reason."""
+    """Image pair that cannot be used, with the reason (a missing or unreadable file)."""
 
     item: str
     kind: str
@@ -91,15 +95,16 @@ class BrokenPair:
 
 
 def find_pairs(root: str | Path, broken: list[BrokenPair] | None = None) -> list[DensePair]:
-    """Find the pairs of a folder of any of these layouts.
+    """Find the image pairs in a folder of any supported layout.
 
-    * TSS kit (``SUBSET/PAIR/flow1.flo``): flow truth both ways, boxes of the masks, and keypoints if
-      ``corr.txt`` exists;
-    * image sequences with homographies (HPatches, Oxford): image 1 to each other image of a sequence;
-    * PF-WILLOW (``CLASS/*.png`` with ``*.mat``): every pair of a class, both ways, keypoint truth;
-    * flow pairs (``PAIR/image1.*``, ``image2.*``, ``flow.flo|png|npy|npz``): flow truth.
+    * TSS kit (``SUBSET/PAIR/flow1.flo``): ground-truth flow in both directions, boxes of the masks, and
+      keypoints if ``corr.txt`` exists;
+    * image sequences with homographies (HPatches, Oxford): pairs from image 1 to each other image of a
+      sequence;
+    * PF-WILLOW (``CLASS/*.png`` with ``*.mat``): every pair of a class in both directions, with keypoints;
+    * flow pairs (``PAIR/image1.*``, ``image2.*``, ``flow.flo|png|npy|npz``): ground-truth flow.
 
-    Pairs with a missing or unreadable file are skipped; their reasons are appended to `broken`.
+    Pairs with a missing or unreadable file are skipped and appended to `broken`.
 
     Raises:
         InputError: No pair was found.

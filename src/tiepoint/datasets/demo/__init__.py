@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Demo dataset, rendered from photographs of scikit-image."""
+"""Create a demo dataset from the photographs of scikit-image."""

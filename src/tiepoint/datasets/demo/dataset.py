@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The demo set: image sequences and dense pairs rendered from photographs, with exact ground truth."""
+"""Create the demo dataset: image sequences and dense pairs with exact ground truth."""
 
 from __future__ import annotations
 
@@ -39,16 +39,17 @@ PAIRS = {
     "coins_01": ("coins", "astronaut", "motorcycle", False),
     "motorcycle_01": ("motorcycle", "chelsea", "gravel", False),
 }
-"""Pair -> object, background of image 1, background of image 2, whether image 2 is mirrored."""
+"""For each pair: the object, the backgrounds of image 1 and image 2, and whether image 2 is mirrored."""
 UNKNOWN_FLOW = 1e10
 _SUBSET = "DEMO"
 
 
 def make_dense(out: str | Path, *, size: Size = (240, 180), seed: int = 0) -> Path:
-    """Write the pairs to ``out/DEMO/PAIR`` (images, masks, flows, flip_gt.txt, pair.txt). Return `out`.
+    """Write the dense pairs of the demo dataset in the TSS layout. Return `out`.
 
-    The flow of the mirrored pair is in unflipped pixel coordinates, as in the kit. Masks have 0 and 255; the
-    flow is known exactly where the mask is set.
+    The folder ``out/DEMO/PAIR`` has images, masks, flows, flip_gt.txt and pair.txt. The flow of the mirrored
+    pair is in unflipped pixel coordinates, as in the TSS kit. Masks have the values 0 and 255. The flow is
+    known inside the mask and unknown outside.
     """
     root = Path(out)
     for name, (subject, first, second, flip) in PAIRS.items():
@@ -73,7 +74,7 @@ def make_dense(out: str | Path, *, size: Size = (240, 180), seed: int = 0) -> Pa
 
 
 def exact_flow(h: NDArray[np.float64], known: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """Return the flow of a homography on the pixels of a mask, 1e10 elsewhere, float32 (h, w, 2).
+    """Return the flow of a homography, float32 (h, w, 2). It is 1e10 outside the mask.
 
     >>> exact_flow(np.array([[1, 0, 2.5], [0, 1, 0], [0, 0, 1]]), np.array([[True, False]]))[0].tolist()
     [[2.5, 0.0], [10000000000.0, 10000000000.0]]
@@ -89,7 +90,7 @@ def exact_flow(h: NDArray[np.float64], known: NDArray[np.bool_]) -> NDArray[np.f
 def _cameras(
     subject: str, size: Size, rng: np.random.Generator, *, flip: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return homographies from the pixels of both views to the photograph. `flip` mirrors the second."""
+    """Return the homographies from both views to the photograph. `flip` mirrors the second view."""
     height, width = linear_photo(subject).shape[:2]
     base = front_view((width, height), size, share=0.8)
     moved = moved_view(base, (width, height), size, 0.6, rng).to_photo(size)
@@ -103,7 +104,10 @@ def _blob(
     size: Size,
     rng: np.random.Generator,
 ) -> NDArray[np.float32]:
-    """Add an alpha channel to the photograph: a wavy disc inside both views, colours premultiplied."""
+    """Cut an object out of the photograph by adding an alpha channel.
+
+    The object is a wavy disc inside both views. Colours are premultiplied by alpha.
+    """
     height, width = photo.shape[:2]
     y, x = np.mgrid[:height, :width].astype(np.float64)
     middle = project(to_photo[0], [centre(size)], reference=centre(size))[0]
@@ -130,7 +134,7 @@ def _picture(
     size: Size,
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Render the object over a background with light and noise. Return it and the mask of the object."""
+    """Render the object over a background with lighting and noise. Return the image and the object mask."""
     layer = render_view(blob, to_photo, size)
     photo = (backdrop.shape[1], backdrop.shape[0])
     behind: Camera = moved_view(front_view(photo, size, share=0.9), photo, size, 0.2, rng)
@@ -143,13 +147,13 @@ def _picture(
 SCENES = (
     "i_brick", "i_chelsea", "i_coffee", "i_coins", "v_astronaut", "v_camera", "v_gravel", "v_motorcycle"
 )  # fmt: skip
-"""Default scenes: kind and photograph. Each photograph is in one scene, so scenes are independent."""
+"""Default scenes, named by kind and photograph. Each photograph is used once, so scenes are independent."""
 IMAGES = 6
 
 
 @dataclass(frozen=True)
 class DemoSet:
-    """Paths of a demo set: image sequences (HPatches layout), dense pairs (TSS layout), posed pairs."""
+    """Folders of a demo dataset: image sequences (HPatches layout), dense pairs (TSS layout), pose pairs."""
 
     sequences: Path
     dense: Path
@@ -159,21 +163,21 @@ class DemoSet:
 def make_demo(
     out: str | Path, *, scenes: Sequence[str] = SCENES, size: Size = (320, 240), seed: int = 0
 ) -> DemoSet:
-    """Create the demo set in a folder. The same arguments give the same bytes.
+    """Create the demo dataset in a folder. The same arguments give bit-identical files.
 
-    ``out/sequences/SCENE/{1..6.png, H_1_2..H_1_6}``: a photograph seen by six cameras. In ``v_`` scenes the
-    camera tilts, rolls, zooms and shifts more from image to image, and the light barely changes. In ``i_``
-    scenes the light changes (exposure, colour, slope, shadow) and the camera shakes by a pixel or so. Every
-    image is rendered from the photograph by averaging over pixel cells in linear light, then gets sensor
-    noise and the sRGB curve. The homographies are those of the cameras: exact, with all digits.
-    ``out/dense``: pairs with exact flow and masks, see `make_dense`. ``out/pose``: a stereo pair with exact
-    cameras, see `make_stereo`; size and seed do not change it.
+    ``out/sequences/SCENE/{1..6.png, H_1_2..H_1_6}``: views of one photograph by six cameras. In ``v_``
+    scenes, tilt, roll, zoom and shift of the camera increase from image to image, and the lighting barely
+    changes. In ``i_`` scenes, the lighting changes (exposure, colour, gradient, shadow) and the camera moves
+    by about a pixel. Each pixel is the average of its area in the photograph in linear light. Then sensor
+    noise and the sRGB curve are applied. The homographies are computed from the cameras and are exact, with
+    all digits. ``out/dense``: pairs with exact flow and masks, see `make_dense`. ``out/pose``: a stereo pair
+    with exact cameras, see `make_stereo`; it does not depend on `size` and `seed`.
 
     Args:
         out: Target folder. Files of the same names are replaced.
         scenes: ``i_PHOTO`` or ``v_PHOTO`` for the photographs of `tiepoint.datasets.demo.views`.
         size: (width, height) of the images, at least 64 x 64.
-        seed: Seed of cameras, light and noise.
+        seed: Random seed of cameras, lighting and noise.
 
     Raises:
         InputError: scikit-image is not installed, or a scene name is invalid.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Views of a flat photograph (cameras, light, noise), the photographs, and a stereo pair."""
+"""Render views of a flat photograph with a camera, lighting and noise; create a stereo pair."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _TRIES_PER_STEP = 40
 class Camera:
     """Camera that looks at point (x, y) of the photograph.
 
-    `zoom` is the number of photograph pixels per view pixel there, `tilt_rad` tilts the plane away in the
-    direction `towards_rad`, `roll_rad` rotates the camera.
+    `zoom` is the number of photograph pixels per view pixel at this point. `tilt_rad` tilts the plane away in
+    the direction `towards_rad`. `roll_rad` rotates the camera about its axis.
     """
 
     x: float
@@ -40,7 +40,9 @@ class Camera:
     roll_rad: float = 0.0
 
     def to_photo(self, size: Size) -> NDArray[np.float64]:
-        """Return the homography from pixels of a view of (width, height) to photograph pixels.
+        """Return the homography from the pixels of a view to photograph pixels.
+
+        The view has the size (width, height).
 
         The camera is a pinhole with a focal length of 1.2 image widths. At (x, y) one view pixel is `zoom`
         photograph pixels across the tilt axis.
@@ -71,15 +73,20 @@ class Camera:
 
 
 def front_view(photo: Size, size: Size, *, share: float) -> Camera:
-    """Return the reference camera: centred, over at most `share` of either side of the photograph."""
+    """Return the reference camera, centred on the photograph.
+
+    Its view covers at most the fraction `share` of either side of the photograph.
+    """
     zoom = share * min(photo[0] / size[0], photo[1] / size[1])
     return Camera(*centre(photo), zoom=min(zoom, 1.5))
 
 
 def moved_view(base: Camera, photo: Size, size: Size, strength: float, rng: np.random.Generator) -> Camera:
-    """Sample a camera moved by `strength` (0..1): tilt to 55 degrees, roll to 35, zoom to 1.6, a shift.
+    """Sample a camera that is moved by `strength` (0..1).
 
-    Samples until the view shows the photograph only. After 40 failures the strength decreases by a tenth.
+    At strength 1, the limits are a tilt of 55 degrees, a roll of 35 degrees, a zoom of 1.6, and a shift.
+    Sampling is repeated until the view is inside the photograph. After 40 failures, the strength decreases by
+    a tenth.
     """
     while True:
         for _ in range(_TRIES_PER_STEP):
@@ -107,11 +114,11 @@ def shaken_view(base: Camera, rng: np.random.Generator) -> Camera:
 
 
 def relight(image: Image, strength: float, rng: np.random.Generator) -> Image:
-    """Change the light of a view: exposure, colour, a slope of brightness, a soft shadow.
+    """Change the lighting of a view: exposure, colour, a brightness gradient and a soft shadow.
 
-    `strength` (0..1) scales all of them: exposure by up to 2.3 stops (mostly darker, to avoid clipping), red
-    against blue by up to 40 %, brightness along a random direction by a factor of up to 4, and a soft-edged
-    half plane in shadow of up to 60 %.
+    `strength` (0..1) scales all changes. The limits are an exposure change of 2.3 stops (mostly darker, to
+    avoid clipping), a ratio of red to blue of 40 %, a brightness factor of 4 along a random direction, and a
+    soft-edged half plane with a shadow of 60 %.
     """
     height, width = image.shape[:2]
     y, x = np.mgrid[:height, :width].astype(np.float64)
@@ -129,9 +136,10 @@ def relight(image: Image, strength: float, rng: np.random.Generator) -> Image:
 
 
 def expose(image: Image, noise: float, rng: np.random.Generator) -> Image:
-    """Add sensor noise to linear light: variance = noise^2 (0.05 v + 0.0005), a shot and a read part.
+    """Add shot noise and read noise to an image in linear light.
 
-    At noise 0.1 a mid grey (v = 0.2) deviates by 0.01, about 3 of 255 levels once encoded.
+    The variance is noise^2 (0.05 v + 0.0005). At noise 0.1, mid grey (v = 0.2) has a standard deviation of
+    0.01, about 3 of 255 levels after sRGB encoding.
     """
     v = np.clip(image, 0, None)
     deviation = noise * np.sqrt(0.05 * v + 0.0005)
@@ -150,11 +158,11 @@ PHOTOS = {
     "motorcycle-right": "motorcycle_right.png",
     "rocket": "rocket.jpg",
 }
-"""Photograph -> file name in ``skimage/data``; all are in the wheel, none is downloaded."""
+"""File name of each photograph in ``skimage/data``. All files are part of the scikit-image package."""
 
 
 def photo_path(name: str) -> Path:
-    """Return the file of a photograph. A missing scikit-image or file is an `InputError`."""
+    """Return the path of a photograph. Raise an `InputError` if scikit-image or the file is missing."""
     if name not in PHOTOS:
         raise UnknownNameError("photograph", name, PHOTOS)
     spec = importlib.util.find_spec("skimage")
@@ -172,7 +180,7 @@ def linear_photo(name: str) -> NDArray[np.float32]:
 
 
 def to_linear(image: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Undo the sRGB curve: uint8 -> float32 in 0..1.
+    """Convert sRGB uint8 to linear light, float32 in 0..1.
 
     >>> to_linear(np.array([0, 255], dtype=np.uint8)).tolist()
     [0.0, 1.0]
@@ -183,7 +191,7 @@ def to_linear(image: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 
 def to_srgb(linear: NDArray[np.floating]) -> NDArray[np.uint8]:
-    """Apply the sRGB curve, clip to 0..1 and round: the inverse of `to_linear`.
+    """Convert linear light to sRGB uint8, clipped and rounded: the inverse of `to_linear`.
 
     >>> levels = np.arange(256, dtype=np.uint8)
     >>> bool((to_srgb(to_linear(levels)) == levels).all())
@@ -198,21 +206,21 @@ Matrix = NDArray[np.float64]
 FOCAL_PX = 994.978
 LEFT, RIGHT = (311.193, 254.877), (311.193 + 31.086, 254.877)
 BASELINE_M = 0.193001
-"""The camera of Middlebury 2014 `Motorcycle` at a quarter of its size, the pixels of the photographs."""
+"""Camera of the Middlebury 2014 scene `Motorcycle`, in pixels of the photographs (a quarter of its size)."""
 VIEW: Size = (400, 300)
 ZOOM = 1.04
-"""Factor of the focal length of rotated views, so that they show the photograph only."""
+"""Factor by which rotated views increase the focal length to stay inside the photograph."""
 
 
 class CameraRotation(NamedTuple):
-    """Rotation of the right camera in degrees: about its axis, to the right, upwards."""
+    """Rotation of the right camera in degrees: roll about its axis, pan to the right, tilt upwards."""
 
     roll_deg: float = 0.0
     pan_deg: float = 0.0
     tilt_deg: float = 0.0
 
     def rotation(self) -> Matrix:
-        """Return the rotation matrix from the original to the rotated camera's coordinates.
+        """Return the rotation matrix from original to rotated camera coordinates.
 
         >>> CameraRotation(roll_deg=90).rotation().round(12).tolist()
         [[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
@@ -235,9 +243,10 @@ ROTATIONS = {
 
 
 def make_stereo(out: str | Path) -> Path:
-    """Write photographs, rotated views and ``pairs.json`` to a folder. Return the path of the list.
+    """Write a stereo pair and rotated views to a folder. Return the path of ``pairs.json``.
 
-    The left photograph is image 0 of every pair. Image 1 is the right one, first as it is, then rotated.
+    Image 0 of every pair is the left photograph. Image 1 is the right photograph, first unchanged, then
+    rotated.
     """
     root = Path(out)
     root.mkdir(parents=True, exist_ok=True)
@@ -257,7 +266,7 @@ def make_stereo(out: str | Path) -> Path:
 
 
 def camera(focal_px: float, middle: tuple[float, float]) -> Matrix:
-    """Return K of a camera with square pixels and the principal point `middle`.
+    """Return the intrinsic matrix K (3, 3) of a camera with square pixels and principal point `middle`.
 
     >>> camera(2.0, (1.0, 3.0)).tolist()
     [[2.0, 0.0, 1.0], [0.0, 2.0, 3.0], [0.0, 0.0, 1.0]]

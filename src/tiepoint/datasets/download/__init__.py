@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Published datasets: sources, download, unpacking, verification."""
+"""Download, verify and unpack published datasets."""

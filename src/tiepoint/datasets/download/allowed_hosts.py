@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""URLs that may be opened: http and https, listed hosts, no redirect from https to http."""
+"""Open URLs of allowed hosts: http and https only, no redirect from https to http."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TIMEOUT_S = 30.0
 
 
 class AddressError(InputError):
-    """A URL that may not be opened, with the reason."""
+    """Raised if a URL may not be opened."""
 
 
 def checked_url(url: str) -> str:
@@ -41,7 +41,7 @@ def checked_url(url: str) -> str:
 
 
 def is_listed(url: str, hosts: Sequence[str]) -> bool:
-    """Return whether the host of a URL is listed. `*.name` means all hosts below a name.
+    """Return whether the host of a URL is in a list. An entry `*.name` matches all sub-domains of `name`.
 
     >>> is_listed("https://cdn.a.org/x", ["*.a.org"]), is_listed("https://a.org.evil.net/x", ["a.org"])
     (True, False)
@@ -69,7 +69,10 @@ def next_url(url: str, location: str, hosts: Sequence[str]) -> str:
 
 
 class _Plain(urllib.request.HTTPErrorProcessor):
-    """Returns responses unchanged: `open_url` follows redirects, and its caller handles other statuses."""
+    """Response handler that returns responses unchanged.
+
+    `open_url` follows redirects, and its caller handles error statuses.
+    """
 
     def http_response(self, request: Any, response: Any) -> Any:
         return response
@@ -97,8 +100,8 @@ def open_url(
     """Open a URL and follow the redirects that `next_url` allows. Return the last URL and its response.
 
     Raises:
-        AddressError: A redirect that is not allowed, or too many.
-        OSError: No response.
+        AddressError: A redirect is not allowed, or there are too many.
+        OSError: The server does not respond.
     """
     if not is_listed(checked_url(url), hosts):
         raise AddressError(f"{printable(url)} is not allowed: its host is not listed for this dataset")

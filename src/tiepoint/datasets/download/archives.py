@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Untrusted archives: unpack zip, tar and tar.gz, regular files only, with limits."""
+"""Unpack untrusted zip, tar and tar.gz archives: regular files only, with size limits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ...formats.sniff import explain_wrong_type
 
 MAX_PATH_DEPTH = 16
 _IGNORED = frozenset({"__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini", "Icon\r"})
-"""Files that file managers add to archives."""
+"""Names of files that file managers add to archives. They are skipped."""
 
 
 class MemberPaths:
@@ -34,11 +34,11 @@ class MemberPaths:
         self._folders: dict[str, str] = {}
 
     def file(self, name: str) -> PurePosixPath | None:
-        """Return the path of a file below the target folder. None for files of file managers.
+        """Return the path of a file below the target folder. None if the file is to be skipped.
 
         Raises:
-            InputError: The name leads outside, cannot be written on every system, or is a duplicate, also if
-                it differs only in case or Unicode composition.
+            InputError: The name leads outside the folder, cannot be written on every system, or is a
+                duplicate. Names that differ only in case or Unicode normalisation are duplicates.
         """
         parts = self._parts(name)
         if not parts:
@@ -53,7 +53,7 @@ class MemberPaths:
         return PurePosixPath(path)
 
     def folder(self, name: str) -> None:
-        """Check the name of a folder. The writer creates folders when it writes files."""
+        """Check the name of a folder member. The folder is created when its files are written."""
         parts = self._parts(name.rstrip("/"))
         for end in range(1, len(parts) + 1):
             self._folder("/".join(parts[:end]), name)
@@ -92,7 +92,7 @@ def _key(path: str) -> str:
 
 
 MAX_COMPRESSION_RATIO = 200
-"""Limit of unpacked bytes per byte of an archive; flows of mostly unknown pixels reach about 100."""
+"""Limit of unpacked bytes per byte of an archive. Flow files of mostly unknown pixels reach about 100."""
 MAX_ARCHIVE_FILES = 500_000
 _SLACK = 64 << 20
 _CHUNK = 1 << 20
@@ -103,7 +103,7 @@ Progress = Callable[[int, int], None]
 
 
 class _Writer:
-    """Writes members below a folder and enforces the limits."""
+    """Writer of archive members below a folder that enforces the limits."""
 
     def __init__(self, archive: Path, folder: Path, max_bytes: int | None, max_files: int | None) -> None:
         self.archive, self.folder = archive, folder
@@ -153,20 +153,20 @@ def unpack(
 ) -> int:
     """Unpack an archive into a new, empty folder. Return the number of files.
 
-    The content determines the type of the archive. Absolute names, names that lead outside, links, devices,
-    encrypted members, duplicate names (also in another case) and archives above the limits are refused; the
-    caller then removes the folder. Modes and owners are ignored.
+    The content determines the type of the archive. Refused are absolute names, names that lead outside the
+    folder, links, devices, encrypted members, duplicate names (ignoring case) and archives above the limits.
+    On a refusal, the caller must remove the folder. File modes and owners are ignored.
 
     Args:
         archive: A zip, tar or tar.gz file.
         folder: The target.
-        max_bytes: Limit of all files together. None means 200 times the archive.
+        max_bytes: Limit of the total unpacked size. None means 200 times the size of the archive.
         max_files: Limit of the number of files. None means 500,000.
-        progress: Called with (bytes of the archive done, all).
+        progress: Called with (processed bytes of the archive, total bytes).
 
     Raises:
-        FormatError: An unknown or corrupt archive.
-        InputError: A refused member, or a limit is exceeded.
+        FormatError: The archive is corrupt or of an unknown type.
+        InputError: A member is refused, or a limit is exceeded.
     """
     writer = _Writer(archive, folder, max_bytes, max_files)
     with archive.open("rb") as file:
@@ -236,7 +236,7 @@ def _untar(file: IO[bytes], writer: _Writer, progress: Progress | None, *, packe
 
 
 class _Bounded:
-    """Input stream of a tar that refuses oversized headers before memory is allocated."""
+    """Input stream of a tar archive that refuses oversized headers before memory is allocated."""
 
     def __init__(self, inner: IO[bytes], writer: _Writer) -> None:
         self.inner, self.writer = inner, writer

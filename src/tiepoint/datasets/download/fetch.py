@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Download a file: resume it, restart it if it changed, limit its size, try its mirrors."""
+"""Download files from mirrors with resume, retries and size limits."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from .sources import Mirror, SourceFile
 _CHUNK = 1 << 18
 _RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 _MIN_PROGRESS_BYTES = 8192
-"""Bytes below which a try, or a stall interval, counts as no progress."""
+"""Minimum number of bytes per attempt or stall interval that counts as progress."""
 _RETRY_STATUSES = (408, 425, 429, 500, 502, 503, 504)
 Progress = Callable[[int, int | None], None]
 
 
 class MirrorError(InputError):
-    """A URL that did not deliver the file, with the reason."""
+    """Raised if a URL does not deliver the file."""
 
 
 class _RetryError(Exception):
-    """A temporary failure, to be retried after a pause."""
+    """Raised for a temporary failure that is retried after a pause."""
 
     def __init__(self, reason: str, pause_s: float | None = None) -> None:
         super().__init__(reason)
@@ -44,7 +44,7 @@ class _RetryError(Exception):
 class FetchOptions:
     """Options of a download: callbacks, retries and timeouts.
 
-    `allow_http` permits URLs that are neither encrypted nor have a published hash.
+    `allow_http` permits http URLs of files without a published hash.
     """
 
     progress: Progress | None = None
@@ -62,15 +62,15 @@ class FetchOptions:
 def fetch(
     mirror: Mirror, part: PartialFile, hosts: Sequence[str], *, max_bytes: int, options: FetchOptions
 ) -> VersionStamp:
-    """Download a file into its part, which is then complete.
+    """Download a URL into a partial file until it is complete.
 
-    A part of the same version is resumed (``Range`` with ``If-Range``). The download restarts if the server
-    has no ranges, the file has changed or the version of the part is unknown. A connection that breaks or
-    stalls is retried, with pauses, as long as it makes progress.
+    A partial file of the same version is resumed (``Range`` with ``If-Range``). The download restarts if the
+    server does not support ranges, the file has changed, or the version of the partial file is unknown. A
+    broken or stalled connection is retried with pauses, as long as each attempt makes progress.
 
     Args:
         mirror: The URL, with its published size.
-        part: Target of the bytes. It stays if the download is interrupted.
+        part: The partial file. It is retained if the download is interrupted.
         hosts: Allowed hosts.
         max_bytes: Size limit.
         options: See `FetchOptions`.
@@ -103,7 +103,7 @@ def fetch(
 def _once(
     mirror: Mirror, part: PartialFile, hosts: Sequence[str], max_bytes: int, options: FetchOptions
 ) -> VersionStamp:
-    """Make one request. Return when the part is complete."""
+    """Make one request. Return when the partial file is complete."""
     have, before = part.length, part.stamp()
     known = before is not None and before.url == mirror.url
     if not known or not ((before and before.validator) or mirror.sha256 or mirror.md5):
@@ -149,7 +149,7 @@ def _refused(url: str, response: http.client.HTTPResponse) -> None:
 
 
 def _stamp(mirror: Mirror, response: http.client.HTTPResponse, have: int) -> VersionStamp | None:
-    """Return the version of a response. None if it does not continue the part."""
+    """Return the file version of a response. None if the response does not continue the partial file."""
     if response.status == 206:
         content = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
         if content is None or int(content[1]) != have:
@@ -168,7 +168,7 @@ def _receive(
     max_bytes: int,
     options: FetchOptions,
 ) -> None:
-    """Append the response to the part."""
+    """Append the content of a response to the partial file."""
     have = part.length
     since, at = options.clock(), have
     with refusal(part.path):
@@ -210,7 +210,7 @@ _LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 
 
 class FetchedFile(NamedTuple):
-    """Complete file: its path, URL, size and hash, and whether the hash is the published one."""
+    """Downloaded file: its path, URL, size and hash, and whether it matches a published hash."""
 
     path: Path
     url: str
@@ -220,21 +220,23 @@ class FetchedFile(NamedTuple):
 
 
 def size_limit(file: SourceFile) -> int:
-    """Return the published size of a file, or twice its expected size."""
+    """Return the size limit of a file: its published size, or twice its expected size."""
     return max(m.size or 0 for m in file.mirrors) or 2 * file.about_bytes + _SLACK
 
 
 def is_guarded(mirror: Mirror) -> bool:
-    """Return whether the file is safe in transit: https, a published hash, or this machine."""
+    """Return whether a download is protected: by https, a published hash, or a local URL."""
     parts = urlsplit(mirror.url)
     return parts.scheme == "https" or bool(mirror.sha256 or mirror.md5) or parts.hostname in _LOCAL_HOSTS
 
 
 def fetch_file(file: SourceFile, folder: Path, hosts: Sequence[str], options: FetchOptions) -> FetchedFile:
-    """Try the mirrors of a file in order. Parts, one per mirror, are in `folder` and survive an interrupt.
+    """Download a file from the first mirror that delivers it.
+
+    Each mirror has its own partial file in `folder`, which is retained after an interrupt.
 
     Raises:
-        ProblemsError: No mirror delivered the file, with the reason of each.
+        ProblemsError: No mirror delivered the file. The error lists the reason for each mirror.
     """
     reasons = []
     for i, mirror in enumerate(file.mirrors):
@@ -255,10 +257,10 @@ def fetch_file(file: SourceFile, folder: Path, hosts: Sequence[str], options: Fe
 
 
 def verify_file(mirror: Mirror, part: PartialFile) -> FetchedFile:
-    """Return the complete file if its size and hashes are the published ones, else remove the part.
+    """Check size and hashes of a partial file and return it as complete. Remove it if they differ.
 
     Raises:
-        MirrorError: They differ.
+        MirrorError: Size or hashes differ from the published ones.
     """
     try:
         sha256, md5 = hashes(part.path)

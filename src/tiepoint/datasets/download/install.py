@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Install a dataset: download, unpack, check, then rename, so that a kill leaves no partial dataset."""
+"""Install a dataset: download, unpack and check it, then rename its folder.
+
+The rename comes last, so an interrupted installation leaves no incomplete dataset.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +34,13 @@ def install_local(
     new: Path,
     unpack_progress: Callable[[int, int], None] | None,
 ) -> list[tuple[str, FetchedFile]]:
-    """Unpack local archives into `new`, copy folders and single files there. Return the facts of each file.
+    """Unpack local archives into `new` and copy folders and single files there.
 
-    A single file is one that the source names as such (a list of pairs); any other file is an archive. Its
-    hash must be a published one if the source has hashes for it.
+    Return the properties of each file. A file is a single file if the source lists it as one (such as a pair
+    list); any other file is an archive. If the source has hashes for a file, one of them must match.
 
     Raises:
-        InputError: A file is missing, neither of these, or not the published one.
+        InputError: A file is missing, is not an archive or single file, or does not match its published hash.
     """
     single = {f.name for f in source.files if not f.archive}
     files = []
@@ -71,7 +74,10 @@ def _is_published(path: Path, size: int, sha256: str, md5: str, source: DatasetS
 
 
 def base_of(new: Path, source: DatasetSource) -> Path:
-    """Return the folder of the dataset: the one with its name, or the first with several entries."""
+    """Return the folder of the unpacked dataset.
+
+    This is the folder with the name of the dataset, or else the first folder with several entries.
+    """
     base = new
     while base.name != source.folder:
         entries = list(base.iterdir())
@@ -82,7 +88,7 @@ def base_of(new: Path, source: DatasetSource) -> Path:
 
 
 def _copy_folder(folder: Path, new: Path) -> None:
-    """Copy the files of a folder. Refuse links, and check names like those of an archive."""
+    """Copy the files of a folder. Refuse links, and check names as for archive members."""
     member_paths = MemberPaths(str(folder))
     for parent, folders, names in os.walk(folder):
         for name in [*folders, *names]:
@@ -105,7 +111,7 @@ _MAX_RECORD_BYTES = 1 << 20
 
 
 def record_path(folder: Path) -> Path:
-    """Return the record file of a dataset folder, which is beside it.
+    """Return the path of the source record of a dataset, a file in its parent folder.
 
     >>> record_path(Path("data/EVD")).name
     'EVD.source.json'
@@ -117,7 +123,7 @@ def record_path(folder: Path) -> Path:
 
 
 def read_record(folder: Path) -> dict[str, Any]:
-    """Read the record of a folder. Empty if it is missing or unreadable."""
+    """Read the source record of a dataset folder. Empty if it is missing or unreadable."""
     try:
         record = read_json(record_path(folder), most=_MAX_RECORD_BYTES)
     except InputError:
@@ -132,7 +138,7 @@ def write_record(
     release: Release | None,
     files: Sequence[tuple[str, FetchedFile]],
 ) -> Path:
-    """Write the record of an installed dataset. Return its path."""
+    """Write the source record of an installed dataset. Return its path."""
     value = {
         "dataset": name,
         "title": source.title,
@@ -161,7 +167,9 @@ def write_record(
 
 
 def check_unchanged(folder: Path, name: str, fetched: FetchedFile) -> None:
-    """Compare a file with an earlier record: an unpublished hash is trusted once, then pinned.
+    """Compare the hash of a downloaded file with an earlier source record.
+
+    The hash of a file without a published hash is trusted on first use and must stay the same.
 
     Raises:
         InputError: The same URL delivered another file before.
@@ -178,12 +186,15 @@ def check_unchanged(folder: Path, name: str, fetched: FetchedFile) -> None:
 
 
 WORK = ".tiepoint-get"
-"""Folder for parts, locks and unpacking, beside the datasets."""
+"""Name of the folder for partial files, locks and unpacking, in the parent folder of the datasets."""
 
 
 @dataclass(frozen=True)
 class InstalledDataset:
-    """Installed dataset: its folder, the check report, the downloaded files. `new` is False if it existed."""
+    """Installed dataset: its folder, check report and downloaded files.
+
+    `new` is False if the dataset was already installed.
+    """
 
     folder: Path
     report: CheckReport
@@ -213,21 +224,22 @@ def get_dataset(
 ) -> InstalledDataset:
     """Download a published dataset, check it and install it as a folder.
 
-    An interrupted call is resumed by the next one. A second call at the same time is refused. The folder
-    appears under its name only when it is complete.
+    The next call resumes an interrupted download. A second call at the same time is refused. The folder gets
+    its final name only when it is complete.
 
     Args:
-        name: A name of `read_sources`.
+        name: Name of the dataset, a key of `read_sources`.
         to: Parent folder of the dataset's folder.
         accept_licence: Whether the user accepts the licence.
         from_file: Archives, a folder, or single files that were downloaded manually.
-        sources: Another sources file.
+        sources: Custom sources file.
         keep_archive: Retain the archives, in the folder `.tiepoint-get`.
         options: Options of the download.
         unpack_progress: Called with (done, total) bytes of an archive.
 
     Raises:
-        InputError: Licence not accepted, download not permitted, disk full, no mirror, or wrong content.
+        InputError: The licence is not accepted, direct download is not permitted, the disk is full, no mirror
+            delivers a file, or the content is wrong.
     """
     source = named_source(read_sources(sources), name)
     local_files = [from_file] if isinstance(from_file, str | Path) else list(from_file)
@@ -289,7 +301,7 @@ def _fetch_and_unpack(
     options: FetchOptions,
     unpack_progress: Callable[[int, int], None] | None,
 ) -> tuple[list[tuple[str, FetchedFile]], Path]:
-    """Download and unpack all files. Return their facts and the folder of the dataset."""
+    """Download and unpack all files. Return their properties and the folder of the dataset."""
     plan.check_room(fetched=sum(p.stat().st_size for p in work.glob("*.part")))
     files: list[tuple[SourceFile, FetchedFile]] = []
     for file in plan.source.files:
@@ -316,7 +328,7 @@ def _fetch_and_unpack(
 
 
 def _find_dataset(base: Path, new: Path, source: DatasetSource) -> tuple[Path, CheckReport]:
-    """Return the folder of the dataset, `base` or one above it, and its check report."""
+    """Return the folder of the dataset (`base` or a parent of it) and its check report."""
     first = None
     for folder in [base, *(p for p in base.parents if p == new or new in p.parents)]:
         report = check_dataset(folder, deep=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Partial downloads: the bytes until now, the version on the server, and a lock."""
+"""Partial downloads: received bytes, version on the server, and a lock."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True)
 class VersionStamp:
-    """Version of a remote file."""
+    """Version of a remote file, from the headers of a response."""
 
     url: str
     etag: str = ""
@@ -27,23 +27,26 @@ class VersionStamp:
 
     @classmethod
     def from_headers(cls, url: str, headers: Mapping[str, str], total: int | None) -> VersionStamp:
-        """Read the version from the headers of a response."""
+        """Create the version from the headers of a response."""
         by_name = {name.lower(): value for name, value in headers.items()}
         return cls(url, by_name.get("etag", ""), by_name.get("last-modified", ""), total)
 
     @property
     def validator(self) -> str:
-        """Value for ``If-Range``: a strong ETag, else the modification time, else empty."""
+        """Value of the header ``If-Range``: a strong ETag, else the modification time, else empty."""
         return self.etag if self.etag and not self.etag.startswith("W/") else self.modified
 
     def same(self, other: VersionStamp) -> bool:
-        """Return whether both may be the same version: nothing that both state differs."""
+        """Return whether both may be the same version: no value that both have differs."""
         pairs = ((self.etag, other.etag), (self.modified, other.modified), (self.total, other.total))
         return all(a == b for a, b in pairs if a and b)
 
 
 class PartialFile:
-    """``NAME.part`` with ``NAME.part.json`` beside it. Both survive a kill until the file is complete."""
+    """Partial file ``NAME.part`` and its version in ``NAME.part.json``.
+
+    Both files are retained until the download is complete, even if the process is killed.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -51,14 +54,14 @@ class PartialFile:
 
     @property
     def length(self) -> int:
-        """Bytes until now."""
+        """Number of bytes received."""
         try:
             return self.path.stat().st_size
         except OSError:
             return 0
 
     def stamp(self) -> VersionStamp | None:
-        """Return the version of the file when the download started. None if unknown."""
+        """Return the version of the remote file when the download started. None if unknown."""
         try:
             facts = json.loads(self.facts.read_text(encoding="utf-8"))
             return VersionStamp(facts["url"], facts["etag"], facts["modified"], facts["total"])
@@ -66,7 +69,10 @@ class PartialFile:
             return None
 
     def begin(self, stamp: VersionStamp) -> None:
-        """Start an empty part of this version. The old bytes go first, so a kill never mixes versions."""
+        """Start an empty partial file of this version.
+
+        The old bytes are removed first, so an interruption never mixes versions.
+        """
         self.drop()
         with refusal(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -83,7 +89,7 @@ class PartialFile:
 
 
 def hashes(path: Path) -> tuple[str, str]:
-    """Compute SHA-256 and MD5 of a file, without any cache.
+    """Compute SHA-256 and MD5 of a file. Cached hashes are not used.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a"
@@ -101,7 +107,7 @@ def hashes(path: Path) -> tuple[str, str]:
 
 @contextlib.contextmanager
 def refusal(path: Path) -> Iterator[None]:
-    """Convert an OSError on writing into an `InputError`. A FileNotFoundError passes."""
+    """Convert an OSError on writing to an `InputError`. A FileNotFoundError propagates unchanged."""
     try:
         yield
     except FileNotFoundError:
@@ -113,7 +119,10 @@ def refusal(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def lock_file(path: Path, name: str) -> Iterator[None]:
-    """Hold a lock file. Raise an `InputError` if another process holds it. The file stays."""
+    """Hold a lock file. Raise an `InputError` if another process holds it.
+
+    The lock file is not removed.
+    """
     from filelock import FileLock, Timeout
 
     lock = FileLock(path, timeout=0)

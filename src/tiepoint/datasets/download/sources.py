@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sources of datasets: a reviewed file of the package, or a custom one, and the download plan."""
+"""Download sources of datasets, and download plans."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ class Mirror(_Strict):
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
     md5: Annotated[str, Field(pattern="^[0-9a-f]{32}$")] | None = None
     verified: Text
-    """How it was verified, or `no: …`."""
+    """How the mirror was verified, or `no: …` with a reason."""
 
 
 class SourceFile(_Strict):
-    """File of a dataset: an archive to unpack, or a plain file to put beside its content."""
+    """File of a dataset: an archive to unpack, or a plain file to copy into the dataset folder."""
 
     name: FileName
     mirrors: Annotated[tuple[Mirror, ...], Field(min_length=1)]
@@ -70,23 +70,23 @@ class SourceFile(_Strict):
 
     @property
     def size(self) -> int:
-        """Published size of the first mirror, else the expected one."""
+        """Published size of the first mirror, else the expected size."""
         return self.mirrors[0].size or self.about_bytes
 
 
 class Licence(_Strict):
-    """Terms of a dataset, their page, and whether its owner must be asked first."""
+    """Licence of a dataset: terms, their web page, and whether the owner must be asked first."""
 
     name: Text
     terms: Text
     page: Text
     verified: Text
     ask: Text | None = None
-    """Instructions if it may not be downloaded directly."""
+    """Instructions for the user if the dataset may not be downloaded directly."""
 
 
 class DatasetSource(_Strict):
-    """Dataset: files and mirrors, hosts of redirects, licence, citation, expected content."""
+    """Source of a dataset: files and mirrors, redirect hosts, licence, citation, expected content."""
 
     title: Text
     about: Text
@@ -111,12 +111,12 @@ class DatasetSource(_Strict):
 
     @property
     def archive_bytes(self) -> int:
-        """Bytes to download."""
+        """Number of bytes to download."""
         return sum(file.size for file in self.files)
 
     @property
     def unpacked_bytes(self) -> int:
-        """Expected bytes after unpacking, or three times the archives."""
+        """Expected number of bytes after unpacking. If unknown, three times the size of the archives."""
         return sum(f.unpacked_bytes or f.size * (3 if f.archive else 1) for f in self.files)
 
 
@@ -128,10 +128,11 @@ class SourceList(_Strict):
 
 
 def read_sources(path: str | Path | None = None) -> dict[str, DatasetSource]:
-    """Read sources by name: of a file, else of the one `TIEPOINT_SOURCES` names, else of the package.
+    """Read the sources file and return the sources by dataset name.
 
-    A file is JSON, or YAML by its suffix. Unknown keys, URLs other than http and https, and unlisted hosts
-    are errors.
+    The file is `path` if given, else the file that `TIEPOINT_SOURCES` names, else the file of the package.
+    The suffix selects JSON or YAML. Unknown keys, URLs other than http and https, and unlisted hosts are
+    errors.
 
     >>> sorted(read_sources())[:3]
     ['evd', 'hpatches', 'hpatches-sequences']
@@ -154,14 +155,14 @@ def read_sources(path: str | Path | None = None) -> dict[str, DatasetSource]:
 
 
 def named_source(sources: dict[str, DatasetSource], name: str) -> DatasetSource:
-    """Return the source of a name. An unknown name is an error with similar ones."""
+    """Return the source of a dataset. The error for an unknown name lists similar names."""
     if name not in sources:
         raise UnknownNameError("dataset", name, sources)
     return sources[name]
 
 
 def format_size(size: float) -> str:
-    """Format a number of bytes in powers of ten.
+    """Format a number of bytes with decimal units.
 
     >>> format_size(1_279_545_572), format_size(40_000), format_size(12)
     ('1.28 GB', '40 kB', '12 B')
@@ -171,7 +172,7 @@ def format_size(size: float) -> str:
 
 @dataclass(frozen=True)
 class DownloadPlan:
-    """Dataset, its target folder, and the free bytes of the disk."""
+    """Plan of a download: dataset, target folder and free bytes of the disk."""
 
     name: str
     source: DatasetSource
@@ -180,11 +181,14 @@ class DownloadPlan:
 
     @property
     def required_bytes(self) -> int:
-        """Bytes of the archives and their content together."""
+        """Total number of bytes of the archives and their content."""
         return self.source.archive_bytes + self.source.unpacked_bytes
 
     def check_room(self, *, fetched: int = 0) -> None:
-        """Raise an `InputError` if the disk is too small. `fetched` bytes are already on it."""
+        """Raise an `InputError` if the disk has too little free space.
+
+        `fetched` is the number of bytes already downloaded.
+        """
         needed = self.required_bytes - fetched
         if needed > self.free:
             raise InputError(
@@ -225,7 +229,7 @@ def _mirror(mirror: Mirror) -> str:
 
 
 def plan_for(name: str, source: DatasetSource, to: str | Path) -> DownloadPlan:
-    """Return the plan to install a dataset below the folder `to`, which may not exist yet."""
+    """Return the plan to install a dataset in the folder `to`. The folder may be missing."""
     parent = Path(to).expanduser()
     existing = parent.absolute()
     while not existing.exists() and existing != existing.parent:
