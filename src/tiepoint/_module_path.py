@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``python -m tiepoint`` finds modules where the command ``tiepoint`` does: not in the current folder.
+"""Remove the current folder from the module path of ``python -m tiepoint``.
 
-Python puts that folder first, and a ``json.py`` beside a user's files would be taken for Python's. Imported
-before anything else; nothing is done where another program imports the package, or is itself found there.
+Python puts the current folder first, so a user's ``json.py`` there would replace the standard module. The
+package imports this module before any other. It changes nothing if another program imports the package.
 """
 
 import os
@@ -10,7 +10,7 @@ import sys
 
 
 def leave_current_folder() -> None:
-    """Take the folder off the path while Python looks for ``tiepoint`` by ``-m``."""
+    """Remove the current folder from the path while Python resolves ``-m tiepoint``."""
     asked = " -m tiepoint" in " ".join(sys.orig_argv) or "-mtiepoint" in sys.orig_argv
     if sys.argv[:1] != ["-m"] or not asked or sys.flags.safe_path or not sys.path:
         return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The Python face: evaluate, compare, load, merge, write a report, list."""
+"""Public Python functions: evaluate, compare, load, merge, write a report, list names."""
 
 from __future__ import annotations
 
@@ -30,29 +30,29 @@ def evaluate(
     progress: bool = True,
     **options: Any,
 ) -> Run:
-    """Score a method on a task.
+    """Evaluate a method on a task and store the run.
 
     Args:
         method: A name (``"sift"``, ``"sift+rootsift"``, ``"files:DIR"``, …) or an object with the method of
             the task's family, e.g. ``describe(patches)``.
         task: Name of the task, e.g. ``"hpatches-v1/matching"``.
         data: Folder of the dataset.
-        protocol: One or several protocols; `exact` if nothing is said.
-        store: Folder or database URL; ``tiepoint-store`` in the current folder if nothing is said.
-        jobs: Worker processes; scores do not depend on it.
-        on_bad: What to do with NaN, infinite or zero descriptors: ``"error"``, ``"miss"`` or
-            ``"keep-zeros"`` (zero rows are ordinary vectors, as in the older tools; the others are misses).
+        protocol: One protocol or several; default `exact`.
+        store: Folder or database URL; default ``tiepoint-store`` in the current folder.
+        jobs: Number of worker processes. It does not change scores.
+        on_bad: Treatment of NaN, infinite or zero descriptors: ``"error"``, ``"miss"`` or ``"keep-zeros"``
+            (zero descriptors are ordinary vectors, as in the older tools; NaN and infinity are misses).
         device: Device of learned methods.
-        fit_on: Dataset to fit transforms on (``+pca`` …) instead of the split's training sequences.
-        name: What to call the run instead of the method's own name.
-        cluster: Workers of a Dask cluster that do the work: the address of its scheduler
-            (``"tcp://host:8786"``), ``"local:4"``, a YAML file, what such a file says as a mapping, or a
-            `distributed.Client`; see docs/clusters.md. Scores do not depend on it.
-        progress: Whether to draw how far it is on standard error; only ever where that is a terminal.
+        fit_on: Dataset for fitting transforms such as ``+pca``; default the training sequences of the split.
+        name: Display name of the run; default the name of the method.
+        cluster: Dask cluster that does the work: the address of its scheduler (``"tcp://host:8786"``),
+            ``"local:4"``, a YAML file, its content as a mapping, or a `distributed.Client`; see
+            docs/clusters.md. It does not change scores.
+        progress: Whether to show progress bars if standard error is a terminal.
         **options: Options of the task: ``tasks``, ``benchmark``, ``split``, ``tau_px`` …
 
     Returns:
-        A `Run`: ``run.scores`` is a tidy pandas frame with intervals, ``run.records`` what they come from.
+        A `Run`: ``run.scores`` is a tidy pandas frame with intervals, ``run.records`` the underlying records.
     """
     import logging
 
@@ -90,10 +90,11 @@ def evaluate(
 def load(
     run: str | None = None, *, task: str | None = None, store: str | Path | None = None
 ) -> list[Run] | Run:
-    """Runs from the store: the one of an id or the newest of a method, or all (of a task), oldest first.
+    """Load runs from a store.
 
-    A method that has runs of several tasks needs `task`. Records and scene values are read when they are
-    looked at.
+    With a run id, return that run. With the name of a method, return its newest run; `task` is required if
+    the method has runs on several tasks. Without either, return all runs, oldest first. The run reads
+    records and scene values on first access.
     """
     from .report.runs.lazy_records import lazy_run
     from .report.runs.selection import one_run
@@ -124,22 +125,21 @@ def compare(
     allow: str | Sequence[str] = (),
     store: str | Path | None = None,
 ) -> Comparison:
-    """Compare methods on the same scenes: differences, intervals, tests, groups that cannot be told apart.
+    """Compare methods on the same scenes: differences, intervals, tests, groups that are not separated.
 
     Args:
-        runs: `Run` objects, or names of methods or ids of runs in the store, or one of these; empty means all
-            of the task.
+        runs: `Run` objects, names of methods or run ids, one or several; empty for all runs of the task.
         task: Name of the task.
-        metric: Score to compare by; the task's headline score if nothing is said.
+        metric: Score to compare; default the headline score of the task.
         group: Group of the score, e.g. ``noise=hard``.
-        protocol: Protocol; if nothing is said, `exact` or another that all runs were scored under.
-        split: Only runs of this split. Needed where a method has runs on several and the others do not tell
-            which is meant.
+        protocol: Protocol; default `exact`, or another one that all runs have.
+        split: Only runs of this split. Required if a method has runs on several splits and the other methods
+            do not determine one.
         dataset: Only runs on a dataset of this name.
-        baseline: Method the others are compared with; the best one if nothing is said.
-        allow: What may differ between the runs: ``dataset``, ``lists``, ``scenes``, ``split`` …, several as a
+        baseline: Method to compare the others with; default the best method.
+        allow: Differences to accept between the runs: ``dataset``, ``lists``, ``scenes``, ``split`` …, as a
             list or separated by commas.
-        store: Where named runs are looked up.
+        store: Store with the named runs.
 
     Returns:
         A `Comparison`: ``str()``, ``.to_frame()``, ``.to_latex()``, ``.to_markdown()``, ``.save(path)``.
@@ -181,7 +181,7 @@ def compare(
 
 
 def merge(runs: Sequence[Run]) -> Run:
-    """One run from several of one method and task on different scenes; see `tiepoint.run.finish`."""
+    """Merge runs of one method and task on different scenes into one run; see `tiepoint.run.finish`."""
     from .run.finish import merge_runs
 
     return merge_runs(_runs(runs))
@@ -201,14 +201,14 @@ def write_report(
     """Write a report of runs: ``html``, ``md``, ``latex``, ``csv``, ``json`` or ``parquet``.
 
     Args:
-        runs: To report.
+        runs: Runs to report.
         path: File to write.
-        form: The format.
-        split: Only the runs of that split.
-        dataset: Only the runs on a dataset of that name.
-        protocol: Only the scores under that protocol; if nothing is said, `exact` where there are such.
-        table: Of Markdown, LaTeX and CSV: ``combined``, ``tasks`` or ``scores``; see docs/paper.md.
-        names: Display names in tables of a paper: a YAML file, or its values as a mapping.
+        form: File format.
+        split: Only runs of this split.
+        dataset: Only runs on a dataset of this name.
+        protocol: Only scores under this protocol; default `exact` if the runs have it.
+        table: Table of Markdown, LaTeX and CSV: ``combined``, ``tasks`` or ``scores``; see docs/paper.md.
+        names: Display names in tables: a YAML file, or its content as a mapping.
     """
     from .report.export import write
     from .report.figures.plot import display_names
@@ -226,7 +226,7 @@ def write_report(
 
 
 def list_methods(family: str | None = None) -> list[str]:
-    """Names of the registered methods.
+    """Return the names of the registered methods.
 
     >>> "sift" in list_methods("patches")
     True
@@ -241,14 +241,14 @@ def list_methods(family: str | None = None) -> list[str]:
 
 
 def pack(data: str | Path, to: str | Path | None = None) -> Path:
-    """Decode the strips of a patch dataset once into one file that is mapped; the path of that file.
+    """Decode all strips of a patch dataset into one memory-mapped file and return its path.
 
-    It is used whenever the dataset is, until a strip changes; scores and feature keys are the same.
+    Runs on the dataset use the file until a strip changes. Scores and cache keys stay the same.
 
     Args:
         data: Folder of patch strips.
-        to: File to write, ending in ``.tiepack``, which is then given as ``data``; None puts it into the
-            folder, or, where that cannot be written to, into the cache folder of the user.
+        to: File to write, ending in ``.tiepack``; pass it as ``data`` later. By default the file is in the
+            dataset folder, or in the user's cache folder if the dataset folder is read-only.
     """
     from .datasets.hpatches.pack import pack_dataset
 
@@ -256,7 +256,7 @@ def pack(data: str | Path, to: str | Path | None = None) -> Path:
 
 
 def list_tasks() -> list[str]:
-    """Names of the tasks.
+    """Return the names of the tasks.
 
     >>> "hpatches-v1/matching" in list_tasks()
     True
@@ -294,20 +294,20 @@ def _texts(name: str, value: Any) -> tuple[str, ...]:
 
 
 def _path(name: str, value: Any) -> Path:
-    """The path that a setting names; one that no file can have, or that cannot be looked at, is an error."""
+    """Return a setting as a path. Raise `InputError` if it cannot be a path or is inaccessible."""
     if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
         raise _wrong(name, value, "a path")
     try:
         os.stat(value)
     except (FileNotFoundError, NotADirectoryError):
-        pass  # what is missing is told by whoever needs it
+        pass  # the reader reports a missing file
     except (OSError, ValueError) as e:
         raise _wrong(name, value, f"a path ({getattr(e, 'strerror', None) or e})") from e
     return Path(value)
 
 
 def _place(name: str, value: Any) -> None:
-    """A store is a path or an address."""
+    """Check that a store is a path or a URL."""
     if value is not None and not (isinstance(value, str) and "://" in value):
         _path(name, value)
 
