@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Portable samples of distractors: images and keypoints of other scenes.
+"""Portable random samples of distractors: images and keypoints of other scenes.
 
-Numbers below n are sampled by remainder, whose bias is under n / 2^64, orders by sorting. The samples are an
-input of the comparison: the same for every method with the same keypoints, and reproducible without this
-package.
+A random number below n is a 64-bit number modulo n; its bias is under n / 2^64. A random order comes from
+sorting random numbers. The samples are an input of the comparison. They are the same for every method with
+the same keypoints, and other programs can reproduce them.
 """
 
 from __future__ import annotations
@@ -35,14 +35,15 @@ _DRAWN = 100
 
 
 def draw_below(n: int, count: int, *names: str | int) -> Ints:
-    """Return `count` independent numbers in 0 … n-1, n >= 1."""
+    """Return `count` independent random integers in 0 … n-1, with n >= 1."""
     return (raw_stream(count, *names) % np.uint64(n)).astype(np.int64)
 
 
 def subsets(n: int, size: int, count: int, *names: str | int) -> Ints:
-    """Sample `count` subsets of min(size, n) different numbers in 0 … n-1, int64 (count, min(size, n)).
+    """Sample `count` subsets of distinct integers in 0 … n-1, int64 (count, min(size, n)).
 
-    Floyd's method, all subsets at once: step j takes a number up to j, or j itself if that is taken.
+    The function runs Floyd's algorithm on all subsets at the same time. Step j takes a random number up to j,
+    or j itself if that number is already in the subset.
 
     >>> subsets(3, 5, 2, "x").shape
     (2, 3)
@@ -58,19 +59,19 @@ def subsets(n: int, size: int, count: int, *names: str | int) -> Ints:
 
 
 def query_sample(available: int, count: int, seed: int, scene: str, iteration: int) -> Ints:
-    """Return the numbers of the sampled queries, min(count, available) of them, in the order sampled."""
+    """Return the indices of min(count, available) sampled queries, in sampling order."""
     return permutation(available, seed, "queries", scene, iteration)[:count]
 
 
 def workbench_scenes(opened: OpenKeypoints, scene: str) -> list[str]:
-    """Return the other scenes that give distractors under `workbench`, in the order sampled."""
+    """Return the sampled distractor scenes under `workbench`, in sampling order."""
     others = [s for s in opened.sequences.scenes if s != scene]
     order = permutation(len(others), opened.options.seed, "distractor-scenes", scene)
     return [others[i] for i in order[: opened.options.num_distractor_scenes]]
 
 
 class DistractorDraw(NamedTuple):
-    """Keypoint rows (m, k) of an image, sampled for the queries (m,)."""
+    """Sampled keypoint rows (m, k) of an image, one row of indices for each of the queries (m,)."""
 
     image: str
     query: Ints
@@ -80,10 +81,10 @@ class DistractorDraw(NamedTuple):
 def workbench_rows(
     role: str, scene: str, other: str, sizes: Mapping[str, int], queries: int, per_scene: int, seed: int
 ) -> list[DistractorDraw]:
-    """Sample one image of scene `other` and `per_scene` different keypoints of it for every query.
+    """Sample one image of scene `other` and `per_scene` distinct keypoints of it for every query.
 
-    `sizes` are the keypoint counts by image, in image order. An image without keypoints gives none, one
-    with fewer gives all it has.
+    `sizes` are the numbers of keypoints by image, in image order. An image with fewer keypoints contributes
+    all of them.
     """
     names = list(sizes)
     image = draw_below(len(names), queries, seed, "distractor-image", role, scene, other)
@@ -97,11 +98,11 @@ def workbench_rows(
 
 
 def bojanic_images(opened: OpenKeypoints, scene: str, iteration: int) -> list[str]:
-    """Return the out-of-sequence images of the original protocol, as item keys.
+    """Return the distractor images of the original protocol, as item keys.
 
-    Scenes are numbered; offset d from the query's scene gives image d mod n of scene (number + d) mod S.
-    The original samples offsets from 0 and drops the first: offset 0 is the query's own reference
-    image, a distractor at distance zero. `self_distractor` keeps that; otherwise offsets start at 1.
+    Scenes are numbered. Offset d from the query's scene selects image d mod n of scene (number + d) mod S.
+    The original protocol samples offsets from 0 and drops the first. Offset 0 is the query's own reference
+    image, a distractor at distance zero. `self_distractor` reproduces this; otherwise offsets start at 1.
     """
     scenes = opened.sequences.scenes
     options, total, number = opened.options, len(scenes), scenes.index(scene)
@@ -140,11 +141,11 @@ def count_every(
     place: Ints,
     value: NDArray[np.float64],
 ) -> tuple[Ints, Ints, int]:
-    """Count locations of all other scenes nearer than and as near as each target, and all of them.
+    """Count the locations of all other scenes nearer than and as near as each target, and their total.
 
-    Target t belongs to location place[t] of the source and has the reference value value[t] (squared for l2,
-    infinite for a failure, which has counts of zero). Images are put together to blocks of many rows, so that
-    a product is worth its while, and no more than a block is held.
+    Target t belongs to location place[t] of the source and has the reference value value[t]. The value is
+    squared for l2 and infinite for a failure, which has counts of zero. The function concatenates images into
+    large blocks for efficient matrix products, and holds only one block in memory.
     """
     lt, eq = np.zeros(len(place), np.int64), np.zeros(len(place), np.int64)
     kept = np.flatnonzero(np.isfinite(value))
@@ -187,7 +188,7 @@ def uses_all_distractors(options: DistractorOptions) -> bool:
 
 
 def by_image(lists: list[list[str]]) -> dict[str, list[int]]:
-    """Return the iterations each image is sampled in, so that it is read and searched once.
+    """Return the iterations in which each image is sampled, so that each image is read once.
 
     >>> by_image([["a/1", "b/2"], ["b/2"]])
     {'a/1': [0], 'b/2': [0, 1]}
@@ -200,7 +201,7 @@ def by_image(lists: list[list[str]]) -> dict[str, list[int]]:
 
 
 def named_by_kind(scores: Sequence[Score], metric: str, role: str) -> list[Score]:
-    """Return the scores of all scenes and both kinds under the older tool's names, NaN if missing.
+    """Return the scores of all scenes and of both kinds, with the older tool's names. NaN if missing.
 
     >>> [s.metric for s in named_by_kind([Score("ap", "all", 0.5, 2)], "ap", "verification")]
     ['keypoint_verification_ap', 'verification_viewpoint_ap', 'verification_illumination_ap']
@@ -213,26 +214,26 @@ def named_by_kind(scores: Sequence[Score], metric: str, role: str) -> list[Score
 
 
 class OpenDistractors(OpenKeypoints):
-    """Data whose cases are draws of queries."""
+    """Task data whose cases are random samples of queries."""
 
     def case_pair(self, scene: str, key: str) -> None:
-        """Return None: a draw is not an image pair."""
+        """Return None, because a case is a sample of queries and not an image pair."""
 
     def replay_query(self, scene: str, key: str, features: Features | None) -> QueryCase | None:
-        """Recompute the worst query of a draw. None without features, which name the queries."""
+        """Recompute the worst query of a sample. None without features, which define the queries."""
         if features is None:
             return None
         return worst_of_draw(self, scene, int(key), self.without_border(features))
 
 
 def draw_cases(rounds: Ints, values: Sequence[float]) -> Cases:
-    """Return draws as cases."""
+    """Return random samples of queries as cases."""
     score = np.array(values, np.float64)
     return Cases(rounds.astype(np.int64), score, None, lambda key: f"draw {int(key) + 1}")
 
 
 class DistractorTask(KeypointTask):
-    """Base of `keypoints/verification` and `keypoints/retrieval`, which draw distractors of other scenes."""
+    """Base class of `keypoints/verification` and `keypoints/retrieval`, which sample distractors."""
 
     protocols = ("exact", "workbench", "bojanic")
     options = DistractorOptions
@@ -240,7 +241,7 @@ class DistractorTask(KeypointTask):
     reads_others = True
 
     def others(self, opened: OpenKeypoints, scene: str) -> tuple[str, ...]:
-        """Return every image of another scene that some protocol reads for this scene."""
+        """Return the images of other scenes that any protocol reads for this scene."""
         s, options = opened.sequences, opened.options
         if uses_all_distractors(options):
             return tuple(every_image(opened, scene))
@@ -257,34 +258,35 @@ class DistractorTask(KeypointTask):
         if "workbench" in protocols and others < options.num_distractor_scenes:
             wanted = options.num_distractor_scenes
             notes.append(
-                f"workbench asks for {wanted} distractor scenes, but only {others} exist; all are used"
+                f"workbench requires {wanted} distractor scenes, but only {others} exist; all are used"
             )
         if uses_all_distractors(options):
             return notes
         asked = options.distractor_images
         if "bojanic" in protocols and others < asked:
             notes.append(
-                f"bojanic asks for {asked} distractor images, one per scene, but only {others} other scenes "
+                f"bojanic requires {asked} distractor images, one per scene, but only {others} other scenes "
                 "exist; all are used"
             )
         images = sum(len(s.images(scene)) for scene in s.scenes)
         fewest = min((images - len(s.images(scene)) for scene in s.scenes), default=0)
         if "exact" in protocols and fewest < asked:
-            notes.append(f"exact asks for {asked} distractor images, but only {fewest} exist; all are used")
+            notes.append(f"exact requires {asked} distractor images, but only {fewest} exist; all are used")
         return notes
 
 
 def drawn_rows(opened: OpenKeypoints, scene: str, iteration: int, key: str, available: int) -> Ints:
-    """Return the keypoints of a distractor image that are searched."""
+    """Return the keypoints of a distractor image that enter the search."""
     return permutation(available, opened.options.seed, "retrieval-rows", scene, iteration, key)[:_DRAWN]
 
 
 def worst_of_draw(opened: OpenKeypoints, scene: str, iteration: int, features: Features) -> QueryCase | None:
-    """Recompute the query of a draw with the lowest average precision. None without queries.
+    """Recompute the query with the lowest average precision in a sample. None without queries.
 
-    The list of `keypoints/retrieval`: its right location in every image that has one, and the nearest sampled
-    location of every distractor image. That of `keypoints/verification` also has the nearest wrong location
-    of every image of the scene, and all locations of distractor images are looked at.
+    For `keypoints/retrieval`, its ranked list contains the correct location in every image that has one, and
+    the nearest sampled location of every distractor image. For `keypoints/verification`, the list also
+    contains the nearest wrong location in every image of the scene, and the search includes all locations of
+    distractor images.
     """
     if uses_all_distractors(opened.options):
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Distance tables, first neighbours and matchers of the keypoint tasks."""
+"""Distance tables, nearest neighbours and matchers of the keypoint tasks."""
 
 from __future__ import annotations
 
@@ -37,10 +37,11 @@ def location_table(
     *,
     only: Ints | None = None,
 ) -> Floats:
-    """Return the distance of each query location to each target location, float64 (q, locations).
+    """Return the distances between query and target locations, float64 (q, locations).
 
-    The least over the valid rows of both; infinite where a side has none, and for target locations that are
-    not among `only`. Meant for samples of queries: the whole table is made at once.
+    The distance of two locations is the smallest distance of their valid descriptors. It is infinite if a
+    location has no valid descriptor, or if the target location is not in `only`. The function computes the
+    complete table in memory, so use it for samples of queries only.
     """
     out = np.full((len(queries), len(spots.xy)), np.inf)
     valid = target.valid if only is None else target.valid & np.isin(spots.of, only)
@@ -56,10 +57,10 @@ def location_table(
 
 
 def query_rows(source: ComparedFeatures, places: Locations, queries: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return the valid rows of query locations, one after another.
+    """Return the valid descriptor rows of query locations, concatenated.
 
-    Returns the rows (r,), which of the queries have any (a,), and where the rows of each of those start (a,).
-    A query may be named more than once.
+    The result has three arrays: the rows (r,), the indices of the queries with at least one row (a,), and the
+    start of each of these queries in the rows (a,). A query may occur more than once.
     """
     rows, names, start = group_rows(places.of, source.valid)
     if len(names) == 0:
@@ -75,7 +76,7 @@ def query_rows(source: ComparedFeatures, places: Locations, queries: Ints) -> tu
 def nearest_distance(
     source: ComparedFeatures, places: Locations, target: ComparedFeatures, queries: Ints, distance: str
 ) -> Floats:
-    """Return the distance of each query location to the nearest keypoint, (q,); infinite without one."""
+    """Return the distance (q,) of each query location to its nearest keypoint. Infinite if there is none."""
     out = np.full(len(queries), np.inf)
     rows, asked, step = query_rows(source, places, queries)
     pool = np.flatnonzero(target.valid)
@@ -86,7 +87,7 @@ def nearest_distance(
 
 
 def right_table(query: Ints, target: Ints, queries: Ints, shape: tuple[Any, ...]) -> NDArray[np.bool_]:
-    """Return which entries of a `location_table` are correct, from (query, target) locations."""
+    """Return the mask of correct entries of a `location_table`, from (query, target) locations."""
     right = np.zeros(shape, bool)
     place = np.full(int(max(query.max(initial=-1), queries.max(initial=-1))) + 1, -1, np.int64)
     place[queries] = np.arange(len(queries))
@@ -96,7 +97,7 @@ def right_table(query: Ints, target: Ints, queries: Ints, shape: tuple[Any, ...]
 
 
 def least(table: Floats, keep: NDArray[np.bool_]) -> Floats:
-    """Return the smallest kept entry of each row, infinite if none is kept.
+    """Return the smallest selected entry of each row. Infinite if no entry is selected.
 
     >>> least(np.array([[1.0, 2.0]]), np.array([[False, True]]))
     array([2.])
@@ -107,7 +108,7 @@ def least(table: Floats, keep: NDArray[np.bool_]) -> Floats:
 def answered_targets(
     opened: OpenKeypoints, scene: str, features: Features
 ) -> tuple[ComparedFeatures, Locations, list[tuple[ComparedFeatures, Locations, Answers]]]:
-    """Return features and locations of the reference and other images, with the correct answers."""
+    """Return features and locations of the reference and the other images, with the correct answers."""
     first, *others = opened.sequences.images(scene)
     source = opened.features_of(features, scene, first)
     places = locations(source.xy)
@@ -122,7 +123,7 @@ def answered_target(
     places: Locations,
     policy: str = "all_within_tau",
 ) -> tuple[ComparedFeatures, Locations, Answers]:
-    """Return features and locations of an image, and which of them answer those of the reference."""
+    """Return features and locations of an image, and the correct answers to the reference locations."""
     s = opened.sequences
     target = opened.features_of(features, scene, image)
     spots = locations(target.xy)
@@ -144,15 +145,15 @@ MATCHERS = ("mutual", "nn", "ratio")
 def first_neighbours_mutual(
     a: ComparedFeatures, b: ComparedFeatures, *, distance: str, seed: int | None = None
 ) -> FirstNeighbours:
-    """Return the first neighbours from a to b, and whether each is mutual.
+    """Return the nearest neighbours from `a` to `b`, and whether each is mutual.
 
     Args:
-        a: features of the first image.
-        b: features of the second.
-        distance: name of the distance.
-        seed: of the random order that breaks ties; None keeps the order of the rows (lowest index first).
+        a: Features of the first image.
+        b: Features of the second image.
+        distance: Name of the distance.
+        seed: Seed of the random order that breaks ties. None keeps the row order (lowest index first).
 
-    Empty where a side has no valid row.
+    The result is empty if either image has no valid row.
     """
     rows_a, rows_b = np.flatnonzero(a.valid), np.flatnonzero(b.valid)
     if seed is not None:
@@ -164,12 +165,12 @@ def first_neighbours_mutual(
 def select_matches(
     found: FirstNeighbours, matcher: str, *, ratio: float = 0.8, single: bool = False
 ) -> Matches:
-    """Return the matches a matcher keeps.
+    """Return the matches that a matcher selects.
 
-    `nn` keeps all first neighbours, `mutual` those that choose each other, `ratio` those with d1/d2 strictly
-    below the ratio (a lone candidate has no second distance and is rejected; two zeros are a tie). With
-    `single` distances, their quotient and the ratio are float32, as in OpenCV programs: a quotient that is
-    the ratio in exact numbers may then pass.
+    `nn` selects all nearest neighbours. `mutual` selects mutual nearest neighbours. `ratio` selects
+    neighbours with d1/d2 strictly below the ratio. A single candidate has no second distance and is rejected;
+    two zero distances are a tie. With `single`, the quotient and the ratio are float32, as in OpenCV
+    programs. A quotient that equals the ratio in exact arithmetic may then pass.
     """
     if matcher == "mutual":
         keep = found.mutual
@@ -193,7 +194,7 @@ def is_matcher(text: str | None) -> bool:
 
 
 def matcher_hash(text: str | None) -> str | None:
-    """Return the hash of source and settings of a user's matcher. None for a built-in one."""
+    """Return the hash of source and settings of a custom matcher. None for a built-in matcher."""
     if text is None or not is_matcher(text):
         return None
     file, _, name = text.rpartition(":")
@@ -203,24 +204,25 @@ def matcher_hash(text: str | None) -> str | None:
 
 @lru_cache(maxsize=8)
 def _factory(file: str, name: str, source: str) -> UserFactory:
-    """Load the matcher once, and again when its source has changed."""
+    """Load the matcher. Reload it if its source has changed."""
     return load_from_file(file, name)
 
 
 def user_class_matches(text: str, a: ComparedFeatures, b: ComparedFeatures, *, distance: str) -> Matches:
-    """Match with the user's class ``FILE.py:CLASS``."""
+    """Match with the custom class ``FILE.py:CLASS``."""
     file, _, name = text.rpartition(":")
     matcher = _factory(file, name, source_hash(Path(file)))()
     if not hasattr(matcher, "match"):
-        raise InputError(f"{text} has no match(features1, features2); a matcher needs it")
+        raise InputError(f"{text} has no match(features1, features2); define this method in the matcher")
     return matched_by(matcher, text, a, b, distance=distance)
 
 
 def replay_matches(opened: OpenKeypoints, scene: str, image: str, features: Features) -> MatchedPair:
-    """Recompute the first neighbours of the co-visible locations of the reference, with errors.
+    """Recompute the nearest neighbours of co-visible reference locations, with errors.
 
-    Of a location's keypoints the one with the nearest neighbour speaks for it. `keypoints/images` has the
-    mutual ones, or those of the user's matcher, wherever they lie.
+    Each location is represented by its keypoint with the nearest neighbour. For `keypoints/images`, the
+    result has the mutual neighbours, or the matches of the custom matcher, including those that are not
+    co-visible.
     """
     s = opened.sequences
     first = s.images(scene)[0]

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Verification and retrieval as DescriptorWorkbench computes them: one pooled list per scene.
+"""Verification and retrieval as in DescriptorWorkbench: one pooled list per scene.
 
-Every reference keypoint with every keypoint of every target image, plus sampled keypoints of other scenes,
-ranked by raw L2 distance. Correct pairs are relevant; label 0 (same scene, not correct) and -1 (other scene)
-are both wrong, so verification and retrieval are the same statistic with other draws. Where the tool's
-unstable sort leaves ties open, this list keeps the order in which it was built.
+The list contains every reference keypoint paired with every keypoint of every target image, and with sampled
+keypoints of other scenes. Pairs are ranked by raw L2 distance. Pairs with label 0 (same scene, not correct)
+and -1 (other scene) are both wrong. Verification and retrieval are therefore the same statistic with
+different random samples. The tool's sort is unstable; here, ties keep the order in which the list was built.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from .data import ComparedFeatures, OpenKeypoints, image_features
 from .distractors import workbench_rows, workbench_scenes
 
 _COLOCATED_PX = 1e-6
-"""No target may be nearer by more than this for a pair to be correct: co-located twins all are."""
+"""Tolerance for correct pairs: no target may be nearer by more than this. All co-located keypoints pass."""
 
 
 def _rows(image: ComparedFeatures) -> NDArray[Any]:
-    """Return the raw rows, with NaN and inf taken as zero rows: sorting them is undefined in the tool."""
+    """Return the raw descriptor rows. Rows with NaN or inf, which the tool cannot sort, become zero."""
     values = raw_values(image)
     good = np.isfinite(values).all(axis=1)
     return values if good.all() else np.where(good[:, None], values, values.dtype.type(0))
 
 
 def compare_pooled(opened: OpenKeypoints, scene: str, features: Features, role: str) -> Records:
-    """Count, for each correct pair, wrong ones that are nearer, equal, and equal and before it."""
+    """Count, for each correct pair, the wrong pairs that are nearer, tied, and tied but listed earlier."""
     s, options = opened.sequences, opened.options
     first, *others = s.images(scene)
     source = image_features(features, f"{scene}/{first}")
@@ -106,7 +106,7 @@ def float32_points(xy: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def score_pooled(records: Sequence[Records], role: str) -> list[Score]:
-    """Compute the mean AP over scenes with a candidate (0 without a correct pair), and label counts."""
+    """Compute the mean AP over scenes with candidates, and label counts. AP is 0 without correct pairs."""
     scenes = tuple(str(r.meta["scene"]) for r in records)
     kinds = tuple(scene_kind(s, ("i", "v")) for s in scenes)
     value, count, random = (np.zeros(len(records)) for _ in range(3))
@@ -132,7 +132,7 @@ def score_pooled(records: Sequence[Records], role: str) -> list[Score]:
 
 
 def raw_values(image: ComparedFeatures) -> NDArray[Any]:
-    """Return the rows as the tool would see them: a failed descriptor without NaN in it is a zero row."""
+    """Return the rows as the tool reads them. A failed descriptor without NaN becomes a zero row."""
     values = image.values
     if values.dtype.kind != "f":
         values = values.astype(np.float32)

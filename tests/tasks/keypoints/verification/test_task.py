@@ -356,7 +356,7 @@ def test_fewer_scenes_than_asked_is_said(root):
     assert [len(notices) for notices in said.values()] == [1, 1, 1]
     assert "10 distractor scenes, but only 3 exist" in said["workbench"][0]
     assert "99 distractor images, but only 12 exist" in said["exact"][0]
-    assert "bojanic asks for 99" in said["bojanic"][0]
+    assert "bojanic requires 99" in said["bojanic"][0]
     assert len(VERIFICATION.open(root, {}).protocol_warnings(["workbench", "exact"])) == 2
     assert VERIFICATION.open(root, OPTIONS).protocol_warnings(VERIFICATION.protocols) == []
 

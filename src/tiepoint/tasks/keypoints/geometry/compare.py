@@ -46,10 +46,10 @@ def estimate_exact_homography(
     threshold_px: float,
     max_iterations: int,
 ) -> tuple[NDArray[np.float64] | None, int]:
-    """Estimate the homography from points (m, 2) of the first image to the second, and count its inliers.
+    """Estimate the homography from points (m, 2) of the first image to the second, and count inliers.
 
-    None and 0 where fewer than four matches exist or the estimator gives up. The threshold is part of the
-    protocol and the same for every method.
+    Return None and 0 if there are fewer than four matches or the estimator fails. The threshold is part of
+    the protocol and the same for every method.
     """
     try:
         import cv2
@@ -75,7 +75,7 @@ def estimate_exact_homography(
 def compare_exact(opened: OpenGeometry, scene: str, features: Features) -> Records:
     """Compute the records of a scene: one row per image pair with all its counts and errors.
 
-    Matches that a method brings are one matcher, `given`; nothing is known then about keypoints.
+    If the method returns matches, they are the only matcher, `given`, and keypoint scores are not available.
     """
     sequences, options = opened.sequences, opened.options.settings()
     first, *others = sequences.images(scene)
@@ -99,7 +99,7 @@ def compare_exact(opened: OpenGeometry, scene: str, features: Features) -> Recor
 def _detections(
     source: ComparedFeatures, target: ComparedFeatures, h: NDArray[np.float64], sizes: Any, limits: Floats
 ) -> Row:
-    """Return the shared view and one-to-one correspondences of the locations, at every threshold."""
+    """Return the shared view and one-to-one correspondences of the locations, for every threshold."""
     here, there = locations(source.xy).xy, locations(target.xy).xy
     found = answers(
         h,
@@ -154,7 +154,7 @@ def _matches(
 def _matched(
     matcher: str, a: Floats, b: Floats, h: Any, sizes: Any, options: Any, limits: Floats
 ) -> tuple[Row, Floats]:
-    """Return counts, shares within the limits and homographies of matches, and their errors."""
+    """Return counts, shares within the thresholds, homographies and errors of matches."""
     shown = project(h, a, reference=centre(sizes[0]))
     error = np.nan_to_num(np.linalg.norm(shown - b, axis=1), nan=np.inf)
     out: Row = {f"putative_{matcher}": len(a), f"accuracy_{matcher}": matching_accuracy(error, limits)}
@@ -170,19 +170,19 @@ def _matched(
 
 
 def _four(matrix: Floats | None, h: Any, size: tuple[int, int]) -> float:
-    """Return the mean over all four corners, wherever the truth sends them; infinite without a homography."""
+    """Return the mean error over all four corners, even outside the image. Infinite without a homography."""
     found = np.inf if matrix is None else corner_distance(matrix, h, size)
     return float(found) if np.isfinite(found) else np.inf
 
 
 def compare_d2net(opened: Any, scene: str, features: Features, *, exact: bool = False) -> Records:
-    """Compute the shares of matches within each limit of the truth, a row a pair; 0 where there is no match.
+    """Compute the share of matches within each threshold, one row per pair. 0 without matches.
 
     Args:
-        opened: the open task.
-        scene: name of the sequence.
-        features: of the method.
-        exact: with the matches of `exact` instead.
+        opened: Data of the task.
+        scene: Name of the sequence.
+        features: Features of the method.
+        exact: Whether to use the matches of `exact` instead of D2-Net's.
     """
     sequences = opened.sequences
     _, *others = sequences.images(scene)
@@ -219,7 +219,7 @@ def compare_homographies(
 ) -> Records:
     """Estimate the homographies of a scene's pairs under every setting, one row per call.
 
-    H of a row maps resized images where the frame of its setting resizes them.
+    If the frame of a setting resizes the images, H of its rows maps between the resized images.
     """
     sequences = opened.sequences
     first, *others = sequences.images(scene)
@@ -252,7 +252,7 @@ def compare_homographies(
 
 
 def is_installed(setting: HomographySetting) -> bool:
-    """Return whether a setting can be called: pydegensac is used where it is installed."""
+    """Return whether the estimator of a setting is installed. Only pydegensac is optional."""
     return setting.estimator.kind != "degensac" or find_spec("pydegensac") is not None
 
 
@@ -293,7 +293,7 @@ def _in_frame(
 def _within(
     matches: PairMatches, setting: HomographySetting, sizes: Any, truth: NDArray[np.float64]
 ) -> list[int]:
-    """Count matches whose mean transfer error is below each of `PRECISION_PX` in the setting's frame."""
+    """Count the matches with mean transfer error below each of `PRECISION_PX`, in the setting's frame."""
     resizes = setting.frame.resizes(sizes, single=setting.estimator.dtype == "float32")
     with np.errstate(all="ignore"):
         d = transfer_distances(*_in_frame(matches, setting, sizes), scaled_homography(truth, *resizes))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Scores of `keypoints/geometry`: means over image pairs, by threshold, matcher and estimator.
 
-The headline uses mutual neighbours, or the matches that a method brings, and MAGSAC; other matchers and
-estimators stand under their own groups.
+The headline uses MAGSAC with mutual neighbours or with the matches that a method returns. Other matchers and
+estimators have their own groups.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from .protocols import HEADLINE_PX, LEFT_OUT, HomographyScoring, HomographySetti
 THRESHOLDS_PX = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
 HOMOGRAPHY_PX = (1, 3, 5)
 OWN_MATCHER = "own"
-"""Name of the user's matcher in columns and groups."""
+"""Name of the custom matcher in columns and groups."""
 GIVEN = "given"
-"""Name of the matches that a method on two images brings, in columns."""
+"""Column name of the matches that a method on image pairs returns."""
 _DEFAULT = {"matcher": ("mutual", GIVEN), "estimator": ("magsac",)}
 
 Values = Callable[[Records], NDArray[np.float64]]
@@ -50,14 +50,14 @@ D2NET_LIMITS_PX = tuple(range(1, 16))
 
 
 D2NET_PAIRS = 5
-"""Of a sequence."""
+"""Number of image pairs in a sequence."""
 
 
 PRECISION_PX = (1.0, 3.0)
 
 
 def geometry_thresholds(options: Mapping[str, Any]) -> NDArray[np.float64]:
-    """Return the thresholds under the options of the records: 1 to 10 px and what they add.
+    """Return the thresholds in pixels: 1 to 10 and those that the options of the records add.
 
     >>> geometry_thresholds({"tau_px": [0.5, 3]})[:4].tolist()
     [0.5, 1.0, 2.0, 3.0]
@@ -66,7 +66,7 @@ def geometry_thresholds(options: Mapping[str, Any]) -> NDArray[np.float64]:
 
 
 def format_threshold(px: float) -> int | float:
-    """Return a threshold as groups name it: 3, not 3.0.
+    """Return a threshold as used in group names: 3 instead of 3.0.
 
     >>> format_threshold(3.0), format_threshold(0.5)
     (3, 0.5)
@@ -75,7 +75,7 @@ def format_threshold(px: float) -> int | float:
 
 
 def _sums(records: Sequence[Records], values: Values) -> SceneSums:
-    """Return the sums over the pairs of each scene; NaN pairs have no value."""
+    """Return the sums over the pairs of each scene, ignoring NaN."""
     scenes = tuple(str(r.meta["scene"]) for r in records)
     kinds = tuple(str(r.meta["kind"]) for r in records)
     found = [values(r) for r in records]
@@ -84,7 +84,10 @@ def _sums(records: Sequence[Records], values: Values) -> SceneSums:
 
 
 def _emit(metric: str, sums: SceneSums, *, headline: bool = False, **parts: Any) -> list[Score]:
-    """Return the score; for the default matcher and estimator by kind, for the headline by scene."""
+    """Return a score with its groups.
+
+    Scores of the default matcher and estimator are also given by kind, the headline also by scene.
+    """
     named = {k: v for k, v in parts.items() if v not in _DEFAULT.get(k, ())}
     scores = [micro_score(metric, sums, group=group_name(**named))]
     if not set(named) & set(_DEFAULT):
@@ -114,7 +117,7 @@ def _mean_error(at: int) -> Values:
 
 
 def score_exact(records: Sequence[Records]) -> list[Score]:
-    """Return all scores; without keypoints those of matches and homographies."""
+    """Return all scores. Without keypoints, return only the scores of matches and homographies."""
     scores: list[Score] = []
     if not records:
         return scores
@@ -148,9 +151,9 @@ def _has(records: Sequence[Records], column: str) -> bool:
 
 
 def _homographies(records: Sequence[Records], matcher: str, estimator: str) -> list[Score]:
-    """Return the numbers of inliers, areas and shares of corner errors.
+    """Return the numbers of inliers, and the AUC and shares of corner errors.
 
-    Beside them, in groups ``corners=4``, those of the mean over all four corners, where records have it.
+    If the records have the mean error over all four corners, the groups ``corners=4`` use that error.
     """
     name = f"{matcher}_{estimator}"
     parts: dict[str, Any] = {"matcher": matcher, "estimator": estimator}
@@ -179,22 +182,22 @@ D2NET_SEQUENCES: Mapping[str, Mapping[str, int]] = {
     "108": {"i": 52, "v": 56, "": 108},
     "116": {"i": 57, "v": 59, "": 116},
 }
-"""Numbers of sequences that sums are divided by, whatever is there."""
+"""Numbers of sequences by which D2-Net divides, even if sequences are missing."""
 
 
 def d2net_thresholds(options: Mapping[str, Any]) -> list[float]:
-    """Return 1 to 15 px and the thresholds that the options add."""
+    """Return the thresholds in pixels: 1 to 15 and those that the options add."""
     return sorted({*D2NET_LIMITS_PX, *options.get("tau_px", ())})
 
 
 def counted_records(records: Sequence[Records]) -> tuple[list[Records], str]:
-    """Return the records that count, and which list of sequences is meant."""
+    """Return the records that count, and the name of the list of sequences."""
     which = str(records[0].meta["options"].get("sequences") or "108") if records else "108"
     return [r for r in records if which == "116" or r.meta["scene"] not in LEFT_OUT], which
 
 
 def score_d2net(records: Sequence[Records]) -> list[Score]:
-    """Compute `mma` by the constants of D2-Net and `mma_of_pairs` over existing pairs."""
+    """Compute `mma` with the fixed divisors of D2-Net, and `mma_of_pairs` over the existing pairs."""
     if not records:
         return []
     return with_protocol(list(_d2net_scores(*counted_records(records))), D2NET)
@@ -235,11 +238,11 @@ AREAS: Mapping[str, Callable[[Floats, float], float]] = {
     "trapezoid": auc_trapezoid,
     "rounded": auc_rounded,
 }
-"""Area under the recall curve of errors up to a threshold, by name of the rule."""
+"""Functions that compute the area under the recall curve up to a threshold, by name."""
 
 
 def score_homographies(records: Sequence[Records], name: str) -> list[Score]:
-    """Compute all scores; `homography_auc` of group `all` is that of the first setting at 3 px."""
+    """Compute all scores. `homography_auc` of group `all` uses the first setting at 3 px."""
     if not records:
         return []
     protocol = protocol_under(name, records[0].meta["options"])
@@ -258,7 +261,10 @@ def score_homographies(records: Sequence[Records], name: str) -> list[Score]:
 
 
 def is_of(scene: str, kind: str, rule: str) -> bool:
-    """Return whether a sequence is of kind `i` or `v`, by its prefix or by lacking the other's.
+    """Return whether a sequence is of kind `i` or `v`.
+
+    The rule `first` checks the prefix of the name. The rule `contain` checks that the name does not contain
+    the prefix of the other kind.
 
     >>> is_of("ox_ubc", "v", "first"), is_of("ox_ubc", "v", "contain"), is_of("i_v_x", "v", "contain")
     (False, True, False)
@@ -309,7 +315,7 @@ def _setting_scores(
     parts: Mapping[str, Any],
     settings: int,
 ) -> Iterator[Score]:
-    """Return the areas and shares of one setting; the first stands without its name as well."""
+    """Return the AUC and shares of one setting. The first setting also has scores without its name."""
     errors = np.concatenate([corner_row_errors(r, number, setting, scoring) for r in records])
     if not len(errors):
         return
@@ -333,7 +339,7 @@ def _setting_scores(
 
 
 def _match_scores(records: Sequence[Records], parts: Mapping[str, Any], *, medians: bool) -> Iterator[Score]:
-    """Return numbers of matches and shares within each threshold; glue-factory prints medians."""
+    """Return numbers of matches and shares within each threshold. For glue-factory, return medians."""
     counts = np.array([n for r in records for n in r.meta["matches"]], np.float64)
     middle = _median if medians else np.mean
     yield Score("putative_matches", group_name(**parts), float(middle(counts)), len(counts))
@@ -354,7 +360,7 @@ def _median(values: Floats) -> float:
 
 
 def _noted(scores: Sequence[Score], name: str, left_out: int) -> list[Score]:
-    """Return the scores, those of group `all` with what was excluded or cannot be compared."""
+    """Return the scores. Those of group `all` have a note about exclusions and limited comparability."""
     told = [f"{left_out} sequences left out, as {name} does"] if left_out else []
     if name == "dad":
         told.append("dad prints illumination and viewpoint apart")
@@ -365,7 +371,7 @@ def _noted(scores: Sequence[Score], name: str, left_out: int) -> list[Score]:
 
 
 def cases(records: Sequence[Records], scene: str) -> Cases | None:
-    """Return the share of the mutual matches, or of those given, within 3 px in each image."""
+    """Return the images as cases, scored by the share of mutual or given matches within 3 px."""
     if (r := scene_records(records, scene)) is None:
         return None
     matcher = GIVEN if f"accuracy_{GIVEN}" in r.columns else "mutual"

@@ -40,7 +40,7 @@ from .steps import ARROW, d2net_steps, homography_step_chain, homography_step_ta
 NEWER: Mapping[str, Any] = {
     "tau_px": [], "sequences": None, "frame": None, "permutation_seed": 0, "top_keypoints": None
 }  # fmt: skip
-"""Options that the first version did not have, with their defaults: these leave identities as they were."""
+"""Options added after the first version, with defaults. At their defaults they do not change run ids."""
 
 
 def _thresholds(value: Any) -> tuple[float, ...]:
@@ -65,43 +65,43 @@ class GeometryOptions(SceneOptions):
     """Inlier threshold of the homography estimators, in pixels of the target image."""
 
     max_iterations: Annotated[int, Field(ge=1)] = 10_000
-    """Most samples an estimator may try."""
+    """Maximum number of iterations of an estimator."""
 
     matcher: Annotated[str, Field(pattern=r"^.+\.py:\w+$")] | None = None
-    """Your matcher beside the built-in ones, ``my.py:Class`` with ``match(features1, features2)``: group
-    ``matcher=own``."""
+    """Your matcher ``my.py:Class`` with ``match(features1, features2)``, scored in addition to the built-in
+    ones as group ``matcher=own``."""
 
     tau_px: Annotated[tuple[float, ...], BeforeValidator(_thresholds)] = ()
-    """Thresholds in pixels beside those that a protocol has, such as 0.5,10."""
+    """Additional thresholds in pixels, such as 0.5,10."""
 
     sequences: Annotated[Literal["108", "116"], BeforeValidator(str)] | None = None
-    """HPatches without the eight sequences of large images that many papers leave out (108), or with them
-    (116), under every protocol; by default each protocol counts its own."""
+    """Number of HPatches sequences under every protocol: 108, without the eight sequences of large images
+    that many papers exclude, or 116. By default each protocol uses its own number."""
 
     frame: Annotated[str, BeforeValidator(lambda text: str(parse_threshold_frame(str(text))))] | None = None
-    """Pixels of the papers' homography protocols instead of their own: original; short:SIDE or long:SIDE,
-    with :round or :trunc behind it for whole sides; unit:SIDE for original images whose pixels are
-    min(w2, h2)/SIDE, or divided:SIDE for errors alone."""
+    """Frame that replaces the one of the papers' homography protocols: original; short:SIDE or long:SIDE,
+    followed by :round or :trunc for integer sides; unit:SIDE for original images whose unit is min(w2,
+    h2)/SIDE pixels; divided:SIDE to use that unit for errors only."""
 
     permutation_seed: int = 0
-    """Seed of the orders of matches under `dad`, which shuffles them."""
+    """Seed of the match order under `dad`, which shuffles the matches."""
 
     top_keypoints: Annotated[int, Field(ge=1)] | None = None
-    """Keypoints of highest response that `d2net` matches; all by default."""
+    """Number of keypoints of highest response that `d2net` matches. The default is all."""
 
     @computed_field
     def matcher_source(self) -> str | None:
-        """Hash of the source of that matcher."""
+        """Hash of the source of the custom matcher."""
         return matcher_hash(self.matcher)
 
     def settings(self) -> dict[str, Any]:
-        """Return the options that decide about records; `NEWER` ones only where they are set."""
+        """Return the options that affect records. Options in `NEWER` are included only if they are set."""
         plain = super().settings()
         return {name: value for name, value in plain.items() if name not in NEWER or value != NEWER[name]}
 
 
 def _compare(comparison: str, opened: OpenGeometry, scene: str, features: Features) -> Records:
-    """Compute the homographies of a scene under a protocol, or on the way from one to `exact`."""
+    """Compute the homographies of a scene under a protocol, or under a step from a protocol to `exact`."""
     protocol = _protocol(comparison, opened.options.settings())
     return compare_homographies(opened, scene, features, protocol, comparison)
 
@@ -117,7 +117,7 @@ def _tau(at: Mapping[str, str]) -> str:
 
 
 def _choose_columns(columns: Sequence[Column]) -> list[Column]:
-    """Choose the areas that papers print, under their homography protocols."""
+    """Choose the AUC columns that papers print, under their homography protocols."""
     areas: list[Column] = [("homography_auc", f"tau_px={px}") for px in (1, 3, 5, 10)]
     found = [column for column in areas if column in columns]
     if not found or ("mma", "all") in columns:
@@ -126,7 +126,7 @@ def _choose_columns(columns: Sequence[Column]) -> list[Column]:
 
 
 class KeypointGeometry(KeypointTask):
-    """Detections and matches of image pairs against their homography."""
+    """Keypoints and matches of image pairs, compared with the true homography."""
 
     name = "keypoints/geometry"
     info = TaskInfo(
@@ -213,15 +213,15 @@ class KeypointGeometry(KeypointTask):
     }
 
     def family_for(self, method: Any) -> str:
-        """Return `keypoints`, or `pairs` for methods that see two images."""
+        """Return `keypoints`, or `pairs` for methods that process two images."""
         return family_of_geometry(method)
 
     def for_family(self, data: OpenGeometry, family: str) -> OpenGeometry:
-        """Return the data with image pairs as items for methods that see two images."""
+        """Return the data with image pairs as items, for methods that process two images."""
         return OpenGeometryPairs(self, data.sequences, data.options) if family == "pairs" else data
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenGeometry:
-        """Bind to a folder of sequences; bad data and unknown options are errors."""
+        """Open a folder of sequences. Raise an error for bad data and unknown options."""
         chosen = self.options.parse(self.name, options)
         sequences = ImageSequences(data, chosen.scenes)
         if chosen.sequences == "108" and LEFT_OUT & set(sequences.scenes):
@@ -229,12 +229,12 @@ class KeypointGeometry(KeypointTask):
         return OpenGeometry(self, sequences, chosen)
 
     def comparison(self, protocol: str) -> str:
-        """Return the estimator calls of a protocol; `roma` scores those of `dkm`."""
+        """Return the comparison of a protocol. `roma` scores the homographies of `dkm`."""
         own = super().comparison(protocol)
         return (PROTOCOLS[own].comparison if own in PROTOCOLS else "") or own
 
     def method_facts(self, options: Any, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
-        """Return the versions of the libraries that estimate, for all but `exact`, whose keys are older."""
+        """Return the versions of the estimator libraries. They are not part of the keys of `exact`."""
         if comparison in ("exact", D2NET, f"{D2NET}{ARROW}"):
             return {}
         called = [s.estimator for s in _protocol(comparison, options.settings()).settings if is_installed(s)]
@@ -249,13 +249,13 @@ class KeypointGeometry(KeypointTask):
         return told
 
     def intermediate_comparisons(self, protocols: Sequence[str]) -> tuple[str, ...]:
-        """Return one path to `exact` per protocol."""
+        """Return the comparisons of the steps from each protocol to `exact`."""
         if "exact" not in protocols:
             return ()
         return tuple(f"{p}{ARROW}" for p in protocols if p != "exact")
 
     def convention_steps_between(self, records: Mapping[str, Sequence[Records]]) -> list[StepTable]:
-        """Return the homography areas and MMA after each step from a protocol to `exact`."""
+        """Return the homography AUC and MMA after each step from a protocol to `exact`."""
         tables: list[StepTable] = []
         for comparison, walked in records.items():
             if not comparison.endswith(ARROW) or not walked:
@@ -268,7 +268,7 @@ class KeypointGeometry(KeypointTask):
         return tables
 
     def curves(self, records: Sequence[Records]) -> Iterator[tuple[str, str, Any, Any]]:
-        """Compute the mean matching accuracy over the threshold, overall and by scene."""
+        """Compute the curve of mean matching accuracy against threshold, overall and by scene."""
         groups = [("all", list(records)), *((f"scene={r.meta['scene']}", [r]) for r in records)]
         for group, chosen in groups:
             column = f"accuracy_{GIVEN}" if f"accuracy_{GIVEN}" in chosen[0].columns else "accuracy_mutual"
@@ -276,7 +276,7 @@ class KeypointGeometry(KeypointTask):
             yield group, "mma", geometry_thresholds(chosen[0].meta.get("options", {})), rows.mean(axis=0)
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Return the other images of a scene."""
+        """Return the other images of a scene as cases."""
         return cases(records, scene)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`keypoints/images`: find the other images of a scene by counting matches."""
+"""Task `keypoints/images`: retrieve the other images of a scene by counting matches."""
 
 from __future__ import annotations
 
@@ -42,16 +42,17 @@ class ImagesOptions(SceneOptions):
     """Seed of the random order that breaks ties between equally near neighbours (`exact`)."""
 
     matching: Annotated[str, Field(pattern=r"^(brute_force|ratio_test|.+\.py:\w+)$")] = "brute_force"
-    """How two images are matched: mutual nearest neighbours (`brute_force`), first to second distance below
-    0.8 (`ratio_test`), or your class, ``my.py:Class`` with ``match(features1, features2)``."""
+    """Matcher: mutual nearest neighbours (`brute_force`), ratio of first to second distance below 0.8
+    (`ratio_test`), or your class ``my.py:Class`` with ``match(features1, features2)``."""
 
     @computed_field
     def matcher_source(self) -> str | None:
-        """Hash of the source of your matcher."""
+        """Hash of the source of the custom matcher."""
         return matcher_hash(self.matching)
 
     scorer: Literal["total_matches", "ratio_sum", "correct_matches"] = "total_matches"
-    """What ranks the images: number of matches, sum of 1/(1 + distance), or matches of equal row numbers."""
+    """Ranking score of images: number of matches, sum of 1/(1 + distance), or matches with equal row indices.
+    """
 
 
 def _score_of(matches: Matches, scorer: str, same_scene: bool) -> float:
@@ -101,12 +102,12 @@ def _compare(opened: OpenKeypoints, scene: str, features: Features, *, legacy: b
 
 
 def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Compute the scores of all other images; one without keypoints scores 0 and stays in the list."""
+    """Compute the ranking scores of all other images. An image without keypoints scores 0."""
     return _compare(opened, scene, features, legacy=False)
 
 
 def compare_workbench(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Compute the scores of all other images with descriptors, L2 on raw numbers, first of equals."""
+    """Compute the ranking scores of all other images with descriptors. Use raw L2; the first tie wins."""
     return _compare(opened, scene, features, legacy=True)
 
 
@@ -131,7 +132,7 @@ def _scores(records: Sequence[Records], kinds: tuple[str, ...], protocol: str, v
 
 
 def score_exact(records: Sequence[Records]) -> list[Score]:
-    """Compute the mean AP of the reference images, equal scores in random order."""
+    """Compute the mean AP of the reference images, in expectation over the order of equal scores."""
 
     def value(r: Records) -> float:
         return average_precision(-r["score"], r["right"]) if r["right"].any() else float("nan")
@@ -140,9 +141,9 @@ def score_exact(records: Sequence[Records]) -> list[Score]:
 
 
 def score_workbench(records: Sequence[Records]) -> list[Score]:
-    """Compute the mean AP of the reference images; equal scores in the alphabetical order of scene and image.
+    """Compute the mean AP of the reference images. Equal scores are ordered by scene and image name.
 
-    Quirk: that order favours the images of scenes early in the alphabet.
+    Quirk: this order favours the images of scenes early in the alphabet.
     """
 
     def value(r: Records) -> float:
@@ -160,7 +161,7 @@ def score_workbench(records: Sequence[Records]) -> list[Score]:
 
 
 class KeypointImages(KeypointTask):
-    """Image 1 of a scene as the query; all images of the dataset are candidates."""
+    """Retrieval of images: image 1 of a scene is the query, all images of the dataset are candidates."""
 
     name = "keypoints/images"
     protocols = ("exact", "workbench")
@@ -184,11 +185,14 @@ class KeypointImages(KeypointTask):
     reads_others = True
 
     def others(self, opened: OpenKeypoints, scene: str) -> tuple[str, ...]:
-        """Return every image of the dataset."""
+        """Return all images of the dataset."""
         return tuple(item.key for item in opened.items)
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Return the other images of a scene with the share of foreign images ranked below; half of a tie."""
+        """Return the other images of a scene as cases.
+
+        The score is the share of images of other scenes that rank below. Ties count half.
+        """
         if (r := scene_records(records, scene)) is None:
             return None
         right = np.asarray(r["right"], bool)

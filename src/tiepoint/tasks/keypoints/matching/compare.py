@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Comparisons of `keypoints/matching`: first neighbours between locations."""
+"""Comparisons of `keypoints/matching`: nearest neighbours between locations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 _BLOCK = 128
 MAX_WRONG_EXAMPLES = 12
 CELL_PX = 8
-"""Methods detect at different places: queries of the same cell of the image count as the same."""
+"""Cell size of a grid. Methods detect different keypoints; queries in the same cell count as equal."""
 
 
 def first_neighbours(
@@ -35,21 +35,21 @@ def first_neighbours(
     *,
     distance: str,
 ) -> tuple[Floats, Floats]:
-    """Return the distance of each query location to the nearest target location, and its correctness.
+    """Return the distance of each query to its nearest target location, and whether it is correct.
 
     Args:
-        source: features of the query image.
-        places: its locations.
-        target: features of the other image.
-        spots: its locations.
-        queries: (q,) distinct numbers of query locations.
-        right_query: (r,) query location of each correct answer; other locations are ignored.
+        source: Features of the query image.
+        places: Locations of the query image.
+        target: Features of the target image.
+        spots: Locations of the target image.
+        queries: (q,) distinct indices of query locations.
+        right_query: (r,) query location of each correct answer. Other locations are ignored.
         right_target: (r,) target location of each correct answer.
-        distance: name of the distance.
+        distance: Name of the distance.
 
     Returns:
-        distance (q,), infinite without a valid descriptor on either side, and probability (q,) in [0, 1]:
-        where several locations are equally near, the share of right ones among them.
+        distance (q,), infinite without a valid descriptor in either image, and probability (q,) in [0, 1]. If
+            several locations are equally near, the probability is the share of correct locations among them.
     """
     found, chance = np.full(len(queries), np.inf), np.zeros(len(queries))
     rows, asked, step = query_rows(source, places, queries)
@@ -83,7 +83,10 @@ def first_neighbours(
 def _share_right(
     values: Any, owner: Ints, pool: Any, spot_of: Ints, queries: Ints, right: Ints, width: int, distance: str
 ) -> Floats:
-    """Return the share of correct locations among the tied ones of each query (rows sorted by owner)."""
+    """Return the share of correct locations among the tied locations of each query.
+
+    Rows must be sorted by owner.
+    """
     tile = value_table(np.ascontiguousarray(values), pool, distance=distance)
     starts = np.flatnonzero(np.append(True, owner[1:] != owner[:-1]))
     near = np.minimum.reduceat(tile, starts, axis=0)
@@ -112,19 +115,19 @@ def wrong_examples(
     *,
     distance: str,
 ) -> list[list[float]]:
-    """Return up to twelve wrong matches of a pair: x, y of query, true place and given answer.
+    """Return up to twelve wrong matches of a pair: x, y of the query, true position and given answer.
 
-    Only queries that could have been answered right. Cells are taken in an order that is the same for all
-    methods and images, so that methods that fail in the same place show the same place.
+    Only queries with a correct answer in the target image are returned. The order of grid cells is the same
+    for all methods and images, so that methods with the same failure show the same region.
 
     Args:
-        source: features of the query image.
-        places: its locations.
-        target: features of the other image.
-        found: correct answers of the locations.
+        source: Features of the query image.
+        places: Locations of the query image.
+        target: Features of the target image.
+        found: Correct answers of the locations.
         seen: (q,) query locations.
-        right: (q,) probability that the first neighbour was right.
-        distance: name of the distance.
+        right: (q,) probability that the nearest neighbour is correct.
+        distance: Name of the distance.
     """
     wrong = seen[(found.status[seen] == ANSWERED) & (right == 0)]
     first = np.full(len(places.xy), -1, np.int64)
@@ -145,7 +148,10 @@ def wrong_examples(
 
 
 def wrong_answers(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
-    """Return (query, correct answer, given answer) as ``SCENE/IMAGE@x,y``, the first two by cell."""
+    """Yield (query, correct answer, given answer) as ``SCENE/IMAGE@x,y``.
+
+    The coordinates of the query and of the correct answer are rounded to the centre of their grid cell.
+    """
     for r in records:
         scene = r.meta["scene"]
         for pair in r.meta["pairs"]:
@@ -164,7 +170,10 @@ def _growing() -> ColumnBuilder:
 
 
 def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Find one-way first neighbours of the sampled queries; correct if no target is nearer to the place."""
+    """Find the nearest neighbours of the sampled queries.
+
+    A neighbour is correct if no other target keypoint is nearer to the true position.
+    """
     _, *others = opened.sequences.images(scene)
     reference = reference_of(opened, scene, features)
     made, candidates = _growing(), []
@@ -182,10 +191,10 @@ def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Re
 
 
 def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Compute the first neighbours of every co-visible query location; right if within tau of the true place.
+    """Compute the nearest neighbour of every co-visible query location. It is correct within tau pixels.
 
-    No draw. `answered` in the header counts, per target, the queries that could have been right; a failed
-    descriptor has infinite distance, so that its query is missed.
+    There is no random sampling. `answered` in the header is the number of queries per target that have a
+    correct answer. A failed descriptor has infinite distance, so its query counts as missed.
     """
     s, options = opened.sequences, opened.options
     first, *others = s.images(scene)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`keypoints/matching`: are the first-neighbour matches of an image pair right, and the right ones first?"""
+"""Task `keypoints/matching`: correctness and ranking of nearest-neighbour matches of image pairs."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from ..options import DrawOptions
 from .compare import compare_bojanic, compare_exact, wrong_answers
 
 Pairs = list[tuple[int, float, float]]
-"""Iteration, AP and chance of every image pair of a scene that has a value."""
+"""Iteration, AP and chance level of every image pair of a scene that has a value."""
 
 
 def _scores(records: Sequence[Records], found: Sequence[Pairs], protocol: str, note: str) -> list[Score]:
-    """Compute scores overall, by kind and by scene; `note` says why image pairs have no value."""
+    """Compute scores overall, by kind and by scene. `note` explains why image pairs have no value."""
     of = {id(r): pairs for r, pairs in zip(records, found, strict=True)}
 
     def score(chosen: Sequence[Records], group: str) -> Score:
-        """Compute the mean over the pairs of an iteration, then over iterations; cells are the iterations."""
+        """Compute the mean over the pairs of an iteration, then over iterations."""
         rows = [(s, *row) for s, r in enumerate(chosen) for row in of[id(r)]]
         rounds = sorted({iteration for _, iteration, _, _ in rows})
         if not rounds:
@@ -57,7 +57,7 @@ def _scores(records: Sequence[Records], found: Sequence[Pairs], protocol: str, n
 
 
 def score_bojanic(records: Sequence[Records]) -> list[Score]:
-    """Compute the AP of each pair's correct matches, ties as one step; skip pairs without any."""
+    """Compute the AP of each pair's correct matches. A tie is one step. Skip pairs without any."""
     found: list[Pairs] = [[] for _ in records]
     skipped = 0
     for own, r in zip(found, records, strict=True):
@@ -75,7 +75,7 @@ def score_bojanic(records: Sequence[Records]) -> list[Score]:
 
 
 def score_exact(records: Sequence[Records]) -> list[Score]:
-    """Compute the AP of each pair over all answered queries, expected ties; count unanswered pairs."""
+    """Compute the expected AP under ties of each pair over all answered queries. Count unanswered pairs."""
     found: list[Pairs] = [[] for _ in records]
     skipped = 0
     for own, r in zip(found, records, strict=True):
@@ -94,7 +94,7 @@ def score_exact(records: Sequence[Records]) -> list[Score]:
 
 
 class KeypointMatching(KeypointTask):
-    """First neighbours of the keypoints of image 1 in every other image of the scene."""
+    """Nearest neighbours of the keypoints of image 1 in every other image of the scene."""
 
     name = "keypoints/matching"
     protocols = ("exact", "bojanic")
@@ -116,7 +116,7 @@ class KeypointMatching(KeypointTask):
     scorings: ClassVar = {"exact": score_exact, "bojanic": score_bojanic}
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
-        """Return `map` over answered queries, over found correct matches, and with ties as one step."""
+        """Return `map` after each step: over answered queries, over found matches, ties as one step."""
         table: dict[str, list[NDArray[np.float64]]] = {}
         for r in records:
             for image, pair in enumerate(r.meta["pairs"]):
@@ -136,7 +136,7 @@ class KeypointMatching(KeypointTask):
         return [StepTable("map", step_means(table))]
 
     def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
-        """Compute precision over recall of first neighbours, the mean over image pairs; its area is `map`."""
+        """Compute the mean precision-recall curve over image pairs. Its area is `map`."""
         if not records:
             return
         pairs = [
@@ -159,11 +159,11 @@ class KeypointMatching(KeypointTask):
         )
 
     def wrong_answers(self, records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
-        """Return the wrong matches of a sample of keypoints: (query, correct answer, given answer)."""
+        """Return wrong matches of sampled keypoints: (query, correct answer, given answer)."""
         return wrong_answers(records)
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Return the other images of a scene with the average precision of their matches."""
+        """Return the other images of a scene as cases, scored by average precision."""
         if (r := scene_records(records, scene)) is None:
             return None
         values = []

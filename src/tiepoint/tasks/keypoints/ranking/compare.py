@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Comparisons of `keypoints/ranking`: ranks of the correct answers in an image.
 
-Queries and candidates are locations: keypoints that share a position are one, and the distance of two
-locations is that of their nearest descriptors.
+Queries and candidates are locations. Keypoints with the same position form one location. The distance of two
+locations is the smallest distance of their descriptors.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ COLUMNS = ("image", "query", "distance", "error_px", "retrieved", "irrelevant", 
 
 
 MAX_BOUND_PX = 2000.0
-"""Images of points beyond this coordinate count as lost, whatever the size of the target image."""
+"""Projected points beyond this coordinate count as not visible, for any size of the target image."""
 
 
 def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Compute records: one row per (query location, correct answer); count the rest in the header."""
+    """Compute records with one row per (query location, correct answer). The header counts the rest."""
     sequences, options = opened.sequences, opened.options
     first, *others = sequences.images(scene)
     source = opened.features_of(features, scene, first)
@@ -78,10 +78,11 @@ def rank_rows(
     galleries: tuple[int, ...],
     distance: str,
 ) -> dict[str, NDArray[Any]]:
-    """Count wrong locations nearer (`lt`) than and equal (`eq`) to every correct answer, per gallery.
+    """Count the wrong locations nearer than (`lt`) and as near as (`eq`) every correct answer.
 
-    Column 0 is the whole image; column s > 0 is the gallery of `galleries[s - 1]` locations: the right
-    answers of the query and the first others in a random `order`, the same for all queries of the image.
+    Column 0 uses the complete image. Column s > 0 uses a gallery of `galleries[s - 1]` locations. A gallery
+    contains the correct answers of the query and the first other locations in a random `order`. All queries
+    of an image share this order.
     """
     value = location_values(source, places, target, spots, found.query, found.target, distance)
     retrieved = np.isfinite(value)
@@ -129,9 +130,10 @@ def location_values(
     answer: Ints,
     distance: str,
 ) -> Floats:
-    """Return the reference value (squared for l2) between listed locations: the least over their valid rows.
+    """Return the reference value (squared for l2) between pairs of locations.
 
-    Infinite where a side has no valid descriptor.
+    The value is the minimum over the valid descriptors of both locations. It is infinite if a location has no
+    valid descriptor.
     """
     rows_q, names_q, start_q = group_rows(places.of, source.valid)
     rows_p, names_p, start_p = group_rows(spots.of, target.valid)
@@ -160,9 +162,10 @@ def location_values(
 def gallery_limits(
     query: Ints, position: Ints, relevant: Ints, total: int, galleries: tuple[int, ...]
 ) -> Ints:
-    """Return the positions up to which each query reads the random order, int64 (queries, 1 + galleries).
+    """Return the end of each gallery in the random order, int64 (queries, 1 + galleries).
 
-    The limit of a gallery of g leaves g - R wrong locations before it, whatever right ones stand among them.
+    A gallery of size g for a query with R correct answers contains g - R wrong locations. Correct answers
+    before the end do not count towards them.
 
     >>> gallery_limits(np.array([0]), np.array([1]), np.array([1]), 10, (4,))
     array([[10,  4]])
@@ -183,7 +186,7 @@ def gallery_limits(
 def _without_relevant(
     query: Ints, value: Floats, position: Ints, limits: Ints, retrieved: NDArray[np.bool_], lt: Ints, eq: Ints
 ) -> None:
-    """Subtract the correct answers of a query (each row itself too) from the counts of its rows."""
+    """Subtract the correct answers of a query, including the row itself, from the counts of its rows."""
     start = np.flatnonzero(np.append(True, query[1:] != query[:-1])) if len(query) else np.empty(0, np.int64)
     size = np.diff(np.append(start, len(query)))
     for shift in range(int(size.max(initial=0))):
@@ -198,7 +201,7 @@ def _without_relevant(
 
 
 def compare_workbench(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Compute the records of a scene: one row per query with ground truth, exclusions counted by reason."""
+    """Compute the records of a scene: one row per query with ground truth. Count exclusions by reason."""
     sequences, options = opened.sequences, opened.options
     first, *others = sequences.images(scene)
     source = image_features(features, f"{scene}/{first}")
@@ -239,17 +242,16 @@ def compare_workbench(opened: OpenKeypoints, scene: str, features: Features) -> 
 
 
 def rows_correspond(options: Any, meta: Mapping[str, Any]) -> bool:
-    """Return whether row i is the same point in all images, by an option or a projected set."""
+    """Return whether row i is the same point in all images, according to an option or the keypoint set."""
     made = (meta.get("keypoint_set") or {}).get("generation_method")
     source = options.keypoint_source
     return source == "homography_projection" or (made == "projected" and source != "database")
 
 
 def rank_of_answers(queries: NDArray[Any], pool: NDArray[Any], asked: Ints, right: Ints) -> tuple[Ints, Ints]:
-    """Count candidates nearer than the correct answer of each query, and as near (without itself).
+    """Count the candidates nearer than the correct answer of each query, and the other ones as near.
 
-    Rows with NaN or inf are compared one query at a time by the tool's own rule: every comparison with a
-    NaN is False.
+    Rows with NaN or inf are compared one query at a time, as in the tool: every comparison with NaN is False.
     """
     bad_q, bad_p = (~np.isfinite(x).all(axis=1) for x in (queries, pool))
     better, ties = np.zeros(len(asked), np.int64), np.zeros(len(asked), np.int64)
@@ -274,7 +276,7 @@ def rank_of_answers(queries: NDArray[Any], pool: NDArray[Any], asked: Ints, righ
 
 
 def legacy_precision(queries: NDArray[Any], pool: NDArray[Any]) -> dict[str, int]:
-    """Count mutual nearest neighbours of a pair, and those with equal row numbers ("correct")."""
+    """Count the mutual nearest neighbours of a pair, and those with equal row indices ("correct")."""
     good_q, good_p = (np.flatnonzero(np.isfinite(x).all(axis=1)) for x in (queries, pool))
     if len(good_q) == 0 or len(good_p) == 0:
         return {"matches": 0, "correct": 0}

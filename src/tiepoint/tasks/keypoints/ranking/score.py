@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Scores of `keypoints/ranking` from its records.
 
-Averages run over queries with at least one correct answer (failures count 0 there); the variants including
-zeros run over all co-visible queries. Queries out of view are in no average, only in the counts.
+Averages are over queries with at least one correct answer; failed queries count 0. The variants that include
+zeros are averaged over all co-visible queries. Queries outside the other image are only counted.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _NO_ROWS = (
 
 @dataclass(frozen=True)
 class Queries:
-    """Values of every answered query of one scene in one gallery, (q,) each, chance beside them."""
+    """Values of every answered query of one scene in one gallery, (q,) each, with chance levels."""
 
     image: NDArray[np.int64]
     values: dict[str, Floats]
@@ -68,7 +68,7 @@ def _chance_ap(items: int, relevant: int) -> float:
 
 
 def query_values(records: Records, column: int) -> Queries:
-    """Return per-query values of one gallery column; exclude queries with too few locations."""
+    """Return the values of each query for one gallery column. Skip queries with too few locations."""
     size = records.meta["galleries"][column - 1] if column else None
     image, query = records["image"].astype(np.int64), records["query"].astype(np.int64)
     new = np.append(True, (image[1:] != image[:-1]) | (query[1:] != query[:-1])) if len(image) else image > 0
@@ -136,7 +136,7 @@ def score_exact(records: Sequence[Records]) -> list[Score]:
 
 
 def _metadata(scores: Sequence[Score], ap: SceneSums, zeros: SceneSums, excluded: Floats) -> Score:
-    """Return the measurements as one text of ``key=value;``, under the names of the older tool."""
+    """Return the measurements as one text of ``key=value;`` pairs, with the names of the older tool."""
     known = {s.metric: s.value for s in scores if s.group == "all" and np.isfinite(s.value)}
     pairs: dict[str, object] = {"success": "true"}
     for name in METADATA:
@@ -183,7 +183,7 @@ def _at_k_scores(sums: Callable[[str], SceneSums]) -> list[Score]:
 def _precision_scores(
     records: Sequence[Records], tables: Sequence[Queries], scenes: tuple[str, ...], kinds: tuple[str, ...]
 ) -> list[Score]:
-    """Return the share of the first neighbours of co-visible queries that are right, per image pair."""
+    """Return the share of co-visible queries whose nearest neighbour is correct, per image pair."""
     total, count = np.zeros(len(records)), np.zeros(len(records))
     for i, (record, table) in enumerate(zip(records, tables, strict=True)):
         for number, pair in enumerate(record.meta["pairs"]):
@@ -241,7 +241,7 @@ def _count_scores(
 def _gallery_scores(
     records: Sequence[Records], queries: int, scenes: tuple[str, ...], kinds: tuple[str, ...]
 ) -> list[Score]:
-    """Return the curve over gallery sizes, over the queries whose image has that many locations."""
+    """Return scores by gallery size, over the queries whose image has enough locations."""
     scores: list[Score] = []
     curves = [("true_map_micro", "ap"), ("mrr", "mrr"), *((f"precision_at_{k}", f"success{k}") for k in KS)]
     for column, size in enumerate(records[0].meta["galleries"] if records else (), start=1):
@@ -267,14 +267,14 @@ def _gallery_scores(
 
 
 def ranks_of(record: Records) -> NDArray[np.int64]:
-    """Return the rank of the correct answer of every query, by the rule for ties that the records name."""
+    """Return the rank of the correct answer of every query, using the tie rule in the records."""
     if record.meta.get("tie") == "optimistic":
         return np.asarray(1 + record["lt"].astype(np.int64))
     return half_tie_rank(record["lt"], record["eq"])
 
 
 def experiment_metrics(records: Sequence[Records]) -> ExperimentMetrics:
-    """Return the tool's container, filled from records of `compare_workbench`."""
+    """Return the metrics object of the older tool, filled from records of `compare_workbench`."""
     metrics = ExperimentMetrics()
     for record in sorted(records, key=lambda r: str(r.meta["scene"])):
         scene = str(record.meta["scene"])
@@ -292,7 +292,7 @@ def experiment_metrics(records: Sequence[Records]) -> ExperimentMetrics:
 
 
 def score_workbench(records: Sequence[Records]) -> list[Score]:
-    """Compute the scores under the tool's names; what it stores as 0 for "nothing measured" is NaN here."""
+    """Compute the scores with the tool's names. Unmeasured values, which the tool stores as 0, are NaN."""
     m = experiment_metrics(records)
     scenes = tuple(sorted(str(r.meta["scene"]) for r in records))
     kinds = tuple(scene_kind(s, ("i", "v")) for s in scenes)
@@ -367,7 +367,7 @@ def _legacy(m: ExperimentMetrics, scenes: tuple[str, ...], kinds: tuple[str, ...
 
 
 def cases(records: Sequence[Records], scene: str) -> Cases | None:
-    """Return the mean average precision of the answered queries in each image."""
+    """Return the images as cases, scored by the mean average precision of their answered queries."""
     if (r := scene_records(records, scene)) is None:
         return None
     table, names = query_values(r, 0), [str(p["image"]) for p in r.meta["pairs"]]

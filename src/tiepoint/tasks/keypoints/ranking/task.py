@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`keypoints/ranking`: how high the right keypoints of the other image stand in the list of a query."""
+"""Task `keypoints/ranking`: ranks of the correct keypoints of another image for each query."""
 
 from __future__ import annotations
 
@@ -76,23 +76,23 @@ class RankingOptions(TruthOptions):
     """Options of `keypoints/ranking`."""
 
     policy: Literal["all_within_tau", "nearest", "mutual"] = "all_within_tau"
-    """Which target locations are correct answers under `exact`."""
+    """Definition of the correct target locations under `exact`."""
 
     gallery: Sizes = (250, 500, 1000, 2000)
-    """Numbers of target locations for the gallery-controlled scores of `exact`."""
+    """Gallery sizes (numbers of target locations) for additional scores of `exact`."""
 
     seed: int = 0
-    """Seed of the gallery subsets."""
+    """Seed of the random galleries."""
 
     keypoint_source: Literal["independent_detection", "homography_projection", "database"] = (
         "independent_detection"
     )
-    """Under `workbench`, `homography_projection` says that row i is the same point in all images. So it is in
-    a set made with ``mode=projected``, which needs no option; `database` says that it is not."""
+    """Whether row i is the same point in all images under `workbench`: yes (`homography_projection`) or no
+    (`database`). Sets created with ``mode=projected`` correspond and do not need this option."""
 
     tie: Literal["protocol", "optimistic"] = "protocol"
-    """How `workbench` ranks equal distances: half a place each, rounded up, as the program does (`protocol`),
-    or not at all, as its documentation writes (`optimistic`): rank = 1 + number of smaller distances."""
+    """Ranking of equal distances under `workbench`. `protocol`: each tie adds half a rank, rounded up, as in
+    the program. `optimistic`: rank = 1 + number of smaller distances, as in its documentation."""
 
 
 def _owners(r: Records) -> tuple[NDArray[np.int64], int]:
@@ -104,7 +104,7 @@ def _owners(r: Records) -> tuple[NDArray[np.int64], int]:
 def _nearest_answer(
     r: Records, owner: NDArray[np.int64], lt: NDArray[np.int64], eq: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the row of each query's nearest answer, and its counts with other answers as wrong."""
+    """Return the row of each query's nearest correct answer, with its other answers counted as wrong."""
     order = np.lexsort((np.arange(len(owner)), r["error_px"], owner))
     first = order[np.append(True, owner[order][1:] != owner[order][:-1])[: len(order)]]
     mine = first[owner]
@@ -121,7 +121,7 @@ def _pooled(tables: Sequence[Any], name: str) -> float:
 
 
 class KeypointRanking(KeypointTask):
-    """Every query's list of the keypoints of the other image, ranked by descriptor distance."""
+    """Keypoints of the other image, ranked by descriptor distance for every query."""
 
     name = "keypoints/ranking"
     info = TaskInfo(
@@ -157,12 +157,12 @@ class KeypointRanking(KeypointTask):
     scorings: ClassVar = {"exact": score_exact, "workbench": score_workbench}
 
     def method_facts(self, options: Any, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
-        """Return whether the method's keypoint rows correspond, which `workbench` precision needs."""
+        """Return whether the method's keypoint rows correspond. The `workbench` precision requires it."""
         known = comparison == "workbench" and options.keypoint_source != "homography_projection"
         return {"rows": "corresponding"} if known and rows_correspond(options, meta) else {}
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
-        """Return the steps of `true_map_micro` from all answers to one answer and the tool's tie rule."""
+        """Return `true_map_micro` after each step from all answers to one answer and the tool's tie rule."""
         steps: dict[str, list[NDArray[np.float64]]] = {}
         for r in records:
             lt, eq = r["lt"][:, 0].astype(np.int64), r["eq"][:, 0].astype(np.int64)
@@ -184,7 +184,7 @@ class KeypointRanking(KeypointTask):
         return [StepTable("true_map_micro", step_means(steps))]
 
     def curves(self, records: Sequence[Records]) -> Iterator[tuple[str, str, Any, Any]]:
-        """Compute success at k, and mean AP over the gallery size."""
+        """Compute curves of success at k and of mean AP against gallery size."""
         tables = [query_values(r, 0) for r in records]
         ranks = np.arange(1, RANKS + 1)
         if any(len(t) for t in tables):
@@ -199,7 +199,7 @@ class KeypointRanking(KeypointTask):
             yield "all", "true_map_micro_by_gallery", [p[0] for p in points], [p[1] for p in points]
 
     def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
-        """Compute the share of queries with a correct answer among the first k; queries weigh equally."""
+        """Compute the share of queries with a correct answer among the first k. All queries weigh equally."""
         tables = [(r, t) for r in records if len(t := query_values(r, 0))]
         if not tables:
             return
@@ -215,9 +215,9 @@ class KeypointRanking(KeypointTask):
         )
 
     def time_scores(self, protocol: str, features_s: float, compare_s: float) -> list[Score]:
-        """Return ``processing_time_ms`` of DescriptorWorkbench's schema, really measured.
+        """Return the measured ``processing_time_ms`` of DescriptorWorkbench's schema.
 
-        Seconds the method took on all images (stored with the features) plus those of the comparison.
+        The time is the extraction time on all images (stored with the features) plus the comparison time.
         """
         if protocol != "workbench":
             return []
@@ -227,7 +227,7 @@ class KeypointRanking(KeypointTask):
         return [Score("processing_time_ms", "all", total_ms, 1, protocol, note=note)]
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Return the other images of a scene."""
+        """Return the other images of a scene as cases."""
         return cases(records, scene)
 
 

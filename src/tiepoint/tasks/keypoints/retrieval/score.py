@@ -22,7 +22,7 @@ MAIN = ("map", "all")
 
 
 def query_aps(record: Records, ties: str) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the AP, iteration and number of right items of every list of a scene."""
+    """Return the AP, iteration and number of correct items of every ranked list of a scene."""
     iteration, query = record["iteration"].astype(np.int64), record["query"].astype(np.int64)
     new = np.append(True, (iteration[1:] != iteration[:-1]) | (query[1:] != query[:-1]))[: len(query)]
     owner = np.cumsum(new) - 1
@@ -42,7 +42,7 @@ def _is_every(record: Records) -> bool:
 
 
 def _map(records: Sequence[Records], ties: str, group: str) -> Score:
-    """Compute the mean over queries, then over iterations, which are the cells of the score."""
+    """Compute the mean over queries, then over iterations."""
     scenes = tuple(str(r.meta["scene"]) for r in records)
     kinds = tuple(str(r.meta["kind"]) for r in records)
     found = [query_aps(r, ties) for r in records]
@@ -94,17 +94,17 @@ def _score(records: Sequence[Records], protocol: str, ties: str) -> list[Score]:
 
 
 def score_exact(records: Sequence[Records]) -> list[Score]:
-    """Compute the mean AP of the queries, expected ties."""
+    """Compute the mean AP of the queries, in expectation over the order of ties."""
     return _score(records, "exact", "expected")
 
 
 def score_bojanic(records: Sequence[Records]) -> list[Score]:
-    """Compute the mean AP of the queries, a tie is one step of the curve."""
+    """Compute the mean AP of the queries. A tie is one step of the curve."""
     return _score(records, "bojanic", "group")
 
 
 def cases(records: Sequence[Records], scene: str) -> Cases | None:
-    """Return the draws of a scene with the mean average precision of their lists."""
+    """Return the iterations of a scene as cases, scored by the mean average precision of their lists."""
     if (r := scene_records(records, scene)) is None:
         return None
     rounds = np.unique(r["iteration"])

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`keypoints/retrieval`: the images of a keypoint in its own scene against neighbours in other scenes.
+"""Task `keypoints/retrieval`: rank the images of a keypoint before keypoints of other scenes.
 
-One list per query: its right keypoint in every target image, and for every distractor image the nearest of
-100 sampled keypoints. Other keypoints of its own scene (label 0) are not in the list.
+Each query has one ranked list. It contains the correct keypoint in every target image and, for every
+distractor image, the nearest of 100 sampled keypoints. Other keypoints of the query's scene (label 0) are not
+in the list.
 """
 
 from __future__ import annotations
@@ -56,16 +57,16 @@ class KeypointRetrievalOptions(DistractorOptions):
     exact_alone: ClassVar[Mapping[str, Any]] = {"distractors": "every"}
 
     distractors: Literal["drawn", "every"] = "drawn"
-    """The nearest of 100 sampled keypoints of each sampled image, or every keypoint location of all other
-    scenes (`exact`): only the queries are sampled then."""
+    """Distractors: the nearest of 100 sampled keypoints of each sampled image, or every keypoint location of
+    all other scenes (`exact`). In the second case only the queries are sampled."""
 
     @classmethod
     def check_protocols(cls, task: str, given: Mapping[str, Any], protocols: Sequence[str]) -> None:
-        """Refuse what has no effect, here also a number of images to draw where none is sampled."""
+        """Raise an error for options without effect, such as sampling options with `distractors=every`."""
         super().check_protocols(task, given, protocols)
         chosen, name = cls.parse(task, given), "distractor_images"
         if chosen.distractors == "every" and chosen.distractor_images != cls.model_fields[name].default:
-            raise InputError(f"option {name} of {task} has no effect with distractors=every; leave it out")
+            raise InputError(f"option {name} of {task} has no effect with distractors=every; remove it")
 
 
 def _growing() -> ColumnBuilder:
@@ -73,14 +74,17 @@ def _growing() -> ColumnBuilder:
 
 
 def _lists(made: ColumnBuilder, meta: dict[str, Any]) -> Records:
-    """Return the records of a scene, query after query."""
+    """Return the records of a scene, one query after another."""
     columns = made.columns()
     order = np.lexsort((columns["query"], columns["iteration"]))
     return Records("pair", {name: column[order] for name, column in columns.items()}, meta)
 
 
 def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Rank the target keypoint nearest to the true place against the nearest of 100 elsewhere."""
+    """Rank the target keypoint nearest to the true position among distractors.
+
+    Each distractor is the nearest of 100 sampled keypoints of another scene.
+    """
     _, *others = opened.sequences.images(scene)
     reference = reference_of(opened, scene, features)
     targets = {k: bojanic_rows(features, f"{scene}/{k}") for k in others}
@@ -115,9 +119,10 @@ def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Re
 
 
 def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Rank the nearest location within tau in every image that shows and re-detects the query.
+    """Rank the nearest location within tau in every image in which the query is visible and re-detected.
 
-    Queries that no image re-detects have no list; they are counted. Distractor images are of other scenes.
+    Queries that are not re-detected in any image have no list and are counted. Distractor images are of other
+    scenes.
     """
     s, options = opened.sequences, opened.options
     source, places, targets = answered_targets(opened, scene, features)
@@ -152,11 +157,11 @@ def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Reco
 
 
 def compare_every(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Compare as `compare_exact` does, with every location of all other scenes as a distractor.
+    """Compare as in `compare_exact`, with every location of all other scenes as a distractor.
 
-    One row per right location of a query: `distance`, whether it has one (`retrieved`), and how many
-    distractors are nearer (`lt`) and equally near (`eq`), by the squared value for l2. The pool is read image
-    by image.
+    Records have one row per correct location of a query: its `distance`, whether it has one (`retrieved`),
+    and the numbers of distractors that are nearer (`lt`) and equally near (`eq`). For l2 these use squared
+    distances. The distractors are read image by image.
     """
     source, places, targets = answered_targets(opened, scene, features)
     options = opened.options
@@ -195,7 +200,7 @@ def compare_every(opened: OpenKeypoints, scene: str, features: Features) -> Reco
 
 
 class KeypointRetrieval(DistractorTask):
-    """Keypoints of image 1 as queries against those of the scene and of other scenes."""
+    """Retrieval of keypoints: queries are keypoints of image 1, distractors are keypoints of other scenes."""
 
     name = "keypoints/retrieval"
     info = TaskInfo(
@@ -235,7 +240,7 @@ class KeypointRetrieval(DistractorTask):
     }
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Return the draws of a scene."""
+        """Return the random samples of a scene as cases."""
         return cases(records, scene)
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`keypoints/verification`: telling right pairs of keypoints from wrong ones by their distance alone.
+"""Task `keypoints/verification`: separate correct from incorrect keypoint pairs by distance.
 
-Records hold the list of one scene: iteration, distance, right or not, and the scene the neighbour is from.
+Records contain the pair list of one scene: iteration, distance, correctness, and the scene of the neighbour.
 The AP is pooled over all scenes when scoring.
 """
 
@@ -60,7 +60,7 @@ def _meta(opened: OpenKeypoints, scene: str, kind: str, **more: Any) -> dict[str
 
 
 def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Compute first neighbours of the sampled queries in each target and each distractor image."""
+    """Compute the nearest neighbours of the sampled queries in each target and distractor image."""
     _, *others = opened.sequences.images(scene)
     reference = reference_of(opened, scene, features)
     targets = {k: bojanic_rows(features, f"{scene}/{k}") for k in others}
@@ -88,12 +88,13 @@ def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Re
 
 
 def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Compare with a list whose correct pairs do not depend on what the method finds.
+    """Compare pairs. The correct pairs do not depend on which matches the method finds.
 
-    A sampled query location that a target image shows and re-detects gives a right pair, with the nearest of
-    its correct answers (within tau), and a wrong pair, with the nearest wrong location; one that is shown and
-    not re-detected gives the wrong pair alone; so does every distractor image, always of another scene. A
-    failed descriptor has infinite distance and stays in the list.
+    Consider a sampled query location that is visible in a target image. If the method re-detects it, the list
+    gets a correct pair with the nearest correct location (within tau), and an incorrect pair with the nearest
+    incorrect location. If the method does not re-detect it, the list gets only the incorrect pair. Every
+    distractor image, always of another scene, also adds an incorrect pair. A failed descriptor has infinite
+    distance and stays in the list.
     """
     s, options = opened.sequences, opened.options
     source, places, targets = answered_targets(opened, scene, features)
@@ -123,7 +124,7 @@ def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Reco
 
 
 def _pooled(records: Sequence[Records], ties: str, group: str) -> Score:
-    """Compute one AP over the lists of all given scenes, the mean over iterations."""
+    """Compute the AP of the pooled pair lists of the given scenes, averaged over iterations."""
     if not records:
         return Score("ap", group, float("nan"), 0)
     distance, right = (np.concatenate([r[name] for r in records]) for name in ("distance", "right"))
@@ -151,7 +152,7 @@ def _pooled(records: Sequence[Records], ties: str, group: str) -> Score:
 
 
 def _bins(records: Sequence[Records]) -> PooledBins | None:
-    """Count pairs by scene and distance bin, all iterations together; failures in the last bin."""
+    """Count pairs of all iterations by scene and distance bin. Failures are in the last bin."""
     scenes = [str(s) for s in records[0].meta["scenes"]]
     kind = {str(r.meta["scene"]): str(r.meta["kind"]) for r in records}
     own = np.concatenate([np.full(len(r), scenes.index(str(r.meta["scene"]))) for r in records])
@@ -178,17 +179,17 @@ def _score(records: Sequence[Records], protocol: str, ties: str) -> list[Score]:
 
 
 def score_exact(records: Sequence[Records]) -> list[Score]:
-    """Return one AP over all scenes, expected ties."""
+    """Return the pooled AP over all scenes, in expectation over the order of ties."""
     return _score(records, "exact", "expected")
 
 
 def score_bojanic(records: Sequence[Records]) -> list[Score]:
-    """Return one AP over all scenes, a tie is one step of the curve."""
+    """Return the pooled AP over all scenes. A tie is one step of the curve."""
     return _score(records, "bojanic", "group")
 
 
 class KeypointVerification(DistractorTask):
-    """First neighbours in the same and in other scenes, right pairs among wrong ones."""
+    """Nearest neighbours in the same scene and in other scenes, as correct and incorrect pairs."""
 
     name = "keypoints/verification"
     info = TaskInfo(
@@ -221,7 +222,7 @@ class KeypointVerification(DistractorTask):
     }
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
-        """Return `ap` with expected ties over all scenes, ties as one step, and as a mean over scenes."""
+        """Return `ap` after each step: expected ties over all scenes, ties as one step, mean over scenes."""
 
         def value(chosen: Sequence[Records], ties: str) -> float:
             distance, right, iteration = (
@@ -241,7 +242,7 @@ class KeypointVerification(DistractorTask):
         return [StepTable("ap", steps)]
 
     def curves(self, records: Sequence[Records]) -> Iterator[tuple[str, str, Any, Any]]:
-        """Compute the precision against recall, all iterations together, overall and by scene."""
+        """Compute precision-recall curves of all iterations, overall and by scene."""
         groups = [("all", list(records)), *((f"scene={r.meta['scene']}", [r]) for r in records)]
         for group, chosen in groups:
             right = np.concatenate([r["right"] for r in chosen])
@@ -250,7 +251,7 @@ class KeypointVerification(DistractorTask):
                 yield group, "precision_recall", curve.x, curve.y
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Return the draws of a scene with the average precision of their list."""
+        """Return the iterations of a scene as cases, scored by the average precision of their pair list."""
         if (r := scene_records(records, scene)) is None:
             return None
         rounds = np.unique(r["iteration"])
