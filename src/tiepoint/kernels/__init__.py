@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Exact blocked distances, nearest neighbours and rank counts, on the CPU or on a GPU.
 
-Other packages import from here only, never from a module of this package. The device never changes a result.
+Import from this package, not from its modules. Results do not depend on the device.
 """
 
 from .group_ranks import group_rank_counts, group_rows

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Collapse duplicate rows of a pool, and map the rows of a tile to pool positions.
+"""Collapse duplicate descriptors of a pool, and map the rows of a tile to pool positions.
 
-Without collapsing, a constant descriptor would be the slowest of all.
+Without collapsing, a method with constant descriptors would be the slowest, because every row is a tie.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WORTH = 0.125
 
 @cache
 def fingerprint_keys(width: int) -> NDArray[np.uint64]:
-    """Return odd numbers, one for each word of a row, to multiply the words by."""
+    """Return odd multipliers, one for each word of a row, for `fingerprints`."""
     keys = np.random.Generator(np.random.PCG64(width)).integers(2**63, size=width, dtype=np.uint64)
     return np.asarray(keys | np.uint64(1))
 
@@ -33,8 +33,8 @@ def fingerprint_keys(width: int) -> NDArray[np.uint64]:
 class DistinctRows:
     """The distinct rows of a pool, numbered by first appearance.
 
-    `row_of[p]` is the distinct row at pool position p; `positions[start[u]:start[u + 1]]` are the pool
-    positions of distinct row u, ascending.
+    `row_of[p]` is the index of the distinct row at pool position p. `positions[start[u]:start[u + 1]]` are
+    the pool positions of distinct row u, in ascending order.
     """
 
     row_of: Ints
@@ -43,15 +43,15 @@ class DistinctRows:
 
     @property
     def first(self) -> Ints:
-        """First position of each distinct row, ascending."""
+        """First pool position of each distinct row, in ascending order."""
         return self.positions[self.start[:-1]]
 
 
 def find_distinct(rows: NDArray[Any], team: ThreadTeam) -> DistinctRows | None:
-    """Collapse rows with equal bits. None if too few repeat.
+    """Find the distinct rows of a pool, by their bits. None if there are too few duplicates.
 
-    Rows that differ only in the sign of a zero stay distinct. They have the same distances, and collapsing
-    affects only the running time.
+    Rows that differ only in the sign of a zero stay distinct. This does not change results: they have the
+    same distances, and collapsing only saves time.
     """
     from .numba_backend.row_statistics import fingerprints, same_rows
 
@@ -76,10 +76,11 @@ def find_distinct(rows: NDArray[Any], team: ThreadTeam) -> DistinctRows | None:
 
 
 class Slots(NamedTuple):
-    """Pool positions of one tile. `position` and `row` are empty if position = first row + slot.
+    """Pool positions (slots) whose rows are in one tile.
 
-    group_slot[group_start[g]:group_start[g + 1]] are the slots of group g. `query_group` is the group that
-    each query skips, -1 for none; empty without groups.
+    `position` and `row` give the pool position and the tile row of each slot. Both are empty if there are no
+    duplicates: then position = first row + slot. group_slot[group_start[g]:group_start[g + 1]] are the slots
+    of group g. `query_group` is the group that each query skips, or -1; it is empty if there are no groups.
     """
 
     position: Ints
@@ -90,7 +91,7 @@ class Slots(NamedTuple):
 
 
 class Lookup(NamedTuple):
-    """Positions of each distinct row, plain and by group; all empty if no rows repeat."""
+    """Pool positions of each distinct row, in total and by group. All arrays are empty without duplicates."""
 
     row_of: Ints
     positions: Ints
@@ -100,7 +101,7 @@ class Lookup(NamedTuple):
 
 
 class Members:
-    """Duplicates and groups of a pool."""
+    """Duplicate rows and groups of a pool."""
 
     def __init__(
         self,
@@ -127,7 +128,7 @@ class Members:
         self.lookup = Lookup(distinct.row_of, distinct.positions, grouped, distinct.start, group)
 
     def slots(self, first: int, stop: int) -> Slots:
-        """Return the slots of the distinct rows first ... stop - 1."""
+        """Return the pool positions of the distinct rows first ... stop - 1."""
         position = row = np.zeros(0, np.int64)
         if self._distinct is None:
             group = self.lookup.pool_group[first:stop]
@@ -146,7 +147,7 @@ class Members:
 def number_groups(
     query_group: ArrayLike | None, pool_group: ArrayLike | None, queries: int, rows: int
 ) -> tuple[Ints, Ints, int]:
-    """Number the groups 0, 1, ... of queries and pool rows; -1 for a query whose group is not in the pool."""
+    """Renumber groups of queries and pool rows as 0, 1, ...; -1 if a query's group is not in the pool."""
     if query_group is None or pool_group is None:
         raise InputError("query_group and pool_group must be passed together")
     q, p = np.asarray(query_group), np.asarray(pool_group)

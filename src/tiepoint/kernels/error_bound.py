@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Proven bound on the difference between a score from a matrix product and the reference value."""
+"""Proven bound on the difference between a matrix-product score and the reference distance."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FLOAT64_UNIT = 2.0**-53
 def ambiguity_band(
     dim: int, unit: float, a_norm: NDArray[np.float64], b_norm: float, *, scale: float = 1.0
 ) -> NDArray[np.float64]:
-    """Bound |s - (R - |a|^2) / 2| for queries of norm `a_norm` and rows of norm <= `b_norm`.
+    """Return a bound on |s - (R - |a|^2) / 2| for queries of norm `a_norm` and rows of norm <= `b_norm`.
 
     R is the reference value (eight-lane float64 sum of squares) of the original rows x, y. The filter uses
     a = fl((x - c) 2^k) and b = fl((y - c) 2^k), rounded to a format with unit roundoff u = `unit`. It
@@ -51,7 +51,7 @@ def ambiguity_band(
 
 
 def score_bound(dim: int, unit: float, a_norm: Any, b_norm: Any, scale: float) -> Any:
-    """Evaluate the formula of `ambiguity_band` on numbers, arrays or tensors; also compiled by Numba."""
+    """Evaluate the formula of `ambiguity_band` on numbers, arrays or tensors. Numba compiles it too."""
     g = dim * unit / (1.0 - dim * unit)
     product = a_norm * b_norm
     total = a_norm + b_norm

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rank counts between groups of rows; the distance of two groups is that of their nearest rows.
+"""Rank counts between groups of rows. The distance of two groups is the distance of their nearest rows.
 
-Several descriptors may belong to one location (a keypoint with two orientations). Such a location counts
-once, at its smallest distance.
+Several descriptors may belong to one location, e.g. a keypoint with two orientations. Such a location is
+counted once, with its smallest distance.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BLOCK = 64
 
 
 def group_rows(of: ArrayLike, valid: ArrayLike) -> tuple[Ints, Ints, Ints]:
-    """Return the valid rows sorted by group, the groups that have any, and the start of each group (g + 1,).
+    """Return the valid rows sorted by group, the non-empty groups, and the start of each group (g + 1,).
 
     >>> group_rows([1, 0, 1, 2], [True, True, True, False])
     (array([1, 0, 2]), array([0, 1]), array([0, 1, 3]))
@@ -48,19 +48,19 @@ def group_rank_counts(
     distance: str,
     limits: Ints,
 ) -> RankCounts:
-    """Count pool groups nearer than each target, and equally near.
+    """Count the pool groups that are nearer than each target, and the groups that are equally near.
 
     Args:
-        queries: rows of the query groups, group after group; group g is rows query_start[g] to
+        queries: rows of the query groups, sorted by group. Group g has the rows query_start[g] to
             query_start[g + 1] - 1, at least one.
-        query_start: (g + 1,).
-        pool: rows of the pool groups, likewise.
-        pool_start: (p + 1,).
+        query_start: (g + 1,) start of each query group.
+        pool: rows of the pool groups, sorted by group like `queries`.
+        pool_start: (p + 1,) start of each pool group.
         pool_position: (p,) list position of each pool group.
         target_query: (t,) query group of each target, non-decreasing.
         target_value: (t,) reference value of the target: squared for l2, else the distance.
         distance: l2, l1, hamming, cosine or masked_l1.
-        limits: (g, s): column s counts pool groups at positions < limits[group, s].
+        limits: (g, s). Column s counts pool groups at positions < limits[group, s].
 
     Returns:
         RankCounts of shape (t, s); `eq_before` is zero, as positions are not a file order. A target that is
@@ -80,7 +80,7 @@ def _by_tiles(
     queries: Any, query_start: Any, pool: Any, pool_start: Any, pool_position: Any, target_query: Any,
     target_value: Any, distance: str, limits: Any,
 ) -> tuple[Ints, Ints]:  # fmt: skip
-    """Count with tiles of products in which a pool group has one score."""
+    """Count with tiles of matrix products in which each pool group has one score."""
     from .numba_backend.group_counts import group_ranks
 
     used = np.unique(target_query)
@@ -121,7 +121,7 @@ def _by_tiles(
 
 
 def _slack(scores: TileScores) -> tuple[NDArray[np.float64], bool]:
-    """Bound the rounding of adding its offset to a score, for each query; and return whether it is zero.
+    """Bound the rounding error of adding the offset to a score, for each query. Return whether it is zero.
 
     With A and B the norms of both rows and u the unit roundoff, the offset A^2/2 is rounded (u A^2/2), and so
     is its sum with a score of at most B^2/2 + (1 + g) A B (see `ambiguity_band`): together below
@@ -137,7 +137,7 @@ def _slack(scores: TileScores) -> tuple[NDArray[np.float64], bool]:
 
 
 class _Layout:
-    """Pool groups ordered by position and cut into blocks; in a block, first rows precede other rows.
+    """Pool groups sorted by position and split into blocks. In a block, first rows precede other rows.
 
     `block_at[u]` describes the block that starts with row u: its number of groups, the groups before it, the
     start of each group's other rows, and the group of each other row.
@@ -164,10 +164,10 @@ def _by_rows(
     queries: Any, query_start: Any, pool: Any, pool_start: Any, pool_position: Any, target_query: Any,
     target_value: Any, distance: str, limits: Any,
 ) -> tuple[Ints, Ints]:  # fmt: skip
-    """Count on a device that only has kernels for rows.
+    """Count on a device that only supports single rows, not groups of rows.
 
-    Groups of one row on both sides, nearly all of them, go through `rank_counts`; the others are evaluated
-    pair by pair.
+    Pairs of groups with one row each, nearly all of them, are counted by `rank_counts`. The other pairs are
+    evaluated one by one.
     """
     lt = np.zeros((len(target_query), limits.shape[1]), np.int64)
     eq = np.zeros_like(lt)
@@ -201,7 +201,7 @@ def _direct(
     queries: Any, query_start: Any, pool: Any, pool_start: Any, position: Any, target_query: Any,
     target_value: Any, distance: str, limits: Any, one_query: Any, one_pool: Any, lt: Any, eq: Any,
 ) -> None:  # fmt: skip
-    """Add the counts of pairs that include a group of several rows."""
+    """Add the counts of those pairs in which at least one group has several rows."""
     from .numba_backend.group_counts import count_groups
     from .pair_distances import tiler
     from .threads import ThreadTeam
@@ -239,5 +239,5 @@ def _direct(
 
 
 def _expand(start: Ints, size: Ints) -> Ints:
-    """Return the row numbers of runs: start[i], start[i] + 1, … start[i] + size[i] - 1."""
+    """Return the concatenated ranges start[i], start[i] + 1, … start[i] + size[i] - 1."""
     return np.repeat(start - np.append(0, np.cumsum(size))[:-1], size) + np.arange(size.sum())

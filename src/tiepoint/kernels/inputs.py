@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Check descriptor rows and convert them to one layout, with the distance reduced to l2, l1 or bits."""
+"""Check descriptors, convert them to one memory layout, and reduce distances to l2, l1 or hamming."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BLOCK = 16384
 
 
 def check_shapes(a: Matrix, b: Matrix, distance: str, *, names: tuple[str, str]) -> None:
-    """Raise InputError unless both are (n, d) with the same d and a dtype that the distance accepts."""
+    """Raise InputError unless both arrays are (n, d) with equal d and a dtype supported by the distance."""
     if distance not in DISTANCES:
         raise InputError(f"unknown distance {distance!r}; one of {', '.join(DISTANCES)}")
     for name, x in zip(names, (a, b), strict=True):
@@ -42,9 +42,10 @@ def check_shapes(a: Matrix, b: Matrix, distance: str, *, names: tuple[str, str])
 
 
 def prepare_rows(values: Matrix, distance: str, *, name: str) -> Matrix:
-    """Convert rows for the compiled loops: float32 or float64 for l2 and l1, 64-bit words for hamming.
+    """Convert rows to the formats of the compiled loops and return them.
 
-    cosine becomes l2 on rows divided by their norm (float64); masked_l1 becomes l1 on value x mask.
+    The formats are float32 or float64 for l2 and l1, and 64-bit words for hamming. cosine becomes l2 on rows
+    divided by their norm (float64). masked_l1 becomes l1 on value x mask.
     """
     if distance == "hamming":
         pad = -values.shape[1] % 8
@@ -68,7 +69,7 @@ def prepare_rows(values: Matrix, distance: str, *, name: str) -> Matrix:
 
 
 def as_float(values: Matrix) -> Matrix:
-    """Convert to C-ordered float32 or float64 of the same values (integers over 16 bits: float64)."""
+    """Convert without rounding to C-ordered float32 or float64 (integers over 16 bits: float64)."""
     if values.dtype == np.float64 or (values.dtype.kind in "iuf" and values.dtype.itemsize > 2):
         kind: Any = np.float32 if values.dtype == np.float32 else np.float64
     else:
@@ -77,7 +78,7 @@ def as_float(values: Matrix) -> Matrix:
 
 
 def first_bad_row(x: Matrix) -> int | None:
-    """Return the first row with a NaN, an infinity or a square above float64; None if there is none."""
+    """Return the first row with a NaN, an infinity or an overflowing square. None if all rows are valid."""
     for start in range(0, len(x), BLOCK):
         block = x[start : start + BLOCK]
         top, bottom = (float(block.max()), float(block.min())) if block.size else (0.0, 0.0)
@@ -88,14 +89,14 @@ def first_bad_row(x: Matrix) -> int | None:
 
 
 def first_outside(x: Matrix, low: int, end: int) -> int | None:
-    """Return the first index i with x[i] < low or x[i] >= end; None if there is none."""
+    """Return the first index i with x[i] < low or x[i] >= end. None if all values are in range."""
     if x.size and (x.min() < low or x.max() >= end):
         return int(np.argmax((x < low) | (x >= end)))
     return None
 
 
 def normalise(x: Matrix, *, name: str) -> Matrix:
-    """Divide rows by their Euclidean norm (eight-lane reference sum), in float64; a zero row is an error."""
+    """Divide rows by their Euclidean norm in float64. Raise InputError for a zero row."""
     from .numba_backend.pair_distances import pairs_l2
 
     out = np.empty(x.shape)

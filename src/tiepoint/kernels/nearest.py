@@ -22,7 +22,7 @@ Array = NDArray[Any]
 
 
 class Nearest(NamedTuple):
-    """`index` int64 (q, k) and `distance` float64 (q, k), each row sorted by (distance, pool index)."""
+    """Nearest neighbours: `index` int64 (q, k) and `distance` float64 (q, k), nearest first."""
 
     index: Ints  # type: ignore[assignment]  # hides tuple.index
     distance: Floats
@@ -31,8 +31,9 @@ class Nearest(NamedTuple):
 class FirstTwo(NamedTuple):
     """First and second neighbour of each query, all of shape (q,).
 
-    `index` is the lowest pool index at the smallest distance `d1`; `ties` >= 1 counts the pool rows at it;
-    `d2` is the second smallest distance, equal to `d1` when tied and infinite in a pool of one row.
+    `index` is the lowest pool index at the smallest distance `d1`. `ties` >= 1 is the number of pool rows at
+    distance `d1`. `d2` is the second smallest distance. It equals `d1` if there are ties, and is infinite if
+    the pool has one row.
     """
 
     index: Ints  # type: ignore[assignment]  # hides tuple.index
@@ -115,7 +116,7 @@ def _compiled_nearest(queries: Any, pool: Any, k: int, distance: str, excluded: 
 
 
 def first_two(queries: Array, pool: Array, *, distance: str = "l2", squared: bool = False) -> FirstTwo:
-    """Find the first neighbour of each query, the pool rows tied with it, and the second distance.
+    """Find the nearest neighbour of each query, the number of ties, and the second distance.
 
     `index` is the lowest pool index among the `ties` rows at the smallest reference value. `d2` equals `d1`
     if there are ties, and is infinite if the pool has one row. All have shape (q,).
@@ -136,9 +137,9 @@ def first_two(queries: Array, pool: Array, *, distance: str = "l2", squared: boo
 def first_two_aligned(
     queries: Array, pools: Sequence[Array], *, distance: str = "l2", squared: bool = False
 ) -> list[tuple[FirstTwo, Floats]]:
-    """Compute `first_two` of the same queries in several pools, and the distance of query i to row i of each.
+    """Compute `first_two` for several pools, and the distance of query i to row i of each pool.
 
-    Each pool has as many rows as there are queries.
+    All pools are searched with the same queries. Each pool must have as many rows as there are queries.
 
     >>> [(near, own)] = first_two_aligned(np.array([[0.0], [5.0]]), [np.array([[4.0], [6.0]])])
     >>> near.index.tolist(), own.tolist()

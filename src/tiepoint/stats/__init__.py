@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Uncertainty of scores: intervals, paired tests, families, ranks. Pure functions on scene tables."""
+"""Uncertainty of scores: confidence intervals, paired tests, multiple comparisons and ranks."""

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compiled sweeps over the statistics of pairs times sign patterns, without storing them.
+"""Compiled loops over the test statistics of all method pairs and sign patterns.
 
-The statistic is that of `sign_flip.sign_flip_family` before its square root: t² is compared with t², as the
-root is monotone. Each step rounds like the NumPy version, so that both give the same bits.
+The statistics are not stored. The statistic is the square t² of the statistic of
+`sign_flip.sign_flip_family`, because comparing squares gives the same order. Each step rounds like the NumPy
+version, so that both results are bit-identical.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _WHOLE, _COUNTS = types.int64[::1], types.int32[::1]
 
 @njit(nogil=True, error_model="numpy")
 def _squared_t(sums: Any, square: Any, k: int, a: int, b: int, sizes: Any, floor: float, out: Any) -> None:
-    """Write t² of pair k = (a, b) for every pattern of `sums` (strata, methods, patterns)."""
+    """Compute t² of method pair k = (a, b) for every sign pattern of `sums` (strata, methods, patterns)."""
     if len(sizes) == 2:
         n0, n1 = sizes[0], sizes[1]
         m0, m1 = -1.0 / n0, -1.0 / n1
@@ -56,10 +57,12 @@ def step_down_sweep(
     sums: Any, first: Any, second: Any, square: Any, sizes: Any, floor: Any, goal: Any, single: Any,
     joint: Any, largest: Any,
 ) -> None:  # fmt: skip
-    """Count patterns that reach the goal of each pair: by the pair, and by it or any pair after it.
+    """Count the sign patterns whose statistic reaches the goal of each pair, for step-down max-T.
 
-    Pairs come in descending order of the observed statistic; `goal` is on the scale of t². `single` and
-    `joint` are incremented; `largest` (patterns,) becomes the largest t² of all pairs.
+    Pairs are in descending order of the observed statistic, and `goal` is a value of t². `single` counts the
+    patterns in which the pair itself reaches its goal. `joint` counts those in which the pair or any later
+    pair reaches it. Both are incremented in place. `largest` (patterns,) is set to the largest t² of all
+    pairs.
     """
     width = sums.shape[2]
     squared = np.empty(width)
@@ -79,7 +82,7 @@ def step_down_sweep(
 
 @njit(nogil=True, error_model="numpy")
 def _square(rounded: Any, start: Any, a: int, b: int, out: Any) -> float:
-    """Write sums of squared differences of a pair by stratum to column 0 of `out`; return their floor."""
+    """Write the sum of squared differences of a pair, by stratum, to out[:, 0]. Return its rounding floor."""
     total = 0.0
     for h in range(len(start) - 1):
         part = 0.0
@@ -93,10 +96,10 @@ def _square(rounded: Any, start: Any, a: int, b: int, out: Any) -> float:
 
 @compiled_for(lambda: types.void(_CUBE, _MATRIX, _WHOLE, types.int64, types.int64, types.int64, _VECTOR))
 def largest_sweep(sums: Any, rounded: Any, start: Any, low: int, high: int, block: int, largest: Any) -> None:
-    """Raise `largest` (patterns,) to the largest t² of all pairs whose first method is in low … high.
+    """Update `largest` (patterns,) with the largest t² of all pairs whose first method is in low … high.
 
-    Methods are processed in blocks, so that their sums stay in the cache. Scenes of `rounded` (methods,
-    scenes) are ordered by stratum, h from start[h] on.
+    Methods are processed in blocks, so that their sums stay in the CPU cache. The scenes of `rounded`
+    (methods, scenes) are ordered by stratum; stratum h starts at start[h].
     """
     methods, width = sums.shape[1], sums.shape[2]
     sizes = start[1:] - start[:-1]
@@ -113,9 +116,10 @@ def largest_sweep(sums: Any, rounded: Any, start: Any, low: int, high: int, bloc
 
 @compiled_for(lambda: types.void(_CUBE, _MATRIX, _WHOLE, types.float64, types.int64[:, ::1]))
 def count_apart(sums: Any, rounded: Any, start: Any, least: float, counts: Any) -> None:
-    """Count for each method those separated above and below it: t² of the data is at least `least`.
+    """Count for each method the methods that are significantly better and worse.
 
-    `sums` are of one pattern, the data; `counts` (methods, 2) is incremented.
+    Two methods are separated if their t² on the data is at least `least`. `sums` contains a single pattern,
+    the data. `counts` (methods, 2) is incremented in place.
     """
     sizes = start[1:] - start[:-1]
     squared, square = np.empty(1), np.empty((len(sizes), 1))

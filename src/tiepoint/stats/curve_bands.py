@@ -13,14 +13,15 @@ from .samples import STUDENT_FROM, seed_for
 
 Array = NDArray[np.float64]
 DRAWS = 400
-"""Resamples of a band: enough for a standard error that looks exact in a plot."""
+"""Number of bootstrap resamples of a band; enough for a smooth band in a plot."""
 
 
 def scene_band(curves: SceneCurves, *, level: float = 0.95, draws: int = DRAWS) -> tuple[Array, Array] | None:
-    """Return low and high of a mean of scene curves at each x; None below 6 scenes.
+    """Return the lower and upper band of a mean curve over scenes. None if there are fewer than 6 scenes.
 
-    The band is pointwise: curve ± t times the standard deviation of the curve over resamples of scenes within
-    kinds. It does not hold jointly for the curve. It is clipped to 0…1 if all values are inside.
+    The band is curve ± t times the standard deviation of the curve over bootstrap resamples. Scenes are
+    resampled within their kind. The confidence level holds for each x separately, not jointly for the curve.
+    The band is clipped to 0…1 if all values are in this range.
 
     >>> y = np.linspace(0, 1, 12).reshape(6, 2)
     >>> c = SceneCurves("all", "pr", np.arange(2.0), tuple("abcdef"), ("i",) * 6, y, np.ones(6))
@@ -42,10 +43,11 @@ def scene_band(curves: SceneCurves, *, level: float = 0.95, draws: int = DRAWS) 
 def pooled_band(
     bins: PooledBins, curve: str, x: Array, y: Array, *, level: float = 0.95, draws: int = DRAWS
 ) -> tuple[Array, Array] | None:
-    """Return low and high of a ROC or precision-recall curve (x, y) of one list over all scenes.
+    """Return the lower and upper band of a ROC or precision-recall curve (x, y) pooled over all scenes.
 
-    Scenes are resampled through the counts by scene and bin; a pair of two scenes has the product of their
-    counts. The spread of the binned curve is applied to the exact one. None below 6 scenes.
+    Scenes are resampled by reweighting their counts in each bin. A pair of images from two scenes is weighted
+    by the product of both scene counts. The spread of the binned curve is applied to the exact curve. None if
+    there are fewer than 6 scenes.
     """
     samples = _resample(bins.scenes, bins.kinds, draws)
     if samples is None:
@@ -56,7 +58,7 @@ def pooled_band(
 
 
 def binned_roc(positives: Array, negatives: Array, fpr: Array) -> Array:
-    """Return true positive rates at false positive rates, from counts (r, bins); linear within a bin.
+    """Return true positive rates at given false positive rates, from counts (r, bins).
 
     >>> one = np.array([[1.0, 1.0]]); binned_roc(one, one, np.array([0.5]))
     array([[0.5]])
@@ -69,7 +71,7 @@ def _rates(counts: Array) -> Array:
 
 
 def binned_precision(positives: Array, negatives: Array, recall: Array) -> Array:
-    """Return the precision at recalls, from counts (r, bins); items of a bin are evenly mixed.
+    """Return the precision at given recalls, from counts (r, bins), assuming random order in a bin.
 
     >>> binned_precision(np.array([[2.0, 2.0]]), np.array([[0.0, 2.0]]), np.array([0.5, 1.0]))
     array([[1.        , 0.66666667]])

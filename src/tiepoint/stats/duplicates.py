@@ -13,22 +13,22 @@ from .resampling import SceneScore
 Array = NDArray[np.float64]
 TOLERANCE = 1e-9
 MIN_INFORMATIVE = 3
-"""Values other than 0 and 1 that two scenes must have for their agreement to be evidence."""
+"""Minimum number of values other than 0 and 1 that two duplicate scenes must share."""
 
 
 def duplicate_scenes(
     values: Array, scenes: Sequence[str], kinds: Sequence[str], *, tolerance: float = TOLERANCE
 ) -> list[tuple[int, ...]]:
-    """Find groups of scenes that agree in every value, more often than chance allows.
+    """Find groups of duplicate scenes: all their values agree, and chance is an unlikely reason.
 
-    Two scenes are duplicates if they are of one kind, have values in the same cells, and all values agree
-    within the tolerance. Values of exactly 0 or 1 are no evidence (an easy scene is easy for every method),
-    and neither are coarse values that many scenes share. So at least three other values are required, and the
-    number of pairs of scenes expected to agree in all of them by chance (pairs x product of the share of
-    pairs that agree in each) must be below 0.01.
+    Two scenes are duplicates if they are of one kind, have values for the same rows, and all values agree
+    within the tolerance. Values of exactly 0 or 1 are ignored, because an easy scene is easy for every
+    method. At least three other values are required. To ignore coarse values that many scenes share, the
+    number of scene pairs expected to agree by chance must be below 0.01. It is estimated as the number of
+    pairs times the product, over the values, of the share of pairs that agree.
 
-    `values` is (k, scenes), all methods and cells stacked; NaN if a scene has no value. Returns tuples of two
-    or more scene indices, ascending.
+    `values` (k, scenes) has one row per method and averaged setting; NaN if a scene has no value. Returns
+    tuples of two or more scene indices in ascending order.
 
     >>> rng = np.random.default_rng(0); x = rng.random((5, 30)); x[:, 7] = x[:, 3]
     >>> duplicate_scenes(x, [f"i_{j}" for j in range(30)], ["i"] * 30)
@@ -60,7 +60,7 @@ def duplicate_scenes(
 
 
 def _equal_pairs(row: Array, tolerance: float) -> float:
-    """Count the pairs of values in a row that agree within the tolerance (by runs of sorted values)."""
+    """Count the pairs of values in each row that agree within the tolerance."""
     if len(row) == 0:
         return 0.0
     run = np.concatenate([[0], np.cumsum(np.diff(np.sort(row)) > tolerance)])
@@ -69,7 +69,7 @@ def _equal_pairs(row: Array, tolerance: float) -> float:
 
 
 def _same(a: Array, b: Array, chance: Array, pairs: float, tolerance: float) -> bool:
-    """Return whether two scenes agree, if the first has enough informative values."""
+    """Return whether two scenes agree and the first has enough values other than 0 and 1."""
     present = np.isfinite(a)
     if (present != np.isfinite(b)).any() or (np.abs(a - b)[present] > tolerance).any():
         return False
@@ -79,7 +79,7 @@ def _same(a: Array, b: Array, chance: Array, pairs: float, tolerance: float) -> 
 
 
 def identical_methods(values: Array, *, tolerance: float = TOLERANCE) -> list[tuple[int, ...]]:
-    """Find groups of methods whose values agree everywhere: one method under several names.
+    """Find groups of methods with identical values, e.g. one method under several names.
 
     `values` is (methods, k), NaN for a missing value.
 
@@ -113,7 +113,7 @@ def identical_methods(values: Array, *, tolerance: float = TOLERANCE) -> list[tu
 
 
 def merge_duplicates(given: SceneScore) -> tuple[SceneScore, list[tuple[str, ...]]]:
-    """Merge duplicate scenes; the merged weight is the sum of theirs, so that the score stays.
+    """Merge duplicate scenes and add up their weights, so that the score does not change.
 
     Returns:
         The merged scene values and the names that were merged.
@@ -126,10 +126,10 @@ def merge_duplicates(given: SceneScore) -> tuple[SceneScore, list[tuple[str, ...
 def merge_scenes(
     given: SceneScore, groups: Sequence[tuple[int, ...]], *, keep_score: bool = True
 ) -> SceneScore:
-    """Merge groups of scene indices into the first of each.
+    """Merge each group of scenes, given by indices, into the first scene of the group.
 
-    With `keep_score` the merged scene has the sum of the weights, so that the score equals the published one;
-    else it counts once, like any other distinct scene.
+    With `keep_score` the weights of merged scenes are added up, so that the score equals the published score.
+    Otherwise the merged scene counts once, like any other scene.
 
     >>> s = SceneScore(("a", "b", "c"), ("i",) * 3, np.array([[0.2, 0.2, 0.8]]), np.ones((1, 3)))
     >>> [round(merge_scenes(s, [(0, 1)], keep_score=k).value(), 6) for k in (True, False)]

@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 
 
 def acceleration(influence: Array, strata: Ints) -> Array:
-    """Return the skewness of the influence of the scenes, the `a` of BCa.
+    """Return the acceleration `a` of the BCa bootstrap: the skewness of the influence of scenes.
 
     a = (1/6) sum u³ / (sum u²)^(3/2) with the influence u (scenes, k) centred within strata; 0 if all u are
     0.
@@ -43,15 +43,15 @@ def bca_bounds(
     level: float = 0.95,
     df: Array | None = None,
 ) -> tuple[Array, Array]:
-    """Return lower and upper BCa bounds of k scores that share their resamples.
+    """Return the lower and upper BCa bounds of k scores that use the same resamples.
 
     Let z0 be the normal quantile of the share of resampled values below the score (ties count half), and a
     the `acceleration`. The bounds are the quantiles Phi(z0 + (z0 + z)/(1 - a (z0 + z))) of the resampled
     values for z = ± the normal quantile of the level. With `df`, z is the quantile of Student's t, because
-    the spread is estimated from the same scenes: without it the coverage of BCa is too low at 40 scenes.
+    the spread is estimated from the same scenes. Without `df` the coverage of BCa is too low at 40 scenes.
 
-    `value` is (k,), `resampled` (r, k), `influence` (scenes, k), `strata` (scenes,), and `df` (k,) the
-    degrees of freedom of the standard error. A score without any spread has its own value as both bounds.
+    Shapes: `value` (k,), `resampled` (r, k), `influence` (scenes, k), `strata` (scenes,). `df` (k,) are the
+    degrees of freedom of the standard error. If a score has zero spread, both bounds equal the score.
 
     >>> x = np.arange(10.0); draws = np.linspace(3, 6, 1001)[:, None]
     >>> low, high = bca_bounds(np.array([4.5]), draws, (x[:, None] - 4.5) / 10, np.zeros(10, dtype=int))
@@ -77,7 +77,7 @@ def bca_bounds(
 
 
 def _columnwise_quantile(x: Array, q: Array) -> Array:
-    """Return the linearly interpolated quantile q[k] of column k."""
+    """Return the linearly interpolated quantile q[k] of each column k."""
     position = np.clip(q, 0, 1) * (len(x) - 1)
     index = np.minimum(position.astype(np.int64), max(len(x) - 2, 0))
     out = np.empty(x.shape[1])
@@ -89,13 +89,13 @@ def _columnwise_quantile(x: Array, q: Array) -> Array:
 
 
 def standard_error(influence: Array, strata: Ints) -> tuple[Array, Array]:
-    """Return the standard error of scores and its degrees of freedom, from the influence of scenes.
+    """Return the standard error of each score and its degrees of freedom, from the scene influence.
 
     With the influence u (scenes, k), v_h = n_h/(n_h-1) sum (u - mean_h u)² and se = sqrt(sum v_h). Strata may
-    differ in spread, so that the degrees of freedom are estimated (Welch):
-    df = (sum v_h)² / sum v_h²/(n_h + 1) - 2, at most n - strata, at least the smallest n_h - 1. The n_h + 1
-    and the - 2 remove the bias of the common form with n_h - 1, which is too low for strata of three or four
-    scenes. For a plain mean in one stratum: s/sqrt(n) and n - 1. df is n - strata if se is 0.
+    differ in spread, so the degrees of freedom are estimated as in Welch's test: df = (sum v_h)² / sum
+    v_h²/(n_h + 1) - 2, at most n - strata, at least the smallest n_h - 1. The n_h + 1 and the - 2 correct the
+    usual form with n_h - 1, which is biased low for strata of three or four scenes. For a plain mean in one
+    stratum, se is s/sqrt(n) and df is n - 1. If se is 0, df is n - strata.
 
     >>> x = np.array([1.0, 2.0, 3.0, 4.0]); u = ((x - 2.5) / 4)[:, None]
     >>> se, df = standard_error(u, np.zeros(4, dtype=int)); round(float(se[0]), 4), float(df[0])
@@ -120,11 +120,11 @@ def standard_error(influence: Array, strata: Ints) -> tuple[Array, Array]:
 def t_bounds(
     value: float, se: float, df: float, *, level: float = 0.95, logit: bool = False
 ) -> tuple[float, float]:
-    """Return value ± t se; with `logit` on the scale log(p/(1-p)), so that bounds stay within 0 and 1.
+    """Return the bounds value ± t se. With `logit` the bounds stay between 0 and 1.
 
-    On the logit scale the standard error is se / (p (1 - p)) and the bounds are mapped back. The score is
-    transformed, not the scene values: their mean on another scale is another score, and a scene at 0 or 1
-    would be infinite.
+    With `logit` the bounds are computed on the scale log(p/(1-p)), where the standard error is se / (p (1 -
+    p)), and mapped back. Only the score is transformed. Transforming the scene values would give a different
+    mean, and infinite values for scenes at 0 or 1.
 
     >>> [round(b, 3) for b in t_bounds(0.97, 0.02, 10, logit=True)]
     [0.875, 0.993]
@@ -140,7 +140,7 @@ def t_bounds(
 
 
 SAMPLES, MIN_SAMPLES, MAX_VALUES = 4000, 1000, 40_000_000
-"""Samples for joint intervals, which give the level to 0.3 points; fewer for very many pairs."""
+"""Number of random samples for joint intervals, for an accuracy of 0.3 percentage points."""
 
 _BLOCK, _STEPS = 256, 1024.0
 
@@ -148,14 +148,15 @@ _BLOCK, _STEPS = 256, 1024.0
 def family_half_width(
     influence: Array, pairs: Ints, strata: Ints, *, level: float = 0.95, seed: int = 0
 ) -> float:
-    """Return the standard errors on either side that cover the differences of all pairs jointly.
+    """Return the half width, in standard errors, of joint intervals for the differences of all pairs.
 
-    It is the quantile of the largest |t| of the family around the true differences. Normal samples have the
-    dependence of the pairs in these scenes, and each is divided by its own standard error. For one pair it is
-    Student's t. The quantile of the test, under no difference, would be too small: if differences are much
-    larger than their spread all pairs flip together, and a nominal 95 % can drop to 78 %.
+    The half width is a quantile of the largest |t| of the family around the true differences. It is estimated
+    from normal random samples with the correlation of the pairs; each sample is divided by its own standard
+    error. For one pair the half width is the quantile of Student's t. The critical value of the sign-flip
+    test would be too small: if differences are much larger than their spread, all pairs flip together, and
+    the coverage of nominal 95 % intervals can drop to 78 %.
 
-    `influence` is (scenes, methods), and `pairs` (k, 2) are its columns. The result is 0 if no pair has any
+    `pairs` (k, 2) are column indices of `influence` (scenes, methods). The result is 0 if all pairs have zero
     spread.
 
     >>> x = np.random.default_rng(0).normal(0, 1, (60, 5)); one = np.array([[0, 1]])
@@ -185,18 +186,18 @@ def family_half_width(
 def wide_family_half_width(
     influence: Array, strata: Ints, *, level: float = 0.95, flips: int = FLIPS, seed: int = 0
 ) -> float:
-    """Return `family_half_width` of all pairs of many methods, from sign flips; see `wide_family`."""
+    """Return the half width of joint intervals for all pairs of many methods; see `wide_family`."""
     return wide_family(influence, strata, level=level, flips=flips, seed=seed).critical(level)
 
 
 def intervals_matching_tests(
     difference: Array, half: Array, separated: NDArray[np.bool_]
 ) -> tuple[Array, Array]:
-    """Return the intervals difference ± half, adjusted to agree with the tests: low (k,), high (k,).
+    """Return the intervals difference ± half, adjusted to agree with the tests, as low (k,) and high (k,).
 
-    Step-down tests separate a few more pairs than joint intervals do. The direction of such a pair is known
-    but not its size: its interval ends at 0, exclusive. The interval of a pair that is not separated
-    contains 0, at its end if necessary.
+    Step-down tests separate a few more pairs than joint intervals do. For such a pair only the sign of the
+    difference is known, so its interval is cut at 0, exclusive. The interval of a pair that is not separated
+    is extended to include 0 if necessary.
 
     >>> d, half = np.array([0.5, 0.5, -0.2]), np.array([0.2, 0.6, 0.1])
     >>> low, high = intervals_matching_tests(d, half, np.array([True, True, False]))

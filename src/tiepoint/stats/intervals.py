@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Confidence intervals: BCa from 40 scenes on, Student t from 6 to 39, over images if scenes are few."""
+"""Confidence intervals of scores: BCa bootstrap, Student t, or bootstrap over images."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _RESAMPLE_BATCH = 4_000_000
 
 @dataclass(frozen=True)
 class Interval:
-    """Bounds of a score. `kind` is `bca`, `t` or `none` (low and high are None; `note` has the reason)."""
+    """Confidence interval of a score. If `kind` is `none`, the bounds are None and `note` has the reason."""
 
     low: float | None
     high: float | None
@@ -44,11 +44,12 @@ def scene_interval(
     resamples: int = RESAMPLES,
     bounded: bool | None = None,
 ) -> Interval:
-    """Compute the interval of a score that is a mean of scene values.
+    """Compute the confidence interval of a score that is a mean of scene values.
 
-    The independent unit is the distinct scene, resampled within its kind. From 40 scenes on the interval is
-    the BCa bootstrap. From 6 to 39 it is Student t with the stratified standard error, on the logit scale if
-    the score is within 0.1 of 0 or 1 or the plain bounds leave that range. Below 6 there is none.
+    Distinct scenes are the independent units, and are resampled within their kind. With 40 or more scenes the
+    method is the BCa bootstrap. With 6 to 39 scenes it is Student t with the stratified standard error. The
+    logit scale is used if the score is within 0.1 of 0 or 1, or if the plain bounds leave the range 0 to 1.
+    With fewer than 6 scenes there is no interval.
 
     Args:
         values: scenes, kinds, cells and weights.
@@ -97,11 +98,12 @@ def pooled_interval(
     resamples: int = RESAMPLES,
     memo: PooledMemo | None = None,
 ) -> Interval:
-    """Compute the interval of a pooled score (AP, AUC, FPR95 of one list over all scenes) from its bins.
+    """Compute the confidence interval of a pooled score (AP, AUC or FPR95) from its binned counts.
 
-    Conventions and arguments are those of `scene_interval`; the t interval uses the jackknife standard error.
-    With the exact score `value` the interval is shifted by the effect of binning. Scores on the same scenes
-    may share a `memo`, with the same result.
+    A pooled score is computed from one ranked list over all scenes. Conventions and arguments are those of
+    `scene_interval`. The t interval uses the jackknife standard error. If the exact score `value` is given,
+    the interval is shifted by the difference between the exact and the binned score. Scores on the same
+    scenes may share a `memo` to save time; the results are the same.
     """
     _check_level(level)
     n = len(bins.scenes)
@@ -135,11 +137,11 @@ def image_interval(
 ) -> tuple[float, float] | None:
     """Compute the percentile interval of a weighted mean over pairs by resampling images.
 
-    An image sampled k times has weight k, and a pair (values (n,), images, weights (n,)) has the product of
-    its two images' weights and its own; NaN values are skipped. The interval is about other images **of the
-    same scenes**, not about new scenes. A sample without any pair is replaced. With the `classes` of pairs,
-    the images of each class are resampled separately. The names of the images are the seed. None below 6
-    images, in total or of a class.
+    The mean is over n pairs with values (n,), image names and weights (n,). An image that is sampled k times
+    has weight k. The weight of a pair is multiplied by the weights of its two images. NaN values are skipped.
+    The interval is valid for other images **of the same scenes**, not for new scenes. A resample without any
+    pair is sampled again. With the `classes` of pairs, the images of each class are resampled separately. The
+    random seed is derived from the image names. None if there are fewer than 6 images in total or in a class.
 
     >>> pairs = [(a, b) for a in "abcdef" for b in "abcdef" if a < b]
     >>> low, high = image_interval(np.linspace(0, 1, 15), pairs, np.ones(15))

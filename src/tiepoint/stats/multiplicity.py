@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Multiple comparisons: step-down max-T, Benjamini-Hochberg for exploration, letters and ranks."""
+"""Multiple comparisons: step-down max-T, Benjamini-Hochberg, letter groups and rank intervals."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 Array = NDArray[np.float64]
 SLACK = 1e-10
-"""Relative tolerance with which a sampled statistic reaches an observed one."""
+"""Relative tolerance when a sampled statistic is compared with an observed statistic."""
 
 
 @dataclass(frozen=True)
 class TestFamily:
-    """P-values of a family of k comparisons.
+    """P-values of k comparisons that are tested together as one family.
 
-    `p` (k,) is per comparison, `adjusted` (k,) family-wise. `null_maximum` is the largest statistic of each
-    sample of the null, for critical values. `draws` is the number of samples, including the data, and `exact`
-    is set if they are all possible ones.
+    `p` (k,) are the p-values of single comparisons, and `adjusted` (k,) the family-wise p-values.
+    `null_maximum` is the largest statistic of each random sample under the null hypothesis, for critical
+    values. `draws` is the number of samples, including the data. `exact` is set if they are all possible
+    samples.
     """
 
     statistic: Array
@@ -37,12 +38,12 @@ class TestFamily:
         return 1.0 / max(self.draws, 1)
 
     def critical(self, level: float = 0.95) -> float:
-        """Return the value that the maximum exceeds with probability 1 - level if nothing differs."""
+        """Return the critical value: under the null, the maximum exceeds it with probability 1 - level."""
         return quantile_reached(self.null_maximum, level)
 
 
 def quantile_reached(samples: Array, level: float) -> float:
-    """Return the smallest sample that at least a share `level` of them does not exceed; NaN if empty.
+    """Return the smallest sample that is >= at least a share `level` of all samples. NaN if empty.
 
     >>> quantile_reached(np.arange(100.0), 0.95)
     94.0
@@ -54,14 +55,16 @@ def quantile_reached(samples: Array, level: float) -> float:
 
 
 def step_down(observed: Array, blocks: Callable[[Ints], Iterator[Array]], *, exact: bool) -> TestFamily:
-    """Compute step-down max-T of Westfall and Young from samples of the statistics under the null.
+    """Compute p-values by step-down max-T (Westfall and Young) from samples under the null hypothesis.
 
-    Comparisons are in descending order of their statistic. The adjusted p-value of the k-th is the share of
-    samples in which the largest of the k-th and all after it reaches the observed one, made non-decreasing.
-    It uses the dependence of the comparisons, and so separates more than Bonferroni.
+    Comparisons are sorted in descending order of their observed statistic. The adjusted p-value of the k-th
+    comparison is the share of samples in which the largest statistic of the k-th and all later comparisons
+    reaches the observed k-th statistic. P-values are then made non-decreasing. The method accounts for the
+    dependence of the comparisons, and so has more power than Bonferroni.
 
-    `observed` is (k,). `blocks`, given an order of the comparisons, yields samples (k, r) with rows in that
-    order; one of the samples must be the data. `exact`: the samples are all possible ones.
+    `observed` (k,) are the statistics of the data. `blocks` is called with an order of the comparisons and
+    yields samples (k, r) with rows in that order. One of the samples must be the data. Set `exact` if the
+    samples are all possible ones.
 
     >>> draws = np.array([[3.0, 0.1, 0.2, 0.3], [1.0, 2.0, 0.5, 0.5]])
     >>> f = step_down(draws[:, 0], lambda order: iter([draws[order]]), exact=True)
@@ -85,7 +88,7 @@ def step_down(observed: Array, blocks: Callable[[Ints], Iterator[Array]], *, exa
 def unsort_family(
     observed: Array, order: Ints, single: Ints, joint: Ints, null_maximum: Array, *, exact: bool
 ) -> TestFamily:
-    """Build the family from counts of samples in `order`: for each comparison, and for it or any after."""
+    """Build a `TestFamily` from sample counts that are sorted by `order`."""
     draws = max(len(null_maximum), 1)
     p, adjusted = np.empty(len(order)), np.empty(len(order))
     p[order] = single / draws
@@ -96,8 +99,8 @@ def unsort_family(
 def benjamini_hochberg(p: Array) -> Array:
     """Return adjusted p-values that bound the false discovery rate.
 
-    For exploration only: with many true differences, single findings may be false. Never use it to claim that
-    one method is better; tables label it.
+    For exploration only: single findings may be false if there are many true differences. Do not use it to
+    claim that one method is better than another.
 
     >>> benjamini_hochberg(np.array([0.01, 0.04, 0.03, 0.5])).round(4).tolist()
     [0.04, 0.0533, 0.0533, 0.5]
@@ -113,7 +116,7 @@ Flags = NDArray[np.bool_]
 
 
 def letter(index: int) -> str:
-    """Return the name of group number `index`: a, b, … z, aa, ab, and so on.
+    """Return the letters of group number `index`: a, b, … z, aa, ab, and so on.
 
     >>> [letter(i) for i in (0, 25, 26, 27, 701, 702)]
     ['a', 'z', 'aa', 'ab', 'zz', 'aaa']
@@ -127,11 +130,12 @@ def letter(index: int) -> str:
 
 
 def letter_groups(separated: Flags) -> list[tuple[str, ...]]:
-    """Assign letters such that two methods share one if and only if they are not separated.
+    """Assign letters to methods. Two methods share a letter if and only if they are not separated.
 
-    Methods come best first; `separated` (m, m) is symmetric. Groups are sets in which no two methods are
-    separated. They are grown greedily from the pairs not yet covered, so that the effort stays polynomial
-    (there can be exponentially many maximal sets). A method separated from all others has its own letter.
+    Methods are sorted best first. `separated` (m, m) is symmetric. A group is a set in which no two methods
+    are separated. Groups are built greedily from pairs that are not yet covered. This takes polynomial time,
+    whereas there can be exponentially many maximal sets. A method that is separated from all others has its
+    own letter.
 
     >>> s = np.zeros((3, 3), dtype=bool); s[0, 2] = s[2, 0] = True
     >>> letter_groups(s)
@@ -158,7 +162,7 @@ def letter_groups(separated: Flags) -> list[tuple[str, ...]]:
 
 
 def _grow(group: list[int], together: Flags, open_pairs: Flags) -> list[int]:
-    """Add methods not separated from any in the group, first those that cover most open pairs."""
+    """Extend a group by methods not separated from any member, those that cover most open pairs first."""
     fits = together[group].all(axis=0)
     covers = open_pairs[group].sum(axis=0)
     while fits.any():
@@ -170,7 +174,7 @@ def _grow(group: list[int], together: Flags, open_pairs: Flags) -> list[int]:
 
 
 def join_letters(letters: tuple[str, ...]) -> str:
-    """Join letters to one text, with blanks if a name has two characters.
+    """Join letters to one string, separated by blanks if a name has two or more characters.
 
     >>> join_letters(("a", "b")), join_letters(("z", "aa"))
     ('ab', 'z aa')
@@ -179,12 +183,13 @@ def join_letters(letters: tuple[str, ...]) -> str:
 
 
 def rank_intervals(better: Flags) -> tuple[Ints, Ints]:
-    """Return the ranks that a method may truly have, given the separated pairs and their direction.
+    """Return the best and worst possible rank of each method, from the separated pairs.
 
-    `better[i, j]` is True if i is separated from j and above it, (m, m). With family-wise tests at 95 % all
-    intervals hold jointly with 95 %: the best rank is 1 + the number of methods separated above, the worst is
-    m - the number separated below. Ranks of resampled tables would be too narrow exactly where methods are
-    close. Returns best (m,) and worst (m,), counted from 1.
+    `better` (m, m) is True at [i, j] if method i is significantly better than method j. The best rank is 1 +
+    the number of significantly better methods. The worst rank is m - the number of significantly worse
+    methods. With family-wise tests at 95 %, all rank intervals hold jointly with 95 %. Rank intervals from
+    bootstrap resamples would be too narrow for methods that are close. Returns best (m,) and worst (m,),
+    counted from 1.
 
     >>> rank_intervals(np.array([[False, False, True], [False] * 3, [False] * 3]))
     (array([1, 1, 2]), array([2, 3, 3]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Paired differences of methods on the same scenes: size, interval, tests, wins."""
+"""Paired differences of methods on the same scenes: effect size, interval, tests, wins and losses."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class PairedResult:
-    """Differences first - second of k pairs of methods of a `sample`; the pairs form one family.
+    """Score differences (first - second) of k pairs of methods, tested together as one family.
 
-    Slow attributes, above all intervals, are computed on first access.
+    `sample` contains the scores of the methods. Slow attributes, such as intervals, are computed on first
+    access.
     """
 
     sample: MethodSample
@@ -40,7 +41,7 @@ class PairedResult:
     find_reach: Callable[[], float] | None = None
 
     def take(self, which: Ints) -> PairedResult:
-        """Return some of the pairs, with their p-values in the family of all."""
+        """Return the result of some pairs. Their p-values stay those of the complete family."""
         own = self.family
         family = replace(own, statistic=own.statistic[which], p=own.p[which], adjusted=own.adjusted[which])
         return replace(
@@ -58,17 +59,17 @@ class PairedResult:
 
     @cached_property
     def reach(self) -> float:
-        """Half width, in standard errors, of intervals that hold jointly for the family."""
+        """Half width, in standard errors, of intervals that hold jointly for all pairs."""
         if self.part_of is not None:
             return self.part_of[0].reach
         return float("nan") if self.find_reach is None else self.find_reach()
 
     @cached_property
     def bounds(self) -> tuple[Array, Array]:
-        """Joint intervals of the differences of the family, low (k,), high (k,).
+        """Joint confidence intervals of all differences, as low (k,) and high (k,).
 
-        An interval excludes 0 exactly if the pair is separated; see `intervals_matching_tests`. NaN below 6
-        scenes.
+        An interval excludes 0 if and only if the pair is separated; see `intervals_matching_tests`. NaN if
+        there are fewer than 6 scenes.
         """
         if self.sample.interval_kind == "none" or not len(self.pairs):
             return np.full(len(self.pairs), np.nan), np.full(len(self.pairs), np.nan)
@@ -76,7 +77,7 @@ class PairedResult:
 
     @cached_property
     def single_bounds(self) -> tuple[Array, Array]:
-        """Interval of each difference alone, ignoring the other pairs: low (k,), high (k,)."""
+        """Confidence interval of each difference without correction for other pairs, low (k,), high (k,)."""
         pairs = self.pairs
         if self.part_of is not None and len(self.part_of[0].pairs) > 1:
             # A sum over scenes may round differently for a single pair than for one among others.
@@ -86,17 +87,17 @@ class PairedResult:
 
     @property
     def low(self) -> Array:
-        """Lower ends of the intervals of the family, (k,)."""
+        """Lower bounds of the joint intervals, (k,)."""
         return self.bounds[0]
 
     @property
     def high(self) -> Array:
-        """Upper ends of the intervals of the family, (k,)."""
+        """Upper bounds of the joint intervals, (k,)."""
         return self.bounds[1]
 
     @cached_property
     def q(self) -> Array:
-        """P-values of Benjamini-Hochberg, for exploration only, (k,)."""
+        """Benjamini-Hochberg adjusted p-values (k,), for exploration only."""
         if self.part_of is not None:
             family, which = self.part_of
             return family.q[which]
@@ -113,13 +114,13 @@ class PairedResult:
 
     @cached_property
     def effect(self) -> Array:
-        """Differences in units of their spread from scene to scene, (k,); see `effect_size`."""
+        """Differences divided by their standard deviation over scenes, (k,); see `effect_size`."""
         n, se = self.sample.n_scenes, self._error[0]
         return np.array([effect_size(d, s, n) for d, s in zip(self.difference, se, strict=True)])
 
     @cached_property
     def resolvable(self) -> Array:
-        """True difference that would be separated with 80 % probability, (k,)."""
+        """Smallest true difference (k,) that would be separated with a probability of 80 %."""
         critical = self.family.critical(self.level)
         return np.array(
             [smallest_resolvable(s, d, critical=critical) for s, d in zip(*self._error, strict=True)]
@@ -127,7 +128,7 @@ class PairedResult:
 
     @cached_property
     def wins(self) -> Ints | None:
-        """Scenes won, tied and lost, (k, 3); None for pooled scores."""
+        """Numbers of scenes won, tied and lost, (k, 3). None for pooled scores."""
         if self._gap.by_scene is None:
             return None
         zero = np.zeros(self.sample.n_scenes)
@@ -138,11 +139,12 @@ class PairedResult:
 def compare_pairs(
     sample: MethodSample, pairs: Ints, *, level: float = 0.95, flips: int = FLIPS, seed: int = 0
 ) -> PairedResult:
-    """Compare pairs of methods; the pairs form one family.
+    """Compare pairs of methods and return the result. The pairs form one family of tests.
 
-    Columns `pairs` (k, 2) of the sample are compared. The contributions of scenes to the difference are
-    tested by `flips` sign patterns (all, if there are no more) with step-down max-T, for means over scenes
-    and for pooled scores. `level` is that of intervals and of the family.
+    `pairs` (k, 2) are column indices of the sample. The contributions of scenes to each difference are tested
+    by sign flips with step-down max-T, both for means over scenes and for pooled scores. The test uses
+    `flips` random sign patterns, or all patterns if there are at most `flips`. `level` is the confidence
+    level of the intervals and of the family of tests.
     """
     pairs = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
     difference = sample.value[pairs[:, 0]] - sample.value[pairs[:, 1]]
@@ -153,14 +155,15 @@ def compare_pairs(
 
 
 MAX_STEP_DOWN_METHODS = 300
-"""Methods up to which every pair has a p-value, and step-down max-T covers all pairs."""
+"""Maximum number of methods for which all pairs are tested by step-down max-T."""
 
 
 @dataclass(frozen=True)
 class WideResult:
-    """Results for many methods: `shown` are pairs (other, base), tested within the family of all pairs.
+    """Test results for many methods. `shown` has the pairs (other, base), tested in the family of all pairs.
 
-    `above` and `below` (m,) count the methods separated from each, in the order of the columns.
+    `above` and `below` (m,) count the methods that are significantly better and worse than each method, in
+    column order.
     """
 
     shown: PairedResult
@@ -171,10 +174,10 @@ class WideResult:
 def compare_pairs_wide(
     sample: MethodSample, columns: Ints, base: int, *, level: float = 0.95, flips: int = FLIPS, seed: int = 0
 ) -> WideResult:
-    """Compare all pairs of many methods as one family, and return those with `base`.
+    """Compare all pairs of many methods as one family of tests. Return the pairs with `base`.
 
-    All `columns` of the sample are compared with the column `base`. Uses single-step max-T with fewer
-    sign patterns, see `wide_family`: 5,000 methods have twelve million pairs.
+    The result has the differences of all `columns` of the sample to the column `base`. Because 5,000 methods
+    have twelve million pairs, the test is single-step max-T with fewer sign patterns; see `wide_family`.
     """
     pairs = np.array([(m, base) for m in columns if m != base], dtype=np.int64)
     assert sample.contributions is not None
@@ -197,7 +200,7 @@ def all_pairs(m: int) -> Ints:
 
 
 def against(baseline: int, m: int) -> Ints:
-    """Return the pairs (other, baseline) of every other of m methods.
+    """Return the pairs (other, baseline) of all m - 1 other methods with the baseline.
 
     >>> against(1, 3).tolist()
     [[0, 1], [2, 1]]
@@ -206,10 +209,10 @@ def against(baseline: int, m: int) -> Ints:
 
 
 def effect_size(difference: float, se: float, n_scenes: int) -> float:
-    """Return the difference in units of its spread from scene to scene: difference / (se sqrt(n)).
+    """Return the difference divided by its standard deviation over scenes: difference / (se sqrt(n)).
 
-    For a plain mean of paired differences it is mean / standard deviation. Unlike a p-value it does not grow
-    with the number of scenes. NaN without spread.
+    For a plain mean of paired differences the effect size is mean / standard deviation. Unlike a test
+    statistic it does not grow with the number of scenes. NaN if the standard error is 0.
 
     >>> effect_size(0.02, 0.01, 4)
     1.0
@@ -218,11 +221,12 @@ def effect_size(difference: float, se: float, n_scenes: int) -> float:
 
 
 def smallest_resolvable(se: float, df: float, *, critical: float | None = None, power: float = 0.8) -> float:
-    """Return the true difference that such data would separate with the given probability.
+    """Return the smallest true difference that the test would separate with the given probability.
 
-    It is (critical + t_power) se, where `critical` is the value that |t| must exceed: by default that of a
-    single test at 95 %, for a family that of its max-T. Methods with a smaller true difference are often not
-    separated, which is then weak evidence that they are equal.
+    The difference is (critical + t_power) se, where `critical` is the value that |t| must exceed. The default
+    is the critical value of a single test at 95 %; for a family pass the critical value of its max-T. Methods
+    with a smaller true difference are often not separated, so that missing separation is only weak evidence
+    of equality.
 
     >>> round(smallest_resolvable(0.01, 100), 4)
     0.0283

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pooled scores (one list over all scenes) from counts by scene and distance bin."""
+"""Pooled scores, from one ranked list over all scenes, computed from counts by scene and distance bin."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ STATISTICS = ("ap", "auc", "fpr95")
 
 
 def binned_statistic(positives: Array, negatives: Array, statistic: str) -> Array:
-    """Compute AP, AUC or FPR at 95 % recall of lists from their counts in bins of ascending distance.
+    """Compute AP, AUC or FPR at 95 % recall of ranked lists from counts in bins of ascending distance.
 
-    Items of one bin are in random order (the expectation over orders, in the limit of many items). For `ap`,
-    a bin with p positives and n negatives after P and N adds the integral over u in 0…1 of
-    p (P + p u) / (P + N + (p + n) u) to the sum that is divided by all positives. `auc` counts half of the
-    pairs within a bin. `fpr95` is interpolated linearly within its bin.
+    Items within a bin count as randomly ordered: the result is the expectation over orders for many items.
+    For `ap`, a bin with p positives and n negatives after P and N adds the integral over u in 0…1 of p (P + p
+    u) / (P + N + (p + n) u) to the sum that is divided by all positives. `auc` counts half of the pairs
+    within a bin. `fpr95` is interpolated linearly within its bin.
 
-    `positives` and `negatives` are counts or weights (r, bins). Returns (r,); NaN for a list without
-    positives or (auc, fpr95) without negatives.
+    `positives` and `negatives` (r, bins) are counts or weights. Returns one value per list, (r,). It is NaN
+    for a list without positives, and for `auc` and `fpr95` also for a list without negatives.
 
     >>> one = np.array([[1.0, 0.0]]); binned_statistic(one, one[:, ::-1], "auc").tolist()
     [1.0]
@@ -65,7 +65,7 @@ def _ap(positives: Array, negatives: Array) -> Array:
 
 
 def pooled_statistic(bins: PooledBins, *, memo: PooledMemo | None = None) -> float:
-    """Compute the score from the bins; it differs from the exact one by the effect of binning.
+    """Compute the score from binned counts. Binning makes it differ slightly from the exact score.
 
     >>> bins = PooledBins(("a",), ("i",), np.array([[3.0, 1.0]]), np.array([[0, 0, 1, 4]]), "auc")
     >>> pooled_statistic(bins)
@@ -80,12 +80,12 @@ def pooled_statistic(bins: PooledBins, *, memo: PooledMemo | None = None) -> flo
 
 
 class PooledMemo:
-    """Cache for scores on the same scenes: resampled pairs of scenes, and the statistics of a list.
+    """Cache that several pooled scores on the same scenes share during resampling.
 
-    AUC, AP and FPR95 of a list have the same negatives, lists of one benchmark the same pairs of scenes, and
-    the mean over lists the statistics of each. Statistics of all `scores` on the same pairs of scenes are
-    computed together, with the same bits. Use one memo only for scores with the same seed and number of
-    resamples.
+    AUC, AP and FPR95 of a ranked list use the same negatives. The ranked lists of one benchmark use the same
+    pairs of scenes. A mean over lists uses the statistics of each list. Statistics of all `scores` on the
+    same pairs of scenes are computed together, with bit-identical results. Use one memo only for scores with
+    the same seed and number of resamples.
     """
 
     def __init__(self, scores: Iterable[PooledBins] = ()) -> None:
@@ -94,7 +94,7 @@ class PooledMemo:
         self._stacks: dict[tuple[object, ...], PairStack] = {}
 
     def stack(self, one: PooledBins, strata: Ints) -> PairStack:
-        """Return a list together with all lists of the scores on the same pairs of scenes."""
+        """Stack a ranked list with all other lists in `scores` that have the same pairs of scenes."""
         key = (strata.tobytes(), *_identity(one))
         if key not in self._stacks:
             alike = (b for b in self.lists if (b.scenes, b.kinds) == (one.scenes, one.kinds))
@@ -103,17 +103,17 @@ class PooledMemo:
         return self._stacks[key]
 
     def get(self, name: str, one: PooledBins) -> Array | None:
-        """Return the statistics of a list under the scene counts of a name; None if unknown."""
+        """Return the cached statistics of a ranked list for the scene counts `name`. None if not cached."""
         entry = self._values.get((name, *_identity(one)))
         return None if entry is None else entry[1]
 
     def put(self, name: str, one: PooledBins, values: Array) -> None:
-        """Store statistics, and the list itself: the key has the ids of its arrays, which must stay alive."""
+        """Cache the statistics of a ranked list, and the list, because the key uses the ids of its arrays."""
         self._values[name, *_identity(one)] = (one, values)
 
 
 def lists_of(bins: PooledBins) -> tuple[PooledBins, ...]:
-    """Return the lists whose mean a score is, or the score itself.
+    """Return the ranked lists over which a score is averaged, or the score itself if it has one list.
 
     >>> one = PooledBins(("a",), ("i",), np.array([[3.0]]), np.array([[0, 0, 0, 4]]), "auc")
     >>> len(lists_of(one)), len(lists_of(replace(one, also=(one, one))))
@@ -129,13 +129,14 @@ def _identity(one: PooledBins) -> tuple[object, ...]:
 def weighted_statistics(
     bins: PooledBins, scenes: Callable[[], SceneCounts], *, memo: PooledMemo | None = None, name: str = ""
 ) -> Array:
-    """Compute the score for each row of scene counts, (r,); for several lists the mean.
+    """Compute the score for each row of scene counts, (r,). Average it over several ranked lists.
 
-    A positive pair has the weight of its scene, and so has a negative pair within a scene. A negative pair
-    between two scenes has the product of both weights. The ratio of positives to negatives is a choice of the
-    list, not of the scenes, so that both totals stay constant.
+    A pair within one scene, positive or negative, has the weight of its scene. A negative pair between two
+    scenes has the product of both weights. The weights are scaled so that the total numbers of positives and
+    negatives stay constant, because their ratio is a property of the ranked list, not of the scenes.
 
-    `scenes` returns the scene counts; it is called if the memo has no result under `name`.
+    `scenes` is a function that returns the scene counts. It is called only if the memo has no result for
+    `name`.
     """
     memo = PooledMemo() if memo is None else memo
     each = [_of_list(one, scenes, memo, name) for one in lists_of(bins)]
@@ -157,8 +158,8 @@ def _of_list(one: PooledBins, scenes: Callable[[], SceneCounts], memo: PooledMem
 def pooled_influence(bins: PooledBins, strata: Ints, *, memo: PooledMemo | None = None) -> Array:
     """Compute the jackknife influence of each scene on a pooled score, (scenes,).
 
-    u_s = (n_h - 1)/n_h (score - score without s), comparable with the influence of a scene mean; the other
-    scenes of the stratum are weighted up to replace the omitted one.
+    u_s = (n_h - 1)/n_h (score - score without s), which is comparable to the influence of a scene on a mean.
+    The weights of the other scenes of the stratum are increased to replace the omitted scene.
     """
     size = np.bincount(strata)
     share = (size[strata] - 1) / size[strata]
@@ -174,10 +175,12 @@ def pooled_influence(bins: PooledBins, strata: Ints, *, memo: PooledMemo | None 
 
 
 def pooled_slope(bins: PooledBins, *, memo: PooledMemo | None = None) -> Array:
-    """Compute the slope of a pooled score in each scene, (scenes,): half of (counted twice - omitted).
+    """Compute the derivative of a pooled score by the weight of each scene, (scenes,).
 
-    If a scene is a large part of the list, omitting it alone (`pooled_influence`) would overstate its effect.
-    For a plain mean of n scenes it is about (x_s - mean)/n. 0 if there is no score without the scene.
+    The slope is half of the difference between the score with the scene counted twice and the score without
+    the scene. `pooled_influence` only omits the scene, which overstates its effect if the scene is a large
+    part of the ranked list. For a plain mean of n scenes the slope is about (x_s - mean)/n. It is 0 if there
+    is no score without the scene.
     """
     n = len(bins.scenes)
     strata = strata_of(bins.kinds)
@@ -191,9 +194,10 @@ def pooled_slope(bins: PooledBins, *, memo: PooledMemo | None = None) -> Array:
 
 
 def scene_shares(bins: PooledBins) -> Array:
-    """Return the part of the list that belongs to each scene, (scenes,), of sum 1; of several lists the mean.
+    """Return the share of each scene in the ranked lists, (scenes,). The sum over scenes is 1.
 
-    Positives and negatives count half each; a pair of two scenes belongs to both.
+    The share is the mean over several ranked lists. In a list, all positives together have weight one half,
+    and so do all negatives. A pair between two scenes is divided between both.
 
     >>> rows = np.array([[0, 0, 0, 1], [0, 1, 0, 2]])
     >>> two = PooledBins(("a", "b"), ("i", "i"), np.array([[1.0], [3.0]]), rows, "ap")
@@ -212,14 +216,15 @@ def scene_shares(bins: PooledBins) -> Array:
 
 
 def pooled_contributions(values: Array, slopes: Array, shares: Array, strata: Ints) -> Array:
-    """Compute the contributions of scenes to pooled scores, (scenes, k); their sums are the scores.
+    """Compute the contribution of each scene to k pooled scores, (scenes, k). The columns sum to the scores.
 
-    A scene contributes its share of the score and the slope of the score. The slope is centred within the k
-    kinds and multiplied by sqrt((n - 1)/(n - k)), as each kind has its own centre: without the factor, tests
-    on few scenes in two or three kinds reject too often.
+    The contribution of a scene is its share of the score plus the slope of the score. Slopes are centred
+    within each kind of scenes. For n scenes of k kinds they are multiplied by sqrt((n - 1)/(n - k)), because
+    each kind has its own centre. Without the factor, tests on few scenes of two or three kinds reject too
+    often.
 
-    `values` are the scores (k,), `slopes` the `pooled_slope` of each (scenes, k), `shares` the
-    `scene_shares`.
+    `values` (k,) are the scores, `slopes` (scenes, k) the `pooled_slope` of each score, and `shares`
+    (scenes,) the `scene_shares`.
 
     >>> x = np.array([0.2, 0.4, 0.9]); slope = (x - x.mean())[:, None] / 3
     >>> parts = pooled_contributions(np.array([0.5]), slope, np.full(3, 1 / 3), np.zeros(3, dtype=int))
@@ -241,7 +246,7 @@ def pooled_resampled(bins: PooledBins, samples: Resamples, *, memo: PooledMemo |
 
 
 def pooled_counts(bins: PooledBins, samples: Resamples) -> tuple[Array, Array]:
-    """Count positives and negatives by bin of each resample of scenes, (r, bins) each; first list only."""
+    """Count the positives and negatives of each resample by bin, (r, bins) each, in the first ranked list."""
     scenes = _scene_counts(samples)
     stack = PairStack.of([replace(bins, also=())], scenes.strata)
     (both,) = stack.each(scenes, lambda _, p, q: np.concatenate([p, q], axis=1))

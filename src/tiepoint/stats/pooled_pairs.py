@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pooled lists on the same pairs of scenes, resampled together."""
+"""Joint resampling of pooled ranked lists that have the same pairs of scenes."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _FLOAT32_INTEGERS = 1 << 24
 
 @dataclass(frozen=True)
 class PairGroup:
-    """Pairs of scenes of two given strata, all within scenes or all between them.
+    """Scene pairs of two given strata; either all within one scene or all between different scenes.
 
-    `first`, `second` (p,) are the scenes, `counts` (bins, p) the pairs in each bin, `strata` those of the
-    scenes.
+    `first` and `second` (p,) are the scene indices. `counts` (bins, p) are the numbers of negatives in each
+    bin. `strata` are the two strata.
     """
 
     first: Ints
@@ -34,17 +34,17 @@ class PairGroup:
 
     @property
     def total(self) -> float:
-        """Number of pairs in the group."""
+        """Total number of negatives in the group."""
         return float(self.counts.sum())
 
     @classmethod
     def stack(cls, parts: Sequence[PairGroup]) -> PairGroup:
-        """Stack the bins of groups with the same pairs."""
+        """Stack the bins of groups that have the same scene pairs."""
         counts = np.concatenate([p.counts for p in parts])
         return cls(parts[0].first, parts[0].second, counts, parts[0].strata, parts[0].within)
 
     def has_pairs_of(self, other: PairGroup) -> bool:
-        """Return whether both hold the same pairs in the same order."""
+        """Return whether both groups have the same scene pairs in the same order."""
         same = (self.strata, self.within) == (other.strata, other.within)
         return same and all(
             np.array_equal(*sides) for sides in ((self.first, other.first), (self.second, other.second))
@@ -52,19 +52,19 @@ class PairGroup:
 
     @cached_property
     def _single(self) -> NDArray[np.float32] | None:
-        """Counts in float32; None if it cannot represent them."""
+        """Counts as float32. None if float32 cannot represent them exactly."""
         return self.counts.astype(np.float32) if self.counts.max(initial=0) < _FLOAT32_INTEGERS else None
 
     def factor(self, factors: Array) -> Array:
-        """Return the weight of a pair beyond its scene counts, (r,) per resample; factors are (strata, r)."""
+        """Return the factor from scene counts to pair weights, (r,), given `factors` (strata, r)."""
         one, other = self.strata
         return factors[one] if self.within else factors[one] * factors[other]
 
     def product(self, scene_counts: NDArray[np.float32]) -> Array:
-        """Count the pairs in each bin under scene counts, (bins, r).
+        """Count the negatives in each bin, weighted by the scene counts of each resample, (bins, r).
 
-        Float32 represents integers up to 2^24, and no term is negative: if no sum exceeds that, no partial
-        sum did, and the result is exact in any order. Otherwise the product is repeated in float64.
+        The product is computed in float32 first. No term is negative, so if no sum exceeds 2^24, all partial
+        sums are integers that float32 represents exactly. Otherwise the product is repeated in float64.
         """
         joint = scene_counts[self.first]
         if not self.within:
@@ -77,10 +77,10 @@ class PairGroup:
 
 
 def pair_groups(bins: PooledBins, strata: Ints) -> list[PairGroup]:
-    """Group the negatives of a pooled score by stratum of their scenes, and add up repeated pairs.
+    """Group the negatives of a pooled score by the strata of their scenes. Add up repeated scene pairs.
 
     Raises:
-        InputError: a scene or bin is not in the table.
+        InputError: A scene index or bin index is out of range.
 
     >>> b = PooledBins(("a", "b"), ("i", "i"), np.ones((2, 1)), np.array([[1, 0, 0, 2], [0, 1, 0, 3]]), "ap")
     >>> [g.counts.tolist() for g in pair_groups(b, np.zeros(2, dtype=int))]
@@ -113,7 +113,7 @@ def pair_groups(bins: PooledBins, strata: Ints) -> list[PairGroup]:
 
 
 def _distinct(code: Ints, limit: int) -> tuple[Ints, Ints]:
-    """Return the numbers below `limit` that occur, ascending, and the index of each entry among them."""
+    """Return the distinct numbers (below `limit`) in ascending order, and the index of each entry in them."""
     if limit > 16 * len(code) + _FLOAT32_INTEGERS:
         return np.unique(code, return_inverse=True)
     present = np.bincount(code, minlength=limit) > 0  # counting takes a tenth of the time of sorting
@@ -123,15 +123,15 @@ def _distinct(code: Ints, limit: int) -> tuple[Ints, Ints]:
 Use = Callable[[PooledBins, Array, Array], Array]
 _BLOCK = 512
 _MIN_THREADED_OPS = 1 << 24
-"""Multiplications from which on threads share the blocks of resamples."""
+"""Minimum number of multiplications for which resamples are split among threads."""
 
 
 @dataclass(frozen=True)
 class SceneCounts:
-    """Counts of each scene, for r resamples or other selections of scenes.
+    """Scene counts of r resamples or other weightings of scenes.
 
-    `counts` (r, scenes) are integers, `strata` is (scenes,), and `factors` (r, strata) convert the counts of
-    a stratum to weights.
+    `counts` (r, scenes) are integers. `strata` (scenes,) is the stratum of each scene. `factors` (r, strata)
+    convert the counts of a stratum to weights.
     """
 
     counts: Array
@@ -141,10 +141,10 @@ class SceneCounts:
 
 @dataclass(frozen=True)
 class PairStack:
-    """Lists with the same pairs of scenes; the bins of their negatives are stacked in `groups`.
+    """Ranked lists with the same pairs of scenes. `groups` has the stacked bins of their negatives.
 
-    Lists may share their table of negatives. `tables` are the rows of each table in the groups and its total;
-    `table_of` is the table of each list.
+    Several lists may share one table of negatives. `tables` has, for each table, its rows in the groups and
+    its total count. `table_of` is the table index of each list.
     """
 
     lists: tuple[PooledBins, ...]
@@ -154,7 +154,7 @@ class PairStack:
 
     @classmethod
     def of(cls, lists: Sequence[PooledBins], strata: Ints) -> PairStack:
-        """Stack the first list and all others with its pairs."""
+        """Build a stack of the first ranked list and all other lists with the same scene pairs."""
         distinct = {id(b.negatives): b for b in lists}
         grouped = {key: pair_groups(b, strata) for key, b in distinct.items()}
         first = grouped[id(lists[0].negatives)]
@@ -170,10 +170,10 @@ class PairStack:
         return cls(stacked, groups, tuple(tables), tuple(place[id(b.negatives)] for b in stacked))
 
     def each(self, scenes: SceneCounts, use: Use) -> list[Array]:
-        """Return `use(list, positives, negatives)` for each list, (r, …), from its counts by bin.
+        """Call `use(list, positives, negatives)` for each ranked list and return the results, (r, …).
 
-        Counts are (rows, bins) of a block of rows. All sums are of integers and exact, so that neither blocks
-        nor threads nor the other lists change a bit.
+        `use` receives the counts (rows, bins) of a block of resamples. All sums are exact integer sums, so
+        the results are bit-identical for any block size, number of threads and set of lists.
         """
         positives = {id(b.positives): _by_stratum(b, scenes) for b in self.lists}
 
@@ -198,7 +198,7 @@ class PairStack:
         return [np.concatenate(own) for own in zip(*results, strict=True)]
 
     def _negatives(self, counts: NDArray[np.float32], factors: Array) -> list[Array]:
-        """Return the negatives in each bin, (r, bins), by table."""
+        """Return the number of negatives in each bin, (r, bins), for each table."""
         q = np.zeros((self.tables[-1][0].stop, counts.shape[1]))
         for g in self.groups:
             q += g.factor(factors) * g.product(counts)
@@ -213,14 +213,14 @@ _Parts = tuple[list[tuple[Ints, Array]], float]
 
 
 def _by_stratum(bins: PooledBins, scenes: SceneCounts) -> _Parts:
-    """Return scenes and positives (bins, scenes) of each stratum, and the number of all positives."""
+    """Return the scenes and positive counts (bins, scenes) of each stratum, and the total of positives."""
     every = np.asarray(bins.positives, dtype=np.float64).T
     members = [np.flatnonzero(scenes.strata == h) for h in range(scenes.factors.shape[1])]
     return [(m, np.ascontiguousarray(every[:, m])) for m in members], float(every.sum())
 
 
 def _resampled(parts: _Parts, counts: NDArray[np.float32], factors: Array) -> Array:
-    """Return the positives in each bin, (r, bins)."""
+    """Return the number of positives in each bin of each resample, (r, bins)."""
     strata, total = parts
     p = np.zeros((len(strata[0][1]), counts.shape[1]))
     for h, (members, own) in enumerate(strata):
@@ -229,7 +229,7 @@ def _resampled(parts: _Parts, counts: NDArray[np.float32], factors: Array) -> Ar
 
 
 def _restore_total(counts: Array, total: float) -> Array:
-    """Scale counts (bins, r) of every list to the given total; return (r, bins)."""
+    """Scale the counts (bins, r) of each resample to the given total and return them as (r, bins)."""
     counts = np.ascontiguousarray(counts.T)
     own = counts.sum(axis=1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Strata of scenes, stratified resampling as counts, and exact products with the counts."""
+"""Stratified bootstrap resampling of scenes, and exact products with the resampled counts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 
 def seed_of(*parts: object) -> int:
-    """Derive a seed from the resampled content, independent of workers and of the order of calls.
+    """Derive a random seed from the data to resample, independent of workers and call order.
 
     >>> seed_of(["i_a", "v_b"]) == seed_of(["i_a", "v_b"])
     True
@@ -33,15 +33,15 @@ def seed_of(*parts: object) -> int:
 def exact_product(
     counts: Array, values: Array, *, total: float | None = None, own_grid: bool = False
 ) -> Array:
-    """Compute `counts @ values` with the same bits for any number of threads and any block size.
+    """Compute `counts @ values`, bit-identical for any number of threads and any block size.
 
-    Values are rounded to multiples of a power of two so small that every partial sum is an integer below
-    2^53 times it: then the order of summation does not matter. With 116 scenes the rounding is below 2^-44
-    of the largest value. All columns share one power of two, so that differences between columns are exact
-    as well.
+    Values are rounded to multiples of a small power of two. It is chosen so that every partial sum is exact
+    in float64, and the order of summation does not matter. With 116 scenes the rounding is below 2^-44 of the
+    largest value. All columns share one power of two, so that differences between columns are exact as well.
 
-    `counts` (r, s) are integers in float64, `values` (s, k) finite. `total` is the largest sum of absolute
-    counts of a row, if known. With `own_grid` each column has its own power of two, as if multiplied alone.
+    `counts` (r, s) are integers in float64, and `values` (s, k) are finite. `total` is the largest sum of
+    absolute counts of a row, if known. With `own_grid` each column has its own power of two, as if it were
+    multiplied separately.
 
     >>> exact_product(np.array([[2.0, 0.0]]), np.array([[0.5], [9.0]]))
     array([[1.]])
@@ -60,7 +60,7 @@ def exact_product(
 
 
 def grid(largest_sum: Any) -> Any:
-    """Return the power of two to multiply values by before rounding, if no sum exceeds `largest_sum`.
+    """Return the power of two that scales values before rounding, given the largest possible sum.
 
     >>> bool(grid(3.0) == 2.0**50)
     True
@@ -70,11 +70,11 @@ def grid(largest_sum: Any) -> Any:
 
 @dataclass(frozen=True)
 class Resamples:
-    """Counts of resampled scenes by stratum.
+    """Bootstrap resamples of scenes, as counts by stratum.
 
-    Each resample draws n_h - 1 of the n_h scenes of stratum h with replacement and multiplies by
-    n_h / (n_h - 1). The variance of a resampled mean is then s²/n, without the factor (n-1)/n by which the
-    ordinary bootstrap is too narrow; strata may have few scenes.
+    Each resample contains n_h - 1 of the n_h scenes of stratum h, sampled with replacement, and counts are
+    multiplied by n_h / (n_h - 1). The variance of a resampled mean is then s²/n. The ordinary bootstrap
+    underestimates it by the factor (n-1)/n, which matters for strata with few scenes.
     """
 
     members: tuple[Ints, ...]
@@ -82,11 +82,11 @@ class Resamples:
 
     @property
     def factors(self) -> tuple[float, ...]:
-        """Factor from count to weight, for each stratum."""
+        """Factor that converts counts to weights, for each stratum."""
         return tuple(len(m) / (len(m) - 1) if len(m) > 1 else 1.0 for m in self.members)
 
     def weigh(self, values: Array, *, own_grid: bool = False) -> Array:
-        """Sum values (s, k) over the scenes of each resample, (r, k); see `exact_product`."""
+        """Return the sum of values (s, k) over the scenes of each resample, (r, k); see `exact_product`."""
         parts = zip(self.members, self.counts, self.factors, strict=True)
         total = np.zeros((len(self.counts[0]), values.shape[1]))
         for member, counts, factor in parts:
@@ -103,7 +103,7 @@ class Resamples:
 
 
 def resample(strata: Ints, *, resamples: int = RESAMPLES, seed: int) -> Resamples:
-    """Sample scenes with replacement within strata; equal arguments share one cached result.
+    """Sample scenes with replacement within strata. Results are cached by arguments.
 
     >>> r = resample(np.array([0, 0, 0, 1, 1]), resamples=4, seed=1)
     >>> [c.sum(axis=1).tolist() for c in r.counts]
@@ -128,8 +128,8 @@ def _resample(strata: bytes, resamples: int, seed: int) -> Resamples:
 def strata_of(kinds: Sequence[str]) -> Ints:
     """Number the strata of scenes, 0 … H-1 in alphabetical order of their kinds.
 
-    A kind with a single scene has no known spread. Such kinds form one stratum; if that has one scene, it
-    joins the smallest other stratum (the first of equals).
+    The spread of a kind with a single scene is unknown. All such kinds form one stratum. If that stratum has
+    only one scene, it is merged into the smallest other stratum (the first one if several are equally small).
 
     Returns int64 (scenes,).
 
@@ -161,7 +161,7 @@ def stratum_members(strata: Ints) -> list[Ints]:
 
 @dataclass(frozen=True)
 class SceneScore:
-    """Checked scene values: `values` and `weights` are (cells, scenes), weight 0 for a missing value."""
+    """Checked scene values: `values` and `weights` (cells, scenes). A missing value has weight 0."""
 
     scenes: tuple[str, ...]
     kinds: tuple[str, ...]
@@ -175,7 +175,7 @@ class SceneScore:
 
     @property
     def singleton_scenes(self) -> tuple[str, ...]:
-        """Scenes that are the only one of a cell, while the score has others: their spread is unknown."""
+        """Scenes of unknown spread: each is the only scene of a cell, but the score has other scenes."""
         if len(self.scenes) == 1:
             return ()
         present = self.weights > 0
@@ -192,7 +192,7 @@ class SceneScore:
         return float(self.cell_means().mean())
 
     def influence(self) -> Array:
-        """Return the influence of each scene on the score, (scenes,); their sum is 0.
+        """Return the influence of each scene on the score, (scenes,). The sum over scenes is 0.
 
         u_s = mean over cells of w_cs (x_cs - mean_c) / W_c. For a plain mean of n scenes: (x_s - mean)/n.
         """
@@ -201,17 +201,17 @@ class SceneScore:
         return out
 
     def contributions(self) -> Array:
-        """Return the part of each scene in the score, (scenes,); their sum is the score."""
+        """Return the contribution of each scene to the score, (scenes,). The sum over scenes is the score."""
         share = self.weights / self.weights.sum(axis=1, keepdims=True)
         out: Array = (share * self.values).mean(axis=0)
         return out
 
     def has_even_weights(self, samples: Resamples) -> bool:
-        """Return whether weights are equal within each stratum: then denominators are constant."""
+        """Return whether weights are equal within each stratum, so that sums of weights are constant."""
         return all((self.weights[:, m] == self.weights[:, m[:1]]).all() for m in samples.members)
 
     def resample_scores(self, samples: Resamples) -> Array:
-        """Return the score of each resample, (r,), as the mean over cells that have scenes in it."""
+        """Return the score of each resample, (r,): the mean over cells that have scenes in the resample."""
         if self.has_even_weights(samples):
             return samples.weigh(self.contributions()[:, None])[:, 0]
         above = samples.weigh((self.weights * self.values).T)
@@ -226,10 +226,10 @@ class SceneScore:
 
 
 def make_scene_score(given: SceneValues) -> SceneScore:
-    """Check scene values, sort scenes by name, and drop scenes and cells without any value.
+    """Check scene values, sort scenes by name, and remove scenes and cells without any value.
 
     Raises:
-        InputError: inconsistent shapes, infinite values, weights that are negative or not finite.
+        InputError: Shapes are inconsistent, values are infinite, or weights are negative or not finite.
 
     >>> s = make_scene_score(SceneValues(("a", "b"), ("i", "i"), np.array([[0.2, 0.4], [np.nan, 0.8]])))
     >>> round(s.value(), 12)

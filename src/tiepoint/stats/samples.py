@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores of several methods on the same scenes, with the influence of scenes and resampled scores."""
+"""Scores of several methods on the same scenes, with scene influences and bootstrap resamples."""
 
 from __future__ import annotations
 
@@ -26,21 +26,22 @@ Ints = NDArray[np.int64]
 Array = NDArray[np.float64]
 BOOTSTRAP_FROM = 40
 STUDENT_FROM = 6
-"""Scenes from which on intervals come from the BCa bootstrap, and from Student t."""
+"""Minimum numbers of scenes for intervals by the BCa bootstrap and by Student t."""
 
 MAX_RESAMPLED_METHODS = 300
-"""Methods up to which all resampled scores are in memory at the same time."""
+"""Maximum number of methods whose resampled scores are all in memory at the same time."""
 
 
 @dataclass(frozen=True)
 class MethodSample:
     """Scores of m methods on s scenes.
 
-    `value` (m,), `influence` (s, m), `resampled` (r, m) from 40 scenes on, else None, `strata` (s,). Tests
-    use `contributions` (s, m), whose sums are the values; for pooled scores see `pooled_contributions`.
-    `by_scene` (m, s) is the mean over cells in each scene; None for pooled scores. `singleton_scenes` are the
-    only scene of a cell, so that their spread is unknown. The resampled scores of many methods would fill the
-    memory: then `resampled` is None and `draw` computes those of some columns.
+    `value` (m,) are the scores, `influence` (s, m) the influence of each scene, `strata` (s,) the stratum of
+    each scene. `resampled` (r, m) are the resampled scores; None if there are fewer than 40 scenes. For many
+    methods they would not fit into memory: then `resampled` is None, and `draw` computes the resampled scores
+    of selected methods. Tests use `contributions` (s, m), whose columns sum to the scores; for pooled scores
+    see `pooled_contributions`. `by_scene` (m, s) is the mean over cells in each scene; None for pooled
+    scores. `singleton_scenes` are scenes that are the only scene of a cell, so that their spread is unknown.
     """
 
     value: Array
@@ -59,7 +60,7 @@ class MethodSample:
 
     @property
     def interval_kind(self) -> str:
-        """`bca`, `t` or `none`, by the number of scenes; `none` if one is the only scene of a cell."""
+        """Kind of interval: `bca`, `t` or `none`, by the number of scenes; `none` with singleton scenes."""
         if self.singleton_scenes:
             return "none"
         kind = "none" if self.n_scenes < STUDENT_FROM else "t"
@@ -73,16 +74,16 @@ class MethodSample:
         return self.draw(columns)
 
     def only(self, columns: Ints) -> MethodSample:
-        """Return the sample of some of the methods, with their resampled scores."""
+        """Return the sample restricted to some of the methods, including their resampled scores."""
         has_none = self.resampled is None and self.draw is None
         resampled = None if has_none else self.resampled_scores(columns)
         return self._combine(lambda x: x[..., columns], resampled)
 
     def minus(self, pairs: Ints, *, with_resampled: bool = True) -> MethodSample:
-        """Return the differences first - second of pairs (k, 2) of methods, as a sample of k scores.
+        """Return the score differences (first - second) of method pairs (k, 2), as a sample of k scores.
 
-        Thousands of pairs times ten thousand resamples fill the memory: skip these if they are not needed,
-        and see `difference_bounds`.
+        Resampled differences of thousands of pairs may not fit into memory. Skip them if they are not needed,
+        or use `difference_bounds`.
         """
         a, b = pairs[:, 0], pairs[:, 1]
         resampled = None
@@ -95,7 +96,7 @@ class MethodSample:
         return self._combine(lambda x: x[..., a] - x[..., b], resampled)
 
     def _combine(self, combine: Callable[[Array], Array], resampled: Array | None) -> MethodSample:
-        """Apply a function of the methods, which are the last axis, to all arrays."""
+        """Apply a function to all arrays of the sample. Methods are the last axis of its argument."""
         c, by_scene = self.contributions, self.by_scene
         return MethodSample(
             combine(self.value),
@@ -108,7 +109,7 @@ class MethodSample:
         )
 
     def difference_bounds(self, pairs: Ints, *, level: float = 0.95) -> tuple[Array, Array]:
-        """Compute the interval of the difference of each pair (k, 2), a few pairs at a time."""
+        """Compute the interval of the difference of each pair (k, 2), in blocks of pairs to save memory."""
         low, high = np.empty(len(pairs)), np.empty(len(pairs))
         for start in range(0, len(pairs), 64):
             part = slice(start, start + 64)
@@ -118,7 +119,7 @@ class MethodSample:
     def chosen_bounds(
         self, columns: Ints, *, level: float = 0.95, bounded: bool = False
     ) -> tuple[Array, Array]:
-        """Compute the interval of each score of some methods, a few at a time."""
+        """Compute the intervals of the scores of some methods, in blocks of methods to save memory."""
         low, high = np.empty(len(columns)), np.empty(len(columns))
         for start in range(0, len(columns), 64):
             part = slice(start, start + 64)
@@ -126,9 +127,9 @@ class MethodSample:
         return low, high
 
     def bounds(self, *, level: float = 0.95, bounded: bool = False) -> tuple[Array, Array]:
-        """Compute the interval of each score, low (m,), high (m,); NaN below 6 scenes.
+        """Compute the interval of each score as low (m,) and high (m,). NaN if there are fewer than 6 scenes.
 
-        `bounded`: scores are between 0 and 1 (differences are not).
+        Set `bounded` if the scores are between 0 and 1. Differences are not bounded.
         """
         k = len(self.value)
         if self.interval_kind == "none" or k == 0:
@@ -155,7 +156,7 @@ def seed_for(scenes: Sequence[str], kinds: Sequence[str], seed: int | None) -> i
 def sample_of_scenes(
     scores: Sequence[SceneScore], *, seed: int | None = None, resamples: int = RESAMPLES
 ) -> MethodSample:
-    """Collect methods whose scores are means over the same scenes (same names in the same order)."""
+    """Build a sample of methods whose scores are means over the same scenes, in the same order."""
     first = scores[0]
     strata = first.strata
     resampled, draw = None, None
@@ -182,7 +183,7 @@ def sample_of_scenes(
 
 
 def _resampled(scores: Sequence[SceneScore], samples: Resamples, columns: Ints) -> Array:
-    """Return the resampled scores of some methods, (r, k); in one product if their weights allow it."""
+    """Return the resampled scores of some methods, (r, k), in one matrix product if weights allow it."""
     chosen = [scores[int(c)] for c in columns]
     if len(chosen) > 2 and all(s.has_even_weights(samples) for s in chosen):
         return samples.weigh(np.stack([s.contributions() for s in chosen], axis=1), own_grid=True)
@@ -196,9 +197,10 @@ def sample_of_pooled(
     seed: int | None = None,
     resamples: int = RESAMPLES,
 ) -> MethodSample:
-    """Collect methods with pooled scores over the same scenes.
+    """Build a sample of methods with pooled scores over the same scenes.
 
-    With the exact scores `values`, resampled scores are shifted by the effect of binning.
+    If the exact scores `values` are given, resampled scores are shifted by the difference between exact and
+    binned scores.
     """
     first = bins[0]
     strata = strata_of(first.kinds)

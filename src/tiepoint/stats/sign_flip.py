@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Studentised sign-flip tests of paired differences, single and in families."""
+"""Studentised sign-flip tests of paired differences, for one pair or a family of pairs."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ FLIPS = 100_000
 _BLOCK = 2048
 _IN_CACHE = 1 << 16  # statistics computed at a time
 _COMPILED_FROM = 500
-"""Pairs from which on the compiled code saves more time than loading it takes."""
+"""Minimum number of pairs for which compiled code is faster, including the time to load it."""
 
 MAX_STATISTICS, MIN_FLIPS = 2_000_000_000, 500
-"""Largest number of pairs times patterns of a `wide_family`, and its smallest number of patterns."""
+"""Maximum number of pairs times sign patterns in `wide_family`, and its minimum number of patterns."""
 
 _WIDTH, _METHODS = 256, 64
-"""Patterns and methods in a block."""
+"""Numbers of sign patterns and of methods in a block."""
 
 
 def is_exact(n_scenes: int, flips: int = FLIPS) -> bool:
-    """Return whether all sign patterns of the scenes (2^(n-1) up to a common sign) are at most `flips`.
+    """Return whether n scenes have at most `flips` sign patterns, so that the test is exact.
 
     >>> is_exact(17), is_exact(18)
     (True, False)
@@ -41,10 +41,10 @@ def is_exact(n_scenes: int, flips: int = FLIPS) -> bool:
 
 
 def sign_blocks(n_scenes: int, flips: int, seed: int) -> Iterator[Array]:
-    """Yield signs in blocks (scenes, r) of ±1; the first pattern is the data (all +1).
+    """Yield sign patterns in blocks (scenes, r) of ±1. The first pattern is the data (all +1).
 
-    These are all patterns with the first scene at +1 if there are at most `flips`, else the first and `flips`
-    random ones.
+    If there are at most `flips` patterns with the first scene at +1, yield all of them. Otherwise yield the
+    data and `flips` random patterns.
     """
     if is_exact(n_scenes, flips):
         total = 2 ** (n_scenes - 1)
@@ -68,16 +68,16 @@ def sign_blocks(n_scenes: int, flips: int, seed: int) -> Iterator[Array]:
 def sign_flip_family(
     contributions: Array, pairs: Ints, strata: Ints, *, flips: int = FLIPS, seed: int = 0
 ) -> TestFamily:
-    """Test pairs of methods for a difference on the same scenes, jointly.
+    """Test pairs of methods jointly for a score difference on the same scenes.
 
-    If two methods do not differ, the difference in each scene is as likely to have the other sign. The
+    If two methods do not differ, positive and negative differences are equally likely in each scene. The
     statistic is |sum D| / se with D the difference of a scene's contributions and se² = sum over strata of
     n/(n-1) (sum D² - (sum D)²/n), recomputed for every sign pattern. One pattern flips a scene for all pairs,
     which preserves their dependence.
 
-    `contributions` is (scenes, methods), and `pairs` (k, 2) are its columns. There are `flips` random
-    patterns, or all if there are no more. The statistics |t| are (k,); a pair without any difference has t =
-    0, p = 1.
+    `pairs` (k, 2) are column indices of `contributions` (scenes, methods). The test uses `flips` random sign
+    patterns, or all patterns if there are at most `flips`. The statistics |t| have shape (k,). A pair without
+    any difference has t = 0 and p = 1.
 
     >>> x = np.array([[0.9, 0.5], [0.8, 0.5], [0.7, 0.5], [0.8, 0.4], [0.6, 0.5], [0.7, 0.3]]) / 6
     >>> f = sign_flip_family(x, np.array([[0, 1]]), np.zeros(6, dtype=int))
@@ -128,7 +128,7 @@ def sign_flip_family(
 
 @dataclass(frozen=True)
 class _Rounded:
-    """Contributions (scenes, methods) as multiples of one power of two, and the scenes of each stratum.
+    """Contributions (scenes, methods), rounded to multiples of a power of two, and the strata.
 
     Sums over scenes are then exact, so that ties between patterns stay ties.
     """
@@ -150,12 +150,12 @@ class _Rounded:
         return np.array([len(m) for m in self.members], dtype=np.int64)
 
     def sums(self, signs: Array) -> Array:
-        """Return sums over the scenes of each stratum under patterns (scenes, r): (strata, methods, r)."""
+        """Return sums (strata, methods, r) over the scenes of each stratum for sign patterns (scenes, r)."""
         return np.stack([self.values[m].T @ signs[m] for m in self.members])
 
 
 def _squared_goal(goal: Array) -> Array:
-    """Return the smallest x whose rounded square root is at least `goal`, to compare squares instead.
+    """Return the smallest x whose rounded square root is at least `goal`, to compare squares.
 
     >>> g = np.array([0.1, 3.0]); x = _squared_goal(g)
     >>> (np.sqrt(x) >= g).all(), (np.sqrt(np.nextafter(x, 0)) < g).all()
@@ -172,7 +172,7 @@ def _squared_goal(goal: Array) -> Array:
 def _sweep(
     given: _Rounded, pairs: Ints, squares: Array, floor: Array, goal: Array, flips: int, seed: int
 ) -> tuple[Ints, Ints, Array]:
-    """Count patterns that reach the goal of each pair, singly and jointly; return also their maxima."""
+    """Count the sign patterns that reach the goal of each pair. Return counts and largest statistics."""
     from ..kernels import ThreadTeam, one_blas_thread
     from ._sign_flip_loops import step_down_sweep
 
@@ -204,10 +204,10 @@ def _sweep(
 
 @dataclass(frozen=True)
 class WideFamily:
-    """All pairs of many methods as one family, by single-step max-T.
+    """Test result of all pairs of many methods as one family, by single-step max-T.
 
-    `null_maximum` is the largest statistic of each pattern; `above` and `below` (m,) count the methods
-    separated from each.
+    `null_maximum` is the largest statistic of each sign pattern. `above` and `below` (m,) count the methods
+    that are significantly better and worse than each method.
     """
 
     null_maximum: Array
@@ -217,11 +217,11 @@ class WideFamily:
     exact: bool
 
     def critical(self, level: float = 0.95) -> float:
-        """Return the value that the maximum exceeds with probability 1 - level if nothing differs."""
+        """Return the critical value: under the null, the maximum exceeds it with probability 1 - level."""
         return quantile_reached(self.null_maximum, level)
 
     def adjusted_p(self, statistic: Array) -> Array:
-        """Return the family-wise p of observed statistics: the share of patterns whose maximum reaches it."""
+        """Return family-wise p-values: the share of patterns whose maximum reaches the observed statistic."""
         ordered = np.sort(self.null_maximum)
         reached = len(ordered) - np.searchsorted(ordered, statistic * (1 - SLACK), side="left")
         return np.asarray(reached / len(ordered))
@@ -236,13 +236,15 @@ def wide_family(
     seed: int = 0,
     max_statistics: int = MAX_STATISTICS,
 ) -> WideFamily:
-    """Test all pairs of many methods, without storing statistics or p-values of pairs.
+    """Test all pairs of many methods as one family, without storing the statistics of each pair.
 
-    The statistic and the patterns are those of `sign_flip_family`. There are fewer patterns if pairs times
-    patterns would exceed `max_statistics`; then the smallest possible p is larger. Single-step max-T compares
-    every pair with the largest statistic of all; step-down would separate a few more.
+    The statistic and the sign patterns are those of `sign_flip_family`. If the number of pairs times patterns
+    would exceed `max_statistics`, fewer patterns are used, and the smallest possible p-value is larger.
+    Single-step max-T compares every pair with the largest statistic of all pairs. Step-down max-T would
+    separate a few more pairs.
 
-    `contributions` is (scenes, methods). There are at most `flips` random patterns and at least `MIN_FLIPS`.
+    `contributions` has shape (scenes, methods). The number of random patterns is at least `MIN_FLIPS` and at
+    most `flips`.
 
     >>> x = np.array([[9.0, 5.0], [8.0, 5.0], [7.0, 5.0], [8.0, 4.0], [6.0, 5.0], [7.0, 3.0]]) / 60
     >>> f = wide_family(x, np.zeros(6, dtype=int)); f.above.tolist(), f.below.tolist()
@@ -285,7 +287,7 @@ def wide_family(
 
 
 def _squares(rounded: Array, pairs: Ints) -> Array:
-    """Return the sum over scenes of the squared difference of each pair, the same for all patterns, (k,)."""
+    """Return the sum of squared differences over scenes for each pair, (k,). It is equal for all patterns."""
     columns = np.ascontiguousarray(rounded.T)
     out = np.empty(len(pairs))
     for start in range(0, len(pairs), _BLOCK):

@@ -99,10 +99,11 @@ class Store:
     ) -> Store:
         """Open a store. Raise `StoreError` if the store has another format version.
 
-        Args: where: Folder or database URL; None for `default_store`. mode: ``"read"`` creates nothing,
-        blocks no other process and needs no write permission. create: Whether to create a missing store in
-        mode ``"write"``. later: Create a missing store on its first use. A command that fails earlier then
-        creates no store.
+        Args:
+            where: Folder or database URL; None for `default_store`.
+            mode: ``"read"`` creates nothing, blocks no other process and needs no write permission.
+            create: Whether to create a missing store in mode ``"write"``.
+            later: Create a missing store on its first use. A command that fails earlier then creates none.
         """
         text = str(where) if where is not None else default_store()
         if not text:  # an unset variable; an empty path would be the current folder

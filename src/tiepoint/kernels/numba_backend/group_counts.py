@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compiled counts by group of rows, and against many thresholds."""
+"""Compiled rank counts for groups of rows, and counts against many thresholds."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def group_ranks(
     start: Any, first_group: int, target_start: Any, target: Any, slack: Any, plain: bool, bounds: Any,
     leads: int, before: int, extra: Any, slot: Any, same: Any, lt: Any, eq: Any,
 ) -> int:  # fmt: skip
-    """Add one tile to the counts of the targets of its query groups; return the reference sums taken.
+    """Add one tile to the counts of its targets. Return the number of reference sums computed.
 
     The rows of query group g are start[g] to start[g + 1] - 1, and the tile begins with group `first_group`.
     Its first `leads` columns are the first rows of as many pool groups, ordered by position. The other rows
@@ -41,9 +41,10 @@ def group_ranks(
     leads + j. bounds[g, c] pool groups are within limit c, `before` of them in earlier tiles. Targets of a
     group come in descending order.
 
-    The distance of two groups is that of their nearest rows, and so is the score. Scores of different query
-    rows have different offsets (`beta`), which are added before comparing; `slack` bounds the rounding of
-    that, and `plain` means that it is exact. Equal pool rows share same[u] (empty if few) and one sum.
+    The distance and the score of two groups are those of their nearest rows. Scores of different query rows
+    have different offsets (`beta`), which are added before comparing. `slack` bounds the rounding error of
+    this addition; `plain` means that it is exact. Equal pool rows have equal same[u] and share one reference
+    sum; `same` is empty if there are few duplicates.
     """
     width, columns = tile.shape[1], bounds.shape[1]
     top = as_type_of(half[0], np.finfo(half.dtype).max)
@@ -136,7 +137,7 @@ def count_groups(
     tile: Any, start_a: Any, start_b: Any, position: Any, group: Any, first: Any, value: Any, limits: Any,
     lt: Any, eq: Any,
 ) -> None:  # fmt: skip
-    """Add the pool groups nearer and equally near to each target of the query groups of a tile.
+    """Count the pool groups that are nearer than or equally near as each target of a tile.
 
     The targets of query group g are first[g] to first[g + 1] - 1; `group` lists the query groups of the tile.
     """
@@ -159,7 +160,7 @@ def count_groups(
 
 @njit(nogil=True, error_model="numpy")
 def bucket_of(d: float, low: float, scale: float, buckets: int) -> int:
-    """Return the bucket of a value, a monotone function of the value for any rounding."""
+    """Return the bucket index of a value. It increases monotonically with the value for any rounding."""
     x = (d - low) * scale
     if x <= 0:
         return 0
@@ -176,11 +177,11 @@ def count_below(
     tile: Any, position: Any, stride: int, threshold: Any, at: Any, table: Any, low: float, scale: float,
     below: Any, equal: Any, before: Any,
 ) -> None:  # fmt: skip
-    """Sort every entry of a tile in among thresholds, as steps of three cumulative sums.
+    """Locate every entry of a tile among sorted thresholds, and count it in three step arrays.
 
-    Thresholds are sorted by (value, list position `at`). Entry (i, j) has list position position[i] +
-    stride * j. After the cumulative sums over all tiles, `below[k]` counts entries under threshold k,
-    `equal[k]` those equal to it, `before[k]` those equal and at an earlier position.
+    Thresholds are sorted by (value, list position `at`). Entry (i, j) has list position position[i] + stride
+    * j. The cumulative sums of the step arrays over all tiles are the counts: `below[k]` entries below
+    threshold k, `equal[k]` entries equal to it, and `before[k]` entries equal to it at an earlier position.
     """
     n = len(threshold)
     top = threshold[n - 1]
@@ -225,7 +226,7 @@ def count_below(
 
 @compiled_for(lambda: _INTS(_REALS, types.float64, types.float64, types.int64))
 def bucket_table(threshold: Any, low: float, scale: float, buckets: int) -> Any:
-    """Return the index of the first sorted threshold in each bucket; the last entry is their number."""
+    """Return the index of the first threshold in each bucket, followed by the number of thresholds."""
     table = np.zeros(buckets + 1, np.int64)
     for k in range(len(threshold)):
         table[bucket_of(threshold[k], low, scale, buckets) + 1] += 1

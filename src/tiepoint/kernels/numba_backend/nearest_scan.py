@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compiled scans for nearest rows, and conservative thresholds shared by all scans.
+"""Compiled scans of score tiles for nearest rows, and conservative thresholds for all scans.
 
-A tile holds similarities p (products, or minus the distance where that is computed directly). The score is
-s = half - p, and |s - (alpha R - beta)| <= error for the reference value R. In an exact tile the error is
+A tile contains similarities p: products, or negative distances if distances are computed directly. The score
+is s = half - p, and |s - (alpha R - beta)| <= error for the reference value R. In an exact tile the error is
 zero and R = (s + beta) / alpha.
 
-Few helpers take arrays: passing one inside a loop costs two atomic reference counts.
+Helpers avoid array arguments, because passing an array inside a loop costs two atomic reference counts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ GROUPS = 64
 
 
 def scan_signature(real: Any, rows: Any, *state: Any) -> Any:
-    """Return the signature of a scan: the fields of a `tiles.Tile`, then the state of the scan."""
+    """Return the Numba signature of a scan: the fields of a `tiles.Tile`, then the scan state."""
     vector = types.float64[::1]
     tile = (real[:, ::1], real[::1], types.float64, vector, vector, types.boolean, matrix(rows), matrix(rows))
     return types.int64(*tile, types.int64, types.int64, *state)
@@ -39,7 +39,7 @@ def make_buffer(half: Any, extra: int) -> Any:
 
 @njit(nogil=True, error_model="numpy")
 def round_down(x: float, top: Any) -> Any:
-    """Return the largest finite number <= x (or the lowest one) in the format whose largest is `top`."""
+    """Round x down to a finite number of the format whose largest number is `top`."""
     # Float32 scores need float32 bounds: comparing across formats costs several times as much.
     if x >= top:
         return top
@@ -53,17 +53,17 @@ def round_down(x: float, top: Any) -> Any:
 
 @njit(nogil=True, error_model="numpy")
 def round_up(x: float, top: Any) -> Any:
-    """Return the smallest finite number >= x (or the largest one) in the format whose largest is `top`."""
+    """Round x up to a finite number of the format whose largest number is `top`."""
     return as_type_of(top, -round_down(-x, top))
 
 
 @njit(nogil=True, error_model="numpy")
 def kth_bound(buffer: Any, width: int, k: int) -> float:
-    """Return a score that at least k of the first `width` elements do not exceed; infinite if fewer exist.
+    """Return an upper bound of the k-th smallest of the first `width` scores. Infinite if fewer exist.
 
-    For k <= 2 it is the k-th smallest score. Otherwise it is the k-th smallest minimum of interleaved groups:
-    each group up to it holds one such element. That is slightly above the true k-th smallest, and one
-    vector pass finds it. The buffer must be infinite up to the next multiple of the number of groups.
+    For k <= 2 the bound is the k-th smallest score. Otherwise the scores are split into interleaved groups,
+    and the bound is the k-th smallest group minimum. It is slightly above the k-th smallest score and needs
+    one vectorised pass. The buffer must be infinite up to the next multiple of the number of groups.
     """
     if k <= 2:
         first, second = least_two(buffer, width)
@@ -81,13 +81,13 @@ def kth_bound(buffer: Any, width: int, k: int) -> float:
 
 @njit(nogil=True, error_model="numpy")
 def padding(k: int) -> int:
-    """Return the infinite elements that `kth_bound` and the vector search need after a row of scores."""
+    """Return the number of infinite elements that `kth_bound` and the vector search need after a row."""
     return 16 + GROUPS * ((2 * k + GROUPS - 1) // GROUPS)
 
 
 @njit(nogil=True, error_model="numpy")
 def reference(exact: bool, score: float, alpha: float, beta: float, a: Any, q: int, b: Any, u: int) -> float:
-    """Return the reference value of query q and pool row u, from an exact score or summed in fixed order."""
+    """Return the reference value of query q and pool row u, from an exact score or the reference sum."""
     if exact:
         return (score + beta) / alpha
     return sum_squares(a, q, b, u)
@@ -110,11 +110,11 @@ def select(
     tile: Any, half: Any, alpha: float, beta: Any, error: Any, exact: bool, a: Any, b: Any,
     first_query: int, first_row: int, value: Any, row: Any, filled: Any,
 ) -> int:  # fmt: skip
-    """Merge one tile into the k best (value, row) of each query; return the reference sums taken.
+    """Merge one tile into the k best (value, row) of each query. Return the number of reference sums.
 
-    A row is among the k best of the tile only if its score is within twice the error of the k-th smallest
-    score. It enters a full list only if its reference value is below the last one, because rows come in
-    ascending order and the earlier one wins a tie.
+    A row can be among the k best of the tile only if its score is within twice the error of the k-th smallest
+    score. It enters a full list only if its reference value is below the last value of the list. Rows are
+    visited in ascending order, and the earlier row wins a tie.
     """
     k = value.shape[1]
     width = tile.shape[1]
@@ -157,9 +157,9 @@ def first_two(
     tile: Any, half: Any, alpha: float, beta: Any, error: Any, exact: bool, a: Any, b: Any,
     first_query: int, first_row: int, copies: Any, d1: Any, d2: Any, row: Any, ties: Any,
 ) -> int:  # fmt: skip
-    """Merge one tile into first, second and ties of each query; return the reference sums taken.
+    """Merge one tile into first, second and ties of each query. Return the number of reference sums.
 
-    `copies[u]` is the number of pool positions of distinct row u; empty means one each.
+    `copies[u]` is the number of pool positions of distinct row u. It is empty if every row has one position.
     """
     width = tile.shape[1]
     buffer = make_buffer(half, padding(2))
@@ -195,7 +195,7 @@ def first_two(
 
 @compiled_for(lambda: types.void(_VALUES, _TABLE, _WHOLE, _WHOLE, _WHOLE, _TABLE, _VALUES))
 def expand(value: Any, row: Any, positions: Any, start: Any, skip: Any, index: Any, out: Any) -> None:
-    """Write the first pool positions of rows sorted by value; rows of equal value interleave by position."""
+    """Write the first pool positions of distinct rows, sorted by value and then by position."""
     keep = value.shape[1]
     at = np.empty(keep, np.int64)
     for q in range(len(value)):

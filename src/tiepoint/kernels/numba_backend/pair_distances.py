@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compiled loops of the reference distance, for listed pairs and for all pairs of two blocks."""
+"""Compiled loops that compute reference distances of listed pairs, or of all pairs of two blocks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _table(rows: Any, real: Any) -> Any:
 
 @njit(nogil=True, error_model="numpy")
 def _ahead(a: Any, b: Any, index_a: Any, index_b: Any, i: int) -> None:
-    """Prefetch the rows of a later pair: rows are scattered, and memory latency dominates."""
+    """Prefetch the rows of a later pair, because rows are scattered and memory latency dominates."""
     later = min(i + 8, len(index_a) - 1)
     for k in range(0, a.shape[1], 64 // a.itemsize):
         prefetch(a, index_a[later], k)
@@ -42,7 +42,7 @@ def _ahead(a: Any, b: Any, index_a: Any, index_b: Any, i: int) -> None:
 
 @compiled_for(_pairs)
 def pairs_l2(a: Any, b: Any, index_a: Any, index_b: Any, out: Any) -> None:
-    """Write the sum of squares of each pair."""
+    """Compute the sum of squared differences of each pair."""
     for i in range(len(out)):
         _ahead(a, b, index_a, index_b, i)
         out[i] = sum_squares(a, index_a[i], b, index_b[i])
@@ -50,7 +50,7 @@ def pairs_l2(a: Any, b: Any, index_a: Any, index_b: Any, out: Any) -> None:
 
 @compiled_for(_pairs)
 def pairs_l1(a: Any, b: Any, index_a: Any, index_b: Any, out: Any) -> None:
-    """Write the sum of absolute differences of each pair."""
+    """Compute the sum of absolute differences of each pair."""
     for i in range(len(out)):
         _ahead(a, b, index_a, index_b, i)
         out[i] = sum_absolute(a, index_a[i], b, index_b[i])
@@ -71,7 +71,7 @@ def _fetch(row: Any) -> None:
 
 @njit(nogil=True, error_model="numpy")
 def _ordinal(root: float) -> Any:
-    """Return the ordinal of a number >= 0 among all float32 numbers, after rounding to float32."""
+    """Round a number >= 0 to float32 and return its ordinal among all float32 numbers."""
     return np.float32(root).view(np.int32)
 
 
@@ -80,11 +80,11 @@ def across(
     like: Any, bases: Any, part_a: Any, row_a: Any, part_b: Any, row_b: Any, place: Any, out: Any, l2: bool,
     steps: Any,
 ) -> bool:  # fmt: skip
-    """Write the sum of squares (with `l2`) or absolute differences of pair i to out[place[i]].
+    """Compute the sum of squares (with `l2`) or absolute differences of pair i into out[place[i]].
 
     If `steps` is not empty, steps[place[i]] is the number of float32 steps by which the root of the sum
-    changes when differences are first rounded to float32. `bases` are the addresses of the parts. Nothing is
-    checked: every part, row and place must exist. Returns whether all sums are finite.
+    changes when differences are first rounded to float32. `bases` are the memory addresses of the parts.
+    Indices are not checked: every part, row and output index must exist. Returns whether all sums are finite.
     """
     n, bad, sums, single = len(place), 0, np.empty(_CHUNK), np.empty(_CHUNK)
     rounded = len(steps) > 0
@@ -111,7 +111,7 @@ def across(
 
 @compiled_for(lambda: types.int64(_INDEX, _SHORT, _SHORT))
 def rows_missing(rows: Any, part: Any, row: Any) -> int:
-    """Count the pairs whose part does not have their row."""
+    """Count the pairs whose row index is out of range in their part."""
     missing = 0
     for i in range(len(part)):
         missing += 1 if (row[i] < 0) | (row[i] >= rows[part[i]]) else 0
@@ -120,14 +120,14 @@ def rows_missing(rows: Any, part: Any, row: Any) -> int:
 
 @compiled_for(_pairs)
 def pairs_hamming(a: Any, b: Any, index_a: Any, index_b: Any, out: Any) -> None:
-    """Write the number of differing bits of each pair."""
+    """Compute the Hamming distance of each pair."""
     for i in range(len(out)):
         out[i] = bit_count(a, index_a[i], b, index_b[i])
 
 
 @compiled_for(lambda rows: types.void(matrix(rows), matrix(rows), types.float64[:, ::1]))
 def table_l2(a: Any, b: Any, out: Any) -> None:
-    """Write the sum of squares of all pairs of rows."""
+    """Compute the sum of squared differences of all pairs of rows."""
     for i in range(a.shape[0]):
         for j in range(b.shape[0]):
             out[i, j] = sum_squares(a, i, b, j)
@@ -135,7 +135,7 @@ def table_l2(a: Any, b: Any, out: Any) -> None:
 
 @compiled_for(_table)
 def table_l1(a: Any, b: Any, sign: float, out: Any) -> None:
-    """Write `sign` (1 or -1) times the sum of absolute differences of all pairs of rows."""
+    """Compute `sign` (1 or -1) times the sum of absolute differences of all pairs of rows."""
     for i in range(a.shape[0]):
         for j in range(b.shape[0]):
             out[i, j] = sign * sum_absolute(a, i, b, j)
@@ -143,7 +143,7 @@ def table_l1(a: Any, b: Any, sign: float, out: Any) -> None:
 
 @compiled_for(_table)
 def table_hamming(a: Any, b: Any, sign: float, out: Any) -> None:
-    """Write `sign` (1 or -1) times the Hamming distance of all pairs of rows of 64-bit words."""
+    """Compute `sign` (1 or -1) times the Hamming distance of all pairs of rows of 64-bit words."""
     for i in range(a.shape[0]):
         for j in range(b.shape[0]):
             out[i, j] = sign * bit_count(a, i, b, j)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compiled scan that counts pool rows nearer than, equal to, and equal to and before given targets.
+"""Compiled scan that counts pool rows nearer than a target, equally near, and equally near but earlier.
 
-Scores decide most rows, many at a time; the reference decides the few inside the error band. "Slots" are
-the pool positions whose row is in the tile, ascending. Without duplicate rows slot, row and position are
-equal up to an offset; with duplicates, one row of the tile may have many positions.
+Vectorised score comparisons decide most rows. The reference distance decides the few rows inside the error
+band. "Slots" are the pool positions, in ascending order, whose row is in the tile. Without duplicate rows,
+slot, row and position are equal up to an offset. With duplicates, one row of the tile may have many
+positions.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _ROOT_SLACK = 2.0**-50
 
 @njit(nogil=True, error_model="numpy")
 def _bisect(values: Any, start: int, stop: int, x: int) -> int:
-    """Return the first index in values[start:stop], ascending, whose value is >= x."""
+    """Return the first index in the ascending values[start:stop] whose value is >= x."""
     while start < stop:
         middle = (start + stop) >> 1
         if values[middle] < x:
@@ -43,7 +44,7 @@ def _slots_before(position: int, slots: Any, first_row: int, width: int) -> int:
 
 @njit(nogil=True, error_model="numpy")
 def _count_before(u: int, limit: int, group: int, positions: Any, grouped: Any, start: Any) -> int:
-    """Count positions < limit of row u, without those of the group (-1: none is skipped)."""
+    """Count the positions < limit of row u, excluding positions of a group (-1 excludes none)."""
     if len(start) == 0:
         return 1 if u < limit else 0
     first, last = start[u], start[u + 1]
@@ -57,7 +58,7 @@ def _count_before(u: int, limit: int, group: int, positions: Any, grouped: Any, 
 
 @njit(nogil=True, error_model="numpy")
 def _nearer(r: float, target: float, root: bool) -> int:
-    """Return -1 if nearer than the target, 0 if equal, 1 if farther."""
+    """Return -1 if a row is nearer than the target, 0 if equally near, 1 if farther."""
     value = np.sqrt(r) if root else r
     if value < target:
         return -1
@@ -66,7 +67,7 @@ def _nearer(r: float, target: float, root: bool) -> int:
 
 @njit(nogil=True, error_model="numpy")
 def thresholds(target: float, root: bool, alpha: float, beta: float, error: float, top: Any) -> Any:
-    """Return two scores: below the first a row is surely nearer, above the second surely farther."""
+    """Return two scores. Rows below the first are certainly nearer, rows above the second farther."""
     if root:
         square = target * target
         low, high = square * (1.0 - _ROOT_SLACK), square * (1.0 + _ROOT_SLACK)
@@ -90,7 +91,7 @@ def ranks(
     row_of: Any, positions: Any, grouped: Any, row_start: Any, pool_group: Any,
     lt: Any, eq: Any, before: Any,
 ) -> int:  # fmt: skip
-    """Add one tile to the counts of the targets of its queries; return the reference sums taken."""
+    """Add one tile to the counts of its targets. Return the number of reference sums computed."""
     width, columns = tile.shape[1], limit.shape[1]
     buffer = make_buffer(half, PAD)
     top = as_type_of(half[0], np.finfo(half.dtype).max)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Inner loops of the reference distance: vector code with a fixed order of operations.
 
-LLVM may not reorder float sums, so that a plain loop over eight accumulators stays scalar. These intrinsics
-emit the eight lanes as one LLVM vector: the same IEEE operations in the same order on every machine, without
-fused multiply-add.
+LLVM must not reorder float sums, so it does not vectorise a plain loop over eight accumulators. These
+intrinsics emit the eight lanes as one LLVM vector. Every machine executes the same IEEE operations in the
+same order, without fused multiply-add.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 
 
 def _lane_loop(term: Callable[[Any, Any], Any], *, single: bool = False) -> Callable[..., Any]:
-    """Return a code generator of eight running sums of `term(builder, a_k - b_k)` over full vectors of a row.
+    """Return a code generator that sums `term(builder, a_k - b_k)` over a row in eight lanes.
 
     With `single` the difference of float32 numbers is rounded to float32 before it becomes a double.
     """
@@ -144,7 +144,7 @@ def _add_lanes(s: Any) -> float:
 
 @njit(nogil=True, error_model="numpy")
 def _with_rest(s: Any, r0: float, r1: float, r2: float, r3: float, r4: float, r5: float, r6: float) -> float:
-    """Add the columns after the last full vector to their lanes (k mod 8; 0 past the end), then the lanes."""
+    """Add the columns after the last full vector to their lanes (k mod 8). Return the sum of the lanes."""
     s0, s1, s2, s3 = s[0] + r0, s[1] + r1, s[2] + r2, s[3] + r3
     return ((s0 + s1) + (s2 + s3)) + (((s[4] + r4) + (s[5] + r5)) + ((s[6] + r6) + s[7]))
 
@@ -162,7 +162,7 @@ def sum_squares(a: Any, i: int, b: Any, j: int) -> float:
 
 @njit(nogil=True, error_model="numpy")
 def sum_squares_single(a: Any, i: int, b: Any, j: int) -> float:
-    """Return the same of float32 rows with differences rounded to float32, as in NumPy."""
+    """Return the l2 value of float32 rows with differences rounded to float32, as in NumPy."""
     s, k = _single_lanes(a, i, b, j), a.shape[1] & -8
     if k == a.shape[1]:
         return _add_lanes(s)

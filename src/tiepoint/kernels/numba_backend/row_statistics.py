@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compiled passes over rows: fingerprints, centred norms, projection to the filter."""
+"""Compiled loops over rows: fingerprints, centred norms, and conversion to scaled filter rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _squares_signature(rows: Any) -> Any:
 
 @compiled_for(_squares_signature)
 def centred_squares(x: Any, centre: Any, out: Any) -> bool:
-    """Write |x_i - centre|^2; return whether all values are integers."""
+    """Compute |x_i - centre|^2 of each row. Return whether all values are integers."""
     return _centred(x, centre, out)
 
 
@@ -46,7 +46,7 @@ def _words_signature(words: Any) -> Any:
 
 @compiled_for(_words_signature)
 def fingerprints(words: Any, keys: Any, out: Any) -> None:
-    """Write the sum of word x key (mod 2^64) of each row; equal rows have equal fingerprints."""
+    """Compute a fingerprint of each row: the sum of word x key (mod 2^64)."""
     for i in range(words.shape[0]):
         total = np.uint64(0)
         for k in range(words.shape[1]):
@@ -60,7 +60,7 @@ def _same_signature(words: Any) -> Any:
 
 @compiled_for(_same_signature)
 def same_rows(words: Any, other: Any, out: Any) -> None:
-    """Write whether rows i and other[i] have equal words."""
+    """Compare row i with row other[i] and write whether their words are equal."""
     for i in range(words.shape[0]):
         different = 0
         if other[i] != i:
@@ -75,7 +75,7 @@ def _project_signature(rows: Any, real: Any) -> Any:
 
 @compiled_for(_project_signature)
 def project(x: Any, centre: Any, scale: float, rows: Any, half: Any, square: Any) -> None:
-    """Write fl((x - centre) scale), its squared norm (float64) and half of that in the filter's format."""
+    """Compute fl((x - centre) scale), its squared norm (float64), and half the norm in the filter dtype."""
     _project(x, centre, scale, rows, half, square)
 
 
@@ -95,7 +95,7 @@ BAD_ROWS, REPEATS = 1, 2
 
 @njit(nogil=True, error_model="numpy")
 def _repeats(words: Any, keys: Any) -> int:
-    """Count rows with the fingerprint of an earlier row."""
+    """Count the rows that have the same fingerprint as an earlier row."""
     size = 2
     while size < 2 * words.shape[0]:
         size *= 2
@@ -125,12 +125,12 @@ def enter(
     a: Any, b: Any, keys: Any, worth: float, centre: Any, left: Any, right: Any, spare: Any, half: Any,
     square_a: Any, square_b: Any, error: Any,
 ) -> Any:  # fmt: skip
-    """Prepare the product of two small sets of float32 rows in one compiled call.
+    """Prepare the matrix product of two small sets of float32 rows in one compiled call.
 
-    Combines `find_distinct`, `make_frame`, `FilterFrame.project` and `ambiguity_band`. Writes centre (1, d),
-    the filter rows (`left`, `right`), `half` the squared norms of b, the squared norms of both, and the
-    error of each query. Returns a code (0, or why the rows need the general path), the scale, whether
-    products are exact, and the largest norm in b.
+    Combines `find_distinct`, `make_frame`, `FilterFrame.project` and `ambiguity_band`. Writes the centre (1,
+    d), the filter rows (`left`, `right`), half the squared norms of b (`half`), the squared norms of both
+    sets, and the error of each query. Returns a code, the scale, whether products are exact, and the largest
+    norm in b. The code is 0, or the reason why the rows need the general code path.
     """
     step = max(1, b.shape[0] // 256)
     count = 0
@@ -171,7 +171,7 @@ def enter(
 
 @compiled_for(lambda: types.void(types.uint64[::1], types.int64[::1], types.uint8[::1]))
 def copy_parts(bases: Any, sizes: Any, out: Any) -> None:
-    """Copy `sizes[i]` bytes from each address, contiguously. Nothing is checked."""
+    """Copy `sizes[i]` bytes from each address into one contiguous array. Addresses are not checked."""
     at = 0
     for i in range(len(bases)):
         start = 0

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Vectorised search and count in a row of scores.
+"""Vectorised search and counting in a row of scores.
 
-LLVM does not vectorise a loop with an early exit, and vectorises compare-and-count badly. The row must be
-readable for `PAD` elements past the last one requested.
+LLVM does not vectorise a loop with an early exit, and vectorises compare-and-count badly. `PAD` elements
+after the last requested element must be readable.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _int(value: int) -> Any:
 
 
 class _Row:
-    """Vector loads and compares on a one-dimensional array of floats, 64 bytes at a time."""
+    """Code generator for vector loads and compares on a one-dimensional float array, 64 bytes each."""
 
     def __init__(self, context: Any, builder: Any, kind: Any, value: Any) -> None:
         self.builder = builder
@@ -47,7 +47,7 @@ class _Row:
         return self.builder.shuffle_vector(one, empty, zeros)
 
     def bits(self, compared: Any) -> Any:
-        """Return the lanes of a compare as an integer, lane 0 lowest."""
+        """Return the lanes of a comparison as bits of an integer; lane 0 is the lowest bit."""
         narrow = self.builder.bitcast(compared, ir.IntType(self.lanes))
         return self.builder.zext(narrow, _I64)
 
@@ -142,7 +142,7 @@ def count_two(typingctx: Any, row: Any, start: Any, stop: Any, low: Any, high: A
 
 @intrinsic
 def least_two(typingctx: Any, row: Any, stop: Any) -> Any:
-    """Return the two smallest of row[:stop]; elements up to the next full vector must be infinite."""
+    """Return the two smallest elements of row[:stop]. Padding up to a full vector must be infinite."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         x = _Row(context, builder, signature.args[0], args[0])
@@ -205,7 +205,7 @@ def prefetch(typingctx: Any, rows: Any, i: Any, k: Any) -> Any:
 
 @intrinsic
 def pointer(typingctx: Any, address: Any) -> Any:
-    """Convert an address to a pointer; the caller keeps the array alive."""
+    """Convert an address to a pointer. The caller must keep the array alive."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.inttoptr(args[0], cgutils.voidptr_t)

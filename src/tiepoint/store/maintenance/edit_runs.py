@@ -73,8 +73,11 @@ def remove_runs(
     Files that other running processes may use are retained. If the process is killed, the store contains
     either all or none of the runs, and the next process removes the remaining files of deleted runs.
 
-    Args: store: Open for writing, or for reading with `dry_run`. wanted: Run ids or prefixes of run ids.
-    dry_run: Return what would be deleted; change nothing. step: Called with the name of each finished step.
+    Args:
+        store: Open for writing, or for reading with `dry_run`.
+        wanted: Run ids or prefixes of run ids.
+        dry_run: Return what would be deleted; change nothing.
+        step: Called with the name of each finished step.
 
     Raises:
         InputError: An id matches no run or several runs; nothing is deleted.
