@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables, plots and pages made from stored runs."""
+"""Create tables, plots and HTML pages from stored runs."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Recompute one case from cached features: the answer, matches or flow of each method."""
+"""Recompute one case from cached features and return the answer, matches or flow of each method."""
 
 from __future__ import annotations
 
@@ -31,17 +31,18 @@ from .pictures.matches import match_case
 Image = NDArray[np.uint8]
 Floats = NDArray[np.float64]
 ERROR_MAP_WHITE_FRACTION = 0.05
-"""The error map is white from this fraction of the target's larger side on."""
+"""Error that is drawn white in the error map, as a fraction of the target's larger side."""
 
 
 @dataclass(frozen=True)
 class DenseView:
-    """Flow from `source` to `target`, as pictures (h, w, 3) of the flow's size.
+    """Pictures (h, w, 3) of a flow from `source` to `target`, at the size of the flow.
 
-    `flow` is the coloured flow, `warped` the target warped to the source; `error` and `true_flow` are None
-    without a true flow. `errors_px` (h, w) is NaN if the truth is unknown and infinite if the flow is.
-    `longest_px` is the error that is white in the error map. `points` (q, 2) are keypoints,
-    `estimated_points` their positions by the flow and `true_points` the correct ones.
+    `flow` is the coloured flow and `warped` is the target warped to the source. `error` and `true_flow` are
+    None if the true flow is unknown. `errors_px` (h, w) is NaN at pixels without true flow and infinite at
+    pixels without estimated flow. `longest_px` is the error that is drawn white in the error map. `points`
+    (q, 2) are keypoints. `estimated_points` and `true_points` are their estimated and true positions in the
+    target.
     """
 
     source: Image
@@ -58,7 +59,7 @@ class DenseView:
 
 
 def dense_view(case: DenseCase) -> DenseView | None:
-    """Draw the pictures of a flow on the colour scale of the true flow. None if the case has no flow.
+    """Draw the pictures of a flow with the colour scale of the true flow. None if the case has no flow.
 
     >>> image, flow = np.zeros((4, 6, 3), np.uint8), np.zeros((4, 6, 2))
     >>> view = dense_view(DenseCase(image, image, flow + 3, flow))
@@ -94,12 +95,12 @@ def dense_view(case: DenseCase) -> DenseView | None:
 Kind = Literal["query", "pair", "dense", "unknown"]
 T = TypeVar("T")
 OPEN, DATASETS = 32, 8
-"""Numbers of runs and of open tasks that are cached for the next case."""
+"""Maximum numbers of open runs and of open tasks in the cache."""
 
 
 @dataclass(frozen=True)
 class MethodView:
-    """The result of one run on a case; `missing` explains why parts are absent and how to compute them."""
+    """The result of one run on a case. `missing` explains why parts are absent and how to compute them."""
 
     run: Run
     score: float | None
@@ -114,9 +115,9 @@ class MethodView:
 class CaseDetail:
     """A case with the result of each run.
 
-    `query` (empty if methods have different queries) and `right` are references to pictures
-    (``SEQUENCE/IMAGE#INDEX``, ``SCENE/IMAGE@x,y``) that `picture` reads; `images` are both images of a pair.
-    `missing` explains why there are no pictures: the dataset is missing, was moved or has changed.
+    `query` and `right` are picture references that `picture` reads: ``SEQUENCE/IMAGE#INDEX`` or
+    ``SCENE/IMAGE@x,y``. `query` is empty if the methods have different queries. `images` has both images of a
+    pair. `missing` explains why there are no pictures: the dataset is missing, was moved or has changed.
     """
 
     task: str
@@ -133,10 +134,10 @@ class CaseDetail:
 
 
 def detail(runs: Sequence[Run], scene: str, key: str, *, data: Path | None = None) -> CaseDetail | None:
-    """Recompute one case of runs. None if no run has such a case.
+    """Recompute one case for several runs. Return None if no run has the case.
 
-    Missing data raises no error: `missing` of the case or of a method reports it. Datasets stay open for the
-    next case.
+    Missing data raises no error. The field `missing` of the case or of a method reports it. Datasets stay
+    open for the next case.
 
     Args:
         runs: Runs of one task and one dataset.
@@ -178,7 +179,7 @@ def detail(runs: Sequence[Run], scene: str, key: str, *, data: Path | None = Non
 
 
 def picture(case: CaseDetail, reference: str, *, side: int = 65) -> Image | None:
-    """Read the patch, or a square of `side` pixels, of a reference. None if dataset or item is missing."""
+    """Read the patch of a reference, or a square of `side` pixels. None if dataset or item is missing."""
     if case.opened is None:
         return None
     item, _, place = reference.replace("@", "#").partition("#")
@@ -193,7 +194,7 @@ def picture(case: CaseDetail, reference: str, *, side: int = 65) -> Image | None
 
 
 def opened_run(run: Run, data: Path | None = None) -> ReopenedRun:
-    """Open a run with its dataset and method; the last ones stay open.
+    """Open a run with its dataset and method. Recently opened runs stay open.
 
     Raises:
         InputError: The run is not in a store, or its method or dataset is missing.
@@ -204,7 +205,7 @@ def opened_run(run: Run, data: Path | None = None) -> ReopenedRun:
 
 
 def warm_up() -> None:
-    """Load compiled code that the first case needs. Takes seconds, or half a minute without caches."""
+    """Load compiled code that the first case needs. Takes seconds, or 30 s without a compilation cache."""
     rows = np.arange(8, dtype=np.float32).reshape(2, 4)
     value_table(rows, rows, distance="l2")
     pair_distances(rows, rows, [0], [1])
@@ -242,12 +243,12 @@ def _reopened(root: Path, run_id: str, data: Path | None, run: _Uncompared[Run])
 
 @lru_cache(maxsize=DATASETS)
 def _shared(key: str, opened: _Uncompared[TaskData]) -> TaskData:
-    """Return the first of the open tasks that differ only in their method, so that they share lists."""
+    """Return the first open task that differs only in its method, so that both share pair lists."""
     return opened.value
 
 
 def _try(make: Callable[[], T]) -> tuple[T | None, str]:
-    """Return the result of `make`, or None and the error message."""
+    """Call `make`. Return its result, or None and the error message."""
     try:
         return make(), ""
     except (TiepointError, OSError) as error:
@@ -255,7 +256,7 @@ def _try(make: Callable[[], T]) -> tuple[T | None, str]:
 
 
 def _first_opened(runs: Sequence[Run], data: Path | None) -> tuple[TaskData | None, str]:
-    """Return the open task of the first run that opens, or None and the first error message."""
+    """Return the task of the first run that can be opened, or None and the first error message."""
     first = ""
     for run in runs:
         again, why = _try(partial(opened_run, run, data))
@@ -268,7 +269,7 @@ def _first_opened(runs: Sequence[Run], data: Path | None) -> tuple[TaskData | No
 def _classify(
     opened: TaskData, scene: str, key: str
 ) -> tuple[Kind, QueryCase | None, tuple[Image, Image] | None, str]:
-    """Return the kind of a case, its query, its images, and why these are missing."""
+    """Return the kind of a case, its query, its images, and the reason if these are missing."""
     if isinstance(opened, ReplaysQueries):
         question, why = _try(lambda: opened.replay_query(scene, key, None))
         if question is not None or why:

@@ -24,12 +24,12 @@ BY: dict[By, str] = {
     "wrong": "lowest score of the better method first",
     "confident": "wrong answers with the smallest distance ratio first",
 }
-"""Orders of cases and their descriptions."""
+"""Names and descriptions of the available sort orders."""
 Ints = NDArray[np.int64]
 
 
 class SceneRow(NamedTuple):
-    """A scene of a run: its name, its kind, and the mean of the headline score in it, if one exists."""
+    """A scene of a run: its name, its kind and its mean headline score, if available."""
 
     scene: str
     kind: str
@@ -37,7 +37,7 @@ class SceneRow(NamedTuple):
 
 
 class CaseRow(NamedTuple):
-    """A row of a list: key for URLs, label, score and confidence of each method (None if unknown)."""
+    """A row of the case list: key for URLs, label, scores and confidences by method (None if unknown)."""
 
     key: str
     label: str
@@ -47,10 +47,11 @@ class CaseRow(NamedTuple):
 
 @dataclass(frozen=True)
 class OrderedCases:
-    """Cases that all methods have, sorted: `order` (n,) indexes `keys`, `scores` and `confidence`.
+    """Sorted cases that all methods share. `order` (n,) indexes `keys`, `scores` and `confidence`.
 
-    `scores` and `confidence` are (methods, n), NaN if unknown. The first `n_relevant` cases meet the
-    criterion of the order (different scores, all wrong, confident and wrong); the rest is sorted by key.
+    `scores` and `confidence` have shape (methods, n), with NaN for unknown values. The first `n_relevant`
+    cases meet the criterion of the order (different scores, all wrong, confident and wrong); the rest is
+    sorted by key.
     """
 
     by: By
@@ -65,22 +66,22 @@ class OrderedCases:
         return len(self.order)
 
     def page(self, start: int = 0, count: int = 50) -> list[CaseRow]:
-        """Return the rows of a page; fewer at the end."""
+        """Return the rows of a page. The last page may have fewer rows."""
         return [self.row(i) for i in self.order[max(start, 0) : max(start, 0) + max(count, 0)].tolist()]
 
     def row(self, i: int) -> CaseRow:
-        """Return row i of `keys`."""
+        """Return the case of row i of `keys`."""
         sure = (None,) * len(self.scores) if self.confidence is None else _numbers(self.confidence[:, i])
         key = str(self.keys[i])
         return CaseRow(key, self.cases.description(key), _numbers(self.scores[:, i]), sure)
 
     def place(self, key: str) -> int | None:
-        """Return the position of a key in the order. None if it is not in it."""
+        """Return the position of a key in the sorted cases. None if it is missing."""
         row = row_of(self.keys, key)
         return None if row is None else int(np.flatnonzero(self.order == row)[0])
 
     def beside(self, key: str) -> tuple[str | None, str | None]:
-        """Return the keys before and after a key in the order. None at the ends."""
+        """Return the previous and the next key in the sorted cases. None at the ends."""
         i = self.place(key)
         if i is None:
             return None, None
@@ -96,7 +97,8 @@ def _numbers(values: Floats) -> tuple[float | None, ...]:
 def scored_scenes(run: Run, protocol: str = "exact") -> list[SceneRow]:
     """Return the scenes of a run with the mean of its headline score in each.
 
-    Scenes of pooled scores have no value. Empty if the run has no stored scene values.
+    If the headline score is pooled, the scenes have no value. The result is empty without stored scene
+    values.
     """
     tables, task = scene_tables(run, protocol), stored_task(run.task)
     if not tables:
@@ -115,7 +117,7 @@ def scored_scenes(run: Run, protocol: str = "exact") -> list[SceneRow]:
 
 
 def cases_of(run: Run, scene: str) -> Cases | None:
-    """Return the cases of a scene from the records of `exact`. None if run or task has none."""
+    """Return the cases of a scene from the records of `exact`. None if the run or its task has no cases."""
     task = stored_task(run.task)
     if "exact" not in task.protocols:
         return None
@@ -127,12 +129,12 @@ def cases_of(run: Run, scene: str) -> Cases | None:
 
 
 def orders(run_a: Run, run_b: Run | None, scene: str, by: By = "disagreement") -> OrderedCases | None:
-    """Sort the cases of a scene that both runs have. None if one of them has no cases.
+    """Sort the cases of a scene that all runs share. None if a run has no cases.
 
-    `disagreement` sorts by |A - B|, or with one run by its distance to 1. `wrong` sorts by the better score
-    of the two, lowest first, then by the other score. `confident` sorts wrong answers (score below 0.5) of
-    either method by the smaller ratio of first and second distance. Ties are sorted by key, and cases without
-    a score are last.
+    `disagreement` sorts by the score difference |A - B|. For a single run it sorts by 1 - score. `wrong`
+    sorts by the better of the two scores, lowest first, then by the other score. `confident` sorts wrong
+    answers (score below 0.5) of either method by the smaller ratio of first to second distance. Ties are
+    sorted by key. Cases without a score are last.
 
     Raises:
         InputError: `by` is unknown, or the runs are of different tasks.
@@ -150,7 +152,7 @@ def orders(run_a: Run, run_b: Run | None, scene: str, by: By = "disagreement") -
 
 
 def order_cases(found: list[Cases], by: By) -> OrderedCases:
-    """Sort the cases that all of these have; see `orders`.
+    """Sort the cases that all methods share; see `orders`.
 
     >>> name = "patch {}".format
     >>> a = Cases(np.array([1, 2, 3]), np.array([1.0, 0.0, 1.0]), np.array([0.5, 0.9, 0.2]), name)
@@ -187,7 +189,7 @@ def order_cases(found: list[Cases], by: By) -> OrderedCases:
 
 
 def shared_keys(found: list[Cases]) -> tuple[Keys, list[Ints]]:
-    """Return the keys that all have, ascending, and their rows in each; numbers never equal names.
+    """Return the common keys, ascending, and their row indices in each input. Numbers never equal names.
 
     >>> a, b = (Cases(np.array(k), np.zeros(2), None, str) for k in ([2, 1], [3, 2]))
     >>> keys, rows = shared_keys([a, b]); keys.tolist(), [r.tolist() for r in rows]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores as printed: the cells of leaderboards, paper tables, terminal tables and pages."""
+"""Format scores as table cells for leaderboards, papers, terminal tables and HTML pages."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ NO_VALUE = "\N{EN DASH}"
 
 @dataclass(frozen=True)
 class ScoreCell:
-    """One score as printed, in the unit of its column.
+    """One formatted score, in the unit of its column.
 
-    `text` is empty without a score and a dash if the score is undefined; `interval_text` is empty without an
-    interval. `value` sorts a column. `tied` marks a score that is not separated from the best of its column,
-    `caution` one whose note must be read.
+    `text` is empty without a score and a dash if the score is undefined. `interval_text` is empty without an
+    interval. `value` is the sort key of the column. `tied` marks a score that is not separated from the best
+    of its column. `caution` marks a score with an important note.
     """
 
     text: str = ""
@@ -42,13 +42,13 @@ class ScoreCell:
 
     @property
     def ranking(self) -> str:
-        """Return `best`, `second` and `not separated` as far as they apply, joined by commas."""
+        """Return those of `best`, `second` and `not separated` that apply, joined by commas."""
         marks = (("best", self.best), ("second", self.second), ("not separated", self.tied))
         return ", ".join(name for name, applies in marks if applies)
 
 
 def score_cell(info: MetricInfo, score: ScoreRow | None, best: float | None = None) -> ScoreCell:
-    """Return a score as reports print it, marked if its value is the `best` of its column."""
+    """Format a score for a report. Mark it if its value is the `best` of its column."""
     if score is None or score.value is None:
         return ScoreCell("" if score is None else NO_VALUE)
     interval = ""
@@ -64,7 +64,7 @@ def score_cell(info: MetricInfo, score: ScoreRow | None, best: float | None = No
 
 
 def terminal_cell(info: MetricInfo, score: ScoreRow | None) -> ScoreCell:
-    """Return a score as the terminal prints it: two decimals, one in intervals, counts in full.
+    """Format a score for the terminal: two decimals for values, one for intervals, none for counts.
 
     >>> row = ScoreRow("exact", "map", "all", 0.812, 9, 0.79, 0.831)
     >>> terminal_cell(MetricInfo(), row).with_interval
@@ -83,7 +83,7 @@ def terminal_cell(info: MetricInfo, score: ScoreRow | None) -> ScoreCell:
 
 
 def value_text(info: MetricInfo, value: float | None, *, change: bool = False) -> str:
-    """Return a value in the unit it is shown in, a `change` with its sign, a dash if it is unknown.
+    """Format a value in its display unit. A `change` has a sign; an unknown value is a dash.
 
     >>> value_text(MetricInfo(), 0.5), value_text(MetricInfo(unit="px"), 1.25, change=True)
     ('50.00', '+1.250')

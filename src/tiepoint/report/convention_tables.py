@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables of scores under each protocol, and of the effect of each convention."""
+"""Create tables of scores under each protocol and of the effect of each convention."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from .runs.sections import TaskSection
 
 MAX_RECORDS = 200_000
 MAX_CONVENTION_METHODS = 6
-"""Each step scores all records again, so the report analyses only the best methods."""
+"""Maximum number of methods to analyse. Each step scores all records again, which is slow."""
 
 MAX_STEP_CHARS = 18
 
 
 @dataclass(frozen=True)
 class ConventionTable:
-    """Rows of (method, texts); `legend` explains the columns."""
+    """A table with rows (method, cell texts). `legend` explains the columns."""
 
     title: str
     columns: tuple[str, ...]
@@ -41,7 +41,7 @@ class ConventionTable:
 
 
 def conventions(section: TaskSection) -> list[ConventionTable]:
-    """Return tables of the headline score under all stored protocols, then step by step if possible."""
+    """Return tables of the headline score under all stored protocols, and tables of each step if possible."""
     first = by_protocol(section)
     return [*([] if first is None else [first]), *by_step(section)]
 
@@ -69,7 +69,7 @@ def by_protocol(section: TaskSection) -> ConventionTable | None:
 def run_steps(
     run: Run, task: Task, store: Store | None, progress: Progress
 ) -> tuple[list[StepTable], str | None]:
-    """Return the tables of steps of a run, and why there are none if the task has them."""
+    """Return the step tables of a run, or the reason why they are missing."""
     records = scored_records(run, task, "exact")
     if store is not None and isinstance(task, HasIntermediateSteps):
         by_protocol = {p: own for p in task.protocols if (own := scored_records(run, task, p))}
@@ -90,7 +90,7 @@ def run_steps(
 
 
 def by_step(section: TaskSection) -> list[ConventionTable]:
-    """Return one table per metric: the value under the first convention, then the change of each step."""
+    """Return one table per metric: the value under the first protocol, then the change of each step."""
     tables: dict[tuple[str, str], list[tuple[str, list[tuple[str, float]]]]] = {}
     task = section.definition
     if not isinstance(task, HasConventionSteps):
@@ -123,7 +123,7 @@ def _capital(text: str) -> str:
 
 
 def _affordable(section: TaskSection) -> list[tuple[Run, list[Any]]]:
-    """Return the best runs with their records, within the limits on methods and records."""
+    """Return the best runs with their records, within the limits on numbers of methods and records."""
     found: list[tuple[Run, list[Any]]] = []
     total = 0
     for run in section.methods or section.runs:
@@ -154,7 +154,7 @@ def _table(
 
 
 def _head(step: str) -> str:
-    """Return a short name of a step: the text before its colon or bracket, empty if too long.
+    """Return a short name of a step: the text before its colon or bracket. Empty if that is too long.
 
     >>> _head("ties: expectation over random orders"), _head("a tie is one step of the curve")
     ('ties', '')

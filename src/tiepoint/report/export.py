@@ -28,12 +28,12 @@ TITLE = "tiepoint report"
 Progress = Callable[[str, int, int], None]
 FORMATS = ("html", "md", "latex", "csv", "json", "parquet")
 LATEX_COLUMNS = 4
-"""Number of columns with intervals that fit a page; the others go into another tabular below."""
+"""Maximum number of columns with intervals per LaTeX tabular. Further columns go into another tabular."""
 WIDE_COLUMNS = 5
-"""Number of columns without intervals that fit one column of a page."""
+"""Maximum number of columns without intervals that fit one text column."""
 MAX_NAME_CHARS = 40
 TABLES = ("combined", "tasks", "scores")
-"""Methods by tasks; for each task, methods by groups; all scores."""
+"""Tables: methods by tasks (`combined`), methods by groups for each task (`tasks`), all scores (`scores`)."""
 
 SUFFIX = {"html": "html", "md": "md", "latex": "tex", "csv": "csv", "json": "json", "parquet": "parquet"}
 
@@ -50,8 +50,9 @@ def write(
 ) -> None:
     """Write the scores of runs to a file in one of `FORMATS`.
 
-    `table` is one of `TABLES`, for Markdown, LaTeX and CSV. By default CSV has all scores, and the other two
-    the tables of a paper: `combined` if there are several tasks, and `tasks`. `display` holds display names.
+    `table` is one of `TABLES` and applies to Markdown, LaTeX and CSV. By default, CSV has all scores.
+    Markdown and LaTeX have the tables of a paper: `tasks`, and also `combined` if there are several tasks.
+    `display` has the display names.
     """
     check_table(form, table, display)
     with atomic_path(path) as temporary:
@@ -69,7 +70,7 @@ def write(
 
 
 def check_table(form: str, table: str | None, display: DisplayNames | None) -> None:
-    """Raise for an unknown format or table, and for options that a format does not use."""
+    """Raise an error for an unknown format or table, and for options that a format does not use."""
     if form not in FORMATS:
         raise UnknownNameError("format", form, FORMATS)
     if table is not None and table not in TABLES:
@@ -89,7 +90,7 @@ def scores_text(
     table: str | None = None,
     display: DisplayNames | None = None,
 ) -> str:
-    """Return the scores in one of the text formats; see `write`. `title` is for HTML."""
+    """Return the scores in one of the text formats; see `write`. `title` is the title of the HTML page."""
     if form == "csv" and table in (None, "scores"):
         return frame_csv(scores_frame(runs))
     if form == "json":
@@ -131,14 +132,14 @@ NEEDED = "% Needs \\usepackage{booktabs} and nothing else."
 
 
 def _combined_csv(table: paper_tables.PaperTable) -> str:
-    """Return one row per method, with the printed value and its mark for each task."""
+    """Return CSV with one row per method: the printed value and its mark for each task."""
     heads = [x for h in table.heads for x in (h.whole, f"{h.whole} mark")]
     rows = [[name, *(x for c in cells for x in (c.marked, c.ranking))] for name, cells in table.rows]
     return to_csv(["method", *heads], rows)
 
 
 def _tasks_csv(tables: Sequence[paper_tables.PaperTable]) -> str:
-    """Return one row per cell, because the tables have different columns."""
+    """Return CSV with one row per table cell, because the tables have different columns."""
     rows = [
         [table.name, name, head.whole, cell.marked, cell.ranking]
         for table in tables
@@ -166,7 +167,7 @@ def _paper_markdown(table: paper_tables.PaperTable) -> str:
 
 
 def _paper_latex(table: paper_tables.PaperTable) -> str:
-    """Return a float with caption and label; a wide table covers both columns."""
+    """Return a LaTeX float with caption and label. A wide table spans both text columns."""
     place = "table*" if len(table.heads) > WIDE_COLUMNS else "table"
     lines = [rf"\begin{{{place}}}", r"\centering", rf"\caption{{{latex_text(table.caption)}}}"]
     lines += [rf"\label{{tab:{anchor(table.name)}}}", rf"\begin{{tabular}}{{l{'r' * len(table.heads)}}}"]
@@ -183,7 +184,7 @@ def _paper_latex(table: paper_tables.PaperTable) -> str:
 
 
 def _latex_heads(heads: Sequence[paper_tables.ColumnHeading]) -> list[str]:
-    """Return up to three lines: headings shared by neighbours with a rule below, names, units."""
+    """Return up to three LaTeX header lines: shared headings with a rule below, names, units."""
     spans: list[tuple[str, int, int]] = []
     for i, head in enumerate(heads, start=2):
         if spans and head.over and spans[-1][0] == head.over:
@@ -215,7 +216,7 @@ def _paper_cell(cell: ScoreCell) -> str:
 
 
 def scores_frame(runs: Sequence[Run]) -> pd.DataFrame:
-    """Return the tidy scores of all runs, in a fixed order; `name` is unique for each run."""
+    """Return the tidy scores of all runs, in a fixed order. Column `name` is unique for each run."""
     import pandas as pd
 
     frames = [r.scores.assign(run=r.id, dataset=r.stored.dataset, name=name) for r, name in _named(runs)]
@@ -248,7 +249,7 @@ def _markdown(section: TaskSection) -> str:
 
 
 def _latex(section: TaskSection) -> str:
-    """Return a table that needs no packages, in pieces of a few columns: best in bold, groups, intervals."""
+    """Return a LaTeX table without package dependencies, split into tabulars of a few columns."""
     table = leaderboard(section)
     step = LATEX_COLUMNS
     pieces = [range(i, min(i + step, len(table.columns))) for i in range(0, len(table.columns), step)]

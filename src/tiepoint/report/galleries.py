@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Galleries of a report: missed queries, and image pairs with the lowest scores."""
+"""Create the galleries of a report: missed queries, and image pairs with the lowest scores."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SIDE = 65
 
 
 class EmbeddedImages:
-    """Pictures of the datasets of runs, as data URIs; opens each dataset and reads each image once."""
+    """Pictures from datasets as data URIs. Each dataset is opened once and each image is read once."""
 
     def __init__(self) -> None:
         self._opened: dict[str, TaskData | None] = {}
@@ -45,7 +45,7 @@ class EmbeddedImages:
         return self._opened[key]
 
     def cutout(self, run: Run, reference: str) -> str:
-        """Return the patch or part of an image of a reference, as a data URI."""
+        """Return the patch or image region of a picture reference as a data URI."""
         item, _, place = reference.replace("@", "#").partition("#")
         key = (self._key(run), item)
         if key not in self._images:
@@ -64,7 +64,7 @@ class EmbeddedImages:
 
 
 def crop(image: NDArray[np.uint8], x: int, y: int, side: int = SIDE) -> NDArray[np.uint8]:
-    """Crop a square around a point, grey outside the image."""
+    """Crop a square around a point. Pixels outside the image are grey."""
     half = side // 2
     padding = ((half, half), (half, half), *(((0, 0),) * (image.ndim - 2)))
     padded = np.pad(image, padding, constant_values=128)
@@ -91,9 +91,9 @@ MAX_GALLERY_QUERIES = 12
 
 
 def gallery(section: TaskSection) -> dict[str, Any] | None:
-    """Return pictures of the queries that most methods miss. None if the task does not list wrong answers.
+    """Return pictures of the queries that most methods miss. None if the task has no `wrong_answers`.
 
-    ``wrong_answers(records)`` of a task yields (query, right, wrong) picture references,
+    ``wrong_answers(records)`` of a task yields picture references (query, right, wrong). A reference is
     ``SEQUENCE/IMAGE#INDEX`` for patches and ``SCENE/IMAGE@x,y`` for keypoints.
     """
     task = stored_task(section.task)
@@ -135,7 +135,7 @@ def gallery(section: TaskSection) -> dict[str, Any] | None:
 
 
 def _spread(worst: Sequence[tuple[str, str]], count: int) -> list[tuple[str, str]]:
-    """Return the first `count`, each query once, at most two per scene if there are others."""
+    """Return the first `count` distinct queries, at most two per scene if there are enough scenes."""
     taken: Counter[str] = Counter()
     first: list[tuple[str, str]] = []
     later: list[tuple[str, str]] = []
@@ -154,14 +154,14 @@ def _spread(worst: Sequence[tuple[str, str]], count: int) -> list[tuple[str, str
 MAX_FLOW_PAIRS = 6
 PHOTO_SIDE = 280
 EASY = 0.9
-"""Pairs with at least this mean score are not shown."""
+"""Mean score from which a pair is not shown."""
 
 
 @dataclass(frozen=True)
 class WorstPairs:
     """The image pairs with the lowest scores in a section, worst first.
 
-    `shares` holds the score of each method by name, for all pairs that every method has.
+    `shares` has the scores by method name, for all pairs that every method has.
     """
 
     names: tuple[str, ...]
@@ -169,17 +169,17 @@ class WorstPairs:
     note: str
 
     def caption(self, name: str) -> str:
-        """Return a pair with the score of each method, best first."""
+        """Return the caption of a pair with the score of each method, best first."""
         order = sorted(self.shares[name].items(), key=lambda p: (-p[1], p[0]))
         scores = ", ".join(f"{method} {100 * value:.1f} %" for method, value in order[:8])
         return f"{name}: {scores}" + (", …" if len(order) > 8 else "")
 
 
 def worst_pairs(section: TaskSection, most: int) -> WorstPairs | None:
-    """Return at most `most` pairs with the lowest mean over methods. None for tasks without pairs.
+    """Return at most `most` pairs with the lowest mean score over methods. None for tasks without pairs.
 
-    ``pair_accuracy(records)`` of a task yields (item, share correct) for the headline score, an item once or
-    in both directions.
+    ``pair_accuracy(records)`` of a task yields (item, fraction correct) for the headline score. An item
+    occurs once, or twice if both directions are scored.
     """
     task, runs = stored_task(section.task), section.inspected
     found: dict[str, dict[str, list[float]]] = {}
@@ -203,9 +203,9 @@ def worst_pairs(section: TaskSection, most: int) -> WorstPairs | None:
 
 
 def pair_gallery(section: TaskSection) -> dict[str, Any] | None:
-    """Return the pairs with the lowest scores: both images and the true flow, if known.
+    """Return pictures of the pairs with the lowest scores: both images and the true flow, if known.
 
-    None for tasks without pairs, and if the dataset is missing.
+    Return None for tasks without pairs, and if the dataset is missing.
     """
     worst = worst_pairs(section, MAX_FLOW_PAIRS)
     opened = next((task for run in section.inspected if (task := reopen_task(run)) is not None), None)
@@ -238,9 +238,9 @@ PANEL_SIDE, MAX_MATCHES = 440, 150
 
 
 def match_gallery(section: TaskSection) -> dict[str, Any] | None:
-    """Return the pairs with the lowest scores, with the matches of the best methods coloured by true error.
+    """Draw the pairs with the lowest scores and the matches of the best methods, coloured by true error.
 
-    None if the task has no matches, or if method, dataset or features of all runs are missing.
+    Return None if the task has no matches, or if every run lacks its method, dataset or features.
     """
     opened: list[RunPairs] = []
     for run in section.inspected:

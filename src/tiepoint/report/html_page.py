@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Render the report as one self-contained HTML file, reproducible byte by byte."""
+"""Render the report as one self-contained, reproducible HTML file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .runs.sections import TaskSection, sections
 
 MAX_NAME_CHARS = 40
 MAX_SUMMARY_ROWS = 25
-"""Number of rows from which a family's table scrolls."""
+"""Number of rows from which the table of a task family is scrollable."""
 
 SURE = {True: "yes", False: "no", None: "not tested"}
 Part = tuple[TaskSection, Leaderboard]
@@ -52,7 +52,7 @@ class SummaryLine:
 
     @property
     def verdict(self) -> str:
-        """Whether the first is separated from the second, as text."""
+        """Text that states whether the first method is separated from the second."""
         return SURE[self.sure]
 
 
@@ -83,7 +83,7 @@ def summary_line(section: TaskSection, board: Leaderboard) -> SummaryLine | None
 
 
 def cost_text(first: Run | None, second: Run | None, other: str) -> tuple[str, str]:
-    """Describe time and bytes of a method, and compare its time with that of another."""
+    """Describe time and bytes of a method, and compare its time with the time of another method."""
     if first is None:
         return "", ""
     own = first.manifest.efficiency
@@ -105,7 +105,7 @@ def cost_text(first: Run | None, second: Run | None, other: str) -> tuple[str, s
 
 
 def _time(cost: Mapping[str, Any]) -> str:
-    """Return the median time if repeats agree, else the range between the quartiles.
+    """Format the median time if repeated timings agree, else the range of the quartiles.
 
     >>> _time({"time_s": 2e-4, "time_quartiles_s": [1.5e-4, 3.2e-4], "repeats": 9})
     '150 to 320 µs'
@@ -119,7 +119,7 @@ def _time(cost: Mapping[str, Any]) -> str:
 
 
 def headline(answers: Sequence[SummaryLine]) -> str:
-    """Describe which method leads most tasks, and in how many it is separated; empty for a single task."""
+    """Describe the method that leads most tasks, with its separated leads. Empty for a single task."""
     if len(answers) < 2:
         return ""
     led = Counter(a.first for a in answers)
@@ -169,16 +169,16 @@ def family_table(parts: Sequence[Part]) -> Mapping[str, Any]:
 
 Progress = Callable[[str, int, int], None]
 MAX_SHOWN_FIGURES = 6
-"""Figures in the details of a task; the others are in a second fold."""
+"""Number of figures in the details of a task. Further figures are in a second collapsible section."""
 
 SMALL = "canaries are not tested"
-"""Start of notes that change no finding; they are printed below the table."""
+"""Prefix of minor notes, which are printed below the table."""
 
 MAX_SUMMARY_METHODS = 12
-"""Methods in the summary figure of a task; the details have a figure of all."""
+"""Maximum number of methods in the summary figure of a task. A figure in the details has all methods."""
 
 MAX_MANIFESTS = 500
-"""With more runs, the manifests in a page omit the keys of records."""
+"""Number of runs above which the manifests in a page omit the record keys."""
 
 
 class LazySequence(Sequence[Any]):
@@ -198,12 +198,12 @@ class LazySequence(Sequence[Any]):
 
 
 def render_page(runs: Sequence[Run], *, title: str, progress: Progress | None = None) -> str:
-    """Return the page. Names are escaped; figures are inline SVG."""
+    """Return the HTML page. Names are escaped; figures are inline SVG."""
     return "".join(iter_page(runs, title=title, progress=progress))
 
 
 def iter_page(runs: Sequence[Run], *, title: str, progress: Progress | None = None) -> Iterator[str]:
-    """Yield the page in pieces."""
+    """Yield the HTML page in chunks."""
     if not runs:
         raise InputError("there are no finished runs to report; run a method on a task first")
     from jinja2 import Environment
@@ -313,7 +313,7 @@ def _metrics(section: TaskSection, table: Leaderboard) -> list[tuple[str, str]]:
 
 
 def _every(section: TaskSection) -> dict[str, Any]:
-    """Return all scores that are not of one scene: a row per score, a column per method."""
+    """Return all scores except those of single scenes: one row per score, one column per method."""
     runs, task = section.runs, section.definition
 
     def row(column: tuple[str, str]) -> dict[str, Any]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The leaderboard of a task: methods, scores with intervals, groups that are not separated, rank ranges."""
+"""Build the leaderboard of a task: methods, scores with intervals, group letters, rank ranges."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .runs.sections import TaskSection, is_canary
 
 @dataclass(frozen=True)
 class LeaderboardRow:
-    """One run; a `canary` shows chance level or the upper bound."""
+    """One run of a leaderboard. A `canary` is a reference method for chance level or upper bound."""
 
     name: str
     method: str
@@ -35,10 +35,10 @@ class LeaderboardRow:
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Rows best first; `chance` has one text per column; `wording` explains the letters.
+    """A leaderboard, best row first. `chance` has one text per column; `wording` explains the letters.
 
-    `headings` are the names of the columns, with units other than percent, and `titles` the same as text.
-    `finding` describes the leader, `notes` what to consider.
+    `headings` are the column names, with units except percent. `titles` are descriptive column titles.
+    `finding` describes the best method, and `notes` has remarks for the reader.
     """
 
     columns: tuple[Column, ...]
@@ -56,7 +56,7 @@ class Leaderboard:
         return any(r.letters or r.rank for r in self.rows)
 
     def once(self) -> Leaderboard:
-        """Return the table without columns that repeat a score, such as one at the default threshold.
+        """Return the table without duplicate columns, for example of a score at its default threshold.
 
         >>> row = LeaderboardRow("a", "a", "1", "", "", (ScoreCell("1"),) * 2)
         >>> twice = Leaderboard((("auc", "all"),) * 2, ("auc",) * 2, (row,), ("", ""), "", (), ("area",) * 2)
@@ -91,7 +91,7 @@ def heading(task: Task, metric: str, group: str, *, between: str = " ") -> str:
 def leaderboard(
     section: TaskSection, compared: tuple[Comparison | None, list[str]] | None = None
 ) -> Leaderboard:
-    """Build the table of a section, headline score first. `compared` is its comparison, if known."""
+    """Build the leaderboard of a section, headline score first. `compared` is its comparison, if known."""
     head = (section.metric, section.group)
     task = section.definition
     requested = [head, *(c for c in table_columns(task.info, section.columns) if c != head)]
@@ -139,7 +139,7 @@ def leaderboard(
 
 
 def column_title(task: Task, metric: str, group: str) -> str:
-    """Return a column as text, with its unit unless that is percent.
+    """Return a descriptive column title, with the unit unless it is percent.
 
     >>> from tiepoint.tasks import stored_task
     >>> column_title(stored_task("tss"), "aepe", "subset=JODS")
@@ -150,14 +150,14 @@ def column_title(task: Task, metric: str, group: str) -> str:
 
 
 def expand_columns(task: Task, columns: Sequence[Column], runs: Sequence[Run]) -> list[Column]:
-    """Adapt columns to the options of the runs; a column may become several if the options differ."""
+    """Adapt columns to the options of the runs. If options differ, a column becomes several columns."""
     if not isinstance(task, AdjustsColumns):
         return list(dict.fromkeys(columns)) if runs else []
     return list(dict.fromkeys(task.expand_column(c, run.manifest.options) for c in columns for run in runs))
 
 
 def with_better(task: Task, columns: Sequence[Column], scores: Iterable[ScoreRow]) -> list[Column]:
-    """Insert the replacement score before each column that has a score with a caution."""
+    """Insert the recommended replacement before each column whose score has a caution."""
     marked = {(s.metric, s.group) for s in scores if caution_note(s.note)}
     found: list[Column] = []
     for column in columns:
@@ -173,7 +173,7 @@ def cautions_of(scores: Iterable[ScoreRow | None]) -> list[str]:
 
 
 def _grouped(comparison: Comparison) -> bool:
-    """Return whether letters are meaningful: at least two methods have scene values."""
+    """Return whether at least two methods have scene values, as group letters require."""
     return sum(r.tested for r in comparison.rows) > 1
 
 
@@ -192,7 +192,7 @@ def _wording(comparison: Comparison | None) -> str:
 
 
 def best_value(section: TaskSection, metric: str, group: str) -> float | None:
-    """Return the best value of a column, without canaries. None for counts and if there is no value."""
+    """Return the best value of a column, without reference methods. None for counts and empty columns."""
     info = metric_info(section.definition.info, metric)
     if info.better is None or not info.scale[1]:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables of a paper: methods by tasks, and methods by groups for each task, with marks."""
+"""Build tables for papers: methods by tasks, and methods by groups for each task."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ BY = (
     ("kind",),
     ("threshold_deg",),
 )
-"""Keys of the groups in the columns of a task's table: the first with two or more groups."""
+"""Group keys for the columns of a task's table. The first key with two or more groups is used."""
 
 ALONE = ("threshold_deg",)
-"""Keys whose groups include the score `all`, which is then not repeated."""
+"""Group keys that already include the score `all`, so that no column `all` is added."""
 
 MAX_PAPER_COLUMNS = 8
 MARKS = "best in bold, second underlined"
@@ -54,9 +54,9 @@ class ColumnHeading:
 
 @dataclass(frozen=True)
 class PaperTable:
-    """A table with its caption, which explains the marks; `name` is its label.
+    """A table with a caption that explains the marks. `name` is its label.
 
-    `chance` is the last row, one text per column, empty if unknown.
+    `chance` is the last row, with one text per column. A text is empty if the chance level is unknown.
     """
 
     name: str
@@ -70,10 +70,10 @@ class PaperTable:
 def combined_tables(
     runs: Sequence[Run], display: DisplayNames, *, one: bool = False, least: int = 1
 ) -> list[PaperTable]:
-    """Return headline scores of methods by tasks: a table per family of tasks, or `one` of all.
+    """Return tables of headline scores by method and task: one per task family, or a single table if `one`.
 
-    Methods of one family have no scores in tasks of another, so that one table of all is mostly empty.
-    Canaries are left out, and families with fewer than `least` tasks.
+    Methods of one family have no scores on tasks of another family, so a single table is mostly empty.
+    Reference methods and families with fewer than `least` tasks are excluded.
     """
     found = sections(runs)
     order = {family: i for i, family in enumerate(FAMILIES)}
@@ -84,7 +84,7 @@ def combined_tables(
 
 
 def task_tables(runs: Sequence[Run], display: DisplayNames) -> list[PaperTable]:
-    """Return one table per section: the headline score by noise, subset, kind …, or the task's columns."""
+    """Return one table per section: the headline score by group (noise, subset …), or the task's columns."""
     return [_of_task(s, display) for s in sections(runs) if s.methods]
 
 
@@ -114,9 +114,9 @@ def _combined(found: Sequence[TaskSection], display: DisplayNames, *, alone: boo
 
 
 def _names(found: Sequence[TaskSection]) -> dict[str, str]:
-    """Return names of runs of several tasks and datasets, distinct if they differ in any of these.
+    """Return row names for runs of several tasks and datasets, unique for each task and dataset.
 
-    A method with runs on several datasets has one row: the column headings name the data.
+    A method with runs on several datasets has one row. The column headings name the datasets.
     """
     by_data: dict[tuple[str, str], dict[str, Run]] = {}
     for s in found:
@@ -129,16 +129,16 @@ def _names(found: Sequence[TaskSection]) -> dict[str, str]:
 
 
 def _head(section: TaskSection) -> list[Column]:
-    """Return the columns of the headline score, one for each variant in the options of the runs."""
+    """Return the columns of the headline score, one for each option variant of the runs."""
     return expand_columns(section.definition, [(section.metric, section.group)], section.runs)
 
 
 def _task_heads(
     found: Sequence[TaskSection], columns: Sequence[Column], display: DisplayNames
 ) -> Iterator[ColumnHeading]:
-    """Yield headings of tasks; a common start of neighbours is shared, and so are differing protocols.
+    """Yield column headings of tasks. Adjacent columns share a common title prefix.
 
-    The headings of a task on several datasets share the task and have ``on DATASET`` below.
+    Columns of one task on several datasets share the task name and have ``on DATASET`` below.
     """
     titles = [_title(s, display) for s in found]
     if len({s.protocol for s in found}) > 1:
@@ -153,14 +153,14 @@ def _task_heads(
 
 
 def _start(section: TaskSection, title: str, display: DisplayNames) -> str:
-    """Return the part of a section's title that neighbours may share."""
+    """Return the part of a section's title that adjacent columns may share."""
     if section.dataset and section.title not in display.tasks:
         return display.tasks.get(section.task, section.task_title)
     return title.rpartition(" ")[0]
 
 
 def _bare(words: str) -> str:
-    """Words without the brackets around them.
+    """Remove brackets that enclose the entire text.
 
     >>> _bare("(on scannet)"), _bare("matching (exact)"), _bare("(on a) (exact)")
     ('on scannet', 'matching (exact)', '(on a) (exact)')
@@ -218,7 +218,7 @@ def _of_task(section: TaskSection, display: DisplayNames) -> PaperTable:
 def _group_heads(
     section: TaskSection, columns: Sequence[Column], display: DisplayNames
 ) -> Iterator[ColumnHeading]:
-    """Yield headings of groups below their metric; with two keys the second is above the first."""
+    """Yield headings of groups below their metric. With two group keys, the second is above the first."""
     same = len({m for m, _ in columns}) == 1 and len(columns) > 1
     said = any(key in group for _, group in columns for key in ("threshold", "alpha"))
     over = "" if said else "all"
@@ -236,7 +236,7 @@ def _group_heads(
 
 
 def task_columns(section: TaskSection) -> list[Column]:
-    """Return the columns of a task's table: the headline metric by the first keys of `BY`, then over all."""
+    """Return the columns of a task's table: the headline metric by the first keys of `BY`, then `all`."""
     head = (section.metric, section.group)
     over_all = _head(section)
     own = [g for m, g in section.columns if m == section.metric and g != section.group]
@@ -251,9 +251,9 @@ def task_columns(section: TaskSection) -> list[Column]:
 
 
 def _column(section: TaskSection, column: Column) -> tuple[dict[str, ScoreCell], list[str]]:
-    """The cells of a column by the id of the run, and why nothing could be tested where that is so.
+    """Return the cells of a column by run id, and the reason if nothing could be tested.
 
-    Values that print alike share their rank: no reader could see why one of them is the best.
+    Values that are printed identically share their rank.
     """
     info = metric_info(section.definition.info, column[0])
     scores = {r.id: section.score(r, *column) for r in section.methods}

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Comparing methods: differences, tests, groups, rank intervals."""
+"""Compare methods: differences, significance tests, groups and rank ranges."""

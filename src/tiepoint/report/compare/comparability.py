@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Check that runs are comparable: same data, lists, protocol and scenes."""
+"""Check that runs are comparable: same data, pair lists, protocol and scenes."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from ...core.formatting import first_few
 from ...core.scores import PooledBins, SceneValues
 
 SCENES, VALUES, WEIGHTS = "scenes", "values", "weights"
-"""Differences between scene values, next to the keys of the metadata."""
+"""Differences between scene values that may be allowed, in addition to metadata keys."""
 REMEDY = "rerun the older ones"
 WEIGHTS_REMEDY = "compare by a score in which every scene counts the same"
-"""Remedy for methods with different numbers of queries: a rerun would not change them."""
+"""Advice for methods with different numbers of queries, which a rerun would not change."""
 
 
 def check_metadata(
     meta: Mapping[str, Mapping[str, Any]], allow: Collection[str], remedy: str = REMEDY
 ) -> list[str]:
-    """Raise if the metadata of runs differ, listing each key, its values and their methods.
+    """Raise an error if the metadata of runs differ. The error lists each key, its values and their methods.
 
     Args:
-        meta: by method, the values that must agree: dataset hash, list hash, protocol, split …
-            None if unknown (imported results).
+        meta: metadata that must agree, by method: dataset hash, pair list hash, protocol, split …
+            A value is None if unknown (imported results).
         allow: keys that may differ; `all` allows every key.
         remedy: advice for the error message.
 
@@ -60,7 +60,7 @@ def check_metadata(
 
 
 class DifferingRunsError(ProblemsError):
-    """Runs that are not comparable; `remedy` is advice, `keys` are the differences one could allow."""
+    """Raised if runs are not comparable. `remedy` is advice; `keys` are differences that can be allowed."""
 
     def __init__(self, problems: Sequence[str], remedy: str, keys: Sequence[str]) -> None:
         self.remedy, self.keys = remedy, tuple(keys)
@@ -69,7 +69,7 @@ class DifferingRunsError(ProblemsError):
 
     @property
     def one_line(self) -> str:
-        """The error on one line, for a report, in which nothing can be allowed.
+        """The error on one line, for reports. It does not mention the option to allow differences.
 
         >>> DifferingRunsError(["a", "b"], "repeat them", ["x", "y"]).one_line
         'these runs cannot be compared (repeat them): a; and 1 more'
@@ -80,7 +80,7 @@ class DifferingRunsError(ProblemsError):
 def check_differences(
     differing: list[tuple[str, str]], allow: Collection[str], remedy: str = REMEDY
 ) -> list[str]:
-    """Raise for differences that are not allowed; return notes for those that are."""
+    """Raise an error for differences that are not allowed. Return notes for allowed differences."""
     refused = [(k, text) for k, text in differing if k not in allow and "all" not in allow]
     if refused:
         keys = list(dict.fromkeys(k for k, _ in refused))
@@ -91,11 +91,11 @@ def check_differences(
 def align_scenes(
     tables: Mapping[str, SceneValues], allow: Collection[str], remedy: str = REMEDY
 ) -> tuple[dict[str, SceneValues], list[str]]:
-    """Reduce methods to the same scenes, sorted by name, with the same cells and the same gaps.
+    """Restrict methods to their common scenes, sorted by name, with the same missing values.
 
-    Raises if a method lacks a value that others have, unless `values` is allowed. In that case the comparison
-    covers the values that all methods have, and a note counts the missing ones. Likewise `scenes` for scenes
-    that some methods lack and `weights` for scenes with different weights.
+    If a method lacks a value that others have, raise an error unless `values` is allowed. If it is allowed,
+    the comparison covers the values that all methods have, and a note counts the missing values. In the same
+    way, `scenes` allows scenes that some methods lack, and `weights` allows scenes with different weights.
     """
     shapes = {name: np.atleast_2d(t.cells).shape[0] for name, t in tables.items()}
     if len(set(shapes.values())) > 1:
@@ -135,7 +135,7 @@ def align_scenes(
 
 
 def align_pooled(tables: Mapping[str, PooledBins]) -> dict[str, PooledBins]:
-    """Check that pooled scores have the same scenes and kinds, in the same order, and one statistic."""
+    """Check that pooled scores have the same statistic, and the same scenes and kinds in the same order."""
     first_name, first = next(iter(tables.items()))
     problems = [
         f"{name}: scenes, kinds or statistic differ from those of {first_name}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Result of a comparison of methods, with its tables, files and answers."""
+"""The result of a method comparison, with export to tables and files."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from ...core.errors import InputError, UnknownNameError
 
 @dataclass(frozen=True)
 class PairRow:
-    """Difference first - second of two methods on the same scenes, with its interval and tests.
+    """Difference of two methods (first - second) on the same scenes, with interval and tests.
 
-    `low` and `high` hold jointly for all pairs of the family and exclude 0 exactly if the pair is
-    `separated`; `single_low` and `single_high` are the interval of this pair alone. `p` is for this pair
-    alone, `p_adjusted` within its family, `q_exploratory` by Benjamini-Hochberg.
-    `wins` counts the scenes in which `first` is better, level, worse; None for pooled scores.
+    `low` and `high` are a simultaneous interval for all pairs of the family. It excludes 0 exactly if the
+    pair is `separated`. `single_low` and `single_high` are the interval of this pair alone. `p` is the
+    p-value of this pair alone, `p_adjusted` is adjusted for its family, and `q_exploratory` is by
+    Benjamini-Hochberg. `wins` counts the scenes in which `first` is better, equal and worse. It is None for
+    pooled scores.
     """
 
     first: str
@@ -38,7 +39,7 @@ class PairRow:
     single_high: float | None = None
 
     def swapped(self) -> PairRow:
-        """Return the same pair as second - first."""
+        """Return the pair in reverse order (second - first)."""
         return replace(
             self,
             first=self.second,
@@ -55,11 +56,11 @@ class PairRow:
 
 @dataclass(frozen=True)
 class MethodRow:
-    """One method: its score, interval, difference to the baseline, letters and range of ranks.
+    """One method: its score, interval, difference to the baseline, group letters and rank range.
 
-    `method` is the name in the table. If rows are runs, `base_name` is the method's own name and `run` the
-    id. A method that is not `tested` has no letters, no ranks and no difference. `by_kind` holds
-    (kind, score of its scenes) if there are several kinds of scenes.
+    `method` is the name in the table. If rows are runs, `base_name` is the name of the method and `run` the
+    run id. A method that is not `tested` has no letters, no ranks and no difference. `by_kind` has (kind,
+    score of the scenes of this kind) if there are several kinds of scenes.
     """
 
     method: str
@@ -79,9 +80,9 @@ class MethodRow:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Methods on the same scenes, best first; print it, or use `to_frame`, `to_latex`, `save`.
+    """Comparison of methods on the same scenes, best first. See `to_frame`, `to_latex` and `save`.
 
-    With too many methods (`wide`), `pairs` holds only those with the baseline, and no row has letters.
+    With too many methods (`wide`), `pairs` has only pairs with the baseline, and no row has letters.
     """
 
     rows: tuple[MethodRow, ...]
@@ -122,8 +123,8 @@ class Comparison:
         """Return the pair first - second, with p-values within the family of all pairs.
 
         Raises:
-            UnknownNameError: a method that is not in the comparison.
-            InputError: the same method twice, or a method without scene values.
+            UnknownNameError: A method is not in the comparison.
+            InputError: Both methods are the same, or a method has no scene values.
         """
         known = {r.method: r.identical_to or r.method for r in self.rows}
         for name in (first, second):
@@ -151,7 +152,7 @@ class Comparison:
         return comparison_answer(self, self.pair(first, second))
 
     def kind_differences(self, first: str, second: str) -> tuple[tuple[str, float], ...]:
-        """Return (kind, first - second in its scenes) for each kind of scene; empty if there is one kind."""
+        """Return (kind, difference first - second) for each kind of scene. Empty if there is one kind."""
         from .rows import kind_differences
 
         by_kind = {r.method: r.by_kind for r in self.rows}
@@ -161,7 +162,7 @@ class Comparison:
         return kind_differences(by_kind[first], by_kind[second])
 
     def plot(self, kind: str = "differences", **how: Any) -> Any:
-        """Plot ``differences`` to the baseline or ``scores``; ``out`` writes the figure to a file.
+        """Plot ``differences`` to the baseline or ``scores``. ``out`` writes the figure to a file.
 
         See `tiepoint.report.figures.plot.plot` for the other options: `names`, `columns`, `width`.
         """
@@ -193,7 +194,7 @@ class Comparison:
         return markdown(self)
 
     def to_latex(self) -> str:
-        """Return a LaTeX table that needs no packages: best in bold, groups, intervals, notes below."""
+        """Return a LaTeX table without package dependencies: best in bold, groups, intervals, notes below."""
         from .export import latex
 
         return latex(self)
@@ -204,7 +205,7 @@ class Comparison:
         return comparison_text(self)
 
     def save(self, path: str | Path) -> Path:
-        """Write the table in the format of the suffix: .txt .md .tex .csv .json .parquet."""
+        """Write the table to a file. The suffix sets the format: .txt .md .tex .csv .json .parquet."""
         from .export import save_comparison
 
         return save_comparison(self, Path(path))

@@ -37,11 +37,11 @@ _LATEX = {
 }
 
 _LATEX_LETTERS = frozenset("ßæøåÆØÅœŒłŁ…‘’“”—")
-"""Letters beyond ASCII that LaTeX prints without packages."""
+"""Non-ASCII letters that LaTeX prints without packages."""
 
 
 def latex(c: Comparison) -> str:
-    """Return the LaTeX table; the best value and all values not separated from it are bold."""
+    """Return a LaTeX table. The best value and all values not separated from it are bold."""
     names = header(c)
     best = next((set(r.letters) for r in c.rows if r.tested), set()) if c.pairs else set()
     lines = [r"\begin{tabular}{l" + "r" * (len(names) - 2) + "l}", r"\hline"]
@@ -70,7 +70,7 @@ def latex_text(x: str) -> str:
 
 
 def _latex_letter(ch: str) -> str:
-    """Return a letter that plain LaTeX prints, else its code point: unknown letters stop the compilation.
+    """Return a letter if plain LaTeX prints it, else its code point. Unknown letters stop LaTeX.
 
     >>> _latex_letter("é"), _latex_letter("漢")
     ('é', '(U+6F22)')
@@ -149,7 +149,7 @@ def as_dict(c: Comparison) -> dict[str, Any]:
 
 
 def save_comparison(c: Comparison, path: Path) -> Path:
-    """Write the table in the format of the suffix."""
+    """Write the table to a file. The suffix sets the format."""
     texts: dict[str, Callable[[], str]] = {
         ".txt": lambda: comparison_text(c) + "\n",
         ".md": lambda: markdown(c),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Main finding of a comparison: the leader, its lead, its significance, and kinds with another order."""
+"""The main finding of a comparison: best method, its lead, significance, and deviating kinds of scenes."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from .sentences import joint, number, order_reversal_sentence, p_value, these_sc
 
 @dataclass(frozen=True)
 class ComparisonFinding:
-    """The leading method and its distance to the next one.
+    """The best method and its difference to the second best.
 
-    `tied` are the methods that are not separated from the first. `kinds` is a sentence on kinds of scenes in
-    which the order of the first two is reversed. `sure` is None if nothing was tested. Texts may be empty.
+    `tied` has the methods that are not separated from the first. `kinds` is a sentence about kinds of scenes
+    in which the first two methods swap places. `sure` is None if nothing was tested. Texts may be empty.
     """
 
     first: str
@@ -37,7 +37,7 @@ class ComparisonFinding:
 
 
 def compare_section(section: TaskSection) -> tuple[Comparison | None, list[str]]:
-    """Compare the runs of a section by its headline score. Return the comparison, if any, and its notes."""
+    """Compare the runs of a section by its headline score. Return the comparison (or None) and its notes."""
     if len(section.methods) < 2:
         return None, []
     score: dict[str, Any] = {"metric": section.metric, "group": section.group, "protocol": section.protocol}
@@ -51,9 +51,9 @@ def compare_section(section: TaskSection) -> tuple[Comparison | None, list[str]]
 def finding_for(
     source: TaskSection | Comparison, compared: tuple[Comparison | None, Sequence[str]] | None = None
 ) -> ComparisonFinding | None:
-    """Return the finding of a section, by its headline score, or of a comparison.
+    """Return the main finding of a section (by its headline score) or of a comparison.
 
-    `compared` is the result of `compare_section` for the section, if the caller has it.
+    `compared` is the result of `compare_section` for the section, if already computed.
     """
     if isinstance(source, Comparison):
         return find_in_comparison(source)
@@ -64,7 +64,7 @@ def finding_for(
 
 
 def _find_in_scores(section: TaskSection, why: str) -> ComparisonFinding | None:
-    """Return the leading method by the stored scores, without tests. None if there is no score."""
+    """Return the best method by stored scores, without tests. None if there is no score."""
     scored = [
         (r, s.value) for r in section.methods if (s := section.score(r)) is not None and s.value is not None
     ]
@@ -81,9 +81,9 @@ def _find_in_scores(section: TaskSection, why: str) -> ComparisonFinding | None:
 
 
 def find_in_comparison(c: Comparison, canaries: Sequence[str] | None = None) -> ComparisonFinding | None:
-    """Return the finding of a comparison, without canaries. None if no method has a value.
+    """Return the main finding of a comparison, without reference methods. None if no method has a value.
 
-    Only methods with scene values are tested. If a method without them leads, nothing is significant.
+    Only methods with scene values are tested. If the best method has no scene values, nothing is significant.
     """
     excluded = [r.method for r in c.rows if _is_canary(r)] if canaries is None else canaries
     rows = [r for r in c.rows if r.method not in excluded and r.identical_to is None]
@@ -117,7 +117,7 @@ def _is_canary(row: MethodRow) -> bool:
 
 
 def _separated_from(c: Comparison, first: str) -> dict[str, bool]:
-    """Return by name whether each other tested method is separated from the first, best first."""
+    """Return whether each other tested method is separated from the first, by name, best first."""
     if not isinstance(c.pairs, PairRows):
         return {}
     separated = c.pairs.separated(first)

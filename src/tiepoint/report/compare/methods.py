@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compare methods on the same scenes: differences, intervals, tests, groups that are not separated."""
+"""Compare methods on the same scenes: differences, intervals, tests and groups."""
 
 from __future__ import annotations
 
@@ -43,37 +43,39 @@ def compare_methods(
 ) -> Comparison:
     """Compare methods by their values in the same scenes.
 
-    Scenes that agree in all values of all methods count once, and methods that agree in all scenes are one
-    method. All pairs of distinct methods form one family, tested by sign flips with step-down max-T; letters
-    and ranks follow from it. With a given baseline, its p-values come from the smaller family of comparisons
-    with it. Without one, differences are to the best method, and the p-values remain those of all pairs,
-    because the data chose the baseline.
+    Scenes with identical values for all methods count once. Methods with identical values in all scenes count
+    as one method. All pairs of distinct methods form one family, tested by sign flips with step-down max-T.
+    Letters and ranks follow from these tests.
+
+    If `baseline` is given, its p-values come from the smaller family of pairs with the baseline. Otherwise
+    the best method is the baseline. In that case the p-values remain those of all pairs, because the data
+    chose the baseline.
 
     More than 300 distinct methods are tested by single-step max-T over all pairs, with fewer sign patterns.
-    They get rank ranges but no letters, and only the pairs with the baseline are retained.
+    They have rank ranges but no letters, and `pairs` has only the pairs with the baseline.
 
     Args:
-        tables: by method, its scene values or the bins of its pooled score.
+        tables: scene values, or bins of a pooled score, by method.
         baseline: the reference method; by default the best one.
-        values: the exact pooled scores by method; bins give them up to binning.
+        values: exact pooled scores by method. Scores computed from bins are approximate.
         task: for the title, like `metric`, `group` and `protocol`.
         metric: for the title.
         group: for the title.
         protocol: for the title.
         higher_is_better: False for errors.
         bounded: whether scores lie between 0 and 1; by default, whether all scene values do.
-        meta: by method, the values that must agree (dataset, lists …); see `check_metadata`.
-        allow: differences to accept; a note reports each.
-        remedy: advice for the error about runs that differ.
+        meta: metadata that must agree, by method (dataset, pair lists …); see `check_metadata`.
+        allow: differences to accept. Each is reported in a note.
+        remedy: advice for the error about runs that are not comparable.
         level: confidence level of the intervals and of the family.
         flips: number of random sign patterns if there are too many to enumerate.
-        resamples: bootstrap resamples, used from 40 scenes on.
-        seed: by default derived from the names of the scenes.
+        resamples: number of bootstrap resamples, used for 40 or more scenes.
+        seed: random seed, by default derived from the scene names.
         ranks_only: skip intervals and differences to the baseline.
 
     Raises:
-        ProblemsError: runs that differ in data, lists or protocol.
-        UnknownNameError: a baseline that is not among the methods.
+        ProblemsError: The runs differ in data, pair lists or protocol.
+        UnknownNameError: The baseline is not among the methods.
 
     >>> x = np.array([[0.9, 0.8, 0.7, 0.8, 0.6, 0.7]])
     >>> table = lambda cells: SceneValues(tuple("pqrstu"), ("v",) * 6, cells)
@@ -114,7 +116,7 @@ def _compare(
     ranks_only: bool,
     test: dict[str, Any],
 ) -> Comparison:
-    """Compare aligned methods; `test` holds `level`, `flips` and `seed`."""
+    """Compare aligned methods. `test` has `level`, `flips` and `seed`."""
     sample, level = aligned.sample, test["level"]
     sign = 1.0 if higher_is_better else -1.0
     same_as = _duplicates(aligned.identical, None if baseline is None else names.index(baseline))
@@ -168,10 +170,10 @@ def _compare(
 
 @dataclass(frozen=True)
 class _Aligned:
-    """Methods reduced to the same distinct scenes.
+    """Methods restricted to their common distinct scenes.
 
-    `identical` are groups of identical methods, `bounded` is whether all values lie between 0 and 1, and
-    `by_kind` holds the scores of each method by kind of scene.
+    `identical` has groups of identical methods. `bounded` is whether all values are between 0 and 1.
+    `by_kind` has the scores of each method by kind of scene.
     """
 
     sample: MethodSample
@@ -221,7 +223,7 @@ def _from_pooled(
 
 
 def _duplicates(identical: list[tuple[int, ...]], base: int | None) -> dict[int, int]:
-    """Map each duplicate method to the first of its group, or to the baseline if the group has it."""
+    """Map each duplicate method to the first method of its group, preferably to the baseline."""
     same_as = {m: group[0] for group in identical for m in group[1:]}
     if base is None or base not in same_as:
         return same_as

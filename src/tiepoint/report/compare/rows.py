@@ -22,7 +22,7 @@ Ranks = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 def pair_row(names: Sequence[str], p: PairedResult, k: int, *, sign: float) -> PairRow:
-    """Build the row of pair k; `sign` is -1 if lower is better."""
+    """Build the row of pair k. `sign` is -1 if lower scores are better."""
     first, second = (names[i] for i in p.pairs[k])
     won = None if p.wins is None else tuple(int(w) for w in (p.wins[k] if sign > 0 else p.wins[k][::-1]))
     return PairRow(
@@ -45,7 +45,7 @@ def pair_row(names: Sequence[str], p: PairedResult, k: int, *, sign: float) -> P
 
 @dataclass(frozen=True, eq=False)
 class PairRows(Sequence[PairRow]):
-    """Pairs of a comparison; rows are built on access."""
+    """Sequence of the pairs of a comparison. Rows are built on access."""
 
     names: Sequence[str]
     paired: PairedResult
@@ -67,14 +67,14 @@ class PairRows(Sequence[PairRow]):
         return pair_row(self.names, self.paired, range(len(self))[k], sign=self.sign)
 
     def separated(self, method: str) -> dict[str, bool]:
-        """Return by name whether each other method is separated, without computing intervals."""
+        """Return whether each other method is separated, by name, without computing intervals."""
         index = self.names.index(method)
         separated = self.paired.separated
         own = np.flatnonzero((self.paired.pairs == index).any(axis=1))
         return {self.names[int(self.paired.pairs[k].sum()) - index]: bool(separated[k]) for k in own}
 
     def one(self, first: str, second: str) -> PairRow:
-        """Return the pair first - second; computes the intervals of this pair only."""
+        """Return the pair first - second. Compute the intervals of this pair only."""
         pair = {self.names.index(first), self.names.index(second)}
         k = next(i for i, both in enumerate(self.paired.pairs.tolist()) if set(both) == pair)
         (row,) = PairRows(self.names, self.paired.take(np.array([k])), self.sign)
@@ -93,7 +93,7 @@ def _number(x: float) -> float | None:
 def letters_and_ranks(
     kept: Sequence[int], every: PairedResult, *, sign: float
 ) -> tuple[list[tuple[str, ...]], Ranks]:
-    """Return letters of groups that are not separated, and rank ranges, from all pairs of methods."""
+    """Return group letters and rank ranges from all pairs. Methods that share a letter are not separated."""
     apart = np.zeros((len(kept), len(kept)), dtype=bool)
     better = np.zeros_like(apart)
     place = np.zeros(max(kept, default=-1) + 1, dtype=np.int64)
@@ -107,7 +107,7 @@ def letters_and_ranks(
 
 
 def counted_ranks(wide: WideResult, sign: float = 1.0) -> Ranks:
-    """Return rank ranges from the number of methods separated from each."""
+    """Return rank ranges from the number of methods that are separated from each method."""
     above, below = (wide.above, wide.below) if sign > 0 else (wide.below, wide.above)
     return 1 + above, len(above) - below
 
@@ -128,8 +128,8 @@ def method_rows(
 ) -> list[MethodRow]:
     """Build a row for each distinct method, in the order of `kept` (best first).
 
-    Letters and ranks come from all pairs, the differences to `base` from the family `shown`. `ranks_only`
-    skips differences and intervals, which are slow.
+    Letters and ranks come from all pairs. The differences to `base` come from the family `shown`.
+    `ranks_only` skips differences and intervals, which are slow.
     """
     if ranks_only:
         low = high = np.full(len(kept), np.nan)
@@ -159,11 +159,13 @@ def method_rows(
 
 
 ByKind = tuple[tuple[str, float], ...]
-"""(kind, score of its scenes), sorted by kind; empty if there is one kind."""
+"""Tuples (kind, score of its scenes), sorted by kind. Empty if there is one kind."""
 
 
 def scene_kinds(score: SceneScore) -> ByKind:
-    """Return the score of each kind: the mean over cells of the weighted mean over its scenes.
+    """Return the score of each kind of scene.
+
+    The score is the weighted mean over the scenes of the kind, averaged over the rows of `values`.
 
     >>> values = np.array([[0.2, 0.4, 0.9]])
     >>> scene_kinds(SceneScore(("a", "b", "c"), ("i", "i", "v"), values, np.ones((1, 3))))
@@ -189,7 +191,7 @@ def pooled_kinds(bins: PooledBins) -> ByKind:
 
 
 def _select(bins: PooledBins, kind: str) -> PooledBins:
-    """Return the bins of the scenes of one kind."""
+    """Return the bins of a pooled score for the scenes of one kind."""
     at = np.flatnonzero([k == kind for k in bins.kinds])
     new = np.full(len(bins.kinds), -1)
     new[at] = np.arange(len(at))
@@ -207,7 +209,7 @@ def _select(bins: PooledBins, kind: str) -> PooledBins:
 
 
 def kind_differences(first: ByKind, second: ByKind) -> ByKind:
-    """Return the difference first - second in each kind that both have.
+    """Return the difference first - second for each kind that both methods have.
 
     >>> kind_differences((("i", 0.75), ("v", 0.25)), (("i", 0.5), ("v", 0.5)))
     (('i', 0.25), ('v', -0.25))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compare stored runs by their scores and scene values, for tables and reports."""
+"""Compare stored runs by their scores and scene values."""
 
 from __future__ import annotations
 
@@ -39,16 +39,17 @@ def compare_runs(
     allow: Collection[str] = (),
     ranks_only: bool = False,
 ) -> Comparison:
-    """Compare runs of one task by a score; by default the task's headline score.
+    """Compare runs of one task by a score, by default the task's headline score.
 
-    Values are the stored scores of the runs; intervals and tests come from their scene values. Runs with
-    different data or lists raise an error unless `allow` names the difference (`ALLOWED`). The table lists
-    three sorts of runs without testing them: canaries (`constant`, `random`, `oracle`, unless one is the
-    `baseline`), runs with a single number, and runs without scene values. They belong to no family, so no
-    letter, rank or p-value depends on them. `ranks_only` skips intervals and differences to the baseline.
+    Values are the stored scores of the runs. Intervals and tests come from their scene values. Runs with
+    different data or pair lists raise an error unless `allow` names the difference (see `ALLOWED`).
+
+    Three sorts of runs are listed but not tested: reference methods (`constant`, `random`, `oracle`, unless
+    one is the `baseline`), runs with a single value, and runs without scene values. Letters, ranks and
+    p-values do not depend on them. `ranks_only` skips intervals and differences to the baseline.
 
     Raises:
-        InputError: no runs, runs of several tasks, a run without the protocol or the score.
+        InputError: There are no runs, the runs have several tasks, or a run lacks the protocol or the score.
     """
     runs = list({r.id: r for r in runs}.values())
     if not runs:
@@ -110,7 +111,7 @@ def compare_runs(
 
 
 def _table_name(baseline: str, named: Mapping[str, Run]) -> str:
-    """Return the name in the table of a baseline given as that name, as a method or as a run id."""
+    """Return the table name of a baseline that is given as table name, method name or run id."""
     if baseline in named:
         return baseline
     names = [name for name, run in named.items() if run.method == baseline]
@@ -127,7 +128,7 @@ def _table_name(baseline: str, named: Mapping[str, Run]) -> str:
 
 
 def _shift(c: Comparison, stored: Mapping[str, float]) -> list[str]:
-    """Return a note on the distance to the stored scores caused by duplicate scenes, which count once."""
+    """Return a note if scores differ from the stored scores because duplicate scenes count once."""
     distance = max((abs(r.value - stored[r.method]) for r in c.rows), default=0.0)
     if distance < 1e-9 or not any("are the same scene" in n for n in c.notes):
         return []
@@ -140,7 +141,7 @@ def _shift(c: Comparison, stored: Mapping[str, float]) -> list[str]:
 
 @dataclass
 class _Classes:
-    """Runs by the data they have: `tables` and `values` of tested runs, rows of the others."""
+    """Tested runs (`tables`, `values`) and the rows of runs that are not tested."""
 
     tables: dict[str, Any] = field(default_factory=dict)
     values: dict[str, float] = field(default_factory=dict)
@@ -190,8 +191,8 @@ def _classify(named: Mapping[str, Run], scores: Mapping[str, ScoreRow], baseline
 def shared_protocol(runs: Sequence[Run]) -> str:
     """Return the default protocol of a comparison.
 
-    It is a protocol that all runs have, preferably `exact`. If there is none, it is that of the imported
-    results, which have only one. Without imported results it is `exact` or the most frequent protocol.
+    The default is a protocol that all runs have, preferably `exact`. If the runs share no protocol, it is the
+    protocol of the imported results. Without imported results it is `exact` or the most frequent protocol.
     """
     have = [_protocols(r) for r in runs]
     foreign = [own for own, r in zip(have, runs, strict=True) if r.manifest.is_imported]
@@ -201,7 +202,7 @@ def shared_protocol(runs: Sequence[Run]) -> str:
 
 
 def under_protocol(runs: Sequence[Run], protocol: str) -> tuple[list[Run], list[str]]:
-    """Return the runs that were scored under a protocol, and a note that lists the others."""
+    """Return the runs that were scored under a protocol, and a note that lists all other runs."""
     scored = [r for r in runs if protocol in _protocols(r)]
     excluded = [
         f"{name} ({', '.join(sorted(_protocols(r)))})"
@@ -244,7 +245,7 @@ def _score(name: str, scores: Scores, metric: str, group: str) -> ScoreRow:
 def _choose_score(
     task: Task, scores: Mapping[str, Scores], metric: str | None, group: str | None
 ) -> tuple[str, str]:
-    """Return metric and group to compare by, filling in what is not given."""
+    """Return the metric and group to compare by. Missing arguments get the task's defaults."""
     columns = list(dict.fromkeys(c for own in scores.values() for c in own if not is_single(c[1])))
     if metric is not None:
         if not any(c[0] == metric for c in columns):
@@ -261,7 +262,7 @@ def _choose_score(
 
 
 def _remedy(names: Sequence[str], runs: Sequence[Run]) -> str:
-    """Return advice for runs that differ: choose a split or a dataset, or rerun."""
+    """Return advice for runs that are not comparable: choose a split or a dataset, or rerun."""
     splits = split_summary(names, runs)
     if splits:
         return f"choose one split with `split`: {splits}"
@@ -277,7 +278,7 @@ def _remedy(names: Sequence[str], runs: Sequence[Run]) -> str:
 def _check_imported(
     named: Mapping[str, Run], numbers: Sequence[str], allow: Collection[str], remedy: str
 ) -> list[str]:
-    """Check the split of imported results without scenes. Return notes on the rest, which is unknown."""
+    """Check the split of imported results without scenes. Return notes about unknown properties."""
     splits = split_summary(list(named), list(named.values()))
     notes = check_differences([("split", f"split differs: {splits}")], allow, remedy) if splits else []
     if not all(r.manifest.is_imported for r in named.values()):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sentences on a comparison. Two methods are "not separated by these scenes", never "equal"."""
+"""Describe a comparison in sentences. Methods are "not separated by these scenes", never "equal"."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def number(c: Comparison, value: float | None, *, signed: bool = False) -> str:
-    """Format a score or difference: fractions in percent with two decimals, else four digits."""
+    """Format a score or difference: fractions as percent with two decimals, other values with four digits."""
     if value is None:
         return "–"
     shown = f"{100 * value:.2f}" if c.percent else f"{value:.4g}"
@@ -36,7 +36,7 @@ def p_value(p: float) -> str:
 
 
 def scene_count_text(c: Comparison) -> str:
-    """Return the number of scenes, in all and by kind: ``115 scenes (56 i, 59 v)``."""
+    """Return the number of scenes in total and by kind: ``115 scenes (56 i, 59 v)``."""
     kinds = Counter(c.kinds)
     parts = ", ".join(f"{n} {kind}" for kind, n in sorted(kinds.items()))
     return count_text(c.n_scenes, "scene") + (f" ({parts})" if len(kinds) > 1 else "")
@@ -48,7 +48,7 @@ def these_scenes(c: Comparison) -> str:
 
 
 def joint(pairs: int, wide: bool = False) -> str:
-    """Return ``joint`` for an interval that holds for several pairs at the same time, else nothing.
+    """Return ``joint`` if an interval holds simultaneously for several pairs, else an empty string.
 
     >>> joint(1), joint(3)
     ('', 'joint ')
@@ -59,7 +59,7 @@ def joint(pairs: int, wide: bool = False) -> str:
 def comparison_answer(c: Comparison, pair: PairRow, *, with_baseline: bool = False) -> str:
     """Return one sentence on whether the first method of a pair is better than the second.
 
-    `with_baseline`: the pair belongs to the family of comparisons with the baseline, else to all pairs.
+    `with_baseline` is whether the p-value is adjusted for the pairs with the baseline instead of all pairs.
     """
     level = f"{100 * c.level:g} %"
     unit = " points" if c.percent else ""
@@ -94,15 +94,16 @@ def comparison_answer(c: Comparison, pair: PairRow, *, with_baseline: bool = Fal
 
 
 MAX_SENTENCES = 5
-"""Number of methods whose difference to the baseline is described in a sentence."""
+"""Maximum number of methods whose difference to the baseline is described in a sentence."""
 
 
 def sentences(c: Comparison) -> list[str]:
     """Describe the comparison in sentences, with the p-values and intervals of its table.
 
-    With a given baseline: one sentence for each of the best five other methods. Without one: the best method
-    and the next one; if these are not separated, also the best method and the first it is separated from.
-    Empty if fewer than two distinct methods are tested or differences were skipped.
+    With a given baseline, the result has one sentence for each of the best five other methods. Without a
+    baseline, it compares the best two methods. If these are not separated, a second sentence compares the
+    best method with the first method that it is separated from. Empty if fewer than two distinct methods are
+    tested or differences were skipped.
     """
     others = [r.versus for r in c.rows if r.versus is not None and r.identical_to is None]
     if c.baseline_given:
@@ -131,10 +132,10 @@ def order_reversal_sentence(c: Comparison, first: str, second: str) -> str:
 
 
 def finding(source: TaskSection | Comparison) -> str:
-    """Describe the leader of a section or comparison, its lead and its significance.
+    """Describe the best method of a section or comparison, its lead and its significance.
 
-    A second sentence reports kinds of scenes in which the order of the first two is reversed. Empty if no
-    method has a value. Letters, ranks and p-values are those of `compare` for the same runs.
+    A second sentence reports kinds of scenes in which the first two methods swap places. The text is empty if
+    no method has a value. Letters, ranks and p-values are the same as in `compare` for these runs.
     """
     from .findings import finding_for
 

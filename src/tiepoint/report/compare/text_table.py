@@ -12,7 +12,7 @@ from .sentences import joint, legend, number, p_value, sentences, title
 
 
 def blocks(widths: Sequence[int], width: int, *, keys: int = 1, between: int = 2) -> list[list[int]]:
-    """Split the columns of a table into tables of at most `width`; each repeats the first `keys` columns.
+    """Split a wide table into tables of at most `width`. Each table repeats the first `keys` columns.
 
     Args:
         widths: Width of each column.
@@ -48,7 +48,7 @@ def blocks(widths: Sequence[int], width: int, *, keys: int = 1, between: int = 2
 
 
 MAX_TABLE_CHARS = 200
-"""Maximum length of a printed name; imported results can have longer ones."""
+"""Maximum length of a printed name. Longer names, for example of imported results, are shortened."""
 WIDE_HEAD = 44
 """Maximum length of the heading of a column of numbers."""
 
@@ -80,7 +80,7 @@ def row_cells(c: Comparison, row: MethodRow) -> list[str]:
 
 
 def rank_range(row: MethodRow) -> str:
-    """Return the rank range, ``3`` or ``3–5``; empty for a method that is not tested."""
+    """Format the rank range: ``3`` or ``3–5``. Empty for a method that is not tested."""
     if row.rank_best is None:
         return ""
     return f"{row.rank_best}" if row.rank_best == row.rank_worst else f"{row.rank_best}–{row.rank_worst}"
@@ -102,7 +102,7 @@ def visible_name(name: str) -> str:
 def distinct_short_names(names: Sequence[str], most: int = MAX_TABLE_CHARS) -> list[str]:
     """Escape names and shorten those of more than `most` characters in the middle.
 
-    Names that would become equal stay complete.
+    Names that would become equal are not shortened.
 
     >>> distinct_short_names(["abcdefghij", "abcdefgxij", "abcde", "0123456789"], 5)
     ['abcdefghij', 'abcdefgxij', 'abcde', '01…89']
@@ -117,7 +117,7 @@ def distinct_short_names(names: Sequence[str], most: int = MAX_TABLE_CHARS) -> l
 
 
 def comparison_text(c: Comparison, width: int | None = None) -> str:
-    """Format the table for a terminal; if `width` is too small, in parts or with one cell per line."""
+    """Format the table for a terminal. If `width` is too small, split it or print one cell per line."""
     from rich.cells import cell_len
 
     heads = [visible_name(x) for x in header(c)]

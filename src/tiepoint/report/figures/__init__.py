@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Figures as SVG."""
+"""Create figures as SVG."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Curves of a task: means over scenes, ROC and PR curves of pooled lists, scores along a group."""
+"""Draw curves of a task: means over scenes, ROC and PR curves of pooled pair lists, scores along a group."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ MAX_SERIES = 12
 MAX_BANDS = 5
 MAX_NAME_CHARS = 24
 WIDTH, HEIGHT, TOP = 5.2, 2.5, 0.12
-"""Inches: width of the picture, height of the plot, margin above; the legend is below."""
+"""Width of the picture, height of the plot and upper margin, in inches. The legend is below the plot."""
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Line:
-    """Curve of one run; `low` and `high` are its band, None if there are too few scenes."""
+    """Curve of one run. `low` and `high` are its confidence band, None if there are too few scenes."""
 
     name: str
     x: Array
@@ -59,9 +59,9 @@ def lines_figure(
     kind: str = "",
     group: str = "all",
 ) -> Figure:
-    """Draw lines of methods, best first, with bands around the first few; `guides` are thin named lines.
+    """Draw one line per method, best first, the first few with bands. `guides` are thin labelled lines.
 
-    The picture shows the first twelve lines; the data has all lines with their bands.
+    The picture shows the first twelve lines. The CSV data has all lines with their bands.
     """
     drawn = [line for line in lines if len(line.x)][:MAX_SERIES]
     names = [short(line.name, MAX_NAME_CHARS) for line in drawn]
@@ -123,7 +123,7 @@ def lines_figure(
 
 
 def _ticks(lines: Sequence[Line]) -> list[float]:
-    """Return tick values of a logarithmic axis: those of the data, thinned to about eight."""
+    """Return the ticks of a logarithmic axis: about eight of the data's x values."""
     values = sorted({float(x) for line in lines for x in line.x if x > 0})
     step = max(1, -(-len(values) // 8))
     return values[::-1][::step][::-1]
@@ -149,7 +149,7 @@ AXES = {
 
 
 def numeric_groups(section: TaskSection) -> list[tuple[str, str]]:
-    """Return (metric, key) of scores along a numeric group key and no other key, headline metric first."""
+    """Return (metric, key) of scores grouped by a single numeric key, headline metric first."""
     seen: Counter[tuple[str, str]] = Counter()
     for metric, group in section.columns:
         key, _, value = group.partition("=")
@@ -160,7 +160,7 @@ def numeric_groups(section: TaskSection) -> list[tuple[str, str]]:
 
 
 def group_curve(section: TaskSection, metric: str, key: str) -> Figure:
-    """Draw a metric along a numeric group, one line per method, with chance and oracle."""
+    """Plot a metric against a numeric group key, one line per method, with chance level and oracle."""
     label, logarithmic = AXES[key]
     info = metric_info(section.definition.info, metric)
     title = section.display.metrics.get(metric) or info.title or metric_title(metric)
@@ -233,10 +233,10 @@ NAMES = {
     "success_at_k": ("Right answer among the first k", "k", "share of queries"),
     "flow_accuracy": ("Flow accuracy over the threshold", "threshold (% of the larger side)", "accuracy"),
 }
-"""Curves that the report draws: title and axes. Scores along a group show the others better."""
+"""Title and axis labels of the curves in the report. Scores along a group replace all other curves."""
 
 SKIPPED = {("pr", "balance=balanced"), ("roc", "balance=imbalanced")}
-"""Skipped: the task's scores are ROC measures of the balanced list and AP of the imbalanced one."""
+"""Skipped curves. The task scores ROC on the balanced pair list and AP on the imbalanced pair list only."""
 
 _BINS = {"roc": "auc", "pr": "ap", "precision_recall": "ap"}
 _RECALL = (np.arange(100) + 0.5) / 100
@@ -263,7 +263,7 @@ def curve_figures(section: TaskSection) -> list[Figure]:
 
 
 def _different(found: Curves) -> Curves:
-    """Remove groups that equal the total (a benchmark of one subset)."""
+    """Remove groups that equal the total, as in a benchmark with one subset."""
     different: Curves = {}
     for (group, curve), lines in found.items():
         every = found.get(("all", curve), [])
@@ -320,7 +320,7 @@ def _bins(section: TaskSection, run: Run) -> dict[tuple[str, str], PooledBins]:
 
 
 def _on_grid(curve: str, x: Array, y: Array) -> tuple[Array, Array]:
-    """Sample a curve at the points of its band; a PR curve is constant up to each of its points."""
+    """Sample a curve at the x values of its band. A PR curve is constant up to each of its points."""
     if curve == "roc":
         return _FPR, np.interp(_FPR, x, y)
     if curve in ("pr", "precision_recall"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Figures of reports and papers: the picture and its data."""
+"""The class `Figure` of reports and papers: a picture and its data."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .svg import Drawing, save_drawing
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure: `svg` is the picture in a page, `csv` its data; `save` writes it for a paper.
+    """A figure. `svg` is the picture for an HTML page, `csv` its data; `save` writes it for a paper.
 
-    `name` is unique in the report; `kind` and `group` are unique in a section. `wide` figures take the full
-    width of the page; `extra` holds attributes for the page's script.
+    `name` is unique in the report. The pair (`kind`, `group`) is unique in a section. `wide` figures take the
+    full width of the page. `extra` has HTML attributes for the script of the page.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Figure:
 
     @cached_property
     def svg(self) -> str:
-        """The picture in a page, with real text in the page's colour."""
+        """SVG for an HTML page. Text is selectable and has the text colour of the page."""
         return self.drawing.svg(self.name)
 
     def save(self, path: str | Path, *, columns: int = 1, width: float | None = None) -> Path:
@@ -77,7 +77,7 @@ def anchor(text: str) -> str:
 def short(name: str, most: int = 32) -> str:
     """Shorten a name to one line of at most `most` characters.
 
-    Cuts in the middle, because the end distinguishes runs of one method.
+    The middle is removed, because the end distinguishes runs of one method.
 
     >>> short("a method with a very long name (split a)", 24)
     'a method wit…e (split a)'
@@ -93,7 +93,7 @@ def escape_mathtext(text: str) -> str:
 
 
 def axis_label(metric: str, info: MetricInfo) -> str:
-    """Return name and unit of a metric.
+    """Return the axis label of a metric: its name and unit.
 
     >>> axis_label("ap", MetricInfo()), axis_label("inliers", MetricInfo(unit="count"))
     ('ap (%)', 'inliers')
@@ -103,7 +103,7 @@ def axis_label(metric: str, info: MetricInfo) -> str:
 
 
 def only_best(drawn: int, every: int, *, data: bool = True) -> str:
-    """Return a sentence on methods that are not drawn; empty if all are.
+    """Return a sentence about methods that are not drawn. Empty if all methods are drawn.
 
     >>> only_best(3, 3), only_best(3, 5, data=False)
     ('', ' Only the best 3 of 5 methods are shown.')

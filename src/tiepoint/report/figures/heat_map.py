@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Heat map of the headline score by method and scene."""
+"""Draw a heat map of the headline score by method and scene."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .svg import Drawing, text_width
 
 WIDTH = 13.0
 LABEL_PT = 5.8
-"""Width of a rotated scene name; with less space, some names are skipped."""
+"""Width of a rotated scene name. If columns are narrower, some names are skipped."""
 
 
 def headline_by_scene(section: TaskSection, run: Run) -> dict[str, float]:
-    """Return the headline metric in each scene, from stored scores or else from scene values."""
+    """Return the headline metric by scene, from stored scores if available, else from scene values."""
     found = {scene: math.nan if s.value is None else s.value for scene, s in section.scene_rows(run).items()}
     if found:
         return found
@@ -35,7 +35,7 @@ def headline_by_scene(section: TaskSection, run: Run) -> dict[str, float]:
 
 
 def heat_map(section: TaskSection) -> Figure | None:
-    """Draw methods as rows and scenes as columns, by kind and from easy to hard. None without scenes."""
+    """Draw methods as rows and scenes as columns, sorted by kind and difficulty. None without scenes."""
     methods = section.methods
     table = [(section.names[r.id], headline_by_scene(section, r)) for r in section.inspected]
     table = [(name, row) for name, row in table if row]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Figures of scores, or of differences to a baseline, with their intervals."""
+"""Draw scores, or differences to a baseline, with their intervals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WIDTH, RIGHT = 5.2, 0.2
 
 
 def intervals_figure(section: TaskSection, *, most: int | None = None) -> Figure | None:
-    """Draw headline scores with intervals, of all methods or the best `most`. None without values."""
+    """Draw headline scores with intervals for all methods or the best `most`. None without values."""
     factor, unit = section.info.scale
     rows = []
     for run in section.methods:
@@ -74,7 +74,7 @@ def intervals_figure(section: TaskSection, *, most: int | None = None) -> Figure
 
 
 def _guides(axes: Any, lines: dict[str, float]) -> None:
-    """Draw dashed lines with their names above the axes; names that would overlap go to opposite sides."""
+    """Draw dashed lines with labels above the axes. Labels that would overlap go to opposite sides."""
     low, high = axes.get_xlim()
     width_in = axes.get_window_extent().width / 72
     inches = {name: (x - low) / (high - low) * width_in for name, x in lines.items()}
@@ -115,7 +115,7 @@ def comparison_scores(c: Comparison, display: DisplayNames) -> Figure:
 
 
 def differences_figure(c: Comparison, display: DisplayNames) -> Figure:
-    """Draw the difference of each method to the baseline with its interval; filled if separated."""
+    """Draw the difference of each method to the baseline with its interval. Separated points are filled."""
     rows = [(r, display.method(r.method, r.base_name or "")) for r in c.rows if r.versus is not None]
     if not rows:
         raise InputError("there are no differences to draw; compare two methods that have scene values")
@@ -149,7 +149,7 @@ def differences_figure(c: Comparison, display: DisplayNames) -> Figure:
 
 
 def _bars_text(c: Comparison, points: Sequence[Point], scenes: str) -> str:
-    """Explain the bars of a figure, or their absence."""
+    """Return a text that explains the error bars of a figure, or why there are none."""
     if any(low is not None for _, low, _, _ in points):
         return f"bars are {100 * c.level:g} % confidence intervals over {scenes}"
     return "no confidence intervals: there are too few scenes, or none are known"
@@ -172,7 +172,7 @@ def _bars(
     label: str,
     zero: bool = False,
 ) -> Drawing:
-    """Return a drawing of points with intervals, one per row, with a line at zero if `zero`."""
+    """Return a drawing of points with intervals, one per row. `zero` adds a line at zero."""
     factor = 100.0 if percent else 1.0
 
     def draw(axes: Any) -> None:
@@ -187,7 +187,7 @@ def _bars(
 
 
 def _draw_points(axes: Any, names: Sequence[str], points: Sequence[Point], factor: float) -> None:
-    """Draw points with intervals, one per row; points whose last member is False are open."""
+    """Draw points with intervals, one per row. Points whose last element is False are not filled."""
     for y, (value, low, high, filled) in enumerate(points):
         if low is not None and high is not None:
             axes.plot([factor * low, factor * high], [y, y], color=PALETTE[0], linewidth=1.8)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Accuracy against cost, with the Pareto frontier."""
+"""Plot accuracy against cost, with the Pareto frontier."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LABELS = "Labels that did not fit are in the data."
 
 
 def frontier(costs: Sequence[float], values: Sequence[float]) -> list[int]:
-    """Return the indices of the Pareto-optimal points (lower cost, higher value), by cost.
+    """Return the indices of the Pareto-optimal points (low cost, high value), sorted by cost.
 
     >>> frontier([1, 2, 3, 3], [0.1, 0.3, 0.2, 0.4])
     [0, 1, 3]
@@ -36,10 +36,10 @@ def frontier(costs: Sequence[float], values: Sequence[float]) -> list[int]:
 
 
 def pareto_figure(section: TaskSection, cost: str) -> Figure | None:
-    """Draw the headline score against time or bytes. None if fewer than three methods have both.
+    """Plot the headline score against time or bytes. None if fewer than three methods have both values.
 
-    Shows only times whose repeats agree. The caption lists the other methods, and neighbours whose times do
-    not differ.
+    Methods whose repeated timings disagree are not drawn. The caption lists them. It also lists neighbours
+    whose times do not differ.
     """
     factor, _ = section.info.scale
     rows, per, unsure = [], "item", []
@@ -105,7 +105,7 @@ def pareto_figure(section: TaskSection, cost: str) -> Figure | None:
 def _timing_notes(
     rows: Sequence[tuple[Any, ...]], costs: Sequence[Mapping[str, Any]], unsure: Sequence[str]
 ) -> str:
-    """Return sentences on neighbours whose times do not differ and methods that are not drawn."""
+    """Return sentences about neighbours with equal times and about methods that are not drawn."""
     order = sorted(range(min(len(rows), drawable(len(rows)))), key=lambda i: (rows[i][1], i))
     level = [
         f"{rows[a][0]} and {rows[b][0]}"
@@ -119,7 +119,7 @@ def _timing_notes(
 
 
 def _axis(cost: str, per: str, largest: float) -> tuple[str, float]:
-    """Return label and factor of the cost axis; times in microseconds if all are below 20 ms, else in ms."""
+    """Return label and factor of the cost axis. Times are in µs if all are below 20 ms, else in ms."""
     if cost != "time_s":
         return "bytes per descriptor", 1.0
     unit, factor = ("µs", 1e6) if largest < 0.02 else ("ms", 1e3)
@@ -127,7 +127,7 @@ def _axis(cost: str, per: str, largest: float) -> tuple[str, float]:
 
 
 def _decades(axes: Any) -> None:
-    """Set ticks at 1, 2 and 5 with plain numbers, or at decades only if there are many."""
+    """Set axis ticks at 1, 2 and 5 times powers of ten, or only at powers of ten for wide ranges."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     low, high = axes.get_xlim()
@@ -138,7 +138,7 @@ def _decades(axes: Any) -> None:
 
 
 def _label_points(axes: Any, points: Sequence[tuple[str, float, float]], best: int) -> None:
-    """Write names beside points, with a thin line to distant names. The first `best` are on the frontier."""
+    """Label points, with a thin line to distant labels. The first `best` points are on the frontier."""
     axes.autoscale_view()
     pixels = axes.transData.transform([(x, y) for _, x, y in points])
     places = [(float(x), float(y)) for x, y in pixels]
@@ -171,11 +171,11 @@ Place = tuple[float, float]
 _DIRECTIONS = ((1, 0), (1, 1), (1, -1), (-1, 0), (-1, 1), (-1, -1), (0, 1), (0, -1))
 _REACH = (5.0, 10.0, 16.0, 24.0)
 NEAR = 20.0
-"""Points closer than this share the space around them."""
+"""Distance below which two points count as adjacent when labels are placed."""
 
 
 def _along(line: Sequence[Place], step: float = 4.0) -> list[Box]:
-    """Return small boxes along a line.
+    """Return small boxes (x0, y0, x1, y1) along a polyline.
 
     >>> _along([(0, 0), (6, 8)], 5)
     [(-1.0, -1.0, 1.0, 1.0), (2.0, 3.0, 4.0, 5.0), (5.0, 7.0, 7.0, 9.0)]
@@ -192,11 +192,11 @@ def _along(line: Sequence[Place], step: float = 4.0) -> list[Box]:
 def place_labels(
     points: Sequence[Place], widths: Sequence[float], height: float, area: Box, avoid: Sequence[Box] = ()
 ) -> list[Place | None]:
-    """Return the lower left corner of each label, in the units of the points. None if it does not fit.
+    """Return the lower left corner of each label, in the units of the points. None if a label does not fit.
 
-    Each label gets the first free position around its point, nearest first, that stays in the area and covers
-    no point and no earlier label. Boxes to `avoid` are covered only if nothing else is free. The left one of
-    two adjacent points has its label on the left.
+    Each label gets the nearest free position around its point. A position is free if it is inside the area
+    and covers no point and no earlier label. Boxes in `avoid` are covered only if no other position is free.
+    The left one of two adjacent points has its label on the left.
 
     >>> place_labels([(50, 50), (50, 50)], [20, 20], 8, (0, 0, 100, 100))
     [(55.0, 46.0), (25.0, 46.0)]
@@ -219,7 +219,7 @@ def place_labels(
 
 
 def _around(x: float, y: float, width: float, height: float, *, to_left: bool = False) -> Iterator[Box]:
-    """Yield positions of a label around a point, nearest first; right before left unless `to_left`."""
+    """Yield label positions around a point, nearest first. The right side comes first unless `to_left`."""
     for reach in _REACH:
         for side, dy in _DIRECTIONS:
             dx = -side if to_left else side

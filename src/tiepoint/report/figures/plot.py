@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Select and save the figures of runs and comparisons by kind."""
+"""Select figures of runs and comparisons by kind, and save them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KINDS: dict[str, Callable[[TaskSection], Figure | None]] = {
     "time": lambda section: pareto_figure(section, COSTS[0]),
     "bytes": lambda section: pareto_figure(section, COSTS[1]),
 }
-"""Figures that a section has at most one of; curves are listed under their own names."""
+"""Kinds of figures that occur at most once per section. Curves have their own names."""
 
 COMPARISON_KINDS: dict[str, Callable[[Comparison, DisplayNames], Figure]] = {
     "differences": differences_figure,
@@ -51,12 +51,12 @@ def plot(
     columns: int = 1,
     width: float | None = None,
 ) -> Figure:
-    """Return one figure of runs, as in the report, or of a comparison.
+    """Return one figure of runs (as in the report) or of a comparison.
 
     Args:
         kind: ``scores``, ``scenes``, ``time``, ``bytes`` or the name of a curve (``pr``, ``roc``,
-            ``success-at-k`` …); of a comparison ``differences`` or ``scores``. An unknown kind raises an
-            error that lists the available ones.
+            ``success-at-k`` …). For a comparison: ``differences`` or ``scores``. An unknown kind raises an
+            error that lists the available kinds.
         of: A run, runs, or a comparison.
         task: Task of the runs; required if several tasks have the figure.
         protocol: Protocol of the scores; by default `exact` or a protocol of the runs.
@@ -83,7 +83,7 @@ def plot(
 
 
 def display_names(names: DisplayNames | Mapping[str, Any] | str | Path | None) -> DisplayNames:
-    """Return display names given in any form."""
+    """Convert `names` to display names. None, a YAML path, a mapping and `DisplayNames` are accepted."""
     if names is None or isinstance(names, DisplayNames):
         return names or DisplayNames()
     return parse_names(names) if isinstance(names, Mapping) else read_names(Path(names))
@@ -92,7 +92,7 @@ def display_names(names: DisplayNames | Mapping[str, Any] | str | Path | None) -
 def chosen_sections(
     runs: Sequence[Run], task: str | None, protocol: str | None, display: DisplayNames
 ) -> list[TaskSection]:
-    """Return the sections of a report of these runs, optionally of one task and protocol."""
+    """Return the report sections of these runs, optionally for one task and protocol."""
     if not runs:
         raise InputError("there are no finished runs to draw; run a method on a task first")
     found = sections(runs, protocol or "exact", display.check_unique(runs))

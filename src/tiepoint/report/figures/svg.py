@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Render Matplotlib figures as SVG for a page and as files for a paper, reproducible byte by byte."""
+"""Render Matplotlib figures as SVG for HTML pages and as files for papers. Output is reproducible."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ INK = "#010203"
 """Placeholder for the page's text colour; replaced by ``currentColor`` in the SVG."""
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#7F7F7F")
-"""Okabe-Ito and two more: distinguishable with the common colour-vision deficiencies."""
+"""The Okabe-Ito palette and two more colours, suitable for colour-blind readers."""
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 2, 1, 2)))
@@ -59,10 +59,10 @@ _PAPER = _STYLE | {
     "pdf.fonttype": 42,
     "axes.linewidth": 0.6,
 }
-"""Style of a paper. Fonts are embedded: as TrueType in PDF, as outlines in SVG."""
+"""Matplotlib style for papers. Fonts are embedded, as TrueType in PDF and as outlines in SVG."""
 
 COLUMN_INCHES = {1: 3.3, 2: 6.9}
-"""Widths of a figure over one column and over both columns of a paper."""
+"""Figure widths for one and for two columns of a paper, in inches."""
 
 SUFFIXES = (".pdf", ".svg", ".png")
 ROW_INCHES = 0.175
@@ -71,7 +71,7 @@ _PAD = 2.0
 
 
 def colour(index: int) -> str:
-    """Return the colour of the i-th series; beyond the palette, markers and dashes distinguish series.
+    """Return the colour of the i-th series. Colours repeat; markers and dashes then distinguish series.
 
     >>> colour(0) == colour(len(PALETTE))
     True
@@ -80,7 +80,7 @@ def colour(index: int) -> str:
 
 
 def look(index: int) -> dict[str, Any]:
-    """Return colour, marker and dash of the i-th series; the first 32 differ in colour or dash."""
+    """Return colour, marker and dash of the i-th series. The first 32 differ in colour or dash."""
     return {
         "color": colour(index),
         "marker": MARKERS[index % len(MARKERS)],
@@ -98,7 +98,7 @@ class Drawing:
     """A function that draws into axes, and the size and margins of the figure in inches.
 
     `label` describes the picture for screen readers. `rows` is the number of rows of fixed height, or 0.
-    Margins are fixed because fitting them doubles the time.
+    Margins are fixed, because fitting them to the content doubles the drawing time.
     """
 
     draw: Callable[[Any], None]
@@ -112,10 +112,10 @@ class Drawing:
     rows: int = 0
 
     def svg(self, name: str) -> str:
-        """Return the SVG text for a page; `name` is unique in the page and starts all ids.
+        """Return the SVG text for an HTML page. `name` must be unique in the page; it prefixes all ids.
 
-        Text stays text, and the ink becomes ``currentColor``, so that the figure is readable on dark and
-        light pages. Ids depend on the content only and there is no date: two calls give the same bytes.
+        Text stays selectable. The text colour becomes ``currentColor``, so that the figure is readable on
+        dark and light pages. The output is byte-identical for equal content.
         """
         import matplotlib
 
@@ -146,9 +146,9 @@ def _clean(text: str, name: str, label: str) -> str:
 
 
 def _tag(tag: str, prefix: str) -> str:
-    """Give a tag the page's text colour and ids with the figure's name as prefix.
+    """Set the page's text colour in an SVG tag, and prefix its ids with the figure's name.
 
-    Without the prefix ids would repeat between figures, and references into a hidden figure would fail.
+    Without the prefix, ids would repeat between figures, and references into a hidden figure would fail.
     """
     tag = re.sub(r'<g id="[^"]*"', "<g", tag.replace(INK, "currentColor"))
     tag = re.sub(r'\bid="([^"]*)"', rf'id="{prefix}-\1"', tag)
@@ -157,13 +157,13 @@ def _tag(tag: str, prefix: str) -> str:
 
 
 def save_drawing(drawing: Drawing, path: Path, *, columns: int = 1, width: float | None = None) -> list[str]:
-    """Write a drawing for a paper, in the format of the suffix: .pdf .svg .png (300 dpi).
+    """Write a drawing for a paper. The suffix sets the format: .pdf .svg .png (300 dpi).
 
-    Margins are fitted to ticks, labels and legend, and the width is exact. In a narrow figure the legend is
-    below. The file embeds its fonts and has no date: two calls give the same bytes.
+    Margins are fitted to ticks, labels and legend. The width is exact. In a narrow figure the legend is below
+    the plot. The file embeds its fonts and is byte-identical for equal content.
 
     Returns:
-        Letters that the font lacks; they are drawn as boxes.
+        Characters that the font does not have. They are drawn as boxes.
     """
     if columns not in COLUMN_INCHES:
         raise InputError(f"`columns={columns}` is neither 1 nor 2; a figure covers one column or both")
@@ -192,7 +192,7 @@ def save_drawing(drawing: Drawing, path: Path, *, columns: int = 1, width: float
 
 
 def _fit(drawing: Drawing, width: float, *, legend_below: bool) -> Any:
-    """Return a figure of this width with margins that fit ticks, labels and legend."""
+    """Create a figure of the given width with margins that fit ticks, labels and legend."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

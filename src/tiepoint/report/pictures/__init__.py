@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pictures of image pairs with the matches of a run."""
+"""Draw image pairs with the matches or flows of a run."""

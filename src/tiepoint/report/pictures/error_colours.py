@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Colours of errors, sampling of matches to draw, and text of pictures."""
+"""Colours of errors, sampling of matches to draw, and text in pictures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Rows = NDArray[np.int64]
 
 
 class ErrorGrade(NamedTuple):
-    """Errors of at least `low_px` and below `high_px` have one colour; unknown ones have NaN bounds."""
+    """A range of errors, from `low_px` to below `high_px`, with its colour. Bounds are NaN if unknown."""
 
     text: str
     colour: Colour
@@ -37,7 +37,7 @@ UNKNOWN = ErrorGrade("error unknown", (204, 121, 167), np.nan, np.nan)
 
 
 def grades(matched: MatchedPair) -> Rows:
-    """Return the index of the grade of each match, (n,); -1 if its error is unknown. Infinite is the last."""
+    """Return the index of the error grade of each match (n,), -1 for unknown errors."""
     if matched.errors_px is None:
         return np.full(len(matched), -1)
     bounds = [g.high_px for g in GRADES[:-1]]
@@ -45,7 +45,7 @@ def grades(matched: MatchedPair) -> Rows:
 
 
 def count_grades(matched: MatchedPair) -> list[tuple[ErrorGrade, int]]:
-    """Count the matches of each grade, best first; unknown errors only if there are some.
+    """Count the matches of each grade, best first. Unknown errors are listed only if there are any.
 
     >>> a = np.zeros((3, 2))
     >>> some = MatchedPair("p", (None, None), ((1, 1), (1, 1)), a, a, np.array([0.5, 3.0, np.inf]))
@@ -61,9 +61,9 @@ def count_grades(matched: MatchedPair) -> list[tuple[ErrorGrade, int]]:
 
 
 def spread(matched: MatchedPair, most: int) -> Rows:
-    """Return rows of at most `most` matches, sampled evenly in order of their error.
+    """Return the indices of at most `most` matches, sampled evenly in the order of their errors.
 
-    Each colour keeps its share. Without errors, rows are sampled in the given order.
+    The proportions of the colours are preserved. Without errors, matches are sampled in the given order.
 
     >>> a = np.zeros((4, 2))
     >>> errors = np.array([9.0, 1.0, 5.0, 3.0])
@@ -80,10 +80,10 @@ def spread(matched: MatchedPair, most: int) -> Rows:
 
 
 def chosen_rows(matched: MatchedPair, lines: int, points: tuple[int, ...]) -> Rows:
-    """Return rows of the matches whose epipolar lines are drawn: `points`, or `lines` rows sampled evenly.
+    """Return the matches whose epipolar lines are drawn: indices `points`, or `lines` evenly sampled matches.
 
     Raises:
-        InputError: A row that does not exist.
+        InputError: A match in `points` does not exist.
     """
     if lines and points:
         raise InputError("`lines` and `points` both choose matches; give one of them")
@@ -97,13 +97,13 @@ def chosen_rows(matched: MatchedPair, lines: int, points: tuple[int, ...]) -> Ro
 
 
 TEXT, LINE = 15, 22
-"""Height of the letters and of a line, in pixels."""
+"""Font size and line height in pixels."""
 INK, PAPER = (32, 33, 36), (255, 255, 255)
 
 
 @cache
 def font(size_px: int = TEXT) -> Any:
-    """Return DejaVu Sans, which Matplotlib includes, so that text is the same on all machines."""
+    """Return the DejaVu Sans font of Matplotlib, so that text is the same on all machines."""
     from matplotlib import get_data_path
     from PIL import ImageFont
 
@@ -111,7 +111,7 @@ def font(size_px: int = TEXT) -> Any:
 
 
 def wrap_text(text: str, width: int, *, size_px: int = TEXT) -> list[str]:
-    """Wrap a text to lines of `width` pixels; words that are too long are cut.
+    """Wrap a text to lines of `width` pixels. Words that are too long are truncated.
 
     >>> wrap_text("one two", 400), wrap_text("one two", 50), wrap_text("", 50)
     (['one two'], ['one', 'two'], [])

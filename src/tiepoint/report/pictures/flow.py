@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pictures of dense results: coloured flow, warped image, foreground, error map and sheets of them."""
+"""Draw dense results: coloured flow, warped image, foreground, error map and contact sheets."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from ...metrics.dense import endpoint_error
 from ...tasks.dense.protocols import RULES
 
 Size = tuple[int, int]
-"""Height and width."""
+"""Image size (height, width)."""
 
 
 def size_of(array: NDArray[Any]) -> Size:
-    """Return height and width of an image, a mask or a flow."""
+    """Return the (height, width) of an image, a mask or a flow."""
     return int(array.shape[0]), int(array.shape[1])
 
 
@@ -39,14 +39,14 @@ def format_image_size(size: Size) -> str:
 
 
 def target_size(flow: Size, size1: Size | None, size2: Size) -> Size:
-    """Return the size of image 2 in whose pixels a flow is measured; all sizes are (height, width).
+    """Return the size of image 2 to which the flow refers. All sizes are (height, width).
 
-    A flow of the size of image 1 (or image 2) is measured in pixels of image 2. Otherwise the method resized
-    the images: two images of one size to that of the flow. If their sizes differ and the flow has the
-    proportions of image 1, image 2 was resized by the same scale.
+    If the flow has the size of image 1 (or image 2), it is in pixels of image 2. Otherwise the method resized
+    the images. Two images of equal size were resized to the size of the flow. If their sizes differ and the
+    flow has the aspect ratio of image 1, image 2 was resized by the same factor.
 
     Raises:
-        InputError: the size of image 2 is ambiguous.
+        InputError: The size of image 2 is ambiguous.
 
     >>> target_size((319, 512), (212, 340), (240, 340)), target_size((3, 4), (6, 8), (6, 8))
     ((361, 512), (3, 4))
@@ -72,7 +72,7 @@ def target_size(flow: Size, size1: Size | None, size2: Size) -> Size:
 
 
 def proportional(size: Size, full: Size) -> bool:
-    """Return whether two sizes have the same proportions, up to rounding to whole pixels.
+    """Return whether two sizes have the same aspect ratio, up to rounding to pixels.
 
     >>> proportional((319, 512), (212, 340)), proportional((256, 256), (212, 340))
     (True, False)
@@ -87,11 +87,11 @@ def at_truth(flow: NDArray[Any], truth: NDArray[Any], seen: Size | None, size2: 
     Args:
         flow: The flow.
         truth: The true flow, of any size.
-        seen: Size of image 2 in whose pixels the flow is measured. None if unknown.
-        size2: Size of image 2 in whose pixels the truth is measured. None if unknown.
+        seen: Size of image 2 to which the flow refers. None if unknown.
+        size2: Size of image 2 to which the true flow refers. None if unknown.
 
     Raises:
-        InputError: the proportions differ and the sizes of image 2 are unknown.
+        InputError: The aspect ratios differ and the sizes of image 2 are unknown.
 
     >>> at_truth(np.ones((2, 2, 2)), np.zeros((4, 4, 2)), None, None)[0, 0].tolist()
     [2.0, 2.0]
@@ -117,7 +117,7 @@ CYAN: Colour = (0, 255, 255)
 
 
 def parse_colour(text: str) -> Colour:
-    """Parse a colour ``RRRGGGBBB`` (three decimal digits per channel, as in the kit) or ``R,G,B``.
+    """Parse a colour: ``RRRGGGBBB`` (three decimal digits per channel, as in the TSS kit) or ``R,G,B``.
 
     >>> parse_colour("000255255"), parse_colour("10,20,30")
     ((0, 255, 255), (10, 20, 30))
@@ -139,11 +139,11 @@ def target_image(
 ) -> Image:
     """Resize image 2 (h, w, 3) to the scale of a flow (h, w, 2), for warping.
 
-    The kit resizes each image to its own flow. With one flow, the scale follows from `size1`, the (height,
-    width) of image 1 (see `target_size`), or from `seen`, that of image 2.
+    The TSS kit resizes each image to its own flow. With a single flow, the scale follows from `size1`, the
+    (height, width) of image 1, or from `seen`, the size of image 2. See `target_size`.
 
     Raises:
-        InputError: sizes differ and the scale is ambiguous.
+        InputError: The sizes differ and the scale is ambiguous.
 
     >>> target_image(np.zeros((6, 8, 3), np.uint8), np.zeros((3, 4, 2)), (6, 8)).shape
     (3, 4, 3)
@@ -153,7 +153,7 @@ def target_image(
 
 
 def foreground(image: Image, mask: Image | None, *, background: Colour = CYAN) -> Image:
-    """Replace an image (h, w, 3) by `background` wherever the mask is not 255, as in the kit.
+    """Replace pixels of an image (h, w, 3) by `background` where the mask is not 255, as in the TSS kit.
 
     >>> foreground(np.zeros((1, 2, 3), np.uint8), np.array([[255, 1]], np.uint8))[0].tolist()
     [[0, 0, 0], [0, 255, 255]]
@@ -165,9 +165,9 @@ def foreground(image: Image, mask: Image | None, *, background: Colour = CYAN) -
 
 
 def error_map(flow: NDArray[Any], truth: NDArray[Any], *, longest_px: float) -> Image:
-    """Colour the endpoint error: black (0) over red and yellow to white (`longest_px` and more).
+    """Draw the endpoint error: from black (0) over red and yellow to white (`longest_px` and more).
 
-    Unknown truth is grey, an unknown estimate blue.
+    Pixels with unknown true flow are grey. Pixels with unknown estimated flow are blue.
 
     >>> error_map(np.zeros((1, 1, 2)), np.zeros((1, 1, 2)), longest_px=5.0).tolist()
     [[[0, 0, 0]]]
@@ -191,10 +191,11 @@ def kit_pictures(
 ) -> dict[str, Image]:
     """Draw the pictures of the TSS kit for one pair, by file name without suffix.
 
-    ``foreground1/2`` have the size of the masks, ``warped1/2`` and ``flow1/2`` that of the flows, with
-    background where the mask is not 255. Images are resized to either, and masks to the flow. Flow colours
-    are scaled by the longest ground-truth displacement of the pair at the size of the flows. Masks are not
-    estimated. Agrees with the pictures of the C++ tool up to one level in single pixels.
+    ``foreground1/2`` have the size of the masks. ``warped1/2`` and ``flow1/2`` have the size of the flows,
+    with background where the mask is not 255. Images are resized to masks and flows, and masks are resized to
+    the flows. Flow colours are scaled by the longest ground-truth displacement of the pair at the size of the
+    flows. Masks are not estimated. The pictures agree with the C++ tool up to one grey level in single
+    pixels.
     """
     flows = (result["flow1"], result["flow2"]) if "flow1" in result and "flow2" in result else None
     masks = [result.get(f"mask{i}") for i in (1, 2)]
@@ -221,7 +222,7 @@ def kit_pictures(
 
 
 def save_pictures(folder: str | Path, pictures: Mapping[str, Image]) -> list[Path]:
-    """Write pictures as ``FOLDER/NAME.png``; creates the folder."""
+    """Write pictures as ``FOLDER/NAME.png``. Create the folder if necessary."""
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
     written = []
@@ -232,7 +233,7 @@ def save_pictures(folder: str | Path, pictures: Mapping[str, Image]) -> list[Pat
 
 
 def sheet(rows: Sequence[Sequence[Image]], *, width: int = 240, gap: int = 4) -> Image:
-    """Arrange pictures in rows on white, each `width` pixels wide.
+    """Arrange pictures in rows on a white background. Each picture is `width` pixels wide.
 
     >>> sheet([[np.zeros((10, 20, 3), np.uint8)] * 2], width=40, gap=2).shape
     (24, 86, 3)

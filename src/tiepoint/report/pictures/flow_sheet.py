@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sheets of flows: images, flow, true flow, warped image, foreground and error, with captions and keys."""
+"""Draw sheets of flows: images, flow, true flow, warped image, foreground and error, with captions."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from .flow import (
 )
 
 WITHIN, WHITE = 0.05, 0.1
-"""Fractions of the target's larger side: the error that counts as correct, and the one drawn white."""
+"""Largest correct error and smallest white error, as fractions of the target's larger side."""
 
 SMALL, STEP, GAP, WHEEL = 13, 18, 6, 64
-"""Height of letters, of a line, of gaps and of the colour wheel, in pixels."""
+"""Font size, line height, gap and height of the colour wheel, in pixels."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,10 @@ class CaptionedPanel:
 
 @dataclass(frozen=True)
 class FlowView:
-    """A flow (h, w, 2) with its images, mask and true flow; sizes are (height, width).
+    """A flow (h, w, 2) with its images, mask and true flow. Sizes are (height, width).
 
-    `seen` is the size at which the method read image 2, if it does not follow from the sizes of the images.
-    `names` are the names of the images in captions.
+    `seen` is the size at which the method read image 2. It is required only if the image sizes do not
+    determine it. `names` are the image names in captions.
     """
 
     flow: NDArray[Any]
@@ -64,7 +64,7 @@ class FlowView:
     names: tuple[str, str] = ("image 1", "image 2")
 
     def size1(self) -> Size | None:
-        """Return the size of image 1, which is that of the true flow. None if unknown."""
+        """Return the size of image 1, which equals the size of the true flow. None if unknown."""
         source = self.image1 if self.image1 is not None else self.truth
         return None if source is None else size_of(source)
 
@@ -78,7 +78,7 @@ class FlowView:
         return at_truth(self.flow, self.truth, seen, target_size(size_of(self.truth), self.size1(), size2))
 
     def target_side(self) -> int:
-        """Return the larger side of the image that the true flow points into; of image 1 if unknown."""
+        """Return the larger side of image 2, or of image 1 if image 2 is unknown."""
         assert self.truth is not None
         size = size_of(self.truth)
         if self.image2 is not None:
@@ -88,7 +88,7 @@ class FlowView:
 
 @dataclass(frozen=True)
 class FlowErrors:
-    """Errors of a flow in pixels of the true flow: mean where both are known, fraction within 5 %."""
+    """Errors of a flow in pixels of the true flow: mean over known pixels, and fraction within 5 %."""
 
     mean_px: float | None
     within: float | None
@@ -130,8 +130,8 @@ def flow_sheet(
     """Draw a row of captioned pictures for each flow, with colour keys below.
 
     A row has image 1, image 2, flow, true flow, warped image 2, foreground and error, if available. All flows
-    share one colour scale: the longest true displacement in pixels of the flow, or that of the flows if no
-    truth is known.
+    share one colour scale: the longest true displacement in pixels of the flow. Without true flow, it is the
+    longest estimated displacement.
     """
     longest = max(_longest(view) for view in views)
     white = max((WHITE * view.target_side() for view in views if view.truth is not None), default=None)
@@ -149,7 +149,7 @@ def pair_sheet(
     title: str,
     colours: tuple[Colour, Colour] = (CYAN, GREY),
 ) -> Image:
-    """Draw both flows of a pair of the TSS kit on one sheet, a row for each direction."""
+    """Draw both flows of a TSS pair on one sheet, with one row per direction."""
     views = []
     for own, other in ((1, 2), (2, 1)):
         true = truth.flow1 if own == 1 else truth.flow2
@@ -161,7 +161,7 @@ def pair_sheet(
 
 
 def plain_flow(view: FlowView, *, flow_background: Colour = GREY) -> Image:
-    """Colour a flow pixel by pixel, on the scale of its sheet.
+    """Draw a flow without resizing, on the colour scale of its sheet.
 
     >>> plain_flow(FlowView(np.ones((3, 4, 2)))).shape
     (3, 4, 3)
@@ -170,7 +170,7 @@ def plain_flow(view: FlowView, *, flow_background: Colour = GREY) -> Image:
 
 
 def _longest(view: FlowView) -> float:
-    """Return the displacement of full colour, in pixels of the flow."""
+    """Return the displacement that is drawn in full colour, in pixels of the flow."""
     if view.truth is None:
         return max_motion(view.flow)
     return max_motion(view.truth) * view.flow.shape[1] / view.truth.shape[1]
@@ -204,7 +204,7 @@ def _row(
 
 
 def _masked(view: FlowView, coloured: Image, background: Colour, flow_background: Colour) -> CaptionedPanel:
-    """Return the foreground of image 1, resized to the mask as in the kit, or else of the coloured flow."""
+    """Return the foreground of image 1, resized to the mask. Without image 1, use the coloured flow."""
     assert view.mask is not None
     size = size_of(view.mask)
     if view.image1 is not None:
@@ -256,9 +256,10 @@ def captioned_sheet(
     width: int = 320,
     least: int = 560,
 ) -> Image:
-    """Arrange a title, rows of captioned pictures of `width` pixels, and keys; RGB on white.
+    """Arrange a title, rows of captioned pictures of `width` pixels, and colour keys in one RGB image.
 
-    Captions wrap at the width of their picture, title and keys at that of the sheet, at least `least` pixels.
+    Captions wrap at the width of their picture. Title and keys wrap at the width of the sheet, which is at
+    least `least` pixels.
 
     >>> captioned_sheet([[CaptionedPanel(np.zeros((10, 20, 3), np.uint8), "one")]], width=40, least=0).shape
     (56, 52, 3)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Draw the matches of an image pair, coloured by error, and true epipolar lines of chosen points."""
+"""Draw the matches of an image pair, coloured by error, and the true epipolar lines of selected points."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ Image = NDArray[np.uint8]
 Floats = NDArray[np.float64]
 GAP = 8
 FINE = 2
-"""Lines are drawn at this multiple of the size and reduced, for smooth edges."""
+"""Supersampling factor for anti-aliased lines."""
 DOT = 3.0
 FADED = 150
-"""Opacity of the lines between matched points, of 255."""
+"""Opacity of the lines between matched points, 0 to 255."""
 CHOSEN = ((255, 255, 255), (255, 128, 200), (120, 220, 255), (255, 200, 90), (190, 255, 150), (200, 170, 255))
 ABSENT = (200, 200, 200)
 
 
 class Panels:
-    """Layout of two images in the picture: the longer side of each has `side_px` pixels.
+    """Layout of two images side by side. The longer side of each image has `side_px` pixels.
 
     >>> Panels(((100, 50), (50, 50)), 200).place(1, np.array([[0.0, 0.0]])).tolist()
     [[209.5, 1.5]]
@@ -68,7 +68,7 @@ class Panels:
         self.height = max(h for _, h in self.sizes)
 
     def place(self, side: int, points: Floats) -> Floats:
-        """Map pixels (n, 2) of an image to pixels of the picture."""
+        """Convert image coordinates (n, 2) to picture coordinates."""
         return (np.asarray(points) + 0.5) * self.scales[side] - 0.5 + [self.left[side], 0]
 
 
@@ -85,9 +85,9 @@ def pair_picture(
     Args:
         matched: Images, matches and errors.
         caption: Lines above the images.
-        most: Number of drawn matches, sampled evenly from the best to the worst.
-        chosen: Rows of matches whose true epipolar lines are drawn (or the true position, for a homography);
-            the other matches are then dots without lines.
+        most: Maximum number of drawn matches, sampled evenly from the best to the worst.
+        chosen: Indices of matches whose true epipolar lines are drawn (for a homography, the true positions).
+            The other matches are then dots without lines.
         side_px: Longer side of each image in the picture.
     """
     from PIL import Image as Pillow
@@ -121,7 +121,7 @@ def pair_picture(
 def pair_panels(
     matched: MatchedPair, *, most: int = 200, chosen: Sequence[int] = (), side_px: int = 720
 ) -> Image:
-    """Draw the images with their matches; the only text is the numbers of chosen points."""
+    """Draw the images with their matches, without caption and legend. Chosen points are numbered."""
     from PIL import Image as Pillow
     from PIL import ImageDraw
 
@@ -158,7 +158,7 @@ def pair_panels(
 
 
 def _panel(image: Image | None, size: tuple[int, int]) -> Any:
-    """Return an image in grey at its size in the picture."""
+    """Return an image in grey, resized for the picture."""
     from PIL import Image as Pillow
 
     if image is None:
@@ -199,7 +199,7 @@ def _number(draw: Any, at: Floats, text: str, colour: tuple[int, int, int]) -> N
 
 
 def _truth(draw: Any, matched: MatchedPair, panels: Panels, row: int, side: int, colour: Any) -> None:
-    """Draw the epipolar line of a match in one image; with a homography, a line to its true position."""
+    """Draw the true epipolar line of a match in one image, or a line to its true position (homography)."""
     point0, point1 = matched.points0[row], matched.points1[row]
     if matched.F is not None:
         line = matched.F @ [*point0, 1.0] if side == 1 else matched.F.T @ [*point1, 1.0]
@@ -220,7 +220,7 @@ def _stroke(draw: Any, ends: Floats, colour: tuple[int, int, int]) -> None:
 
 
 def clip_line(line: Floats, size: tuple[int, int]) -> Floats | None:
-    """Clip a line a x + b y + c = 0 to an image of (width, height): its ends (2, 2). None if outside.
+    """Clip a line a x + b y + c = 0 to an image of (width, height). Return its ends (2, 2), None if outside.
 
     >>> clip_line(np.array([0.0, 1.0, -3.0]), (10, 8)).tolist()
     [[-0.5, 3.0], [9.5, 3.0]]
@@ -261,7 +261,7 @@ def _notes(matched: MatchedPair, most: int, chosen: int) -> list[str]:
 
 
 def _legend_rows(matched: MatchedPair, width: int) -> list[list[tuple[int, str, Any]]]:
-    """Return position, text and colour of the legend's entries, in as many rows as they need."""
+    """Return position, text and colour of each legend entry, wrapped to rows."""
     rows: list[list[tuple[int, str, Any]]] = [[]]
     x = 2
     for grade, n in count_grades(matched):
@@ -276,12 +276,12 @@ def _legend_rows(matched: MatchedPair, width: int) -> list[list[tuple[int, str, 
 
 
 def pair_accuracy(task: Task, records: Sequence[Records]) -> Iterable[tuple[str, float]]:
-    """Return the share of correct answers on each pair. Empty if the task has none."""
+    """Return the fraction of correct answers by pair. Empty if the task has no such score."""
     return task.pair_accuracy(records) if isinstance(task, HasPairAccuracy) else ()
 
 
 def pair_caption(task: Task, records: Sequence[Records], pair: str) -> str:
-    """Return what the task reports about a pair. Empty if it reports nothing."""
+    """Return the task's caption lines for a pair. Empty if the task has none."""
     return task.pair_caption(records, pair) if isinstance(task, HasPairCaption) else ""
 
 
@@ -313,7 +313,7 @@ class RunPairs:
             )
 
     def pair_name(self, name: str) -> str:
-        """Return the full name of a pair; slashes may be written as `-`. Raise if it is unknown."""
+        """Return the full name of a pair. Slashes may be written as `-`. Raise an error if it is unknown."""
         if name in self.names:
             return name
         by_file = {file_name(n): n for n in self.names}
@@ -328,7 +328,7 @@ class RunPairs:
         return opened.draw_matches(self.pair_name(name), self._again.features)
 
     def caption(self, name: str) -> list[str]:
-        """Return the caption of a pair: pair, method, and the scores of both."""
+        """Return the caption of a pair: names of pair and method, and their scores."""
         run, pair = self.run, self.pair_name(name)
         task = stored_task(run.task)
         records = scored_records(run, task, "exact")

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reading runs for a report: selection, labels, values."""
+"""Read runs for a report: selection, display names and values."""

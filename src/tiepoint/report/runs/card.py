@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Summary of a run as rows of names and values, and text of its costs."""
+"""Summarise a run as rows of names and values, and describe its costs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ MIN_REPEATS = 3
 
 
 def card_rows(run: Run) -> list[tuple[str, str]]:
-    """Return names and values of a run, without empty ones, warnings last.
+    """Return the summary of a run as (name, value) rows. Empty values are skipped; warnings are last.
 
-    Dense methods compare no descriptors and have no distance. Each fitted transform has a row.
+    Dense methods have no row for the distance, because they compare no descriptors. Each fitted transform has
+    a row.
     """
     m = run.manifest
     machine = m.machine
@@ -52,7 +53,7 @@ def fitted_transform_text(entry: Mapping[str, Any]) -> str:
 
 
 def cost(efficiency: Mapping[str, Any]) -> str:
-    """Describe time, bytes and memory.
+    """Describe time, descriptor size and memory of a method.
 
     >>> cost({"time_s": 0.2, "time_quartiles_s": [0.1, 0.3], "per": "image", "bytes_per_descriptor": 128})
     '200 ms per image (quartiles 100 ms to 300 ms), 128 bytes per descriptor'
@@ -98,10 +99,10 @@ def agrees(efficiency: Mapping[str, Any]) -> bool:
 
 
 def times_differ(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool | None:
-    """Return whether the times of two methods differ. None if one has no time or another unit.
+    """Return whether the times of two methods differ. None if a time is missing or the units differ.
 
-    Their quartile ranges must be disjoint. If the methods were also timed in alternation, those ranges must
-    be disjoint as well, in the same order.
+    Times differ if their quartile ranges are disjoint. If the methods were also timed alternately, the
+    quartile ranges of these timings must be disjoint in the same order.
 
     >>> a = {"time_s": 2.0, "time_quartiles_s": [1.9, 2.1], "per": "patch"}
     >>> times_differ(a, {**a, "time_quartiles_s": [2.05, 3.0]}), times_differ(a, {})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Records and scene values of a stored run, read on access, and its dataset."""
+"""Lazy access to records, scene values and dataset of a stored run."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from ...tasks.base import Task, TaskData
 
 RECORD_CACHE_BYTES = 1 << 28
 TABLE_CACHE_SIZE = 64
-"""Number of files of scene values cached in memory."""
+"""Maximum number of scene value files cached in memory."""
 
 
 @dataclass
 class RecordCache:
-    """Records shared by the runs of a report: the first 256 MiB are cached, the rest is read again."""
+    """Record cache that the runs of a report share. The first 256 MiB stay in memory."""
 
     store: RecordStore
     max_bytes: int = RECORD_CACHE_BYTES
@@ -41,7 +41,7 @@ class RecordCache:
     tables: Callable[[str], Tables] | None = None
 
     def tables_by(self, values: ValueStore) -> Callable[[str], Tables]:
-        """Return a function that reads scene values by key and caches the last ones for all runs."""
+        """Return a function that reads scene values by key, with an LRU cache that all runs share."""
         if self.tables is None:
             self.tables = lru_cache(maxsize=TABLE_CACHE_SIZE)(values.get)
         return self.tables
@@ -58,7 +58,7 @@ class RecordCache:
 
 
 def run_error(run: StoredRun, error: DamagedError) -> StoreError:
-    """Return the error with the id of the run and the command that recomputes the file."""
+    """Return an error with the run id and the command that recomputes the file."""
     message = f"run {run.id}: {error.problem}; remove the file, then {run.rerun_hint}"
     for messages in _corrupt:
         messages.setdefault(message)
@@ -66,7 +66,7 @@ def run_error(run: StoredRun, error: DamagedError) -> StoreError:
 
 
 _corrupt: list[dict[str, None]] = []
-"""Messages about corrupt files, in order, for each active `report_damage`."""
+"""Messages about corrupt files, one list for each active `report_damage` block."""
 
 
 @contextlib.contextmanager
@@ -133,9 +133,10 @@ class LazyUnits(Mapping[str, Mapping[str, Records]]):
 def lazy_run(
     stored: StoredRun, store: Store, cache: RecordCache | None = None, *, singles: bool = True
 ) -> Run:
-    """Wrap a stored run so that records and scene values are read on access; mark it if outdated.
+    """Wrap a stored run so that records and scene values are read on access. Mark outdated runs.
 
-    `singles`: the run has its scores of single scenes and pairs; otherwise they are read on demand.
+    `singles` is whether `stored` has the scores of single scenes and pairs. Otherwise they are read on
+    demand.
     """
     stored = mark_outdated(stored)
     m, cache = stored.manifest, cache or RecordCache(store.records)
@@ -147,10 +148,10 @@ def lazy_run(
 def scene_tables(run: Run, protocol: str) -> Tables | None:
     """Return the scene values of a run under a protocol.
 
-    None if they were never stored, come from another version of the scoring, or their file is missing.
+    Return None if they were never stored, have another scoring version, or their file is missing.
 
     Raises:
-        StoreError: the file is corrupt; the message names the run to repeat.
+        StoreError: The file is corrupt. The message names the run to repeat.
     """
     try:
         return run.values[protocol] if run.manifest.scoring == SCORING else None
@@ -163,7 +164,7 @@ def scene_tables(run: Run, protocol: str) -> Tables | None:
 
 
 def scored_records(run: Run, task: Task, protocol: str) -> list[Records]:
-    """Return the records of a run that a protocol scores; empty if it was not run under it."""
+    """Return the records of a run for a protocol. Empty if the run does not have the protocol."""
     if protocol not in task.protocols:
         return []
     comparison = task.comparison(protocol)

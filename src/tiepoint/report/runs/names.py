@@ -18,20 +18,20 @@ from ...tasks.info import group_title, short_title
 
 _HASH = re.compile(r"[0-9a-f]{40,64}")
 _NOT_SHOWN = ("split", "tasks")
-"""Options that the split and the lists already show."""
+"""Options that split and pair lists already determine."""
 
 _CONTAINERS = ("params", "parts", "libraries")
-"""Keys of a configuration that only contain other keys."""
+"""Configuration keys that only group other keys."""
 
 _READABLE = ("parameter", "option", "split", "origin", "dataset")
-"""Kinds of facts that a reader knows; the others are versions and hashes."""
+"""Kinds of properties that users understand. All other kinds are versions and hashes."""
 
 Fact = tuple[str, str]
-"""Kind and key of a value that may differ between runs."""
+"""Kind and key of a property that may differ between runs."""
 
 
 class NamedRun(Protocol):
-    """The parts of a run that its name depends on."""
+    """The attributes of a run that determine its display name."""
 
     @property
     def id(self) -> str:
@@ -55,11 +55,11 @@ class NamedRun(Protocol):
 
 
 def distinct_names(runs: Sequence[NamedRun]) -> list[str]:
-    """Return a name for each run: its method, and the facts that distinguish it from others of the method.
+    """Return a name for each run: its method, and the properties that distinguish runs of the method.
 
-    Facts are tried in this order: parameters, options, split, origin (imported or not), dataset, versions of
-    libraries, source code, lists. The name has the fewest facts that suffice, as in
-    ``sift (matcher=mutual)``; if none suffices, the date of the run or finally its id.
+    Properties are tried in this order: parameters, options, split, origin (imported or not), dataset, library
+    versions, source code, pair lists. A name has as few properties as possible: ``sift (matcher=mutual)``. If
+    properties do not distinguish the runs, the name has the date of the run or its id.
     """
     names = [r.method for r in runs]
     same: dict[tuple[str, str], list[int]] = {}
@@ -73,9 +73,9 @@ def distinct_names(runs: Sequence[NamedRun]) -> list[str]:
 
 
 def data_names(runs: Iterable[NamedRun]) -> dict[str, str]:
-    """Return the names of datasets by hash, with the start of the hash if two share a name.
+    """Return dataset names by hash. If two datasets share a name, add the start of the hash.
 
-    Skips imported results: their data is unknown.
+    Imported results are skipped, because their dataset is unknown.
     """
     names = {r.manifest.dataset.hash: r.manifest.dataset.name for r in runs if not r.manifest.is_imported}
     count = Counter(names.values())
@@ -83,7 +83,7 @@ def data_names(runs: Iterable[NamedRun]) -> dict[str, str]:
 
 
 def _labels(runs: Sequence[NamedRun]) -> list[str]:
-    """Return the shortest texts that distinguish runs of one method."""
+    """Return the shortest labels that distinguish runs of one method."""
     # Defaults of options need the task, so they are read only if options differ.
     differ = any(run.manifest.options != runs[0].manifest.options for run in runs)
     facts = [dict(_facts(run, options_of(run) if differ else {})) for run in runs]
@@ -113,7 +113,7 @@ def _distinct(columns: Sequence[Sequence[str]]) -> int:
 
 
 def _facts(run: NamedRun, options: Mapping[str, Any]) -> Iterator[tuple[Fact, str]]:
-    """Yield all facts that may differ between runs of a method, the most readable first."""
+    """Yield all properties that may differ between runs of a method, the most readable first."""
     m = run.manifest
     kinds = [(_kind(path, value), _key(path), value) for path, value in _leaves(m.method.config)]
     for key, value in [("distance", m.method.distance), *((k, v) for kind, k, v in kinds if kind == "given")]:
@@ -178,7 +178,7 @@ def _kind(path: Sequence[str], value: str) -> str:
 
 
 def _absent(key: Fact) -> str:
-    """Return the label of a run that lacks a fact of others.
+    """Return the label of a run that lacks a property of other runs.
 
     >>> _absent(("option", "matcher")), _absent(("library", "cv2"))
     ('default matcher', 'without cv2')
@@ -188,7 +188,7 @@ def _absent(key: Fact) -> str:
 
 @dataclass(frozen=True)
 class DisplayNames:
-    """Names of methods, tasks, metrics and groups in the tables and figures of a paper; see `read_names`.
+    """Display names of methods, tasks, metrics and groups for papers; see `read_names`.
 
     >>> display = DisplayNames(methods={"sift": "SIFT"}, groups={"noise=hard": "Hard"})
     >>> display.method("sift (matcher=mutual)", "sift"), display.group("noise=hard"), display.metric("map")
@@ -201,7 +201,7 @@ class DisplayNames:
     groups: Mapping[str, str] = field(default_factory=dict)
 
     def method(self, name: str, method: str = "") -> str:
-        """Return the display name of a run; facts in parentheses stay."""
+        """Return the display name of a run. Properties in parentheses are preserved."""
         if name in self.methods or method not in self.methods:
             return self.methods.get(name, name)
         return self.methods[method] + name.removeprefix(method)
@@ -216,13 +216,13 @@ class DisplayNames:
         return self.metrics.get(name) or short_title(name)
 
     def group(self, name: str) -> str:
-        """Return the display name of a group, by default as text: ``hard`` for ``noise=hard``."""
+        """Return the display name of a group, by default its value: ``hard`` for ``noise=hard``."""
         if name == "all" or name in self.groups:
             return self.groups.get(name, name)
         return ", ".join(self.groups.get(p) or _group_text(p) for p in reversed(name.split(",")))
 
     def check_unique(self, runs: Sequence[NamedRun]) -> DisplayNames:
-        """Raise if two methods of these runs share a display name; return self."""
+        """Raise an error if two methods of these runs share a display name. Return self."""
         taken: dict[str, str] = {}
         for method in sorted({r.method for r in runs}):
             other = taken.setdefault(self.method(method), method)
@@ -238,7 +238,7 @@ def _group_text(part: str) -> str:
 
 
 def read_names(path: Path) -> DisplayNames:
-    """Read display names from a YAML file: sections methods, tasks, metrics, groups with ``name: shown``."""
+    """Read display names from a YAML file with sections methods, tasks, metrics and groups."""
     from ...formats.json_yaml import read_yaml
 
     content = read_yaml(path)
@@ -246,7 +246,7 @@ def read_names(path: Path) -> DisplayNames:
 
 
 def parse_names(found: Any, where: str = "names") -> DisplayNames:
-    """Build display names from plain values.
+    """Build display names from a nested mapping.
 
     >>> parse_names({"methods": {"sift": "SIFT"}, "metrics": {"map": "mAP"}}).metric("map")
     'mAP'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sections of a report: the runs of a task and protocol, in order of the headline score."""
+"""Group runs into report sections: the runs of a task and protocol, sorted by headline score."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from .lazy_records import scene_tables, scored_records
 from .names import DisplayNames, data_names, distinct_names
 
 CANARIES = frozenset({"constant", "random", "oracle"})
-"""Methods that show chance level and the upper bound."""
+"""Reference methods for chance level and upper bound."""
 
 MANY, BEST = 300, 60
-"""If a section has more than `MANY` methods, figures show and records are read of the `BEST` only."""
+"""If a section has more than `MANY` methods, figures and records are limited to the best `BEST`."""
 
 
 def canary_of(run: Run) -> str | None:
-    """Return the canary of a run, `constant`, `random` or `oracle`, whatever its name. None if it is none."""
+    """Return the reference method of a run: `constant`, `random` or `oracle`. None for other methods."""
     method = re.split("[?@]", run.manifest.method.spec or run.method)[0]
     return method if method in CANARIES else None
 
 
 def is_canary(run: Run) -> bool:
-    """Return whether a run is of a canary."""
+    """Return whether a run is of a reference method (`constant`, `random`, `oracle`)."""
     return canary_of(run) is not None
 
 
@@ -46,7 +46,7 @@ def is_single(group: str) -> bool:
 
 
 def drawable(methods: int) -> int:
-    """Return how many of the methods, best first, figures show.
+    """Return the number of methods that figures show, best first.
 
     >>> drawable(300), drawable(301)
     (300, 60)
@@ -58,9 +58,9 @@ def drawable(methods: int) -> int:
 class TaskSection:
     """The runs of one task under one protocol, best first by the headline score.
 
-    `dataset` names the data if the report has runs of the task on several datasets. `looks` numbers the
-    methods of the report, so that each keeps its colour in all figures. `more` marks a further section of the
-    same task and dataset, for runs without the protocol of the first. `display` holds the names in figures.
+    `dataset` is set if the report has runs of the task on several datasets. `looks` numbers the methods, so
+    that each has the same colour in all figures. `more` marks an additional section of the same task and
+    dataset, for runs without the protocol of the first section. `display` has the display names.
     """
 
     task: str
@@ -100,18 +100,18 @@ class TaskSection:
 
     @cached_property
     def names(self) -> dict[str, str]:
-        """Name of each run by id: the method, with distinguishing facts if it ran more than once."""
+        """Names of runs by id: the method, with distinguishing properties if it has several runs."""
         names = zip(self.runs, distinct_names(self.runs), strict=True)
         return {r.id: self.display.method(name, r.method) for r, name in names}
 
     @cached_property
     def methods(self) -> tuple[Run, ...]:
-        """The runs without canaries."""
+        """The runs without reference methods."""
         return tuple(r for r in self.runs if not is_canary(r))
 
     @property
     def inspected(self) -> tuple[Run, ...]:
-        """The methods whose records are read: all, or the best if there are very many."""
+        """The methods whose records are read: all, or only the best if there are more than `MANY`."""
         return self.methods[: drawable(len(self.methods))]
 
     @property
@@ -166,7 +166,7 @@ class TaskSection:
 
     @cached_property
     def oracle(self) -> Run | None:
-        """The run of the canary that returns the ground truth. None if there is none."""
+        """The run of the reference method `oracle`, which returns the ground truth. None if missing."""
         return next((r for r in self.runs if canary_of(r) == "oracle"), None)
 
 
@@ -175,8 +175,9 @@ def sections(
 ) -> list[TaskSection]:
     """Group runs into sections by task and dataset, in alphabetical order.
 
-    Runs without the requested protocol (imported results) get another section under their most frequent
-    protocol, with all runs of the task and dataset scored under it. Every run with scores is in a section.
+    Runs without the requested protocol, such as imported results, get an additional section under their most
+    frequent protocol. That section has all runs of the task and dataset with this protocol. Every run with
+    scores is in a section.
     """
     found: list[TaskSection] = []
     for task in sorted({r.task for r in runs}):
@@ -189,10 +190,10 @@ def sections(
 
 
 def _by_dataset(runs: Sequence[Run]) -> dict[str, list[Run]]:
-    """Group runs of a task by the name of their dataset, with the start of its hash if two share a name.
+    """Group runs of a task by dataset name. If two datasets share a name, add the start of the hash.
 
-    The name is empty if there is only one dataset. The dataset of imported results is unknown: they join the
-    runs of the only dataset, or form a group if there are several.
+    The name is empty if there is only one dataset. The dataset of imported results is unknown. With one
+    dataset they join its runs; with several datasets they form their own group.
     """
     names = data_names(runs)
     if len(names) < 2:
@@ -206,7 +207,7 @@ def _by_dataset(runs: Sequence[Run]) -> dict[str, list[Run]]:
 
 
 def _by_protocol(task: str, dataset: str, runs: Sequence[Run], protocol: str) -> list[TaskSection]:
-    """Build the sections of one task and dataset, a protocol each, until every run is in one."""
+    """Build sections of one task and dataset, one per protocol, until every run is in a section."""
     found: list[TaskSection] = []
     remaining = list(runs)
     while remaining:

@@ -19,7 +19,7 @@ from .names import data_names, distinct_names
 def runs_of(
     store: Store, wanted: Sequence[str] | None = None, *, task: str | None = None, singles: bool = True
 ) -> list[Run]:
-    """Return the finished runs of a store, all or those given by method, name or id; of one task or all.
+    """Return finished runs of a store, optionally selected by method, name, run id or task.
 
     Ids may be abbreviated. Names are display names such as ``sift (split a)``. Each run is returned once.
     Without `singles`, scores of single scenes and pairs are read on demand (`Run.load_single_scores`).
@@ -46,7 +46,7 @@ def runs_of(
 
 
 def has_runs(store: Store, task: str) -> None:
-    """Raise if a task has no runs but others have some, with similar names first."""
+    """Raise an error if a task has no runs but other tasks have. Suggest similar names."""
     if not run_names(store, task=task) and (known := {h.task for h in load_heads(store)}):
         raise UnknownNameError("task with runs in the store", task, known)
 
@@ -54,10 +54,10 @@ def has_runs(store: Store, task: str) -> None:
 def one_run(store: Store, name: str, *, task: str | None = None) -> tuple[StoredRun, list[str]]:
     """Return the run of a method name, a display name or an (abbreviated) id, and notes.
 
-    A method name selects its newest finished run, of the task if one is given; a note lists older ones.
+    A method name selects its newest finished run, of `task` if given. A note lists older runs.
 
     Raises:
-        InputError: no such run, or the method has runs of several tasks, which are listed.
+        InputError: The run does not exist, or the method has runs of several tasks. The error lists them.
     """
     heads = load_heads(store, task=task)
     done = [h for h in heads if h.status == "done"]
@@ -96,7 +96,7 @@ def _older(name: str, heads: Sequence[RunHead]) -> list[str]:
 
 
 def of_split(runs: Sequence[Run], split: str, requested: Collection[str] = ()) -> list[Run]:
-    """Return the runs of a split; raise if there is none, or none of a requested method."""
+    """Return the runs of a split. Raise an error if no run, or no run of a requested method, matches."""
     selected = [r for r in runs if r.manifest.split == split]
     if not selected:
         known = {s for r in runs if (s := r.manifest.split) is not None}
@@ -122,7 +122,7 @@ def of_dataset(runs: Sequence[Run], dataset: str) -> list[Run]:
 
 
 def of_protocol(runs: Sequence[Run], protocol: str) -> list[Run]:
-    """Return the runs that were scored under a protocol, with their scores under it only."""
+    """Return the runs that were scored under a protocol, with only the scores of this protocol."""
     found = [r for r in runs if any(s.protocol == protocol for s in r.score_rows)]
     if not found:
         known = {s.protocol for r in runs for s in r.score_rows}
@@ -133,17 +133,17 @@ def of_protocol(runs: Sequence[Run], protocol: str) -> list[Run]:
 def choose_split(
     runs: Sequence[Run], requested: Collection[str] = (), allow: Collection[str] = ()
 ) -> tuple[list[Run], list[str]]:
-    """Choose one split for methods that have several, if the other methods determine it. Return notes, too.
+    """Choose one split for methods with several splits, if the other methods determine it.
 
-    Runs without a known split stay.
+    Return the selected runs and notes. Runs without a known split are always selected.
 
     Args:
-        runs: to compare.
-        requested: names given by the user, empty for all. A run given by its id stays.
-        allow: differences to accept; `split` keeps all runs.
+        runs: runs to compare.
+        requested: names given by the user, empty for all. A run given by its id is always selected.
+        allow: differences to accept. `split` selects all runs.
 
     Raises:
-        InputError: several splits fit, or none.
+        InputError: Several splits match, or none.
     """
     if {"split", "all"} & set(allow):
         return list(runs), []
@@ -172,7 +172,7 @@ def choose_split(
 
 
 def split_summary(names: Sequence[str], runs: Sequence[Run]) -> str:
-    """Return the runs of each split, ``a (orb); full (sift, rootsift)``; empty if there is one split."""
+    """Return a text of runs by split: ``a (orb); full (sift, rootsift)``. Empty if there is one split."""
     holders: dict[str, list[str]] = {}
     for name, run in zip(names, runs, strict=True):
         if (split := run.manifest.split) is not None:

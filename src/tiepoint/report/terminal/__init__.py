@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables for the terminal."""
+"""Print tables in the terminal."""

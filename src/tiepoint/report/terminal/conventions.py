@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores of one run under each protocol of its task, and the steps between protocols."""
+"""Compute scores of one run under each protocol of its task, and the steps between protocols."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ SHOWN = ("protocol", "metric", "group", "value", "n", "low", "high", "note")
 
 @dataclass(frozen=True)
 class RunConventions:
-    """Overall `scores` under each protocol, and `steps` from one protocol to another by metric.
+    """Overall `scores` under each protocol, and the `steps` between protocols by metric.
 
-    `missing` has advice for each protocol without scores, `notes` the notes of the scores.
+    `missing` has advice for each protocol without scores. `notes` has the notes of the scores.
     """
 
     task: str
@@ -46,13 +46,13 @@ class RunConventions:
 
 
 def conventions_of(run: Run, store: Store | None = None, progress: Progress = no_progress) -> RunConventions:
-    """Return the scores of a run under each protocol available from its scores and records.
+    """Return the scores of a run under each protocol that its stored scores and records allow.
 
-    Steps between protocols that need further comparisons are computed from the features in `store`, with
-    calls to `progress`.
+    Some steps between protocols need additional comparisons. These are computed from the features in `store`,
+    with calls to `progress`.
 
     Raises:
-        InputError: The task has one protocol, or the run has scores under one and no records for steps.
+        InputError: The task has only one protocol, or the run has only one protocol and no records for steps.
     """
     task = stored_task(run.task)
     if len(task.protocols) == 1:
@@ -82,7 +82,7 @@ def conventions_of(run: Run, store: Store | None = None, progress: Progress = no
 
 
 def _overall(run: Run, task: Task, protocol: str) -> list[ScoreRow]:
-    """Return the scores of group `all`, stored or else computed from records; empty without either."""
+    """Return the scores of group `all`, stored or computed from records. Empty if neither exists."""
     stored = [s for s in run.score_rows if s.protocol == protocol and s.group == "all"]
     if not stored:
         records = scored_records(run, task, protocol)
@@ -98,7 +98,7 @@ def _overall(run: Run, task: Task, protocol: str) -> list[ScoreRow]:
 
 
 def conventions_json(found: RunConventions) -> dict[str, Any]:
-    """Return all values as a JSON-serialisable dict; scores are fractions."""
+    """Return all values as a JSON-serialisable dict. Scores are fractions."""
     return {
         "protocols": [{k: getattr(s, k) for k in SHOWN} for s in found.scores],
         "steps": [
@@ -117,7 +117,7 @@ def conventions_json(found: RunConventions) -> dict[str, Any]:
 
 
 def with_changes(steps: Sequence[tuple[str, float]]) -> list[tuple[str, float, float | None]]:
-    """Return steps with the change of each. None for the first step and unknown values.
+    """Return (name, value, change) of each step. The change is None for the first step and unknown values.
 
     >>> with_changes([("a", 0.5), ("b", 0.75)])
     [('a', 0.5, None), ('b', 0.75, 0.25)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rich tables that never cut a cell: wide tables are split, or printed with one cell per line."""
+"""Rich tables without truncated cells. Wide tables are split or printed with one cell per line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ...core.formatting import printable
 from ..compare.text_table import blocks
 
 MAX_TABLES = 3
-"""Maximum number of parts of a table; beyond that, each cell gets a line."""
+"""Maximum number of parts of a split table. With more parts, each cell is printed on its own line."""
 
 
 def _plain(cell: Any) -> Text:
@@ -26,10 +26,10 @@ def _plain(cell: Any) -> Text:
 
 
 class FittingTable(RichTable):
-    """A table that fits the terminal, with its title above.
+    """A table that adapts to the width of the terminal, with its title above.
 
     Args:
-        keys: Number of leading columns that identify a row; each part of a split table repeats them.
+        keys: Number of leading columns that identify a row. Each part of a split table repeats them.
         spare: Names of columns that may be dropped, in this order, before the table is split.
         wraps: Names of columns whose text may wrap.
     """
@@ -41,7 +41,7 @@ class FittingTable(RichTable):
         self._keys, self._spare, self._wraps = keys, tuple(spare), frozenset(wraps)
 
     def add_row(self, *cells: Any, **how: Any) -> None:
-        """Add a row; markup is printed literally, control characters are escaped."""
+        """Add a row. Markup is printed literally; control characters are escaped."""
         super().add_row(*(_plain(c) for c in cells), **how)
 
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
@@ -89,7 +89,7 @@ class FittingTable(RichTable):
         return max((cell_len(line) for cell in cells for line in str(cell).split("\n")), default=0)
 
     def _part(self, chosen: Sequence[int]) -> RichTable:
-        """Return a table of some columns."""
+        """Return a Rich table with a subset of the columns."""
         table = RichTable(box=self.box, show_header=self.show_header, header_style=self.header_style)
         columns = [self.columns[k] for k in chosen]
         for column in columns:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables of one run for the terminal: card, scores, scenes and ranks; its curves as CSV."""
+"""Print one run in the terminal: summary, scores, scenes and ranks. Write its curves as CSV."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ EDGES = (1, 2, 3, 4, 5, 10, 20, 50, 100, 1000)
 
 
 def rank_histogram(run: Run, protocol: str) -> list[tuple[str, float]]:
-    """Return (rank, share of the correct answers), from stored scores or else from records.
+    """Return (rank, fraction of correct answers), from stored scores if available, else from records.
 
-    A tied answer has the middle rank of its tie. Empty for tasks without ranks.
+    Tied answers have their mean rank. The result is empty for tasks without ranks.
     """
     stored = {
         s.group.removeprefix("rank="): float(s.value or 0.0)
@@ -67,7 +67,7 @@ def histogram_table(run: Run, protocol: str) -> Any:
 
 
 def rank_shares(records: Sequence[Records]) -> list[tuple[str, float]]:
-    """Return shares by range of ranks, from columns `lt`, `eq` (the largest pool) and the retrieved ones.
+    """Return the fraction of answers by rank range, from record columns `lt` and `eq` (largest pool).
 
     >>> r = Records("rank", {"lt": np.array([0, 0, 7]), "eq": np.array([0, 2, 0])})
     >>> [(name, round(share, 2)) for name, share in rank_shares([r])]
@@ -104,7 +104,7 @@ MAX_VALUES = 10
 
 
 def card_table(run: Run) -> Any:
-    """Return the card as a table, with the time of the run."""
+    """Return the summary of a run as a table, with the time of the run."""
     from rich.text import Text
 
     from .rich_table import FittingTable
@@ -125,7 +125,7 @@ def scored_protocols(run: Run) -> list[str]:
 def scores_table(run: Run) -> Any:
     """Return all scores except those of single scenes and pairs, one column per protocol.
 
-    Scores along a numeric group share a row.
+    Scores of one numeric group key share a row.
     """
     from rich.text import Text
 
@@ -160,7 +160,7 @@ def notes(run: Run) -> list[str]:
 
 
 def json_of(run: Run) -> dict[str, Any]:
-    """Return the output of `show` as plain values: scores (scenes are groups), warnings, card, notes."""
+    """Return the output of `show` as plain values: scores (also by scene), warnings, summary, notes."""
     protocol = next(iter(scored_protocols(run)), "")
     return {
         "scores": run.rows(),
@@ -173,7 +173,7 @@ def json_of(run: Run) -> dict[str, Any]:
 
 
 def _rows(run: Run) -> list[tuple[str, str, list[str]]]:
-    """Return (metric, name, groups) of rows, `all` first; three or more values of a numeric key share one."""
+    """Return (metric, name, groups) of each row, `all` first. Three or more numeric groups share a row."""
     groups: dict[str, list[str]] = {}
     for s in run.score_rows:
         parts = s.group.split(",")
@@ -202,14 +202,14 @@ def _rows(run: Run) -> list[tuple[str, str, list[str]]]:
 
 
 def _thinned(members: list[tuple[float, str]]) -> list[tuple[float, str]]:
-    """Return at most ten members, evenly spaced, including the first and the last; JSON has all."""
+    """Return at most ten evenly spaced elements, including the first and the last."""
     last = len(members) - 1
     places = sorted({round(i * last / (MAX_VALUES - 1)) for i in range(MAX_VALUES)})
     return [members[i] for i in places] if len(members) > MAX_VALUES else members
 
 
 def _numeric(group: str) -> tuple[str, str, float]:
-    """Return a group without its numeric part, the key of that part, and its value."""
+    """Split a group into the group without its numeric part, the numeric key and its value."""
     parts = group.split(",")
     for part in parts:
         key, _, value = part.partition("=")
@@ -232,7 +232,7 @@ def _joined(scores: Sequence[ScoreRow | None], info: MetricInfo) -> str:
 
 
 def scene_table(run: Run) -> Any:
-    """Return the scores by scene under the first protocol, or else the scene values of the headline score."""
+    """Return the scores by scene under the first protocol, else the scene values of the headline score."""
     from rich.text import Text
 
     from .rich_table import FittingTable
@@ -266,7 +266,7 @@ def scene_table(run: Run) -> Any:
 
 
 def write_curves(run: Run, path: Path) -> int:
-    """Write the points of the run's curves as CSV: group, curve, x, y. Return their number."""
+    """Write the points of the run's curves as CSV (group, curve, x, y). Return the number of points."""
     task = stored_task(run.task)
     records = scored_records(run, task, "exact")
     if not records:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables of scores of several runs for the terminal: a row per method, a column per score."""
+"""Create score tables of several runs for the terminal: a row per method, a column per score."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..runs.names import distinct_names
 from ..runs.sections import is_single
 
 MEASURES = (("T5", "flow_accuracy", ""), ("T10", "flow_accuracy", "threshold=10"), ("IoU", "iou", ""))
-"""Name, metric, and the group to add to that of the subset."""
+"""Column name, metric, and the group that is appended to the subset's group."""
 
 ALL = (("all: mean of the subsets", ""), ("all: mean over the pairs", "weighting=pairs"))
 
@@ -25,7 +25,7 @@ Scores = Mapping[tuple[str, str], ScoreRow]
 
 
 def subset_table(runs: Sequence[Run], names: Mapping[str, str], protocol: str) -> Any:
-    """Return a row per method and subset, then the two means over all, each with `Average` and `w/o flip`.
+    """Return a table with a row per method and subset, then the means `Average` and `w/o flip`.
 
     `names` has the name of each run by id.
     """
@@ -65,7 +65,7 @@ def subset_table(runs: Sequence[Run], names: Mapping[str, str], protocol: str) -
 
 
 def pair_tables(runs: Sequence[Run]) -> list[Any]:
-    """Return one table per run and protocol: T5 and IoU of both directions of each pair."""
+    """Return one table per run and protocol with T5 and IoU of both directions of each pair."""
     from rich.text import Text
 
     from .rich_table import FittingTable
@@ -91,7 +91,7 @@ def pair_tables(runs: Sequence[Run]) -> list[Any]:
 
 
 def _pairs(scores: Scores, part: str) -> int:
-    """Count the pairs of a subset, or of all, with any score of flow or masks."""
+    """Count the pairs of a subset (or all pairs) that have a flow or mask score."""
     subset = part.removeprefix("subset=") + "/" if _is_subset(part) else ""
     rows = (g.partition(",pair=")[2] for (_, g), s in scores.items() if s.value is not None)
     scored = len({pair for pair in rows if pair and pair.startswith(subset)})
@@ -126,9 +126,9 @@ def shown_columns(runs: Sequence[Run], task: Task, protocol: str) -> list[tuple[
 
 
 def score_tables(runs: Sequence[Run]) -> list[Any]:
-    """Return one table per task and protocol, with intervals over scenes and chance; for `tss` also subsets.
+    """Return one table per task and protocol, with intervals and chance level. `tss` also has subsets.
 
-    Explanations of marks follow each table; those of the lead scores are last.
+    Explanations of marks follow each table. Explanations of the main scores are last.
     """
     from rich.text import Text
 
@@ -171,7 +171,7 @@ def score_tables(runs: Sequence[Run]) -> list[Any]:
 
 
 def intervals_text(scores: Sequence[ScoreRow | None]) -> str:
-    """Describe the intervals of a table of scores; without any, the reason if there is only one.
+    """Describe the intervals of a score table. Without intervals, return the reason if it is unique.
 
     >>> intervals_text([ScoreRow("", "", "", 0.5, 1, note="alpha 0.1; 4 scenes: no interval below 6")])
     'no confidence interval: 4 scenes: no interval below 6'
