@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Distances of listed pairs of rows, and tables of all pairs of two blocks."""
+"""Compute distances of listed pairs of rows, or of all pairs of two blocks of rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Tiler = Callable[[Array, Array], Floats]
 def pair_distances(
     a: Array, b: Array, index_a: ArrayLike, index_b: ArrayLike, *, distance: str = "l2", squared: bool = False
 ) -> Floats:
-    """Compute the reference distance of row index_a[i] of `a` and row index_b[i] of `b`, float64 (n,).
+    """Return the distances of rows index_a[i] of `a` and index_b[i] of `b`, float64 (n,).
 
     l2 is the square root of the sum of squares (the sum itself with `squared`), l1 the sum of absolute
     differences, hamming the number of differing bits, cosine 1 - cos, masked_l1 the l1 distance of
@@ -57,7 +57,7 @@ def pair_distances(
 
 
 def pair_distances_sq(a: Array, b: Array, index_a: ArrayLike, index_b: ArrayLike) -> Floats:
-    """Compute squared l2 references of the listed pairs, which decide every l2 ordering and tie.
+    """Return the squared l2 distances of listed pairs. They decide the order and ties of l2 distances.
 
     >>> a = np.array([[0.0, 0.0], [3.0, 4.0]])
     >>> pair_distances_sq(a, a, [0], [1])
@@ -74,14 +74,15 @@ def pair_distances_across(
     distance: str = "l2",
     steps: NDArray[np.int8] | None = None,
 ) -> None:
-    """Write reference values of pairs of rows from several matrices, without concatenating these.
+    """Compute reference values of pairs of rows from several matrices, without concatenating them.
 
-    `lists` are part_a, row_a, part_b, row_b and place, all (n,): pair i is row row_a[i] of parts[part_a[i]]
-    and row row_b[i] of parts[part_b[i]], and its value (squared for l2) is written to out[place[i]]. The
-    matrices may be memory maps: only listed rows are read. They must satisfy `fit_across`.
+    `lists` contains part_a, row_a, part_b, row_b and place, each (n,). Pair i consists of row row_a[i] of
+    parts[part_a[i]] and row row_b[i] of parts[part_b[i]]. Its value (squared for l2) is written to
+    out[place[i]]. The matrices must satisfy `fit_across`. They may be memory maps: only listed rows are read.
 
-    NumPy subtracts float32 rows in float32. With `steps` (l2 of float32), steps[place[i]] is the number of
-    float32 steps by which float32(sqrt(sum)) then changes: -1, 0 or 1, as every difference is rounded once.
+    NumPy subtracts float32 rows in float32, which rounds every difference once. With `steps` (only l2 of
+    float32), steps[place[i]] is the number of float32 steps by which this rounding changes
+    float32(sqrt(sum)): -1, 0 or 1.
 
     >>> parts, out = [np.zeros((2, 3)), np.ones((1, 3))], np.zeros(2)
     >>> pair_distances_across(parts, np.array([[0, 0], [0, 1], [1, 0], [0, 0], [1, 0]]), out)
@@ -132,7 +133,7 @@ def pair_distances_across(
 
 
 def _refuse_not_finite(parts: Any, part: Any, row: Any, name: str, place: Any, out: Any) -> None:
-    """Raise InputError for the first bad row of a value that is not finite."""
+    """Raise InputError that names the first invalid row of a pair whose value is not finite."""
     for i in np.flatnonzero(~np.isfinite(out[place])):
         if first_bad_row(parts[part[i]][row[i] : row[i] + 1]) is not None:
             where = f"pair {i}: row {row[i]} of matrix {part[i]} (side {name})"
@@ -148,13 +149,13 @@ def _short(index: Array, end: int, name: str) -> NDArray[np.int32]:
 
 
 def fit_across(parts: Sequence[Array], distance: str) -> bool:
-    """Return whether all are C-ordered, of one format and width, and the distance is l2 or l1."""
+    """Return whether all matrices are C-ordered, with one dtype and width, and the distance is l2 or l1."""
     first = parts[0]
     return all(p.shape[1:] == first.shape[1:] and _direct(first, p, distance) for p in parts)
 
 
 def finish(value: Floats, distance: str, *, squared: bool) -> Floats:
-    """Convert reference values to distances, in place."""
+    """Convert reference values to distances in place."""
     if distance == "l2" and not squared:
         return np.sqrt(value, out=value)
     if squared and distance != "l2":
@@ -210,7 +211,7 @@ def _run_gathered(a: Any, b: Any, left: Any, right: Any, distance: str, out: Any
 
 
 def tiler(queries: Array, pool: Array, distance: str) -> tuple[Array, Array, Tiler]:
-    """Return both sides ready for the loops, and a function that computes the tile of two blocks.
+    """Return both prepared matrices, and a function that computes the distances of two blocks.
 
     Values decide order and ties: squared sums for l2, the distance itself otherwise.
     """
@@ -238,7 +239,7 @@ def tiler(queries: Array, pool: Array, distance: str) -> tuple[Array, Array, Til
 
 
 def value_table(queries: Array, pool: Array, *, distance: str) -> Floats:
-    """Compute the reference value of every query and pool row, float64 (q, p).
+    """Return the reference values of all pairs of query and pool rows, float64 (q, p).
 
     Values decide order and ties: squared sums for l2, the distance itself otherwise.
 

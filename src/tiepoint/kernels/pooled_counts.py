@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rank counts in pools too large for memory: a pool in parts, and one ranked list over all pairs.
+"""Rank counts in pools that do not fit into memory, and in one ranked list over all pairs.
 
-A pooled list of 8000 x 40000 pairs has 320 million entries. Its average precision needs only, for each of
-the few positives, how many other entries are nearer. Each tile of reference values is located among the
-values of the positives by binary search and then dropped.
+A pooled ranked list of 8000 x 40000 pairs has 320 million entries. Its average precision only needs the
+number of nearer entries for each of the few positives. Each tile of reference values is located among the
+values of the positives by binary search, and then discarded.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def rank_counts_across(
     distance: str = "l2",
     squared: bool = False,
 ) -> RankCounts:
-    """Compute `rank_counts` against a pool that comes in parts and is never in memory as a whole.
+    """Compute `rank_counts` for a pool that is read in parts and never completely in memory.
 
-    A part is a group and its rows (n, d), possibly memory-mapped or empty; several parts may share a group.
-    Query i is compared with all rows except those of group query_group[i]. Targets are as in `rank_counts`:
-    target j belongs to query target_query[j] and has distance target_distance[j]. Each part is requested
-    once, and parts are joined into blocks of 32 MiB.
+    A part is a pair of a group number and rows (n, d). The rows may be memory-mapped or empty, and several
+    parts may have the same group. Query i is compared with all rows except those of group query_group[i].
+    Targets are as in `rank_counts`: target j belongs to query target_query[j] and has distance
+    target_distance[j]. Each part is read once, and parts are joined into blocks of 32 MiB.
 
     Returns:
         Counts (t, 1) of pool rows nearer (`lt`) and equally near (`eq`). `eq_before` is zero, because the
@@ -80,7 +80,7 @@ def rank_counts_across(
 
 
 def _blocks(parts: Iterable[Part], size: int) -> Iterator[tuple[list[Array], Ints]]:
-    """Yield rows of several parts, at most `size` bytes of them, and the group of each row."""
+    """Yield blocks of rows of several parts, of at most `size` bytes, and the group of each row."""
     rows: list[Array] = []
     group: list[Ints] = []
     held = 0
@@ -99,10 +99,10 @@ def _blocks(parts: Iterable[Part], size: int) -> Iterator[tuple[list[Array], Int
 
 
 class PooledCounts:
-    """Entries of a pooled list below, equal to, and equal to and before each positive.
+    """Counter of the negatives that precede or tie with each positive in a pooled ranked list.
 
-    Entries are pairs with a reference value (squared for l2) and a list position. All entries are added,
-    positives too; `result` subtracts the positives, so that only negatives are counted.
+    Entries are pairs with a reference value (squared for l2) and a list position. Add all entries, including
+    the positives. `result` subtracts the positives, so that only negatives are counted.
 
     >>> counts = PooledCounts([4.0, 1.0], [0, 3])
     >>> counts.add_values([0.5, 4.0, 4.0, 1.0], [2, 0, 1, 3])     # two negatives, then the positives
@@ -141,7 +141,7 @@ class PooledCounts:
     def add_pairs(
         self, queries: Array, pool: Array, position: ArrayLike, *, distance: str, stride: int = 1
     ) -> None:
-        """Add all pairs of rows; query i and pool row j have list position position[i] + stride * j."""
+        """Add all pairs of rows. Query i and pool row j have the list position position[i] + stride * j."""
         if not (len(self._value) and len(queries) and len(pool)):
             return
         at = np.ascontiguousarray(position, np.int64)
@@ -174,7 +174,7 @@ class PooledCounts:
         return np.sum(ThreadTeam().split(len(a), work, smallest=_ROWS), axis=0)
 
     def result(self) -> RankCounts:
-        """Return the negatives below, equal to, and equal to and before each positive, (n, 1), as given."""
+        """Return the counts of negatives nearer, equally near, and equally near but earlier, (n, 1) each."""
         n = len(self._value)
         own = PooledCounts.__new__(PooledCounts)
         own.__dict__.update(self.__dict__, _sums=np.zeros_like(self._sums))

@@ -21,7 +21,7 @@ Array = NDArray[Any]
 
 
 class RankCounts(NamedTuple):
-    """Pool rows nearer, equal, and equal at an earlier position, for each target and limit; int64 (t, s)."""
+    """Counts of pool rows nearer, equally near, and equally near but earlier, int64 (t, s) each."""
 
     lt: Ints
     eq: Ints
@@ -45,13 +45,13 @@ def rank_counts(
     """Count pool rows nearer than each target, equally near, and equally near at an earlier position.
 
     Target j belongs to query target_query[j], has distance target_distance[j] (from `pair_distances`;
-    infinite for a failed target) and position target_position[j]. Column s of `limits` (q, s) restricts
-    query i to pool positions < limits[i, s]; without limits there is one column, the entire pool. Rows whose
-    `pool_group` equals the query's `query_group` are skipped. With `target_in_pool` the target's own row, at
-    target_position, is skipped too.
+    infinite for a failed target) and position target_position[j]. Column s of `limits` (q, s) restricts query
+    i to pool positions < limits[i, s]; without limits there is one column for the entire pool. Pool rows
+    whose `pool_group` equals the query's `query_group` are skipped. With `target_in_pool` the target's own
+    row, at target_position, is skipped too.
 
-    With l2, square roots can merge different sums of squares. Targets given as distances are compared with
-    the rounded square root of each row's sum. With `squared`, targets are sums of squares
+    With l2, different sums of squares can have the same rounded square root. Targets given as distances are
+    compared with the rounded square root of each row's sum. With `squared`, targets are sums of squares
     (`pair_distances_sq`) and are compared with sums, as in `nearest` and `first_two`.
 
     Returns:
@@ -82,7 +82,7 @@ def rank_counts(
 
 
 class RankTargets(NamedTuple):
-    """Targets sorted by query, with the limits and the distance of the comparison."""
+    """Targets sorted by query, with the position limits and the distance of the comparison."""
 
     query: Ints
     target: Floats
@@ -102,9 +102,10 @@ def counts_on_device(
     order: Ints,
     column: Ints,
 ) -> Ints:
-    """Compute counts (3, t, s) on the torch device; the pool may be in parts.
+    """Compute the counts (3, t, s) on the torch device. The pool may consist of parts.
 
-    `order` is the original index of each sorted target, `column` (q, s) that of each sorted limit.
+    `order` is the original index of each sorted target. `column` (q, s) is the original column of each sorted
+    limit.
     """
     from .torch_backend.counts import Targets
     from .torch_backend.counts import rank_counts as count
@@ -159,7 +160,7 @@ def _compiled(
 def check_targets(
     query: ArrayLike, distance: ArrayLike, position: ArrayLike, queries: int
 ) -> tuple[Any, Any, Any]:
-    """Check targets and convert them to int64, float64 and int64."""
+    """Check queries, distances and positions of targets. Return them as int64, float64 and int64."""
     q, d, p = np.asarray(query), np.asarray(distance, dtype=np.float64), np.asarray(position)
     if q.ndim != 1 or not q.shape == d.shape == p.shape:
         raise InputError(
@@ -189,7 +190,7 @@ def _limits(limits: ArrayLike | None, queries: int, rows: int) -> tuple[Ints, In
 
 
 def _values(target: Floats, distance: str, squared: bool, exact: bool) -> tuple[Floats, bool]:
-    """Return the targets as compared, and whether they are compared with square roots of values."""
+    """Return the target values to compare, and whether to compare them with square roots."""
     if distance == "cosine":
         return 2.0 * target, False
     if distance != "l2" or squared:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kernel threads: Python threads around compiled code that releases the GIL.
 
-Numba's thread pools are unsafe either to enter from two threads or after a fork. These threads are safe for
-both, and the code compiles and loads faster. Threads and their scratch memory persist between kernels,
-because mapping fresh pages costs as much as a pass over them. No result depends on the number of threads.
+Numba's thread pools are unsafe if two threads enter them, or after a fork. These threads are safe in both
+cases, and the code compiles and loads faster. Threads and their scratch memory are reused by later kernels,
+because allocating new pages takes as long as processing them. No result depends on the number of threads.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _lock = threading.Lock()
 _inside = 0
 _restore: Any = None
 _own = threading.local()
-"""Per thread: `share`, the threads it may use inside a team, and `memory`, its scratch memory by name."""
+"""Thread-local state: `share` (threads it may use inside a team) and `memory` (scratch arrays by name)."""
 _pools: dict[int, ThreadPoolExecutor] = {}
 _SCRATCH_CACHE_BYTES = 8 << 20
 
@@ -39,7 +39,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def get_threads() -> int:
-    """Return the threads a kernel may use: the set number or all cores; inside a team, its share of these."""
+    """Return the number of threads a kernel may use. Inside a team it is the share of the calling thread."""
     share: int | None = getattr(_own, "share", None)
     if share is not None:
         return share
@@ -47,7 +47,7 @@ def get_threads() -> int:
 
 
 def set_threads(count: int | None) -> None:
-    """Set the number of threads of the kernels (None: all cores). Scores never depend on it.
+    """Set the number of threads of the kernels; None uses all cores. Scores do not depend on it.
 
     >>> set_threads(1); get_threads()
     1
@@ -60,7 +60,7 @@ def set_threads(count: int | None) -> None:
 
 
 def scratch(name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-    """Return scratch memory of this thread; a later call with the same `name` reuses up to 8 MiB of it."""
+    """Return scratch memory of this thread. Later calls with the same `name` reuse up to 8 MiB of it."""
     kind = np.dtype(dtype)
     size = kind.itemsize * math.prod(shape)
     if size > _SCRATCH_CACHE_BYTES:
@@ -73,13 +73,13 @@ def scratch(name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
 
 
 class ThreadTeam:
-    """The threads of one kernel call. A team inside a team gets that thread's share."""
+    """Threads of one kernel call. A nested team uses the share of the thread that creates it."""
 
     def __init__(self, size: int | None = None) -> None:
         self.size = get_threads() if size is None else min(size, get_threads())
 
     def each(self, parts: Sequence[tuple[int, int]], work: Callable[[int, int], T]) -> list[T]:
-        """Return `work(start, stop)` of each part; a free thread takes the next part."""
+        """Call `work(start, stop)` for each part in parallel and return the results."""
         if self.size == 1 or len(parts) <= 1:
             return [work(start, stop) for start, stop in parts]
         share = max(1, self.size // len(parts))
@@ -102,7 +102,7 @@ class ThreadTeam:
         return _run_all(pool, one, parts)
 
     def split(self, n: int, work: Callable[[int, int], T], *, smallest: int) -> list[T]:
-        """Run `each` on equal parts of range(n), one for each thread, none shorter than `smallest`."""
+        """Run `each` on equal parts of range(n): one per thread, each with at least `smallest` elements."""
         count = max(1, min(self.size, n // smallest))
         return self.each(equal_parts(n, count), work)
 
@@ -110,7 +110,7 @@ class ThreadTeam:
 def _run_all(
     pool: ThreadPoolExecutor, work: Callable[[int, int], T], parts: Sequence[tuple[int, int]]
 ) -> list[T]:
-    """Return the results of all parts. After an error start no more parts; no part runs on return."""
+    """Run all parts and return their results. After an error, only wait for the parts already running."""
     futures = [pool.submit(work, *part) for part in parts]
     try:
         wait(futures, return_when=FIRST_EXCEPTION)
@@ -133,10 +133,10 @@ def equal_parts(n: int, count: int) -> list[tuple[int, int]]:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Run matrix products on the calling thread only.
+    """Restrict BLAS to the calling thread within the context.
 
-    The limit is global to the process. Concurrent kernels share it: the first sets it, the last restores
-    it. Without threadpoolctl products are slower and otherwise the same.
+    The limit is global to the process. If several kernels run at the same time, the first sets it and the
+    last restores it. Without threadpoolctl matrix products are slower, but results are the same.
     """
     global _inside, _restore
     with _lock:
@@ -155,7 +155,7 @@ def one_blas_thread() -> Iterator[None]:
 
 @cache
 def _controller() -> Any:
-    """Return the controller of the loaded BLAS libraries. Cached: the search outlasts a small kernel.
+    """Return the cached controller of the loaded BLAS libraries, because the search for them is slow.
 
     None if threadpoolctl is missing or older than 3.7. Older versions can deadlock: they wait for the GIL
     inside the system loader while another thread that imports a library waits for the loader.

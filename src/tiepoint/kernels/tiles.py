@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tiles of scores: queries against the distinct rows of a pool in blocks, never the full matrix."""
+"""Compute scores of queries against the distinct rows of a pool in tiles, never as a full matrix."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ AMBIGUOUS_SHARE = 0.01
 
 
 class Tile(NamedTuple):
-    """One block of similarities, the leading arguments of every scan in `numba_backend.nearest_scan`."""
+    """Block of similarities. Its fields are the first arguments of every scan in `nearest_scan`."""
 
     similarity: Array
     half: Array
@@ -47,9 +47,10 @@ Visit = Callable[[Tile], int]
 
 @dataclass(frozen=True)
 class FilterFrame:
-    """Mapping of rows to the filter: subtract `centre`, times `scale` (a power of two), cast to `dtype`.
+    """Conversion of rows to filter rows: subtract `centre`, multiply by `scale`, cast to `dtype`.
 
-    `exact` is set for integer-valued rows small enough that every product, sum and score is exact in float32.
+    `scale` is a power of two. `exact` is set if the rows have small integer values, so that every product,
+    sum and score is exact in float32.
     """
 
     centre: Floats
@@ -72,11 +73,11 @@ class FilterFrame:
 
 
 def make_team(queries: Array, pool: Array, distance: str) -> ThreadTeam:
-    """Choose the number of threads.
+    """Create a thread team with a suitable number of threads for a matrix product.
 
-    A large product is split by queries, one BLAS thread each: no thread waits for another on a busy machine,
-    and scores are read while they are in the cache. For a small product starting threads costs more than
-    it saves; BLAS may split the product and one thread reads the scores.
+    A large product is split by queries, and each thread uses one BLAS thread. So no thread waits for another
+    on a busy machine, and scores are read while they are in the cache. For a small product, starting threads
+    costs more than it saves. Then BLAS may split the product, and one thread reads the scores.
     """
     size = len(queries) * len(pool) * (pool.shape[1] if pool.ndim == 2 else 1)
     small = SMALL_PRODUCT if distance in ("l2", "cosine") else SMALL_SUMS
@@ -84,7 +85,7 @@ def make_team(queries: Array, pool: Array, distance: str) -> ThreadTeam:
 
 
 def make_frame(a: Array, b: Array, team: ThreadTeam) -> FilterFrame:
-    """Centre on the mean of a sample of the pool and scale the largest norm to about one."""
+    """Return a frame that centres on the mean of a pool sample and scales the largest norm to about one."""
     sample = b[:: max(1, len(b) // 256)]
     centre: Floats = np.mean(sample, axis=0, dtype=np.float64).reshape(1, -1)
     largest, integers = _largest(a, b, centre, team)
@@ -116,7 +117,7 @@ def _largest(a: Any, b: Any, centre: Any, team: ThreadTeam) -> tuple[float, bool
 
 
 class TileScores:
-    """Scores of `queries` against the distinct rows of `pool`; `run` passes them on tile by tile."""
+    """Scores of `queries` against the distinct rows of `pool`, computed tile by tile in `run`."""
 
     def __init__(
         self, queries: Array, pool: Array, distance: str, team: ThreadTeam, *, collapse: bool = True
@@ -140,7 +141,7 @@ class TileScores:
             self.exact, self.dtype = True, np.dtype(np.float32 if self.kind == "hamming" else np.float64)
 
     def _enter_small(self, queries: Array, pool: Array) -> bool:
-        """Project float32 rows of one tile in one compiled call. Return False if that does not apply."""
+        """Project float32 rows of one tile in one compiled call. Return False if the rows need other code."""
         if queries.dtype.itemsize > 4 or pool.dtype.itemsize > 4 or not (len(queries) and len(pool)):
             return False
         a, b = as_float(queries), as_float(pool)
@@ -167,7 +168,7 @@ class TileScores:
 
     @property
     def row_dtype(self) -> Any:
-        """Format of the rows that the reference is summed from."""
+        """Dtype of the rows from which reference distances are computed."""
         return self.a.dtype if self.kind == "l2" else np.dtype(np.float32)
 
     def _enter(self, frame: FilterFrame) -> None:
@@ -185,11 +186,12 @@ class TileScores:
         blocks: Sequence[tuple[int, int]] | None = None,
         cuts: NDArray[np.int64] | None = None,
     ) -> None:
-        """Pass every tile to `visit`, in row order; `visit` returns the number of reference sums it took.
+        """Pass every tile to `visit` in row order. `visit` returns the number of reference sums it computed.
 
-        If a query takes more than `free` sums plus one percent of the tile (times `targets`), float32 decides
-        too little, and the following tiles come from a float64 product. `blocks` are the rows of each tile.
-        Queries are split only at `cuts`, ascending from 0 to the number of queries; anywhere by default.
+        If a query needs more than `free` reference sums plus one percent of the tile (times `targets`),
+        float32 is too imprecise, and the following tiles are computed in float64. `blocks` are the row ranges
+        of the tiles. Queries are split only at `cuts`, which ascend from 0 to the number of queries; by
+        default anywhere.
         """
         n = len(self.b)
         # A team of one on a machine with more cores leaves splitting products to BLAS; see `make_team`.
@@ -201,7 +203,7 @@ class TileScores:
                 self._run_rows(rows, u, visit, free + AMBIGUOUS_SHARE * targets * len(rows), cuts)
 
     def _run_rows(self, rows: Array, u: int, visit: Visit, share: float, cuts: Any) -> None:
-        """Pass on the tiles of one block of rows, one stripe of queries after another."""
+        """Pass the tiles of one block of rows to `visit`, one block of queries after another."""
         part = self._project(rows)
         bytes_a_tile = TILE_BYTES * (1 if self.team.size == get_threads() else 2)
         stripe = max(1, bytes_a_tile // (len(rows) * self.dtype.itemsize))

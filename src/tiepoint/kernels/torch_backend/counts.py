@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rank counts and listed pairs on a torch device; see `nearest_scan` for how scores decide."""
+"""Rank counts and distances of listed pairs on a torch device; see `nearest_scan` for the method."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from .nearest_scan import MAX_CANDIDATES, DeviceScores, DeviceTile, above, below
 from .row_cache import Tensor, difference, download, in_chunks, pairs, reference, root, to_device, upload
 
 SPARSE = 24
-"""If fewer than one score in this many can matter to a target, these are evaluated one by one."""
+"""If fewer than one in this many scores can affect a target, these scores are evaluated one by one."""
 FEW = 1 << 16
 """Up to this many scores are always evaluated one by one."""
 ROOT_SLACK = 2.0**-50
-"""Bounds the rounding of a square and of a square root."""
+"""Bound on the relative rounding error of a square and of a square root."""
 Array = NDArray[Any]
 Ints = NDArray[np.int64]
 
 
 class Targets(NamedTuple):
-    """Targets sorted by query: query, value, position; `root`: values are roots of sums.
+    """Targets sorted by query: query, value and position. `root` is set if values are square roots.
 
-    `limit` (q, s) ascends for each query. With `own`, the row at a target's position is skipped. `order` is
-    the original index of each target and `column` (q, s) that of each limit; results use the original order.
+    `limit` (q, s) is ascending for each query. With `own`, the row at a target's position is skipped. `order`
+    is the original index of each target, and `column` (q, s) the original column of each limit. Results are
+    in the original order.
     """
 
     query: Ints
@@ -42,7 +43,7 @@ class Targets(NamedTuple):
 
 
 class _Counter:
-    """Accumulate counts (targets, limits) over tiles; every query has the same number of target slots."""
+    """Accumulator of counts (targets, limits) over tiles, with the same number of slots per query."""
 
     def __init__(self, scores: DeviceScores, targets: Targets, groups: tuple[Any, Any] | None) -> None:
         import torch
@@ -142,7 +143,7 @@ class _Counter:
         inside: Tensor | None,
         slot: int | None,
     ) -> None:
-        """Count rows inside the band of targets by their reference value."""
+        """Count the rows inside the error band of targets by their reference values."""
         if not len(row):
             return
         value = self.scores.values(tile, row, column, score)
@@ -159,7 +160,7 @@ class _Counter:
     def _count(
         self, kind: int, tile: DeviceTile, row: Tensor, column: Tensor, mask: Tensor, first_slot: int = 0
     ) -> None:
-        """Add entries to the targets set in the mask (entries, slots), from the first limit past them."""
+        """Add entries to the targets set in the mask (entries, slots), for all limits above the entry."""
         import torch
 
         hits = mask.nonzero()
@@ -201,9 +202,9 @@ class _Counter:
 
 
 def rank_counts(scores: DeviceScores, targets: Targets, groups: tuple[Any, Any] | None) -> Ints:
-    """Return `lt`, `eq` and `eq_before` (3, t, s) of sorted targets, limits in ascending order.
+    """Return `lt`, `eq` and `eq_before` (3, t, s) of sorted targets. Limits must be ascending.
 
-    `groups` are integers of the queries and of the pool rows; equal ones are not compared.
+    `groups` are the group numbers of queries and pool rows. Rows of the query's own group are skipped.
     """
     counter = _Counter(scores, targets, groups)
     for tile in scores.tiles():
@@ -214,7 +215,7 @@ def rank_counts(scores: DeviceScores, targets: Targets, groups: tuple[Any, Any] 
 def pooled_step_counts(
     queries: Array, pool: Array, position: Ints, stride: int, distance: str, value: Array, at: Ints
 ) -> Ints:
-    """Return steps (3, n + 1) of the cumulative sums of `group_counts.count_below`, for all pairs of rows."""
+    """Return the step arrays (3, n + 1) of `group_counts.count_below` for all pairs of rows."""
     import torch
 
     scores = DeviceScores(queries, [[pool]], distance)
@@ -254,7 +255,7 @@ def _few(count: int, width: int) -> bool:
 
 
 def listed_pair_values(a: Array, b: Array, left: Ints, right: Ints, distance: str) -> Array:
-    """Return reference values of listed pairs of two matrices of one format."""
+    """Return reference values of listed pairs of two matrices with the same dtype."""
     if _few(len(left), a.shape[1]) or not len(left):
         raise FallBackToCpu
     sides = []
@@ -272,7 +273,7 @@ def listed_pair_values(a: Array, b: Array, left: Ints, right: Ints, distance: st
 def write_distances_across(
     parts: Sequence[Array], lists: Sequence[Array], out: Array, distance: str, steps: NDArray[np.int8] | None
 ) -> None:
-    """Implement `pair_distances.pair_distances_across`."""
+    """Compute `pair_distances.pair_distances_across` on the torch device."""
     import torch
 
     part_a, row_a, part_b, row_b, place = lists

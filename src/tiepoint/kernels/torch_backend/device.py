@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Device of the kernels: compiled code on the CPU, or torch. No result depends on it."""
+"""Select the device of the kernels: compiled code on the CPU, or torch. Results are the same."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _inside = 0
 _restore: list[tuple[Any, Any]] = []
 
 SHARE = 0.25
-"""Share of the free GPU memory that the blocks of one kernel may take."""
+"""Share of the free GPU memory that the blocks of one kernel may use."""
 HOST_BYTES = 64 << 20
-"""The same for torch on the CPU, with blocks not much larger than its cache."""
+"""Block size for torch on the CPU, not much larger than the CPU cache."""
 MIN_BLOCK_BYTES = 1 << 20
-"""Blocks are halved down to this size before a kernel falls back to the CPU."""
+"""Smallest block size. If memory is still too small, the kernel falls back to the CPU."""
 _bytes: dict[str, int] = {}
 
 
 class FallBackToCpu(Exception):
-    """The compiled code is required, or faster, for this call."""
+    """Raised if a call requires the compiled CPU code, or is faster with it."""
 
 
 def set_device(device: str | None) -> None:
@@ -98,7 +98,7 @@ def _check(name: str) -> None:
 
 
 def run_on_device(work: Callable[[], T], instead: Callable[[], T]) -> T:
-    """Return `work()` on the torch device, or `instead()` from the compiled code.
+    """Return `work()` on the torch device, or `instead()`, the compiled code, if the device cannot run it.
 
     When the device runs out of memory, clear its cache and retry with blocks of half the size. If that does
     not help, run on the CPU with a warning.
@@ -127,7 +127,7 @@ def run_on_device(work: Callable[[], T], instead: Callable[[], T]) -> T:
 
 
 def upload_ahead(arrays: Sequence[NDArray[Any]]) -> bool:
-    """Upload mapped matrices before they are needed. Return False if that does not help.
+    """Upload memory-mapped matrices before they are needed. Return False if nothing can be uploaded.
 
     >>> upload_ahead([])
     False
@@ -149,7 +149,7 @@ def _is_memory(error: BaseException) -> bool:
 
 
 def block_bytes() -> int:
-    """Return the bytes that one block of scores or rows may take on the device."""
+    """Return the maximum size in bytes of one block of scores or rows on the device."""
     import torch
 
     if _device not in _bytes:
@@ -173,7 +173,7 @@ def halve() -> bool:
 
 @contextmanager
 def exact_products() -> Iterator[None]:
-    """Compute products of float32 matrices in float32: no TF32, no bfloat16.
+    """Disable TF32 and bfloat16 for products of float32 matrices within the context.
 
     The settings are global to the process: the first kernel sets them and the last restores them.
     """

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Neighbours on a torch device: scores from a float32 product, ambiguous rows decided by the reference.
+"""Nearest neighbours on a torch device. Reference distances decide what float32 scores cannot.
 
 Scores, thresholds and bounds are those of the compiled code (`tiles`, `numba_backend.nearest_scan`,
-`error_bound`). Centre, scale and blocks may differ, as no result depends on them. Indices come from positions
-of a mask, in ascending order, or from stable sorts; of an unstable selection (`topk`) only the values are
-used.
+`error_bound`). Centre, scale and blocks may differ, because no result depends on them. Indices come from a
+mask, in ascending order, or from stable sorts. `topk` is not stable, so only its values are used.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ from .row_cache import Tensor, check_finite, download, in_chunks, pairs, table, 
 
 GROUPS = 8
 MAX_CANDIDATES = 1 << 22
-"""Rows inside the band above which, if they are also one in `CANDIDATE_SHARE`, float32 decides too little."""
+"""Number of ambiguous rows above which, if also above one in `CANDIDATE_SHARE`, float32 is too imprecise."""
 CANDIDATE_SHARE = 32
 SMALL = 1 << 24
-"""Multiplications below which a GPU takes longer to start than the CPU to finish."""
+"""Number of multiplications below which the CPU is faster than starting a GPU kernel."""
 _TOP = float(np.finfo(np.float32).max)
 Array = NDArray[Any]
 
@@ -74,7 +73,7 @@ class DeviceScores:
             self.left = _signs(self.a)
 
     def _enter(self, peak: float, integers: bool) -> None:
-        """Choose centre and scale: exact for small integers, else no norm exceeds one."""
+        """Choose centre and scale. Products of small integers stay exact; otherwise no norm exceeds one."""
         import torch
 
         width = self.a.shape[1]
@@ -112,7 +111,7 @@ class DeviceScores:
         return torch.cat(outs), torch.cat(squares)
 
     def tiles(self) -> Iterator[DeviceTile]:
-        """Yield all scores, by blocks of rows, then of queries."""
+        """Yield tiles of all scores, by blocks of rows, and within these by blocks of queries."""
         size = 8 if self.kind == "l1" else 4
         room = max(GROUPS, min(1 << 30, block_bytes() // size) // self.pools)
         columns = min(self.n, max(GROUPS, room // min(self.q, 256)))
@@ -125,7 +124,7 @@ class DeviceScores:
                 yield self._tile(part, i, j, u, v)
 
     def _columns(self, u: int, v: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Return rows u:v of every pool for the product, half norms (infinite past the end), largest norm."""
+        """Return rows u:v of every pool, their half norms (infinite past the end) and the largest norm."""
         import torch
 
         columns = -(-(v - u) // GROUPS) * GROUPS
@@ -181,9 +180,10 @@ class DeviceScores:
         score: Tensor,
         more: tuple[Tensor, Tensor] | None = None,
     ) -> Tensor:
-        """Return reference values of entries of a tile, from an exact score or summed in fixed order.
+        """Return reference values of entries of a tile, from exact scores or by the reference sum.
 
-        `more` queries and places are evaluated in the same steps; their values follow, if not exact.
+        `more` gives further queries and rows to evaluate in the same call. Their values follow the others,
+        unless scores are exact.
         """
         import torch
 
@@ -215,7 +215,7 @@ class DeviceScores:
         return (self.left[query] != _signs(self.b[place])).sum(dim=1).to(torch.float64)
 
     def within(self, tile: DeviceTile, limit: Tensor) -> tuple[Tensor, Tensor]:
-        """Return rows and columns, ascending, of the scores that do not exceed the limit of their row."""
+        """Return the rows and columns of all scores that are at most the limit of their row, in order."""
         mask = tile.scores <= limit[:, None]
         hits = mask.nonzero()
         if not self.exact and len(hits) > MAX_CANDIDATES + mask.numel() // CANDIDATE_SHARE:
@@ -235,7 +235,7 @@ def _signs(packed: Tensor) -> Tensor:
 
 
 def above(x: Tensor, like: Tensor) -> Tensor:
-    """Return a finite number >= x in the format of the scores, at most two steps above it, or the largest."""
+    """Round x up to a finite number in the dtype of the scores, by at most two steps."""
     import torch
 
     if like.dtype == torch.float64:
@@ -244,7 +244,7 @@ def above(x: Tensor, like: Tensor) -> Tensor:
 
 
 def below(x: Tensor, like: Tensor) -> Tensor:
-    """Return a finite number <= x, at most two steps below it, or the lowest one."""
+    """Round x down to a finite number in the dtype of the scores, by at most two steps."""
     return -above(-x, like)
 
 
@@ -253,7 +253,8 @@ def first_two(
 ) -> list[tuple[Array, ...]]:
     """Compute `index`, `d1`, `ties` and `d2` (reference values) of every query in every pool.
 
-    All pools have equally many rows. With `aligned`, also the reference value of query i and row i.
+    All pools have the same number of rows. With `aligned`, also return the reference value of query i and row
+    i.
     """
     import torch
 
@@ -339,7 +340,7 @@ def nearest(
 
 
 def _best(query: Tensor, value: Tensor, place: Tensor, k: int) -> tuple[Tensor, ...]:
-    """Return the first k of each query by (value, place); input has ascending places for each query."""
+    """Return the first k entries of each query by (value, row). Input rows ascend for each query."""
     import torch
 
     order = torch.sort(value, stable=True).indices

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Cache of rows on a torch device, and reference values computed there.
 
-The reference is that of the compiled code: differences in float64, eight running sums, column k to sum
-k mod 8, then one fixed tree. Every step is a separate elementwise operation, so that nothing is contracted
-into a fused multiply-add. IEEE multiplications, additions and square roots of float64 are the same on every
-device.
+The reference sum is that of the compiled code. Differences are computed in float64, column k is added to the
+running sum k mod 8, and the eight sums are added in a fixed tree. Every step is a separate elementwise
+operation, so that no fused multiply-add occurs. IEEE multiplications, additions and square roots of float64
+are the same on every device.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from .device import FallBackToCpu, block_bytes, get_device, torch_device
 Array = NDArray[Any]
 Tensor = Any
 CACHE_FRACTION = 0.3
-"""Share of the GPU memory for features that several comparisons use."""
+"""Share of the GPU memory for cached features that several comparisons use."""
 HOST_CACHE_BYTES = 64 << 20
 MAX_THREADS = 12
 STAGE_BYTES = 6 << 20
-"""Size of a pinned buffer. Pinning costs as much as copying forty times, so that a few are reused."""
+"""Size of a pinned buffer. Pinning takes as long as forty copies, so a few buffers are reused."""
 BYTES_A_PAIR = 34
-"""Upper bound of the memory a pair takes for each column while its reference value is summed."""
+"""Upper bound of the memory, per pair and column, that computing a reference value needs."""
 
 
 class DeviceRows(NamedTuple):
-    """A matrix on the device, (n, d) float32, float64 or uint8. No |value| exceeds `peak` (NaN if bad).
+    """Matrix (n, d) on the device, float32, float64 or uint8. `peak` bounds |value| (NaN if invalid).
 
     `integers` is set if all values are known to be integers.
     """
@@ -65,10 +65,10 @@ def clear_cache() -> None:
 
 
 def upload(arrays: Sequence[Array]) -> list[DeviceRows]:
-    """Return matrices on the device, unrounded. Mapped files stay cached there.
+    """Upload matrices to the device without rounding. Memory-mapped files stay cached there.
 
-    The cache holds read-only file maps, by file, modification time and offset. It evicts the oldest when its
-    share of the memory is full.
+    The cache contains read-only memory-mapped matrices, by file, modification time and offset. It evicts the
+    oldest matrices when its share of the memory is full.
     """
     device = get_device()
     keys = [_key(device, x) for x in arrays]
@@ -95,7 +95,7 @@ def upload_matrices(arrays: Sequence[Array]) -> bool:
 
 
 def _key(device: str, x: Array) -> Any:
-    """Return the cache key of a mapped matrix; None if the matrix may change."""
+    """Return the cache key of a memory-mapped matrix. None if the matrix may change."""
     source = None if x.flags.writeable else file_of(x)
     if source is None or not x.flags.c_contiguous:
         return None
@@ -103,7 +103,7 @@ def _key(device: str, x: Array) -> Any:
 
 
 def _plain(x: Array) -> Array:
-    """Convert to a contiguous matrix of a format that torch and the reference share."""
+    """Convert to a contiguous matrix with a dtype that torch and the reference code support."""
     if x.dtype in (np.float32, np.float64, np.uint8):
         return np.require(x, requirements=["C", "A"])
     return as_float(x)
@@ -129,7 +129,7 @@ def _cache_bytes() -> int:
 
 
 def _upload_group(arrays: list[Array]) -> list[DeviceRows]:
-    """Upload matrices of one format and width as one block, and return views of it."""
+    """Upload matrices with the same dtype and width as one block, and return views of the block."""
     import torch
 
     edges = np.concatenate([[0], np.cumsum([len(x) for x in arrays])])
@@ -241,14 +241,14 @@ def _stages() -> list[tuple[Tensor, Array, Any]]:
 
 
 def check_finite(rows: DeviceRows) -> DeviceRows:
-    """Return the rows if all squares are finite; else fall back to the CPU, which names the bad row."""
+    """Return the rows if all squares are finite. Otherwise fall back to the CPU, which reports the row."""
     if not rows.peak <= MAX_ABS_VALUE:
         raise FallBackToCpu
     return rows
 
 
 def reference(gap: Tensor, kind: str) -> Tensor:
-    """Sum squares (l2) or magnitudes (l1) of float64 differences over the last axis; overwrite `gap`."""
+    """Return the sum of squares (l2) or magnitudes (l1) of `gap` over its last axis. Overwrites `gap`."""
     import torch
 
     term = gap.mul_(gap) if kind == "l2" else gap.abs_()
