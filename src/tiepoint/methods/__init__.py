@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Methods: the things under test. `names` knows what they are called, `resolve` makes them ready to run."""
+"""Methods under test: registry of names, resolution of specifications, adapters and checks."""

@@ -13,10 +13,11 @@ from ..core.records import Arrays, Item
 
 
 class MethodHooks(Protocol):
-    """Optional attributes of an object under test besides its interface (`core.plugins`), found by name.
+    """Optional attributes that a method object may define in addition to its interface (`core.plugins`).
 
-    A user's class may have the first three, `config`, and `item_key` beside its ``lookup``. The rest is for
-    built-in methods. User code receives an `ItemView` in place of an `Item`.
+    A user's class may define `name`, `distance`, `zero_rows_are_valid` and `config`. If it has ``lookup``, it
+    may also define `item_key`. All other attributes are for built-in methods. User code receives an
+    `ItemView` in place of an `Item`.
     """
 
     name: str
@@ -24,7 +25,7 @@ class MethodHooks(Protocol):
     distance: str
     """Distance between descriptors, one of `core.plugins.DISTANCES`. Default: ``l2``."""
     zero_rows_are_valid: bool
-    """Whether a row of zeros is a valid descriptor. Otherwise it is a failure."""
+    """Whether a row of zeros is a valid descriptor. Otherwise a zero row counts as a failure."""
     config: Mapping[str, Any]
     """User code: additional values that determine the output. Built-in: all parameters."""
     revision: int
@@ -36,26 +37,26 @@ class MethodHooks(Protocol):
     weight_hashes: Mapping[str, str]
     """Built-in: hashes of the weight files."""
     tiepoint_parts: Mapping[str, object]
-    """Built-in: component objects; their configs become part of the config."""
+    """Built-in: component objects, whose configs are included in the config of this method."""
     rooted: bool
-    """Built-in: whether values are already square roots."""
+    """Built-in: whether descriptor values are already square-rooted, as in RootSIFT."""
     keypoint_set: Mapping[str, Any] | None
-    """Built-in: the stored keypoint set that it describes."""
+    """Built-in: name of the stored keypoint set that the method describes."""
     warnings: list[str]
-    """Built-in: warnings about its input; `check_items` may add some."""
+    """Built-in: warnings about the method's input. `check_items` may append to them."""
     uncached_reason: str | None
-    """Built-in: why features cannot be cached, if it contains user code that prevents it."""
+    """Built-in: reason why features cannot be cached, for a method that contains user code."""
     given_keypoints: bool
-    """Built-in: whether keypoints come from a set or from files."""
+    """Built-in: whether keypoints are read from a keypoint set or from files."""
 
     def item_key(self, item: Item) -> str:
-        """Return a text that changes with what is looked up for an item, such as the hash of its file."""
+        """Return a text that changes with the stored features of an item, such as the hash of its file."""
 
     def lookup_item(self, item: Item) -> Any:
-        """Look up the features of an item without its payload. Patch methods also receive the row count."""
+        """Return the stored features of an item. Patch methods also receive the expected row count."""
 
     def has_item(self, item: Item) -> bool:
-        """Return whether there are features to look up for an item."""
+        """Return whether stored features exist for an item."""
 
     def check_items(self, items: Sequence[Item]) -> None:
         """Raise one error that lists all missing items."""
@@ -71,11 +72,11 @@ class MethodHooks(Protocol):
     """Built-in: whether several threads may call an object at the same time. Default: False."""
 
     def describe_item(self, item: Item, image: Any, keypoints: Any) -> Any:
-        """Describe keypoints of a known image. ``detect_item`` and ``extract_item`` are alike."""
+        """Describe keypoints and receive the item. ``detect_item`` and ``extract_item`` work alike."""
 
 
 def no_item_key(item: Item) -> Sequence[Any]:
-    """Return an empty key part, for methods that know an item by its content alone."""
+    """Return an empty key part, for methods whose output depends on the item's content only."""
     return ()
 
 
@@ -92,24 +93,24 @@ def method_key(config: Mapping[str, Any], of_item: Sequence[Any]) -> str:
 
 
 Finish = Callable[[], Arrays]
-"""Checks the output of a stream for one item and returns its arrays; raises what `Method.extract` would."""
+"""Function that checks a streamed result and returns its arrays, or raises the error of `Method.extract`."""
 
 
 @dataclass(frozen=True)
 class Method:
     """A method under test.
 
-    `spec` is its specification (``sift+rootsift``), None for an object created in a session. `config` is
-    plain JSON and holds everything that determines the output: parameters, revision or source, weight hashes,
-    library versions, device. If that is not possible, `uncached_reason` gives the reason. `extract(item,
-    payload)` returns the features of one item. `key(item)` identifies them besides the item's content;
-    `of_item(item)` is the part that depends on the item. A method that looks features up (`needs_payload`
-    False) receives no payload. `check(items)` reports all problems that would occur later, such as missing
-    files. `has(item)` returns whether there is anything to look up. `notices` are messages for the user, some
-    of which only `check` finds.
+    `spec` is the specification (``sift+rootsift``), or None for an object created in a session. `config` is
+    plain JSON and contains everything that determines the output: parameters, revision or source, weight
+    hashes, library versions, device. If this cannot be determined, `uncached_reason` gives the reason.
+    `extract(item, payload)` returns the features of one item. `key(item)` is the method part of their cache
+    key, and `of_item(item)` is its item-dependent part. A method that reads stored features (`needs_payload`
+    False) receives no payload. `check(items)` reports problems before the run, such as missing files.
+    `has(item)` returns whether stored features exist. `notices` are messages for the user; `check` may add
+    some.
 
-    `stream` describes many items: it takes (item, payload) and yields (item, `Finish`) in the same order,
-    equal to the results of `extract`. Results may be finished in any thread. `extract` is called from one
+    `stream` describes many items. It takes (item, payload) pairs and yields (item, `Finish`) in the same
+    order. The results equal those of `extract`. Any thread may call a `Finish`. `extract` is called from one
     thread at a time unless the method is `thread_safe`.
     """
 
@@ -138,7 +139,7 @@ class Method:
 
     @cached_property
     def _key(self) -> str:
-        """The key of items that add nothing to it, computed once for all of them."""
+        """Cache key for items without an item-dependent part, computed once."""
         return method_key(self.config, ())
 
     @property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Methods with a known score: `constant` and `random` must score chance, `oracle` must score 1."""
+"""Reference methods with a known score: `constant` and `random` score at chance level, `oracle` scores 1."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PATCH_DIMENSION = 128
 
 
 class ConstantPatches:
-    """Vector of ones for every patch: all distances are ties, so the score is chance.
+    """Reference method that returns ones for every patch. All distances are tied: chance level.
 
     >>> ConstantPatches().describe(np.zeros((2, 65, 65), np.uint8)).shape
     (2, 128)
@@ -29,15 +29,15 @@ class ConstantPatches:
     distance = "l2"
 
     def describe(self, patches: NDArray[Any]) -> NDArray[np.float32]:
-        """Return ones, (n, 128), as wide as SIFT for comparable timings."""
+        """Return ones (n, 128). The dimension is that of SIFT, for comparable timings."""
         return np.ones((len(patches), PATCH_DIMENSION), np.float32)
 
 
 class RandomPatches:
-    """Gaussian noise seeded by the name and content of the patch image.
+    """Reference method that returns Gaussian noise, seeded by the name and content of the patch image.
 
-    A seed for each patch would give equal patches (an easy patch cut without change) equal noise and find
-    them. Chance requires independent images.
+    One seed per patch would give identical patches identical noise, which would then match. A chance-level
+    score requires independent noise in each image.
     """
 
     name = "random"
@@ -51,18 +51,18 @@ class RandomPatches:
 
 
 class OraclePatches:
-    """Equal descriptors for the same patch of a sequence in all its images.
+    """Reference method that returns the same descriptor for corresponding patches of a sequence.
 
-    Half of the 128 coordinates are hashed signs of the sequence, 16 times as large as the other half, the
-    hashed signs of (sequence, index). Corresponding patches have distance 0, other patches of the sequence at
-    most 16, patches of other sequences at least 32.
+    The first half of the 128 values is a hash of the sequence name, with a magnitude of 16. The second half
+    is a hash of (sequence, index), with a magnitude of 1. Corresponding patches have distance 0. Other
+    patches of the same sequence have a distance of at most 16, and patches of other sequences at least 32.
     """
 
     name = "oracle"
     distance = "l2"
 
     def lookup_item(self, item: Item, rows: int) -> NDArray[np.float32]:
-        """Return codes for the patches of ``SEQ/IM``, (rows, 128)."""
+        """Return the descriptors (rows, 128) of the patches of ``SEQ/IM``."""
         sequence = item.key.partition("/")[0]
         place = np.broadcast_to(_signs(f"{sequence}"), (rows, PATCH_DIMENSION // 2)) * np.float32(16)
         patch = [_signs(f"{sequence}\0{i}") for i in range(rows)]
@@ -72,7 +72,7 @@ class OraclePatches:
 
 
 def _signs(text: str) -> NDArray[np.float32]:
-    """Hash a text to 64 signs."""
+    """Hash a text to 64 values of +1 or -1."""
     digest = hashlib.blake2b(text.encode(), digest_size=PATCH_DIMENSION // 16).digest()
     return np.unpackbits(np.frombuffer(digest, np.uint8)).astype(np.float32) * 2 - 1
 
@@ -88,7 +88,7 @@ def _noise(seed: str, rows: int) -> Rows:
 
 
 class ConstantDescriptors:
-    """Vector of ones at every keypoint: all distances are ties."""
+    """Reference method that returns ones at every keypoint, so that all distances are tied."""
 
     name, distance = "constant", "l2"
 
@@ -98,7 +98,7 @@ class ConstantDescriptors:
 
 
 class RandomDescriptors:
-    """Gaussian noise seeded by the name and the pixels of the image, so that images are independent."""
+    """Reference method that returns Gaussian noise, seeded by the name and the pixels of the image."""
 
     name, distance = "random", "l2"
 
@@ -110,7 +110,7 @@ class RandomDescriptors:
 
 
 class OracleDescriptors:
-    """Same code for row i of every image of a scene.
+    """Reference method that returns the same descriptor for keypoint i of every image of a scene.
 
     This is correct only for projected keypoint sets (``oracle@set:NAME``), where row i is the same point in
     all images.
@@ -119,13 +119,13 @@ class OracleDescriptors:
     name, distance = "oracle", "l2"
 
     def describe_item(self, item: Item, image: Image, keypoints: Keypoints) -> Rows:
-        """Return codes of the rows of a scene, (n, 128)."""
+        """Return descriptors (n, 128) that depend on the scene and the row number only."""
         return _noise(hash_json(["oracle", item.key.rpartition("/")[0]]), len(keypoints))
 
 
 Points = NDArray[np.float64]
 COUNT = 500
-"""Number of matches of a canary."""
+"""Number of matches that a reference method returns."""
 
 
 def _generator(*names: str) -> np.random.Generator:
@@ -137,7 +137,7 @@ def _size(image: Image) -> tuple[int, int]:
 
 
 class ConstantMatches:
-    """Maps every point to the centre of image 2.
+    """Reference method that matches every point to the centre of image 2.
 
     >>> ConstantMatches().match_points(np.zeros((3, 5)), np.zeros((3, 5)), np.zeros((1, 2))).tolist()
     [[2.0, 1.0]]
@@ -158,7 +158,7 @@ class ConstantMatches:
 
 
 class RandomMatches:
-    """Random points in both images, seeded by the pixels of both."""
+    """Reference method that returns random points in both images, seeded by the pixels of both."""
 
     name = "random"
 
@@ -179,9 +179,10 @@ def _hashes(*images: Image) -> list[str]:
 
 
 class OracleMatches:
-    """Name and cache key of the true correspondences with Gaussian noise of `noise_px` pixels.
+    """Reference method: the true correspondences with Gaussian noise of `noise_px` pixels.
 
-    It never receives ground truth. The task computes the features (`tasks.capabilities.MakesOracle`).
+    This class provides only the name and the cache key. It never receives ground truth: the task computes the
+    features (`tasks.capabilities.MakesOracle`).
     """
 
     name = "oracle"
@@ -195,5 +196,5 @@ class OracleMatches:
         return hash_json([item.key, item.truth_hash])
 
     def match(self, image1: Image, image2: Image) -> tuple[Points, Points]:
-        """Raise: this task does not compute the features of an oracle."""
+        """Raise an error, because only a task can compute the matches of an oracle."""
         raise InputError("oracle: this task does not provide true correspondences; choose another method")

@@ -31,7 +31,7 @@ MAX_INLINE_CHARS = 500
 LIBRARIES = ("numpy",)
 """Default `libraries` of a built-in class."""
 
-_TO_DO = "create it on first use, and keep only the path of its file or its settings as attributes"
+_TO_DO = "create it on first use, and store only its settings or the path of its file as attributes"
 
 
 def revision_of(thing: Any) -> int:
@@ -45,7 +45,7 @@ def revision_of(thing: Any) -> int:
 
 
 def config_of(thing: Any, *, distance: str, device: str, on_bad: str) -> tuple[dict[str, Any], str | None]:
-    """Return the config of an object, and why features cannot be cached (None if they can)."""
+    """Return the config of an object, and the reason why its features cannot be cached (None if they can)."""
     own = thing.user_thing if isinstance(thing, UserObject) else thing
     if is_builtin_class(type(own)):
         return _builtin(own, distance, device, on_bad)
@@ -116,12 +116,12 @@ def _user(thing: Any) -> dict[str, Any]:
 
 
 def _brief(value: Any) -> Any:
-    """Return the value, or the hash of a long one: configs are stored with every run."""
+    """Return the value, or its hash if it is long, because configs are stored with every run."""
     return value if len(json.dumps(value)) <= MAX_INLINE_CHARS else {"hash": hash_json(value)}
 
 
 def _loaded(modules: Mapping[str, Any]) -> list[Path]:
-    """Return source files of modules that a user's file has already imported."""
+    """Return the source files of the modules that a user's file has already imported."""
     files = [getattr(m, "__file__", None) for m in modules.values()]
     return [Path(f) for f in files if f]
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The state of an object as JSON: values, arrays, named files, networks, functions.
 
-Two objects with equal state compute the same. State that cannot be hashed raises `NotHashable`.
+Two objects with equal state compute equal results. State that cannot be hashed raises `NotHashable`.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from .source_files import OWN, is_installed
 _DEEPEST = 24
 _MAX_PATH_CHARS = 1024
 _BY_WORDS = (complex, slice, range, np.dtype, re.Pattern, type(...))
-"""Types that their ``repr`` describes completely."""
+"""Types whose ``repr`` determines the value completely."""
 
 
 class NotHashable(Exception):
-    """State that could change unnoticed: an attribute, or the class itself if `what` is empty."""
+    """Raised if state cannot be hashed. `what` is the attribute, or empty for the class itself."""
 
     def __init__(self, what: str, why: str) -> None:
         super().__init__(f"{what}: {why}")
@@ -44,8 +44,8 @@ class ObjectState:
     """Converts values to plain JSON and collects the source files and libraries they depend on.
 
     Args:
-        modules: Modules by name that are not in ``sys.modules``: those beside a user's file.
-        folder: Folder for relative paths, besides the current one.
+        modules: Modules in the folder of a user's file, by name. They are not in ``sys.modules``.
+        folder: Second folder for relative paths, after the current folder.
     """
 
     def __init__(self, modules: Mapping[str, Any] | None = None, folder: Path | None = None) -> None:
@@ -56,9 +56,9 @@ class ObjectState:
         self._open: list[int] = []
 
     def written_in(self, cls: type) -> set[Path]:
-        """Return the source files of a class and its bases; its own file counts even if it is installed.
+        """Return the source files of a class and its bases, including the class's file if it is installed.
 
-        Containers and layers of torch itself are identified by its version.
+        Layers and containers of torch are identified by the version of torch.
         """
         if cls.__module__.partition(".")[0] == "torch":
             self.libraries.add("torch")
@@ -100,12 +100,12 @@ class ObjectState:
             self._open.pop()
 
     def text(self, value: str) -> Any:
-        """Return a text, with the hash of the file or folder that it names, if one exists."""
+        """Return the state of a text, with the hash of the file or folder if the text is its path."""
         found = self.hash_named_files(value)
         return {"text": value, "content": found} if found else value
 
     def hash_named_files(self, value: str | PurePath, *, folders: bool = True) -> list[str]:
-        """Hash the files and folders of this name in the current folder and in the user's."""
+        """Hash files and folders of this name in the current folder and in the folder of the user's file."""
         if isinstance(value, str) and (not value.strip("./\\") or len(value) > _MAX_PATH_CHARS):
             return []
         found: list[str] = []
@@ -173,7 +173,7 @@ class ObjectState:
         return {"pairs": sorted(pairs, key=hash_json)}
 
     def _instance(self, value: Any, what: str) -> Any:
-        """Return class and attributes of an object whose class is in a user's source."""
+        """Return the class and the attributes of an object whose class is defined in user code."""
         cls = type(value)
         classes = [c for c in cls.__mro__ if c is not object and c.__module__ not in ("typing", "abc")]
         if not classes or any(self._is_foreign(c) for c in classes):
@@ -181,12 +181,12 @@ class ObjectState:
         return {"class": self.code(cls, what), "attributes": self.attributes(value, what)}
 
     def _is_foreign(self, cls: type) -> bool:
-        """Return whether a class may hide state: a library class, perhaps compiled."""
+        """Return whether a class is from a library, so that its objects may have hidden state."""
         file = self._file(cls)
         return file is None or (is_installed(file) and cls.__module__.partition(".")[0] != OWN)
 
     def attributes(self, value: Any, what: str = "", *, but: Container[str] = ()) -> dict[str, Any]:
-        """Return the state of the attributes of an object and of its classes in user code."""
+        """Return the state of an object's attributes and of the attributes of its user-defined classes."""
         found: dict[str, Any] = {}
         for cls in reversed(type(value).__mro__):
             file = self._file(cls)
@@ -199,7 +199,7 @@ class ObjectState:
         return {k: self.hash_value(v, f"{what}.{k}" if what else k) for k, v in found.items() if k not in but}
 
     def code(self, thing: Any, what: str) -> Any:
-        """Return the name of a class or function; collect its source file or library."""
+        """Return the name of a class or function, and register its source file or library."""
         module = str(getattr(thing, "__module__", None) or "builtins")
         name = f"{module}.{getattr(thing, '__qualname__', thing.__name__)}"
         if module == "__main__":
@@ -254,9 +254,9 @@ class ObjectState:
         return None if inner is None else {"wrapped": self.hash_value(inner, what)}
 
     def network(self, net: Any, what: str) -> Any:
-        """Return the state of a torch module: tensors, and class, mode and settings of its parts.
+        """Return the state of a torch module: its tensors, and class, mode and settings of its submodules.
 
-        Hooks raise `NotHashable`.
+        A module with hooks raises `NotHashable`.
         """
         torch: Any = sys.modules["torch"]
         self.libraries.add("torch")
@@ -290,7 +290,7 @@ def _is_data(name: str, value: Any) -> bool:
 
 
 def _place(function: types.FunctionType) -> list[int]:
-    """Return line and column of a function's body: two lambdas of one line have the same name."""
+    """Return the line and column of a function's body, which distinguish two lambdas in one line."""
     places = [
         (line, left or 0) for line, _, left, right in function.__code__.co_positions() if line and right
     ]
@@ -314,7 +314,7 @@ def _tensor(value: Any, what: str) -> Any:
 
 
 def _saved(net: Any) -> str:
-    """Hash a TorchScript module as it would be saved: code, constants and tensors."""
+    """Hash the saved form of a TorchScript module: code, constants and tensors."""
     buffer = io.BytesIO()
     sys.modules["torch"].jit.save(net, buffer)
     with zipfile.ZipFile(buffer) as archive:

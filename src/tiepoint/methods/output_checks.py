@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks of what a method returns: shape, row count, type, rows that cannot be compared."""
+"""Checks of a method's output: shape, row count, type, and rows with NaN, infinity or only zeros."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..core.plugins import check_distance
 
 @dataclass(frozen=True)
 class BadRows:
-    """Indices of rows with NaN, with infinity, and of zeros, ascending."""
+    """Ascending indices of rows with NaN, rows with infinity, and rows of zeros."""
 
     nan: NDArray[np.int64]
     infinite: NDArray[np.int64]
@@ -58,7 +58,7 @@ ON_BAD = ("error", "miss", KEEP_ZEROS)
 
 
 def check_on_bad(on_bad: str, distance: str, name: str) -> None:
-    """Refuse a value of `on_bad` that is unknown or has no meaning for a distance.
+    """Raise `InputError` if `on_bad` is unknown or cannot be used with the distance.
 
     >>> check_on_bad("keep-zeros", "cosine", "mine")
     Traceback (most recent call last):
@@ -86,13 +86,13 @@ def check_descriptors(
     """Return descriptors as arrays ``values`` (rows, d) and, if some failed, ``valid`` (rows,).
 
     `returned` is an array or a pair (array, valid mask). Row i belongs to patch i, so a wrong row count is
-    always an error. A row is bad if it contains NaN or infinity or is all zero: a zero vector has no
-    direction, and two blank patches would match perfectly. Bad rows are an error unless `on_bad` is ``miss``,
-    which makes them failures: values zero, ``valid`` False. With ``keep-zeros`` a zero row is an ordinary
-    vector, as in the older tools, and rows with NaN or infinity are failures. Rows that the method marks as
-    failed are always misses. With `keep_nan`, failed rows keep NaN and infinity that the method did not mark,
-    because some programs compare them. For `hamming` a zero row is an ordinary bit string; boolean arrays are
-    packed, eight bits to a byte.
+    always an error. A row is bad if it contains NaN or infinity or is all zero. A zero vector has no
+    direction, and two blank patches would match perfectly. By default bad rows raise an error. With `on_bad`
+    ``miss`` they become failures: values zero, ``valid`` False. With ``keep-zeros`` a zero row is an ordinary
+    vector, as in older tools, and rows with NaN or infinity are failures. Rows that the method marks as
+    failed are always failures. With `keep_nan`, failed rows that the method did not mark retain NaN and
+    infinity, because some programs compare them. For `hamming` a zero row is an ordinary bit string. Boolean
+    arrays are packed, eight bits per byte.
 
     >>> check_descriptors([[1, 2], [3, 4]], rows=2, distance="l2", where="a/ref")["values"].dtype
     dtype('float32')
@@ -132,7 +132,7 @@ def from_tensor(given: Any) -> Any:
     """Return a torch tensor on any device as an array, bfloat16 as float32. Return other objects unchanged.
 
     Raises:
-        MaskedError: For a masked array with hidden values, which NumPy would expose.
+        MaskedError: If a masked array has masked values, which a conversion would expose.
 
     >>> from_tensor([1, 2])
     [1, 2]
@@ -146,14 +146,14 @@ def from_tensor(given: Any) -> Any:
 
 
 class MaskedError(TypeError):
-    """A masked array with hidden values."""
+    """Raised if a method returns a masked array with masked values."""
 
     def __str__(self) -> str:
         return "it is a masked array, whose mask would be lost; return valid values only, or a validity mask"
 
 
 def output_array(given: Any, where: str, ragged: str) -> Array:
-    """Return the output of a method as an array. The error says `ragged` if rows differ in length."""
+    """Return the output of a method as an array. `ragged` is the error message if rows differ in length."""
     try:
         return np.asarray(from_tensor(given))
     except ValueError as e:

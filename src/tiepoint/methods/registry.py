@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`METHODS`, the registry of methods. A name may stand for one method in each family."""
+"""`METHODS`, the registry of methods. A name identifies at most one method in each family."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PATCH_NETWORKS = {
     "sosnet": ("SOSNet", "github.com/yuruntian/SOSNet"),
     "tfeat": ("TFeat", "github.com/vbalnt/tfeat"),
 }
-"""By name, the name in kornia and the source of the weights."""
+"""Networks that kornia provides: name, name in kornia, and source of the weights."""
 
 _NON_COMMERCIAL = "whose licence allows non-commercial use only"
 _OTHERS = {
@@ -39,12 +39,12 @@ _OTHERS = {
     "mast3r": ("pairs", f"github.com/naver/mast3r, {_NON_COMMERCIAL}"),
     "dust3r": ("pairs", f"github.com/naver/dust3r, {_NON_COMMERCIAL}"),
 }
-"""Networks run from their authors' code: family and source of the weights."""
+"""Networks that run from their authors' code: name, family, and source of the weights."""
 _VISMATCH = {"lightglue": "superpoint-lightglue", "superpoint": "superpoint-lightglue"}
 
 
 def unknown_method(what: str, name: str, family: str | None, known: Iterable[str]) -> InputError:
-    """Return the error for an unknown name; for a known network it says how to run it.
+    """Return the error for an unknown name. For a known network the message explains how to run it.
 
     >>> print(unknown_method("method", "HardNet", "patches", []))
     'HardNet' is a network, whose weights are not part of this package: write kornia:HardNet?weights=FILE \
@@ -73,10 +73,10 @@ def unknown_method(what: str, name: str, family: str | None, known: Iterable[str
 
 
 class MethodRegistry(Registry):
-    """Registry of names by family: `sift` describes patches in one family and keypoints in another.
+    """Registry of method names by family, such as `sift` for patches and `sift` for keypoints.
 
-    The key of an entry is ``family/name``, which is accepted wherever a name is. A plug-in (entry point)
-    belongs to every family; `resolve` checks whether its object fits.
+    The key of an entry is ``family/name``, which may replace the name in specifications. A plug-in (entry
+    point) belongs to every family. `resolve` checks whether its object has the required methods.
 
     >>> r = MethodRegistry("method")
     >>> r.add("pi", "math:pi", "3.14…", family="patches")
@@ -90,7 +90,7 @@ class MethodRegistry(Registry):
         return f"{family}/{name}"
 
     def names(self, family: str | None = None) -> list[str]:
-        """Return the known names of one family (and the plug-ins) or of all."""
+        """Return the names of one family and of all plug-ins, or of all families."""
         return sorted({e.name for e in self if family in (None, e.family) or e.family == PLUGGED})
 
     def __contains__(self, name: str) -> bool:
@@ -100,8 +100,8 @@ class MethodRegistry(Registry):
     def entry(self, name: str, *, family: str | None = None) -> RegistryEntry:
         """Return the entry of `name` in `family`.
 
-        Without a family, return the first of patches, keypoints, dense, pairs, plug-in that has the name. A
-        name that exists only in another family raises an error that says so.
+        Without a family, search patches, keypoints, dense, pairs and plug-ins in this order. If the name
+        exists only in another family, the error names that family.
         """
         self._plug()
         if name in self._entries:
@@ -120,7 +120,7 @@ class MethodRegistry(Registry):
         raise unknown_method(self.what, name, family, self.names(family))
 
     def canonical_case(self, name: str, family: str) -> str:
-        """Return the name with the case of its registration. An unknown name stays unchanged.
+        """Return the name with its registered upper and lower case. An unknown name stays unchanged.
 
         >>> from tiepoint.methods.registry import METHODS
         >>> METHODS.canonical_case("SIFT", "patches"), METHODS.canonical_case("Mine", "patches")
@@ -150,11 +150,11 @@ class MethodRegistry(Registry):
 METHODS = MethodRegistry("method", group="tiepoint.methods")
 
 _CV, _TORCH, _ONNX = "opencv", "learned", "onnx"
-"""Extras of this package that a method requires."""
+"""Names of package extras (``pip install 'tiepoint[EXTRA]'``) that a method requires."""
 
 
 def _register(family: str, package: str, *rows: tuple[str, str, str | None, str]) -> None:
-    """Add methods of a family: name, module and class below `package`, extra, summary."""
+    """Register methods of a family, each as name, module and class below `package`, extra and summary."""
     for name, target, needs, summary in rows:
         METHODS.add(name, f"tiepoint.{package}.{target}", summary, family=family, needs=needs)
 

@@ -31,11 +31,11 @@ BINDERS: dict[str, str] = {
     "dense": "tiepoint.methods.dense.adapter:bind_dense",
     "pairs": "tiepoint.methods.pairs.adapter:bind_pairs",
 }
-"""By family, the function that turns an object into `extract`; takes (thing, name=, distance=, on_bad=)."""
+"""Adapter of each family. It takes (thing, name=, distance=, on_bad=) and returns the `extract` function."""
 
 
 REAL_VALUED = ("l2", "l1", "cosine")
-"""Distances of real-valued descriptors; bits are compared by `hamming`."""
+"""Distances for real-valued descriptors. Binary descriptors use `hamming`."""
 
 CHOICES = ("l1", "l2")
 """Values of ``?distance=`` for built-in patch descriptors."""
@@ -44,7 +44,7 @@ _DEVICE = re.compile(r"cpu|mps|cuda(:\d+)?")
 
 
 def check_device(device: str) -> None:
-    """Refuse a name that is not a device. The device need not exist on this machine.
+    """Raise an error if a name is not a valid device name. The device may be missing on this machine.
 
     >>> check_device("banana")
     Traceback (most recent call last):
@@ -118,7 +118,7 @@ def resolve(
 
 
 def _resolve_pairs(spec: Any, parsed: Spec | None, **options: Any) -> Method:
-    """Resolve a pair matcher, a flow, or a keypoint method with a matcher."""
+    """Resolve a method on image pairs: a pair matcher, a flow, or a keypoint method with a matcher."""
     from .pairs.factory import choose_family, family_of, split_matcher, with_matcher
 
     device, on_bad = options["device"], options["on_bad"]
@@ -143,13 +143,13 @@ def _resolve_pairs(spec: Any, parsed: Spec | None, **options: Any) -> Method:
 
 
 def _made(thing: Any, family: str, device: str) -> tuple[Any, str]:
-    """Return the given object, or one of the given class, and its name."""
+    """Return the given object, or an instance of the given class, and its name."""
     made = as_network(instantiate(thing, Stage(getattr(thing, "__name__", "")), device), family, device)
     return made, display_name(made, type(made).__name__)
 
 
 def _made_from(parsed: Spec, family: str, device: str) -> tuple[Any, str]:
-    """Return the object of a specification and its name."""
+    """Create the object of a specification. Return it and its name."""
     base = parsed.base
     if parsed.is_python_file:
         factory: Any = load_from_file(base.name, str(base.argument))
@@ -169,7 +169,7 @@ def _is_plain(factory: Any) -> bool:
 
 
 def _with_distance(factory: Any, base: Stage, device: str) -> tuple[Any, str]:
-    """Return a built-in patch descriptor compared by the distance of ``?distance=``."""
+    """Return a built-in patch descriptor with its distance replaced by ``?distance=``."""
     rest = {k: v for k, v in base.params.items() if k != "distance"}
     made = instantiate(factory, Stage(base.name, rest, base.argument), device)
     own, wanted = distance_of(made), str(base.params["distance"])
@@ -221,7 +221,7 @@ _OF_OTHERS = ("files", "onnx", "torchscript", "kornia", "patch")
 
 
 def _with_nan(part: Callable[[Item], Any], family: str, config: Mapping[str, Any]) -> Callable[[Item], Any]:
-    """Return the item part of the key, marked for keypoint methods that may return NaN."""
+    """Return the item part of the key, with a marker for keypoint methods that may return NaN."""
 
     def may(config: Mapping[str, Any]) -> bool:
         own = str(config.get("method", "")).rpartition("/")[2]
@@ -231,7 +231,7 @@ def _with_nan(part: Callable[[Item], Any], family: str, config: Mapping[str, Any
 
 
 def _meta(thing: Any, family: str) -> dict[str, Any]:
-    """Return facts of a method that tasks read. Keypoints that are looked up count as given."""
+    """Return the properties of a method that tasks need. Keypoints read from files count as given."""
     names = ("keypoint_set", "rooted", "given_keypoints")
     found = {name: value for name in names if (value := getattr(thing, name, None))}
     looks_up = hasattr(thing, "lookup_item") or hasattr(thing, "lookup")
@@ -240,7 +240,7 @@ def _meta(thing: Any, family: str) -> dict[str, Any]:
 
 ROOTING = ("rootsift", "power")
 ZERO_IS_DEFINED = ("hpatches-python", "hpatches-matlab")
-"""The older tools set undefined rows to zero and compared them. These two transforms do the same."""
+"""Transforms that set undefined rows to zero and compare them, as the older tools do."""
 
 
 def apply_transform(
@@ -248,7 +248,7 @@ def apply_transform(
 ) -> Method:
     """Return `method` followed by the transform of `stage`, such as ``sift`` then ``rootsift``.
 
-    Transforms require real-valued descriptors, so `hamming` is refused. Failed rows stay failed.
+    Transforms require real-valued descriptors and raise an error for `hamming`. Failed rows stay failed.
     """
     if method.family not in ("patches", "keypoints"):
         raise InputError(f"+{stage.name} works on descriptors, and {method.name!r} has none; leave it out")
@@ -312,7 +312,7 @@ def apply_transform(
 
 
 def transform_config(base: Mapping[str, Any], stage: Stage, fitted: str | None = None) -> dict[str, Any]:
-    """Return the config of a method with a transform; `fitted` hashes the fitted numbers, if any."""
+    """Return the config of a method with a transform. `fitted` is the hash of a fitted transform."""
     revision = transforms.TRANSFORMS[stage.name].revision
     config = {"base": dict(base), "transform": str(stage), "revision": revision}
     return config if fitted is None else {**config, "fitted": fitted}

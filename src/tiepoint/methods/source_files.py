@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The code of a method: source files reached by its imports, and versions of installed libraries."""
+"""Source files that a method imports, and versions of the installed libraries it uses."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _DISTRIBUTIONS = {
 
 @dataclass(frozen=True)
 class SourceFiles:
-    """Source files with their import names, library names, and short texts in the code."""
+    """Source files with their import names, library names, and short string literals in the code."""
 
     files: tuple[tuple[str, Path], ...]
     libraries: tuple[str, ...]
@@ -65,7 +65,7 @@ def _installed_folders() -> tuple[Path, ...]:
 
 @lru_cache(maxsize=8192)
 def is_installed(path: str | Path) -> bool:
-    """Return whether a file belongs to Python, to an installed package or to this one.
+    """Return whether a file belongs to Python, to an installed package or to tiepoint.
 
     >>> import json
     >>> is_installed(json.__file__), is_installed("my_file.py")
@@ -78,13 +78,13 @@ def is_installed(path: str | Path) -> bool:
 
 
 def sources_of(*roots: str | Path) -> SourceFiles:
-    """Return the files and everything they import, directly or not, that is not installed.
+    """Return the files and all files that they import, directly or indirectly, except installed packages.
 
-    Imports count anywhere, also inside functions and as ``import_module("name")``. A name is searched as
-    Python does: beside the first file, in the package around it, in the folders of ``sys.path`` without
-    installed packages, and where an editable installation points. Packages count with their ``__init__.py``,
-    compiled modules by their bytes. A name that is not found is a library or part of Python. The package of a
-    root counts even if it is installed.
+    Imports inside functions and calls of ``import_module("name")`` are included. Names are searched in this
+    order: the folder of the first file, its package, the folders of ``sys.path`` without installed packages,
+    and the sources of editable installations. A package adds its ``__init__.py``, a compiled module adds its
+    bytes. A name that is not found is a library or part of Python. The package of a root file is included
+    even if it is installed.
     """
     files: dict[Path, str] = {}
     libraries: set[str] = set()
@@ -140,7 +140,7 @@ class _Search:
     def reached(
         self, file: Path, module: str, level: int, names: Sequence[str]
     ) -> Iterator[tuple[str, Path]]:
-        """Yield the files that one import statement runs, without installed packages."""
+        """Yield the files that one import statement executes, except installed packages."""
         top = module.partition(".")[0]
         if level == 0 and top == OWN:
             return
@@ -160,7 +160,7 @@ class _Search:
                 yield from ((f"{module}.{p.stem}", p) for p in sorted(package.glob("*.py")))
 
     def located(self, dotted: str, places: Sequence[Path]) -> Iterator[tuple[str, Path]]:
-        """Yield the files that importing ``a.b.c`` runs: the packages on the way and the module."""
+        """Yield the files that ``import a.b.c`` executes: the parent packages and the module."""
         done: list[str] = []
         for part in dotted.split("."):
             done.append(part)
@@ -193,7 +193,7 @@ def _packages_around(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _elsewhere(top: str) -> list[Path]:
-    """Return the source folders of a package that is installed in place."""
+    """Return the source folders of a package with an editable installation."""
     if top in sys.stdlib_module_names:
         return []
     try:
@@ -209,7 +209,7 @@ def _elsewhere(top: str) -> list[Path]:
 
 @dataclass(frozen=True)
 class _Code:
-    """Contents of a source file: imports as (module, level, names), and texts that may name a file."""
+    """Contents of a source file: imports as (module, level, names), and string literals that may be paths."""
 
     imports: tuple[tuple[str, int, tuple[str, ...]], ...]
     texts: frozenset[str]
@@ -252,8 +252,8 @@ def _by_text(text: str) -> tuple[str, int, tuple[str, ...]]:
 def library_versions(names: Iterable[str]) -> dict[str, str]:
     """Return versions of installed libraries by import name. Libraries that are not installed are skipped.
 
-    Versions come from the installed distributions, so they do not depend on what this process has imported.
-    If several distributions provide a name, all are listed.
+    Versions are read from the installed distributions, so they do not depend on the modules imported by this
+    process. If several distributions provide a name, all are listed.
 
     >>> sorted(library_versions(["numpy", "no_such_library"]))
     ['numpy']
@@ -286,7 +286,7 @@ def _distributed(names: Iterable[str]) -> dict[str, str]:
 
 
 def _binary_version(name: str) -> str | None:
-    """Hash the file of a library without a distribution (built manually)."""
+    """Return the hash of a library file that belongs to no distribution (built manually)."""
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError):

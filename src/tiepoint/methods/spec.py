@@ -36,7 +36,7 @@ class Stage:
         return "&".join(f"{k}={v}" for k, v in self.params.items())
 
     def without_defaults(self, *factories: Callable[..., Any]) -> Stage:
-        """Return the stage without parameters that equal the default of every factory that has them.
+        """Return the stage without parameters that equal their defaults in all factories.
 
         >>> str(Stage("f", {"size": 4, "mode": "a"}).without_defaults(lambda size=4, mode="b": None))
         'f?mode=a'
@@ -50,7 +50,7 @@ class Stage:
         return Stage(self.name, kept, self.argument)
 
     def without_paths(self) -> Stage:
-        """Return the stage for tables: paths by their last part, a class without its Python file.
+        """Return the stage as shown in tables: the last part of paths, and a class without its Python file.
 
         >>> str(Stage("kornia", {"weights": "/far/away/tfeat.params"}, "TFeat").without_paths())
         'kornia:TFeat?weights=tfeat.params'
@@ -72,7 +72,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Spec:
-    """A parsed specification: the method, whether it is a Python file, and its transforms."""
+    """A parsed specification: the method, whether it is in a Python file, and its transforms."""
 
     base: Stage
     is_python_file: bool
@@ -92,7 +92,8 @@ class FilesSpec(str):
 def parse_spec(text: str) -> Spec:
     """Parse a specification.
 
-    Known transforms are split off from the right, so a path may contain ``+``. A `FilesSpec` is not split.
+    Known transforms are split off from the right, so a path may contain ``+``. A `FilesSpec` has no
+    transforms.
 
     >>> parse_spec("resize?size=6+l2").base
     Stage(name='resize', params={'size': 6}, argument=None)
@@ -139,7 +140,7 @@ def _base(text: str) -> tuple[Stage, bool]:
 
 
 def parse_stage(text: str) -> Stage:
-    """Parse a name with its parameters, without transforms. For a Python file the class is the argument.
+    """Parse a name with its parameters and return the stage. For a Python file, the argument is the class.
 
     >>> parse_stage("fast?threshold=20").params
     {'threshold': 20}
@@ -196,10 +197,10 @@ def instantiate(factory: Any, stage: Stage, device: str) -> Any:
 
 
 def display_name(thing: Any, stage: Stage | str, *factories: Callable[..., Any]) -> str:
-    """Return the display name of an object: its own or its class name, with non-default parameters.
+    """Return the display name of an object: its `name` or class name, with non-default parameters.
 
-    `stage` is its specification, `factories` received its parameters. An own name that already has a ``?``
-    stays unchanged.
+    `stage` is the specification of the object. `factories` are the functions that received its parameters. A
+    `name` that already contains ``?`` is returned unchanged.
     """
     shown = Stage(stage) if isinstance(stage, str) else stage.without_defaults(*factories).without_paths()
     own = own_name(thing)
@@ -230,10 +231,10 @@ def own_name(thing: Any) -> str | None:
 def arguments(
     factory: Callable[..., Any], stage: Stage, *, extra: Mapping[str, Any] | None = None, given: int = 0
 ) -> tuple[list[str], dict[str, Any]]:
-    """Return the positional and keyword arguments for `factory`. Explain unknown and missing ones.
+    """Return the positional and keyword arguments for `factory`. Raise an error if one is unknown or missing.
 
-    `extra` values (`device`) are passed only if the factory has a parameter of that name. The caller fills
-    the first `given` parameters itself; the argument of ``scheme:argument`` fills the next.
+    `extra` values (`device`) are passed only if the factory has a parameter of that name. The caller provides
+    the first `given` parameters. The argument of ``scheme:argument`` is passed as the next parameter.
     """
     known = parameters_of(factory)
     named = [k for k, p in known.items() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
@@ -257,7 +258,7 @@ def _is_default(parameter: inspect.Parameter, value: Any) -> bool:
 
 
 def parameters_of(factory: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
-    """Return the parameters of a function or class; none if Python cannot determine them."""
+    """Return the parameters of a function or class; empty if Python cannot determine them."""
     try:
         return inspect.signature(factory).parameters
     except (TypeError, ValueError):

@@ -32,7 +32,7 @@ def rootsift(values: Array) -> NDArray[np.float32]:
     """Apply the Hellinger mapping: divide each row by its l1 norm, then take the signed square root.
 
     For non-negative descriptors the l2 distance between the results is the Hellinger distance, and rows have
-    length 1. Signs are kept, so it is defined for every real-valued descriptor.
+    length 1. Signs are preserved, so the mapping is defined for every real-valued descriptor.
 
     >>> rootsift(np.array([[1, 4, 4, 0]], np.uint8)).round(3).tolist()
     [[0.3330000042915344, 0.6669999957084656, 0.6669999957084656, 0.0]]
@@ -43,7 +43,7 @@ def rootsift(values: Array) -> NDArray[np.float32]:
 def power(values: Array) -> NDArray[np.float32]:
     """Apply the power law: signed square root, then l2 normalisation.
 
-    Equal to `rootsift` up to rounding, because both end at length 1.
+    The result equals `rootsift` up to rounding, because both return rows of length 1.
 
     >>> power(np.array([[-9.0, 16.0]])).round(2).tolist()
     [[-0.6000000238418579, 0.800000011920929]]
@@ -63,7 +63,7 @@ def _signed_root(values: Array, dtype: Any = np.float32) -> Array:
 
 @dataclass(frozen=True)
 class Transform:
-    """A transform by name: `apply` for plain ones, None for those fitted on training descriptors.
+    """A registered transform. `apply` is its function, or None if it is fitted on training descriptors.
 
     `revision` is incremented when its output changes, which invalidates cached features.
     """
@@ -93,10 +93,11 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class FittedTransform:
-    """x -> (x - mean) matrix, then optionally signed |x|^exponent, then l2.
+    """A fitted transform: (x - mean) matrix, then optionally the signed power |x|^exponent and l2.
 
-    `mean` None subtracts the mean of the given rows, image by image. `exponent` None skips power law and l2.
-    `single` first rounds the centred values and the matrix to float32, as the older tools do.
+    If `mean` is None, the mean of each image's rows is subtracted. If `exponent` is None, the power and the
+    l2 normalisation are skipped. With `single`, the centred values and the matrix are first rounded to
+    float32, as the older tools do.
     """
 
     name: str
@@ -136,7 +137,7 @@ class FittedTransform:
 
 @dataclass(frozen=True)
 class FitRequest:
-    """Request of a fitted transform.
+    """Training data that a transform requires, and its fit function.
 
     `images` selects the images of the training sequences to describe (`ref` or `all`). `fit` takes their
     descriptors without failed rows, (n, d).
@@ -168,7 +169,7 @@ def _decomposed(descriptors: Array, name: str) -> tuple[Floats, Floats, Floats]:
 
 
 def _clipped(eigenvalues: Floats, energy: float) -> Floats:
-    """Raise eigenvalues to the first, from below, at which the summed share of energy exceeds `energy`."""
+    """Raise small eigenvalues to the first one at which the cumulated share of energy exceeds `energy`."""
     if not 0 <= energy < 1:
         raise InputError(f"clip must be a share of the energy, at least 0 and below 1, but is {energy}")
     if energy == 0:
@@ -190,7 +191,7 @@ def _inverse_root(eigenvalues: Floats, name: str) -> Floats:
 
 
 def fit_pca(descriptors: Array, *, dims: int | None = None, whiten: bool = False) -> FittedTransform:
-    """Fit a rotation to the `dims` strongest directions (default all), with unit variance if `whiten`.
+    """Fit a PCA projection to the `dims` strongest directions (default: all); `whiten` gives unit variance.
 
     >>> x = np.array([[0.0, 0], [2, 0], [0, 1], [2, 1]])
     >>> np.abs(fit_pca(x, dims=1).apply(x)).ravel().tolist()
@@ -205,7 +206,7 @@ def fit_pca(descriptors: Array, *, dims: int | None = None, whiten: bool = False
 
 
 def fit_zca(descriptors: Array, *, clip: float = 0.0) -> FittedTransform:
-    """Fit the whitening nearest to the input: W = V diag(d^-1/2) V', eigenvalues raised by `clip`."""
+    """Fit ZCA whitening, W = V diag(d^-1/2) V', with small eigenvalues raised by `clip`."""
     mean, values, vectors = _decomposed(descriptors, "zca")
     scale = _inverse_root(_clipped(values, clip), "zca")
     return FittedTransform("zca", mean, (vectors * scale) @ vectors.T)
@@ -214,8 +215,8 @@ def fit_zca(descriptors: Array, *, clip: float = 0.0) -> FittedTransform:
 def fit_hpatches_python(descriptors: Array) -> FittedTransform:
     """Fit the `--pcapl` of the Python reference on reference images.
 
-    Quirks: every image is centred by its own mean (so equal patches in two images differ), and eigenvalues
-    are raised to the one at sorted index floor(0.6 d).
+    The reference subtracts the mean of each image, so equal patches in two images get different descriptors.
+    Eigenvalues are raised to at least the eigenvalue at sorted index floor(0.6 d).
     """
     _, values, vectors = _decomposed(descriptors, "hpatches-python")
     level = np.sort(values)[int(0.6 * len(values))]
@@ -238,15 +239,15 @@ FITTERS: Mapping[str, tuple[Callable[..., FittedTransform], str]] = {
     "hpatches-python": (fit_hpatches_python, "ref"),
     "hpatches-matlab": (fit_hpatches_matlab, "all"),
 }
-"""By name, the fit function and the images of the training sequences: `ref` or `all`."""
+"""Fit function of each fitted transform, and the images of the training sequences it uses: `ref` or `all`."""
 
 
 PLAIN = ("name", "exponent", "single", "keep_double")
-"""Fields of a fitted transform that are not arrays."""
+"""Non-array fields of a fitted transform."""
 
 
 def load_transform(path: Path) -> FittedTransform | None:
-    """Read a fitted transform. None if the file is corrupt, so that it is fitted again."""
+    """Read a fitted transform. Return None if the file is corrupt; the caller then fits it again."""
     try:
         regular_file_size(path)
         with np.load(path, allow_pickle=False) as found:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""User code: objects of a Python file that imports the files beside it."""
+"""Load user code: objects of a Python file that may import other files in its folder."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from .source_files import OWN, is_installed, package_root
 
 _OUR_FOLDER = Path(__file__).parents[1]
 _LINES = 3
-"""Lines of user code shown for an exception."""
+"""Number of lines of user code that are shown for an exception."""
 
 
 def last_lines(error: BaseException) -> str:
     """Return file, line number and text of the last lines of user code that led to an exception.
 
-    Lines of this package and of installed ones are skipped. If there are no others, return the last line in
-    an installed package. Empty if the exception comes from this package alone.
+    Lines of this package and of installed packages are skipped. If no line remains, the last line in an
+    installed package is returned. The result is empty if the exception comes from this package alone.
     """
     return "".join(traceback.format_list(_places(error))).rstrip()
 
@@ -58,7 +58,7 @@ def _involves_user_code(error: BaseException) -> bool:
 
 
 def _with_place(message: str, error: BaseException) -> str:
-    """Add file and line of the user code that raised an exception to a message."""
+    """Append the file and line of the user code that raised an exception to a message."""
     places = _places(error)
     return f"{message} ({Path(places[-1].filename).name}, line {places[-1].lineno})" if places else message
 
@@ -70,7 +70,7 @@ SMALL_PX = 32
 def user_failure(
     what: str, error: BaseException, thing: Any = None, images: Any = ()
 ) -> UserCodeError | InputError:
-    """Return the error to raise for an exception in user code or a library; `what` names the failed job.
+    """Return the error to raise for an exception in user code or a library; `what` names the failed step.
 
     If a built-in method (`thing`) fails on a small image of `images` and no user code was involved, the image
     is reported as too small.
@@ -120,7 +120,7 @@ def is_user_code(thing: Any) -> bool:
 def copy_for_user(thing: Any, array: Any, *, used_again: bool = False) -> Any:
     """Return an array that user code may write into.
 
-    It is copied if it is read-only or used again later. Built-in methods never write into their input.
+    The array is copied if it is read-only or used again later. Built-in methods never write into their input.
 
     >>> import numpy as np
     >>> image = np.zeros((2, 2), np.uint8)
@@ -134,7 +134,7 @@ def copy_for_user(thing: Any, array: Any, *, used_again: bool = False) -> Any:
 
 
 def view_for_user(thing: Any, item: Item) -> Any:
-    """Return the item for a built-in method, an `ItemView` without hashes for user code."""
+    """Return the item itself for a built-in method, or an `ItemView` without hashes for user code."""
     return ItemView(item.key, item.images, item.count) if is_user_code(thing) else item
 
 
@@ -151,10 +151,10 @@ def is_builtin_class(cls: type) -> bool:
 
 
 class _FromSource(SourceFileLoader):
-    """Loader that always compiles the source: compiled files count as fresh for a second after an edit."""
+    """Loader that always compiles the source, because Python's bytecode cache may miss a recent edit."""
 
     def get_code(self, fullname: str) -> CodeType | None:
-        """Return the code of the file as it is now."""
+        """Compile and return the current code of the file."""
         path = self.get_filename(fullname)
         return self.source_to_code(self.get_data(path), path)
 
@@ -162,10 +162,11 @@ class _FromSource(SourceFileLoader):
 class UserModules:
     """The modules that a user's file imports from its own folder.
 
-    They are isolated: two files in different folders may each have a ``helpers.py``, and a file that is
-    reloaded after an edit sees its current helpers. Inside `active` Python finds them first, also when a
-    method imports them while it runs; outside they do not exist. Several threads may be inside at the same
-    time. A thread that needs the modules of another file waits.
+    The modules are isolated: two files in different folders may each have a ``helpers.py``. A file that is
+    reloaded after an edit imports the current version of its helpers. Inside the context `active`, Python
+    finds these modules first, also if a method imports them while it runs. Outside `active` they cannot be
+    imported. Several threads may enter `active` at the same time. A thread that needs the modules of another
+    file waits.
     """
 
     _turn = threading.Condition()
@@ -182,7 +183,7 @@ class UserModules:
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """Make the modules beside the file importable."""
+        """Make the modules in the folder of the file importable within this context."""
         if getattr(self._here, "is_inside", False):
             yield
             return
@@ -219,7 +220,7 @@ class UserModules:
         sys.modules.update(self._hidden)
 
     def _own(self, names: Iterable[str]) -> dict[str, ModuleType]:
-        """Return the imported modules of these names that shadow something beside the file."""
+        """Return the imported modules whose names hide a module in the folder of the file."""
         mine = [name for name in list(names) if name.partition(".")[0] in self._tops]
         return {name: sys.modules[name] for name in mine if not _shared(sys.modules[name])}
 
@@ -238,7 +239,7 @@ class UserModules:
         return None
 
     def inside(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Wrap a function to run with these modules importable."""
+        """Wrap a function so that it can import these modules."""
 
         @wraps(function)
         def called(*args: Any, **kwargs: Any) -> Any:
@@ -266,7 +267,7 @@ def _shared(module: ModuleType) -> bool:
 class UserObject:
     """An object of a user's file, with the file and its parameters.
 
-    It has all attributes of the object. Methods run with the modules beside the file importable.
+    It has all attributes of the object. Its methods can import the modules in the folder of the file.
     """
 
     def __init__(self, thing: Any, file: Path, made_of: str, given: Mapping[str, Any], around: UserModules):
@@ -292,7 +293,7 @@ class UserFactory:
 
     @property
     def is_callable(self) -> bool:
-        """Whether it is a class or function that takes parameters."""
+        """Whether the factory is a class or function, which takes parameters."""
         return inspect.isclass(self.made_of) or inspect.isfunction(self.made_of)
 
     def __call__(self, **given: Any) -> UserObject:
@@ -315,8 +316,8 @@ class UserFactory:
 def load_from_file(file: str, name: str) -> UserFactory:
     """Run a Python file as a module and return the factory of its object `name`.
 
-    The file may import files beside it and, by ``.`` and ``..``, from its package. Every failure raises an
-    `InputError`.
+    The file may import other files in its folder and, by ``.`` and ``..``, in its package. Every failure
+    raises `InputError`.
     """
     path = Path(file)
     if not is_file(path):

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Dense matchers: a flow for every pixel."""
+"""Dense matchers, which compute a flow vector for every pixel."""

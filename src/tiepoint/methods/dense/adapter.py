@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Adapter of dense methods, which compute flows in both directions, and the method `zero`."""
+"""Adapter for dense methods, which compute flows in both directions, and the method `zero`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def bind_dense(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable
     * ``extract(image)``: keypoints and descriptors, matched and interpolated into a flow.
 
     Images are uint8, RGB. A flow may differ in size from its image; tasks resize it. Unknown flow is NaN or
-    1e10 and counts as wrong. `distance` has no meaning here. Any `on_bad` but ``error`` is refused.
+    1e10 and counts as wrong. `distance` is ignored. `on_bad` must be ``error``.
     """
     if on_bad != "error":
         raise InputError(
@@ -66,7 +66,7 @@ def _with_error_context(
 
 
 def as_matcher(thing: Any) -> Any:
-    """Return the object; add a matcher to one that only computes keypoints and descriptors."""
+    """Return the object, wrapped in a matcher if it only computes keypoints and descriptors."""
     if hasattr(thing, "extract") and not any(
         hasattr(thing, m) for m in ("lookup_item", "match_both", "match")
     ):
@@ -123,7 +123,7 @@ def _mask(values: NDArray[Any]) -> NDArray[np.uint8]:
 
 
 class ZeroFlow:
-    """Zero flow with everything as foreground.
+    """Reference method that returns zero flow and marks all pixels as foreground.
 
     >>> ZeroFlow().match(np.zeros((2, 3, 3), np.uint8), np.zeros((2, 3, 3), np.uint8))[0].shape
     (2, 3, 2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`files:DIR` for dense tasks: flows and masks of another program, in the layout of the TSS kit.
+"""`files:DIR` for dense tasks: read flows and masks of another program, in the layout of the TSS kit.
 
 The results of a pair are in the folder of its subset, or directly below the root for a single subset.
 """
@@ -25,8 +25,8 @@ MAX_LISTED_PAIRS = 3
 def pair_folder(root: str | Path, key: str) -> Path:
     """Return the results folder of a pair ``SUBSET/PAIR``: ``ROOT/SUBSET/PAIR`` or ``ROOT/PAIR``.
 
-    The second applies only if ``ROOT/SUBSET`` has no folder in it and ``ROOT/PAIR`` exists. The folder does
-    not tell its subset: call `check_layout` first.
+    ``ROOT/PAIR`` is used only if it exists and ``ROOT/SUBSET`` contains no folder. Its subset may be
+    ambiguous, so call `check_layout` first.
 
     >>> pair_folder("out", "JODS/car_01_02").as_posix()
     'out/JODS/car_01_02'
@@ -44,10 +44,10 @@ def is_single_pair(root: str | Path, keys: Iterable[str]) -> bool:
 
 
 def check_layout(root: str | Path, keys: Sequence[str], subsets: Iterable[str] = ()) -> None:
-    """Refuse results directly below the root if they could belong to several subsets.
+    """Raise an error if results directly below the root could belong to several subsets.
 
-    `subsets` are those of the dataset, by default those of the keys. Two subsets may have pairs of the same
-    name, so results of one would be scored as the other's.
+    `subsets` are the subsets of the dataset, by default the subsets of the keys. Two subsets may have pairs
+    of the same name, so results of one subset could be scored as results of another.
 
     Raises:
         InputError: If the subset of the results is ambiguous.
@@ -121,11 +121,11 @@ _FILES = ("flow1.flo", "flow2.flo", "mask1.png", "mask2.png")
 
 
 class DenseFiles:
-    """Results by pair: ``DIR/KEY/flow1.flo, flow2.flo, mask1.png, mask2.png``.
+    """Flows and masks read from ``DIR/KEY/flow1.flo``, ``flow2.flo``, ``mask1.png`` and ``mask2.png``.
 
-    If DIR has no folder for the first part of the key (the subset), the rest of the key is looked up, for
-    results of a single subset; with several subsets that is refused. Missing or unreadable files are noted:
-    the task decides by its option `missing`.
+    If DIR has no folder for the subset (the first part of the key), the pair is searched directly below DIR.
+    With several subsets this raises an error. Missing or unreadable files are reported to the task, whose
+    option `missing` decides what to do.
     """
 
     def __init__(self, path: str) -> None:
@@ -145,7 +145,7 @@ class DenseFiles:
         return {"path": str(self.root), "files": hash_json(found)}
 
     def check_items(self, items: Sequence[Item]) -> None:
-        """Refuse results whose subset is ambiguous."""
+        """Raise an error if the subset of the results is ambiguous."""
         check_layout(self.root, [item.key for item in items])
 
     def folder(self, key: str) -> Path:

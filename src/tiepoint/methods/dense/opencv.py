@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Dense methods by OpenCV: optical flows, if the installed wheel has them, and a homography."""
+"""Dense methods of OpenCV: optical flow algorithms and a homography."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Flow = NDArray[np.float32]
 
 
 def rescale_flow(flow: Flow, size2: tuple[int, int]) -> Flow:
-    """Convert a flow into image 2 stretched to the size of image 1 to a flow into image 2.
+    """Convert a flow into a resized image 2 (stretched to the size of image 1) to a flow into image 2.
 
     Half-pixel centres: a target ``x + u`` of the stretched image is ``(x + u + 1/2) * w2/w1 - 1/2``.
 
@@ -42,7 +42,7 @@ class _OpenCVFlow:
     colour = False
     libraries = ("cv2", "numba", "numpy")
     least_px = 1
-    """Minimum of the shorter side. On smaller images OpenCV fails, crashes or never returns."""
+    """Minimum length of the shorter side. On smaller images OpenCV fails, crashes or never returns."""
 
     def match(self, image1: Image, image2: Image) -> Flow:
         """Return the flow on image 1."""
@@ -107,7 +107,7 @@ def _contrib(name: str) -> Any:
 
 @dataclass(eq=False)
 class TVL1(_OpenCVFlow):
-    """Dual TV-L1 of the contrib module. OpenCV's defaults (5 warps, 10 iterations) take minutes a pair."""
+    """Dual TV-L1 of the contrib module. OpenCV's default settings take minutes per image pair."""
 
     name = "tvl1"
     warps: int = 2
@@ -166,7 +166,7 @@ _MIN_MATCHES = 4
 
 @dataclass(eq=False)
 class HomographyFlow:
-    """Homography from SIFT, mutual ratio matches and MAGSAC with a fixed seed; unknown flow without one.
+    """Flow of a homography estimated from SIFT matches by MAGSAC; unknown flow if the estimation fails.
 
     The mask of an image is the part that the homography maps into the other image.
     """

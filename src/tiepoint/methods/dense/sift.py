@@ -23,14 +23,14 @@ _OFFSETS = (-1.5, -0.5, 0.5, 1.5)
 
 @dataclass(eq=False)
 class DenseSift:
-    """Dense SIFT matching over a pyramid, with smooth flow by belief propagation.
+    """Coarse-to-fine matching of dense SIFT descriptors, with flow smoothed by belief propagation.
 
     Both images are resized to at most `side` pixels on their larger side. The coarsest level (about
-    `coarsest` pixels) searches displacements of up to half the image, each finer level a window of `radius`
-    around the flow of the level above. Neighbours pay `smooth` per pixel of difference between their
-    displacements, at most `cut`; motion costs `still` per pixel of a level, which settles flat regions. Masks
-    are where the two flows agree. Descriptors are upright and of one scale: rotations beyond about 30 degrees
-    are not found.
+    `coarsest` pixels) searches displacements of up to half the image. Each finer level searches a window of
+    `radius` around the flow of the coarser level. Neighbouring pixels cost `smooth` per pixel of difference
+    between their displacements, at most `cut`. Motion costs `still` per pixel, which avoids arbitrary flow in
+    flat regions. Masks mark pixels where the two flows agree. Descriptors are upright and of one scale:
+    rotations beyond about 30 degrees are not found.
     """
 
     name, libraries = "dense-sift", ("numba", "numpy", "scipy")
@@ -58,7 +58,7 @@ class DenseSift:
         return {"flow1": flow1, "flow2": flow2, "mask1": masks[0], "mask2": masks[1]}
 
     def _pyramid(self, grey: NDArray[np.float64]) -> list[Floats]:
-        """Return the descriptors of every level, coarsest first: averages of the finest.
+        """Return the descriptors of every level, coarsest first, averaged from those of the finest level.
 
         Descriptors computed from smaller images cover half the picture and find less.
         """
@@ -138,7 +138,7 @@ def _median(flow: NDArray[np.float64], size: int) -> NDArray[np.float64]:
 
 
 def _smoothed(flow: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Smooth the steps of the integer flow of the finest level."""
+    """Smooth the integer flow of the finest level."""
     from scipy.ndimage import gaussian_filter
 
     flow = _median(flow, 3)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Interpolation of matched keypoints to a flow, for sparse methods on dense tasks."""
+"""Interpolate matched keypoints to a flow, for sparse methods on dense tasks."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _OPENCV = ("sift", "orb", "akaze", "brisk", "kaze")
 def interpolated_flow(points1: Points, points2: Points, size: tuple[int, ...]) -> NDArray[np.float32]:
     """Interpolate matches (n, 2) to a flow (height, width, 2), linear in the triangles between them.
 
-    Outside their hull the nearest match gives the displacement; without matches the flow is unknown. Of
-    matches with the same start position the first counts.
+    Outside the convex hull of the matches the displacement is that of the nearest match. Without matches the
+    flow is unknown. If several matches have the same start position, the first one is used.
 
     >>> interpolated_flow(np.array([[0.0, 0.0]]), np.array([[2.0, 1.0]]), (1, 2)).tolist()
     [[[2.0, 1.0], [2.0, 1.0]]]
@@ -33,7 +33,7 @@ def interpolated_flow(points1: Points, points2: Points, size: tuple[int, ...]) -
 
 
 def interpolated_points(points1: Points, points2: Points, queries: Points) -> Points:
-    """Transfer queries (q, 2) by matches (n, 2) as `interpolated_flow` does. NaN without matches.
+    """Transfer query points (q, 2) by interpolated matches (n, 2); NaN if there are no matches.
 
     >>> interpolated_points(np.zeros((1, 2)), np.ones((1, 2)), np.array([[5.0, 2.0]])).tolist()
     [[6.0, 3.0]]
@@ -61,7 +61,7 @@ def _displacements(points1: Points, points2: Points, x: NDArray[Any], y: NDArray
 
 
 class MatchedFeatures:
-    """Keypoints of ``extract(image)``, mutual nearest neighbours, then `interpolated_flow`.
+    """Dense flow interpolated from mutual nearest neighbours of an extractor's keypoints.
 
     `extractor.extract(image)` returns (keypoints, descriptors): keypoints are (n, 2+) positions or an object
     with `xy`; descriptors (n, d) are compared by `extractor.distance` (default l2).
@@ -140,7 +140,7 @@ class KeypointFlow(MatchedFeatures):
 
 
 class _OpenCVFeatures:
-    """The strongest `limit` keypoints of an OpenCV feature and their descriptors."""
+    """Extractor that returns the `limit` strongest keypoints of an OpenCV feature and their descriptors."""
 
     def __init__(self, features: str, limit: int) -> None:
         self.features, self.limit = features, limit

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Keypoint methods: detectors, descriptors at keypoints, and both in one."""
+"""Keypoint methods: detectors, descriptors at keypoints, and methods that detect and describe."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Adapter of keypoint methods, with checks of keypoints and descriptors."""
+"""Adapter for keypoint methods, with checks of keypoints and descriptors."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Extract = Callable[[Item, Any], Arrays]
 def as_keypoints(given: Any, where: str) -> Keypoints:
     """Convert the output of a detector to `Keypoints`.
 
-    It may be `Keypoints`, an array (n, 2) of positions, (n, 3) with sizes, (n, 7) with all columns, or a list
-    of OpenCV keypoints.
+    The output may be `Keypoints`, a list of OpenCV keypoints, or an array. Arrays have shape (n, 2) with
+    positions, (n, 3) with positions and sizes, or (n, 7) with all columns.
 
     >>> as_keypoints([[1, 2], [3, 4]], "here").xy.tolist()
     [[1.0, 2.0], [3.0, 4.0]]
@@ -72,7 +72,7 @@ def check_keypoints(keypoints: Keypoints, image: Image | None, where: str) -> Ke
 
 
 class DetectThenDescribe:
-    """A detector and a descriptor as one method."""
+    """Method that combines a detector and a descriptor."""
 
     identity = "keypoints/detect-then-describe"
     libraries = ()
@@ -120,8 +120,9 @@ def bind_keypoints(thing: Any, *, name: str, distance: str, on_bad: str) -> Extr
 
     `thing` has ``extract(image)`` returning (keypoints, descriptors[, valid]), or ``detect(image)`` and
     ``describe(image, keypoints)``. Images are RGB uint8 (h, w, 3); ``describe`` receives a `Keypoints` object
-    (``.xy``, ``.size_px``, ``.angle_deg``, ``.to_cv()``). A features provider has ``lookup(scene, image)``
-    with the same return. Row i of the descriptors belongs to keypoint i; another row count is an error.
+    (``.xy``, ``.size_px``, ``.angle_deg``, ``.to_cv()``). A features provider has ``lookup(scene, image)``,
+    which returns the same as ``extract``. Row i of the descriptors belongs to keypoint i; another row count
+    is an error.
     """
     call = _caller(thing, name)
 

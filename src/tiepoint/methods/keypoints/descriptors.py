@@ -29,7 +29,7 @@ _BLOCK = 2048
 def patches_at(
     image: Image, keypoints: Keypoints, *, magnification: float, patch_px: int, upright: bool = False
 ) -> NDArray[np.uint8]:
-    """Cut grey squares around keypoints, uint8 (n, patch_px, patch_px).
+    """Cut grey square patches around keypoints, uint8 (n, patch_px, patch_px).
 
     >>> centre = Keypoints.at([[4, 4]], size_px=2)
     >>> patches_at(np.full((9, 9), 7, np.uint8), centre, magnification=2, patch_px=4).max()
@@ -43,8 +43,8 @@ def patches_at(
 class PatchAtKeypoints:
     """Base of patch descriptors at keypoints.
 
-    `magnification` is the side of the square in keypoint sizes, `patch_px` its side in pixels as the
-    descriptor receives it, `upright` ignores orientations.
+    `magnification` is the side of the square relative to the keypoint's size. `patch_px` is the side in
+    pixels of the patch that the descriptor receives. `upright` ignores orientations.
     """
 
     libraries = ("numba", "numpy")
@@ -63,7 +63,7 @@ class PatchAtKeypoints:
         self.config = {"magnification": self.magnification, "patch_px": self.patch_px, "upright": upright}
 
     def describe(self, image: Image, keypoints: Keypoints) -> tuple[Any, NDArray[np.bool_]]:
-        """Return descriptors (n, d), and which squares have contrast and were described."""
+        """Return descriptors (n, d) and a mask (n,) of patches that have contrast and were described."""
         parts, masks = [], []
         for start in range(0, len(keypoints), _BLOCK):
             some = keypoints[start : start + _BLOCK]
@@ -159,11 +159,11 @@ _HONC_BLOCK = 512
 class Honc:
     """Spatial histograms of colours after normalising brightness and contrast of the patch.
 
-    A patch of `magnification` times the keypoint's size, rotated with it, is shifted so that each channel has
-    mean 127.5 and scaled by 50 over the mean of the channels' deviations. Each pixel is shared linearly
-    between dark and bright in each channel (8 bins) and between neighbouring cells, weighted by a Gaussian of
-    half the patch. The row is normalised to length 1, clipped at 0.2 and normalised again. A patch without
-    contrast fails.
+    The patch has a side of `magnification` times the keypoint's size and is rotated with the keypoint. Each
+    channel is shifted to mean 127.5. The patch is then scaled by 50 over the mean of the channels' standard
+    deviations. Each pixel contributes linearly to dark and bright bins in each channel (8 bins) and to
+    neighbouring cells. A Gaussian of half the patch weights the pixels. The row is normalised to length 1,
+    clipped at 0.2 and normalised again. A patch without contrast fails.
     """
 
     name, distance, libraries = "honc", "l2", ("numba", "numpy")
@@ -172,7 +172,7 @@ class Honc:
         self.magnification = float(magnification)
 
     def describe(self, image: Image, keypoints: Keypoints) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """Return descriptors (n, 128), and which patches have contrast."""
+        """Return descriptors (n, 128) and a mask (n,) of patches that have contrast."""
         colour = np.repeat(image[:, :, None], 3, axis=2) if image.ndim == 2 else image
         angle = np.deg2rad(np.nan_to_num(keypoints.angle_deg, nan=0.0))
         frames = similarity_frames(keypoints.xy, keypoints.size_px * self.magnification / 2, angle)

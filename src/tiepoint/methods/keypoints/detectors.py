@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Border, order and limit of all detectors; the detectors `harris`, `grid` and `random`."""
+"""Selection of keypoints by border and response, and the detectors `harris`, `grid` and `random`."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ...formats.image.reader import to_grey
 from ...geometry.correspondence import in_view
 
 MAX_FEATURES = 2000
-"""Default limit of every detector, per image."""
+"""Default maximum number of keypoints per image."""
 
 
 def strongest_first(keypoints: Keypoints) -> NDArray[np.int64]:
-    """Return the order by descending response; ties by y, x, size, angle, octave, class.
+    """Return indices that sort keypoints by descending response, then y, x, size, angle, octave, class.
 
-    All columns take part, so only equal rows are tied and the order does not depend on the detector's
-    threads.
+    All columns are sort keys, so only identical rows are tied. The order therefore does not depend on the
+    threads of the detector.
 
     >>> strongest_first(Keypoints.at([[5, 1], [2, 1], [9, 9]], response=[1, 1, 3])).tolist()
     [2, 1, 0]
@@ -38,8 +38,8 @@ def select_keypoints(
 ) -> Keypoints:
     """Return keypoints inside the border, strongest first, at most `max_features` (None: all).
 
-    The border is that of `geometry.correspondence.in_view`: border_px = 40 keeps 39.5 <= x <= width - 40.5.
-    It is applied before the limit.
+    The border is applied first, as in `geometry.correspondence.in_view`: border_px = 40 selects 39.5 <= x <=
+    width - 40.5.
     """
     if max_features is not None and max_features < 1:
         raise InputError(f"max_features must be a positive number or none, not {max_features}")
@@ -52,7 +52,7 @@ def select_keypoints(
 
 @dataclass(eq=False)
 class CappedDetector:
-    """A detector with a limit and a border (`select_keypoints`)."""
+    """Base of detectors with a maximum number of keypoints and an image border (`select_keypoints`)."""
 
     max_features: int | None = MAX_FEATURES
     border_px: float = 0.0
@@ -71,12 +71,13 @@ Plane = NDArray[np.float32]
 
 @dataclass(eq=False)
 class Harris(CappedDetector):
-    """Harris-Laplace: det - k trace² of the scale-normalised structure tensor, scale by |Laplacian|.
+    """Harris-Laplace detector: Harris response of the structure tensor, scale selection by |Laplacian|.
 
-    Integration scales are `sigma` · 2^(i/3); derivatives are taken at 0.7 of them, on grey values in 0 to 1.
-    A corner is a maximum among its 8 neighbours above `threshold`, at a scale where the scale-normalised
-    Laplacian exceeds those of the scales below and above. Size is twice the integration scale (a diameter, as
-    SIFT's), refined by a parabola through the three Laplacians. No orientation.
+    The response is det - k trace² of the scale-normalised structure tensor, on grey values in 0 to 1.
+    Integration scales are `sigma` · 2^(i/3). Derivative scales are 0.7 times as large. A corner is a maximum
+    above `threshold` among its 8 neighbours. Its scale-normalised Laplacian must exceed the Laplacians at the
+    next smaller and larger scale. The keypoint's size is twice the integration scale (a diameter, as for
+    SIFT), refined by a parabola through the three Laplacians. Keypoints have no orientation.
     """
 
     name, libraries = "harris", ("numpy", "scipy")
@@ -148,7 +149,7 @@ def _parabola(before: Plane, here: Plane, after: Plane) -> Plane:
 
 @dataclass(eq=False)
 class GridKeypoints(CappedDetector):
-    """Points `step_px` apart, centred on the image, all of `size_px` and without orientation."""
+    """Regular grid of points `step_px` apart, centred on the image, of size `size_px` without orientation."""
 
     name = "grid"
     max_features: int | None = None
@@ -164,7 +165,7 @@ class GridKeypoints(CappedDetector):
         self.step_px, self.size_px = float(self.step_px), float(self.size_px)
 
     def detect(self, image: Image) -> Keypoints:
-        """Return rows from the top, left to right."""
+        """Return the grid points, row by row from the top left."""
         ys, xs = (_line(length, self.step_px, self.border_px) for length in image.shape[:2])
         y, x = np.meshgrid(ys, xs, indexing="ij")
         found = Keypoints.at(np.column_stack([x.ravel(), y.ravel()]), size_px=self.size_px)
@@ -182,9 +183,10 @@ def _line(length: int, step: float, border: float) -> NDArray[np.float64]:
 
 @dataclass(eq=False)
 class RandomKeypoints(CappedDetector):
-    """Uniform points with log-uniform sizes; the same image gives the same points.
+    """Uniformly sampled points with log-uniform sizes, seeded by the image.
 
-    The seed is the hash of the pixels and `seed`, so images of a scene get unrelated points.
+    The random generator is seeded by a hash of the pixels and `seed`, so images of a scene get unrelated
+    points.
     """
 
     name = "random"
@@ -206,7 +208,7 @@ class RandomKeypoints(CappedDetector):
             )
 
     def detect(self, image: Image) -> Keypoints:
-        """Return `max_features` points, fewer only if the border leaves no room."""
+        """Return `max_features` points, or none if the border covers the entire image."""
         name = hash_json(["random keypoints", self.seed, hash_array(np.ascontiguousarray(image))])
         draw = np.random.Generator(np.random.PCG64(int(name[:32], 16)))
         h, w = image.shape[:2]

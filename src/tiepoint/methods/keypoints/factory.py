@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Creation of detectors and descriptors from the specification of a keypoint method."""
+"""Create detectors and descriptors from the specification of a keypoint method."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from .pooling import AGGREGATIONS, aggregate, load_user_descriptor, parse_number
 from .spec import ALIASES, FUSE, HOME, canonical_name, fused_parts, split_detector
 
 DETECTORS = "detectors"
-"""Registry family of detectors; descriptors at keypoints are the family ``keypoints``."""
+"""Registry family of detectors. Descriptors at keypoints belong to the family ``keypoints``."""
 
 
 @dataclass(frozen=True)
 class FactoryPlan:
     """Plan to create an object: a factory, its first arguments, and parts with their own plans.
 
-    Parameters go to the factory if it accepts them, else to the parts that do.
+    A parameter is passed to the factory if it accepts it, else to the parts that accept it.
     """
 
     text: str
@@ -105,7 +105,7 @@ def plan_part(text: str, family: str) -> FactoryPlan:
 
 
 def load_part(name: str, family: str) -> Any:
-    """Return the registered class of a detector or descriptor. Explain a name of the other role."""
+    """Return the registered class of a detector or descriptor; raise if the name has the other role."""
     plugged = {e.name for e in METHODS if e.family == "plug-in"}
     if f"{family}/{name}" in METHODS:
         return METHODS.load(f"{family}/{name}")
@@ -132,7 +132,7 @@ def check_roles(thing: Any, text: str, *needed: str) -> None:
 def make_keypoint_method(text: str, device: str) -> tuple[Any, str]:
     """Return the object of a keypoint specification and its name.
 
-    It has ``extract``, or it is a detector and a descriptor in one.
+    The object has ``extract``, or it combines a detector and a descriptor.
     """
     from .adapter import DetectThenDescribe
 
@@ -164,7 +164,7 @@ def make_keypoint_method(text: str, device: str) -> tuple[Any, str]:
 
 
 def _at_home(descriptor: FactoryPlan, detector: FactoryPlan, text: str, device: str) -> tuple[Any, str]:
-    """Create a descriptor without `@` with its default detector; parameters go to those that accept them."""
+    """Create a descriptor with its default detector. Each parameter is passed to the one that accepts it."""
     from .adapter import DetectThenDescribe
 
     params = dict(descriptor.params)
@@ -195,7 +195,7 @@ def _lone(plan: FactoryPlan, text: str, device: str) -> tuple[Any, str]:
 
 
 def _fused_at_own_places(text: str, device: str) -> tuple[Any, str]:
-    """Create components at their own keypoints; row i of every component is the same physical point."""
+    """Create a fusion of descriptors with their own keypoints; row i of each is the same physical point."""
     components, query = fused_parts(text)
     params = dict(parse_stage(f"fuse?{query}").params) if query else {}
     known = [k for k in parameters_of(Fusion) if k != "components"]
@@ -209,7 +209,7 @@ def _fused_at_own_places(text: str, device: str) -> tuple[Any, str]:
 
 
 def make_pair(pair: tuple[Any, ...], device: str) -> tuple[Any, str]:
-    """Create a (descriptor, detector) given from Python, each a text, class or object, and its name."""
+    """Create a method from a tuple (descriptor, detector) of texts, classes or objects, and its name."""
     from .adapter import DetectThenDescribe
 
     if len(pair) != 2:
@@ -233,12 +233,13 @@ Mask = NDArray[np.bool_]
 
 
 class Fusion:
-    """Concatenated (default) or blended descriptors (average, weighted, max, min).
+    """Fusion of several descriptors by concatenation (default), average, weighted, max or min.
 
-    Each component is normalised to length 1 first. Otherwise the one with the largest values dominates, as
-    SIFT (length 512) does over a network's unit vectors. `weights` multiply the components when concatenating
-    and blend them when ``weighted``. Blending requires equal dimensions. Bit strings can only be concatenated
-    with bit strings. A keypoint fails if one component could not describe it.
+    Each component is normalised to length 1 first. Otherwise the component with the largest values would
+    dominate, such as SIFT (length 512) over a network (length 1). `weights` multiply the components for
+    concatenation and are the coefficients for ``weighted``. All aggregations except concatenation require
+    equal dimensions. Bit strings can only be concatenated with bit strings. A keypoint fails if one component
+    could not describe it.
     """
 
     def __init__(
@@ -311,10 +312,10 @@ class Fusion:
 
 
 class FusionOfPairs:
-    """Components at their own keypoints: paired sets, where row i of one is the partner of row i of all.
+    """Fusion of descriptors at paired keypoint sets, where row i of every set is the same physical point.
 
-    The pair numbers of the sets are checked; the order alone is not trusted. Reported keypoints, and so the
-    ground truth, are those of the first component.
+    The pair numbers of the sets are checked. The returned keypoints are those of the first component, and the
+    ground truth refers to them.
     """
 
     identity = "keypoints/fuse-at-own-places"

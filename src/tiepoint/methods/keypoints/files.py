@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``files:DIR``: keypoints and descriptors of another program, looked up by the name of an image."""
+"""``files:DIR``: read keypoints and descriptors of another program by image name."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _IMAGES = ("ppm", "png", "jpg", "jpeg", "pgm", "bmp", "tif", "tiff")
 
 
 def image_stems(image: str) -> list[str]:
-    """Return the names that a file of an image may have before its suffix.
+    """Return the possible names, without suffix, of the file of an image.
 
     >>> image_stems("1")[:2], image_stems("1")[-1]
     (['1', '1.ppm'], '1tiff')
@@ -46,7 +46,7 @@ def image_stems(image: str) -> list[str]:
 def find_file(root: Path, key: str, suffixes: Sequence[str]) -> Path:
     """Return the file of an image: ``SCENE/1.csv``, ``SCENE/1.ppm.csv`` or the workbench's ``1ppm.csv``.
 
-    Two candidates are an error.
+    Raises an error if two files match.
     """
     scene, _, image = key.rpartition("/")
     names = [f"{stem}{suffix}" for stem in image_stems(image) for suffix in suffixes]
@@ -79,7 +79,7 @@ class FolderOfImages:
         self.file(item)
 
     def check_items(self, items: Sequence[Item]) -> None:
-        """Raise one error about all files with problems."""
+        """Check the files of all items and raise one error that lists all problems."""
         problems = []
         for item in items:
             try:
@@ -109,7 +109,7 @@ class KeypointFiles(FolderOfImages):
 
 
 def set_folder(name: str) -> Path:
-    """Return the folder of a keypoint set: a path, or a name in the store ``TIEPOINT_STORE``."""
+    """Return the folder of a keypoint set, given as a path or as a name in the store ``TIEPOINT_STORE``."""
     store = Path(os.environ.get("TIEPOINT_STORE") or "tiepoint-store")
     known = sets_below(store)
     for folder in (Path(name), known.get(first_side(name, known))):
@@ -131,7 +131,7 @@ class KeypointSetPlaces:
         self.config = {"set": self.set.id}
 
     def check_items(self, items: Sequence[Item]) -> None:
-        """Raise one error about images that the set lacks or that differ from those it was created from."""
+        """Raise one error that lists images that are missing in the set or differ from its source images."""
         problems = [p for p in (self._problem(item) for item in items) if p]
         if problems:
             raise ProblemsError(f"keypoint set {self.set_name}", problems)
@@ -152,7 +152,7 @@ class KeypointSetPlaces:
         return self.set.of(item.key)
 
     def pair_ids(self, item: Item) -> NDArray[np.int64]:
-        """Return numbers that identify partner rows."""
+        """Return the number of the keypoint pair that each row belongs to."""
         if self.set.pairs is None:
             raise InputError(
                 f"the rows of keypoint set {self.set_name} have no partners; intersect two sets first"
@@ -165,12 +165,13 @@ LOOKED_AT = 200
 
 
 class FeatureFiles(FolderOfImages):
-    """One file per image, or an HDF5 file for all of them.
+    """Features read from one file per image, or from one HDF5 file for all images.
 
     ``DIR/SCENE/IMAGE.npz`` (or ``IMAGE.ppm.npz``, ``IMAGE.csv``, ``IMAGE.ppm.d2-net``; another suffix with
     ``?suffix=``) as `formats.keypoints.features` reads it. Leading folders of an image's name may be missing.
     Bits are uint8 or bool with ``?distance=hamming``. `offset` is added to all coordinates (-0.5 if the first
-    pixel's centre is (0.5, 0.5) in the files); `top` keeps the keypoints of highest score, in their order.
+    pixel's centre is (0.5, 0.5) in the files); `top` is the number of keypoints to use, those of highest
+    score, in file order.
     """
 
     def __init__(
@@ -209,7 +210,7 @@ class FeatureFiles(FolderOfImages):
         return self.file(item), None
 
     def file(self, item: Item) -> Path:
-        """Return the file of an image, for the longest part of its name that has one."""
+        """Return the file of an image. Leading folders of its name are removed until a file is found."""
         parts = item.key.strip("/").split("/")
         endings = (self.suffix,) if self.suffix != ".npz" else (".npz", ".csv")
         for start in range(len(parts)):
@@ -226,7 +227,7 @@ class FeatureFiles(FolderOfImages):
         return find_file(self.root, item.key, endings)
 
     def item_key(self, item: Item) -> str:
-        """Hash the file of an image, and its group in it."""
+        """Hash the file of an image, and the image's HDF5 group if there is one."""
         file, group = self._place(item)
         return hash_file(file) if group is None else hash_json([hash_file(file), group])
 

@@ -19,14 +19,14 @@ from .opencv_descriptors import Described, Image
 from .opencv_detectors import KazeDetector
 
 _MIN_SIZE = (80, 40)
-"""AKAZE builds no octave smaller than this (width, height), in pixels."""
+"""Minimum (width, height) of an AKAZE octave, in pixels."""
 
 
 @dataclass(eq=False)
 class AkazeDescriptor:
     """M-LDB, 486 bits, at the level of AKAZE's scale space whose keypoints have the nearest size.
 
-    Level l has keypoints of size 4.8 · 2^(l/4). At AKAZE's keypoints it equals AKAZE's own descriptors.
+    Level l has keypoints of size 4.8 · 2^(l/4). At AKAZE keypoints the result equals AKAZE's own descriptors.
     """
 
     name, distance, dimension, libraries = "akaze", "hamming", 61, ("cv2", "numpy")
@@ -35,7 +35,7 @@ class AkazeDescriptor:
     upright: bool = False
 
     def describe(self, image: Image, keypoints: Keypoints) -> Described:
-        """Return (n, 61) packed bits; none fail."""
+        """Return packed bits (n, 61). All keypoints are described."""
         grey = to_grey(image)
         octaves = _octaves_of(grey.shape, self.n_octaves)
         levels = np.rint(np.log2(keypoints.size_px / 4.8) * self.n_octave_layers)
@@ -47,10 +47,10 @@ class AkazeDescriptor:
 
 
 class KazeFeatures:
-    """KAZE as OpenCV detects and describes it in one call, strongest first.
+    """KAZE keypoints and descriptors, computed by one call of OpenCV, strongest first.
 
-    At given keypoints OpenCV takes derivatives from another step of the algorithm, so the descriptors differ.
-    The name `kaze` without a detector means this class.
+    If keypoints are given, OpenCV uses derivatives of another step of the algorithm, so the descriptors
+    differ. The name `kaze` without a detector refers to this class.
     """
 
     name, distance, libraries = "kaze", "l2", ("cv2", "numpy")
@@ -71,7 +71,7 @@ class KazeFeatures:
         self.config = {**vars(self.detect_with), "extended": extended, "upright": upright}
 
     def extract(self, image: Image) -> tuple[Keypoints, NDArray[np.float32], NDArray[np.bool_]]:
-        """Return keypoints, (n, 64 or 128), and which rows are not blank."""
+        """Return keypoints, descriptors (n, 64 or 128), and a mask (n,) of nonzero rows."""
         d = self.detect_with
         made = opencv("KAZE_create")(self.extended, self.upright, d.threshold, d.n_octaves, d.n_octave_layers)
         points, values = made.detectAndCompute(to_grey(image), None)
@@ -90,7 +90,7 @@ class KazeDescriptor:
     """M-SURF in KAZE's scale space, 64 values, at the level whose keypoints have the nearest size.
 
     Level l has keypoints of size 3.2 · 2^(l/4), and level 0 has no derivatives. KAZE estimates the
-    orientation itself and ignores the keypoint's.
+    orientation and ignores that of the keypoint.
     """
 
     name, distance, libraries = "kaze", "l2", ("cv2", "numpy")
@@ -101,7 +101,7 @@ class KazeDescriptor:
     upright: bool = False
 
     def describe(self, image: Image, keypoints: Keypoints) -> Described:
-        """Return (n, 64), or (n, 128) extended, and which rows are not blank."""
+        """Return descriptors (n, 64), or (n, 128) if extended, and a mask (n,) of nonzero rows."""
         levels = np.rint(np.log2(keypoints.size_px / 3.2) * self.n_octave_layers)
         levels = np.clip(levels, 1, self.n_octaves * self.n_octave_layers - 1).astype(np.int64)
         made = opencv("KAZE_create")(

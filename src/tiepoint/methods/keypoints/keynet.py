@@ -26,11 +26,12 @@ FRAME_PX = 22.0
 
 
 class KeyNet:
-    """Maxima of a learned response in a pyramid of factor sqrt(2), one level up and four down.
+    """Key.Net detector: maxima of a learned response in a pyramid with scale factor sqrt(2).
 
-    kornia's frames are 44 level pixels wide. The keypoint's size is a sixth of that, so that a patch of
-    magnification 6, the default of patch networks, equals kornia's. kornia reports pixel u of a level as u ·
-    factor; here it is the pixel's centre, (u + 1/2) · factor - 1/2. No orientation.
+    The pyramid has one level above the image size and four below. kornia's patches are 44 level pixels wide.
+    The keypoint's size is a sixth of that, so that a patch of magnification 6, the default of patch networks,
+    equals kornia's patch. kornia converts pixel u of a level to u · factor. This class uses the pixel's
+    centre, (u + 1/2) · factor - 1/2. Keypoints have no orientation.
     """
 
     name, libraries = "keynet", ("kornia", "numpy", "torch")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""OpenCV's descriptors at given keypoints, row by row.
+"""OpenCV's descriptors at given keypoints, one row per keypoint.
 
-OpenCV may drop keypoints near the border and change their order. Each keypoint therefore carries its row
-number (`class_id`) through OpenCV, and rows that do not come back are failures. A keypoint without
-orientation is described upright (angle 0; OpenCV's unset angle, -1, would mean -1 degree).
+OpenCV may drop keypoints near the border and change their order. Each keypoint therefore stores its row
+number in `class_id`. Keypoints that OpenCV drops are failures. A keypoint without orientation is described
+upright, with angle 0. OpenCV would interpret its unset angle (-1) as -1 degree.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def cv_keypoints(keypoints: Keypoints, octave: NDArray[np.int64] | int = 0) -> l
 
 
 def compute_descriptors(extractor: Any, grey: Image, points: list[Any], width: int, dtype: Any) -> Described:
-    """Return descriptors by row, (n, width), and which rows OpenCV described. Real zero rows failed."""
+    """Return descriptors (n, width) and a mask (n,) of described rows. Real-valued zero rows are failures."""
     values = np.zeros((len(points), width), dtype)
     valid = np.zeros(len(points), bool)
     kept, found = extractor.compute(grey, points)
@@ -51,7 +51,7 @@ def compute_descriptors(extractor: Any, grey: Image, points: list[Any], width: i
 
 
 class OpenCVDescriptor:
-    """Base of OpenCV's descriptors of keypoints of the grey image."""
+    """Base of OpenCV's descriptors, computed at keypoints of the grey image."""
 
     distance = "hamming"
     dimension = 32
@@ -59,15 +59,15 @@ class OpenCVDescriptor:
     libraries = ("cv2", "numpy")
 
     def extractor(self) -> Any:
-        """Return OpenCV's object."""
+        """Create OpenCV's extractor."""
         raise NotImplementedError
 
     def points(self, keypoints: Keypoints) -> list[Any]:
-        """Return keypoints as this descriptor requires them."""
+        """Convert keypoints to the OpenCV keypoints that this descriptor requires."""
         return cv_keypoints(keypoints)
 
     def describe(self, image: Image, keypoints: Keypoints) -> Described:
-        """Return (n, dimension), and which rows OpenCV described."""
+        """Return descriptors (n, dimension) and a mask (n,) of rows that OpenCV described."""
         return compute_descriptors(
             self.extractor(), to_grey(image), self.points(keypoints), self.dimension, self.dtype
         )
@@ -82,11 +82,11 @@ class OrbDescriptor(OpenCVDescriptor):
     edge_threshold: int = 31
 
     def extractor(self) -> Any:
-        """Return ORB; keypoints nearer to the edge than the threshold fail."""
+        """Create ORB. Keypoints closer to the image edge than its edge threshold fail."""
         return opencv("ORB_create")(500, self.scale_factor, self.n_levels, self.edge_threshold)
 
     def points(self, keypoints: Keypoints) -> list[Any]:
-        """Return keypoints with the octave of their size."""
+        """Return OpenCV keypoints with the octave that corresponds to their size."""
         level = np.rint(np.log(keypoints.size_px / 31) / np.log(self.scale_factor))
         return cv_keypoints(keypoints, np.clip(level, 0, self.n_levels - 1).astype(np.int64))
 
@@ -98,23 +98,23 @@ class BriefDescriptor(OpenCVDescriptor):
     rotate: bool = False
 
     def extractor(self) -> Any:
-        """Return BRIEF-32; the size of a keypoint has no effect."""
+        """Create BRIEF with 32 bytes. The size of a keypoint has no effect."""
         return opencv("BriefDescriptorExtractor_create")(32, self.rotate)
 
 
 class BriskDescriptor(OpenCVDescriptor):
-    """512 comparisons on rings, at the keypoint's size, with its own orientation estimate."""
+    """BRISK, 512 comparisons on rings at the keypoint's size. BRISK estimates the orientation."""
 
     dimension = 64
 
     def extractor(self) -> Any:
-        """Return BRISK."""
+        """Create BRISK."""
         return opencv("BRISK_create")()
 
 
 @dataclass(eq=False)
 class FreakDescriptor(OpenCVDescriptor):
-    """512 comparisons on a retina; `pattern_scale` 22 px at the smallest scale, own orientation estimate."""
+    """FREAK, 512 comparisons on a retina pattern, scaled by `pattern_scale`. Estimates the orientation."""
 
     dimension = 64
     orientation: bool = True
@@ -122,7 +122,7 @@ class FreakDescriptor(OpenCVDescriptor):
     n_octaves: int = 4
 
     def extractor(self) -> Any:
-        """Return FREAK."""
+        """Create FREAK."""
         return opencv("FREAK_create")(self.orientation, True, self.pattern_scale, self.n_octaves)
 
 
@@ -135,7 +135,7 @@ class LatchDescriptor(OpenCVDescriptor):
     sigma: float = 2.0
 
     def extractor(self) -> Any:
-        """Return LATCH-32."""
+        """Create LATCH with 32 bytes."""
         return opencv("LATCH_create")(32, self.rotate, self.half_window_px, self.sigma)
 
 
@@ -148,7 +148,7 @@ class DaisyDescriptor(OpenCVDescriptor):
     rotate: bool = True
 
     def extractor(self) -> Any:
-        """Return DAISY, interpolated, rotated with the keypoint."""
+        """Create DAISY with interpolation, rotated with the keypoint."""
         how = opencv("DAISY_NRM_PARTIAL")
         return opencv("DAISY_create")(
             self.radius_px, 3, 8, 8, how, interpolation=True, use_orientation=self.rotate
@@ -171,7 +171,7 @@ class VggDescriptor(MagnifiedDescriptor):
     distance, dimension, dtype = "l2", 120, np.float32
 
     def extractor(self) -> Any:
-        """Return VGG trained on Liberty."""
+        """Create VGG with the model trained on Liberty."""
         return opencv("VGG_create")(scale_factor=self.magnification)
 
 
@@ -179,29 +179,29 @@ class BoostDescDescriptor(MagnifiedDescriptor):
     """BinBoost, 256 bits."""
 
     def extractor(self) -> Any:
-        """Return BinBoost-256."""
+        """Create BinBoost with 256 bits."""
         return opencv("BoostDesc_create")(scale_factor=self.magnification)
 
 
 @dataclass(eq=False)
 class BeblidDescriptor(MagnifiedDescriptor):
-    """512 boosted box comparisons; `magnification` 6.75 suits SIFT, 6.25 SURF and KAZE, 5 FAST, 1 ORB."""
+    """BEBLID, 512 bits. Use `magnification` 6.75 for SIFT, 6.25 for SURF and KAZE, 5 for FAST, 1 for ORB."""
 
     dimension = 64
     magnification: float = 6.75
 
     def extractor(self) -> Any:
-        """Return BEBLID-512."""
+        """Create BEBLID with 512 bits."""
         return opencv("BEBLID_create")(self.magnification, opencv("BEBLID_SIZE_512_BITS"))
 
 
 class TeblidDescriptor(BeblidDescriptor):
-    """256 triplet-trained box comparisons; magnification as for `beblid`."""
+    """TEBLID, 256 bits. See `BeblidDescriptor` for `magnification`."""
 
     dimension = 32
 
     def extractor(self) -> Any:
-        """Return TEBLID-256."""
+        """Create TEBLID with 256 bits."""
         return opencv("TEBLID_create")(self.magnification, opencv("TEBLID_SIZE_256_BITS"))
 
 
@@ -231,8 +231,8 @@ def packed_octaves(
 class SiftDescriptor:
     """SIFT of OpenCV, 128 values from 0 to 255; the 4 x 4 grid spans 6 times the keypoint's size.
 
-    Equal to OpenCV's SIFT at its own keypoints, and independent of the other keypoints: OpenCV skips the
-    doubled octave if no keypoint needs it, so one that does is added.
+    At SIFT keypoints the result equals OpenCV's own descriptors. It does not depend on the other keypoints.
+    OpenCV skips the doubled octave if no keypoint needs it, so a keypoint that needs it is always added.
     """
 
     name, distance, libraries = "sift", "l2", ("cv2", "numpy")
@@ -241,7 +241,7 @@ class SiftDescriptor:
         self.sigma, self.n_octave_layers = sigma, n_octave_layers
 
     def describe(self, image: Image, keypoints: Keypoints) -> Described:
-        """Return (n, 128) integers in float32, and which rows are not blank."""
+        """Return descriptors (n, 128), integers in float32, and a mask (n,) of nonzero rows."""
         return self._on(to_grey(image), keypoints)
 
     def _on(self, channel: Image, keypoints: Keypoints) -> Described:

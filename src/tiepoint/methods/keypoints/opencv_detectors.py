@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""OpenCV's detectors with their own thresholds, and the order and limit of `CappedDetector`.
+"""OpenCV's detectors, with keypoints selected by `CappedDetector`.
 
-Every class finds all keypoints above its thresholds, then keeps the `max_features` strongest inside the
-border. Only ORB receives the number beforehand, because it divides it between the levels of its pyramid.
+Every class detects all keypoints above its thresholds. It then selects the `max_features` strongest keypoints
+inside the border. Only ORB receives `max_features` itself, because it divides this number between its pyramid
+levels.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class OpenCVDetector(CappedDetector):
     """Whether angles are meaningful; otherwise they become NaN."""
 
     def detector(self) -> Any:
-        """Return OpenCV's object."""
+        """Create OpenCV's detector."""
         raise NotImplementedError
 
     def detect(self, image: Image) -> Keypoints:
@@ -55,7 +56,7 @@ class SiftDetector(OpenCVDetector):
     n_octave_layers: int = 3
 
     def detector(self) -> Any:
-        """Return SIFT without its own limit."""
+        """Create SIFT without a maximum number of keypoints."""
         return opencv("SIFT_create")(
             0, self.n_octave_layers, self.contrast_threshold, self.edge_threshold, self.sigma
         )
@@ -71,21 +72,21 @@ class OrbDetector(OpenCVDetector):
     fast_threshold: int = 20
 
     def detector(self) -> Any:
-        """Return ORB with the limit."""
+        """Create ORB with `max_features` as its number of keypoints."""
         shape = (self.scale_factor, self.n_levels, self.edge_threshold)
         return opencv("ORB_create")(self.max_features or _ALL, *shape, fastThreshold=self.fast_threshold)
 
 
 @dataclass(eq=False)
 class AkazeDetector(OpenCVDetector):
-    """Hessian extrema in a nonlinear scale space, fast."""
+    """Hessian extrema in AKAZE's nonlinear scale space, which is faster to compute than KAZE's."""
 
     threshold: float = 0.001
     n_octaves: int = 4
     n_octave_layers: int = 4
 
     def detector(self) -> Any:
-        """Return AKAZE with M-LDB, which estimates orientations while detecting."""
+        """Create AKAZE with M-LDB descriptors, for which OpenCV estimates orientations."""
         return opencv("AKAZE_create")(
             threshold=self.threshold, nOctaves=self.n_octaves, nOctaveLayers=self.n_octave_layers
         )
@@ -94,13 +95,13 @@ class AkazeDetector(OpenCVDetector):
 class KazeDetector(AkazeDetector):
     """Hessian extrema in a nonlinear scale space, by additive operator splitting.
 
-    Keypoints have no orientation: the descriptor estimates it.
+    Keypoints have no orientation, because the KAZE descriptor estimates it.
     """
 
     oriented = False
 
     def detector(self) -> Any:
-        """Return KAZE, rotation invariant."""
+        """Create KAZE with rotation invariance."""
         return opencv("KAZE_create")(
             threshold=self.threshold, nOctaves=self.n_octaves, nOctaveLayers=self.n_octave_layers
         )
@@ -108,14 +109,14 @@ class KazeDetector(AkazeDetector):
 
 @dataclass(eq=False)
 class BriskDetector(OpenCVDetector):
-    """AGAST corners in a scale space, without orientation: the descriptor estimates it."""
+    """AGAST corners in a scale space. They have no orientation, because the BRISK descriptor estimates it."""
 
     oriented = False
     threshold: int = 30
     octaves: int = 3
 
     def detector(self) -> Any:
-        """Return BRISK."""
+        """Create BRISK."""
         return opencv("BRISK_create")(self.threshold, self.octaves)
 
 
@@ -128,7 +129,7 @@ class Fast(OpenCVDetector):
     suppress: bool = True
 
     def detector(self) -> Any:
-        """Return FAST 9-16."""
+        """Create FAST 9-16."""
         return opencv("FastFeatureDetector_create")(self.threshold, self.suppress)
 
 
@@ -136,7 +137,7 @@ class Agast(Fast):
     """Segment-test corners by the adaptive decision tree."""
 
     def detector(self) -> Any:
-        """Return AGAST 9-16."""
+        """Create AGAST 9-16."""
         return opencv("AgastFeatureDetector_create")(self.threshold, self.suppress)
 
 
@@ -144,7 +145,8 @@ class Agast(Fast):
 class Mser(OpenCVDetector):
     """Centres of maximally stable regions; size is the diameter of the circle around the region.
 
-    OpenCV returns no strength; the size replaces it, so that the limit keeps large regions.
+    OpenCV returns no response for a region. The size is used as the response, so that large regions are
+    selected first.
     """
 
     oriented = False
@@ -154,7 +156,7 @@ class Mser(OpenCVDetector):
     max_variation: float = 0.25
 
     def detector(self) -> Any:
-        """Return MSER on grey values."""
+        """Create MSER for grey values."""
         return opencv("MSER_create")(self.delta, self.min_area, self.max_area, self.max_variation)
 
     def detect(self, image: Image) -> Keypoints:
@@ -168,8 +170,8 @@ class Mser(OpenCVDetector):
 class Gftt(OpenCVDetector):
     """Good features to track: maxima of the smaller eigenvalue of the structure tensor.
 
-    One scale: `block_px` is the window and becomes the size. The response is the eigenvalue, which OpenCV's
-    detector does not return.
+    Corners are detected at one scale. `block_px` is the window and the size of all keypoints. The response is
+    the eigenvalue, which OpenCV's own detector does not return.
     """
 
     oriented = False

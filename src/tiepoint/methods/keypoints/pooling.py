@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Aggregation of several descriptors of one keypoint, and domain-size pooling: one at several sizes."""
+"""Aggregation of several descriptors per keypoint, and domain-size pooling over keypoint sizes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def parse_numbers(given: Any, what: str) -> list[float]:
 
 
 def load_user_descriptor(aggregation: str) -> Any:
-    """Return the user's object of ``my.py:Class``. None for a built-in name."""
+    """Load the user's pooling object of ``my.py:Class``. None for a built-in aggregation."""
     file, _, name = aggregation.rpartition(":")
     if not file.endswith(".py"):
         return None
@@ -56,10 +56,11 @@ def aggregate(
     pool: Any = None,
     labels: Any = None,
 ) -> tuple[Array, Mask]:
-    """Join (s, n, d) into one row for each of n keypoints; return the rows and which are valid.
+    """Aggregate s descriptors (s, n, d) per keypoint. Return one row per keypoint and a validity mask (n,).
 
-    `mask` (s, n) marks values that did not fail. average, max, min and weighted (weights (s,), normalised
-    over the valid values) use those; concatenate and a user's `pool.pool(stack, labels)` require all.
+    `mask` (s, n) marks valid descriptors. average, max, min and weighted use the valid descriptors of a
+    keypoint. The weights (s,) are normalised over them. concatenate and a user's `pool.pool(stack, labels)`
+    require all s descriptors to be valid.
 
     >>> stack, mask = np.array([[[1.0]], [[3.0]]]), np.array([[True], [False]])
     >>> aggregate(stack, mask, "average")[0].tolist()
@@ -119,11 +120,11 @@ def scale_weights(scales: Array, weighting: str, sigma: float) -> NDArray[np.flo
 
 
 class DomainSizePooling:
-    """`base` at `scales` times the keypoint's size, joined by `aggregation`.
+    """Domain-size pooling: `base` at `scales` times the keypoint's size, joined by `aggregation`.
 
-    Order: normalise or root each scale (``before``), join, root or normalise the joined row (``after``). Each
-    of the two happens at most once. Scales at which a keypoint failed are excluded from average, max, min and
-    weighted; concatenation requires all of them.
+    Normalisation and square root are applied to each scale (``before``) or to the joined row (``after``),
+    each at most once. Scales at which a keypoint failed are excluded from average, max, min and weighted;
+    concatenation requires all of them.
 
     Args:
         base: A real-valued descriptor at keypoints.
@@ -132,7 +133,7 @@ class DomainSizePooling:
             ``pool(stack, scales)``.
         weighting: For ``weighted``: uniform, triangular or gaussian in ln(scale).
         weight_sigma: Width of the triangular and gaussian weighting, in ln(scale).
-        weights: Explicit weights of the scales instead, ``0.25,0.5,0.25``.
+        weights: Explicit weights of the scales in place of `weighting`, ``0.25,0.5,0.25``.
         normalize: none, before or after.
         norm: l2 or l1.
         root: none, before or after: l1 normalisation, then the signed square root.
@@ -217,7 +218,7 @@ class DomainSizePooling:
         return scale_weights(self.scales, chosen, width)
 
     def describe(self, image: Image, keypoints: Keypoints) -> tuple[Array, NDArray[np.bool_]]:
-        """Return (n, d) or, concatenated, (n, scales · d), and which rows could be pooled."""
+        """Return descriptors (n, d), or (n, scales · d) if concatenated, and a mask (n,) of valid rows."""
         rows, masks = [], []
         for scale in self.scales:
             made = self.base.describe(image, _resized(keypoints, float(scale)))
@@ -232,7 +233,7 @@ class DomainSizePooling:
         return np.where(valid[:, None], done, np.float32(0)), valid & done.any(axis=1)
 
     def _staged(self, values: Array, stage: str) -> Array:
-        """Normalise, then root (before); root, then normalise (after)."""
+        """Apply the steps of a stage: normalise, then root (before); root, then normalise (after)."""
         norm = _NORM[self.norm] if self.normalize == stage else None
         root = rootsift if self.root == stage else None
         for step in (norm, root) if stage == "before" else (root, norm):

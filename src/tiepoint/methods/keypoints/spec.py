@@ -35,12 +35,12 @@ HOME: Mapping[str, str] = {
 
 FUSE = "fuse:"
 _DETECTOR = re.compile(r"^([A-Za-z][\w-]*([:?].*)?|[^?]+\.py:[A-Za-z_]\w*(\?.*)?)$", re.DOTALL)
-"""Text that may follow an ``@``. The rest of a path with an ``@`` does not match."""
+"""Pattern of a detector after an ``@``. It does not match the rest of a path that contains ``@``."""
 
 
 @dataclass(frozen=True)
 class KeypointSpec:
-    """Texts of a descriptor and a detector; the detector is None if not given."""
+    """Specification texts of a descriptor and a detector. The detector is None if not given."""
 
     descriptor: str
     detector: str | None
@@ -104,7 +104,7 @@ def locate_keypoint_sets(spec: Any, root: Path) -> Any:
 
 
 def first_side(name: str, known: Container[str]) -> str:
-    """Return the keypoint set of a name: ``NAME_a`` if only the two sides of an intersection exist.
+    """Return the keypoint set of a name, or ``NAME_a`` if NAME is an intersection with two sides.
 
     >>> first_side("both", {"both_a", "both_b"}), first_side("one", {"one"})
     ('both_a', 'one')
@@ -114,7 +114,7 @@ def first_side(name: str, known: Container[str]) -> str:
 
 
 def sides_used(spec: Any, root: Path) -> list[str]:
-    """Return a message for every intersection that a specification names without its side."""
+    """Return a message for every intersection of keypoint sets that a specification names without a side."""
     if not isinstance(spec, str) or isinstance(spec, FilesSpec):
         return []
     known = sets_below(root)
@@ -132,10 +132,10 @@ OTHER_NAMES: Mapping[str, str] = {
     "dsprgbsift_v2": "dsprgbsift",
     "dsphonc_v2": "dsphonc",
 }
-"""Names of descriptors in the workbench, and here."""
+"""Descriptor names in the older workbench tool, and their names in tiepoint."""
 
 _NAME = r"(?P<before>^(?:fuse:)?(?:dsp:)?|@{})(?P<name>[A-Z][\w-]*)(?=$|[?@,:])"
-"""A name in a specification: at its start, after an ``@``, or (in braces) one of several fused."""
+"""Pattern of a name in a specification: at its start, after an ``@``, or a component of a fusion."""
 
 
 def canonical_name(text: str) -> str:

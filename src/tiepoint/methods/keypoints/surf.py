@@ -29,8 +29,8 @@ def _box(ii, y0, x0, y1, x1):  # type: ignore[no-untyped-def]
 def hessian_layer(ii, size, step, det, trace):  # type: ignore[no-untyped-def]
     """Compute determinant and trace of the box-filter Hessian of one filter size at every `step`-th pixel.
 
-    The lobes are size/3 wide; sums are divided by 255 size², so that all sizes share one threshold on grey
-    values in 0 to 1. The response is 0 where the filter leaves the image.
+    The lobes are size/3 wide. Sums are divided by 255 size², so that one threshold on grey values in 0 to 1
+    applies to all filter sizes. The response is 0 if the filter extends beyond the image.
     """
     h, w = ii.shape[0] - 1, ii.shape[1] - 1
     lobe, half = size // 3, size // 2
@@ -57,7 +57,7 @@ def hessian_layer(ii, size, step, det, trace):  # type: ignore[no-untyped-def]
 
 @cached_njit(nogil=True, inline="always")
 def _haar(ii, y, x, half):  # type: ignore[no-untyped-def]
-    """Return the two Haar wavelets of side 2 half around a pixel: right minus left, lower minus upper."""
+    """Return two Haar responses at a pixel (right minus left, lower minus upper); the side is 2 `half`."""
     left = _box(ii, y - half, x - half, y + half, x)
     right = _box(ii, y - half, x, y + half, x + half)
     upper = _box(ii, y - half, x - half, y, x + half)
@@ -214,7 +214,7 @@ def _octave(ii: Floats, octave: int, threshold: float) -> tuple[NDArray[np.float
 
 
 def _maxima(det: Floats, threshold: float) -> tuple[NDArray[np.int64], ...]:
-    """Find maxima above the threshold and all 26 neighbours, without the first and last filter."""
+    """Find values above the threshold and above all 26 neighbours, except in the first and last filter."""
     from scipy.ndimage import maximum_filter
 
     peak = (det > threshold) & (det == maximum_filter(det, 3))
@@ -257,12 +257,12 @@ def _refined(
 
 @dataclass(eq=False)
 class SurfDescriptor:
-    """Rows of length 1 from a window of 20 scales, a scale being 1.2/9 of the keypoint's size.
+    """SURF descriptor of length 1 from a window of 20 scales; a scale is 1.2/9 of the keypoint's size.
 
     Each of 4 x 4 regions gives the sums of du, |du|, dv, |dv| in the keypoint's frame; `extended` splits each
-    by the sign of the other direction (128 values). Keypoints without orientation get SURF's own, or stay
-    unrotated if `upright`. The wavelets read up to 11 scales from the centre; pixels outside the image count
-    as 0.
+    by the sign of the other direction (128 values). SURF estimates the orientation of keypoints that have
+    none, unless `upright` is set. The wavelets read up to 11 scales from the centre; pixels outside the image
+    count as 0.
     """
 
     name, distance, libraries = "surf", "l2", ("numba", "numpy")
@@ -270,7 +270,7 @@ class SurfDescriptor:
     upright: bool = False
 
     def describe(self, image: Image, keypoints: Keypoints) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """Return (n, 64) or (n, 128), and which rows are not blank."""
+        """Return descriptors (n, 64) or (n, 128), and a mask (n,) of nonzero rows."""
         ii = integral(image)
         angle = np.zeros(len(keypoints)) if self.upright else keypoints.angle_deg.copy()
         unset = np.isnan(angle)

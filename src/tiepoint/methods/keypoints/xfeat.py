@@ -42,7 +42,7 @@ class XFeatLevel(NamedTuple):
 
 
 class XFeatMaps:
-    """The network; returns its maps for an image."""
+    """XFeat network that returns the dense maps of an image."""
 
     def __init__(self, weights: str, threads: int = 1) -> None:
         file = checked_file(weights, "ONNX file")
@@ -94,7 +94,7 @@ def _varint(value: int) -> bytes:
 
 
 class XFeatDetector:
-    """The most reliable cells of both zooms; size is the cell's side in image pixels, no orientation.
+    """Keypoints at the most reliable map cells of both zooms; the size is the cell's side in image pixels.
 
     As in XFeat, a fifth of `max_features` comes from the coarse zoom and the rest from the fine one.
     """

@@ -26,7 +26,7 @@ BATCH = 256
 
 
 def checked_file(path: str, what: str) -> Path:
-    """Return the path of an existing file. Nothing is ever downloaded."""
+    """Return the path of a local file, or raise an error if it is missing. Nothing is downloaded."""
     file = Path(path).expanduser()
     if not is_file(file):
         if exists(file):
@@ -39,7 +39,7 @@ def checked_file(path: str, what: str) -> Path:
 
 
 def checked_intensity(name: str, where: str) -> str:
-    """Return an input scaling if it is known."""
+    """Return the name of an input scaling, or raise an error if it is unknown."""
     if name not in INTENSITIES:
         raise InputError(f"{where}: unknown input {name!r}; choose one of {', '.join(INTENSITIES)}")
     return name

@@ -24,14 +24,14 @@ _HARD_TFEAT = {"features.0": "features.1", "features.3": "features.4", "classifi
 
 
 class Kornia:
-    """HardNet, HardNet8, HyNet, SOSNet or TFeat: 128 values of the patch resized by area to 32 x 32.
+    """HardNet, HardNet8, HyNet, SOSNet or TFeat: 128 values from the patch resized by area to 32 x 32.
 
     All receive intensities 0 to 255 and normalise the patch themselves: HardNet by mean and deviation, TFeat
     and SOSNet by instance normalisation (whose epsilon assumes 0 to 255, as TFeat was used), HyNet by the
     root mean square. TFeat's output is not normalised.
 
-    A HardTFeat checkpoint is recognised by its layer names. It was trained with each patch divided by its
-    sample deviation, and its output is used at length 1; both are applied here.
+    A HardTFeat checkpoint is recognised by its layer names. HardTFeat was trained on patches divided by their
+    sample standard deviation, and its output is normalised to length 1. This class applies both.
     """
 
     distance = "l2"

@@ -18,7 +18,7 @@ from ...core.regular_files import read_regular_file
 from .batches import BATCH, batches, checked_file, checked_intensity, flatten_output
 
 MAX_ONNX_BYTES = 2 << 30
-"""Largest model in bytes, the limit of protobuf."""
+"""Largest model size in bytes that protobuf supports."""
 _LOCATION = b"location"
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
@@ -59,7 +59,7 @@ def external_locations(model: bytes) -> Iterator[str]:
 
 
 def _fields(view: memoryview, at: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """Yield number, begin and end of the byte fields of a message; nothing if it is not a message."""
+    """Yield field number, start and end of the byte fields of a message; nothing for other data."""
     found: list[tuple[int, int, int]] = []
     try:
         while at < end:
@@ -102,8 +102,8 @@ class Onnx:
 
     The layout follows from the input's shape: (n, c, h, w), (n, h, w, c) or (n, h, w), with c 1 or 3 (grey is
     repeated). Patches are resized by area to h x w, or to `size` or the patch's own side if h and w are free.
-    A fixed n is respected. `input` selects the scaling (unit, raw, zscore), `output` the descriptor output
-    (default the first), `threads` the number of threads in one process.
+    If n is fixed, batches have n patches. `input` selects the scaling (unit, raw, zscore), `output` the
+    descriptor output (default the first), `threads` the number of threads in one process.
     """
 
     libraries = ("numpy", "onnxruntime")
@@ -145,7 +145,7 @@ class Onnx:
 
 
 def _layout(session: Any, path: str) -> tuple[Any, str, int | None, int | None]:
-    """Return the input, its layout, its batch size and its side (None if free)."""
+    """Return the model input, its layout, and its batch size and side (None if not fixed)."""
     inputs = session.get_inputs()
     if len(inputs) != 1:
         raise InputError(f"{path}: a patch network has one input, this model has {len(inputs)}")

@@ -34,8 +34,7 @@ SIDE = 32
 class TorchScript:
     """A scripted or traced network from float (n, 1, size, size) to (n, d).
 
-    Such a file is a program: torch executes it, and its operators can read and write files. Nothing prevents
-    that.
+    A TorchScript file is a program that torch executes. It can read and write files. Load only trusted files.
     """
 
     libraries = ("numpy", "torch")
@@ -75,8 +74,9 @@ class TorchScript:
 class LoadedModule:
     """A user's `nn.Module` on a device: from ``FILE.py:CLASS``, or a copy of one in memory.
 
-    `params` go to the class or function, and the device if it takes one. An object is copied, so the original
-    keeps its mode and device. `known` is what determines the output, `unknown` why that is incomplete.
+    `params` are passed to the class or function, as is the device if it has such a parameter. A module object
+    is copied, so the original retains its mode and device. `known` is the config. `unknown` is the reason if
+    the config does not fully determine the output.
     """
 
     def __init__(self, given: Any, weights: str | None, device: str, params: Mapping[str, Any]) -> None:
@@ -111,14 +111,14 @@ class LoadedModule:
         return callable(getattr(self.module, edge, None))
 
     def says(self, name: str, given: Any, otherwise: Any) -> Any:
-        """Return a setting: the given value, else the module's attribute, else a default."""
+        """Return a setting: the given value, else the module's attribute, else the default."""
         if given is not None:
             return given
         own = getattr(self.module, name, None)
         return own if isinstance(own, type(otherwise)) else otherwise
 
     def call(self, edge: str | None = None) -> Callable[..., Any]:
-        """Return a method of the module, or the module, run with its imports, without gradients or TF32."""
+        """Wrap the module or one of its methods to run with its imports and without gradients or TF32."""
         function = self._inside(getattr(self.module, edge or "__call__"))
 
         def called(*given: Any) -> Any:
@@ -184,7 +184,7 @@ def module_factory(path: Any) -> UserFactory:
 
 
 def shared_settings(path: Any, ours: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the given settings that the constructor also has a parameter for."""
+    """Return the settings for which the constructor has a parameter of the same name."""
     if not isinstance(path, str):
         return {}
     known = parameters_of(module_factory(path))
@@ -192,7 +192,7 @@ def shared_settings(path: Any, ours: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_unused(ours: Mapping[str, Any], path: Any, why: str) -> None:
-    """Refuse settings without effect, unless the constructor took them."""
+    """Raise an error for settings without effect, unless the constructor received them."""
     taken = shared_settings(path, ours)
     for key in (k for k, v in ours.items() if v is not None and k not in taken):
         raise InputError(f"`{key}` has no effect: {why}; leave it out")
@@ -209,7 +209,7 @@ def _copied(module: Any) -> Any:
 
 
 def _place(module: Any, device: str) -> str:
-    """Return where a module runs: on `device`, or on its own if that is not the CPU and `device` is."""
+    """Return the device to run on: `device`, or the module's device if `device` is the CPU."""
     tensor = next(iter([*module.parameters(), *module.buffers()]), None)
     return device if tensor is None or device != "cpu" else str(tensor.device)
 
@@ -222,7 +222,7 @@ def required_inputs(module: Any) -> int:
 
 
 def state_dict(file: Path) -> Mapping[str, Any]:
-    """Return the weights in a file or checkpoint. Only tensors are loaded, never code."""
+    """Load the weights of a file or checkpoint. Only tensors are loaded, never code."""
     try:
         loaded = torch.load(file, map_location="cpu", weights_only=True)
     except Exception as e:  # pickle, zip and torch errors, without a common base

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Run a torch network on patches: in evaluation mode, batched, deterministic, in plain float32.
 
-On the CPU NumPy resizes and scales patches, item by item. Other devices receive bytes: they resize and scale
-there, batches cross item boundaries, and copies overlap with the network. Every batch has the same shape
-there, the last one padded with zeros, so that a row's values do not depend on the other items.
+On the CPU, NumPy resizes and scales patches, item by item. Other devices receive uint8 patches and resize and
+scale them there. Their batches may contain patches of several items, and copies run while the network
+computes. All these batches have the same shape, the last one padded with zeros. The values of a row therefore
+do not depend on other items.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Array = NDArray[Any]
 DEVICE_BATCH = 4096
 """Default batch size on devices other than the CPU."""
 IN_FLIGHT = 2
-"""Batches that a device processes while the next is assembled."""
+"""Number of batches that a device processes while the next batch is assembled."""
 UPLOAD_BYTES = 8 << 20
 UPLOADS = 4
 """Size and number of the pinned upload buffers; pinning memory is slow."""
@@ -45,7 +46,7 @@ def check_torch_device(device: str, where: str) -> Any:
 
 @contextmanager
 def plain_float32() -> Iterator[None]:
-    """Disable gradients, TF32 and algorithm search, so that equal input gives equal bits."""
+    """Disable gradients, TF32 and algorithm search, so that equal input gives bit-identical output."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")
     exact = {"enabled": True, "benchmark": False, "deterministic": True, "allow_tf32": False}
@@ -60,8 +61,8 @@ class NetworkRunner:
     """Descriptors of patches by a network from (b, 1, size, size) to (b, d).
 
     `batch` is the number of patches per call (default 256 on the CPU, `DEVICE_BATCH` elsewhere). If memory is
-    short it is halved repeatedly, and `warnings` reports it once. `on_device` selects where patches are
-    resized and scaled; by default on the device unless that is the CPU.
+    insufficient it is halved repeatedly, and `warnings` reports it once. `on_device` selects where patches
+    are resized and scaled; by default on the device unless that is the CPU.
     """
 
     def __init__(
@@ -91,9 +92,9 @@ class NetworkRunner:
         self._weights: dict[int, Any] = {}
 
     def config(self, batch: int | None) -> dict[str, int]:
-        """Return what determines the output besides the network: a given batch, and how patches are resized.
+        """Return the settings that affect the output: an explicit batch size, and how patches are resized.
 
-        The last bits of a network may depend on the batch size, so a given `batch` is part of the key.
+        The last bits of the output may depend on the batch size, so an explicit `batch` is part of the key.
         """
         made = {} if batch is None else {"batch": batch}
         return made | ({"resized_on_device": 1} if self.on_device else {})
@@ -110,8 +111,7 @@ class NetworkRunner:
     def stream(self, payloads: Iterator[Array]) -> Iterator[Array | Exception]:
         """Yield descriptors of each array of patches, in order, or its exception.
 
-        At most `IN_FLIGHT` + 1 batches of patches and as many results are held, and the arrays they come
-        from.
+        At most `IN_FLIGHT` + 1 batches of patches, their results and their source arrays are in memory.
         """
         if self.on_device:
             yield from _Pipeline(self).run(payloads)
@@ -135,7 +135,7 @@ class NetworkRunner:
         return np.concatenate(parts) if parts else np.empty((0, self._columns), np.float32)
 
     def forward_block(self, fed: Callable[[Any], Any], block: Any) -> Any:
-        """Return the network's output (b, d) for a block. None if memory was short; retry with less."""
+        """Return the network's output (b, d) for a block. None if out of memory; retry with fewer rows."""
         try:
             with plain_float32():
                 given = fed(block)
@@ -167,7 +167,7 @@ class NetworkRunner:
         ]
 
     def preprocess(self, pixels: Any) -> Any:
-        """Convert bytes (b, s, s) on the device to network input (b, 1, size, size), by area, scaled."""
+        """Convert uint8 patches (b, s, s) on the device to network input (b, 1, size, size)."""
         values = pixels.float()
         if self.intensity == "zscore":
             values = values - values[:, :1, :1]  # exact: a flat patch is zero whatever the weights' rounding
@@ -187,7 +187,7 @@ class NetworkRunner:
         return values[:, None]
 
     def forward(self, pixels: Any, rows: int) -> Any:
-        """Return descriptors of the first rows of a batch, in equal pieces if memory is short."""
+        """Return descriptors of the first rows of a batch, in equal pieces if out of memory."""
         parts: list[Any] = []
         done = 0
         while done < rows:
@@ -217,7 +217,7 @@ class _Item:
 
 @dataclass(eq=False)
 class _Batch:
-    """Bytes on the device, the items and rows they belong to, and the downloaded values."""
+    """A batch of patches on the device, the items and rows they belong to, and the downloaded values."""
 
     pixels: Any
     rows: int = 0

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Methods that see two images and return matches, a flow, or positions of query points."""
+"""Methods that receive two images and return matches, a flow, or positions of query points."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Adapter of methods on two images, with checks of matches, flows and answered points."""
+"""Adapter for methods on image pairs, with checks of matches, flows and transferred query points."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Parts = tuple[Any, ...]
 
 
 def as_array(given: Any, where: str) -> NDArray[Any]:
-    """Return the output of a method, also a tensor, as an array of numbers."""
+    """Convert the output of a method (array, list or tensor) to an array of numbers."""
     made = output_array(given, where, f"rows differ in length; {FORMS}")
     if made.dtype == object or made.dtype.kind not in "biuf":
         raise InputError(f"{where}: found {made.dtype}; {FORMS}")
@@ -41,9 +41,10 @@ def check_kind(thing: Any, name: str) -> str | None:
 
 
 def output_form(made: Any, kind: str | None, where: str) -> tuple[str, Parts]:
-    """``pairs`` or ``dense``, by the dimensions of the first array, and the parts that were given.
+    """Return the form of a method's output, ``pairs`` or ``dense``, and its arrays.
 
-    Two dimensions are points and three a flow. `kind` is what the method declares.
+    A first array of two dimensions contains points; three dimensions are a flow. `kind` is the form that the
+    method declares.
 
     >>> output_form(np.zeros((4, 5, 2)), None, "here")[0], output_form(([[1, 2]], [[3, 4]]), None, "here")[0]
     ('dense', 'pairs')
@@ -78,12 +79,12 @@ confidence (n,)]) or a flow (height, width, 2)[, mask[, confidence]]
 
 
 def _rows(given: Any) -> bool:
-    """Return whether the first element of a list is an array and not a row."""
+    """Return whether the first element of a list is an array rather than a row of numbers."""
     return np.ndim(given) != 1 or len(given) == 0
 
 
 def point_array(given: Any, where: str, what: str, count: int | None = None) -> NDArray[np.float64]:
-    """Return finite points (n, 2) as float64; check for `count` rows if given."""
+    """Check that points (n, 2) are finite and, if given, have `count` rows. Return them as float64."""
     made = as_array(given, where)
     if made.size == 0 and made.ndim < 2:
         made = made.reshape(0, 2)
@@ -99,7 +100,7 @@ def point_array(given: Any, where: str, what: str, count: int | None = None) -> 
 
 
 def matrix_array(given: Any, where: str, what: str) -> NDArray[np.float64]:
-    """Return a fundamental matrix or homography (3, 3) as float64. All NaN means none."""
+    """Return a fundamental matrix or homography (3, 3) as float64. All NaN means that none was found."""
     made = as_array(given, where)
     if made.shape != (3, 3):
         raise InputError(f"{where}: {what} has shape {made.shape}, not (3, 3)")
@@ -138,7 +139,7 @@ def match_arrays(
 
 
 def check_inside(points: NDArray[np.float64], size: tuple[int, int], where: str) -> None:
-    """Refuse the first point that is more than `BEYOND_PX` outside the image."""
+    """Raise an error for the first point that is more than `BEYOND_PX` outside the image."""
     inside = in_view(points, size, border_px=-BEYOND_PX)
     if not inside.all():
         i = int(np.argmin(inside))
@@ -178,7 +179,7 @@ def flow_parts(parts: Parts, where: str) -> dict[str, NDArray[Any]]:
 Image = NDArray[np.uint8]
 Sizes = list[tuple[int, int] | None]
 EDGES = ("lookup_item", "match_points", "match", "match_both")
-"""A method on pairs has at least one of these."""
+"""Method names of which an object for image pairs must have at least one."""
 
 
 def bind_pairs(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable[[Item, Any], Arrays]:
@@ -195,10 +196,11 @@ def bind_pairs(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable
     * ``lookup_item(item)``: a mapping of the arrays, for files.
 
     Images are uint8 (h, w, 3) RGB, or (h, w) if the object has ``colour = "grey"``. The payload of an item is
-    (image0, image1), with `queries` if it has some. The features are `points0`, `points1` and, if given,
-    `confidence`, `keypoints0` and `keypoints1` (numbers of keypoints, (1,)); or `flow` float32 with
-    `flow_confidence`; or `answers` (q, 2), NaN for points without one; or a matrix `F` or `H` (3, 3) from
-    image 1 to image 2, NaN for none. `distance` has no meaning here. Any `on_bad` but ``error`` is refused.
+    (image0, image1), followed by `queries` if the item has query points. The features are `points0`,
+    `points1` and, if given, `confidence`, `keypoints0` and `keypoints1` (numbers of keypoints, (1,)); or
+    `flow` float32 with `flow_confidence`; or `answers` (q, 2), NaN for points without one; or a matrix `F` or
+    `H` (3, 3) from image 1 to image 2, NaN if none was found. `distance` is ignored. `on_bad` must be
+    ``error``.
     """
     if on_bad != "error":
         raise InputError(
@@ -241,7 +243,7 @@ def _grey(payload: Any) -> _GreyPair:
 
 
 def _caller(thing: Any, name: str) -> Callable[[Item, Any], list[Any]]:
-    """Return a function that calls an object on a pair: for query points, and for matches or a flow."""
+    """Return a function that calls the `match` or `match_points` of an object on an image pair."""
     if hasattr(thing, "lookup_item"):
         return lambda item, payload: [_one_way(thing.lookup_item(view_for_user(thing, item)))]
     if not any(hasattr(thing, edge) for edge in EDGES):
@@ -273,7 +275,7 @@ def _caller(thing: Any, name: str) -> Callable[[Item, Any], list[Any]]:
 
 
 def _one_way(found: Any) -> Any:
-    """Return the flow on image 1 if there are flows in both directions, as dense methods return them."""
+    """Return the flow on image 1 if the output of a dense method has flows in both directions."""
     if not isinstance(found, Mapping) or "flow1" not in found or "flow" in found:
         return found
     names = {"flow1": "flow", "conf1": "flow_confidence"}
@@ -315,7 +317,7 @@ def _named(made: Mapping[str, Any], kind: str | None, sizes: Sizes, count: int |
 
 
 def _count(given: NDArray[Any], where: str) -> int:
-    """Return the number of keypoints, as stated or counted."""
+    """Return the number of keypoints, given as a number or as an array of keypoints."""
     if given.ndim == 2:
         return len(given)
     if given.size == 1 and 0 <= given.item() < 1 << 53 and given.item() == int(given.item()):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Resolution of methods on two images: a pair matcher, keypoints with a matcher, or a flow."""
+"""Resolve methods on image pairs: pair matchers, keypoint methods with a matcher, and flows."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _OURS = re.compile(r"(?P<sep>[?&])(?P<key>matcher|ratio)=(?P<value>[^&+@]*)")
 
 
 def split_matcher(text: str) -> tuple[str, dict[str, str]]:
-    """Split the parameters of the matcher from a keypoint specification.
+    """Split a keypoint specification into the method and the parameters of the matcher.
 
-    They may follow any of its names: the method, its detector or a transform.
+    Matcher parameters may follow the method, its detector or a transform.
 
     >>> split_matcher("sift?max_features=500&matcher=mnn&ratio=0.8+rootsift")
     ('sift?max_features=500+rootsift', {'matcher': 'mnn', 'ratio': '0.8'})
@@ -60,8 +60,8 @@ def split_matcher(text: str) -> tuple[str, dict[str, str]]:
 def family_of(parsed: Spec, given: Mapping[str, str]) -> str:
     """Return the family in which a name is looked up: pairs first, then keypoints, then dense.
 
-    ``DESCRIPTOR@DETECTOR`` and specifications with matcher parameters (`given`) are keypoints. An unknown
-    name raises an error that lists all.
+    ``DESCRIPTOR@DETECTOR`` and specifications with matcher parameters (`given`) belong to the family
+    keypoints. An unknown name raises an error that lists all known names.
 
     >>> from ..spec import parse_spec
     >>> family_of(parse_spec("sift"), {}), family_of(parse_spec("dis"), {})
@@ -84,17 +84,17 @@ def family_of(parsed: Spec, given: Mapping[str, str]) -> str:
 
 
 def choose_family(thing: Any) -> str:
-    """Return ``pairs`` for an object that sees two images, ``keypoints`` for one that sees one."""
+    """Return ``pairs`` for an object that receives two images, ``keypoints`` for one that receives one."""
     if any(hasattr(thing, edge) for edge in EDGES):
         return "pairs"
     return "keypoints" if any(hasattr(thing, edge) for edge in KEYPOINT_EDGES) else "pairs"
 
 
 def family_of_geometry(method: Any) -> str:
-    """Return whether a method for image sequences sees single images (``keypoints``) or ``pairs``.
+    """Return the family of a method for image sequences: ``keypoints`` (single images) or ``pairs``.
 
-    A keypoint method with a matcher is of family pairs, as are matchers, flows, match files, and classes and
-    objects that have ``match`` and find no keypoints.
+    The family pairs contains keypoint methods with a matcher, pair matchers, flows and match files. It also
+    contains classes and objects that have ``match`` and do not detect keypoints.
 
     >>> [family_of_geometry(m) for m in ("sift", "sift?matcher=mnn", "dis", "constant", "oracle")]
     ['keypoints', 'pairs', 'pairs', 'keypoints', 'pairs']
@@ -131,7 +131,7 @@ def family_of_geometry(method: Any) -> str:
 
 
 def _sees_pairs(thing: Any) -> str:
-    """Return the family of a class or object by its hooks; ``lookup_item`` alone does not decide."""
+    """Return the family of a class or object by its method names, ignoring ``lookup_item``."""
     thing = as_network(thing, "pairs", "cpu")
     edges = set(EDGES) - {"lookup_item"}
     finds = any(hasattr(thing, edge) for edge in KEYPOINT_EDGES)
@@ -152,7 +152,7 @@ def _of_files(path: str) -> str:
 
 
 MEMO_BYTES = 512 << 20
-"""Memory for features of images that are in several pairs, per process."""
+"""Memory limit per process, in bytes, for features of images that occur in several pairs."""
 
 
 class FeatureMemo:
@@ -172,7 +172,7 @@ class FeatureMemo:
 
     @contextmanager
     def bypassed(self) -> Iterator[None]:
-        """Bypass the cache, so that timings include all work."""
+        """Bypass the cache within this context, so that timings include all work."""
         self._paused = True
         try:
             yield
@@ -205,14 +205,14 @@ def _bytes(arrays: Arrays) -> int:
 
 MEMO = FeatureMemo()
 _NUMBERS = count()
-"""Distinguishes methods whose config does not determine their output."""
+"""Counter that distinguishes methods whose config does not determine their output."""
 
 
 def with_matcher(base: Method, given: Mapping[str, str], spec: str | None) -> Method:
     """Return a keypoint method with a matcher; `given` are ``matcher`` (default `mnn`) and ``ratio``.
 
-    The matcher is part of the name and of the key. Keypoints of an image are computed once per process, even
-    if it is in many pairs, as long as `MEMO_BYTES` suffice.
+    The matcher is part of the name and of the cache key. Keypoints of an image that occurs in many pairs are
+    computed once per process, up to a memory limit of `MEMO_BYTES`.
     """
     matcher = Matcher.of(given)
     config, why = matcher.config()

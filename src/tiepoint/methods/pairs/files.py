@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``files:DIR`` for tasks on pairs: matches of another program."""
+"""``files:DIR`` for tasks on image pairs: read matches computed by another program."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _RESIZE = re.compile(r"(?P<w>\d+)(?:[x,](?P<h>\d+))?")
 
 
 class MatchFiles:
-    """Matches by pair, in any layout of `formats.matches.detect_layout`.
+    """Matches read from files, in any layout that `formats.matches.detect_layout` supports.
 
     `offset` is added to all coordinates (-0.5 if the first pixel's centre is (0.5, 0.5) in the files). `top`
-    keeps the matches of highest confidence. `resize` states how images were resized if points are in pixels
-    of resized images: ``640x480``, ``1600`` (the longer side) or ``none``; it applies before `offset`. A pair
-    stored from image 1 to image 0 is reversed.
+    is the number of matches to use, highest confidence first. `resize` is the size of the resized images if
+    points are in their pixels: ``640x480``, ``1600`` (the longer side) or ``none``. It is applied before
+    `offset`. A pair stored from image 1 to image 0 is reversed.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class MatchFiles:
         self.warnings[:] = [f"{self.root}, {n} of {len(items)} pairs: {what}" for what, n in remarks.items()]
 
     def item_key(self, item: Item) -> str:
-        """Hash the files of a pair, its place in them, and the sizes that rescale its points."""
+        """Hash the files of a pair, its position in them, and the image sizes used to rescale its points."""
         place, flipped = self._found(item)
         sizes = [list(image.size or ()) for image in item.images] if self.source.resized else []
         files = [hash_file(f) for f in self.source.files(place)]
@@ -150,7 +150,7 @@ def pair_query(item: Item) -> PairQuery:
 
 
 def parsed_resize(given: str | int | None) -> tuple[int, ...] | None:
-    """Parse ``resize``: None if not given, one or two numbers, (-1,) for unchanged.
+    """Parse ``resize`` and return one or two numbers; (-1,) for ``none``, None if not given.
 
     >>> parsed_resize("640x480"), parsed_resize(1600), parsed_resize(None), parsed_resize("")
     ((640, 480), (1600,), (-1,), None)
@@ -200,7 +200,7 @@ def _same_images(item: Item, key: str, items: Sequence[Item]) -> bool:
 
 
 def _shown(place: Any) -> str:
-    """Return a place without its folder."""
+    """Return the location of a pair's matches without its folder, for messages."""
     return place.name if isinstance(place, Path) else str(place)
 
 

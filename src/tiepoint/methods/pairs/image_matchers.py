@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Matchers that see both images: tracked corners (`klt`), and the matchers of vismatch."""
+"""Matchers that receive both images: corner tracking (`klt`), and the matchers of vismatch."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Points = NDArray[np.float64]
 
 @dataclass(eq=False)
 class Klt:
-    """Corners of image 1 tracked into image 2 by pyramidal Lucas-Kanade, and back.
+    """KLT tracker: corners of image 1 are tracked to image 2 and back by pyramidal Lucas-Kanade.
 
-    Tracks start at the shift of the whole image, by phase correlation. A track is kept if its way back ends
-    within `back_px` of its start; its confidence is 1 - distance / `back_px`. It works for small motions and
-    fails if the camera rolls.
+    The initial displacement is the global image shift, estimated by phase correlation. A track is returned if
+    tracking back ends within `back_px` of its start. Its confidence is 1 - distance / `back_px`. The tracker
+    works for small motions and fails if the camera rolls.
     """
 
     name = "klt"
@@ -36,7 +36,7 @@ class Klt:
     back_px: float = 1.0
 
     def match(self, image1: Image, image2: Image) -> tuple[Points, Points, Points]:
-        """Return tracks of corners with a confidence."""
+        """Return the positions of tracked corners in both images and their confidence."""
         (h1, w1), (h2, w2) = image1.shape[:2], image2.shape[:2]
         first, second = (_padded(to_grey(i), max(h1, h2), max(w1, w2)) for i in (image1, image2))
         start: Any = cv2.goodFeaturesToTrack(first[:h1, :w1], self.max_features, 0.01, 3)
@@ -73,9 +73,9 @@ def _shift(first: Image, second: Image) -> NDArray[np.float32]:
 class Vismatch:
     """A matcher of vismatch, at the original size of the images.
 
-    `most` limits the keypoints of sparse matchers. The generators of torch and NumPy are set to `seed` before
-    every pair, because some matchers sample their matches. vismatch downloads weights itself; only its
-    version identifies them. Matches are those before its RANSAC.
+    `most` limits the keypoints of sparse matchers. The random generators of torch and NumPy are set to `seed`
+    before every pair, because some matchers sample their matches. vismatch downloads the weights, which only
+    its version identifies. The returned matches are not filtered by vismatch's RANSAC.
     """
 
     libraries = ("numpy", "torch", "vismatch")

@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 
 class Matches(NamedTuple):
-    """Keypoint rows of the first and second image, (m,) each, and their distances."""
+    """Matched keypoints: row numbers (m,) in the first and second image, and descriptor distances."""
 
     first: Ints
     second: Ints
@@ -30,7 +30,7 @@ class Matches(NamedTuple):
 
 
 class FirstNeighbours(NamedTuple):
-    """First neighbours of the valid rows `first` (a,): row `second`, distances d1 and d2, `mutual`."""
+    """Nearest neighbour `second` of each valid row `first` (a,), its two smallest distances, and `mutual`."""
 
     first: Ints
     second: Ints
@@ -42,11 +42,11 @@ class FirstNeighbours(NamedTuple):
 def nearest_both_ways(
     a: NDArray[Any], b: NDArray[Any], rows_a: Ints, rows_b: Ints, *, distance: str
 ) -> FirstNeighbours:
-    """Find the first neighbours of rows of a among rows of b, and whether each is mutual.
+    """Find the nearest neighbour in b of each row of a, and whether it is mutual.
 
-    The first in the order of `rows_b` wins ties (and of `rows_a` on the way back). Trap: with rows in file
-    order a constant descriptor matches row 0 to row 0, which may be right. Pass rows in random order to break
-    ties independently of the truth. Empty if a side has no rows.
+    Ties go to the first row in the order of `rows_b`, and of `rows_a` in the reverse direction. Trap: with
+    rows in file order a constant descriptor matches row 0 to row 0, which may be correct. Pass rows in random
+    order to break ties independently of the ground truth. The result is empty if a or b has no rows.
 
     >>> x = np.array([[0.0], [5.0]])
     >>> nearest_both_ways(x, x[::-1] + 0.5, np.arange(2), np.arange(2), distance="l2").second.tolist()
@@ -64,7 +64,7 @@ def nearest_both_ways(
 
 
 def within_ratio(found: FirstNeighbours, ratio: float) -> NDArray[np.bool_]:
-    """Return whether d1/d2 is strictly below the ratio. False for a single candidate and for two zeros.
+    """Return whether d1/d2 is below the ratio. False if there is only one candidate or both are 0.
 
     >>> none = np.arange(3)
     >>> two = np.array([2.0, 0.0, np.inf])
@@ -106,10 +106,10 @@ class ImageKeypoints:
 
 @dataclass(frozen=True)
 class Matcher:
-    """Matcher `name` (``nn``, ``mnn`` or ``FILE.py:CLASS``); `ratio` keeps matches with d1/d2 below it.
+    """Matcher `name` (``nn``, ``mnn`` or ``FILE.py:CLASS``) with an optional ratio test d1/d2 < `ratio`.
 
-    `mnn` keeps mutual neighbours. The confidence of a match is 1 - d1/d2, where d2 is the distance of the
-    second neighbour in image 2: 0 at a tie.
+    `mnn` returns mutual nearest neighbours only. The confidence of a match is 1 - d1/d2, where d2 is the
+    distance of the second nearest neighbour in image 2. It is 0 if the two are tied.
     """
 
     name: str = DEFAULT
@@ -139,7 +139,7 @@ class Matcher:
         return f"matcher={shown}" + ("" if self.ratio is None else f"&ratio={self.ratio:g}")
 
     def config(self) -> tuple[dict[str, Any], str | None]:
-        """Return what determines its matches, and why features cannot be cached (None if they can)."""
+        """Return the matcher's config, and the reason why features cannot be cached (None if they can)."""
         if self.own is None:
             return {"matcher": self.name, "ratio": self.ratio, "revision": REVISION}, None
         config, why = config_of(self.own, distance="", device="cpu", on_bad="error")
@@ -148,7 +148,7 @@ class Matcher:
     def match(
         self, a: ImageKeypoints, b: ImageKeypoints, *, distance: str
     ) -> tuple[Matches, NDArray[np.float64] | None]:
-        """Return matching rows, and their confidence if there is one."""
+        """Return the row numbers of matching keypoints, and their confidence if known."""
         if self.own is not None:
             return user_matches(self.own, self.name, a, b, distance=distance), None
         rows = [np.flatnonzero(side.valid) for side in (a, b)]
@@ -181,8 +181,8 @@ def user_matches(matcher: Any, text: str, a: Any, b: Any, *, distance: str) -> M
     """Return the matches of a user's object.
 
     `match` receives the features of both images (``.xy`` (n, 2), ``.values`` (n, d), ``.valid`` (n,)) and
-    returns index pairs (m, 2), or (pairs, distances). Without distances, those of the descriptors are used.
-    Rows that do not exist raise an `InputError`.
+    returns index pairs (m, 2), or (pairs, distances). Without distances, descriptor distances are used. Row
+    numbers that do not exist raise `InputError`.
     """
     made: Any = matcher.match(a, b)
     pairs, given = made if isinstance(made, tuple) else (made, None)

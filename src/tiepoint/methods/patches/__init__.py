@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Descriptors of patches."""
+"""Patch descriptors."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Adapter of patch methods: a descriptor or a lookup becomes `extract(item, patches)`."""
+"""Adapter for patch methods: build `extract(item, patches)` from a descriptor or a features provider."""
 
 from __future__ import annotations
 
@@ -78,8 +78,9 @@ class PatchExtract:
 def bind_patches(thing: Any, *, name: str, distance: str, on_bad: str) -> PatchExtract:
     """Return the `extract` of a patch method.
 
-    `thing` has one of ``describe(patches)``, ``lookup(sequence, image)`` (a features provider, which knows
-    which patches are requested) or, for built-in methods, ``lookup_item(item, rows)``.
+    `thing` has ``describe(patches)`` or ``lookup(sequence, image)``. An object with ``lookup`` is a features
+    provider: it returns stored descriptors of an image. Built-in methods may have ``lookup_item(item, rows)``
+    instead.
     """
     return PatchExtract(thing, name, distance, on_bad)
 

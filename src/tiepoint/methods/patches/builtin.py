@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Descriptors made of intensities, the baseline for all others, and VLFeat's SIFT."""
+"""Baseline descriptors computed from intensities, and VLFeat's SIFT."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Array = NDArray[Any]
 
 
 def area_matrix(side: int, size: int) -> NDArray[np.float64]:
-    """Return weights (size, side): output cell i is the mean of the input over [i, i+1) side/size.
+    """Return weights (size, side) of area resampling: pixel i is the input mean over [i, i+1) side/size.
 
     Enlarging interpolates linearly between pixel centres; border pixels are repeated.
 
@@ -32,10 +32,10 @@ def area_matrix(side: int, size: int) -> NDArray[np.float64]:
 
 
 def bicubic_matrix(side: int, size: int) -> NDArray[np.float64]:
-    """Return weights (size, side) of Keys' cubic (a = -1/2) at the centres of `size` equal cells.
+    """Return weights (size, side) of bicubic resampling with Keys' kernel (a = -1/2).
 
-    Output centre i is at (i + 1/2) side/size - 1/2 in pixel units. The kernel keeps its width of four pixels
-    when shrinking: there is no antialiasing. Samples beyond the border are mirrored, with the border pixel
+    Output centre i is at (i + 1/2) side/size - 1/2 in pixel units. The kernel is four pixels wide also when
+    shrinking, so there is no antialiasing. Samples beyond the border are mirrored, with the border pixel
     repeated.
 
     >>> bicubic_matrix(4, 4).round(3).tolist() == np.eye(4).tolist()
@@ -113,7 +113,7 @@ class MeanStd:
 
 
 class Pixels:
-    """The z-scored patch, row by row (n, s*s): normalised correlation as a distance."""
+    """Pixels of the z-scored patch, row by row (n, s*s). Their distance ranks as normalised correlation."""
 
     name = "pixels"
     distance = "l2"
@@ -124,10 +124,10 @@ class Pixels:
 
 
 class ResizedPixels:
-    """The z-scored patch, bicubic to `size` x `size` without antialiasing, columns first.
+    """Pixels of the z-scored patch resized to `size` x `size`, bicubic without antialiasing, by columns.
 
-    Size 4 is the baseline of 2017, normalised to length 1; size 6 that of 2016, not normalised. A flat patch
-    is a zero row.
+    Size 4 is the HPatches baseline of 2017, with rows normalised to length 1. Size 6 is the baseline of 2016,
+    not normalised. A flat patch gives a zero row.
     """
 
     name = "resize"
@@ -172,9 +172,9 @@ def gradient(patches: Array) -> tuple[Array, Array]:
 def spatial_weights(side: int) -> NDArray[np.float64]:
     """Return the weight of each pixel (y, x) in each spatial bin (row, column): (16, side*side).
 
-    Bilinear between bin centres (bin 1 is centred half a bin left of the middle), times a Gaussian window
-    with a standard deviation of two bins. VLFeat interpolates exp linearly in a table of 257 values on [0,
-    25], off by up to 0.1 %, which decides roundings; so does this function.
+    Weights are bilinear between bin centres (bin 1 is centred half a bin left of the middle). They are
+    multiplied by a Gaussian window with a standard deviation of two bins. As in VLFeat, exp is interpolated
+    linearly in a table of 257 values on [0, 25]. The error of up to 0.1 % can change rounded values.
     """
     position = (np.arange(side) - (side - 1) / 2) / (side / 4)
     centres = np.arange(BINS) - (BINS - 1) / 2
@@ -189,8 +189,8 @@ def spatial_weights(side: int) -> NDArray[np.float64]:
 def histograms(patches: Array) -> NDArray[np.float64]:
     """Compute weighted gradient histograms before normalisation, (n, 128): row, column, direction.
 
-    A gradient of direction theta (clockwise from x, y down) is shared between the directions floor(4 theta /
-    pi) and the next.
+    A gradient of direction theta (clockwise from x, y down) contributes to the direction bin floor(4 theta /
+    pi) and to the next bin.
     """
     side = patches.shape[1]
     dx, dy = gradient(patches)
@@ -214,7 +214,7 @@ def clamp_and_normalise(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 class VLFeatSift:
-    """VLFeat's SIFT on the whole patch: 128 integers, 512 times the unit vector, at most 255.
+    """VLFeat's SIFT of the entire patch: 128 integers, 512 times the unit vector, at most 255.
 
     >>> VLFeatSift().describe(np.arange(25, dtype=np.uint8).reshape(1, 5, 5)).shape
     (1, 128)

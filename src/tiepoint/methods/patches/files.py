@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Descriptor files ``DIR/SEQ/IM.csv``, `.npy` or `.npz`: ``files:DIR`` reads them; written as CSV."""
+"""Read descriptor files ``DIR/SEQ/IM`` (`.csv`, `.npy`, `.npz`) for ``files:DIR``, and write CSV files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ARRAYS = (".npy", ".npz")
 
 
 class DescriptorFiles:
-    """Descriptors looked up in a folder.
+    """Descriptors read from the files of a folder.
 
     The distance is `hamming` if the files contain bits, else `l2`, unless ``?distance=`` is given. With
     ``distance=hamming``, text files may contain bits (0 and 1) or bytes (0 to 255).
@@ -57,7 +57,7 @@ class DescriptorFiles:
     def check_items(self, items: Sequence[Item]) -> None:
         """Raise one error about missing files, wrong row counts and differing column counts.
 
-        Rows are counted and first lines read; no numbers are parsed.
+        The check counts rows and reads the first line of each file. It does not parse numbers.
         """
         problems, widths = _missing([item for item in items if not self.has_item(item)], items), {}
         for item in items:
@@ -98,7 +98,7 @@ class DescriptorFiles:
         return hash_file(self._file(item))
 
     def lookup_item(self, item: Item, rows: int) -> Array | tuple[Array, Array]:
-        """Return the descriptors of one image as its file has them."""
+        """Read the descriptors of one image from its file."""
         path = self._file(item)
         table = self._read(path)
         if len(table.values) != rows:
@@ -146,7 +146,7 @@ def _as_bits(values: Array, path: Path) -> Array:
 
 
 def _first_file(folder: Path) -> Path:
-    """Return any descriptor file of ``DIR/SEQ``. If there is none, the error lists what is there."""
+    """Return any descriptor file below ``DIR/SEQ``. If there is none, raise an error with advice."""
     if not is_folder(folder):
         raise InputError(f"files:{folder}: no such folder")
     children = sorted(p for p in folder.iterdir() if p.is_dir())
@@ -180,8 +180,8 @@ MAX_LISTED_IMAGES = 20
 def as_table(arrays: Arrays, distance: str) -> NDArray[Any]:
     """Return the features of one image as a table of numbers.
 
-    Bits become columns of 0 and 1, so that the L1 and L2 of older tools rank as Hamming does. Failed rows are
-    NaN, the only notation of text files; `files:` reports them again.
+    Bits become columns of 0 and 1, so that L1 and L2 distances of older tools give the same ranking as
+    Hamming. Failed rows become NaN, because text files have no other marker.
 
     >>> as_table({"values": np.array([[5]], np.uint8)}, "hamming").tolist()
     [[0, 0, 0, 0, 0, 1, 0, 1]]
@@ -206,8 +206,8 @@ def describe_to_csv(
         out: Folder for ``SEQ/IM.csv``; created if missing.
         overwrite: Replace existing files. Otherwise an existing file raises an error and stays unchanged.
 
-    Images whose descriptors cannot be written do not stop the others. Their errors are raised together at the
-    end, or after `MAX_LISTED_IMAGES` of them if the method computes.
+    If descriptors of an image cannot be written, the function continues with the other images. It raises all
+    errors together at the end. A method that computes descriptors stops after `MAX_LISTED_IMAGES` errors.
     """
     written = []
     errors: list[InputError] = []

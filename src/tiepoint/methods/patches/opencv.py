@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""OpenCV's descriptors on patches: one upright keypoint in the middle whose support covers the patch.
+"""OpenCV's descriptors on patches: one upright keypoint at the centre whose support covers the patch.
 
 There are two ways to cover the patch. Methods that scale with the keypoint get a keypoint whose size grows
 with the side of the patch. Methods with a fixed sampling pattern get the patch resized (by area when
@@ -25,7 +25,7 @@ cv2: Any = _cv2  # its type stubs lack what the wheel has: SIFT, ORB and all of 
 
 
 def opencv(name: str) -> Any:
-    """Return OpenCV's object `name` from either of its modules (5 moved AKAZE and BRISK to xfeatures2d)."""
+    """Return OpenCV's class `name` from `cv2` or `cv2.xfeatures2d` (AKAZE and BRISK moved in OpenCV 5)."""
     for place in (cv2, getattr(cv2, "xfeatures2d", None)):
         if hasattr(place, name):
             return getattr(place, name)
@@ -52,7 +52,7 @@ class OneKeypoint:
     thread_safe = True  # every call has an object of OpenCV of its own
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """Return OpenCV's object for patches of a side, and the keypoint; angle 0 keeps the patch upright."""
+        """Return OpenCV's extractor for patches of the given side, and the upright keypoint (angle 0)."""
         raise NotImplementedError
 
     def describe(self, patches: Array) -> tuple[Array, NDArray[np.bool_]]:
@@ -71,15 +71,15 @@ class OneKeypoint:
 class PatchSift(OneKeypoint):
     """SIFT with the keypoint of the reference script: centre (s/2, s/2), size s/5.303, angle unset (-1).
 
-    OpenCV's SIFT reads 3/2 size · sqrt(2) · 5/2 = 5.303 size around the keypoint, so s is the radius of its
-    circle, and the 4 x 4 grid spans 6 size = 1.13 s, a little more than the patch. OpenCV takes the unset
-    angle as -1 degree. Values are integers from 0 to 255.
+    OpenCV's SIFT reads a circle of radius 3/2 size · sqrt(2) · 5/2 = 5.303 size around the keypoint, so its
+    radius is s. The 4 x 4 grid spans 6 size = 1.13 s, a little more than the patch. OpenCV interprets the
+    unset angle as -1 degree. Values are integers from 0 to 255.
     """
 
     name, distance, dimension, dtype = "sift", "l2", 128, np.uint8
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """Use the default blur of 1.6. OpenCV rounds half to even, so 32.5 is pixel 32, the centre."""
+        """Return SIFT with its default blur of 1.6. OpenCV rounds 32.5 to pixel 32, the centre."""
         return opencv("SIFT_create")(), cv2.KeyPoint(side / 2, side / 2, side / 5.303)
 
 
@@ -97,7 +97,7 @@ class PatchRootSift(PatchSift):
 class PatchOrb(OneKeypoint):
     """ORB's 256 learned comparisons on the patch resized to 31 x 31, the size of the pattern, upright.
 
-    The pattern reaches 13 px from the centre and reads an image blurred by 7 x 7, hence 16 px: the whole
+    The pattern reaches 13 px from the centre in an image blurred by 7 x 7, so it reads 16 px: the entire
     resized patch. `patchSize` stays 31, because any other value makes OpenCV sample a random pattern.
     """
 
