@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Numba loops of NumPy's legacy random stream: MT19937, masked rejection, first entries of shuffles.
+"""Numba functions of NumPy's legacy random generator: MT19937, bounded integers, permutations.
 
-The stream is that of `numpy.random.RandomState`, bit by bit. Permutations are not built, since the task
-lists need only their first two entries.
+The random stream is bit-identical to that of `numpy.random.RandomState`. Only the first two entries of
+permutations are computed, because the task lists need no others.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _N, _M = 624, 397
 
 @cached_njit(nogil=True)
 def refill(state: Any, out: Any) -> None:
-    """Advance the state by 624 words and temper them into `out`."""
+    """Advance the generator state by 624 words and write the tempered words to `out`."""
     upper, lower = np.uint32(0x80000000), np.uint32(0x7FFFFFFF)
     matrix, one = np.uint32(0x9908B0DF), np.uint32(1)
     for k in range(_N - _M):
@@ -39,7 +39,7 @@ def refill(state: Any, out: Any) -> None:
 
 @cached_njit(nogil=True)
 def _mask(top: int) -> Any:
-    """Return the smallest 2^b - 1 that is at least `top`."""
+    """Return the smallest number 2^b - 1 that is at least `top`."""
     mask = np.uint32(1)
     while mask < np.uint32(top):
         mask = (mask << np.uint32(1)) | np.uint32(1)
@@ -48,7 +48,7 @@ def _mask(top: int) -> Any:
 
 @cached_njit(nogil=True)
 def bounded_integers(state: Any, out: Any, pos: int, tops: Any, values: Any) -> int:
-    """Fill `values` with uniform integers from 0 to tops[i], as `RandomState.randint(tops[i] + 1)`."""
+    """Fill `values` with uniform integers from 0 to tops[i], equal to `RandomState.randint(tops[i] + 1)`."""
     for i in range(tops.size):
         top = np.uint32(tops[i])
         if top == np.uint32(0):
@@ -74,8 +74,8 @@ def first_two_of_permutation(
     """Compute the first two entries of `RandomState.permutation(sizes[r])` for every r; sizes >= 2.
 
     The shuffle swaps entry i with entry j_i <= i, for i = n - 1 down to 1. All j_i are sampled without a
-    branch on acceptance: the next sample overwrites a rejected one. The value of an entry is found by going
-    back through the swaps: if j_i is its position, it came from i.
+    branch: the next sample overwrites a rejected sample. The value of an entry is found by undoing the swaps
+    in reverse order: if j_i is its position, the value came from position i.
     """
     one = np.uint64(1)
     for r in range(sizes.size):

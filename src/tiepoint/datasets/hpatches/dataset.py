@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Patch datasets in the HPatches layout: ``ROOT/SEQ/IM.png``, or sequence lengths alone."""
+"""Patch datasets in the HPatches layout ``ROOT/SEQ/IM.png``, or without images."""
 
 from __future__ import annotations
 
@@ -27,20 +27,21 @@ from .pack import find_pack
 
 LENGTHS_FILE = "lengths.json"
 MAX_STRIP_PATCHES = 10_000_000
-"""Limit of the patches of a sequence in a lengths file."""
+"""Maximum number of patches per sequence in a lengths file."""
 
 
 class HPatchesDataset:
     """Dataset of patch images, read on demand.
 
-    Opening reads the header of every strip and reports all problems together. `root` is a folder of
-    sequences, or a JSON file of lengths (``{"v_wall": 1779, …}``, also as ``lengths.json`` in a folder
-    without strips): then there are no pixels, but descriptors computed elsewhere can be scored. A length may
-    be an interval (``[1538, 1539]``): that sequence is skipped, and named if a split needs it
-    (`open_lengths`).
+    Opening reads the header of every patch strip and reports all problems together. `root` is a folder of
+    sequences, or a JSON file with the number of patches per sequence (``{"v_wall": 1779, …}``). Such a file
+    is also found as ``lengths.json`` in a folder without strips. A dataset without pixels can score
+    descriptors that were computed elsewhere. The number of patches may be an interval (``[1538, 1539]``).
+    Such a sequence is skipped, and an error names it if a split needs it (see `open_lengths`).
 
-    The pixels may also come from a pack (`pack_dataset`): a separate file, or one in the folder whose strips
-    have not changed since. Nothing else depends on that.
+    The pixels may also come from a pack file (see `pack_dataset`). It is passed as `root`, or is in the
+    folder. A pack in the folder is used only if the strips have not changed since packing. Results are the
+    same with and without a pack.
 
     >>> data = HPatchesDataset.from_lengths({"i_a": 3, "v_b": 2}, images=["ref", "e1"])
     >>> data.sequences, data.count("v_b"), data.kind("i_a"), data.images("i_a"), data.has_patches
@@ -73,7 +74,10 @@ class HPatchesDataset:
         self.lengths: Mapping[str, int] = {s: strips["ref"].count for s, strips in layout.strips.items()}
 
     def _use_pack(self, path: Path) -> bool:
-        """Open the pack of a dataset and take its facts from it. Return whether there is a usable one."""
+        """Open the pack file of a dataset and read the dataset properties from it.
+
+        Return whether a usable pack exists.
+        """
         if path.is_file() and path.suffix == SUFFIX:
             self._pack = open_pack(path)
         elif path.is_dir():
@@ -91,7 +95,7 @@ class HPatchesDataset:
 
     @property
     def pack(self) -> PatchPack | None:
-        """Pack that the pixels come from. None if they come from strips."""
+        """Pack file that provides the pixels. None if pixels are read from strips."""
         return self._pack
 
     @classmethod
@@ -101,7 +105,10 @@ class HPatchesDataset:
         images: Iterable[str] = STANDARD_IMAGES,
         unsure: Mapping[str, tuple[int, int]] | None = None,
     ) -> HPatchesDataset:
-        """Create a dataset of which only the number of patches of each sequence is known, or an interval."""
+        """Create a dataset without pixels from the number of patches of each sequence.
+
+        `unsure` has intervals for sequences whose number is not known exactly.
+        """
         self = cls.__new__(cls)
         self.root = None
         self._pack = None
@@ -122,7 +129,7 @@ class HPatchesDataset:
         return tuple(self.lengths)
 
     def images(self, sequence: str) -> tuple[str, ...]:
-        """Return the images of a sequence: ref first, then easy, hard, tough."""
+        """Return the image names of a sequence: ref first, then easy, hard, tough."""
         return self._images[self._known(sequence)]
 
     def count(self, sequence: str) -> int:
@@ -135,7 +142,7 @@ class HPatchesDataset:
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """Number of patches of every image, by 2016 identifier ``SEQ.IM``."""
+        """Number of patches of every image, by image identifier ``SEQ.IM``."""
         return {f"{s}.{m}": self.lengths[s] for s in self.sequences for m in self._images[s]}
 
     @property
@@ -156,16 +163,16 @@ class HPatchesDataset:
         return read_strip(self.path(sequence, image))
 
     def path(self, sequence: str, image: str) -> Path:
-        """Return the file of a strip."""
+        """Return the path of a patch strip."""
         if self.root is None:
-            raise InputError("this dataset has no files, only lengths")
+            raise InputError("this dataset has no image files, only numbers of patches")
         if self.root.is_file():
-            raise InputError(f"{self.root} is one file; it has no strips")
+            raise InputError(f"{self.root} is a pack file; it has no separate strips")
         self._known(sequence, image)
         return self.root / sequence / f"{image}.png"
 
     def item(self, sequence: str, image: str | None = None) -> Item:
-        """Return the item of an image, named by (sequence, image) or by its key ``SEQ/IM``."""
+        """Return the item of an image, given (sequence, image) or the key ``SEQ/IM``."""
         sequence, image = self._split(sequence, image)
         key, n = f"{sequence}/{image}", self.count(sequence)
         self._known(sequence, image)
@@ -176,7 +183,10 @@ class HPatchesDataset:
         return Item(key, hash_json(["no patches", sequence, image, n]), n)
 
     def items(self, keys: Iterable[str]) -> list[Item]:
-        """Return the items of keys ``SEQ/IM``. Strips without a cached hash are hashed in several threads."""
+        """Return the items of several keys ``SEQ/IM``.
+
+        Strips without a cached hash are hashed in several threads.
+        """
         names = list(keys)
         if not self.has_patches or self._pack is not None:
             return [self.item(key) for key in names]
@@ -190,7 +200,7 @@ class HPatchesDataset:
         return self.patches(*self._split(key, None))
 
     def missing(self, sequences: Iterable[str], images: Iterable[str] = ()) -> list[str]:
-        """Return a problem for each requested sequence or image that the dataset lacks."""
+        """Return one problem per requested sequence or image that the dataset does not have."""
         names = tuple(images)
         problems = []
         for sequence in sequences:
@@ -220,7 +230,10 @@ class HPatchesDataset:
 
 
 def _read_lengths(path: Path) -> tuple[dict[str, int], dict[str, tuple[int, int]], tuple[str, ...]]:
-    """Read exact lengths, intervals and images: an object by sequence, or one with `lengths` and `images`."""
+    """Read a lengths file. Return exact numbers of patches, intervals, and image names.
+
+    The file is an object by sequence, or an object with the keys `lengths` and `images`.
+    """
     raw = read_json(path)
     images: Any = STANDARD_IMAGES
     if isinstance(raw, dict) and "lengths" in raw:
@@ -230,7 +243,7 @@ def _read_lengths(path: Path) -> tuple[dict[str, int], dict[str, tuple[int, int]
         images = raw.get("images", STANDARD_IMAGES)
         raw = raw["lengths"]
     if not isinstance(raw, dict) or not raw:
-        raise FormatError(path, "expected an object of lengths by sequence")
+        raise FormatError(path, "expected an object of lengths (numbers of patches) by sequence")
     problems = []
     lengths: dict[str, int] = {}
     unsure: dict[str, tuple[int, int]] = {}
@@ -257,7 +270,7 @@ def _read_lengths(path: Path) -> tuple[dict[str, int], dict[str, tuple[int, int]
 
 
 def _name_problems(name: str, subject: str) -> list[str]:
-    """Return why a name cannot be a file name or part of an identifier ``SEQ.IM``."""
+    """Return the reasons why a name cannot be part of a file name or identifier ``SEQ.IM``."""
     try:
         path_part(name, subject)
     except InputError as e:

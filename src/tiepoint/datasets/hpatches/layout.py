@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scan of a folder of patch strips: headers and all problems."""
+"""Scan a folder of patch strips and collect all problems."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ...core.scores import scene_kind
 from ...formats.hpatches.patch_strip import StripHeader, read_strip_header
 
 NOISES = {"easy": "e", "hard": "h", "tough": "t"}
-"""Noise levels and the letter of their images."""
+"""First letter of the image names of each noise level."""
 LEVEL_IMAGES = 5
 STANDARD_IMAGES = ("ref", *(f"{z}{k}" for z in NOISES.values() for k in range(1, LEVEL_IMAGES + 1)))
-"""The sixteen images of a v2 sequence."""
+"""Names of the sixteen images of an HPatches 2017 sequence."""
 
 
 @dataclass
 class StripLayout:
-    """Strips by sequence and image, and the problems."""
+    """Result of a scan: strips by sequence and image, and problems."""
 
     side: int | None = None
     strips: dict[str, dict[str, StripHeader]] = field(default_factory=dict)
@@ -32,7 +32,9 @@ class StripLayout:
 
 @lru_cache(maxsize=1024)
 def image_order(name: str) -> tuple[int, int, str]:
-    """Return the sort key of an image: ref, then easy, hard, tough by number, then others by name.
+    """Return the sort key of an image name.
+
+    The order is ref, then easy, hard and tough by number, then other names.
 
     >>> sorted(["t1", "e2", "ref", "e1", "x"], key=image_order)
     ['ref', 'e1', 'e2', 't1', 'x']
@@ -46,10 +48,10 @@ def image_order(name: str) -> tuple[int, int, str]:
 
 
 def scan_folder(root: Path) -> StripLayout:
-    """Read the headers of all strips below a folder and list the problems.
+    """Read the headers of all strips below a folder and collect the problems.
 
-    A sequence is a folder with PNG files. All images of a sequence must have the same number of patches,
-    all strips the same width, and every sequence the same images.
+    A sequence is a folder with PNG files. All images of a sequence must have the same number of patches. All
+    strips must have the same width. All sequences must have the same images.
     """
     layout = StripLayout()
     if not root.is_dir():
@@ -83,7 +85,7 @@ def scan_folder(root: Path) -> StripLayout:
 
 
 _headers: dict[tuple[str, int, int, int], StripHeader] = {}
-"""Headers by path, size, time and inode: the tasks of one command share a dataset."""
+"""Cache of strip headers by path, size, modification time and inode."""
 
 
 def _header(path: Path) -> StripHeader:
@@ -98,7 +100,7 @@ def _header(path: Path) -> StripHeader:
 
 
 def _misplaced(root: Path, folders: list[Path], sequences: dict[str, list[Path]]) -> str | None:
-    """Return why the folder is not a dataset, or None."""
+    """Return a message if the folder is not the root of a patch dataset, else None."""
     if any(root.glob("ref.png")):
         return f"is the folder of one sequence; use its parent {root.resolve().parent}"
     if sequences:
@@ -120,7 +122,7 @@ def _misplaced(root: Path, folders: list[Path], sequences: dict[str, list[Path]]
 
 
 def _compare(layout: StripLayout, present: dict[str, set[str]]) -> None:
-    """Append problems between strips: widths, counts, missing images."""
+    """Compare strips and append problems: different widths or counts, missing images."""
     widths = Counter(h.side for strips in layout.strips.values() for h in strips.values())
     if not widths:
         return

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pack a patch dataset into one file, and find its pack. A pack of changed strips is not used."""
+"""Pack a patch dataset into one file, and find the pack of a dataset.
+
+A pack is not used if the strips have changed since packing.
+"""
 
 from __future__ import annotations
 
@@ -22,20 +25,20 @@ from ...formats.hpatches.patch_pack import SUFFIX, PackedStrip, PatchPack, open_
 from ...formats.hpatches.patch_strip import decode_strip
 
 PACK = f"patches{SUFFIX}"
-"""Name of the pack in the folder of its dataset."""
+"""Name of the pack file in the dataset folder."""
 CACHE = "TIEPOINT_CACHE"
-"""Environment variable with the folder for packs of read-only datasets."""
+"""Environment variable with the folder for pack files of read-only datasets."""
 
 
 @dataclass(frozen=True)
 class PackedDataset:
-    """Written pack: its path and content."""
+    """Result of packing: the path of the pack file and its content."""
 
     path: Path
     strips: int
     patches: int
     found_alone: bool
-    """Whether the dataset uses it automatically. Otherwise it is passed as the dataset."""
+    """Whether the dataset uses the pack automatically. Otherwise pass the pack in place of the dataset."""
 
     def __str__(self) -> str:
         use = "the dataset uses it automatically" if self.found_alone else "pass it as `data`"
@@ -48,16 +51,17 @@ def pack_dataset(
 ) -> PackedDataset:
     """Decode all strips of a patch dataset and write their pixels into one memory-mappable file.
 
-    Features have the same cache keys, packed or not. The pack is about as large as the pixels.
+    Features have the same cache keys with and without a pack. The file is about as large as the pixels.
 
     Args:
         data: Folder in the HPatches layout.
-        to: File to write, ending in ``.tiepack``, to be used in place of the dataset. None writes it into the
-            folder, or into the user's cache folder if that is read-only.
+        to: File to write, ending in ``.tiepack``. Pass it in place of the dataset. If None, the pack is
+            written into the dataset folder, or into the user's cache folder if the dataset folder is
+            read-only.
         progress: Called with (done, total) strips.
 
     Raises:
-        InputError: No strips, strips with problems (all are listed), or a wrong suffix.
+        InputError: The folder has no strips, strips have problems (all are listed), or the suffix is wrong.
     """
     from .dataset import HPatchesDataset
 
@@ -66,7 +70,7 @@ def pack_dataset(
         raise InputError(f"{root} is not a folder of patch strips")
     dataset = HPatchesDataset(root, packed=False)
     if not dataset.has_patches or dataset.side is None:
-        raise InputError(f"{root} has lengths only: there are no strips to pack")
+        raise InputError(f"{root} has numbers of patches only; there are no strips to pack")
     default = root / PACK if os.access(root, os.W_OK) else _cache() / _name(_strips(root))
     path = default if to is None else Path(to).expanduser()
     if path.suffix != SUFFIX or path.is_dir():
@@ -92,12 +96,12 @@ def pack_dataset(
 
 
 def find_pack(root: Path) -> tuple[PatchPack | None, str | None]:
-    """Return the pack of a folder, and a notice if there is one that is not used.
+    """Return the pack of a folder, and a notice if a pack exists but is not used.
 
-    A folder without strips may have a pack.
+    A folder with a pack may have no strips.
 
     Raises:
-        FormatError: A truncated or corrupt pack.
+        FormatError: The pack is truncated or corrupt.
     """
     notice = None
     strips: dict[str, os.stat_result] | None = None
@@ -118,7 +122,7 @@ def find_pack(root: Path) -> tuple[PatchPack | None, str | None]:
 
 
 def _strip(root: Path, key: str) -> tuple[PackedStrip, NDArray[np.uint8]]:
-    """Read and decode a strip once, so that the hash is of the decoded bytes."""
+    """Read a strip once, then hash and decode the same bytes."""
     path = root / f"{key}.png"
     stat = path.stat()
     data = read_bytes(path)
@@ -129,7 +133,7 @@ def _strip(root: Path, key: str) -> tuple[PackedStrip, NDArray[np.uint8]]:
 
 
 def _strips(root: Path) -> dict[str, os.stat_result]:
-    """Return all strips below a folder, without opening any."""
+    """Return the paths of all strips below a folder, without opening them."""
     return {
         f"{path.parent.name}/{path.stem}": path.stat()
         for path in root.glob("*/*.png")
@@ -138,7 +142,10 @@ def _strips(root: Path) -> dict[str, os.stat_result]:
 
 
 def _changed(root: Path, pack: PatchPack, strips: dict[str, os.stat_result]) -> str | None:
-    """Return how the strips changed since packing, or None. If only the time differs, compare content."""
+    """Return a message if strips have changed since packing, else None.
+
+    If only the modification time differs, the contents are compared.
+    """
     for key in sorted(set(strips) ^ set(pack.strips)):
         return f"{key}.png was {'added' if key in strips else 'removed'}"
     for key, strip in pack.strips.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sample the lists of the 2016 benchmarks: pairs of patches without repeats, pools and queries."""
+"""Sample the 2016 benchmarks: distinct patch pairs, retrieval pools and queries."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from ...formats.hpatches_v1.patch_ids import PatchList
 
 @dataclass(frozen=True)
 class PatchSpace:
-    """Sequences with their numbers of patches, and the number of images of each (with the reference).
+    """Sequences with their numbers of patches, and the number of images per sequence.
 
-    `same_scene` has groups of sequences of one scene; `diffseq` pairs are of different scenes.
+    The number of images includes the reference image. `same_scene` has groups of sequences that show one
+    scene. The two patches of a `diffseq` pair are from different scenes.
     """
 
     sequences: tuple[str, ...]
@@ -29,7 +30,7 @@ class PatchSpace:
 
     @cached_property
     def scenes(self) -> NDArray[np.int64]:
-        """Number of the scene of each sequence.
+        """Scene number of each sequence.
 
         >>> PatchSpace(("a", "b", "c"), np.array([2, 3, 4]), 3, (("a", "c"),)).scenes.tolist()
         [0, 1, 0]
@@ -37,7 +38,7 @@ class PatchSpace:
         return scene_numbers(self.sequences, self.same_scene)
 
     def available(self, kind: str) -> int:
-        """Count the distinct unordered pairs of a kind, of two different images.
+        """Count the distinct unordered patch pairs of a kind, each from two different images.
 
         >>> space = PatchSpace(("a", "b"), np.array([2, 3]), 3)
         >>> [space.available(kind) for kind in ("pos", "sameseq", "diffseq")]
@@ -56,7 +57,7 @@ class PatchSpace:
 
 
 def scene_numbers(sequences: Sequence[str], same_scene: Sequence[Sequence[str]]) -> NDArray[np.int64]:
-    """Return a number for each sequence, equal for those of one scene."""
+    """Return a scene number for each sequence."""
     first = {name: group[0] for group in same_scene for name in group}
     heads = [first.get(s, s) for s in sequences]
     number = {name: i for i, name in reversed(list(enumerate(heads)))}
@@ -66,11 +67,11 @@ def scene_numbers(sequences: Sequence[str], same_scene: Sequence[Sequence[str]])
 def draw_pairs(
     space: PatchSpace, kind: str, size: int, images: Sequence[str], rng: np.random.Generator
 ) -> PatchPairs:
-    """Sample `size` distinct pairs.
+    """Sample `size` distinct patch pairs of a kind.
 
-    Samples a sequence, a patch of it and two different images, each uniformly. The second patch is the same
-    (`pos`), another of the sequence (`sameseq`) or one of another sequence (`diffseq`). Repeated pairs, in
-    either order, and `diffseq` pairs of one scene are rejected.
+    A sequence, one of its patches and two different images are sampled uniformly. The second patch is the
+    same patch (`pos`), another patch of the sequence (`sameseq`) or a patch of another sequence (`diffseq`).
+    Repeated pairs (in either order) and `diffseq` pairs from one scene are rejected.
     """
     if size > space.available(kind):
         raise InputError(f"{size} {kind} pairs requested, the dataset has only {space.available(kind)}")
@@ -92,7 +93,7 @@ def draw_pairs(
 
 
 def _draw(space: PatchSpace, kind: str, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Sample rows (sequence, index, image, sequence, index, image), with repeats."""
+    """Sample patch pairs as rows (sequence, index, image, sequence, index, image). Rows may repeat."""
     n_sequences = len(space.sequences)
     seq = rng.integers(0, n_sequences, size)
     index = rng.integers(0, space.lengths[seq])
@@ -118,7 +119,10 @@ def draw_retrieval(
     n_queries: int,
     rng: np.random.Generator,
 ) -> tuple[tuple[str, ...], PatchList]:
-    """Sample a pool of the images of `n_sequences` sequences, and queries from their usable patches."""
+    """Sample a retrieval pool and queries.
+
+    The pool has all images of `n_sequences` sequences. Queries are usable patches of these sequences.
+    """
     chosen = [sequences[i] for i in rng.permutation(len(sequences))[:n_sequences]]
     pool = tuple(f"{s}.{m}" for s in chosen for m in images)
     sequence = np.repeat(np.arange(n_sequences), [len(usable[s]) for s in chosen])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sample the 2017 lists: the published recipe, clean lists, and facts about a list."""
+"""Sample the 2017 pair and query lists by the published recipe or without its flaws."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Ints = NDArray[np.int64]
 
 
 class LegacyStream:
-    """The bits of `numpy.random.RandomState(seed)`, faster, for the calls that the lists need.
+    """Fast random generator that is bit-identical to `numpy.random.RandomState(seed)`.
 
     >>> stream, state = LegacyStream(42), np.random.RandomState(42)
     >>> bool((stream.integers(np.full(5, 40)) == state.randint(40, size=5)).all())
@@ -35,7 +35,7 @@ class LegacyStream:
         self._words = np.empty(624, np.uint32)
 
     def integers(self, n: Ints) -> Ints:
-        """Return ``randint(n[i])`` for every i; n[i] is at least 1."""
+        """Return ``randint(n[i])`` for every i. All n[i] must be at least 1."""
         from . import _mt19937_loops as kernel
 
         values = np.empty(len(n), np.int64)
@@ -45,7 +45,7 @@ class LegacyStream:
         return values
 
     def first_two(self, n: Ints) -> tuple[Ints, Ints]:
-        """Return ``permutation(n[i])[:2]`` for every i as two columns; n[i] is at least 2."""
+        """Return ``permutation(n[i])[:2]`` for every i as two columns. All n[i] must be at least 2."""
         from . import _mt19937_loops as kernel
 
         sizes = np.asarray(n, np.int64)
@@ -62,12 +62,18 @@ class LegacyStream:
 OFFICIAL_SEED = 42
 OFFICIAL_ROWS = 1_000_000
 OFFICIAL_IMAGES = 5
-"""The recipe permutes five image numbers, so image 5 never occurs."""
+"""Number of images that the published recipe uses.
+
+It permutes five image numbers, so image 5 never occurs.
+"""
 
 
 @dataclass(frozen=True)
 class VerificationDraw:
-    """Positive pairs, negatives within and between sequences. Row r of all three shares its first patch."""
+    """Verification pairs: positives, negatives within a sequence, negatives between sequences.
+
+    Row r of all three lists has the same first patch.
+    """
 
     pos: VerificationPairs
     intra: VerificationPairs
@@ -82,14 +88,15 @@ def draw_verification(
     images: int = OFFICIAL_IMAGES,
     seed: int = OFFICIAL_SEED,
 ) -> VerificationDraw:
-    """Sample the pairs by the published recipe, from NumPy's legacy stream.
+    """Sample verification pairs by the published recipe, from NumPy's legacy random stream.
 
-    In this order, each for all rows: a sequence s of the test list; the first two entries (i, i') of a random
-    permutation of its patches; the first two (t, t') of a permutation of five image numbers; a second
-    sequence s~, and a patch i~ of it. Then pos = (s,t,i | s,t',i), intra = (s,t,i | s,t',i') and
-    inter = (s,t,i | s~,t',i~).
+    The recipe samples in this order, each for all rows: a sequence s of the test list; the first two entries
+    (i, i') of a random permutation of its patches; the first two (t, t') of a permutation of five image
+    numbers; a second sequence s~, and a patch i~ of it. Then pos = (s,t,i | s,t',i), intra = (s,t,i |
+    s,t',i') and inter = (s,t,i | s~,t',i~).
 
-    Traps of the recipe, all reproduced: image 5 is never used, rows repeat, s~ may be s, even the same patch.
+    Flaws of the recipe are reproduced: image 5 is never used, rows repeat, and s~ may be s, even with the
+    same patch.
     """
     stream = LegacyStream(seed)
     n = np.array([lengths[s] for s in test], np.int64)
@@ -118,9 +125,9 @@ def draw_retrieval_lists(
 ) -> tuple[RefPatches, RefPatches]:
     """Sample queries and distractors by the published recipe.
 
-    It samples four times per query and ten times per distractor: all sequences first, then a patch of each.
-    Patches that are not `usable` (too little contrast) are dropped, then repeats, then distractors that are
-    queries. A small dataset gives fewer.
+    The recipe takes four samples per query and ten per distractor: first all sequences, then a patch of each.
+    It drops patches that are not `usable` (too little contrast), then repeats, then distractors that are also
+    queries. A small dataset gives fewer queries and distractors.
     """
     stream = LegacyStream(seed)
     n = np.array([lengths[s] for s in test], np.int64)
@@ -152,11 +159,12 @@ def draw_clean(
     seed: int = 0,
     same_scene: Sequence[Sequence[str]] = (),
 ) -> VerificationDraw:
-    """Sample pairs without the traps: distinct rows in either order, all images, `inter` of different scenes.
+    """Sample verification pairs without the flaws of the published recipe.
 
-    A sequence is sampled uniformly, as in the published lists. Each list has `rows` rows, or half of the
-    distinct pairs of its kind if that is less, so that small sequences are not exhausted. `same_scene` has
-    groups of sequences of one scene, which `inter` rows do not pair.
+    Pairs are distinct in either order, all images are used, and `inter` pairs are from different scenes.
+    Sequences are sampled uniformly, as in the published lists. Each list has `rows` pairs, or half of the
+    distinct pairs of its kind if that is less. This avoids exhausting small sequences. `same_scene` has
+    groups of sequences that show one scene.
     """
     groups = tuple(tuple(group) for group in same_scene)
     space = PatchSpace(tuple(test), np.array([lengths[s] for s in test], np.int64), images, groups)
@@ -184,11 +192,11 @@ def _pair_table(pairs: PatchPairs, test: tuple[str, ...], images: int) -> Verifi
 
 
 def list_facts(lists: VerificationDraw, same_scene: Sequence[Sequence[str]] = ()) -> dict[str, int]:
-    """Count the flaws of a set of lists.
+    """Count the flaws of verification lists.
 
-    Repeated rows of each list, distinct positive pairs (in either order), inter rows of one sequence, inter
-    rows that are the same patch (false negatives), inter rows of two sequences of one scene (`same_scene` has
-    groups of them), and the number of images that occur.
+    The counts are: repeated rows of each list, distinct positive pairs (in either order), `inter` rows within
+    one sequence, `inter` rows with twice the same patch (false negatives), `inter` rows of two sequences of
+    one scene, and images that occur. `same_scene` has groups of sequences that show one scene.
     """
     facts = {"rows": len(lists.pos)}
     for name, table in (("pos", lists.pos), ("intra", lists.intra), ("inter", lists.inter)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Published splits and lengths of HPatches 2017, and the splits that a dataset supports."""
+"""Published splits and numbers of patches of HPatches 2017, and the splits of a dataset."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _known() -> Any:
 
 
 def official_splits() -> dict[str, Split]:
-    """Return the six published splits, test lists in the published order.
+    """Return the six published splits. Test sequences are in the published order.
 
     >>> {name: len(split.test) for name, split in official_splits().items()}
     {'a': 40, 'c': 40, 'b': 40, 'illum': 57, 'full': 116, 'view': 59}
@@ -39,8 +39,8 @@ def official_splits() -> dict[str, Split]:
 def official_lengths() -> dict[str, int]:
     """Return the number of patches of the 106 sequences for which it is known exactly.
 
-    The numbers were recovered from the random stream of the published lists. For ten viewpoint sequences they
-    are known to a few patches only (see `open_lengths`). The strips themselves have all of them.
+    The numbers were recovered from the random stream of the published lists. For ten viewpoint sequences only
+    an interval is known (see `open_lengths`). The strips contain the exact numbers.
 
     >>> official_lengths()["v_graffiti"], len(official_lengths())
     (1123, 106)
@@ -49,12 +49,15 @@ def official_lengths() -> dict[str, int]:
 
 
 def open_lengths() -> dict[str, tuple[int, int]]:
-    """Return the lowest and highest possible number of patches of the other ten sequences."""
+    """Return the lowest and highest possible number of patches of ten sequences.
+
+    The exact number is unknown for these sequences.
+    """
     return {name: (v[0], v[1]) for name, v in _known()["lengths"].items() if len(v) == 2}
 
 
 def same_scenes(sequences: Iterable[str]) -> list[tuple[str, ...]]:
-    """Return groups of the given sequences that the release cut from one scene.
+    """Return groups of the given sequences that show the same scene in the published release.
 
     >>> same_scenes(["v_wall", "i_table", "i_objects"]), same_scenes(["i_table", "v_wall"])
     ([('i_objects', 'i_table')], [])
@@ -71,7 +74,7 @@ def official_sha1(file: str) -> str | None:
 
 
 def git_blob_sha1(chunks: Iterable[bytes]) -> str:
-    r"""Return the SHA-1 of a Git blob: over ``blob SIZE NUL`` and the content.
+    r"""Return the Git blob SHA-1 of a content: the hash of ``blob SIZE NUL`` and the content.
 
     >>> git_blob_sha1([b"hello", b"\n"])
     'ce013625030ba8dba906f756967f9e9ca394464a'
@@ -84,15 +87,16 @@ def git_blob_sha1(chunks: Iterable[bytes]) -> str:
 
 
 WHOLE = "all"
-"""Name of the split with every sequence of a dataset."""
+"""Name of the split that contains all sequences of a dataset."""
 _MAX_LISTED = 20
 
 
 def known_splits(data: HPatchesDataset, path: Path | None = None) -> dict[str, Split]:
-    """Return splits by name: those of a ``splits.json``, or else the published ones; always `all`.
+    """Return the splits of a dataset by name.
 
-    A dataset that shares no sequence with the release has its own `full`, and `illum` and `view` if it has
-    sequences of the kind.
+    The splits come from a ``splits.json`` file if given, else from the release. The split `all` always
+    exists. A dataset that shares no sequence with the release has its own `full`. It also has `illum` and
+    `view` if it has illumination or viewpoint sequences.
 
     >>> own = HPatchesDataset.from_lengths({"i_a": 3, "i_b": 2})
     >>> {name: split.test for name, split in known_splits(own).items()}
@@ -110,15 +114,15 @@ def known_splits(data: HPatchesDataset, path: Path | None = None) -> dict[str, S
 
 
 def shares_release(data: HPatchesDataset) -> bool:
-    """Return whether a dataset has any sequence of the release."""
+    """Return whether a dataset has any sequence of the published release."""
     return not set(official_splits()["full"].test).isdisjoint(data.sequences)
 
 
 def named_split(known: Mapping[str, Split], name: str) -> Split:
-    """Return the split of a name.
+    """Return the split with a given name.
 
     Raises:
-        InputError: A published split of which the dataset has no sequence.
+        InputError: It is a published split, but the dataset has none of its sequences.
         UnknownNameError: There is no split of this name.
     """
     if name in known:
@@ -132,7 +136,9 @@ def named_split(known: Mapping[str, Split], name: str) -> Split:
 
 
 def split_problems(data: HPatchesDataset, split: Split, images: Sequence[str] = ()) -> list[str]:
-    """Return what a dataset lacks for a split. Many sequences with one problem make one message.
+    """Return messages about sequences that a dataset lacks for a split.
+
+    Sequences with the same problem are combined in one message.
 
     >>> some = HPatchesDataset.from_lengths({"i_a": 3}, unsure={"v_b": (2, 4)})
     >>> for problem in split_problems(some, Split("mine", ("i_a", "v_b", "i_c"))):
@@ -163,7 +169,9 @@ def split_problems(data: HPatchesDataset, split: Split, images: Sequence[str] = 
 
 
 def scene_groups(data: HPatchesDataset, split: Split) -> list[tuple[str, ...]]:
-    """Return groups of sequences of a split that are one scene: known ones, and equal strips.
+    """Return groups of sequences of a split that show the same scene.
+
+    These are groups known from the release, and sequences with equal strips.
 
     >>> scene_groups(HPatchesDataset.from_lengths({"i_objects": 3, "i_table": 3, "v_b": 2}),
     ...     Split("mine", ("i_table", "v_b", "i_objects")))
@@ -180,6 +188,6 @@ def scene_groups(data: HPatchesDataset, split: Split) -> list[tuple[str, ...]]:
 
 
 def excluded_note(data: HPatchesDataset) -> list[str]:
-    """Return a note about sequences without an exact number of patches, or nothing."""
+    """Return a note about sequences without an exact number of patches. Empty if there are none."""
     names = ", ".join(data.open_lengths)
     return [f"excluded, since their number of patches is not known exactly: {names}"] if names else []

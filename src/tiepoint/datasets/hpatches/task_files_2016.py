@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Definition files of the 2016 tasks for any dataset.
+"""Create the definition files of the 2016 tasks for any patch dataset.
 
-Per set of sequences (train and test if the dataset has a ``test_set.txt``, else `all`) and noise level
-(easy, hard): classification and matching benchmarks, and retrieval files ``SET_NOISE_Ss_SEED``, each with
-labels. Samples come from PCG64, seeded by the hash of a seed, the lengths and the file name.
+Sets of sequences are train and test if the dataset has a ``test_set.txt``, else `all`. For each set and noise
+level (easy, hard), classification and matching benchmarks and retrieval files ``SET_NOISE_Ss_SEED`` are
+written, each with labels. Random samples come from PCG64. Its seed is a hash of the given seed, the numbers
+of patches and the file name.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ MATCHING_NAMES = {"i": "illum", "v": "viewpoint", "other": "other"}
 
 @dataclass(frozen=True)
 class V1Sizes:
-    """Sizes of the lists. The defaults are the published ones, used as upper limits.
+    """Upper limits of the list sizes. The defaults are the published sizes.
 
     A smaller dataset gets three positive pairs per location, five negatives per positive, and a hundred
     queries per sequence, about the published proportions.
@@ -48,7 +49,7 @@ class V1Sizes:
 
 @dataclass
 class V1Report:
-    """Rows by file, and notes."""
+    """Report of the written files: number of rows of each file, and notes."""
 
     rows: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -57,16 +58,16 @@ class V1Report:
 def write_v1_tasks(
     data: HPatchesDataset, out: str | Path, *, seed: int = 0, sizes: V1Sizes | None = None
 ) -> V1Report:
-    """Write ``OUT/classification``, ``OUT/matching`` and ``OUT/retrieval``.
+    """Write the 2016 task files to ``OUT/classification``, ``OUT/matching`` and ``OUT/retrieval``.
 
     Args:
         data: A dataset with a reference and easy (or hard) images.
         out: Target folder.
-        seed: Seed of the samples.
-        sizes: Limits of the lists.
+        seed: Random seed.
+        sizes: Limits of the list sizes.
 
     Returns:
-        Rows of every file, and notes on files that are skipped or smaller than published.
+        The number of rows of each file, and notes on files that are skipped or smaller than published.
     """
     noises = [n for n in V1_NOISES if n in data.noises]
     if not noises:
@@ -99,7 +100,7 @@ def _sets(data: HPatchesDataset) -> dict[str, tuple[str, ...]]:
 
 
 def _usable(data: HPatchesDataset, deviation: float, report: V1Report) -> dict[str, NDArray[np.int64]]:
-    """Return the reference patches with enough contrast for a query, by sequence."""
+    """Return the indices of reference patches with enough contrast for a query, by sequence."""
     if not data.has_patches:
         report.notes.append("the dataset has no pixels: queries are not filtered by contrast")
         return {s: np.arange(data.count(s)) for s in data.sequences}
@@ -135,7 +136,7 @@ class _SetWriter:
         return ["ref", *(m for m in images if m[0] == NOISES[noise] and m != "ref")]
 
     def classification(self) -> None:
-        """Write positive and negative lists, and the benchmarks that join them."""
+        """Write lists of positive and negative pairs, and the benchmark files that combine them."""
         folder = self.root / "classification"
         images = {noise: self._images(noise) for noise in self.noises}
         lengths = np.array([self.data.count(s) for s in self.sequences])
@@ -169,7 +170,10 @@ class _SetWriter:
             self.report.notes.append(f"{self.name}: {count}, fewer than published, because it is small")
 
     def matching(self) -> None:
-        """Write a benchmark per noise level and kind of sequence: reference against every other image."""
+        """Write one matching benchmark per noise level and kind of sequence.
+
+        Each pairs the reference with every other image.
+        """
         for noise in self.noises:
             for kind, word in MATCHING_NAMES.items():
                 sequences = [s for s in self.sequences if self.data.kind(s) == kind]
@@ -185,7 +189,7 @@ class _SetWriter:
                 self.report.rows[f"matching/{path.name}"] = len(pairs)
 
     def retrieval(self, usable: Mapping[str, NDArray[np.int64]]) -> None:
-        """Write pools of a few and of many sequences, with several samples each."""
+        """Write retrieval benchmarks: pools of few and of many sequences, several random samples of each."""
         sizes: dict[int, int] = {}
         for size, draws in self.sizes.pools:
             n_sequences = min(size, len(self.sequences))

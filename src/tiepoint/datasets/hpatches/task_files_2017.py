@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Task files of the 2017 suite for a dataset.
+"""Create the task files of the 2017 benchmark for a dataset.
 
 Writes ``splits.json``, ``verif_{pos,neg_intra,neg_inter}_split-X.csv``,
-``retr_{queries,distractors}_split-X.csv``, and ``tasks.json``, which says whether each file is the published
-one.
+``retr_{queries,distractors}_split-X.csv``, and ``tasks.json``, which states for each file whether it equals
+the published file.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ VERIFICATION_FILES = {"pos": "verif_pos", "intra": "verif_neg_intra", "inter": "
 
 @dataclass
 class V2Report:
-    """Rows and hash of each file, and whether it is the published one; facts of the lists; notes."""
+    """Report of the written files: rows, hash, whether published, flaws of the lists, notes."""
 
     files: dict[str, dict[str, Any]] = field(default_factory=dict)
     facts: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)
@@ -81,16 +81,18 @@ def write_v2_tasks(
     """Write the task files of a dataset.
 
     Args:
-        data: Strips, or lengths alone (`official_lengths` for the release).
+        data: Dataset with strips, or with numbers of patches only (`official_lengths` for the release).
         out: Target folder.
-        splits: A `splits.json`. None takes the published splits whose sequences the dataset has, or `all`
-            if none is complete. A dataset without sequences of the release has `full`, `illum`, `view`.
-        names: The splits to write. None means all.
-        lists: `official` (the published recipe) or `clean` (without its traps; facts of both are reported).
-        retrieval: Folder with `retr_*.csv` files to use. Missing ones are sampled, which needs the patches.
-        rows: Verification pairs of each kind. None means a million for the published splits, and for others
-            ten per location, at most a million.
-        seed: Seed of the clean lists. The recipe prescribes its own.
+        splits: A `splits.json` file. If None, the published splits whose sequences the dataset has are used,
+            or `all` if none is complete. A dataset without sequences of the release has `full`, `illum`,
+            `view`.
+        names: Names of the splits to write. If None, all splits are written.
+        lists: `official` (the published recipe) or `clean` (without its flaws). The flaws of the lists are
+            reported in both cases.
+        retrieval: Folder with `retr_*.csv` files to use. Missing files are sampled, which needs the patches.
+        rows: Number of verification pairs of each kind. If None, a million for the published splits, and ten
+            per location for other splits, at most a million.
+        seed: Random seed of the clean lists. The published recipe prescribes its own seed.
         progress: Called with a message before each step.
 
     Returns:
@@ -120,7 +122,10 @@ def write_v2_tasks(
 
 
 def verification_rows(split: Split, lengths: Mapping[str, int]) -> int:
-    """Return the pairs of each kind: a million for a published split, else ten per location at most."""
+    """Return the default number of pairs of each kind.
+
+    It is a million for a published split, else at most ten per location.
+    """
     if official_splits().get(split.name) == split:
         return OFFICIAL_ROWS
     return min(OFFICIAL_ROWS, 10 * sum(lengths[s] for s in split.test))
@@ -164,7 +169,7 @@ def _splits(
 
 
 def _verification_problems(data: HPatchesDataset, split: Split, lists: str) -> list[str]:
-    """Return why no pairs can be sampled for a split, or nothing."""
+    """Return the reasons why no pairs can be sampled for a split. Empty if they can."""
     small = [s for s in split.test if data.count(s) < 2]
     if _images(data, split) < 2 or len(split.test) < 2 or small:
         return [f"split {split.name!r} needs two sequences of at least two patches, and an image besides ref"]
@@ -181,7 +186,7 @@ def _images(data: HPatchesDataset, split: Split) -> int:
 def _given_lists(
     data: HPatchesDataset, splits: Mapping[str, Split], folder: Path | None, problems: list[str]
 ) -> dict[str, list[RefPatches]]:
-    """Read the retrieval lists of the splits that have both files. Append to `problems`."""
+    """Read the retrieval lists of all splits that have both files. Append problems to `problems`."""
     found: dict[str, list[RefPatches]] = {}
     if folder is None:
         return found
@@ -282,7 +287,10 @@ def _write_retrieval(
 
 
 def _retrieval_sizes(split: Split, usable: Mapping[str, NDArray[np.bool_]]) -> tuple[int, int]:
-    """Return the published numbers of queries and distractors. A small dataset has a third as queries."""
+    """Return the numbers of queries and distractors.
+
+    They are the published numbers. In a small dataset, a third of the patches are queries.
+    """
     if official_splits().get(split.name) == split:
         return QUERIES, DISTRACTORS
     total = sum(int(usable[s].sum()) for s in split.test)
