@@ -171,8 +171,8 @@ def test_the_index_of_megadepth_agrees_with_its_json_twin() -> None:
         ({"pair_infos": 3}, "pair_infos is int, expected a list"),
         ({"pair_infos": None}, "pair_infos is NoneType, expected a list"),
         ({"image_paths": "abc"}, "image_paths is str, expected a list"),
-        ({"image_paths": [b"a.jpg", None, b"b.jpg"]}, r"image_paths\[0\] is no text"),
-        ({"poses": [np.eye(4).astype(str)] * 3}, "where numbers are expected"),
+        ({"image_paths": [b"a.jpg", None, b"b.jpg"]}, r"image_paths\[0\] is not text"),
+        ({"poses": [np.eye(4).astype(str)] * 3}, "expected numbers"),
     ],
 )
 def test_an_index_that_names_what_is_not_there_is_refused(

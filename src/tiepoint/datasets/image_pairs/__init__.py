@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Image pairs with sparse ground truth: poses, homographies, clicked correspondences, keypoints."""
+"""Image pairs with poses, homographies, annotated correspondences or keypoints."""

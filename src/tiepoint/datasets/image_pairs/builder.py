@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Builds checked pairs from parsed files: finds images, validates numbers, makes names unique."""
+"""Build validated image pairs from parsed files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "keypoints": ("points0", "points1"),
     "any": (),
 }
-"""Ground truth that a pair must have, by kind of task."""
+"""Ground truth that every pair must have, by kind of task."""
 _SHAPES = {
     "corrs": (-1, 4),
     "H": (3, 3),
@@ -42,7 +42,7 @@ _NUMBERS = ("ids", "visible0", "visible1")
 
 @dataclass
 class PairDraft:
-    """A pair as its file states it; sizes, K and T are those of the images before any turn."""
+    """Image pair as parsed from a file. Sizes, K and T refer to the images before any rotation."""
 
     where: str
     images: tuple[str | None, str | None]
@@ -60,7 +60,7 @@ class PairDraft:
 
 
 def build(drafts: Sequence[PairDraft], findings: PairProblems, *, needs: str, what: str) -> PairSet:
-    """Build the pairs of a dataset. All problems are raised as one `ProblemsError`."""
+    """Build the image pairs of a dataset. Raise all problems as one `ProblemsError`."""
     pairs = assemble_pairs(drafts, findings, needs=needs)
     return PairSet(pairs, what, findings.end())
 
@@ -68,13 +68,14 @@ def build(drafts: Sequence[PairDraft], findings: PairProblems, *, needs: str, wh
 def assemble_pairs(
     drafts: Sequence[PairDraft], findings: PairProblems, *, needs: str
 ) -> tuple[PairTruth, ...]:
-    """Build the pairs of a dataset; problems are collected in `findings`.
+    """Build the image pairs of a dataset and collect problems in `findings`.
 
-    Problems are: an image that is missing and has no stated size, a size that differs from the image, K not
-    invertible, R not a rotation, ground truth that `needs` requires and a pair lacks, duplicate names.
+    Problems are a missing image without a stated size, a stated size that differs from the image, a K that is
+    not invertible, an R that is not a rotation, missing ground truth that `needs` requires, and duplicate
+    names.
     """
     if not drafts and not findings.problems:
-        findings.problems.append("there is no pair in it")
+        findings.problems.append("it contains no image pair")
     scenes = scenes_of([(d.images, d.scene) for d in drafts])
     names = _names(drafts, scenes, findings)
     return tuple(
@@ -128,7 +129,9 @@ def _checked(draft: PairDraft, name: str, scene: str, findings: PairProblems, ne
 
 
 def rotated_camera(K: Matrix, size: Size, turns: int, centre: float) -> Matrix:
-    """Return K of an image rotated by quarter turns. Centres other than 0 are shifted before and after.
+    """Return the camera matrix K of an image that is rotated by quarter turns.
+
+    K puts the centre of the first pixel at (`centre`, `centre`).
 
     >>> K = np.array([[500.0, 0, 320], [0, 500, 240], [0, 0, 1]])
     >>> rotated_camera(K, (640, 480), 1, 0.5)[:2, 2].tolist()  # the middle stays the middle
@@ -156,7 +159,9 @@ def _annotations(draft: PairDraft, findings: PairProblems) -> dict[str, Matrix]:
         if array is None:
             continue
         if key == "H" and is_singular(array):
-            findings.problems.append(f"{draft.where}, H is not invertible; it must map image 0 to image 1")
+            findings.problems.append(
+                f"{draft.where}, H is not invertible; expected a homography from image 0 to image 1"
+            )
             continue
         truth[key] = array
         if key.startswith("box") and not (array[0] < array[2] and array[1] < array[3]):
@@ -174,7 +179,10 @@ def _annotations(draft: PairDraft, findings: PairProblems) -> dict[str, Matrix]:
 
 
 def _names(drafts: Sequence[PairDraft], scenes: Sequence[str], findings: PairProblems) -> list[str]:
-    """Return stated or default names; default names include the turns. Duplicates are problems."""
+    """Return the names of the pairs, stated or default. Report duplicates.
+
+    Default names include the quarter turns.
+    """
     stems = [
         (_stem(d.images[0], f"{i}a"), _stem(d.images[1], f"{i}b")) for i, d in enumerate(drafts, start=1)
     ]

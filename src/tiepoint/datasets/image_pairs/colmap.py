@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A COLMAP text model, or images with poses: pairs from a list, or by shared points."""
+"""Read image pairs from COLMAP text models or from lists of images with poses."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ PARAMETERS = {
     "OPENCV": ("fx", "fy", "cx", "cy", "k1", "k2", "p1", "p2"),
     "FULL_OPENCV": ("fx", "fy", "cx", "cy", "k1", "k2", "p1", "p2", "k3", "k4", "k5", "k6"),
 }
-"""Models that are a pinhole if their further parameters are 0."""
+"""Camera models that equal a pinhole camera if their distortion parameters are 0."""
 _CURVED = ("OPENCV_FISHEYE", "FOV", "SIMPLE_RADIAL_FISHEYE", "RADIAL_FISHEYE", "THIN_PRISM_FISHEYE")
 
 
 def camera_matrix(model: str, values: Sequence[float], where: str, findings: PairProblems) -> Matrix | None:
-    """Return K of a camera. None if there was a problem.
+    """Return the matrix K of a camera. Report a problem and return None if it is unsupported.
 
-    Distortion is a problem: matches of a distorted image do not obey K and T.
+    Distortion is a problem, because matches in distorted images do not obey K and T.
 
     >>> from pathlib import Path
     >>> camera_matrix("SIMPLE_PINHOLE", [500, 320, 240], "camera 1", PairProblems(Path()))[:2].tolist()
@@ -69,7 +69,7 @@ def camera_matrix(model: str, values: Sequence[float], where: str, findings: Pai
 
 
 def rotation(q: Sequence[float], where: str, findings: PairProblems) -> Matrix | None:
-    """Return the rotation of a quaternion (w, x, y, z). A length far from 1 is a problem.
+    """Return the rotation matrix of a quaternion (w, x, y, z). Report a problem if it is not normalised.
 
     >>> from pathlib import Path
     >>> rotation([0, 1, 0, 0], "image 1", PairProblems(Path())).diagonal().tolist()
@@ -94,7 +94,7 @@ PAIRS = "pairs.txt"
 
 @dataclass
 class PosedImage:
-    """An image with its camera and its world-to-camera pose."""
+    """Image with its camera and its world-to-camera pose."""
 
     name: str
     K: Matrix | None
@@ -104,10 +104,10 @@ class PosedImage:
 
 
 def view_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
-    """Read the pairs of `views.txt` and `pairs.txt`. None if there is no views.txt.
+    """Read the pairs of `views.txt` and `pairs.txt`. Return None if views.txt is missing.
 
-    `views.txt`: name, R (9), t (3), MODEL, width, height, parameters of the camera; world to camera, centre
-    of the first pixel at (.5, .5). `pairs.txt`: two names a line.
+    A line of `views.txt` has name, R (9 numbers), t (3 numbers), MODEL, width, height and camera parameters.
+    Poses are world to camera. The centre of the first pixel is (.5, .5). A line of `pairs.txt` has two names.
     """
     file = root if root.name == "views.txt" else root / "views.txt"
     if not file.is_file():
@@ -151,7 +151,7 @@ def posed_matrix(R: Sequence[float], t: Sequence[float]) -> Matrix:
 
 
 def read_pair_list(file: Path, findings: PairProblems) -> list[tuple[str, str, str]]:
-    """Read a list of pairs; return position and two names of each line."""
+    """Read a pair list. Return the line position and the two names of each pair."""
     found = []
     for number, line in enumerate(read_lines(file), start=1):
         fields, where = line.split(), f"{file.name}, line {number}"
@@ -172,7 +172,7 @@ def pair_views(
     scene: str,
     facts: Mapping[tuple[str, str], Mapping[str, Any]] | None = None,
 ) -> list[PairDraft]:
-    """Pair views by name. A name without a view is a problem."""
+    """Combine views to pairs by name. Report names that have no view."""
     drafts = []
     for where, a, b in pairs:
         absent = [name for name in (a, b) if name not in views]
@@ -198,23 +198,25 @@ def pair_views(
 
 
 SHARED = 30
-"""Minimum number of points that both images of a pair see."""
+"""Minimum number of 3D points that both images of a pair observe."""
 OVERLAP = 0.1
-"""Minimum share of the points of the image that sees fewer."""
+"""Minimum fraction of shared points, relative to the image with fewer points."""
 MAX_PAIRS = 5000
-"""Maximum number of pairs from a model without a list."""
+"""Maximum number of pairs of a model without a pair list."""
 _POINT = re.compile(r"-?[0-9]{1,19}")
 _PLACES = ("", "sparse", "sparse/0", "dense/sparse")
 
 
 def model_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
-    """Read the pairs of `cameras.txt` and `images.txt`, in the folder or its `sparse`, or None.
+    """Read the pairs of a COLMAP text model. Return None if the model files are missing.
 
-    `pairs.txt` (two names a line) beside the model or in the folder lists the pairs. Without it, pairs are
-    all images that share at least 30 points and a tenth of the points of the one that sees fewer, with facts
-    `shared_points` and `overlap`. Images are searched in `images` of the folder, of the model and above it.
-    COLMAP puts the centre of the first pixel at (.5, .5); poses are world to camera. One model is one scene.
-    Distorted cameras are problems: their images must be undistorted first.
+    The model files `cameras.txt` and `images.txt` are in the folder or in its sub-folder `sparse`. The file
+    `pairs.txt` (two names per line), in the folder or beside the model, lists the pairs. Without it, two
+    images are a pair if they share at least 30 points and a tenth of the points of the image with fewer
+    points. Such pairs have the properties `shared_points` and `overlap`. Images are searched in the folders
+    `images` of the given folder, of the model and of its parent. COLMAP puts the centre of the first pixel at
+    (.5, .5). Poses are world to camera. One model is one scene. Distorted cameras are reported as problems;
+    undistort their images first.
     """
     base = next((root / p for p in _PLACES if (root / p / "images.txt").is_file()), None)
     if base is None or not (base / "cameras.txt").is_file():
@@ -249,7 +251,7 @@ def model_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
 
 
 def _cameras(path: Path, findings: PairProblems) -> dict[str, tuple[Matrix | None, Size | None]]:
-    """Read K and size by camera number."""
+    """Read K and image size of each camera, by camera number."""
     cameras: dict[str, tuple[Matrix | None, Size | None]] = {}
     for number, line in enumerate(read_lines(path), start=1):
         fields, where = line.split(), f"{path.name}, line {number}"
@@ -270,7 +272,11 @@ def _cameras(path: Path, findings: PairProblems) -> dict[str, tuple[Matrix | Non
 def _views(
     path: Path, cameras: Mapping[str, tuple[Matrix | None, Size | None]], findings: PairProblems
 ) -> Iterator[PosedImage]:
-    """Read images: a line with number, quaternion, t, camera, name; then a line of x, y, point or empty."""
+    """Read the images of `images.txt`.
+
+    Each image has two lines. The first has number, quaternion, t, camera and name. The second has x, y and
+    point number of each observation and may be empty.
+    """
     lines = [(n, line) for n, line in enumerate(read_lines(path), start=1) if not line.startswith("#")]
     while lines and not lines[0][1]:
         del lines[0]
@@ -299,7 +305,7 @@ def _views(
 
 
 def _shared(views: Mapping[str, PosedImage]) -> dict[tuple[str, str], dict[str, float]]:
-    """Return pairs of names in order, with the number and share of their common points."""
+    """Return pairs of image names with the number and fraction of their shared points."""
     seen: dict[int, list[str]] = {}
     for name in sorted(views):
         for point in views[name].points:

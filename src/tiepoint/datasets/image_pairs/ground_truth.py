@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ground truth of image pairs. Only tasks and dataset checks import it; methods never receive it."""
+"""Ground truth of image pairs. Methods never receive it."""
 
 from __future__ import annotations
 
@@ -24,10 +24,13 @@ COUNT, TRIES = 500, 20_000
 class PairTruth:
     """Ground truth of an image pair.
 
-    `K0`, `K1` are in pixels of the turned images, the centre of the first pixel at (`centre`, `centre`);
-    x1 = R x0 + t with `T_0to1` = [R | t]. `annotations` may have "corrs" (n, 4), "H" (3, 3), "points0",
-    "points1" (n, 2) with "ids" (n,), "visible0", "visible1" (ids of all keypoints of each image, also of
-    those that the other lacks), "box0", "box1" (4,) as x1 y1 x2 y2, all in pixels with centres at integers.
+    `K0` and `K1` are in pixels of the rotated images, with the centre of the first pixel at (`centre`,
+    `centre`). `T_0to1` = [R | t] means x1 = R x0 + t.
+
+    `annotations` may have "corrs" (n, 4), "H" (3, 3), "points0" and "points1" (n, 2) with "ids" (n,),
+    "visible0" and "visible1", "box0" and "box1" (4,) as x1 y1 x2 y2. "visible0" has the ids of all keypoints
+    of image 0, including those without a counterpart in image 1. All coordinates are in pixels with integer
+    pixel centres.
     """
 
     pair: ImagePair
@@ -38,7 +41,7 @@ class PairTruth:
     annotations: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def queries(self) -> Matrix | None:
-        """Return the points (q, 2) of image 0 with a known position in image 1, or None."""
+        """Return the points (q, 2) of image 0 whose position in image 1 is known. None if there are none."""
         if "points0" in self.annotations:
             return np.asarray(self.annotations["points0"], np.float64)
         if "corrs" in self.annotations:
@@ -46,7 +49,10 @@ class PairTruth:
         return None
 
     def correspondences(self) -> Matrix | None:
-        """Return true correspondences (n, 4): annotated, on a grid by H, or at random depths by K and T."""
+        """Return true correspondences (n, 4).
+
+        They are the annotated ones, else a grid mapped by H, else points at random depths by K and T.
+        """
         if "points0" in self.annotations:
             points = self.annotations["points0"], self.annotations["points1"]
             return np.column_stack(points).astype(np.float64)
@@ -61,14 +67,14 @@ class PairTruth:
         return None
 
     def definition(self) -> str:
-        """Hash K, T, centre, sizes, turns, dataset and annotations."""
+        """Return a hash of K, T, centre, sizes, quarter turns, dataset and annotations."""
         arrays = {"K0": self.K0, "K1": self.K1, "T_0to1": self.T_0to1, **self.annotations}
         hashes = {name: hash_array(a) for name, a in arrays.items() if a is not None}
         pair = self.pair
         return hash_json([hashes, self.centre, pair.sizes(), list(pair.turns), pair.dataset])
 
     def swapped(self) -> PairTruth:
-        """Return the truth from image 1 to image 0: T and H inverted, sides swapped."""
+        """Return the ground truth from image 1 to image 0. T and H are inverted."""
         annotations: dict[str, NDArray[Any]] = {}
         for key, value in self.annotations.items():
             if key == "corrs":
@@ -93,7 +99,7 @@ def _other(key: str) -> str:
 
 @dataclass(frozen=True)
 class PairSet:
-    """Image pairs in file order, a description and warnings about them."""
+    """Image pairs of a dataset in file order, with a description and warnings."""
 
     truths: tuple[PairTruth, ...]
     what: str = "pairs"
@@ -104,7 +110,7 @@ class PairSet:
 
     @property
     def pairs(self) -> tuple[ImagePair, ...]:
-        """The pairs without their ground truth."""
+        """The image pairs without their ground truth."""
         return tuple(truth.pair for truth in self.truths)
 
     @cached_property
@@ -112,7 +118,7 @@ class PairSet:
         return {truth.pair.name: truth for truth in self.truths}
 
     def truth(self, name: str) -> PairTruth:
-        """Return the ground truth of a pair. Slashes may be written as `-`, as in file names.
+        """Return the ground truth of a pair by name. `-` in the name also matches a slash.
 
         >>> PairSet((PairTruth(ImagePair("s/a--b", "s")),)).truth("s-a--b").pair.name
         's/a--b'
@@ -126,12 +132,14 @@ class PairSet:
         return found
 
     def select(self, keep: Callable[[ImagePair], bool]) -> PairSet:
-        """Return the set with only the pairs for which `keep` is true."""
+        """Return the subset of pairs for which `keep` returns True."""
         return replace(self, truths=tuple(truth for truth in self.truths if keep(truth.pair)))
 
 
 def points_on_plane(h: Matrix, sizes: tuple[Size, Size]) -> Matrix:
-    """Return points (n, 4) of a grid in image 0 that the homography maps into image 1.
+    """Return grid points of image 0 and their positions in image 1 by a homography, (n, 4).
+
+    Points outside image 1 are dropped.
 
     >>> points_on_plane(np.eye(3), ((9, 9), (9, 9)))[-1].tolist()
     [8.0, 8.0, 8.0, 8.0]
@@ -146,10 +154,11 @@ def points_on_plane(h: Matrix, sizes: tuple[Size, Size]) -> Matrix:
 def points_at_random_depths(
     K0: Matrix, K1: Matrix, T: Matrix, sizes: tuple[Size, Size], centre: float, name: str
 ) -> Matrix:
-    """Return up to 500 points (n, 4): pixels of image 0 at random depths that camera 1 sees.
+    """Return up to 500 correspondences (n, 4) of points at random depths that both cameras see.
 
-    Depths are log-uniform between 1/2 and 200 baselines. Points have the first pixel's centre at (0, 0), K at
-    (`centre`, `centre`). There are fewer points, or none, if the views hardly overlap.
+    Depths are log-uniform between 1/2 and 200 baselines. In the returned points, the centre of the first
+    pixel is (0, 0); in K it is (`centre`, `centre`). There are fewer points, or none, if the views hardly
+    overlap.
 
     >>> K = np.array([[100.0, 0, 50], [0, 100, 50], [0, 0, 1]])
     >>> T = np.eye(4); T[0, 3] = 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The test indices of LoFTR: ScanNet-1500 as two `.npz`, MegaDepth-1500 as pickles."""
+"""Read the test pairs of LoFTR: ScanNet-1500 from `.npz` files, MegaDepth-1500 from pickles."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from .pair import Matrix, Size
 from .problems import PairProblems, first_names
 
 SCANNET_SIZE = (640, 480)
-"""Image size of K in the ScanNet index."""
+"""Image size that K refers to in the ScanNet index."""
 _KEYS = ("image_paths", "intrinsics", "poses", "pair_infos")
 
 
 def scannet_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
-    """Read the pairs of `test.npz` (`name` (n, 4), `rel_pose` (n, 12)) with `intrinsics.npz`, or None.
+    """Read the ScanNet pairs of `test.npz` and `intrinsics.npz`. None if the files are missing.
 
-    `name` contains scene, scan and two frames: `sceneNNNN_MM/color/FRAME.jpg`. K belongs to 640 x 480 pixels
-    and is scaled for images of another size.
+    `test.npz` has `name` (n, 4) and `rel_pose` (n, 12). A row of `name` has scene, scan and two frames of
+    `sceneNNNN_MM/color/FRAME.jpg`. K refers to 640 x 480 pixels and is scaled for images of another size.
     """
     files = [root] if root.is_file() else [*root.glob("test.npz"), *sorted(root.glob("*_test.npz"))]
     file = next((f for f in files if f.suffix == ".npz" and "test" in f.name and not is_pickle(f)), None)
@@ -69,7 +69,10 @@ def scannet_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None
 
 
 def _known_size(path: Path) -> Size:
-    """Return the size of an image from its header, or that of the index if it is missing or unreadable."""
+    """Return the size of an image from its header.
+
+    If the image is missing or unreadable, return the image size of the index.
+    """
     try:
         return read_size(path) if path.is_file() else SCANNET_SIZE
     except FormatError:
@@ -83,11 +86,12 @@ def _scaled(K: Any, size: Size) -> Any:
 
 
 def megadepth_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
-    """Read the pairs of one pickled index, or of all in a folder. None if there is none.
+    """Read the MegaDepth pairs of one pickled index, or of all in a folder. None if there is none.
 
     An index is a dict with `image_paths`, `intrinsics`, `poses` (world to camera; None if unused) and
     `pair_infos`, a list of ([i, j], overlap, central match). T_0to1 = T_j T_i^-1. K puts the centre of the
-    first pixel at (.5, .5) and its principal point in the middle, so sizes of missing images follow.
+    first pixel at (.5, .5). The principal point is the image centre, so it determines the size of missing
+    images.
     """
     files = [root] if root.is_file() else sorted(root.glob("*.npz"))
     files = [f for f in files if f.suffix == ".npz" and is_pickle(f)]
@@ -121,7 +125,7 @@ def _indexed(index: dict[str, Any], i: int, j: int, where: str) -> PairDraft:
             if index[key][at] is None:
                 raise ValueError(f"{key}[{at}] is None")
             if key == "image_paths" and not isinstance(index[key][at], str):
-                raise ValueError(f"{key}[{at}] is no text")
+                raise ValueError(f"{key}[{at}] is not text")
     poses = [_square(index["poses"][at], 4) for at in (i, j)]
     K = [_square(index["intrinsics"][at], 3) for at in (i, j)]
     sizes = [_centred_size(k) for k in K]
@@ -139,7 +143,7 @@ def _indexed(index: dict[str, Any], i: int, j: int, where: str) -> PairDraft:
 def _square(value: Any, side: int) -> Matrix:
     array = np.asarray(value)
     if array.dtype.kind not in "iuf":
-        raise ValueError(f"{array.dtype} where numbers are expected")
+        raise ValueError(f"found {array.dtype}, expected numbers")
     return array.astype(np.float64).reshape(side, side)
 
 

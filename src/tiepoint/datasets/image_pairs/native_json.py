@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pairs as a JSON list: the native layout, and MegaDepth-1500 as plain JSON."""
+"""Read and write JSON pair lists: the native layout, and MegaDepth-1500 as plain JSON."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KNOWN = {
 
 
 def is_own(value: Any) -> bool:
-    """Return whether a JSON value is a list of pairs: entries with two images, or names and poses."""
+    """Return whether a JSON value is a pair list: entries with two images, or with names and poses."""
     entries = value.get("pairs") if isinstance(value, dict) else value
     if not isinstance(entries, list) or not entries:
         return False
@@ -36,13 +36,14 @@ def is_own(value: Any) -> bool:
 
 
 def own_drafts(value: Any, findings: PairProblems) -> list[PairDraft]:
-    """Read the pairs of a list of objects (or of its key `pairs`).
+    """Read the pairs of a JSON list of objects. The list may be the value of a key `pairs`.
 
     Keys: `image0`, `image1` (paths below the folder of the file, or its folder `images`), `K0`, `K1`,
     `T_0to1`, `scene`, `dataset`, `centre`, `size0`, `size1` as [width, height], `name`, `turns`, and as
     ground truth `corrs` (or the name of a text file of four columns), `H`, `points0`, `points1`, `ids`,
-    `visible0`, `visible1`, `box0`, `box1`. Further plain values are facts to group scores by. MegaDepth-1500
-    has `pair_names`, `scene_id` and sizes as `size0_hw` (height, width) of a resized image times `scale0`.
+    `visible0`, `visible1`, `box0`, `box1`. Other plain values are properties by which scores can be grouped.
+    MegaDepth-1500 has `pair_names`, `scene_id` and sizes as `size0_hw` (height, width) of a resized image
+    times `scale0`.
     """
     entries = value["pairs"] if isinstance(value, dict) else value
     drafts = []
@@ -94,7 +95,10 @@ def _two_names(names: Any, where: str, findings: PairProblems) -> tuple[str | No
 
 
 def _size(entry: Mapping[str, Any], side: int, where: str, findings: PairProblems) -> Size | None:
-    """Return (width, height) as stated, or of the image before the resize that `scale` undoes."""
+    """Return (width, height) of an image as stated.
+
+    MegaDepth states the size of a resized image; it is multiplied by `scale`.
+    """
     stated = entry.get(f"size{side}")
     if stated is None and f"size{side}_hw" in entry:
         hw = findings.numbers(entry[f"size{side}_hw"], (2,), f"{where}, size{side}_hw")
@@ -124,7 +128,7 @@ def _turns(value: Any, where: str, findings: PairProblems) -> tuple[int, int]:
 
 
 def _truth(value: Any, findings: PairProblems) -> Any:
-    """Return numbers unchanged, or those of the named text file."""
+    """Return numbers unchanged. For a file name, return the numbers of that text file."""
     if not isinstance(value, str):
         return value
     from ...formats.text.numbers import parse_table
@@ -138,10 +142,10 @@ def _truth(value: Any, findings: PairProblems) -> Any:
 
 
 def write_pairs(path: str | Path, truths: Sequence[PairTruth]) -> None:
-    """Write pairs as a JSON list, one line each; `read_pairs` restores them with all digits.
+    """Write pairs as a JSON list, one line per pair. `read_pairs` restores them exactly.
 
-    Image paths are relative to the folder of the file if they are below it, else absolute. K, T and sizes of
-    turned pairs are written as before the turns, beside the turns.
+    Image paths are relative to the folder of the file if they are below it, else absolute. For rotated
+    images, the quarter turns are written, with K, T and sizes before the rotation.
     """
     folder = Path(path).absolute().parent
     lines = ",\n".join(json.dumps(_entry(truth, folder)) for truth in truths)

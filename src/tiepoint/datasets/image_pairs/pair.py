@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A pair of images as methods see it, and its name."""
+"""Image pairs as methods receive them, without ground truth, and their names."""
 
 from __future__ import annotations
 
@@ -19,11 +19,14 @@ from ...formats.image.reader import read_image, read_size
 Matrix = NDArray[np.float64]
 Size = tuple[int, int]
 JOINT = "--"
-"""Separator of the two stems in a pair's default name."""
+"""Separator between the two image stems in the default name of a pair."""
 
 
 class PairPayload(NamedTuple):
-    """Input of a method of family `pairs`: two RGB images, and points (q, 2) of the first to locate."""
+    """Input of a method of family `pairs`: two RGB images and query points.
+
+    `queries` (q, 2) are points of the first image whose positions in the second image are requested.
+    """
 
     image0: NDArray[np.uint8]
     image1: NDArray[np.uint8]
@@ -32,11 +35,10 @@ class PairPayload(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ImagePair:
-    """Two images, without ground truth (`ground_truth.PairTruth`).
+    """Image pair without ground truth (which is in `ground_truth.PairTruth`).
 
-    `turns` counts the quarter turns (counter-clockwise, as `np.rot90`) that `payload` applies; sizes are
-    those of the turned images. An image file may be missing if its size is given: its matches may come from
-    files.
+    `turns` counts the quarter turns (counter-clockwise, as `np.rot90`) that `payload` applies; Sizes refer to
+    the rotated images. An image file may be missing if its size is given and the matches come from files.
     """
 
     name: str
@@ -50,7 +52,7 @@ class ImagePair:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def payload(self, queries: Matrix | None = None) -> PairPayload:
-        """Read and turn both images. `queries` are copied; a missing image raises `InputError`."""
+        """Read and rotate both images and copy `queries`. Raise an `InputError` if an image is missing."""
         images = []
         for side, (path, turns) in enumerate(zip((self.image0, self.image1), self.turns, strict=True)):
             if path is None or not is_file(path):
@@ -62,7 +64,7 @@ class ImagePair:
         return PairPayload(images[0], images[1], None if queries is None else queries.copy())
 
     def sizes(self) -> tuple[Size, Size]:
-        """Return (width, height) of both turned images, as stated or from their headers."""
+        """Return (width, height) of both rotated images, as stated or from their headers."""
         found = []
         for side, (path, size) in enumerate(((self.image0, self.size0), (self.image1, self.size1))):
             if size is None:
@@ -77,7 +79,10 @@ class ImagePair:
         return all(path is not None and path.is_file() for path in (self.image0, self.image1))
 
     def content(self, queries: Matrix | None = None) -> str:
-        """Hash the input of a method: images, turns and queries; names and sizes of missing images."""
+        """Return a hash of the input of a method: images, quarter turns and queries.
+
+        For missing images, names and sizes are hashed instead.
+        """
         parts: list[Any] = []
         for path, size in ((self.image0, self.size0), (self.image1, self.size1)):
             there = path is not None and path.is_file()
@@ -98,7 +103,7 @@ class ImagePair:
 
 
 def file_name(name: str) -> str:
-    r"""A pair's name as the stem of a file: slashes of either direction become `-`.
+    r"""Convert the name of a pair to a file stem: forward and backward slashes become `-`.
 
     >>> file_name("WGABS/kremlin"), file_name("a\\b")
     ('WGABS-kremlin', 'a-b')
@@ -107,10 +112,10 @@ def file_name(name: str) -> str:
 
 
 def default_names(stems: Iterable[tuple[str, str]], scenes: Iterable[str]) -> list[str]:
-    """Return names of pairs from two file names each: the stems joined by `--`.
+    """Return default names of pairs: the two image stems joined by `--`.
 
-    `stems` are file names without their last suffix, folders included. If names repeat, the scene is
-    prepended; if they still repeat, the folders stay.
+    `stems` are file names with folders, without their last suffix. If names repeat, the scene is prepended.
+    If they still repeat, the folders are included.
 
     >>> default_names([("x/a", "x/b"), ("y/a", "y/b")], ["x", "y"])
     ['x/a--b', 'y/a--b']

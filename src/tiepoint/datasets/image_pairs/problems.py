@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Collects all problems and warnings of a dataset of pairs, to report them together."""
+"""Collect the problems and warnings of a pair dataset to report them together."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ...formats.text.numbers import is_singular
 from .pair import Matrix, Size
 
 ORTHONORMAL = 1e-3
-"""Maximum deviation of R^T R from the identity; published poses with five decimals reach 1.5e-5."""
+"""Maximum deviation of R^T R from the identity. Published poses with five decimals reach 1.5e-5."""
 
 
 _MAX_LISTED = 5
@@ -26,7 +26,10 @@ _MAX_LISTED = 5
 
 @dataclass
 class PairProblems:
-    """Problems and warnings of one dataset, and the search folders and sizes of its images."""
+    """Collector of the problems and warnings of one dataset.
+
+    It also has the search folders and the sizes of its images.
+    """
 
     place: Path
     folders: tuple[Path, ...] = ()
@@ -40,7 +43,7 @@ class PairProblems:
     _sizes: dict[Path, Size | None] = field(default_factory=dict)
 
     def intrinsics(self, value: Any, where: str) -> Matrix | None:
-        """Return a 3x3 K from nested or nine flat numbers. None if there was a problem."""
+        """Parse a 3x3 matrix K from nested or nine flat numbers. Return None if it is invalid."""
         K = self.numbers(value, (3, 3), where)
         if K is None:
             return None
@@ -56,9 +59,9 @@ class PairProblems:
         return None
 
     def pose(self, value: Any, where: str, *, moved: bool = True) -> Matrix | None:
-        """Return a 4x4 pose from nested or flat numbers, also 3x4. None if there was a problem.
+        """Parse a 4x4 or 3x4 pose from nested or flat numbers. Return None if it is invalid.
 
-        With `moved`, t = 0 is a problem too: it has no direction to compare.
+        If `moved`, t = 0 is a problem too, because it has no direction to compare.
         """
         count = len(value) if isinstance(value, list | tuple | np.ndarray) else 0
         shape = (3, 4) if count in (3, 12) else (4, 4)
@@ -77,12 +80,15 @@ class PairProblems:
             self.problems.append(f"{where}: R is not a rotation, {reason}; expected x1 = R x0 + t")
             return None
         if moved and not T[:3, 3].any():
-            self.problems.append(f"{where}: t is 0, so it has no direction; leave the pair out")
+            self.problems.append(f"{where}: t is 0, so it has no direction; remove the pair")
             return None
         return T
 
     def numbers(self, value: Any, shape: tuple[int, ...], where: str) -> Matrix | None:
-        """Return finite float64 numbers of a shape, given nested or flat; -1 stands for any length."""
+        """Parse nested or flat numbers as a finite float64 array of a shape.
+
+        -1 in the shape means any length.
+        """
         words = " x ".join("n" if n == -1 else str(n) for n in shape)
         try:
             array = np.asarray(value)
@@ -100,12 +106,12 @@ class PairProblems:
             self.problems.append(f"{where}: expected {words} numbers, found shape {array.shape}")
             return None
         if not np.isfinite(array).all():
-            self.problems.append(f"{where}: a number is not finite")
+            self.problems.append(f"{where}: a number is not finite; expected finite numbers")
             return None
         return np.ascontiguousarray(array)
 
     def integer_size(self, value: Any, where: str) -> Size | None:
-        """Return (width, height) as two positive integers. None if there was a problem."""
+        """Parse (width, height) as two positive integers. Return None if they are invalid."""
         size = self.numbers(value, (2,), where)
         if size is None:
             return None
@@ -117,9 +123,10 @@ class PairProblems:
         return int(size[0]), int(size[1])
 
     def image(self, name: str) -> Path:
-        """Return the path of an image: in the first folder that has it, else in the first folder.
+        """Return the path of an image in the first folder that contains it.
 
-        A name without an image suffix is tried with each.
+        If no folder contains it, return the path in the first folder. A name without an image suffix is tried
+        with each known suffix.
         """
         plain = name.replace("\\", "/")
         endings = ("",) if Path(plain).suffix.lower() in SUFFIXES else ("", *SUFFIXES)
@@ -131,7 +138,7 @@ class PairProblems:
     ) -> Size | None:
         """Return (width, height) of an image, as stated or from its header. Both must agree.
 
-        Without both, use `assumed`, the size that dataset and K imply, and warn.
+        If neither is available, return `assumed`, the size implied by dataset and K, and warn.
         """
         header = self._header(path) if path is not None else None
         if header is None and path is not None and path not in self._sizes:
@@ -169,7 +176,7 @@ class PairProblems:
         return self._sizes[path]
 
     def lacks(self, where: str, keys: Sequence[str], needs: str) -> None:
-        """Note what a pair lacks; pairs that lack the same are reported together."""
+        """Record what a pair lacks. Pairs that lack the same are reported together."""
         if keys:
             self.lacking.setdefault(f"{', '.join(keys)}, which {needs} needs", []).append(where)
 
@@ -178,7 +185,7 @@ class PairProblems:
         return path.removeprefix(f"{self.folders[0]}/") if self.folders else path
 
     def end(self) -> tuple[str, ...]:
-        """Return all warnings. Raise a `ProblemsError` if there was a problem."""
+        """Return all warnings. Raise a `ProblemsError` if there are problems."""
         if len(self.sizeless) <= _MAX_LISTED:
             self.problems += self.sizeless.values()
         else:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reads pairs of any known layout."""
+"""Read image pairs from files and folders of any supported layout."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ Reader = Callable[[Path, PairProblems], list[PairDraft] | None]
 
 
 def read_pairs(path: str | Path, *, needs: str = "pose", images: str | Path | None = None) -> PairSet:
-    """Read the pairs at a path and report all problems together.
+    """Read the image pairs of a file or folder and report all problems together.
 
     Args:
         path: A file or folder of any known layout (docs/pairs-data.md lists them).
         needs: Ground truth that each pair must have: `pose` (K0, K1, T_0to1), `corrs`, `homography` (H),
             `keypoints`, or `any` for nothing.
-        images: Root folder of image names; by default that of the file, then its folder `images`.
+        images: Root folder of image names. By default, the folder of the file, then its sub-folder `images`.
 
     Raises:
         InputError: The path does not exist or has no known layout.
@@ -55,7 +55,7 @@ def read_pairs(path: str | Path, *, needs: str = "pose", images: str | Path | No
 
 
 def detect_layout(root: Path, findings: PairProblems) -> tuple[PairLayout | None, list[PairDraft]]:
-    """Return the first layout that fits a path, and its pairs. None if no layout fits."""
+    """Return the first layout that matches a path, and its pairs. None if no layout matches."""
     for layout in LAYOUTS:
         drafts = layout.read(root, findings)
         if drafts is not None:
@@ -64,7 +64,7 @@ def detect_layout(root: Path, findings: PairProblems) -> tuple[PairLayout | None
 
 
 class PairLayout(NamedTuple):
-    """A layout: its name, a description for people, and its reader."""
+    """Supported layout: its name, a description for messages, and its reader."""
 
     name: str
     shown: str
@@ -72,7 +72,7 @@ class PairLayout(NamedTuple):
 
 
 def _file(root: Path, suffix: str, *names: str) -> Path | None:
-    """Return the given file, or the first of these names (or patterns) in the given folder."""
+    """Return the given file. For a folder, return its first file that matches a name or pattern."""
     if root.is_file():
         return root if root.suffix == suffix else None
     return next((p for name in names for p in sorted(root.glob(name))), None)
@@ -140,12 +140,12 @@ LAYOUTS = (
 
 
 def known_layouts() -> tuple[str, ...]:
-    """Return descriptions of all layouts."""
+    """Return the descriptions of all supported layouts."""
     return tuple(layout.shown for layout in LAYOUTS)
 
 
 def unknown(path: Path) -> str:
-    """Return an error message: what is at a path, and the known layouts."""
+    """Return an error message for an unknown layout: the content of the path, and the known layouts."""
     if path.is_dir():
         names = sorted(p.name + ("/" if p.is_dir() else "") for p in path.iterdir())
         found = f"the folder has {first_names(names, 8)}" if names else "the folder is empty"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scene and dataset of pairs, from the names of their images."""
+"""Determine scene and dataset of image pairs from the names of their images."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ _MEGADEPTH = re.compile(r"(?:Undistorted_SfM|phoenix/S6/zl548/MegaDepth_v1)/(\d{
 
 
 def dataset_of(stated: str | None, images: Names) -> str:
-    """Return the dataset in lower case: as stated, else `scannet` or `megadepth` by the names, else empty.
+    """Return the dataset of a pair in lower case: as stated, or detected from the image names.
+
+    Detected are `scannet` and `megadepth`. The result is empty for other names.
 
     >>> dataset_of(None, ("scene0707_00/color/15.jpg", None)), dataset_of("MegaDepth", (None, None))
     ('scannet', 'megadepth')
@@ -25,7 +27,9 @@ def dataset_of(stated: str | None, images: Names) -> str:
 
 
 def known_sizes(images: Names, cx0: float, cx1: float) -> tuple[Size | None, Size | None]:
-    """Return sizes of ScanNet images by their principal points (1296 x 968 or 640 x 480), else None.
+    """Return the sizes of ScanNet images (1296 x 968 or 640 x 480). None for other images.
+
+    The size is determined by the principal point.
 
     >>> known_sizes(("scene0707_00/color/15.jpg", "scene0707_00/color/585.jpg"), 653.6, 322.8)
     ((1296, 968), (640, 480))
@@ -36,11 +40,11 @@ def known_sizes(images: Names, cx0: float, cx1: float) -> tuple[Size | None, Siz
 
 
 def scenes_of(pairs: Sequence[tuple[Names, str | None]]) -> list[str]:
-    """Return the scene of each pair: as stated, from its name, or by linked images.
+    """Return the scene of each pair: as stated, from its name, or by shared images.
 
-    Scans of one ScanNet room are one scene (`scene0707`), as are all images of one MegaDepth model. Without
-    such a name, pairs that share an image are one scene, named after its first image: they are not
-    independent.
+    Scans of one ScanNet room are one scene (`scene0707`), as are all images of one MegaDepth model. For other
+    names, pairs that share an image are one scene, because they are not independent. It is named after its
+    first image.
 
     >>> scenes_of([(("a.png", "b.png"), None), (("b.png", "c.png"), None), (("d.png", "e.png"), None)])
     ['a', 'a', 'd']

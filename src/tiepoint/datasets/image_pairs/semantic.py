@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Keypoints of two images of one class: SPair-71k, JSON lists, PF-PASCAL and PF-WILLOW."""
+"""Read semantic keypoint pairs: SPair-71k, JSON lists, PF-PASCAL and PF-WILLOW."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _NEEDED = ("src_kps", "trg_kps", "src_bndbox", "trg_bndbox", "category")
 
 
 def spair_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
-    """Read `PairAnnotation/SPLIT/*.json` with images in `JPEGImages/CLASS`. None for other folders.
+    """Read the pairs of SPair-71k: `PairAnnotation/SPLIT/*.json` and `JPEGImages/CLASS`.
 
-    The root folder gives the split `test`; pass the folder of another split to read that. The name of a pair
-    is the stem of its file, such as `000001-2007_000123-2008_000456:cat`.
+    Return None for other folders. The root folder gives the split `test`. To read another split, pass its
+    folder. The name of a pair is the stem of its file, such as `000001-2007_000123-2008_000456:cat`.
     """
     split = root if root.parent.name == "PairAnnotation" else root / "PairAnnotation" / "test"
     if not (root / "PairAnnotation").is_dir() and split != root:
@@ -95,7 +95,7 @@ def _published(
 
 
 def _visible(file: Path, findings: PairProblems) -> list[int] | None:
-    """Return ids of all keypoints of an image. None without its annotation."""
+    """Return the ids of all keypoints of an image. None if its annotation is missing."""
     if not is_file(file):
         return None
     try:
@@ -111,7 +111,7 @@ def _visible(file: Path, findings: PairProblems) -> list[int] | None:
 
 
 def _size(value: Any, where: str, findings: PairProblems) -> Size | None:
-    """Return (width, height) of [width, height] or [width, height, channels]. None if not stated."""
+    """Return (width, height) from [width, height] or [width, height, channels]. None if not stated."""
     if value is None:
         return None
     return findings.integer_size(value[:2] if isinstance(value, list) else value, where)
@@ -124,7 +124,10 @@ def is_listed(value: Any) -> bool:
 
 
 def listed_drafts(value: Any, findings: PairProblems) -> list[PairDraft]:
-    """Read a list with `source_path`, `source_points`, `source_bounding_box`, and those of the target."""
+    """Read a JSON list with `source_path`, `source_points`, `source_bounding_box`.
+
+    The same keys with `target_` describe the target image.
+    """
     drafts = []
     for i, entry in enumerate(value, start=1):
         where = f"entry {i}"
@@ -151,16 +154,17 @@ CLASSES = (
     "aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow", "diningtable",
     "dog", "horse", "motorbike", "person", "pottedplant", "sheep", "sofa", "train", "tvmonitor",
 )  # fmt: skip
-"""Classes of PASCAL VOC; lists of pairs number them from 1."""
+"""Classes of PASCAL VOC. Pair lists number them from 1."""
 NUMBERED = {str(i): name for i, name in enumerate(CLASSES, start=1)}
 _WILLOW_POINTS = 10
 Points = NDArray[np.float64]
 
 
 def list_drafts(file: Path, findings: PairProblems) -> list[PairDraft] | None:
-    """Read a CSV list: PF-PASCAL (source, target, class number) or PF-WILLOW (names and 40 numbers).
+    """Read a CSV pair list of PF-PASCAL or PF-WILLOW. Return None for other tables.
 
-    None for another table. Folders of the authors' machine are removed from image names.
+    PF-PASCAL has source, target and class number. PF-WILLOW has two names and 40 numbers. Folders of the
+    authors' machine are removed from image names.
     """
     rows = list(csv_rows(read_lines(file), file))
     head = [name.strip().lower() for name in rows[0]] if rows else []
@@ -207,7 +211,7 @@ def _pascal_row(
 
 
 def _pascal_keypoints(path: Path, findings: PairProblems) -> Points | None:
-    """Read the keypoints (n, 2) of an image, NaN if not visible."""
+    """Read the keypoints (n, 2) of a PF-PASCAL image. Invisible keypoints are NaN."""
     try:
         values = read_mat5_matrix(path, "kps")
         if values.ndim != 2 or values.shape[1] != 2:
@@ -239,7 +243,7 @@ def _willow_row(row: list[str], where: str, findings: PairProblems) -> PairDraft
 
 
 def willow_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
-    """Return every ordered pair of a class folder whose images have a `.mat`. None without one."""
+    """Return every ordered image pair of each PF-WILLOW class. None if there are no `.mat` files."""
     classes = sorted({p.parent for p in root.glob("*/*.mat")})
     drafts = []
     for folder in classes:
@@ -264,7 +268,10 @@ def willow_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
 
 
 def _common(a: Points | None, b: Points | None, where: str, findings: PairProblems) -> dict[str, Any]:
-    """Return points that both images have, with row numbers as ids; negative or NaN means missing."""
+    """Return the keypoints that both images have, with row numbers as ids.
+
+    Negative or NaN coordinates mean a missing keypoint.
+    """
     if a is None or b is None:
         return {"points0": np.zeros((0, 2)), "points1": np.zeros((0, 2))}  # its problem is noted already
     if len(a) != len(b):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pairs as text, one a line: names, quarter turns, K0, K1 and T_0to1 (38 fields), and variants."""
+"""Read text pair lists with one pair per line: names, quarter turns, K0, K1, T_0to1."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ TURNED_FIELDS = {38: "names, turns, K0, K1, T_0to1", 4: "names and turns", 2: "n
 
 
 def turned_drafts(lines: Sequence[str], findings: PairProblems) -> list[PairDraft]:
-    """Read lines with 38 fields, or with 4 or 2 without ground truth; comments begin with `#`.
+    """Read lines with 38 fields, or with 4 or 2 fields without ground truth.
 
-    Fields: name0 name1 turns0 turns1 K0(9) K1(9) T_0to1(16), row by row, all before the turns. The tool that
-    reads these files rotates each image by `np.rot90` and adjusts K and T.
+    The fields are name0 name1 turns0 turns1 K0(9) K1(9) T_0to1(16). Matrices are in row-major order and refer
+    to the images before rotation. Comments begin with `#`. The tool that reads these files rotates each image
+    by `np.rot90` and adjusts K and T.
     """
     drafts = []
     for where, fields, values in rows(lines, TURNED_FIELDS, findings):
@@ -48,9 +49,9 @@ def turned_drafts(lines: Sequence[str], findings: PairProblems) -> list[PairDraf
 def rows(
     lines: Sequence[str], known: Mapping[int, str], findings: PairProblems
 ) -> Iterator[tuple[str, list[str], list[float]]]:
-    """Yield position, fields and numbers of each pair; comments begin with `#`.
+    """Yield position, fields and numbers of each line. Skip comments, which begin with `#`.
 
-    Lines with another number of fields than `known`, and words that are not numbers, are problems.
+    A number of fields that is not in `known`, or a word that is not a number, is a problem.
     """
     for number, line in enumerate(lines, start=1):
         fields, where = line.split(), f"line {number}"
@@ -66,14 +67,14 @@ def rows(
 
 
 def floats(words: Sequence[str], where: str, findings: PairProblems) -> list[float] | None:
-    """Parse words as finite numbers. None if there was a problem."""
+    """Parse words as finite numbers. Return None if a word is invalid."""
     try:
         values = [float(word) for word in words]
     except ValueError as e:
         findings.problems.append(f"{where}: {e}")
         return None
     if not all(math.isfinite(value) for value in values):
-        findings.problems.append(f"{where}: a number is not finite")
+        findings.problems.append(f"{where}: a number is not finite; expected finite numbers")
         return None
     return values
 
@@ -82,10 +83,10 @@ PLAIN_FIELDS = {32: "names, K0, K1, R, t", 36: "names, K0, K1, T_0to1", 11: "nam
 
 
 def plain_drafts(lines: Sequence[str], findings: PairProblems) -> list[PairDraft]:
-    """Read lines with 32 (R and t), 36 (T) or 11 (H) fields; comments begin with `#`.
+    """Read lines with 32 (R and t), 36 (T) or 11 (H) fields. Comments begin with `#`.
 
-    K puts the centre of the first pixel at (.5, .5) as that tool's cameras do, except for ScanNet, whose K
-    has integer centres.
+    K puts the centre of the first pixel at (.5, .5). The exception is ScanNet, where K has integer pixel
+    centres.
     """
     drafts = []
     for where, fields, values in rows(lines, PLAIN_FIELDS, findings):
@@ -110,11 +111,11 @@ def plain_drafts(lines: Sequence[str], findings: PairProblems) -> list[PairDraft
 
 
 def one_line_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
-    """Read a folder of text files with one line of 38 fields each. None if there is none.
+    """Read a folder of text files with one line of 38 fields each. None if there are no such files.
 
-    Fields: name0 name1 overlap0 overlap1 K0(9) K1(9) T_0to1(16), images beside the file. A pair is named
-    `FOLDER/STEM`; the folder is the scene unless a name tells more, and the dataset is `zeb`. It may be one
-    folder, or a folder of such folders.
+    Fields: name0 name1 overlap0 overlap1 K0(9) K1(9) T_0to1(16), images in the same folder. A pair is named
+    `FOLDER/STEM`. The scene is the folder, unless an image name determines the scene. The dataset is `zeb`.
+    The path may be one folder, or a folder of such folders.
     """
     files = sorted([*root.glob("*.txt"), *root.glob("*/*.txt")])
     drafts: list[PairDraft] = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Folders of image pairs with clicked correspondences (WxBS) or homographies (EVD)."""
+"""Read folders of image pairs with annotated correspondences (WxBS) or homographies (EVD)."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ from .problems import PairProblems, first_names
 
 CATEGORIES = ("WGABS", "WGALBS", "WGBS", "WGLBS", "WGSBS", "WLABS")
 VALIDATION = ("kyiv_dolltheater2", "petrzin")
-"""Pairs of the split `val`; all others are `test`."""
+"""Names of the WxBS pairs of the split `val`. All other pairs are `test`."""
 _ENDINGS = (".png", *(s for s in SUFFIXES if s != ".png"))  # 01.png is looked for first
 
 
 def clicked_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
-    """Read `[CATEGORY/]PAIR/{01.*, 02.*, corrs.txt}`, sorted. None if there is no corrs.txt.
+    """Read WxBS pairs `[CATEGORY/]PAIR/{01.*, 02.*, corrs.txt}`. None if there is no corrs.txt.
 
-    `corrs.txt` has rows x1 y1 x2 y2 in original pixels, centres at integers. A pair without one of its images
-    is skipped with a warning: the published copy has such a pair. Pairs with a common image file are one
-    scene. Facts: `category`, and `split` by the name of the pair if the set is WxBS.
+    `corrs.txt` has rows x1 y1 x2 y2 in pixels of the original images, with integer pixel centres. A pair with
+    a missing image is skipped with a warning, because the published copy has such a pair. Pairs that share an
+    image file are one scene. Pairs have the property `category`. In the WxBS dataset they also have `split`,
+    which depends on the name of the pair.
     """
     files = [p for pattern in ("*", "*/*", "*/*/*") for p in root.glob(f"{pattern}/corrs.txt")]
     folders = sorted({p.parent for p in files}, key=lambda p: p.relative_to(root).parts[-2:])
@@ -80,7 +81,10 @@ def _numbers(folder: Path, findings: PairProblems) -> dict[str, object]:
 
 
 def _join_scenes(drafts: list[PairDraft], findings: PairProblems) -> None:
-    """Merge the scenes of pairs that share the content of an image, named after the first of them."""
+    """Merge the scenes of pairs that share an image with equal content.
+
+    The merged scene has the name of the first scene.
+    """
     by_content: dict[str, list[PairDraft]] = defaultdict(list)
     for draft in drafts:
         for image in draft.images:
@@ -97,9 +101,10 @@ def _join_scenes(drafts: list[PairDraft], findings: PairProblems) -> None:
 
 
 def plane_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
-    """Read `1/NAME.png`, `2/NAME.png`, `h/NAME.txt`, sorted by name. None without these folders.
+    """Read EVD pairs: `1/NAME.png`, `2/NAME.png` and `h/NAME.txt`. None for other folders.
 
-    H maps image 1 to image 2 and is divided by its last number. The folder may be one level up (`EVD`).
+    H maps image 1 to image 2 and is divided by its last element. The path may also be the parent of the
+    folder `EVD`.
     """
     base = next((b for b in (root, root / "EVD", root / "evd") if all((b / d).is_dir() for d in "12h")), None)
     if base is None:
@@ -114,7 +119,7 @@ def plane_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
             H = read_homography(base / "h" / f"{name}.txt")
             if H[2, 2] == 0:
                 raise FormatError(
-                    base / "h" / f"{name}.txt", "the last number is 0, so H cannot be normalised"
+                    base / "h" / f"{name}.txt", "the last element of H is 0; H cannot be normalised"
                 )
         except FormatError as e:
             findings.problems.append(str(e))
