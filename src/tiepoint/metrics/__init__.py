@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Metrics as pure functions on arrays, one topic per file."""
+"""Evaluation metrics as pure functions on arrays."""
 
 from .ranking.average_precision import average_precision, average_precision_of_lists
 from .ranking.chance import chance_average_precision

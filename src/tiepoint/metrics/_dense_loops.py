@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compiled loops of `dense`: endpoint errors and mask pixels."""
+"""Compiled loops for `dense` that count endpoint errors and mask pixels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _known(u: Any, v: Any) -> bool:
 
 @cached_njit(nogil=True)
 def _span(truth: Array) -> tuple[int, int]:
-    """Return the first column of a row with known truth and the one after the last; (0, 0) if none."""
+    """Return the range (first, last + 1) of columns with known truth in a row; (0, 0) if none."""
     flat = truth.reshape(-1)
     small = 0
     for x in range(flat.size):
@@ -43,10 +43,10 @@ def _count_row(
 ) -> None:  # fmt: skip
     """Add one row of estimates (n,) and truth (n, 2) to `wrong` and `sums`.
 
-    `wrong` counts by threshold. `sums` are pixels with known truth, known estimates, and the errors of these
-    in eight lanes (pixel x in lane x mod 8), a fixed order that vectorises. An error of -1 marks unknown
-    truth: it is above no threshold. `memory` is (4, n or longer). Each of the many short loops vectorises;
-    one long loop would not.
+    `wrong` counts pixels above each threshold. `sums` counts pixels with known truth and known estimates, and
+    sums the errors of the latter in eight lanes (pixel x in lane x mod 8). This fixed order can be
+    vectorised. An error of -1 marks unknown truth and is above no threshold. `memory` is a work array (4, n
+    or longer). The code uses many short loops, because the compiler does not vectorise one long loop.
     """
     kind = thresholds.dtype.type
     limit, none = np.float32(1e9), kind(-1)
@@ -88,7 +88,7 @@ def _count_row(
 
 @cached_njit(nogil=True)
 def _summed(sums: Array) -> Array:
-    """Return known truth, known estimates, and the sum of the eight lanes of errors."""
+    """Return the counts of known truth and known estimates, and the sum of the eight error lanes."""
     s = sums[2:]
     total = ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]))
     return np.array([sums[0], sums[1], total])
@@ -96,7 +96,7 @@ def _summed(sums: Array) -> Array:
 
 @cached_njit(nogil=True)
 def error_counts(flow: Array, truth: Array, thresholds: Array, unknown: Any) -> tuple[Array, Array]:
-    """Count pixels above each threshold (t,), and pixels with known truth, known estimates, their error sum.
+    """Count pixels above each threshold (t,), with known truth and with known estimates, and sum the errors.
 
     Arithmetic is in the type of `thresholds`; `unknown` is the error of an unknown estimate.
     """
@@ -117,7 +117,7 @@ def error_counts(flow: Array, truth: Array, thresholds: Array, unknown: Any) -> 
 def resized_counts(
     flow: Array, plan: Any, truth: Array, thresholds: Array, unknown: Any
 ) -> tuple[Array, Array]:
-    """Compute `error_counts` of a flow resized by `plan`, from first to last known truth of each row."""
+    """Compute `error_counts` of a flow that is resized by `plan`, row by row."""
     xs, fx, ys, fy, ax, ay, to, bx, by, blank = plan
     height, width = truth.shape[0], truth.shape[1]
     spans = np.empty((height, 2), np.int64)
@@ -150,7 +150,7 @@ def resized_counts(
 
 @cached_njit(nogil=True)
 def lenient_counts(flow: Array, truth: Array, thresholds: Array) -> tuple[Array, Array]:
-    """Compute `error_counts` with truth that needs ``u < 1e9`` only; a NaN error is above no threshold."""
+    """Compute `error_counts` if truth is known for ``u < 1e9``. A NaN error is above no threshold."""
     wrong = np.zeros(thresholds.size, np.int64)
     sums = np.zeros(3)
     for y in range(flow.shape[0]):
@@ -173,7 +173,7 @@ def lenient_counts(flow: Array, truth: Array, thresholds: Array) -> tuple[Array,
 
 @cached_njit(nogil=True)
 def count_bits(a: Array, b: Array) -> tuple[int, int, int]:
-    """Count bytes of two lines with a common bit, with any bit, and with a differing bit."""
+    """Count byte pairs of two mask rows with a common bit, with any bit, and with a different bit."""
     both = either = differing = 0
     for i in range(a.size):
         both += 1 if a[i] & b[i] else 0
@@ -184,7 +184,7 @@ def count_bits(a: Array, b: Array) -> tuple[int, int, int]:
 
 @cached_njit(nogil=True)
 def count_pixels(a: Array, b: Array) -> tuple[int, int, int]:
-    """Count pixels with foreground (nonzero) in both lines, in either, and in exactly one."""
+    """Count pixels with foreground (nonzero) in both mask rows, in either, and in exactly one."""
     both = either = differing = 0
     for i in range(a.size):
         one, two = a[i] != 0, b[i] != 0

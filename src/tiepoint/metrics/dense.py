@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Errors of a flow, counts of masks, and PCK: endpoint errors, correct pixels, outliers, IoU."""
+"""Metrics of dense matching: endpoint errors of flows, outliers, IoU of masks, and PCK."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Size = tuple[int, int]
 
 @dataclass(frozen=True)
 class FlowCounts:
-    """Pixels with known truth (`valid`), correct ones by threshold, known estimates and their error sum."""
+    """Counts of pixels with known truth (`valid`), correct pixels, known estimates, and their error sum."""
 
     correct: NDArray[np.int64]
     valid: int
@@ -32,12 +32,12 @@ def flow_counts(
 ) -> FlowCounts:
     """Count pixels whose endpoint error is at most each threshold.
 
-    A pixel with known truth is correct if ``e = |flow - truth| <= threshold``. `flow` and `truth` are
-    (h, w, 2) of any real type; `thresholds_px` must not decrease. An unknown estimate (NaN, beyond 1e9) has
-    the error `rule.unknown_error_px`, infinite in a sound rule: with 1000 px it is correct at half the side
-    of an image above 2000 px. A `lenient` rule requires only ``u < 1e9`` of the truth and counts NaN
-    estimates as correct, because NaN is not greater than a threshold. `rule.dtype` is the type of the
-    arithmetic.
+    A pixel with known truth is correct if ``e = |flow - truth| <= threshold``. `flow` and `truth` are (h, w,
+    2) of any real type; `thresholds_px` must not decrease. An unknown estimate (NaN, beyond 1e9) has the
+    error `rule.unknown_error_px`. Infinity is recommended: an error of 1000 px would count as correct at a
+    threshold of half the side of an image above 2000 px. With a `lenient` rule truth is known if ``u < 1e9``,
+    and NaN estimates count as correct, because NaN is not greater than a threshold. `rule.dtype` is the type
+    of the arithmetic.
 
     >>> truth = np.zeros((1, 3, 2)); truth[0, 2] = 1e10
     >>> flow = np.array([[[3.0, 4.0], [np.nan, 0], [0, 0]]])
@@ -67,9 +67,9 @@ def flow_counts_resized(
 ) -> FlowCounts:
     """Compute `flow_counts` of a flow whose size differs from the truth, without storing the resized flow.
 
-    The numbers equal those of `resize_flow_pair` followed by `flow_counts`, in less time: rows are resized
-    and counted one by one, only where the truth is known. `old_other` and `other` are the sizes (height,
-    width) of the target image in the flow's and in the truth's scale. For bilinear resampling.
+    The result equals `resize_flow_pair` followed by `flow_counts`. It is faster, because rows are resized and
+    counted one by one, only where the truth is known. `old_other` and `other` are the sizes (height, width)
+    of the target image at the scale of the flow and of the truth. Only bilinear resampling is supported.
 
     >>> flow, truth = np.ones((2, 2, 2)), np.full((4, 4, 2), 2.0)
     >>> flow_counts_resized(flow, truth, [0.0], old_other=(2, 2), other=(4, 4)).correct
@@ -99,7 +99,7 @@ def _counts(result: tuple[NDArray[np.int64], Floats]) -> FlowCounts:
 
 
 def endpoint_error(flow: Flow, truth: Flow) -> Floats:
-    """Return the error of every pixel, float64 (h, w): NaN if the truth is unknown, inf if the flow is.
+    """Return the endpoint error of every pixel, float64 (h, w); NaN for unknown truth, inf for unknown flow.
 
     >>> endpoint_error(np.array([[[3.0, 4.0], [1e10, 0]]]), np.zeros((1, 2, 2))).tolist()
     [[5.0, inf]]
@@ -130,7 +130,7 @@ Mask = NDArray[Any]
 
 @dataclass(frozen=True)
 class MaskCounts:
-    """Pixels in both masks, in either, differing between them, and all pixels."""
+    """Counts of pixels in both masks, in either mask, in exactly one mask, and of all pixels."""
 
     intersection: int
     union: int
@@ -151,8 +151,8 @@ class MaskCounts:
 def mask_counts(mask: Mask, truth: Mask, *, bitwise: bool = False) -> MaskCounts:
     """Count the pixels of two masks (h, w); foreground is any nonzero value.
 
-    With `bitwise`, ``&``, ``|`` and ``^`` work on the bytes: values 1 and 2 do not intersect, and 1 and 255
-    differ. Both forms agree on masks of 0 and 255.
+    With `bitwise`, the operators ``&``, ``|`` and ``^`` are applied to the bytes: values 1 and 2 do not
+    intersect, and 1 and 255 differ. For masks of 0 and 255 `bitwise` has no effect.
 
     >>> a, b = np.array([[0, 1, 255]], np.uint8), np.array([[0, 2, 255]], np.uint8)
     >>> mask_counts(a, b).iou, mask_counts(a, b, bitwise=True).iou
@@ -172,7 +172,7 @@ def mask_counts(mask: Mask, truth: Mask, *, bitwise: bool = False) -> MaskCounts
 
 
 def ambiguous_pixels(mask: NDArray[np.uint8]) -> int:
-    """Count the pixels of a mask that are neither 0 nor 255, unlike in a well-formed mask file.
+    """Count the pixels of a mask that are neither 0 nor 255. A well-formed mask has none.
 
     >>> ambiguous_pixels(np.array([[0, 1, 255]], np.uint8))
     1
@@ -192,11 +192,11 @@ def pck_length(
     """Return the reference length L of an image pair, from its *target* image.
 
     * `image`: larger side of the image, ``max(height, width)`` of `size` (PF-PASCAL's convention);
-    * `box`: larger side of the object box `box` = (x1, y1, x2, y2) (SPair's);
-    * `keypoints`: larger extent of the target's keypoints, ``max - min`` (PF-WILLOW's).
+    * `box`: larger side of the object box `box` = (x1, y1, x2, y2) (convention of SPair);
+    * `keypoints`: larger extent of the target's keypoints, ``max - min`` (convention of PF-WILLOW).
 
     The three differ by a factor of two and more, and papers do not always state their choice. Padding (NaN)
-    is excluded from the extent; including it raises figures by ten points.
+    is excluded from the extent. Including it would raise PCK by ten points.
 
     >>> points = np.array([[0.0, 0.0], [30.0, 10.0], [np.nan, np.nan]])
     >>> [pck_length(scale, size=(100, 200), points=points) for scale in ("image", "keypoints")]
@@ -215,7 +215,7 @@ def pck_length(
 
 
 def point_errors(points: Points, truth: Points) -> Floats:
-    """Return the distance of each point (n, 2) from its true position, (n,); infinite if it is missing.
+    """Return the distance (n,) of each point (n, 2) from its true position; infinite for a missing point.
 
     >>> point_errors(np.array([[0.0, 0.0], [np.nan, 0.0]]), np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
     [5.0, inf]

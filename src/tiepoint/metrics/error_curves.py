@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Recall against an error threshold, and the areas and shares that papers print as AUC.
+"""Recall at an error threshold, and the variants of its AUC that papers report.
 
-Errors are >= 0 in any unit; a failed estimate is inf or NaN. Failures are never recalled and always count in
-n. An empty list gives NaN. Only `auc_python_sorted` treats NaN differently.
+Errors are >= 0 in any unit. The error of a failed estimate is inf or NaN. Failures are never recalled and
+always count in n. An empty array gives NaN. Only `auc_python_sorted` treats NaN differently.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 
 def auc_shares(errors: ArrayLike, t: float) -> Floats:
-    """Return the share of each error in the exact area: max(0, 1 - e/t), 0 for inf and NaN; same shape.
+    """Return the contribution max(0, 1 - e/t) of each error to the exact AUC; 0 for inf and NaN.
 
     >>> auc_shares([1, 5, float("nan"), float("inf")], 5).tolist()
     [0.8, 0.0, 0.0, 0.0]
@@ -38,10 +38,9 @@ def auc_exact(errors: ArrayLike, t: float) -> float:
 def auc_trapezoid(errors: ArrayLike, t: float) -> float:
     """Integrate the recall curve with its points joined by straight lines, as most pose papers do.
 
-    The points are (0, 0), (e_(i), i/n) for the sorted errors e < t (an error equal to t is outside), and (t,
-    recall of the last of these). The trapezoid area is divided by t. It exceeds the exact area by
-    (largest e < t)/(2 n t), up to 50/n points: 3.3 points with 15 pairs, 0.03 with 1500. A single error e < t
-    gives 1 - e/(2t).
+    The points are (0, 0), (e_(i), i/n) for the sorted errors e < t, and (t, last recall). Errors equal to t
+    are excluded. The trapezoid area is divided by t. It exceeds the exact area by (largest e < t)/(2 n t), up
+    to 50/n points: 3.3 points with 15 pairs, 0.03 with 1500. A single error e < t gives 1 - e/(2t).
 
     >>> auc_trapezoid([2.0], 5)
     0.8
@@ -86,9 +85,10 @@ def accuracy(errors: ArrayLike, t: float, *, strict: bool = True) -> float:
 def maa(errors: ArrayLike, t: int = 10) -> float:
     """Return the mean recall at 1, 2, …, t units: mean of max(0, t - floor(e))/t; t at most 10.
 
-    This is the rule of the Image Matching Challenge: the mean of the first t cumulated bins of a histogram
-    with edges 0, 1, …, 10. The last bin is closed: an error of exactly 10 counts 0.1, one of exactly 5 counts
-    nothing at t = 5. Errors are in effect rounded down, so that it is never below the exact area.
+    This is the mAA of the Image Matching Challenge: the mean of the first t cumulated bins of a histogram
+    with edges 0, 1, …, 10. The last bin is closed: an error of exactly 10 counts 0.1 at t = 10, but an error
+    of exactly 5 counts 0 at t = 5. Errors are effectively rounded down, so the result is never below the
+    exact AUC.
 
     >>> maa([0.5, 2.0, 10.0, 11.0], 10)
     0.475
@@ -130,7 +130,7 @@ def _errors(errors: ArrayLike, t: float) -> Floats:
 
 
 def homography_accuracy(errors_px: ArrayLike, tau_px: float) -> float:
-    """Return the share of estimates with a corner error of at most tau_px; a failure has an infinite error.
+    """Return the share of estimates with a corner error of at most tau_px. Failures have infinite error.
 
     >>> homography_accuracy([0.5, 3.0, float("inf")], 3)
     0.6666666666666666
@@ -141,8 +141,8 @@ def homography_accuracy(errors_px: ArrayLike, tau_px: float) -> float:
 def homography_auc(errors_px: ArrayLike, tau_px: float) -> float:
     """Integrate accuracy(t) from 0 to tau_px exactly and divide by tau_px: the mean of max(0, 1 - e/tau).
 
-    `errors_px` (n,) is infinite for a failed estimate. Many scripts join the sorted errors by straight lines
-    instead, which differs by up to 1/n; do not mix the two.
+    `errors_px` (n,) is infinite for a failed estimate. Many scripts compute the trapezoid area instead, which
+    differs by up to 1/n. Do not compare values of the two.
 
     >>> homography_auc([0.0, 1.5, 9.0], 3)
     0.5

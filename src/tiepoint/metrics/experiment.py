@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`ExperimentMetrics`: results of a keypoint experiment, collected by query, aggregated and serialised.
 
-Names and conventions (what is averaged over what, what is skipped, -1 and 0 for "not measured") are those of
-an older tool. Scores of the tasks use NaN and reasons instead.
+Names and conventions follow an older tool, such as the order of averaging, skipped values, and -1 or 0 for
+"not measured". Task scores use NaN and a reason instead.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LEGACY = ("mean_precision", "legacy_macro_precision_by_scene", "total_matches",
 _QUERIES = ("true_map_micro_including_zeros", "total_queries_processed", "total_queries_excluded")
 _ANSWERED = ("true_map_micro", "true_map_macro_by_scene", "true_map_macro_by_scene_including_zeros", *_AT_K)
 METADATA = (*_LEGACY, *_QUERIES, *_ANSWERED, "viewpoint_map", "illumination_map")
-"""Keys that the metadata of a ranking may have, besides those of its scenes."""
+"""Allowed metadata keys of a ranking result, in addition to its per-scene keys."""
 
 _SWITCHED = (
     "image_retrieval_map",
@@ -31,7 +31,7 @@ _SWITCHED = (
         for kind in ("viewpoint", "illumination")
     ),
 )
-"""Figures of tasks that are off unless requested; then -1."""
+"""Values of optional tasks; -1 if the task was not requested."""
 
 
 def _lists() -> Lists:
@@ -40,7 +40,7 @@ def _lists() -> Lists:
 
 @dataclass(frozen=True)
 class QueryAPResult:
-    """Result of one query; without ground truth: ap 0, rank -1, nothing relevant, no potential match."""
+    """Result of one query. Without ground truth, `ap` is 0, the rank is -1 and all counts are 0."""
 
     ap: float = 0.0
     rank_of_true_match: int = -1
@@ -50,15 +50,15 @@ class QueryAPResult:
 
 @dataclass
 class ExperimentMetrics:
-    """Results collected by image and by query; `calculate_mean_precision` computes the aggregates.
+    """Results of an experiment per image and per query; `calculate_mean_precision` aggregates them.
 
-    Per-scene maps are plain dicts; scenes are visited in the order of their names. `merge` concatenates, so
-    it is associative. It does not merge aggregates, times and the verification and retrieval figures: call
-    `calculate_mean_precision` afterwards.
+    Per-scene maps are plain dicts; scenes are visited in the order of their names. `merge` concatenates
+    results and is associative. It does not merge aggregates, times, or verification and retrieval values.
+    Call `calculate_mean_precision` afterwards.
 
     `get_scene_average_precision` is the mean of the legacy precision, not of AP. `precision_at_k` is the
     share of queries with the answer among the first k (success at k). `mean_average_precision` is the macro
-    value unless it is 0, then the micro value.
+    value, or the micro value if the macro value is 0.
 
     >>> m = ExperimentMetrics()
     >>> m.add_query_ap("v_wall", QueryAPResult(0.5, 2, 1, True))
@@ -121,7 +121,7 @@ class ExperimentMetrics:
 
     @classmethod
     def create_error(cls, message: str) -> ExperimentMetrics:
-        """Return metrics of a failed experiment; the failure survives every merge."""
+        """Return metrics of a failed experiment. Merging preserves the failure."""
         return cls(success=False, error_message=message)
 
     @classmethod
@@ -141,7 +141,7 @@ class ExperimentMetrics:
         _add(self.per_scene_image_count, scene, 1)
 
     def add_query_ap(self, scene: str, result: QueryAPResult) -> None:
-        """Add a query: with its AP, or as excluded if it has no ground truth."""
+        """Add the AP of a query, or count the query as excluded if it has no ground truth."""
         split = {"v": self.viewpoint_scene_ap, "i": self.illumination_scene_ap}.get(scene[:1])
         excluded = {"v": self.viewpoint_scene_excluded, "i": self.illumination_scene_excluded}.get(scene[:1])
         if result.has_potential_match:
@@ -165,7 +165,7 @@ class ExperimentMetrics:
         self.image_retrieval_queries = len(self.image_retrieval_ap_per_query)
 
     def calculate_mean_precision(self) -> None:
-        """Compute every aggregate; reset the verification figures to "not measured"."""
+        """Compute all aggregates and reset the verification values to "not measured"."""
         self.mean_precision = exact_mean(self.precisions_per_image)
         self.legacy_macro_precision_by_scene = macro_mean(
             self.per_scene_precisions, empty=self.mean_precision
@@ -202,7 +202,7 @@ class ExperimentMetrics:
         return sum(r <= k for r in ranks) / len(ranks) if ranks else 0.0
 
     def merge(self, other: ExperimentMetrics) -> ExperimentMetrics:
-        """Add the results of `other`; failures are sticky, messages are joined by "; "."""
+        """Add the results of `other`. A failure of either is preserved; messages are joined by "; "."""
         if not other.success:
             self.success = False
             self.error_message = "; ".join(m for m in (self.error_message, other.error_message) if m)
@@ -297,11 +297,11 @@ def _add(counts: dict[str, int], key: str, amount: int) -> None:
 
 
 def metadata_pairs(metrics: ExperimentMetrics) -> dict[str, object]:
-    """Return the metadata of a result: the keys of the tool and those of its documentation.
+    """Return the metadata of a result, with the keys that the older tool writes and documents.
 
-    A figure that was not measured has no key; the tool writes 0 instead. So there is no precision and no
-    number of matches, keypoints or images without image results, nothing about queries without queries, no
-    mean and no success at k without a query with ground truth, and no mean of a kind without scenes of it.
+    A value that was not measured has no key, whereas the older tool writes 0. Precision and numbers of
+    matches, keypoints and images require image results. Query keys require queries. Means and success at k
+    require a query with ground truth. The mean of a scene kind requires scenes of that kind.
 
     Scenes with at least one AP add `scene_pairs`. `r0_rate` is excluded / (processed + excluded).
     """
@@ -334,7 +334,7 @@ def metadata_pairs(metrics: ExperimentMetrics) -> dict[str, object]:
 
 
 def scene_pairs(scene: str, mean: float, count: int, with_zeros: float, excluded: int) -> dict[str, object]:
-    """Return the metadata of one scene: its mean over `count` queries, and the number of excluded ones.
+    """Return the metadata of one scene: mean AP, number of queries, and number of excluded queries.
 
     >>> list(scene_pairs("v_wall", 0.5, 2, 0.25, 2))
     ['v_wall_true_map', 'v_wall_query_count', 'v_wall_true_map_with_zeros', 'v_wall_excluded_count']

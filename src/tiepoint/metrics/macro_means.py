@@ -10,7 +10,7 @@ Lists = dict[str, list[float]]
 
 
 def exact_mean(values: Sequence[float], *, empty: float = 0.0) -> float:
-    """Return the mean, correctly summed for any order; `empty` without values.
+    """Return the mean with an exact sum, independent of the order; `empty` if there are no values.
 
     >>> exact_mean([0.8, 0.6, 0.9])
     0.7666666666666666
@@ -32,7 +32,7 @@ def macro_with_zeros(
 ) -> float:
     """Average sum / (values + excluded) over the scenes **that have values**.
 
-    A scene with exclusions only is skipped, although it is the worst of all; see `union_with_zeros`.
+    A scene that has only excluded queries is skipped. `union_with_zeros` counts it as 0.
 
     >>> macro_with_zeros({"a": [1.0]}, {"a": 1, "b": 7})
     0.5
@@ -42,7 +42,7 @@ def macro_with_zeros(
 
 
 def union_with_zeros(lists: Mapping[str, Sequence[float]], excluded: Mapping[str, int]) -> float:
-    """Average sum / (values + excluded) over all scenes; one with exclusions only counts 0.
+    """Average sum / (values + excluded) over all scenes; a scene with only excluded queries counts as 0.
 
     >>> union_with_zeros({"a": [1.0]}, {"a": 1, "b": 7})
     0.25

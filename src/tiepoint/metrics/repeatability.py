@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Repeatability of detections, matching score of a pipeline, and accuracy of its matches."""
+"""Repeatability of detectors, and matching score and matching accuracy of a pipeline."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 def repeatability(corresponding: int, visible_first: int, visible_second: int) -> float:
     """Divide one-to-one correspondences by the smaller number of points in the shared view.
 
-    `corresponding` points of one image are mutual nearest neighbours, within the tolerance, of points of the
-    other. `visible_first` points of the first image are in view of the second, and vice versa. The result is
-    in [0, 1]; NaN if an image has no point in the shared view.
+    `corresponding` is the number of mutual nearest neighbours within the tolerance. `visible_first` is the
+    number of points of the first image that are in view of the second image, and vice versa. The result is in
+    [0, 1], or NaN if an image has no point in the shared view.
 
-    More points raise any repeatability by chance (a point every 3 px always repeats): compare detectors at
-    equal numbers. Counting every point with a neighbour, instead of one to one, favours clusters.
+    More points increase repeatability by chance, so compare detectors at equal numbers of points. One-to-one
+    counting avoids a bias towards clustered points.
 
     >>> repeatability(30, 60, 40)
     0.75
@@ -25,7 +25,7 @@ def repeatability(corresponding: int, visible_first: int, visible_second: int) -
 
 
 def matching_score(correct: int, visible_first: int, visible_second: int) -> float:
-    """Divide correct matches by the smaller number of points in the shared view: detector and descriptor.
+    """Divide the number of correct matches by the smaller number of points in the shared view.
 
     NaN if an image has no point in the shared view.
 
@@ -39,7 +39,7 @@ def matching_accuracy(error_px: ArrayLike, thresholds_px: ArrayLike) -> NDArray[
     """Return the share of matches with a reprojection error of at most each threshold, (t,).
 
     A pair without matches scores 0, so that missing matches are not rewarded. The mean over pairs is the
-    MMA. It does not depend on the number of matches; report that number beside it.
+    MMA. It does not depend on the number of matches, so report that number as well.
 
     >>> matching_accuracy([0.5, 2.0, 40.0, float("inf")], [1, 3])
     array([0.25, 0.5 ])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compiled loops of `sorting`."""
+"""Compiled loops for `sorting`."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ _LOW = np.uint64(255)
 
 @cached_njit(nogil=True)
 def radix_sort(values: Array, keys: Array, spare: Array) -> Array:
-    """Sort float64 bit patterns; `keys` and `spare` are scratch of the same size, one of them is returned.
+    """Sort float64 bit patterns. `keys` and `spare` are work arrays of equal size; one of them is returned.
 
-    Sorts by byte from the lowest, each pass stable. With all bits of negative numbers and the sign of the
-    others inverted, patterns order as the numbers do. A byte that all values share costs no pass.
+    Each stable pass sorts by one byte, starting with the lowest. All bits of negative numbers and the sign
+    bit of other numbers are inverted first, so that the bit patterns sort in numeric order. A byte that is
+    equal in all values is skipped.
     """
     n = values.size
     times = np.zeros((8, 256), np.int64)
@@ -54,7 +55,7 @@ def radix_sort(values: Array, keys: Array, spare: Array) -> Array:
 
 @cached_njit(nogil=True)
 def merge_counts(targets: Array, others: Array, below: Array, equal: Array) -> None:
-    """Count ascending `others` below and equal to each of ascending `targets`."""
+    """Count the `others` below and equal to each of `targets`. Both arrays are ascending."""
     j, n = 0, others.size
     for i in range(targets.size):
         t = targets[i]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Average precision of ranked lists, with an option for every choice in which published numbers differ."""
+"""Average precision of ranked lists, with options for the variants used in publications."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ Normaliser = str | int | NDArray[Any]
 def normalise_precision(
     blocks: TieBlocks, relevant: Floats, flavour: str, normaliser: Normaliser, ties: str, cutoff: int | None
 ) -> Floats:
-    """Compute the average precision of every list from its blocks.
+    """Compute the average precision of every ranked list from its tie blocks.
 
-    `relevant` (lists,) counts the relevant items of each list, retrieved or not; the blocks must belong to
-    the tie rule. Other arguments are as in `average_precision`. Returns (lists,), NaN if the normaliser is 0.
+    `relevant` (lists,) is the number of relevant items of each list, retrieved or not. The blocks must be
+    computed with the same tie rule. Other arguments are as in `average_precision`. Returns (lists,), NaN if
+    the normaliser is 0.
     """
     check_choices(flavour, normaliser, cutoff)
     lists = len(relevant)
@@ -58,7 +59,7 @@ def check_choices(flavour: str, normaliser: Normaliser, cutoff: int | None) -> N
 
 
 def _by_retrieved(blocks: TieBlocks, lists: int, *, flavour: str, ties: str, cutoff: int | None) -> Floats:
-    """Divide by the relevant items inside the cutoff, whose number is random if a tie is cut."""
+    """Divide by the number of relevant items inside the cutoff, which is random if it divides a tie."""
     sums = precision_sums(blocks, ties, flavour=flavour, cutoff=cutoff)
     places = places_before_cutoff(blocks, cutoff)
     expected = blocks.relevant * places / blocks.items
@@ -79,10 +80,10 @@ def _by_retrieved(blocks: TieBlocks, lists: int, *, flavour: str, ties: str, cut
 
 
 def _mixture(blocks: TieBlocks, i: int, places: float, sum_before: float, flavour: str) -> float:
-    """Return the expectation of sum/found if the cut tie contributes x relevant items, x hypergeometric.
+    """Return the expected sum/found if the cutoff divides a tie; its relevant items x are hypergeometric.
 
-    Given x, the places inside the cutoff are a tie with x relevant items. Finding no item counts as 0, as in
-    tools that divide by the retrieved items.
+    Given x, the ranks inside the cutoff are a tie with x relevant items. If no relevant item is found, the
+    value is 0, as in other tools that divide by the retrieved items.
     """
     from scipy.stats import hypergeom
 
@@ -127,7 +128,7 @@ def average_precision(
         ties: order of equal distances. `expected`: mean over all orders, in closed form; `group`: a tie is
             one step of the curve (scikit-learn); `optimistic`: relevant first; `pessimistic`: relevant last;
             `file`: as given.
-        cutoff: use only this many first places.
+        cutoff: number of top ranks to use.
 
     Returns:
         The value; NaN if the normaliser is zero (no relevant item).
@@ -161,7 +162,7 @@ def average_precision_of_lists(
     """Compute the average precision of many concatenated lists, without a loop over them.
 
     Args:
-        distances: (n,) of all lists.
+        distances: (n,) distances of all lists, concatenated.
         relevant: (n,).
         owner: (n,) number of the list of each item, non-decreasing, in 0 … lists-1.
         lists: number of lists; an empty one gives NaN.

@@ -28,8 +28,9 @@ def chance_average_precision(
 ) -> float:
     """Return the expected average precision of `items` in random order, `relevant` of them correct.
 
-    It equals the average precision of one tie over the entire list, so that a constant descriptor has it too.
-    With one correct answer it is H(n)/n; for long lists it tends to relevant/items from above.
+    It equals the average precision of a list in which all items are tied, such as the list of a constant
+    descriptor. With one correct answer it is H(n)/n, where H is the harmonic number. For long lists it tends
+    to relevant/items from above.
 
     Args:
         items: list length.
@@ -58,8 +59,8 @@ def chance_of_found_matches(matches: int, probability: float) -> float:
     """Return the expected AP of random matches in random order, given that at least one is correct.
 
     It is the sum over r >= 1 of P(r correct) / P(at least one) x the chance AP of r correct among `matches`.
-    Skipping lists without a correct match makes it larger the rarer correct matches are: with 100 matches and
-    4000 candidates it is about H(100)/100 = 0.05, not 1/4000.
+    Lists without a correct match are skipped, which raises the chance level. With 100 matches and 4000
+    candidates it is about H(100)/100 = 0.05 instead of 1/4000.
 
     >>> round(chance_of_found_matches(100, 1e-9), 4), chance_of_found_matches(3, 1.0)
     (0.0519, 1.0)
@@ -74,7 +75,7 @@ def chance_of_found_matches(matches: int, probability: float) -> float:
 
 
 def chance_against_nearest(relevant: int, searched: Sequence[int]) -> float:
-    """Return the expected AP of `relevant` random distances against the minima of several random groups.
+    """Return the expected AP of random distances if each distractor is the minimum of several distances.
 
     The list of a query holds R correct items at independent random distances and, for each distractor image,
     the smallest of m_i independent random distances. The k-th smallest correct distance u has the density of

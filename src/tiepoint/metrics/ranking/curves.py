@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Precision-recall and ROC curves, thinned without changing their area or sampled at given recalls."""
+"""Precision-recall and ROC curves, reduced to few points with the same area or sampled at given recalls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .ties import Floats, blocks_of_lists, check_list, check_ties, precision_sum
 
 @dataclass(frozen=True)
 class RankingCurve:
-    """Points of a curve.
+    """Points (x, y) of a precision-recall or ROC curve, and how to join them.
 
     `line`: straight lines join the points. `step`: from x[i] to x[i+1] the curve is constant at y[i+1]; y[0]
     repeats y[1], so that plotting with steps that end at each point shows it.
@@ -50,8 +50,9 @@ def precision_recall_curve(
     """Return precision against recall as a step curve; its area is the average precision.
 
     Each relevant item adds a step of width 1/P and the height of the precision at it; a tie adds one step
-    with the mean height of its relevant items. Thinning joins neighbouring steps into one of their mean
-    height, so that the area stays the same up to rounding. Recall ends where infinite distances begin.
+    with the mean height of its relevant items. To reduce the number of points, neighbouring steps are merged
+    into one step of their mean height, which preserves the area up to rounding. Items at infinite distance
+    are not part of the curve.
 
     >>> c = precision_recall_curve([1, 2, 3, 4], [1, 0, 1, 0])
     >>> c.x, c.y, round(c.area, 6)
@@ -106,7 +107,7 @@ def roc_curve(
 
 
 def _corners(dx: Floats, dy: Floats) -> NDArray[np.int64]:
-    """Return the points where the direction changes, from the (integer) steps that lead to each point."""
+    """Return the indices of points where the curve changes direction, from integer steps between points."""
     moved = np.flatnonzero((dx != 0) | (dy != 0))
     sx, sy = dx[moved], dy[moved]
     turn = sx[:-1] * sy[1:] != sx[1:] * sy[:-1]
@@ -147,9 +148,9 @@ def precision_at_recall(
 ) -> Floats:
     """Evaluate the step curve of precision over recall of every list at given recalls.
 
-    The curve of a list is that of `precision_recall_curve`, with recall counted over `normaliser` items. It
-    is constant between two correct items and 0 beyond the last one found. At k evenly spaced recalls
-    (i + 1/2)/k the mean of the values tends to the list's average precision.
+    The curve of a list is computed as in `precision_recall_curve`, with recall relative to `normaliser`
+    items. It is constant between two correct items and 0 beyond the last one found. At k evenly spaced
+    recalls (i + 1/2)/k the mean of the values tends to the list's average precision.
 
     Args:
         distances: (n,), concatenated lists; infinite is never retrieved.
@@ -183,7 +184,7 @@ def precision_at_recall(
 
 @dataclass(frozen=True)
 class StepCurves:
-    """Step curves of many lists: `height` up to recall `end`, in order of list (`owner`) and place."""
+    """Step curves of many ranked lists: `height` up to recall `end`, sorted by list (`owner`) and rank."""
 
     owner: NDArray[np.int64]
     end: Floats
@@ -199,12 +200,12 @@ class StepCurves:
         return np.where(own, height, 0.0).reshape(lists, len(recall))
 
     def of(self, number: int) -> RankingCurve:
-        """Return the curve of one list; without points if nothing was found."""
+        """Return the curve of one list; it has no points if no relevant item was found."""
         lo, hi = np.searchsorted(self.owner, [number, number + 1])
         return _from_zero(self.end[lo:hi], self.height[lo:hi])
 
     def mean(self, lists: int) -> RankingCurve:
-        """Return the mean curve of `lists` lists, 0 where one has ended; its area is their mean area.
+        """Return the mean curve of `lists` lists. A curve counts as 0 beyond its end.
 
         >>> steps = StepCurves(np.array([0, 0, 1]), np.array([0.5, 1.0, 0.5]), np.array([1.0, 0.6, 0.4]))
         >>> steps.mean(2).x, steps.mean(2).y.round(6)
@@ -220,5 +221,5 @@ class StepCurves:
 
 
 def _from_zero(x: Floats, y: Floats) -> RankingCurve:
-    """Return a step curve that begins at 0."""
+    """Return a step curve with a first point added at x = 0."""
     return RankingCurve(np.append(np.zeros(min(len(x), 1)), x), np.append(y[:1], y), "step")

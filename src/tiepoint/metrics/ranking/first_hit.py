@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The first correct answer of lists that may have several: success at k, reciprocal rank, histogram.
+"""Metrics of the first correct answer in a ranked list: success at k, reciprocal rank, histogram.
 
 If `before` wrong items precede a tie of `items`, `relevant` of which are correct, then the first correct
-answer is at place p of the tie with probability P(p) = (relevant / (items - p + 1)) x the probability that
-the p - 1 places before it hold wrong ones.
+answer is at position p of the tie with probability P(p) = (relevant / (items - p + 1)) x the probability that
+the p - 1 positions before it are wrong.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class FirstBlocks(NamedTuple):
 def first_blocks(
     lt: ArrayLike, eq: ArrayLike, owner: ArrayLike, lists: int, *, retrieved: ArrayLike | None = None
 ) -> FirstBlocks:
-    """Find first ties from counts of the correct answers: `lt` wrong ones nearer, `eq` equal.
+    """Find the first tie of each list from the numbers of nearer (`lt`) and equal (`eq`) wrong items.
 
     >>> first_blocks([3, 1, 1], [0, 2, 2], [0, 0, 0], 1)
     FirstBlocks(before=array([1.]), items=array([4.]), relevant=array([2.]))
@@ -47,12 +47,12 @@ def first_blocks(
 def all_blocks(
     lt: ArrayLike, eq: ArrayLike, owner: ArrayLike, lists: int, *, retrieved: ArrayLike | None = None
 ) -> TieBlocks:
-    """Return every tie with a correct answer, by list and place."""
+    """Return every tie that contains a correct answer, sorted by list and rank."""
     return blocks_from_counts(sort_targets(lt, eq, owner, lists, None, retrieved, "expected"))
 
 
 def success_at(first: FirstBlocks, k: int) -> Floats:
-    """Return the probability that one of the first k places holds a correct answer, (lists,).
+    """Return the probability (lists,) that a correct answer is among the first k ranks.
 
     >>> success_at(FirstBlocks(np.array([1.]), np.array([4.]), np.array([2.])), 2)
     array([0.5])
@@ -92,7 +92,7 @@ def _reciprocal(before: float, items: float, relevant: float) -> float:
 
 
 def hits_at(blocks: TieBlocks, k: int, lists: int) -> Floats:
-    """Return the expected number of correct answers among the first k places, (lists,).
+    """Return the expected number (lists,) of correct answers among the first k ranks.
 
     >>> hits_at(all_blocks([0, 1], [0, 1], [0, 0], 1), 3, 1)
     array([1.5])
@@ -141,8 +141,8 @@ def reciprocal_rank(
 ) -> Floats:
     """Return the expected 1/rank of each correct answer: (1/(eq+1)) sum of 1/(lt+1+i), i = 0 … eq.
 
-    With one correct answer in a list this is its average precision. An answer that is not `retrieved` gets 0.
-    It is larger than 1 / expected rank.
+    For a list with one correct answer this is the average precision. An answer that is not `retrieved` gets
+    0. The expected 1/rank is larger than 1 / expected rank.
 
     >>> reciprocal_rank([0, 0, 3], [0, 1, 0])
     array([1.  , 0.75, 0.25])

@@ -24,7 +24,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class SortedTargets:
-    """Retrieved relevant items sorted by list and place; `lt` and `eq` after applying the tie rule."""
+    """Retrieved relevant items sorted by list and rank, with `lt` and `eq` adjusted to the tie rule."""
 
     lt: Ints
     eq: Ints
@@ -66,9 +66,9 @@ def sort_targets(
 
 
 def blocks_from_counts(t: SortedTargets, *, ties: str = "expected") -> TieBlocks:
-    """Return the tie blocks: relevant items between the same irrelevant ones share a block.
+    """Return the tie blocks. Relevant items with the same `lt` and `eq` share a block.
 
-    Only `group` distinguishes such items from tied ones: there, items without an irrelevant equal are single.
+    Under the tie rule `group`, relevant items that are not tied with an irrelevant item form separate blocks.
     """
     n = len(t.lt)
     if not n:
@@ -107,7 +107,7 @@ def average_precision_from_counts(
         eq: (t,) irrelevant items equally near.
         owner: (t,) list of each relevant item, in 0 … lists-1; None for one list.
         lists: number of lists.
-        eq_before: (t,) equal ones that precede it; required for ties `file`.
+        eq_before: (t,) equally near irrelevant items that precede it in the file; required for ties `file`.
         retrieved: (t,) False for relevant items at infinite distance; they count in the normaliser `all`.
         flavour: as in `average_precision`.
         normaliser: as in `average_precision`, also one number per list.
@@ -139,8 +139,8 @@ def roc_auc_from_counts(
 ) -> Floats:
     """Compute the area under the ROC curve of many lists: 1 - mean(lt + eq/2) / negatives.
 
-    `negatives` is the number of irrelevant items of each list (one, or one per list). A relevant item that is
-    never retrieved counts 0; irrelevant ones that are never retrieved are correct rejections.
+    `negatives` is the number of irrelevant items, as one number or (lists,). A relevant item that is never
+    retrieved counts 0. Irrelevant items that are never retrieved are correct rejections.
 
     >>> roc_auc_from_counts([0, 0], [0, 1], 2)
     array([0.875])

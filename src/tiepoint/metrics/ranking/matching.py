@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Image matching: one match per reference patch, its first neighbour, ranked by distance."""
+"""Image matching metrics: each reference patch is matched to its nearest neighbour, ranked by distance."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def expected_validity(lt: ArrayLike, ties: ArrayLike, *, retrieved: ArrayLike | 
 def ratio_dissimilarity(d1: ArrayLike, d2: ArrayLike) -> Floats:
     """Return Lowe's ratio d1/d2 of first and second distance; a small ratio is a distinctive match.
 
-    Two zeros are a tie, hence 1. Without a finite second neighbour the ratio is infinite: never retrieved.
+    If both distances are 0 the ratio is 1. If there is no finite second distance the ratio is infinite, so
+    the match is never retrieved.
 
     >>> ratio_dissimilarity([1, 0, 0, 2], [2, 1, 0, np.inf])
     array([0.5, 0. , 1. , inf])

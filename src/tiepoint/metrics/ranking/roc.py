@@ -11,10 +11,10 @@ from .ties import Floats, check_list, check_ties
 
 
 def class_counts(distances: Floats, relevant: Floats, *, ties: str) -> tuple[Floats, Floats]:
-    """Return positives and negatives of each step of the ROC curve, in order; finite distances only.
+    """Return the numbers of positives and negatives of each step of the ROC curve, for finite distances.
 
-    A step is a tie under `expected` and `group`, its positive or negative part under `optimistic` and
-    `pessimistic`, one item under `file`.
+    Under `expected` and `group` a step is a tie. Under `optimistic` and `pessimistic` it is the positive or
+    the negative part of a tie. Under `file` it is one item.
 
     >>> class_counts(np.array([1., 1, 2]), np.array([0., 1, 1]), ties="expected")
     (array([1., 1.]), array([1., 0.]))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tie blocks: the parts of a ranked list that determine its average precision.
 
-A block is a run of list places whose items may be in any order: a group of equal distances under `expected`
-and `group`, the relevant or the irrelevant part of such a group under `optimistic` and `pessimistic`, a
-single item under `file`. Only blocks with relevant items matter, so that a list of a million items becomes a
-few arrays. Counts of nearer and equal items (see `from_counts`) give the same blocks.
+A block is a range of ranks whose items may be in any order. Under `expected` and `group` it is a group of
+equal distances. Under `optimistic` and `pessimistic` it is the relevant or the irrelevant part of such a
+group. Under `file` it is a single item. Only blocks with relevant items are stored, so that a list of a
+million items needs little memory. Counts of nearer and equal items (see `from_counts`) give the same blocks.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class TieBlocks:
-    """Blocks of many lists, by list and place; all arrays have one entry per block.
+    """Tie blocks of many ranked lists, sorted by list and rank; all arrays have one entry per block.
 
-    `owner`: the list. `before`: items of the list before the block. `relevant_before`: relevant ones of
-    these. `items`: items in the block. `relevant`: expected number of relevant ones among them (a fraction
-    if relevance is uncertain). `pairs`: sum of v_i v_j over ordered pairs of different items, which is r(r-1)
-    if relevance is 0 or 1.
+    `owner`: number of the list. `before`: number of items before the block. `relevant_before`: number of
+    relevant items before the block. `items`: number of items in the block. `relevant`: expected number of
+    relevant items in the block (a fraction if relevance is uncertain). `pairs`: sum of v_i v_j over ordered
+    pairs of different items, which is r(r-1) if relevance is 0 or 1.
     """
 
     owner: NDArray[np.int64]
@@ -68,7 +68,7 @@ def check_list(distances: Any, relevant: Any) -> tuple[Floats, Floats]:
 
 
 def blocks_of_lists(distances: Floats, relevant: Floats, owner: Array | None, *, ties: str) -> TieBlocks:
-    """Return the blocks of one list (`owner` None) or of many concatenated lists.
+    """Return the tie blocks of one list (`owner` None) or of many concatenated lists.
 
     `distances` (n,) are in file order within a list; infinite is never retrieved. `relevant` (n,) is in
     [0, 1], `owner` (n,) the non-decreasing list number of each item.
@@ -165,7 +165,7 @@ _EXPAND = 64
 
 
 def places_before_cutoff(blocks: TieBlocks, cutoff: int | None) -> Floats:
-    """Return the number of places of each block inside the first `cutoff` places."""
+    """Return the number of ranks of each block that are among the first `cutoff` ranks."""
     if cutoff is None:
         return blocks.items
     return np.clip(cutoff - blocks.before, 0.0, blocks.items)
@@ -182,9 +182,9 @@ def precision_sums(
 def expected_precision_sums(blocks: TieBlocks, *, flavour: str = "trec", cutoff: int | None = None) -> Floats:
     """Return the expected sum of the precision at the relevant items of each block.
 
-    With flavour `trec` it is the precision at the item, with `trapezoid` the mean of the precision just
-    before and at it; the precision before the first item of a list is 1. Only the first `cutoff` places of
-    each list count. Divide the sum over a list by its normaliser to get its AP.
+    Flavour `trec` uses the precision at the item. Flavour `trapezoid` uses the mean of the precision just
+    before and at the item, where the precision before the first item of a list is 1. Only the first `cutoff`
+    ranks of each list count. Divide the sum over a list by its normaliser to get its AP.
 
     Short blocks are summed place by place. Long ones use a + b/(N+p) = (R+1+s(p-1))/(N+p) with
     s = (r-1)/(m-1), so that a tie of a million costs no more than one of two.
@@ -233,7 +233,7 @@ def _sum_places(base: Floats, slope: Floats, before: Floats, places: Floats) -> 
 
 
 def group_precision_sums(blocks: TieBlocks, *, flavour: str = "trec", cutoff: int | None = None) -> Floats:
-    """Return the same with each tie as one step of the curve, as in scikit-learn.
+    """Return the precision sums with each tie as one step of the curve, as in scikit-learn.
 
     A tie that the cutoff divides counts with the expected share of its items.
 
