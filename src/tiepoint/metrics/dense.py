@@ -211,7 +211,7 @@ def pck_length(
     if scale == "keypoints":
         valid = points[np.isfinite(points).all(axis=1)]
         return float(np.ptp(valid, axis=0).max()) if len(valid) else float("nan")
-    raise ValueError(f"unknown scale {scale!r}; one of {SCALES}")
+    raise ValueError(f"unknown scale {scale!r}; choose one of {SCALES}")
 
 
 def point_errors(points: Points, truth: Points) -> Floats:

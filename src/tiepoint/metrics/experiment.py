@@ -40,7 +40,7 @@ def _lists() -> Lists:
 
 @dataclass(frozen=True)
 class QueryAPResult:
-    """Result of one query. Without ground truth, `ap` is 0, the rank is -1 and all counts are 0."""
+    """Result of one query. The defaults are the result of a query without ground truth."""
 
     ap: float = 0.0
     rank_of_true_match: int = -1

@@ -51,9 +51,9 @@ def normalise_precision(
 def check_choices(flavour: str, normaliser: Normaliser, cutoff: int | None) -> None:
     """Raise `InputError` for an unknown flavour, normaliser or cutoff."""
     if flavour not in ("trec", "trapezoid"):
-        raise InputError(f"unknown flavour {flavour!r} of average precision; trec or trapezoid")
+        raise InputError(f"unknown flavour {flavour!r} of average precision; choose trec or trapezoid")
     if isinstance(normaliser, str) and normaliser not in ("all", "retrieved"):
-        raise InputError(f"unknown normaliser {normaliser!r}; all, retrieved or a number")
+        raise InputError(f"unknown normaliser {normaliser!r}; choose all, retrieved or a number")
     if cutoff is not None and cutoff < 1:
         raise InputError(f"the cutoff must be at least 1, found {cutoff}")
 

@@ -73,7 +73,7 @@ def roc_auc(
     (0.875, 0.75)
     """
     if unretrieved not in ("extend", "stop"):
-        raise InputError(f"unknown rule {unretrieved!r} for infinite distances; extend or stop")
+        raise InputError(f"unknown rule {unretrieved!r} for infinite distances; choose extend or stop")
     pos, neg, positives, negatives = _steps(distances, relevant, ties)
     if not positives or not negatives:
         return float("nan")
