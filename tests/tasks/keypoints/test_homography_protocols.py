@@ -274,7 +274,7 @@ def test_what_is_a_method_on_pairs(tmp_path, root):
     np.savez(tmp_path / "k" / "1.npz", keypoints=np.ones((2, 2)), descriptors=np.ones((2, 4)))
     (tmp_path / "k" / "about.json").write_text("{}")
     assert family_of_geometry(f"files:{tmp_path / 'k'}") == "keypoints"
-    with pytest.raises(InputError, match="border_px of keypoints/geometry is about keypoints"):
+    with pytest.raises(InputError, match="border_px of keypoints/geometry is for keypoints"):
         TASK.for_family(TASK.open(root, {"border_px": 3}), "pairs")
 
 

@@ -29,7 +29,7 @@ from .protocols import PROTOCOLS, hpatches_rules
 COMPARISON = "reference"
 LICENCE = "patches of HPatches: MIT; task files of hpatches-benchmark: BSD-style"
 MAX_OPEN_FILES = 4096
-"""Images read where they are mapped, if the process may hold so many files open; each keeps one."""
+"""Limit of memory-mapped images per comparison. Each mapped image keeps one file open."""
 SPARE_FILES = 256
 
 
@@ -40,16 +40,19 @@ class HPatchesOptions(TaskOptions):
     """Options of all 2017 tasks."""
 
     split: str | None = None
-    """Name of a split; by default `full` where the dataset has all of it, else every sequence."""
+    """Name of the split. The default is `full` if the dataset is complete, else all sequences of the dataset.
+    """
 
     tasks: Folder | None = None
-    """Folder with task files and ``splits.json``, itself or in ``splits``; without files lists are drawn."""
+    """Folder with task files and ``splits.json`` (directly or in ``splits``). Without files, lists are
+    sampled."""
 
 
 def chosen_split(data: HPatchesDataset, options: HPatchesOptions) -> tuple[Split, list[str]]:
     """Choose the split and return warnings about it.
 
-    Without a name it is `full` where the dataset has all of it, else every sequence of the dataset.
+    Without a name, the split is `full` if the dataset has all its sequences, else every sequence of the
+    dataset.
     """
     known = known_splits(data, None if options.tasks is None else splits_file(options.tasks))
     if options.split is not None:
@@ -82,12 +85,12 @@ class DatasetSplit:
 
     @property
     def images(self) -> tuple[str, ...]:
-        """Images beside the reference, noise after noise: e1 to e5, then h1 and so on."""
+        """Images other than the reference, sorted by noise level: e1 to e5, then h1 and so on."""
         return tuple(f"{NOISES[n]}{k}" for n in self.noises for k in range(1, self.levels + 1))
 
     @property
     def lengths(self) -> dict[str, int]:
-        """Patches of the sequences of the split, in its order."""
+        """Numbers of patches per sequence of the split, in split order."""
         return {s: self.data.count(s) for s in self.split.test}
 
 
@@ -103,9 +106,9 @@ def open_setting(
 
 
 def setting_of(data: Path, options: HPatchesOptions, problems: list[str]) -> DatasetSplit:
-    """Open a dataset under options; problems of the split are added to the list, not raised.
+    """Open a dataset with options. Problems of the split are added to the list instead of being raised.
 
-    Sequences that are missing are excluded of the returned split, so that other checks can go on.
+    The returned split excludes missing sequences, so that other checks can continue.
     """
     opened = HPatchesDataset(data)
     split, notes = chosen_split(opened, options)
@@ -116,7 +119,9 @@ def setting_of(data: Path, options: HPatchesOptions, problems: list[str]) -> Dat
     levels = {n: _levels(opened, there, z) for n, z in NOISES.items()}
     noises = tuple(n for n, k in levels.items() if k)
     if not noises:
-        problems.append("no noise level has an image 1 in every sequence (e1, h1 or t1): nothing to compare")
+        problems.append(
+            "no noise level has an image 1 in every sequence (e1, h1 or t1); add these images to the dataset"
+        )
     count = min((levels[n] for n in noises), default=0)
     if noises and (count < LEVEL_IMAGES or len(noises) < len(NOISES)):
         notes.append(
@@ -129,7 +134,7 @@ def setting_of(data: Path, options: HPatchesOptions, problems: list[str]) -> Dat
 
 
 def _levels(data: HPatchesDataset, sequences: Sequence[str], letter: str) -> int:
-    """Return how many images e1, e2, … in a row all sequences have, at most five."""
+    """Return how many consecutive images e1, e2, … exist in all sequences, at most five."""
     for k in range(1, LEVEL_IMAGES + 1):
         if any(f"{letter}{k}" not in data.images(s) for s in sequences):
             return k - 1
@@ -143,7 +148,7 @@ def raise_problems(data: Path, problems: Sequence[str]) -> None:
 
 
 def descriptor_rows(features: Features, key: str) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Return the descriptors (n, d) of an image and which of them are valid."""
+    """Return the descriptors (n, d) of an image and the mask of valid rows."""
     arrays = features.arrays(key)
     values = np.asarray(arrays["values"])
     valid = np.asarray(arrays["valid"], bool) if "valid" in arrays else np.ones(len(values), bool)
@@ -151,7 +156,7 @@ def descriptor_rows(features: Features, key: str) -> tuple[NDArray[Any], NDArray
 
 
 def max_mapped_images() -> int:
-    """Return how many images a comparison may keep memory-mapped; each keeps a file open."""
+    """Return how many images a comparison may keep memory-mapped. Each image keeps one file open."""
     try:
         import resource
     except ImportError:
@@ -165,7 +170,7 @@ def max_mapped_images() -> int:
 
 
 def infinite_rows(values: NDArray[Any], valid: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return the failed rows that hold infinity and no NaN.
+    """Return which rows failed because of infinity and contain no NaN.
 
     >>> rows = np.array([[0.0, np.inf], [np.nan, np.inf], [1, 1]])
     >>> infinite_rows(rows, np.array([False, False, True])).tolist()
@@ -179,7 +184,7 @@ def infinite_rows(values: NDArray[Any], valid: NDArray[np.bool_]) -> NDArray[np.
 
 
 def smallest_unsigned(values: NDArray[Any]) -> NDArray[Any]:
-    """Return the whole numbers >= 0 in the smallest unsigned type that holds them.
+    """Return non-negative integers in the smallest unsigned type that can represent them.
 
     >>> smallest_unsigned(np.array([0, 300])).dtype
     dtype('uint16')
@@ -188,7 +193,7 @@ def smallest_unsigned(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def compact(distances: NDArray[np.float64]) -> NDArray[Any]:
-    """Return the distances in single precision where that loses nothing (whole numbers), else as they are.
+    """Return the distances in single precision if that is lossless (integers), else unchanged.
 
     >>> compact(np.array([3.0, np.inf])).dtype, compact(np.array([0.1])).dtype
     (dtype('float32'), dtype('float64'))
@@ -199,7 +204,7 @@ def compact(distances: NDArray[np.float64]) -> NDArray[Any]:
 
 
 def base_meta(task: str, scenes: Sequence[str], features: Features) -> dict[str, Any]:
-    """Build the header of records. `squared`: l2 distances are stored squared, which decides ties."""
+    """Build the header of records. `squared` states that l2 distances are stored squared."""
     return {
         "task": task,
         "scenes": list(scenes),
@@ -210,9 +215,9 @@ def base_meta(task: str, scenes: Sequence[str], features: Features) -> dict[str,
 
 
 class HPatchesTask(BaseTask):
-    """Base of the 2017 tasks: all protocols score the same records.
+    """Base class of the 2017 tasks. All protocols score the same records.
 
-    `scoring` is the module `score` of the task's folder.
+    `scoring` is the module `score` in the task's folder.
     """
 
     family = "patches"
@@ -220,31 +225,31 @@ class HPatchesTask(BaseTask):
     scoring: ModuleType
 
     def comparison(self, protocol: str) -> str:
-        """Return the only comparison."""
+        """Return the comparison that all protocols share."""
         hpatches_rules(protocol)
         return COMPARISON
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Compute the scores under a protocol; imported results only under their own protocol."""
+        """Compute the scores under a protocol. Imported results are scored only under their own protocol."""
         rules = hpatches_rules(protocol)
         imported: list[Score] | None = self.scoring.score_imported(records, protocol)
         return self.scoring.score(records, rules, protocol) if imported is None else imported
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Return the patches, queries or pairs of a sequence."""
+        """Return the patches, queries or pairs of a sequence as cases."""
         found: Cases | None = self.scoring.cases(records, scene)
         return found
 
 
 Answer = Callable[[str, str, Features | None], QueryCase | None]
-"""Makes a case again: scene, key, features."""
+"""Function that recomputes a case. Arguments: scene, key, features."""
 
 
 class OpenHPatches(BaseTaskData):
-    """Data of a 2017 task; `compare_one(unit, features)` computes the records of a unit.
+    """Data of a 2017 task. `compare_one(unit, features)` computes the records of a unit.
 
-    `content` is the source of its lists, None for matching; `answer` recomputes a case. `side_by_side` says
-    that calls of `compare_one` share no memory.
+    `content` is the source of the pair or query lists, None for matching. `answer` recomputes a case.
+    `side_by_side` states whether several threads may call `compare_one` at the same time.
     """
 
     def __init__(
@@ -277,11 +282,11 @@ class OpenHPatches(BaseTaskData):
         return self._answer(scene, key, features)
 
     def training(self, images: str) -> list[Item]:
-        """Return images of the training sequences: references (`ref`) or `all`.
+        """Return images of the training sequences: reference images (`ref`) or all images (`all`).
 
         Raises:
             InputError: The split has no training sequences (illum, view and full have none).
-            ProblemsError: The dataset lacks some of them.
+            ProblemsError: The dataset lacks some of the training sequences.
         """
         split, data = self.setting.split, self.setting.data
         if not split.train:
@@ -309,7 +314,7 @@ def replay_pair(
     same: bool,
     features: Features | None,
 ) -> QueryCase:
-    """Return a pair of patches, with its distance where there are features and none of the two failed."""
+    """Return a pair of patches. It has a distance if features exist and neither descriptor failed."""
     distance: float | None = None
     if features is not None:
         (a, good_a), (b, good_b) = (descriptor_rows(features, item) for item in items)
@@ -323,9 +328,9 @@ def replay_pair(
 def distances_to(
     features: Features, item: str, row: int, places: Sequence[tuple[str, NDArray[Any] | None]]
 ) -> Floats:
-    """Return the ranking values (squared l2) of rows of images, concatenated; None for all rows of one.
+    """Return the ranking values (squared for l2) of image rows, concatenated. None selects all rows.
 
-    Infinite where a descriptor failed.
+    Values are infinite for failed descriptors.
     """
     values, valid = descriptor_rows(features, item)
     query = np.ascontiguousarray(values[row : row + 1])
@@ -342,7 +347,7 @@ def distances_to(
 
 
 def first_share(values: Floats, right: Sequence[int]) -> float:
-    """Return the share of right ones among the nearest; 0 without any."""
+    """Return the share of correct candidates among the nearest ones. 0 if there are none."""
     at = np.flatnonzero(np.isfinite(values) & (values == values.min(initial=np.inf)))
     return float(np.isin(at, list(right)).mean()) if len(at) else 0.0
 
@@ -353,5 +358,5 @@ def right_candidate(picture: str) -> Candidate:
 
 
 def failure_note(values: Floats) -> str:
-    """Return a note if the descriptor of the query failed, else an empty text."""
+    """Return a note if the descriptor of the query failed, else an empty string."""
     return "" if np.isfinite(values).any() else FAILED

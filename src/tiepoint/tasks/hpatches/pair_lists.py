@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pair and patch lists of the 2017 tasks, from files or sampled when needed."""
+"""Pair and patch lists of the 2017 tasks, read from files or sampled when needed."""
 
 from __future__ import annotations
 
@@ -30,33 +30,33 @@ from .data import DatasetSplit, smallest_unsigned
 RETRIEVAL_FILES = ("retr_queries", "retr_distractors")
 T = TypeVar("T", VerificationPairs, RefPatches)
 LIST_CACHE_VERSION = 1
-"""Raise it when lists are sampled, checked or cached in another way: cached ones are then recomputed."""
+"""Version of the cache of pair lists. Increase it if lists are sampled, checked or cached differently."""
 
 
 @dataclass(frozen=True)
 class VerificationSource:
-    """Pairs of a split: `given` by files, or sampled, and then only when a comparison needs them."""
+    """Pair lists of a split: `given` by files, or sampled when a comparison needs them."""
 
     setting: DatasetSplit
     files: tuple[Path, ...]
     given: VerificationDraw | None
     kind: str | None = None
-    """The requested kind of list, ``official`` or ``clean``."""
+    """Requested kind of pair lists: ``official`` or ``clean``."""
 
     @property
     def images(self) -> int:
-        """Image numbers that sampled lists use: the published recipe never draws image 5."""
+        """Number of images used by sampled lists. The published recipe never samples image 5."""
         every = self.setting.levels + 1
         return every if self.kind == "clean" else min(OFFICIAL_IMAGES, every)
 
     @property
     def rows(self) -> int:
-        """Pairs of each kind in sampled lists."""
+        """Number of pairs of each kind in sampled lists."""
         return verification_rows(self.setting.split, self.setting.lengths)
 
     @property
     def definition(self) -> str:
-        """Hash of what the lists are."""
+        """Hash of the definition of the lists."""
         if self.files:
             return hash_json([hash_file(p) for p in self.files])
         s = self.setting
@@ -68,12 +68,12 @@ class VerificationSource:
 
     @cached_property
     def same_scene(self) -> list[tuple[str, ...]]:
-        """Groups of sequences of one scene, which clean lists do not pair."""
+        """Groups of sequences that show the same scene. Clean lists do not pair them."""
         return scene_groups(self.setting.data, self.setting.split)
 
     @cached_property
     def lists(self) -> VerificationDraw:
-        """The three lists."""
+        """The three pair lists."""
         if self.given is not None:
             return self.given
         made = cached_arrays(
@@ -91,7 +91,7 @@ class VerificationSource:
 
 
 def verification_source(setting: DatasetSplit, kind: str | None, problems: list[str]) -> VerificationSource:
-    """Return the lists of a split from ``verif_*_split-X.csv``, or sampled; collect problems."""
+    """Return the pair lists of a split from ``verif_*_split-X.csv``, or sampled lists. Collect problems."""
     files = _files(setting, tuple(VERIFICATION_FILES.values()), problems)
     tables = _tables(VerificationPairs, read_pairs_csv, files, setting, problems)
     known = [t for t in tables if t is not None]
@@ -115,7 +115,7 @@ def verification_source(setting: DatasetSplit, kind: str | None, problems: list[
 def _check_kind(
     setting: DatasetSplit, wanted: str | None, files: tuple[Path, ...], problems: list[str]
 ) -> None:
-    """Refuse a requested kind of list that contradicts the files."""
+    """Raise an error if the requested kind of lists contradicts the files."""
     folder = setting.options.tasks
     if not files or wanted is None or folder is None:
         return
@@ -127,7 +127,7 @@ def _check_kind(
     if written != wanted:
         have = "not known to be" if written is None else f"{written} lists, not"
         problems.append(
-            f"the verification files in {folder} are {have} {wanted}; leave out `lists`, or write such task "
+            f"the verification files in {folder} are {have} {wanted}; omit `lists`, or write such task "
             f'files first, with `lists="{wanted}"`'
         )
 
@@ -142,7 +142,7 @@ class RetrievalSource:
 
     @property
     def definition(self) -> str:
-        """Hash of what the lists are; sampled ones depend on the pixels."""
+        """Hash of the definition of the lists. The hash of sampled lists also covers the pixels."""
         if self.files:
             return hash_json([hash_file(p) for p in self.files])
         data = self.setting.data
@@ -162,14 +162,14 @@ class RetrievalSource:
 
 
 def retrieval_source(setting: DatasetSplit, problems: list[str]) -> RetrievalSource:
-    """Return the lists of a split from ``retr_*_split-X.csv``, or sampled; collect problems."""
+    """Return the query lists of a split from ``retr_*_split-X.csv``, or sampled lists. Collect problems."""
     files = _files(setting, RETRIEVAL_FILES, problems)
     tables = _tables(RefPatches, read_patches_csv, files, setting, problems)
     known = [t for t in tables if t is not None]
     if not files and not setting.data.has_patches:
         wanted = " and ".join(f"{n}_split-{setting.split.name}.csv" for n in RETRIEVAL_FILES)
         problems.append(
-            "retrieval lists are drawn by the contrast of patches, and the dataset has no patches; "
+            "retrieval lists are sampled by the contrast of patches, and the dataset has no patches; "
             f"put {wanted} into the folder `tasks`"
         )
     given = (known[0], known[1]) if files and len(known) == len(files) else None
@@ -177,7 +177,7 @@ def retrieval_source(setting: DatasetSplit, problems: list[str]) -> RetrievalSou
 
 
 def _files(setting: DatasetSplit, names: tuple[str, ...], problems: list[str]) -> tuple[Path, ...]:
-    """Return the files of the folder of tasks: all of them or none; some alone are a problem."""
+    """Return the list files of the task folder: all or none. An incomplete set is a problem."""
     folder = setting.options.tasks
     if folder is None:
         return ()
@@ -197,7 +197,7 @@ def _tables(
     setting: DatasetSplit,
     problems: list[str],
 ) -> list[T | None]:
-    """Return the tables of files, None for wrong ones. Correct ones are cached."""
+    """Return the tables of the files. None for invalid files. Valid tables are cached."""
     found: list[T | None] = []
 
     def parsed() -> Mapping[str, Any]:
@@ -229,7 +229,7 @@ def _tables_of(lists: VerificationDraw) -> tuple[VerificationPairs, Verification
 
 
 def _packed(tables: Sequence[T]) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the tables as columns in small types, each once: `about` says which table has which."""
+    """Return the columns of all tables in small types, without duplicates. `about` maps tables to columns."""
     columns: dict[int, np.ndarray[Any, Any]] = {}
     about = []
     for t in tables:

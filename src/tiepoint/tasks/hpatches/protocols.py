@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rules of the two 2017 tools, one switch each. All off is the protocol `exact`."""
+"""Conventions of the two 2017 tools, one switch each. With all switches off, the protocol is `exact`."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ def _rule(tools: str, tasks: str, about: str) -> Any:
 
 @dataclass(frozen=True)
 class HPatchesRules:
-    """Every difference between the tools and `exact`; see docs/tasks/hpatches.md.
+    """Switches for the differences between the tools and `exact`. See docs/tasks/hpatches.md.
 
-    One is not reproduced: distractors of retrieval, and the nearest target of matching, are ranked by the
-    reference distance under all protocols, where the tools have float32 squares (MATLAB) or float64 roots
-    (Python). Ties that only this rounding makes are missing: records keep counts, not distances. Random
-    descriptors lose less than 1e-6 of average precision by it; some made for it lose more.
+    One difference is not reproduced. The tools rank retrieval distractors and matching targets by float32
+    squares (MATLAB) or float64 roots (Python). Here all protocols rank them by the reference distance. Ties
+    that only the tools' rounding causes are therefore missing, because records contain counts instead of
+    distances. For random descriptors this changes the average precision by less than 1e-6. Adversarial
+    descriptors can change it more.
 
     >>> [hpatches_rules(p).trapezoid for p in PROTOCOLS]
     [False, True, False]
@@ -98,7 +99,7 @@ def hpatches_rules(protocol: str) -> HPatchesRules:
 
 
 def without_numbers(scores: Sequence[Score], reason: str | None) -> list[Score]:
-    """Return the scores as they are; where there is a reason why no number exists, without their values."""
+    """Return the scores unchanged, or without their values if there is a reason why no score exists."""
     if reason is None:
         return list(scores)
     none: dict[str, Any] = {"value": float("nan"), "low": None, "high": None, "scenes": None, "pooled": None}
@@ -190,7 +191,10 @@ def convention_steps(task: str) -> list[tuple[str, HPatchesRules]]:
 def pool_groups(
     noises: Sequence[str], pools: Mapping[int, str], rules: HPatchesRules
 ) -> dict[str, list[tuple[int, int]]]:
-    """Return the cells (noise, pool) of the means over noise, pools and both; the largest pool last."""
+    """Return the (noise, pool) combinations of the means over noise, over pools and over both.
+
+    The largest pool is last.
+    """
     head = list(pools) if rules.mean_over_pools else list(pools)[-1:]
     levels = range(len(noises))
     groups = {group_name(pool=label): [(z, s) for z in levels] for s, label in pools.items()}
@@ -202,18 +206,18 @@ FORM = "ap"
 
 
 def is_imported(records: Sequence[Records]) -> bool:
-    """Return whether the records hold finished numbers."""
+    """Return whether the records contain imported scores instead of distances."""
     return any(r.meta.get("form") == FORM for r in records)
 
 
 def refuse_imported(records: Sequence[Records], what: str) -> None:
-    """Raise where something needs distances and the records have none."""
+    """Raise an error if an operation needs distances and the records contain none."""
     if is_imported(records):
         raise InputError(f"{what} needs distances, but these results were imported as finished numbers")
 
 
 def scored_as_imported(records: Sequence[Records], protocol: str) -> bool:
-    """Return whether records are imported scores; raise an error under another protocol than theirs."""
+    """Return whether records are imported scores. Raise an error if their protocol differs."""
     if not is_imported(records):
         return False
     made = records[0].meta["protocol"]

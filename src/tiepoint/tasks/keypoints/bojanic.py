@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Shared parts of the original protocol of Bartol, Bojanić et al. (2019).
 
-Reference keypoints that leave the view of any target are removed; 100 of the rest are sampled; a match is
-correct if no other target keypoint is nearer to the true place, however far it is (no tolerance); binary
-descriptors are compared by the number of differing pairs of bits (HAMMING2); ties in a list are one step.
+Reference keypoints that leave the view of any target image are removed, and 100 of the rest are sampled. A
+match is correct if no other target keypoint is nearer to the true position, at any distance (no tolerance).
+Binary descriptors are compared by the number of differing pairs of bits (HAMMING2). A tie in a ranked list is
+one step.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class BojanicRows:
-    """Keypoints and descriptors as the protocol compares them; failed rows are left in as they are."""
+    """Keypoints and descriptors as the protocol compares them. Failed rows are not removed."""
 
     xy: Floats
     values: NDArray[Any]
@@ -39,7 +40,7 @@ def bojanic_kind(scene: str) -> str:
 
 
 def two_bit_code(values: NDArray[Any]) -> NDArray[np.uint8]:
-    """Encode bit pairs as one of four words of four bits: the Hamming distance is twice HAMMING2.
+    """Encode each pair of bits as a four-bit word, so that the Hamming distance is twice HAMMING2.
 
     >>> a, b = two_bit_code(np.array([[0b11]], np.uint8)), two_bit_code(np.array([[0b10]], np.uint8))
     >>> int(np.unpackbits(a ^ b).sum())
@@ -53,7 +54,7 @@ def two_bit_code(values: NDArray[Any]) -> NDArray[np.uint8]:
 
 
 def bojanic_rows(features: Features, key: str) -> BojanicRows:
-    """Return the features of an image in the protocol's terms."""
+    """Return the keypoints and descriptors of an image as the protocol compares them."""
     image = image_features(features, key)
     values = image.values
     if features.distance == "hamming":
@@ -65,7 +66,7 @@ def bojanic_rows(features: Features, key: str) -> BojanicRows:
 
 
 def nearest_rows(queries: NDArray[Any], pool: BojanicRows, distance: str) -> tuple[Ints, Floats]:
-    """Return the nearest usable row of the pool for each query (first of equals) and its distance."""
+    """Return the nearest usable row of the pool for each query (the first of ties), and its distance."""
     if len(pool.usable) == 0:
         return np.full(len(queries), -1, np.int64), np.full(len(queries), np.inf)
     found = first_two(queries, np.ascontiguousarray(pool.values[pool.usable]), distance=distance)
@@ -73,7 +74,7 @@ def nearest_rows(queries: NDArray[Any], pool: BojanicRows, distance: str) -> tup
 
 
 def nearest_distance_of_few(queries: NDArray[Any], pool: NDArray[Any], distance: str) -> Floats:
-    """Return the distance of each query to the nearest of a few rows, without a search structure."""
+    """Return the distance of each query to its nearest row by brute force, for few rows."""
     value = value_table(queries, pool, distance=distance).min(axis=1)
     return np.sqrt(value) if distance == "l2" else _scaled(value, distance)
 
@@ -84,7 +85,7 @@ def _scaled(distances: Floats, distance: str) -> Floats:
 
 @dataclass(frozen=True)
 class BojanicReference:
-    """The reference image of a scene: rows that stay in view everywhere, and their images in each target."""
+    """Reference image of a scene: rows visible in all targets, and their projections into each target."""
 
     rows: BojanicRows
     kept: Ints
@@ -92,7 +93,7 @@ class BojanicReference:
 
 
 def reference_of(opened: OpenKeypoints, scene: str, features: Features) -> BojanicReference:
-    """Return the reference keypoints whose image lies in 0 … width and 0 … height of every target."""
+    """Return the reference keypoints that project into 0 … width and 0 … height of every target."""
     s = opened.sequences
     first, *others = s.images(scene)
     rows = bojanic_rows(features, f"{scene}/{first}")
@@ -106,7 +107,7 @@ def reference_of(opened: OpenKeypoints, scene: str, features: Features) -> Bojan
 
 
 def searched_rows(opened: OpenKeypoints, features: Features, key: str) -> BojanicRows:
-    """Return the rows of a distractor image; of a reference image only those in view."""
+    """Return the rows of a distractor image. For a reference image, return only rows in view."""
     scene, _, image = key.rpartition("/")
     if image != opened.sequences.images(scene)[0]:
         return bojanic_rows(features, key)

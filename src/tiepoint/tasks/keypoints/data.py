@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Data of the keypoint tasks: sequences as items, scenes as units, features of an image."""
+"""Data of the keypoint tasks: images as items, scenes as units, and features of an image."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from ..info import BOJANIC, HPATCHES, WORKBENCH
 from .options import SceneOptions
 
 WORKBENCH_VERSIONS: Mapping[str, int] = {"workbench": 2}
-"""2: a border of 40 px, NaN rows compared as they are, and the ratio test in float32."""
+"""Version 2: a border of 40 px, NaN rows compared without change, and the ratio test in float32."""
 WORKBENCH_BORDER_PX = 40.0
-"""Keypoints nearer than this to an edge are excluded under `workbench`, as its documentation says."""
+"""Border in pixels. `workbench` excludes keypoints nearer to an image edge, as its documentation says."""
 MAX_LISTED_SCENES = 3
-"""Scenes that a warning names."""
+"""Maximum number of scenes that a warning names."""
 CITE = (HPATCHES, BOJANIC, WORKBENCH)
 LICENCE = "sequences of HPatches: MIT; Oxford images: no licence file"
 
@@ -50,7 +50,7 @@ class ComparedFeatures:
 
 
 def image_features(features: Features, key: str) -> ComparedFeatures:
-    """Return the features of an image from the cache; rows that do not fit together are an `InputError`."""
+    """Return the features of an image from the cache. Raise `InputError` if the arrays do not match."""
     arrays = features.arrays(key)
     for name in ("keypoints", "values"):
         if name not in arrays:
@@ -74,7 +74,7 @@ def image_features(features: Features, key: str) -> ComparedFeatures:
 
 
 class ColumnBuilder:
-    """Columns of records, by name and type, that grow part by part; a number stands for all rows of a part.
+    """Typed record columns that are built in chunks. A scalar is broadcast to its chunk.
 
     >>> made = ColumnBuilder(image=np.int16, right=np.float64)
     >>> made.add(3, np.array([True, False]))
@@ -87,22 +87,22 @@ class ColumnBuilder:
         self._kinds = kinds
 
     def add(self, *values: Any) -> None:
-        """Append a part: one value or array per column."""
+        """Append a chunk: one scalar or array per column."""
         rows = next(len(v) for v in values if np.ndim(v))
         for parts, value in zip(self._parts.values(), values, strict=True):
             parts.append(np.broadcast_to(value, rows))
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Return the columns."""
+        """Return the concatenated columns."""
         return {name: np.concatenate(p).astype(self._kinds[name]) for name, p in self._parts.items()}
 
 
 Compare = Callable[["OpenKeypoints", str, Features], Records]
-"""Makes the records of one scene."""
+"""Function that computes the records of one scene."""
 
 
 class OpenKeypoints(BaseTaskData):
-    """A keypoint task bound to a folder of sequences; a unit is a scene."""
+    """A keypoint task bound to a folder of sequences. Each scene is one unit."""
 
     def __init__(self, task: KeypointTask, sequences: ImageSequences, options: Any) -> None:
         self.task = task
@@ -111,12 +111,12 @@ class OpenKeypoints(BaseTaskData):
 
     @cached_property
     def items(self) -> tuple[Item, ...]:
-        """Every image of every scene."""
+        """One item per image of every scene."""
         s = self.sequences
         return tuple(Item(f"{scene}/{k}", s.content(scene, k)) for scene in s.scenes for k in s.images(scene))
 
     def image_pair(self, scene: str, image: str) -> PairTruth:
-        """Return the reference of a scene and another of its images, with the homography between them."""
+        """Return the reference image of a scene, another of its images, and the homography between them."""
         s = self.sequences
         first = s.images(scene)[0]
         pair = ImagePair(
@@ -131,7 +131,7 @@ class OpenKeypoints(BaseTaskData):
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:
-        """One unit per scene; its items include the images its distractors come from."""
+        """One unit per scene. Its items include the images that distractors come from."""
         options = self.options.settings()
         names = list(self.sequences.scenes) if self.task.reads_others else []
         units = []
@@ -158,7 +158,7 @@ class OpenKeypoints(BaseTaskData):
         return self.task.protocol_warnings(self, protocols)
 
     def method_facts(self, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
-        """Return the border of detected keypoints, and whether the rows of a set correspond."""
+        """Return the border of detected keypoints, and whether the rows of a keypoint set correspond."""
         border_px = self.options.border_px
         if border_px is None:
             border_px = WORKBENCH_BORDER_PX if comparison == "workbench" else 0.0
@@ -168,7 +168,7 @@ class OpenKeypoints(BaseTaskData):
         return facts | self.task.method_facts(self.options, meta, comparison)
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
-        """Compute the records of one scene under a comparison, of keypoints that keep the border."""
+        """Compute the records of one scene under a comparison, without keypoints in the border."""
         border_px = self.method_facts(features.meta, comparison).get("border_px")
         if border_px is None:
             return self.task.comparisons[comparison](self, unit.key, features)
@@ -180,7 +180,7 @@ class OpenKeypoints(BaseTaskData):
         return replace(records, meta={**records.meta, "border": border})
 
     def within(self, features: Features, border_px: float, lost: dict[str, tuple[int, int]]) -> Features:
-        """Exclude keypoints near an edge; `lost` collects (found, excluded) by item."""
+        """Exclude keypoints near an image edge. `lost` collects (found, excluded) counts by item."""
 
         def arrays(key: str) -> Arrays:
             found = features.arrays(key)
@@ -194,16 +194,16 @@ class OpenKeypoints(BaseTaskData):
         return replace(features, arrays=arrays)
 
     def drawable_pairs(self) -> tuple[str, ...]:
-        """Return no pairs: matches are sampled for cases only."""
+        """Return no pairs, because matches are drawn only for cases."""
         return ()
 
     def case_pair(self, scene: str, key: str) -> str | None:
-        """Return the reference with another image of its scene, such as ``v_graffiti/1-2``."""
+        """Return the name of the pair of the reference and another image, such as ``v_graffiti/1-2``."""
         first, *others = self.sequences.images(scene)
         return f"{scene}/{first}-{key}" if key in others else None
 
     def draw_matches(self, name: str, features: Features) -> MatchedPair:
-        """Return the matches of such a pair."""
+        """Return the matches of the reference and another image."""
         from .neighbours import replay_matches
 
         scene, _, numbers = name.rpartition("/")
@@ -211,12 +211,12 @@ class OpenKeypoints(BaseTaskData):
         return replay_matches(self, scene, image, self.without_border(features))
 
     def without_border(self, features: Features) -> Features:
-        """Return the features without keypoints in the border of `exact`."""
+        """Return the features without keypoints in the border that `exact` excludes."""
         border_px = self.method_facts(features.meta, "exact").get("border_px")
         return features if border_px is None else self.within(features, border_px, {})
 
     def features_of(self, features: Features, scene: str, image: str) -> ComparedFeatures:
-        """Return the features of an image; a keypoint outside it is an `InputError`."""
+        """Return the features of an image. Raise `InputError` if a keypoint is outside the image."""
         found = image_features(features, f"{scene}/{image}")
         inside = in_view(found.xy, self.sequences.size(scene, image))
         if not inside.all():
@@ -229,7 +229,7 @@ class OpenKeypoints(BaseTaskData):
 
 
 class KeypointTask(BaseTask):
-    """A task of the family `keypoints`; `comparisons` and `scorings` are keyed by protocol."""
+    """Base class of tasks of the family `keypoints`. `comparisons` and `scorings` are keyed by protocol."""
 
     family = "keypoints"
     options: type[SceneOptions]
@@ -237,7 +237,7 @@ class KeypointTask(BaseTask):
     scorings: ClassVar[Mapping[str, Callable[[Sequence[Records]], list[Score]]]]
     opened: ClassVar[type[OpenKeypoints]] = OpenKeypoints
     reads_others: ClassVar[bool] = False
-    """Whether a scene's comparison reads images of other scenes, those of `others`."""
+    """Whether the comparison of a scene reads images of other scenes (see `others`)."""
 
     def others(self, opened: OpenKeypoints, scene: str) -> tuple[str, ...]:
         """Return the images of other scenes that the comparison of a scene reads."""
@@ -248,7 +248,7 @@ class KeypointTask(BaseTask):
         return ()
 
     def method_facts(self, options: Any, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
-        """Return facts of a method on which the comparison depends besides its features."""
+        """Return the properties of a method, besides its features, that affect the comparison."""
         return {}
 
     def record_warnings(self, records: Sequence[Records]) -> list[str]:
@@ -264,18 +264,18 @@ class KeypointTask(BaseTask):
         ]
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenKeypoints:
-        """Bind to a folder of sequences; bad data and unknown options are errors."""
+        """Open a folder of sequences. Raise an error for bad data and unknown options."""
         chosen = self.options.parse(self.name, options)
         return self.opened(self, ImageSequences(data, chosen.scenes), chosen)
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Compute the scores under a protocol, from records alone."""
+        """Compute the scores under a protocol, using only the records."""
         self.comparison(protocol)
         return self.scorings[protocol](records)
 
 
 def step_means(steps: dict[str, list[NDArray[np.float64]]]) -> list[tuple[str, float]]:
-    """Return the mean of all values of each step of `conventions`, NaN without any."""
+    """Return the mean of all values of each step of `conventions`. NaN if there are no values."""
     joined = {name: np.concatenate(parts) for name, parts in steps.items()}
     return [(name, float(v.mean()) if v.size else float("nan")) for name, v in joined.items()]
 

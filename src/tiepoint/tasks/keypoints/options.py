@@ -11,21 +11,21 @@ from pydantic import Field
 from ..options import Flag, Names, TaskOptions
 
 LATER: Mapping[str, Any] = {"border_px": None, "tie": "protocol", "distractors": "drawn"}
-"""Options that the first version did not have, with their defaults: these leave identities as they were."""
+"""Options added after the first version, with defaults. At their defaults they do not change run ids."""
 
 
 class SceneOptions(TaskOptions):
     """Options of every keypoint task."""
 
     scenes: Names | None = None
-    """Names of the sequences to use; all by default."""
+    """Names of the sequences to use. The default is all sequences."""
 
     border_px: Annotated[float, Field(ge=0)] | None = None
-    """Keypoints that the method detects nearer than this to an edge of their image are excluded; 40 under
-    `workbench`, 0 under the others. Keypoint sets and files of another program are used as they are."""
+    """Width in pixels of the image border in which detected keypoints are excluded. The default is 40 under
+    `workbench` and 0 otherwise. Keypoint sets and files of other programs are not filtered."""
 
     def settings(self) -> dict[str, Any]:
-        """Return the options that affect records, as plain values; `LATER` ones only if they are set."""
+        """Return the options that affect records, as plain values. Omit unset options in `LATER`."""
         plain = self.model_dump(mode="json", exclude={"scenes"})
         return {name: value for name, value in plain.items() if name not in LATER or value != LATER[name]}
 
@@ -38,29 +38,29 @@ class TruthOptions(SceneOptions):
 
 
 class DrawOptions(TruthOptions):
-    """Options of the tasks that draw queries and distractors."""
+    """Options of the tasks that sample queries and distractors."""
 
     seed: int = 42
-    """Seed of all draws."""
+    """Seed of all random samples."""
 
     iterations: Annotated[int, Field(ge=1)] = 5
-    """Repetitions with new draws (`exact`, `bojanic`); the score is their mean."""
+    """Number of iterations with new random samples (`exact`, `bojanic`). The score is their mean."""
 
     queries: Annotated[int, Field(ge=1)] = 100
-    """Reference keypoints sampled per scene and iteration (`exact`, `bojanic`)."""
+    """Number of reference keypoints sampled per scene and iteration (`exact`, `bojanic`)."""
 
 
 class DistractorOptions(DrawOptions):
     """Options of `keypoints/verification` and `keypoints/retrieval`."""
 
     distractor_images: Annotated[int, Field(ge=1)] = 99
-    """Images of other scenes each query is compared with (`exact`, `bojanic`)."""
+    """Number of images of other scenes with which each query is compared (`exact`, `bojanic`)."""
 
     self_distractor: Flag = False
     """Under `bojanic`, allow the query's own reference image as a distractor, as the original does."""
 
     num_distractor_scenes: Annotated[int, Field(ge=0)] = 10
-    """Other scenes that give distractors under `workbench`."""
+    """Number of other scenes that provide distractors under `workbench`."""
 
     num_distractors_per_scene: Annotated[int, Field(ge=0)] = 20
-    """Keypoints of each such scene, sampled per query (`workbench`)."""
+    """Number of keypoints sampled per query from each of these scenes (`workbench`)."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores of the 2017 matching task from its records, under any set of rules."""
+"""Scores of the 2017 matching task from its records, under given scoring conventions."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from ..protocols import HPatchesRules, hpatches_rules, is_imported, scored_as_im
 
 METRICS = ("map", "success_rate", "map_ratio")
 MAX_MATCHING_MISSES = 50
-"""Patches of an image pair that `misses` looks at, evenly spaced, the same for every method."""
+"""Number of evenly spaced patches of an image pair that `misses` checks, the same for every method."""
 
 
 @dataclass(frozen=True)
 class ImagePairs:
-    """Values of image pairs by sequence and noise: each metric (scenes, noises), the mean over its images.
+    """Metrics (scenes, noises) by sequence and noise level, averaged over the image pairs.
 
-    NaN where a sequence has no image pair of a noise level; `count` is how many it has.
+    A value is NaN if a sequence has no image pair of a noise level. `count` is the number of image pairs.
     """
 
     scenes: tuple[str, ...]
@@ -43,7 +43,7 @@ class ImagePairs:
 
 
 def neighbour_distances_and_validity(records: Records, rules: HPatchesRules) -> tuple[Floats, Floats, Floats]:
-    """Return first and second distance, and the probability that the first is correct; (images, n)."""
+    """Return first distance, second distance, and probability that the first is correct; (images, n) each."""
     shape = (len(records.meta["images"]), int(records.meta["patches"]))
     d1, d2 = (as_ranked(records, records[c], rules).reshape(shape) for c in ("d1", "d2"))
     if not rules.lowest_index_match:
@@ -57,10 +57,10 @@ def neighbour_distances_and_validity(records: Records, rules: HPatchesRules) -> 
 
 
 def matching_stop_reason(records: Sequence[Records], rules: HPatchesRules) -> str | None:
-    """Return why the tool gives no number, or None.
+    """Return why the tool computes no score, or None.
 
-    One target with NaN is the nearest of every patch, and a list without any finite distance makes the tool
-    stop; so does a list in which every match is infinitely far.
+    The tool stops if a list has no finite distance. A single target with NaN causes this, because it becomes
+    the nearest target of every patch. A list in which every match has infinite distance does the same.
     """
     if not rules.stops_at_failures:
         return None
@@ -79,7 +79,7 @@ def matching_stop_reason(records: Sequence[Records], rules: HPatchesRules) -> st
 
 
 def as_ranked(records: Records, values: NDArray[Any], rules: HPatchesRules) -> Floats:
-    """Return recorded values as the rules rank them: squares or roots, single precision or not."""
+    """Return recorded distances as the rules rank them: squared or not, in single or double precision."""
     kept = np.asarray(values, np.float64)
     if records.meta["squared"] and rules.rooted:
         kept = np.sqrt(kept)
@@ -90,7 +90,7 @@ def as_ranked(records: Records, values: NDArray[Any], rules: HPatchesRules) -> F
 
 
 def image_values(records: Records, rules: HPatchesRules) -> dict[str, Floats]:
-    """Return every metric of every image of a sequence, (images,)."""
+    """Return the metrics of every image of a sequence, (images,) each."""
     d1, d2, valid = neighbour_distances_and_validity(records, rules)
     images, n = d1.shape
     owner = np.repeat(np.arange(images), n)
@@ -110,7 +110,7 @@ def image_values(records: Records, rules: HPatchesRules) -> dict[str, Floats]:
 
 
 def image_pairs(records: Sequence[Records], rules: HPatchesRules) -> ImagePairs:
-    """Return the values of all sequences that the rules use."""
+    """Return the values of all sequences that the rules include."""
     used = counted_sequences(records, rules)
     noises = tuple(used[0].meta["noises"]) if used else ()
     per = len(used[0].meta["images"]) // max(len(noises), 1) if used else 1
@@ -134,14 +134,14 @@ def image_pairs(records: Sequence[Records], rules: HPatchesRules) -> ImagePairs:
 
 
 def score(records: Sequence[Records], rules: HPatchesRules, protocol: str) -> list[Score]:
-    """Return all scores from full records."""
+    """Return all scores from complete records."""
     pairs = image_pairs(records, rules)
     scores = scores_of_pairs(pairs, rules, protocol, note=_note(records, rules))
     return without_numbers(scores, matching_stop_reason(counted_sequences(records, rules), rules))
 
 
 def counted_sequences(records: Sequence[Records], rules: HPatchesRules) -> list[Records]:
-    """Return the sequences that the rules count: those of the split, or all."""
+    """Return the sequences that the rules include: those of the split, or all."""
     return [r for r in records if rules.all_sequences or r.meta["in_split"]]
 
 
@@ -155,7 +155,10 @@ def _note(records: Sequence[Records], rules: HPatchesRules) -> str | None:
 def scores_of_pairs(
     pairs: ImagePairs, rules: HPatchesRules, protocol: str, *, note: str | None = None
 ) -> list[Score]:
-    """Return scores by noise, kind, both, scene and weighting; `all` is the mean of the six cells."""
+    """Return scores by noise, kind, both, scene and weighting.
+
+    `all` is the mean over the six combinations of noise and kind.
+    """
     kinds = tuple(dict.fromkeys(sorted(pairs.kinds)))
     cells = [(z, k) for z in range(len(pairs.noises)) for k in kinds]
     plain: list[tuple[int, str | None]] = [(z, None) for z in range(len(pairs.noises))]
@@ -208,7 +211,7 @@ def _scene(pairs: ImagePairs, metric: str, i: int, protocol: str) -> Score | Non
 
 
 def wrong_answers(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
-    """Return wrong first neighbours of sampled patches: (query, correct answer, given answer)."""
+    """Return wrong nearest neighbours of sampled patches: (query, correct answer, given answer)."""
     for r in records:
         if r.meta.get("form") == "ap" or not r.meta["in_split"]:
             continue
@@ -222,7 +225,7 @@ def wrong_answers(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
 
 
 def scene_curves(records: Sequence[Records], rules: HPatchesRules) -> Iterator[SceneCurves]:
-    """Compute the mean precision-recall curve of every noise level; its area is `map`, up to the grid."""
+    """Compute the mean precision-recall curve of every noise level. Its area approximates `map`."""
     used = [r for r in records if r.meta.get("form") != "ap" and r.meta["in_split"]]
     if not used:
         return
@@ -246,10 +249,10 @@ def scene_curves(records: Sequence[Records], rules: HPatchesRules) -> Iterator[S
 
 
 def score_imported(records: Sequence[Records], protocol: str) -> list[Score] | None:
-    """Compute the scores of imported matching results, None for records of distances.
+    """Compute the scores of imported matching results. None if the records contain distances.
 
-    Columns, one row per image pair: `scene`, `noise` (numbers into the meta), `image`, and `map`, perhaps
-    `success_rate`.
+    Records have one row per image pair with the columns `scene`, `noise` (indices into the meta), `image`,
+    `map` and optionally `success_rate`.
     """
     if not scored_as_imported(records, protocol):
         return None
@@ -269,7 +272,7 @@ def score_imported(records: Sequence[Records], protocol: str) -> list[Score] | N
 
 
 def cases(records: Sequence[Records], scene: str) -> Cases | None:
-    """Return the reference patches in every image, scored by how probably the nearest is correct."""
+    """Return the reference patches in every image, scored by the probability that the nearest is correct."""
     own = [r for r in records if not is_imported([r]) and scene in r.meta["scenes"]]
     if not own:
         return None
@@ -286,7 +289,7 @@ def cases(records: Sequence[Records], scene: str) -> Cases | None:
 
 
 def replay(setting: DatasetSplit, scene: str, key: str, features: Features | None) -> QueryCase | None:
-    """Return a reference patch among the patches of another image of its sequence."""
+    """Recompute the ranking of the patches of another image for a reference patch."""
     image, patch = divmod(int(key), setting.data.count(scene))
     there, query = f"{scene}/{setting.images[image]}", f"{scene}/ref#{patch}"
     if features is None:

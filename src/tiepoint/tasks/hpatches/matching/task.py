@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""HPatches 2017 matching: is the nearest target patch the right one, and do correct matches come first?"""
+"""Task `hpatches/matching` (2017): correctness and ranking of nearest-neighbour patch matches."""
 
 from __future__ import annotations
 
@@ -44,13 +44,18 @@ def is_subset(setting: DatasetSplit) -> bool:
 
 
 def compare(setting: DatasetSplit, sequence: str, features: Features) -> Records:
-    """Compute the neighbours of every reference patch in every other image of a sequence.
+    """Compute the nearest neighbours of every reference patch in every other image of a sequence.
 
-    Rows are image after image (`meta["images"]`), patch after patch. Columns: `d1`, `d2` first and second
-    distance (reference, squared for l2, infinite if there is none); `index` the lowest index at `d1`;
-    `ties` how many targets lie at it; `right` whether the right one is among them; where any descriptor
-    failed also `failed_ref`, `failed_target` and `far_target` (failed by infinity alone) of the patch itself.
-    A failed reference patch has the index that NumPy's argmin gives it.
+    Rows are sorted by image (`meta["images"]`), then by patch. Columns:
+
+    * `d1`, `d2`: first and second distance (reference value, squared for l2, infinite if there is none).
+    * `index`: lowest index at distance `d1`.
+    * `ties`: number of targets at distance `d1`.
+    * `right`: whether the correct target is among them.
+    * `failed_ref`, `failed_target`, `far_target`: failures of the patch itself, if any descriptor failed.
+      `far_target` is a failure by infinity alone.
+
+    A failed reference patch has the index that NumPy's argmin returns for it.
     """
     reference, good = descriptor_rows(features, f"{sequence}/ref")
     n, images = len(reference), setting.images
@@ -112,7 +117,7 @@ def compare(setting: DatasetSplit, sequence: str, features: Features) -> Records
 def _all_valid(
     reference: NDArray[Any], targets: list[NDArray[Any]], distance: str, columns: dict[str, NDArray[Any]]
 ) -> None:
-    """Return the columns of a sequence without failures, all images at once."""
+    """Return the columns of a sequence without failures, for all images together."""
     found = first_two_aligned(reference, targets, distance=distance, squared=distance == "l2")
     for i, (near, truth) in enumerate(found):
         columns["d1"][i], columns["d2"][i] = near.d1, near.d2
@@ -121,9 +126,9 @@ def _all_valid(
 
 
 def _met(row: NDArray[Any], target: NDArray[Any], far: NDArray[np.int64]) -> int:
-    """Return where argmin finds the nearest target of a row with infinity.
+    """Return the index that argmin returns for a row with infinity.
 
-    Every distance is infinite, or NaN where both rows hold the same infinity, and the first NaN wins.
+    Every distance is infinite, or NaN if both rows contain the same infinity. The first NaN wins.
     """
     met = far[(np.isinf(row) & (target[far] == row)).any(axis=1)]
     return int(met[0]) if len(met) else 0
@@ -133,15 +138,16 @@ class HPatchesMatchingOptions(HPatchesOptions):
     """Options of `hpatches/matching`."""
 
     sequences: Literal["split", "all"] = "split"
-    """Sequences to compare: those of the split, or all of the dataset (as `hpatches-matlab` scores)."""
+    """Sequences to compare: those of the split, or all of the dataset (as in `hpatches-matlab`)."""
 
 
 class HPatchesMatching(HPatchesTask):
-    """First neighbours of the patches of the reference image in every other image of its sequence.
+    """Nearest neighbours of the reference patches in every other image of their sequence.
 
-    Metrics: `map` (AP of the matches ranked by distance, every reference patch in the denominator),
-    `success_rate` (share of correct matches), `map_ratio` (ranked by the ratio of first and second distance),
-    by noise, kind and scene. `all` is the mean of the cells noise x kind; `weighting=sequences` beside it.
+    Metrics: `map` (AP of the matches ranked by distance, with every reference patch in the denominator),
+    `success_rate` (share of correct matches) and `map_ratio` (ranked by the ratio of first to second
+    distance), by noise, kind and scene. `all` is the mean over the combinations of noise and kind.
+    `weighting=sequences` is the mean over sequences.
     """
 
     name = NAME
@@ -162,7 +168,7 @@ class HPatchesMatching(HPatchesTask):
     )
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenHPatches:
-        """Bind to a folder in the HPatches layout."""
+        """Open a folder in the HPatches layout."""
         problems: list[str] = []
         setting, chosen = open_setting(NAME, Path(data), self.options, options, problems)
         more = [s for s in setting.data.sequences if s not in setting.split.test]
@@ -183,16 +189,16 @@ class HPatchesMatching(HPatchesTask):
         return OpenHPatches(setting, units, compare_one, answer=answer, side_by_side=True)
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
-        """Return the steps from `hpatches-python` over `hpatches-matlab` to `exact` for the headlines."""
+        """Return the headline scores after each step: `hpatches-python`, `hpatches-matlab`, `exact`."""
         refuse_imported(records, "telling conventions apart")
         return convention_tables(records, scoring.METRICS, convention_steps(MATCHING), scoring.score)
 
     def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
-        """Compute the mean precision-recall curve of every noise level under `exact`, scene by scene."""
+        """Compute the mean precision-recall curve of every scene and noise level under `exact`."""
         return scoring.scene_curves(records, hpatches_rules("exact"))
 
     def wrong_answers(self, records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
-        """Return the wrong matches of a fixed sample of patches: (query, correct answer, given answer)."""
+        """Return wrong matches of a fixed sample of patches: (query, correct answer, given answer)."""
         return scoring.wrong_answers(records)
 
 

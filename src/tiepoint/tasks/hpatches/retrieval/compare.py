@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Counts of the 2017 retrieval task: distractors nearer than each correct answer, for each pool."""
+"""Comparison of the 2017 retrieval task: numbers of distractors nearer than each correct answer."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from ..data import DatasetSplit, base_meta, descriptor_rows, max_mapped_images, 
 SIZES = (100, 500, 1000, 2000, 5000, 10000, 15000, 20000)
 PYTHON_SIZES = (100, 500, 1000, 5000, 10000, 15000, 20000)
 MATLAB_SIZE = 2000
-"""The MATLAB tool's default number of distractors; its article script uses all of them."""
+"""Default number of distractors in the MATLAB tool. Its script for the article uses all of them."""
 ALL = "all"
 EVERY = "every"
-"""Rule and label of the pool of every patch of every other sequence."""
+"""Rule and label of the pool with every patch of every other sequence."""
 Ints = NDArray[np.int64]
 NAME = "hpatches/retrieval"
 MAX_SHOWN_DISTRACTORS = 500
-"""Queries whose nearest distractor is recorded for the gallery: the first of the list."""
+"""Number of queries, from the start of the list, whose nearest distractor is recorded for the gallery."""
 NEAR = 8
 
 
 @dataclass(frozen=True)
 class DistractorPool:
-    """One column of limits: how it counts (`others`, `with`, `first`, `all` or `every`) and its size."""
+    """Distractor pool: counting rule (`others`, `with`, `first`, `all` or `every`) and size."""
 
     rule: str
     size: int | None
@@ -53,7 +53,7 @@ class DistractorPool:
 
 
 def pools() -> list[DistractorPool]:
-    """Return all columns that are counted, the whole list last."""
+    """Return all pools to count. The complete list of distractors is last."""
     return [
         *(DistractorPool("others", k) for k in SIZES),
         *(DistractorPool("with", k) for k in PYTHON_SIZES),
@@ -69,9 +69,9 @@ def limits(
     pool_scene: NDArray[Any],
     positives: int,
 ) -> tuple[Ints, Ints]:
-    """Return the first list position outside each pool, and the foreign distractors inside; both (q, s).
+    """Return, both (q, s), the end of each pool in the list and the foreign distractors inside.
 
-    A pool larger than what the list offers ends with the list.
+    A pool that is larger than the list ends with the list.
 
     >>> pools = [DistractorPool("others", 2), DistractorPool("first", 2)]
     >>> at, inside = limits(pools, 2, np.array([0]), np.array([0, 1, 1]), 5)
@@ -99,7 +99,7 @@ def limits(
 def items_for_retrieval(
     setting: DatasetSplit, queries: RefPatches | None, distractors: RefPatches | None
 ) -> tuple[str, ...]:
-    """Return the images needed: references of all listed sequences, all images of the queries'."""
+    """Return the required images: references of all listed sequences, and all images of query sequences."""
     of_query = setting.split.test if queries is None else _used(queries)
     more = setting.split.test if distractors is None else _used(distractors)
     references = [f"{s}/ref" for s in setting.split.test if s in of_query or s in more]
@@ -113,11 +113,16 @@ def _used(patches: RefPatches) -> set[str]:
 def compare(setting: DatasetSplit, lists: tuple[RefPatches, RefPatches], features: Features) -> Records:
     """Compute the rank counts of every correct answer of every query.
 
-    One row per query. Columns: `scene`, `index` of the query; `distance` (q, images) of its correct answers
-    (reference, squared for l2, infinite where a descriptor failed); `lt`, `eq` (q, images x pools) nearer and
-    equally near distractors of other sequences; `negatives` (q, pools) how many there are; `failed` whether
-    the query's own descriptor failed; `lost` (q, pools) distractors that failed, where any did. The first
-    queries also have a `rival`, the nearest distractor, for the gallery.
+    Records have one row per query. Columns:
+
+    * `scene`, `index`: the query.
+    * `distance` (q, images): distances of its correct answers (squared for l2, infinite if a descriptor failed).
+    * `lt`, `eq` (q, images x pools): numbers of nearer and equally near distractors of other sequences.
+    * `negatives` (q, pools): numbers of distractors.
+    * `failed`: whether the query's own descriptor failed.
+    * `lost` (q, pools): numbers of failed distractors, if there are any.
+
+    The first queries also have a `rival`, the nearest distractor, for the gallery.
     """
     scenes, images = setting.split.test, setting.images
     queries, distractors = lists
@@ -157,9 +162,9 @@ def compare(setting: DatasetSplit, lists: tuple[RefPatches, RefPatches], feature
 
 
 def compare_every(setting: DatasetSplit, queries: RefPatches, features: Features) -> Records:
-    """Compute the same among every patch of every other sequence of the split: all its images, in one pool.
+    """Compute the same records with every patch of every other sequence of the split as a distractor.
 
-    The pool is read from the features image by image and never held. The `rival` of the gallery is the
+    The distractors are read image by image and are never all in memory. The `rival` of the gallery is the
     nearest reference patch of another sequence.
     """
     scenes, images = setting.split.test, setting.images
@@ -211,7 +216,7 @@ def _distances(
     good: NDArray[np.bool_],
     features: Features,
 ) -> NDArray[np.float64]:
-    """Return distances (squared for l2) of the correct answers, (q, images); infinite for failures."""
+    """Return the distances (q, images) of the correct answers. Squared for l2, infinite for failures."""
     scenes, images = setting.split.test, setting.images
     out = np.full((len(q), len(images)), np.inf)
     keys = [f"{scenes[s]}/{m}" for s in np.unique(q_scene) for m in images]
@@ -280,7 +285,7 @@ def _scenes(patches: RefPatches, scenes: Sequence[str]) -> Ints:
 def _gather(
     features: Features, keys: Sequence[str], image: Ints, index: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Return the rows of listed patches, (n, d), and whether each is valid."""
+    """Return the descriptors (n, d) of listed patches, and whether each is valid."""
     out: NDArray[Any] | None = None
     valid = np.zeros(len(index), bool)
     order = np.argsort(image, kind="stable")
@@ -297,12 +302,12 @@ def _gather(
         out[own] = values[index[own]]
         valid[own] = good[index[own]]
     if out is None:
-        raise InputError("a retrieval list is empty; there is nothing to compare")
+        raise InputError("a retrieval list is empty; provide at least one query and one distractor")
     return out, valid
 
 
 def _lost(usable: NDArray[np.bool_], q_scene: Ints, d_scene: Ints, at: Ints) -> Ints:
-    """Return the failed distractors of other sequences inside each pool, (q, s)."""
+    """Return the number (q, s) of failed distractors of other sequences in each pool."""
     out = np.zeros(at.shape, np.int64)
     for scene in np.unique(q_scene):
         own = q_scene == scene
@@ -320,7 +325,7 @@ def _rivals(
     body_index: NDArray[Any],
     distance: str,
 ) -> dict[str, NDArray[Any]]:
-    """Return the nearest foreign distractor of the first queries, if it is among their nearest few."""
+    """Return the nearest distractor of another sequence for the first queries, if it is found early."""
     asked = np.flatnonzero(good[:MAX_SHOWN_DISTRACTORS])
     scene, index = np.zeros(len(q), np.int64), np.zeros(len(q), np.int64)
     known = np.zeros(len(q), bool)
@@ -339,7 +344,7 @@ def _rivals(
 
 
 class _Nearest:
-    """The nearest patch of another sequence of a few queries, from one sequence after another."""
+    """Running search for the nearest patch of another sequence for a few queries, sequence by sequence."""
 
     def __init__(self, queries: NDArray[Any], scene: Ints, distance: str) -> None:
         self._queries, self._scene, self._distance = queries, scene, distance

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores of the 2017 retrieval task from its records, under any set of rules."""
+"""Scores of the 2017 retrieval task from its records, under given scoring conventions."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ METRIC = "map"
 
 
 def pool_columns(records: Records, rules: HPatchesRules) -> list[int]:
-    """Return the columns of the pools that the rules report, smallest first, the largest last.
+    """Return the pool columns that the rules report, in ascending order of size.
 
-    `exact` reports those sizes that every query can fill, and all distractors. A pool of every patch of the
-    other sequences is the only one.
+    `exact` reports the pool sizes that are available for every query, and all distractors. A pool with every
+    patch of the other sequences is always the only one.
     """
     known = [DistractorPool(rule, size) for rule, size in records.meta["pools"]]
     if known == [DistractorPool(EVERY, None)]:
@@ -52,7 +52,7 @@ def pool_columns(records: Records, rules: HPatchesRules) -> list[int]:
 
 
 def query_values(records: Records, noise: int, column: int, rules: HPatchesRules) -> Floats:
-    """Return the average precision of every query, (q,)."""
+    """Return the average precision (q,) of every query."""
     noises, images = len(records.meta["noises"]), len(records.meta["images"])
     per, pools = images // noises, len(records.meta["pools"])
     q = len(records)
@@ -80,9 +80,9 @@ def query_values(records: Records, noise: int, column: int, rules: HPatchesRules
 
 
 def retrieval_stop_reason(records: Records, rules: HPatchesRules) -> str | None:
-    """Return why the tool gives no number, or None: it stops at a list without a finite distance.
+    """Return why the tool computes no score, or None. It stops at a list without a finite distance.
 
-    A query with NaN or infinity has such a list, and so has one whose correct answers and distractors failed.
+    This happens if the query has NaN or infinity, or if all its correct answers and distractors failed.
     """
     if not rules.stops_at_failures:
         return None
@@ -103,7 +103,7 @@ def retrieval_stop_reason(records: Records, rules: HPatchesRules) -> str | None:
 def _cell(
     records: Records, noise: int, column: int, rules: HPatchesRules, scenes: int
 ) -> tuple[Floats, float]:
-    """Return the mean AP of one noise level and pool by scene, (scenes,), and its chance level."""
+    """Return the mean AP (scenes,) of one noise level and pool, and its chance level."""
     value = query_values(records, noise, column, rules)
     means, _ = scene_means(value, records["scene"], scenes)
     per = len(records.meta["images"]) // len(records.meta["noises"])
@@ -114,7 +114,7 @@ def _cell(
 
 
 def score(records: Sequence[Records], rules: HPatchesRules, protocol: str) -> list[Score]:
-    """Compute scores by noise and pool, means over noise, and the headline."""
+    """Compute scores by noise and pool, their means over noise levels, and the headline."""
     (r,) = records
     noises, columns = r.meta["noises"], pool_columns(r, rules)
     weights = np.bincount(r["scene"], minlength=len(r.meta["scenes"])).astype(np.float64)
@@ -138,7 +138,7 @@ def score(records: Sequence[Records], rules: HPatchesRules, protocol: str) -> li
 
 
 def wrong_answers(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
-    """Return correct answers behind a distractor: (query, correct answer, nearest distractor)."""
+    """Return correct answers that rank behind a distractor: (query, correct answer, nearest distractor)."""
     for r in records:
         if r.meta.get("form") == "ap":
             continue
@@ -152,10 +152,11 @@ def wrong_answers(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
 
 
 def score_imported(records: Sequence[Records], protocol: str) -> list[Score] | None:
-    """Compute the scores of imported retrieval results, None for records of distances.
+    """Compute the scores of imported retrieval results. None if the records contain distances.
 
-    Columns, one row per query and cell (or per cell where only means were kept): `noise`, `pool` (numbers
-    into the meta), `map`, and `scene` where the queries are known.
+    Records have one row per query, noise level and pool, or one row per noise level and pool if only means
+    were imported. Columns: `noise` and `pool` (indices into the meta), `map`, and `scene` if the queries are
+    known.
     """
     if not scored_as_imported(records, protocol):
         return None
@@ -198,7 +199,7 @@ def _mean_of_cells(
 
 
 def cases(records: Sequence[Records], scene: str) -> Cases | None:
-    """Return the queries of a sequence at each noise level; average precision among all distractors."""
+    """Return the queries of a sequence at each noise level, scored by AP among all distractors."""
     if not records or is_imported(records):
         return None
     (r,) = records
@@ -222,7 +223,7 @@ def cases(records: Sequence[Records], scene: str) -> Cases | None:
 def replay(
     setting: DatasetSplit, lists: Any, every: bool, scene: str, key: str, features: Features | None
 ) -> QueryCase | None:
-    """Return a query among its views at a noise level and the distractors of other sequences."""
+    """Recompute the ranking of a query's other views and the distractors at a noise level."""
     number, noise = divmod(int(key), len(setting.noises))
     queries, distractors = lists()
     patch = int(queries.index[number])

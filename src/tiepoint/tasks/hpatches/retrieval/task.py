@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""HPatches 2017 retrieval: find the five other views of a patch among distractors of other sequences."""
+"""Task `hpatches/retrieval` (2017): find the five other views of a patch among distractors."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class HPatchesRetrievalOptions(HPatchesOptions):
     exact_alone: ClassVar[Mapping[str, Any]] = {"distractors": EVERY}
 
     distractors: Literal["list", "every"] = "list"
-    """The patches of the list of distractors, or every patch of every other sequence of the split (`exact`):
-    only the queries are sampled then."""
+    """Distractors: the patches in the list of distractors, or every patch of every other sequence of the
+    split (`exact`). In the second case only the queries are sampled."""
 
 
 class HPatchesRetrieval(HPatchesTask):
     """Queries (reference patches) with five correct answers each, among distractors of other sequences.
 
-    Metric: `map` by noise and pool size. `all` is the mean over noise with all distractors; under
-    `hpatches-python` the mean over its seven pool sizes, which is the number most papers print. With
-    `distractors=every` there is one pool, `every`.
+    The metric is `map` by noise and pool size. `all` is the mean over noise levels with all distractors.
+    Under `hpatches-python` it is the mean over seven pool sizes, which is the number that most papers print.
+    With `distractors=every` there is one pool, `every`.
     """
 
     name = NAME
@@ -57,7 +57,7 @@ class HPatchesRetrieval(HPatchesTask):
     )
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenHPatches:
-        """Bind to a folder in the HPatches layout."""
+        """Open a folder in the HPatches layout."""
         problems: list[str] = []
         setting, chosen = open_setting(NAME, Path(data), self.options, options, problems)
         source = retrieval_source(setting, problems)
@@ -78,7 +78,10 @@ class HPatchesRetrieval(HPatchesTask):
         )
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
-        """Return the steps from the papers' mean over pool sizes to `exact`, and MATLAB's default."""
+        """Return `map` after each step from the papers' mean over pool sizes to `exact`.
+
+        The table also has the default of the MATLAB tool.
+        """
         refuse_imported(records, "telling conventions apart")
         if not records:
             return []
@@ -92,7 +95,7 @@ class HPatchesRetrieval(HPatchesTask):
         return [StepTable("map", steps), StepTable("map", smaller, "hpatches-matlab")]
 
     def wrong_answers(self, records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
-        """Return correct answers behind a distractor: (query, correct answer, nearest distractor)."""
+        """Return correct answers that rank behind a distractor: (query, correct answer, nearest distractor)."""
         return scoring.wrong_answers(records)
 
 

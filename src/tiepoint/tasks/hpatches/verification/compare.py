@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Distances of the 2017 verification lists, one noise level at a time, without holding all descriptors."""
+"""Distances of the 2017 verification pairs, by noise level, with bounded memory."""
 
 from __future__ import annotations
 
@@ -25,20 +25,21 @@ from ..pair_lists import VerificationSource
 NAME = "hpatches/verification"
 LISTS = ("pos", "intra", "inter")
 BLOCK_BYTES = 448 << 20
-"""Descriptors copied side by side at a time; more are split into blocks of half of it, two at a time."""
+"""Memory limit in bytes for copied descriptors. Larger sets are split into blocks of half this size."""
 PLAN = 1
-"""Raise it when plans are built in another way: cached ones are then recomputed."""
+"""Version of the cache of pair plans. Increase it if plans are built differently."""
 Ints = NDArray[Any]
 
 
 @dataclass(frozen=True)
 class PairPlan:
-    """The pairs of all three lists as rows of the images they use; the same for every noise.
+    """Pairs of all three lists as descriptor rows of images. The plan is the same for every noise level.
 
-    `images` are (scene, image number), `starts` the first row of each, concatenated. Pair i is row
-    row_a[i] of image image_a[i] and row row_b[i] of image image_b[i]; pairs stand in the order of their first
-    image, so that one side stays in the processor's cache, and `order` (n,) says where each stands in the
-    lists. `scene_a`, `scene_b` are in the order of the lists, `rows` their lengths.
+    `images` are (scene, image number) and `starts` the first row of each image after concatenation. Pair i
+    consists of row row_a[i] of image image_a[i] and row row_b[i] of image image_b[i]. Pairs are sorted by
+    their first image, so that one side stays in the processor's cache. `order` (n,) is the position of each
+    pair in the lists. `scene_a` and `scene_b` are in list order. `rows` are the numbers of pairs of the
+    lists.
     """
 
     scenes: tuple[str, ...]
@@ -55,7 +56,7 @@ class PairPlan:
 
 
 def pair_plan(setting: DatasetSplit, source: VerificationSource) -> PairPlan:
-    """Return the plan of a split's lists. It is cached, so that used lists are not read again."""
+    """Return the plan of a split's pair lists. The plan is cached, so that the lists are read only once."""
     scenes, width = setting.split.test, setting.levels + 1
     key = [PLAN, source.definition, list(setting.lengths.items()), setting.levels]
     made = cached_arrays("plan", key, lambda: _plan(setting, source.lists))
@@ -72,7 +73,7 @@ def pair_plan(setting: DatasetSplit, source: VerificationSource) -> PairPlan:
 
 
 def _plan(setting: DatasetSplit, lists: VerificationDraw) -> dict[str, Ints]:
-    """Return the arrays of a plan in small types; `used` images, `rows` lengths of the lists."""
+    """Return the arrays of a plan in small types. `used` are the images, `rows` the numbers of pairs."""
     scenes, width = setting.split.test, setting.levels + 1
     tables = [getattr(lists, name) for name in LISTS]
     with ThreadPoolExecutor(2) as pool:
@@ -99,10 +100,13 @@ def _plan(setting: DatasetSplit, lists: VerificationDraw) -> dict[str, Ints]:
 def compare(plan: PairPlan, noise: str, features: Features, space: Workspace) -> Records:
     """Compute the distances of all pairs of the three lists for one noise level.
 
-    Columns, in the order of the lists pos, intra, inter: `distance` (reference, squared for l2, infinite
-    where a descriptor failed) and the scenes `scene_a`, `scene_b` of the two patches; where it is not 0
-    throughout also `steps`, by how many float32 numbers the root moves when differences are float32.
-    ``meta["double"]`` says that the descriptors are float64.
+    Columns, in the order of the lists pos, intra, inter:
+
+    * `distance`: reference value, squared for l2, infinite if a descriptor failed.
+    * `scene_a`, `scene_b`: scenes of the two patches.
+    * `steps`: by how many float32 numbers the root changes if differences are float32. Only if any is not 0.
+
+    ``meta["double"]`` states whether the descriptors are float64.
     """
     letter = NOISES[noise]
     keys = [f"{scene}/{f'{letter}{k}' if k else 'ref'}" for scene, k in plan.images]
@@ -116,7 +120,7 @@ def compare(plan: PairPlan, noise: str, features: Features, space: Workspace) ->
 
 
 def items_for_noise(setting: DatasetSplit, noise: str, images: int) -> tuple[str, ...]:
-    """Return the images that the pairs of a noise level can use: the reference and the first `images` - 1."""
+    """Return the images that pairs of a noise level can use: the reference and the first `images` - 1."""
     names = ("ref", *(f"{NOISES[noise]}{k}" for k in range(1, images)))
     return tuple(f"{s}/{m}" for s in setting.split.test for m in names)
 
@@ -124,9 +128,9 @@ def items_for_noise(setting: DatasetSplit, noise: str, images: int) -> tuple[str
 def _side(
     tables: Sequence[VerificationPairs], scenes: Sequence[str], side: str, width: int
 ) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return one side of all pairs, list after list: scene (a number into `scenes`), image among all, patch.
+    """Return scene, image and patch indices of one side of all pairs, and the number of uses of each image.
 
-    Also how often each image occurs.
+    The lists are concatenated. The scene is an index into `scenes`.
     """
     place = {s: i for i, s in enumerate(scenes)}
     parts = []
@@ -141,12 +145,12 @@ def _side(
 def listed_distances(
     features: Features, keys: Sequence[str], plan: PairPlan, space: Workspace
 ) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
-    """Compute the reference distances of a plan's pairs, in list order; infinite for failures.
+    """Compute the reference distances of a plan's pairs, in list order. Infinite for failures.
 
-    Beside them their `steps` (see `pair_distances_across`): empty where there are none, as for other types.
-    Read where the feature cache has them mapped. Where that cannot be (distances that need prepared rows,
-    more images than a process may hold open), images are put side by side in blocks of limited size; every
-    distance is the same either way and for any block size.
+    The function also returns their `steps` (see `pair_distances_across`), or an empty array if there are
+    none. It reads memory-mapped features if possible. Otherwise it copies the images in blocks of limited
+    size: this applies to distances that need prepared rows, and to more images than the process may open.
+    Distances do not depend on the block size.
     """
     out = np.full(len(plan.order), np.inf)
     single = features.distance == "l2" and descriptor_rows(features, keys[0])[0].dtype == np.float32
@@ -169,7 +173,7 @@ def listed_distances(
 
 
 def _mapped(features: Features, keys: Sequence[str]) -> tuple[list[NDArray[Any]], NDArray[np.bool_]]:
-    """Return the descriptors of all images, and which rows are valid, concatenated."""
+    """Return the descriptors of all images, and the concatenated mask of valid rows."""
     images, valid = [], []
     for key in keys:
         values, good = descriptor_rows(features, key)
@@ -224,7 +228,7 @@ def _in_blocks(
 
 
 def _edges(features: Features, keys: Sequence[str], starts: Ints) -> list[int]:
-    """Return the blocks of images: one if all fit into `BLOCK_BYTES`, else such that two fit."""
+    """Return the blocks of images: one if all fit into `BLOCK_BYTES`, else blocks of which two fit."""
     first = descriptor_rows(features, keys[0])[0]
     row_bytes = first.dtype.itemsize * first.shape[1]
     if int(starts[-1]) * row_bytes <= BLOCK_BYTES:
@@ -242,7 +246,7 @@ def _edges(features: Features, keys: Sequence[str], starts: Ints) -> list[int]:
 def _stack(
     features: Features, keys: Sequence[str], starts: Ints, edges: Sequence[int], space: Workspace, side: str
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Read the descriptors of a block of images and which are valid, with all threads."""
+    """Read the descriptors of a block of images and their validity, with all threads."""
     first, stop = edges
     model = descriptor_rows(features, keys[0])[0]
     place = starts[first : stop + 1] - starts[first]

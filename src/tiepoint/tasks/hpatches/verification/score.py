@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores of the 2017 verification task from its records, under any set of rules."""
+"""Scores of the 2017 verification task from its records, under given scoring conventions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from .compare import PairPlan
 METRICS = ("auc", "ap", "fpr95")
 NEGATIVES = ("inter", "intra")
 SHARE = 5
-"""The imbalanced list has the first fifth of the positives in file order, and all negatives."""
+"""The imbalanced list contains the first 1/`SHARE` of the positives in file order, and all negatives."""
 
 
 LISTS = {"pos": "same patch", "intra": "other patch of the sequence", "inter": "patch of another sequence"}
@@ -41,7 +41,7 @@ LISTS = {"pos": "same patch", "intra": "other patch of the sequence", "inter": "
 
 @dataclass(frozen=True)
 class RankedPairs:
-    """One list: ascending distances of all positives, of those of the imbalanced form, of the negatives."""
+    """Sorted distances of one pair list: all positives, imbalanced positives, and negatives."""
 
     positives: Floats
     fifth: Floats
@@ -49,10 +49,10 @@ class RankedPairs:
 
 
 def as_ranked(records: Records, rules: HPatchesRules) -> Floats:
-    """Return the recorded values as the rules rank them.
+    """Return the recorded distances as the rules rank them.
 
-    l2 is ranked as sum of squares, which decides ties, or as its root. Values and differences may be in
-    single precision. A failure is infinite, or first of all.
+    For l2, the rules rank by the sum of squares or by its root; this affects ties. Values and differences may
+    be in single precision. A failure ranks last (infinite) or first.
     """
     kept = np.asarray(records["distance"], np.float64)
     failed = np.isinf(kept)
@@ -70,7 +70,7 @@ def as_ranked(records: Records, rules: HPatchesRules) -> Floats:
 
 
 def verification_stop_reason(records: Sequence[Records], rules: HPatchesRules) -> str | None:
-    """Return why the tool gives no number, or None: it refuses NaN and infinity under l2."""
+    """Return why the tool computes no score, or None. It rejects NaN and infinity under l2."""
     if not rules.stops_at_failures or not records[0].meta["squared"]:
         return None
     pairs = sum(int(np.isinf(r["distance"]).sum()) for r in records)
@@ -88,7 +88,7 @@ def list_slices(records: Records) -> dict[str, slice]:
 
 @dataclass(frozen=True)
 class NoiseLists:
-    """The lists of one noise level by their negatives, and the distances in file order."""
+    """Pair lists of one noise level by kind of negatives, and the distances in file order."""
 
     records: Records
     lists: dict[str, RankedPairs]
@@ -101,7 +101,7 @@ class NoiseLists:
 
 
 def pair_lists(records: Sequence[Records], rules: HPatchesRules) -> list[NoiseLists]:
-    """Return all lists, sorted; the threads share the sorting."""
+    """Return all pair lists, sorted in parallel threads."""
     with ThreadPoolExecutor(get_threads()) as pool:
         ranked = list(pool.map(lambda r: as_ranked(r, rules), records))
         pieces = [piece for r, d in zip(records, ranked, strict=True) for piece in _pieces(r, d)]
@@ -122,14 +122,14 @@ def _pieces(records: Records, distances: Floats) -> list[Floats]:
 
 
 def tie_rule(rules: HPatchesRules) -> str:
-    """Return the tie rule of the measures."""
+    """Return the tie rule of the metrics."""
     if rules.negatives_first:
         return "pessimistic"
     return "optimistic" if rules.positives_first else "expected"
 
 
 def values(pairs: RankedPairs, rules: HPatchesRules) -> dict[str, float]:
-    """Compute AUC and FPR95 of the balanced list and AP of the imbalanced one."""
+    """Compute AUC and FPR95 of the balanced list, and AP of the imbalanced list."""
     ties = tie_rule(rules)
     negatives = len(pairs.negatives)
     lt, eq = count_nearer(pairs.positives, pairs.negatives)
@@ -149,7 +149,7 @@ def values(pairs: RankedPairs, rules: HPatchesRules) -> dict[str, float]:
 
 
 def chances(pairs: RankedPairs, rules: HPatchesRules) -> dict[str, float]:
-    """Return the scores of a random order."""
+    """Return the chance levels: the scores of a random order."""
     p, k, n = len(pairs.positives), len(pairs.fifth), len(pairs.negatives)
     flavour = "trapezoid" if rules.trapezoid else "trec"
     return {
@@ -162,7 +162,7 @@ def chances(pairs: RankedPairs, rules: HPatchesRules) -> dict[str, float]:
 def score(
     records: Sequence[Records], rules: HPatchesRules, protocol: str, *, bins: bool = True
 ) -> list[Score]:
-    """Return every metric by negatives and noise, and the mean of these cells."""
+    """Return every metric by negatives and noise, and the mean over these combinations."""
     found: dict[str, list[Score]] = {m: [] for m in METRICS}
     every = [(level, name) for level in pair_lists(records, rules) for name in NEGATIVES]
     with ThreadPoolExecutor(get_threads()) as pool:
@@ -198,7 +198,7 @@ def _bins(level: NoiseLists, negatives: str) -> dict[str, PooledBins]:
 
 
 def mean_of(cells: Sequence[Score]) -> Score:
-    """Compute the mean of the cells; its interval resamples scenes in all lists together."""
+    """Compute the mean over combinations of noise and negatives. Its interval resamples scenes jointly."""
     first = cells[0]
     pooled = [s.pooled for s in cells if s.pooled is not None]
     together = None
@@ -236,11 +236,11 @@ def _together(positives: Floats, negatives: Floats) -> tuple[Floats, NDArray[np.
 
 
 def score_imported(records: Sequence[Records], protocol: str) -> list[Score] | None:
-    """Compute the scores of imported verification results, None for records of distances.
+    """Compute the scores of imported verification results. None if the records contain distances.
 
-    Columns, one row per cell: `noise` and `negatives` (numbers into the meta), and each metric that was in
-    the files. There are no scenes, hence no intervals. `pairs` of the meta is the length of the lists, where
-    it is known.
+    Records have one row per combination, with `noise` and `negatives` (indices into the meta) and each metric
+    of the files. There are no scenes and therefore no intervals. `pairs` of the meta is the number of pairs,
+    if known.
     """
     if not scored_as_imported(records, protocol):
         return None
@@ -262,10 +262,11 @@ def score_imported(records: Sequence[Records], protocol: str) -> list[Score] | N
 
 
 def cases(records: Sequence[Records], scene: str) -> Cases | None:
-    """Return the pairs whose first patch is of the sequence, by noise, in list order.
+    """Return the pairs whose first patch belongs to the sequence, by noise, in list order.
 
-    The score of a pair of the same patch is the share of different pairs that are farther, the mean over both
-    lists of them; that of a different pair the share of same pairs that are nearer. Half of a tie counts.
+    The score of a positive pair is the share of negative pairs with a larger distance, averaged over both
+    lists of negatives. The score of a negative pair is the share of positive pairs with a smaller distance.
+    Ties count half.
     """
     if not records or is_imported(records) or scene not in records[0].meta["scenes"]:
         return None
@@ -296,7 +297,7 @@ def cases(records: Sequence[Records], scene: str) -> Cases | None:
 
 
 def replay(plan: Callable[[], PairPlan], scene: str, key: str, features: Features | None) -> QueryCase | None:
-    """Return a pair of patches: the first is the query, the second its only candidate."""
+    """Recompute a pair of patches as a query (first patch) with one candidate (second patch)."""
     made = plan()
     noise, row = divmod(int(key), len(made.order))
     letter = NOISES[list(NOISES)[noise]]

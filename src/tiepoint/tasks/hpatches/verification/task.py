@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""HPatches 2017 verification: does the distance tell corresponding pairs from others?"""
+"""Task `hpatches/verification` (2017): separate corresponding from other patch pairs by distance."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class VerificationOptions(HPatchesOptions):
     """Options of `hpatches/verification`."""
 
     lists: Literal["official", "clean"] | None = None
-    """How lists are sampled if no files give them: by the published recipe (the default), or without pairs
-    of one scene under two names and without doubles."""
+    """Sampling of pair lists if there are no list files. `official`: the published recipe (the default).
+    `clean`: without pairs of one scene under two names and without duplicates."""
 
 
 class HPatchesVerification(HPatchesTask):
-    """Pairs of patches, positives and negatives within (`intra`) or between (`inter`) sequences.
+    """Pairs of patches: positives, and negatives within (`intra`) or between (`inter`) sequences.
 
-    Metrics by noise and negatives: `auc` and `fpr95` on all pairs (1 : 1), `ap` on the first fifth of the
-    positives and all negatives (1 : 5), the "verification mAP" of the literature. `all` is the mean of the
-    six cells.
+    Metrics by noise and negatives: `auc` and `fpr95` on all pairs (1 : 1), and `ap` on the first fifth of the
+    positives and all negatives (1 : 5), which is the "verification mAP" of the literature. `all` is the mean
+    over the six combinations of noise and negatives.
     """
 
     name = NAME
@@ -55,7 +55,7 @@ class HPatchesVerification(HPatchesTask):
     )
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenHPatches:
-        """Bind to a folder in the HPatches layout."""
+        """Open a folder in the HPatches layout."""
         problems: list[str] = []
         setting, chosen = open_setting(NAME, Path(data), self.options, options, problems)
         source = verification_source(setting, chosen.lists, problems)
@@ -74,13 +74,13 @@ class HPatchesVerification(HPatchesTask):
         return OpenHPatches(setting, units, compare_one, source, answer=partial(scoring.replay, plan))
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
-        """Return the steps from `hpatches-python` over `hpatches-matlab` to `exact`, for the mean."""
+        """Return the mean scores after each step: `hpatches-python`, `hpatches-matlab`, `exact`."""
         refuse_imported(records, "telling conventions apart")
         score = partial(scoring.score, bins=False)
         return convention_tables(records, scoring.METRICS, convention_steps(VERIFICATION), score)
 
     def curves(self, records: Sequence[Records]) -> Iterator[tuple[str, str, Any, Any]]:
-        """Compute the ROC and precision-recall points under `exact`."""
+        """Compute the ROC and precision-recall curves under `exact`."""
         refuse_imported(records, "drawing a curve")
         return scoring.curves(records, hpatches_rules("exact"))
 

@@ -25,23 +25,23 @@ Floats = NDArray[np.float64]
 
 
 class OpenGeometry(OpenKeypoints):
-    """With keypoints: an item is an image."""
+    """Data for methods that detect keypoints. Each item is one image."""
 
     pairs_as_items = False
 
     @cached_property
     def pairs(self) -> Mapping[str, PairTruth]:
-        """Pairs of the reference with every other image of its sequence, by name."""
+        """Pairs of the reference image and every other image of its sequence, by name."""
         s = self.sequences
         every = [self.image_pair(scene, k) for scene in s.scenes for k in s.images(scene)[1:]]
         return {truth.pair.name: truth for truth in every}
 
     def drawable_pairs(self) -> tuple[str, ...]:
-        """Return the reference with every other image of its sequence."""
+        """Return the names of the pairs of the reference image and every other image of its sequence."""
         return tuple(self.pairs)
 
     def draw_matches(self, name: str, features: Features) -> MatchedPair:
-        """Return mutual neighbours, or the method's matches, with their errors under the homography."""
+        """Return mutual neighbours, or the method's matches, with their errors under the true homography."""
         truth = self.pairs[name]
         pair = truth.pair
         k = name.removeprefix(f"{pair.scene}/{self.sequences.images(pair.scene)[0]}-")
@@ -49,10 +49,11 @@ class OpenGeometry(OpenKeypoints):
         return match_errors(truth, found.points0, found.points1, found.confidence)
 
     def matches(self, features: Features, scene: str, k: str, *, exact: bool = False) -> PairMatches:
-        """Return the matches of the reference and image k: mutual neighbours, or the user's matcher.
+        """Return the matches of the reference and image k: mutual neighbours, or those of the custom matcher.
 
-        They come by the row of the first keypoint; `exact` keeps the random order that breaks ties, in which
-        `exact` hands them to its estimators. The confidence is 1 - d1/d2.
+        Matches are sorted by the row of the first keypoint. With `exact`, they keep the random order that
+        breaks ties; the protocol `exact` passes them to its estimators in this order. The confidence is 1 -
+        d1/d2.
         """
         source = self.features_of(features, scene, self.sequences.images(scene)[0])
         target = self.features_of(features, scene, k)
@@ -72,7 +73,7 @@ class OpenGeometry(OpenKeypoints):
         return PairMatches(source.xy[first], target.xy[second], sure, (len(source), len(target)))
 
     def d2net_matches(self, features: Features, scene: str, k: str) -> tuple[Floats, Floats]:
-        """Return the points matched by the largest dot products of the descriptors as they are."""
+        """Return the points of mutual matches with the largest dot products of the raw descriptors."""
         top = self.options.top_keypoints
         sides = []
         for name in (self.sequences.images(scene)[0], k):
@@ -84,17 +85,17 @@ class OpenGeometry(OpenKeypoints):
         return one.xy[here[first]], two.xy[there[second]]
 
     def _best(self, features: Features, side: ComparedFeatures, rows: NDArray[np.int64], top: int) -> Any:
-        """Return the keypoints of highest response, the lowest of them first."""
+        """Return the keypoints of highest response, in ascending order of response."""
         table = np.asarray(features.arrays(side.key)["keypoints"], np.float64)
         if table.shape[1] < 5:
             raise InputError(
-                f"{side.key}: `top_keypoints` needs the response of keypoints, and there is none"
+                f"{side.key}: `top_keypoints` needs the response of keypoints, but there is none"
             )
         return rows[np.argsort(table[rows, 4])[-top:]]
 
 
 class OpenGeometryPairs(OpenGeometry):
-    """With matches: an item is a pair of images of a sequence, such as ``v_graffiti/1-2``."""
+    """Data for methods that match two images. Each item is an image pair, such as ``v_graffiti/1-2``."""
 
     pairs_as_items = True
 
@@ -103,20 +104,20 @@ class OpenGeometryPairs(OpenGeometry):
         given = [n for n in ("border_px", "matcher", "top_keypoints") if getattr(options, n) is not None]
         if given:
             raise InputError(
-                f"option {given[0]} of {task.name} is about keypoints, and this method gives matches; leave "
+                f"option {given[0]} of {task.name} is for keypoints, but this method gives matches; leave "
                 "it out"
             )
 
     @cached_property
     def items(self) -> tuple[Item, ...]:
-        """Every pair."""
+        """One item per image pair."""
         return tuple(
             Item(name, t.pair.content(), images=self._images(t.pair), truth_hash=t.definition())
             for name, t in self.pairs.items()
         )
 
     def _images(self, pair: ImagePair) -> tuple[ImageFacts, ...]:
-        """Return the names as keypoint tasks have them, with the ending of the file."""
+        """Return the image names used in keypoint tasks, with their file extension."""
         numbers = pair.name.rpartition("/")[2].split("-")
         paths = (pair.image0, pair.image1)
         return tuple(
@@ -144,7 +145,7 @@ class OpenGeometryPairs(OpenGeometry):
         return oracle_features(self.pairs[item.key], noise_px)
 
     def method_facts(self, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
-        """Return facts of a method on which the comparison depends; there is no border."""
+        """Return the properties of a method that affect the comparison, without the border."""
         return self.task.method_facts(self.options, meta, comparison)
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
@@ -152,9 +153,9 @@ class OpenGeometryPairs(OpenGeometry):
         return self.task.comparisons[comparison](self, unit.key, features)
 
     def matches(self, features: Features, scene: str, k: str, *, exact: bool = False) -> PairMatches:
-        """Return the matches of the method as it lists them.
+        """Return the matches in the method's order.
 
-        `exact`: sorted by coordinates, doubles dropped.
+        With `exact`, sort them by coordinates and remove duplicates.
         """
         name = f"{scene}/{self.sequences.images(scene)[0]}-{k}"
         found = matches_of(features.arrays(name), name)
@@ -171,10 +172,10 @@ class OpenGeometryPairs(OpenGeometry):
 
 
 def dot_product_matches(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rows (m,), (m,) of descriptors (n, d) whose dot products are the largest for each other.
+    """Return the rows (m,), (m,) of descriptors (n, d) that are mutual best by dot product.
 
-    Descriptors are taken as they are; the first of equals wins. D2-Net's are of unit length, others favour
-    long vectors.
+    Descriptors are not normalised. Of equal products, the first wins. D2-Net descriptors have unit length;
+    for other descriptors, long vectors are favoured.
 
     >>> [rows.tolist() for rows in dot_product_matches(np.eye(2), np.array([[0.0, 3.0], [1.0, 0.0]]))]
     [[0, 1], [1, 0]]

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The homography protocols of matching papers: how each calls an estimator, and what it makes of it.
+"""Homography protocols of matching papers: estimator calls and scoring.
 
-A *setting* is a comparison: matches used, frame, estimator, repeats. A *scoring* is what is made of the
-homographies: corners, value of a failure, area. Sequences that a paper leaves out are excluded when scoring.
+A *setting* defines the estimator calls: matches, frame, estimator and repeats. A *scoring* defines how
+homographies become scores: corners, failure error and area. Sequences that a paper excludes are dropped when
+scoring.
 """
 
 from __future__ import annotations
@@ -26,11 +27,13 @@ _TEXT = re.compile(
 
 @dataclass(frozen=True)
 class ThresholdFrame:
-    """Resized images, or original ones with another unit.
+    """Image size, or unit of length, in which thresholds and errors are measured.
 
-    `original`; `short` or `long`: the shorter or longer side of both images becomes `side`, sides rounded by
-    `rounding` (`real`, `round`, `trunc`); `unit`: original images, and a pixel is min(w2, h2)/`side` of them,
-    for the threshold as well as for errors; `divided`: for errors alone.
+    * `original`: original images.
+    * `short`, `long`: the shorter or longer side of both images becomes `side`. The other side is rounded as
+      `rounding` specifies (`real`, `round`, `trunc`).
+    * `unit`: original images. The unit for threshold and errors is min(w2, h2)/`side` pixels.
+    * `divided`: as `unit`, for errors only.
     """
 
     rule: str = "original"
@@ -38,7 +41,7 @@ class ThresholdFrame:
     rounding: str = "real"
 
     def resizes(self, sizes: tuple[Size, Size], *, single: bool = False) -> tuple[Resize, Resize]:
-        """Return how both images are resized; `single` rounds factors to float32.
+        """Return the resize transforms of both images. With `single`, factors are rounded to float32.
 
         >>> ThresholdFrame("short", 480, "trunc").resizes(((1000, 700), (640, 480)))[0].size
         (685, 480)
@@ -55,7 +58,7 @@ class ThresholdFrame:
         return made[0], made[1]
 
     def unit(self, sizes: tuple[Size, Size]) -> float:
-        """Return the factor that errors are divided by.
+        """Return the divisor of errors.
 
         >>> ThresholdFrame("divided", 480).unit(((100, 100), (1440, 960)))
         2.0
@@ -63,7 +66,7 @@ class ThresholdFrame:
         return min(sizes[1]) / self.side if self.rule in ("unit", "divided") else 1.0
 
     def threshold_unit(self, sizes: tuple[Size, Size]) -> float:
-        """Return the factor that a threshold is multiplied by."""
+        """Return the factor of thresholds."""
         return self.unit(sizes) if self.rule == "unit" else 1.0
 
     def __str__(self) -> str:
@@ -77,7 +80,7 @@ ORIGINAL = ThresholdFrame()
 
 
 def parse_threshold_frame(text: str) -> ThresholdFrame:
-    """Parse a frame: ``original``, ``short:480``, ``short:480:round``, ``long:1024``, ``unit:480``.
+    """Parse a frame such as ``original``, ``short:480``, ``short:480:round``, ``long:1024`` or ``unit:480``.
 
     >>> str(parse_threshold_frame("short:480:trunc")), parse_threshold_frame("original") == ORIGINAL
     ('short:480:trunc', True)
@@ -91,7 +94,7 @@ def parse_threshold_frame(text: str) -> ThresholdFrame:
     if not found["rule"]:
         return ORIGINAL
     if found["rounding"] and found["rule"] in ("unit", "divided"):
-        raise InputError(f"frame {text!r}: {found['rule']} resizes nothing; leave out {found['rounding']}")
+        raise InputError(f"frame {text!r}: {found['rule']} does not resize; remove {found['rounding']}")
     return ThresholdFrame(found["rule"], float(found["side"]), found["rounding"] or "real")
 
 
@@ -107,23 +110,23 @@ LEFT_OUT = frozenset(
         "v_talent",
     )
 )
-"""Sequences of large images that D2-Net and most matching papers leave out: 108 of 116 stay."""
+"""Sequences of large images that D2-Net and most matching papers exclude, leaving 108 of 116."""
 HEADLINE_PX = 3
 Parts = Mapping[str, str | int | float]
 
 
 @dataclass(frozen=True)
 class HomographySetting:
-    """Estimator calls of one kind for every pair.
+    """Estimator settings for every pair.
 
     Attributes:
-        estimator: What is called; its threshold is in pixels of the frame.
-        frame: Size of both images in which it is called.
-        order: `given` (as the method lists its matches), `shuffled` (repeat k in the k-th order of a seeded
-            stream) or `exact` (as under `exact`).
-        repeats: Calls a pair.
-        top: Matches of highest confidence that are used; all where the method gives none.
-        parts: What its group of scores is called.
+        estimator: Estimator to call. Its threshold is in pixels of the frame.
+        frame: Frame of both images.
+        order: Order of the matches. `given`: as the method lists them. `shuffled`: a seeded random order for
+            each repeat. `exact`: the order of the protocol `exact`.
+        repeats: Number of calls per pair.
+        top: Number of matches of highest confidence to use. All matches if the method has no confidence.
+        parts: Parts of the group name of its scores.
     """
 
     estimator: HomographyEstimator
@@ -139,14 +142,14 @@ class HomographyScoring:
     """Scoring of estimated homographies.
 
     Attributes:
-        thresholds_px: Of the areas that the paper prints.
-        area: Name of the area rule: `trapezoid`, `rounded` (trapezoid to four decimals) or `exact`.
-        edge: Corners at w, h instead of w - 1, h - 1.
+        thresholds_px: Thresholds of the areas that the paper prints.
+        area: Name of the area rule: `trapezoid`, `rounded` (trapezoid rounded to four decimals) or `exact`.
+        edge: Whether corners are at w, h instead of w - 1, h - 1.
         single: Whether corners are mapped in float32.
-        collapsed: A pair without a homography has the error of one that maps everything to (0, 0), which is
-            finite; otherwise it is never recalled.
-        in_front: The rule of `exact`: corners that the truth sends behind the camera are excluded, and an
-            estimate that sends others there is a failure.
+        collapsed: Whether a missing homography has the finite error of one that maps all points to (0, 0).
+            Otherwise its error is infinite.
+        in_front: Whether to use the convention of `exact`. Corners that the true homography maps behind the
+            camera are excluded. An estimate that maps other corners there is a failure.
     """
 
     thresholds_px: tuple[float, ...] = (3, 5, 10)
@@ -159,11 +162,11 @@ class HomographyScoring:
 
 @dataclass(frozen=True)
 class HomographyProtocol:
-    """Settings, their scoring, and which of them makes the headline: the first.
+    """A homography protocol: estimator settings and scoring. The first setting gives the headline.
 
-    `comparison` is the name of its comparison; `leaves_out` whether it has 108 sequences; `kinds` how kinds
-    of sequences are distinguished: by the `first` letters of names, or by those that a name does not
-    `contain`.
+    `comparison` is the name of its comparison. `leaves_out` states whether it uses 108 sequences. `kinds` is
+    the rule that determines the kind of a sequence: by the `first` letters of its name, or by letters that
+    the name does not `contain`.
     """
 
     settings: tuple[HomographySetting, ...]
@@ -248,7 +251,7 @@ PROTOCOLS: Mapping[str, HomographyProtocol] = {
 
 
 def protocol_under(name: str, options: Mapping[str, Any]) -> HomographyProtocol:
-    """Return a protocol under the options of its records: another frame, other sequences, further thresholds.
+    """Return a protocol with the options of its records: frame, sequences and additional thresholds.
 
     >>> protocol_under("dkm", {"sequences": "116", "tau_px": [1]}).scoring.thresholds_px
     (1, 3, 5, 10)
@@ -266,6 +269,6 @@ def protocol_under(name: str, options: Mapping[str, Any]) -> HomographyProtocol:
 
 
 def _framed(setting: HomographySetting, frame: ThresholdFrame) -> HomographySetting:
-    """Return the setting in another frame; a group that was named by its frame is named without."""
+    """Return the setting in another frame. A group named after its frame loses that part of the name."""
     parts = {k: v for k, v in setting.parts.items() if k != "frame"}
     return replace(setting, frame=frame, parts=parts)

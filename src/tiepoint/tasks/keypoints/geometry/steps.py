@@ -33,12 +33,12 @@ from .score import (
 )
 
 ARROW = "->exact"
-"""Ends the name of a comparison that walks from a protocol to `exact`."""
+"""Suffix of comparison names for the steps from a protocol to `exact`."""
 EXACT_SCORING = HomographyScoring(area="exact", in_front=True)
 
 
 def changes(name: str, options: Mapping[str, Any]) -> list[tuple[str, HomographySetting]]:
-    """Return the settings from a protocol's own to that of `exact`, each with what was changed, as text.
+    """Return the settings of each step from a protocol to `exact`, with a description of the change.
 
     >>> [words for words, _ in changes("dad", {"ransac_px": 3.0, "max_iterations": 10000})][1:3]
     ['frame: original pixels', 'threshold: 3 px']
@@ -62,18 +62,18 @@ def changes(name: str, options: Mapping[str, Any]) -> list[tuple[str, Homography
 
 
 def homography_step_chain(name: str, options: Mapping[str, Any]) -> HomographyProtocol:
-    """Return the settings between a protocol and `exact`, the protocol's own first."""
+    """Return the settings of the steps from a protocol to `exact`, starting with the protocol's own."""
     settings = tuple(setting for _, setting in changes(name, options))
     return HomographyProtocol(settings, protocol_under(name, options).scoring)
 
 
 def homography_step_tables(name: str, own: Sequence[Records], walked: Sequence[Records]) -> list[StepTable]:
-    """Return the areas after each step from a protocol to `exact`, at the thresholds of the protocol.
+    """Return the AUC after each step from a protocol to `exact`, at the thresholds of the protocol.
 
     Args:
-        name: of the protocol.
-        own: its records.
-        walked: records of `homography_step_chain`.
+        name: Name of the protocol.
+        own: Records of the protocol.
+        walked: Records of `homography_step_chain`.
     """
     options = walked[0].meta["options"]
     protocol, steps = protocol_under(name, options), changes(name, options)
@@ -94,7 +94,7 @@ def homography_step_tables(name: str, own: Sequence[Records], walked: Sequence[R
 
 
 def _scorings(scoring: HomographyScoring) -> list[tuple[str, HomographyScoring]]:
-    """Return the scoring after each change, as text."""
+    """Return the scoring after each step, with a description of the change."""
     failed = replace(scoring, collapsed=False)
     corners = replace(failed, edge=False, single=False, in_front=True)
     walked = [

@@ -245,7 +245,7 @@ class KeypointGeometry(KeypointTask):
         told = super().record_warnings(records)
         name = str(records[0].meta.get("protocol", "")) if records else ""
         if name in ("loftr", "glue-factory") and not all(all(r.meta["scored"]) for r in records):
-            told.append(f"{name} goes by the confidence of matches, and there is none: all count the same")
+            told.append(f"{name} ranks matches by confidence, but they have none: all count the same")
         return told
 
     def intermediate_comparisons(self, protocols: Sequence[str]) -> tuple[str, ...]:
