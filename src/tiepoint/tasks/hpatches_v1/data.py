@@ -28,21 +28,21 @@ from .protocols import EXACT, PROTOCOLS, convention_steps, hpatches_v1_rules
 
 COMPARISON = "reference"
 GetArrays = Callable[[str], Arrays]
-"""Features of an item by its key."""
+"""Function that returns the features of an item by its key."""
 
 
 class BenchmarkOptions(TaskOptions):
     """Options of the 2016 tasks."""
 
     tasks: Folder | None = None
-    """Folder with the definition files; by default they are looked for in the dataset."""
+    """Folder with the definition files. By default they are searched in the dataset."""
 
     benchmark: Names = ()
-    """Names of definition files, with ``*`` for any part; all by default."""
+    """Names of definition files; ``*`` matches any part. The default is all files."""
 
 
 def definition_files(data: Path, options: BenchmarkOptions, kind: str) -> list[Path]:
-    """Return `.benchmark` files to use, from the folder of tasks if one is given, else from the dataset."""
+    """Return the `.benchmark` files to use, from the task folder if given, else from the dataset."""
     folder = options.tasks or data
     found: dict[str, Path] = {}
     for pattern in options.benchmark or ("*",):
@@ -52,12 +52,12 @@ def definition_files(data: Path, options: BenchmarkOptions, kind: str) -> list[P
 
 
 def definition_hash(paths: Iterable[Path]) -> str:
-    """Return the hash of the files that define a benchmark, by name; missing ones count as absent."""
+    """Return the hash of the files that define a benchmark, by name. Missing files are hashed as absent."""
     return hash_json({p.name: hash_file(p) for p in paths if p.is_file()})
 
 
 def item_key(image: str) -> str:
-    """Return the item of an image of a definition file.
+    """Return the item key of an image in a definition file.
 
     >>> item_key("v_wall.ref")
     'v_wall/ref'
@@ -68,7 +68,7 @@ def item_key(image: str) -> str:
 def concatenated_rows(
     features: Features, images: Sequence[str]
 ) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[Any]]:
-    """Concatenate descriptors of images: values (n, d), valid (n,), first row of each (k + 1,)."""
+    """Concatenate descriptors of images: values (n, d), valid (n,), first row of each image (k + 1,)."""
     parts: list[NDArray[Any]] = []
     masks: list[NDArray[np.bool_]] = []
     for name in images:
@@ -88,7 +88,7 @@ def concatenated_rows(
 
 @dataclass(frozen=True)
 class Definition:
-    """One benchmark: its name, files, images used (in a fixed order), and what its comparison needs."""
+    """A benchmark: its name, files, images in a fixed order, and the data of its comparison."""
 
     name: str
     files: tuple[Path, ...]
@@ -100,7 +100,7 @@ SHIFT = 1 << 32
 
 
 def parse_case_key(key: str) -> tuple[int, int]:
-    """Return the number of the benchmark, in order of names, and the row that a case key names.
+    """Parse a case key and return the benchmark index, in name order, and the row.
 
     >>> parse_case_key(str(SHIFT + 5))
     (1, 5)
@@ -109,7 +109,7 @@ def parse_case_key(key: str) -> tuple[int, int]:
 
 
 class OpenHPatchesV1(BaseTaskData):
-    """Data of a 2016 task: a unit is a benchmark."""
+    """Data of a 2016 task. Each benchmark is one unit."""
 
     def __init__(
         self,
@@ -145,9 +145,9 @@ class OpenHPatchesV1(BaseTaskData):
 
 
 def base_meta(task: str, benchmark: str, scenes: Sequence[str], features: Features | None) -> dict[str, Any]:
-    """Build the header of records: their source and their distance.
+    """Build the header of records with their source and distance.
 
-    `squared`: l2 distances are stored squared, the value that decides order and ties.
+    `squared` states that l2 distances are stored squared. The squared value decides order and ties.
     """
     direct = features is not None
     distance = features.distance if features is not None else "given"
@@ -163,7 +163,7 @@ def base_meta(task: str, benchmark: str, scenes: Sequence[str], features: Featur
 
 
 class V1Task(BaseTask):
-    """Base of the 2016 tasks. `scoring` is the module `score` of the task's folder."""
+    """Base class of the 2016 tasks. `scoring` is the module `score` in the task's folder."""
 
     scoring: ModuleType
     family = "patches"
@@ -173,7 +173,7 @@ class V1Task(BaseTask):
 
     @property
     def role(self) -> str:
-        """Last word of the name; folders and benchmark files are named after it."""
+        """Last part of the task name, after which folders and benchmark files are named."""
         return self.name.split("/")[-1]
 
     def definition(self, path: Path, data: HPatchesDataset) -> Definition:
@@ -193,18 +193,18 @@ class V1Task(BaseTask):
     def write_benchmark(
         self, records: Records, folder: Path, opened: Any = None, arrays: GetArrays | None = None
     ) -> Path:
-        """Write one benchmark's result file into `folder`; `arrays` returns the features of an item."""
+        """Write the result file of one benchmark into `folder`. `arrays` returns the features of an item."""
         raise NotImplementedError
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenHPatchesV1:
-        """Bind to a folder in the HPatches layout and its `.benchmark` files."""
+        """Open a folder in the HPatches layout and its `.benchmark` files."""
         chosen = self.options.parse(self.name, options)
         dataset = HPatchesDataset(Path(data))
         files = definition_files(Path(data), chosen, self.role)
         return OpenHPatchesV1(self, dataset, [self.definition(path, dataset) for path in files], chosen)
 
     def comparison(self, protocol: str) -> str:
-        """Return the only comparison: both protocols score the same distances, neighbours or lists."""
+        """Return the comparison that both protocols share."""
         hpatches_v1_rules(protocol)
         return COMPARISON
 
@@ -214,17 +214,17 @@ class V1Task(BaseTask):
         return found
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
-        """Return the steps from `hbench-2016` to `exact` for the mean over benchmarks."""
+        """Return the mean scores over benchmarks after each step from `hbench-2016` to `exact`."""
         steps = convention_steps(self.role)
         return convention_tables(records, self.scoring.METRICS, steps, self.scoring.score)
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Return the queries or pairs of a sequence, benchmark by benchmark."""
+        """Return the queries or pairs of a sequence as cases, benchmark by benchmark."""
         found: Cases | None = self.scoring.cases(records, scene)
         return found
 
     def curves(self, records: Sequence[Records]) -> Iterator[CurvePoints]:
-        """Compute the ROC and precision-recall points of every benchmark under `exact`."""
+        """Compute the ROC and precision-recall curves of every benchmark under `exact`."""
         points: Iterator[CurvePoints] = self.scoring.curves(records, EXACT)
         return points
 
@@ -239,7 +239,7 @@ class V1Task(BaseTask):
         """Read the records of every benchmark from `.results` files in `folder`.
 
         Raises:
-            InputError: Some of several benchmarks lack files; the message names all of them.
+            InputError: Result files are missing for some benchmarks. The message names all of them.
         """
         if on_bad not in ("error", "miss"):
             raise UnknownNameError("value of on_bad", on_bad, ("error", "miss"))
@@ -262,7 +262,10 @@ class V1Task(BaseTask):
         protocols: Sequence[str],
         form: str,
     ) -> Iterator[Path]:
-        """Write ``BENCHMARK.results`` of every benchmark; `final` adds a folder named after the task."""
+        """Write ``BENCHMARK.results`` of every benchmark.
+
+        The form `final` adds a folder named after the task.
+        """
         if form == "final":
             folder = folder / self.role
             folder.mkdir(parents=True, exist_ok=True)
@@ -271,7 +274,7 @@ class V1Task(BaseTask):
 
 
 Part = tuple[NDArray[np.int64], Floats, Floats | None]
-"""Rows of a benchmark, their scores and their confidence."""
+"""Cases of a benchmark: rows, scores and confidences."""
 
 
 def benchmark_cases(
@@ -280,7 +283,7 @@ def benchmark_cases(
     part: Callable[[Records, int], Part],
     words: Callable[[Records, int], str],
 ) -> Cases | None:
-    """Return the parts of all benchmarks that have a scene, one after another."""
+    """Return the cases of a scene from all benchmarks that contain it, concatenated."""
     named = sorted(records, key=lambda r: str(r.meta["benchmark"]))
     found: list[tuple[int, Part]] = []
     for number, r in enumerate(named):

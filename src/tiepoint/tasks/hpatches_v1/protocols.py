@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rules of the 2016 evaluator, one switch each. All off is the protocol `exact`."""
+"""Conventions of the 2016 tool, one switch each. With all switches off, the protocol is `exact`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ def _quirk(step: str, tasks: str, about: str) -> Any:
 
 @dataclass(frozen=True)
 class HPatchesV1Rules:
-    """Every difference between `hbench-2016` (all True) and `exact`; see docs/tasks/hpatches-v1.md.
+    """Switches for the differences between `hbench-2016` (all True) and `exact`.
+
+    See docs/tasks/hpatches-v1.md.
 
     >>> HPatchesV1Rules().divisor_q_plus_one, exact_rules().divisor_q_plus_one
     (True, False)
@@ -70,9 +72,9 @@ class HPatchesV1Rules:
 
 
 def exact_rules() -> HPatchesV1Rules:
-    """Return the rules of `exact`: only the two quirks that are not faults.
+    """Return the switches of `exact`: all off except for two.
 
-    A failure is an infinite distance, and the balanced list is the first P negatives, in both protocols.
+    In both protocols a failure has infinite distance, and the balanced list has the first P negatives.
 
     >>> exact_rules().file_order
     False
@@ -96,7 +98,7 @@ def hpatches_v1_rules(protocol: str) -> HPatchesV1Rules:
 
 
 def convention_steps(task: str) -> list[tuple[str, HPatchesV1Rules]]:
-    """Return the steps from `hbench-2016` to `exact` for a task (its last word).
+    """Return the steps from `hbench-2016` to `exact` for a task, given by the last part of its name.
 
     >>> [name.split(":")[0] for name, _ in convention_steps("retrieval")]
     ['hbench-2016', 'normaliser', 'ties', 'averaging']
@@ -113,9 +115,9 @@ def convention_steps(task: str) -> list[tuple[str, HPatchesV1Rules]]:
 
 
 def six_decimals(values: Floats) -> Floats:
-    """Return each value after printing with ``%.6f`` and reading back; infinity stays.
+    """Return each value after a round trip through ``%.6f`` text. Infinity is unchanged.
 
-    Rounding the product with a million decides all but values next to a half, which go through the text.
+    Values are multiplied by a million and rounded. Only values close to a half are converted through text.
 
     >>> six_decimals(np.array([0.12345649, 2.0, np.inf]))
     array([0.123456, 2.      ,      inf])
@@ -136,7 +138,7 @@ def six_decimals(values: Floats) -> Floats:
 
 
 def six_digits(values: Floats) -> Floats:
-    """Return each value after printing with MATLAB's ``%d`` (``%e`` for fractions) and reading back.
+    """Return each value after a round trip through MATLAB's ``%d`` text (``%e`` for fractions).
 
     >>> six_digits(np.array([7.17484312, 12.0, np.inf]))
     array([ 7.174843, 12.      ,       inf])
@@ -147,9 +149,9 @@ def six_digits(values: Floats) -> Floats:
 
 
 def as_distance(records: Records, values: NDArray[Any], rules: HPatchesV1Rules) -> Floats:
-    """Return the recorded values as the rules use them: squared or not, single precision or not.
+    """Return the recorded distances as the rules define them: squared or not, single or double precision.
 
-    Values from a results file stay as they are.
+    Distances from a results file are unchanged.
     """
     kept = np.asarray(values, np.float64)
     if records.meta["source"] == "results":
@@ -163,13 +165,13 @@ def as_distance(records: Records, values: NDArray[Any], rules: HPatchesV1Rules) 
 
 
 def printed_classification(records: Records, values: NDArray[Any], rules: HPatchesV1Rules) -> Floats:
-    """Return distances of a classification run after the round trip through its text, if the rules say so."""
+    """Return classification distances after a round trip through result text, if the rules require it."""
     kept = as_distance(records, values, rules)
     return six_decimals(kept) if rules.six_decimals and records.meta["source"] != "results" else kept
 
 
 def printed_matching(records: Records, values: NDArray[Any], rules: HPatchesV1Rules) -> Floats:
-    """Return distances of a matching run after the round trip through its text, if the rules say so."""
+    """Return matching distances after a round trip through result text, if the rules require it."""
     kept = as_distance(records, values, rules)
     return six_digits(kept) if rules.six_digits and records.meta["source"] != "results" else kept
 
@@ -185,7 +187,7 @@ def benchmark_score(
 ) -> Score:
     """Return the score of one benchmark from the values of its items (image pairs, patches, queries).
 
-    NaN items are excluded of their scene; `scene` is the number of each item's.
+    NaN items are excluded from their scene. `scene` is the scene index of each item.
     """
     meta = records.meta
     means, weights = scene_means(values, scene, len(meta["scenes"]), scale=scale)
@@ -194,7 +196,7 @@ def benchmark_score(
 
 
 def with_mean(scores: Sequence[Score]) -> list[Score]:
-    """Return the scores of benchmarks, then `all`, then one per scene (mean over its benchmarks)."""
+    """Return the scores of benchmarks, their mean `all`, and one mean per scene."""
     metric, protocol = scores[0].metric, scores[0].protocol
     together = _union([s.scenes for s in scores if s.scenes is not None])
     notes = tuple(dict.fromkeys(s.note for s in scores if s.note))
@@ -222,7 +224,7 @@ def with_mean(scores: Sequence[Score]) -> list[Score]:
 
 
 def _union(tables: Sequence[SceneValues]) -> SceneValues:
-    """Return one row of cells per benchmark over all scenes."""
+    """Return a table with one row per benchmark and one column per scene."""
     kinds = {s: k for t in tables for s, k in zip(t.scenes, t.kinds, strict=True)}
     scenes = tuple(kinds)
     place = {s: i for i, s in enumerate(scenes)}

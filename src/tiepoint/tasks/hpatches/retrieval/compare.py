@@ -116,7 +116,7 @@ def compare(setting: DatasetSplit, lists: tuple[RefPatches, RefPatches], feature
     Records have one row per query. Columns:
 
     * `scene`, `index`: the query.
-    * `distance` (q, images): distances of its correct answers (squared for l2, infinite if a descriptor failed).
+    * `distance` (q, images): distances of its correct answers (squared for l2, infinite for failures).
     * `lt`, `eq` (q, images x pools): numbers of nearer and equally near distractors of other sequences.
     * `negatives` (q, pools): numbers of distractors.
     * `failed`: whether the query's own descriptor failed.
@@ -325,7 +325,10 @@ def _rivals(
     body_index: NDArray[Any],
     distance: str,
 ) -> dict[str, NDArray[Any]]:
-    """Return the nearest distractor of another sequence for the first queries, if it is found early."""
+    """Return the nearest distractor of another sequence for the first queries.
+
+    Only the `NEAR` nearest distractors of a query are searched.
+    """
     asked = np.flatnonzero(good[:MAX_SHOWN_DISTRACTORS])
     scene, index = np.zeros(len(q), np.int64), np.zeros(len(q), np.int64)
     known = np.zeros(len(q), bool)

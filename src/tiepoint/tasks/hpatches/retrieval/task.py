@@ -95,7 +95,7 @@ class HPatchesRetrieval(HPatchesTask):
         return [StepTable("map", steps), StepTable("map", smaller, "hpatches-matlab")]
 
     def wrong_answers(self, records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
-        """Return correct answers that rank behind a distractor: (query, correct answer, nearest distractor)."""
+        """Return correct answers ranked behind a distractor: (query, correct answer, nearest distractor)."""
         return scoring.wrong_answers(records)
 
 

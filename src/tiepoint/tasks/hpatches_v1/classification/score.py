@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores of the 2016 classification benchmark from its records, under any set of rules."""
+"""Scores of the 2016 classification benchmark from its records, under given scoring conventions."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ WARNING = (
 
 
 def headline(metric: str, rules: HPatchesV1Rules) -> str:
-    """Return the list a benchmark's plain score is of: AP on the full list, ROC measures on the balanced one.
+    """Return the list of a benchmark's headline: full for AP, balanced for ROC metrics.
 
-    The 2016 command reported both on the full list.
+    The 2016 program reported both on the full list.
     """
     return "imbalanced" if metric == "ap" or rules.headline_imbalanced else "balanced"
 
 
 def selection(labels: NDArray[np.bool_], balance: str, rules: HPatchesV1Rules) -> NDArray[np.int64]:
-    """Return the places that a balance uses, in file order: all, or as many negatives as positives."""
+    """Return the indices of the pairs of a list, in file order: all, or as many negatives as positives."""
     if balance == "imbalanced":
         return np.arange(len(labels))
     negatives = np.flatnonzero(~labels)
@@ -51,7 +51,7 @@ def selection(labels: NDArray[np.bool_], balance: str, rules: HPatchesV1Rules) -
 
 
 def ranked_distances(records: Records, rules: HPatchesV1Rules) -> NDArray[np.float64]:
-    """Return the distances as the rules rank them; a failure is infinite, or first where NaN ranked first."""
+    """Return the distances as the rules rank them. Failures are infinite, or first if NaN ranks first."""
     distances = printed_classification(records, records["distance"], rules)
     if not rules.nan_is_infinite:
         distances = np.where(np.isinf(distances), -np.inf, distances)
@@ -74,7 +74,7 @@ def values(
 
 
 def chances(labels: NDArray[np.bool_]) -> dict[str, float]:
-    """Return the scores of a random order."""
+    """Return the chance levels: the scores of a random order."""
     p, n = int(labels.sum()), len(labels)
     return {"auc": 0.5, "ap": chance_average_precision(n, p), "fpr95": needed_positives(p, 0.95) / (p + 1.0)}
 
@@ -121,7 +121,7 @@ def _of_benchmark(records: Records, rules: HPatchesV1Rules, protocol: str) -> It
 
 
 def _mean(scores: Sequence[Score], group: str) -> Score:
-    """Compute the mean over benchmarks; its interval resamples the scenes of all lists together."""
+    """Compute the mean over benchmarks. Its interval resamples the scenes of all lists jointly."""
     first = scores[0]
     if len(scores) == 1:
         return replace(first, group=group)
@@ -142,7 +142,7 @@ def _mean(scores: Sequence[Score], group: str) -> Score:
 
 
 def record_warnings(records: Sequence[Records]) -> list[str]:
-    """Return a warning if a ROC area is of an imbalanced list, with the numbers of the first such list."""
+    """Return a warning if a ROC area uses an imbalanced list. It states the counts of the first such list."""
     found = []
     for r in records:
         positives, pairs = int(np.asarray(r["label"], bool).sum()), len(r)
@@ -160,7 +160,7 @@ def record_warnings(records: Sequence[Records]) -> list[str]:
 
 
 def curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator[tuple[str, str, Any, Any]]:
-    """Compute the ROC and precision-recall points of every benchmark and balance: (group, curve, x, y)."""
+    """Compute the ROC and precision-recall curves of every benchmark and balance: (group, curve, x, y)."""
     ties = "file" if rules.file_order else "expected"
     for r in records:
         distances, labels = ranked_distances(r, rules), np.asarray(r["label"], bool)
@@ -174,7 +174,11 @@ def curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator[tuple
 
 
 def cases(records: Sequence[Records], scene: str) -> Cases | None:
-    """Return pairs whose first patch is of the sequence; the share of other pairs on the correct side."""
+    """Return pairs whose first patch belongs to the sequence.
+
+    The score of a pair is the share of pairs with the other label that have a larger distance (for a positive
+    pair) or a smaller one (for a negative pair).
+    """
 
     def part(r: Records, number: int) -> Part:
         own = np.flatnonzero(r["scene_a"] == number)
@@ -192,7 +196,7 @@ def cases(records: Sequence[Records], scene: str) -> Cases | None:
 
 
 def replay(pairs: LabelledPairs, row: int, features: Features | None) -> QueryCase:
-    """Return a pair of patches."""
+    """Recompute a pair of patches."""
     table = pairs.pairs
     images = [table.images[int(of[row])] for of in (table.image_a, table.image_b)]
     items = item_key(images[0]), item_key(images[1])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""HPatches 2016 classification: does the distance tell corresponding pairs from others?"""
+"""Task `hpatches-v1/classification` (2016): separate corresponding from other patch pairs."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ NAME = "hpatches-v1/classification"
 
 
 class HPatchesV1Classification(V1Task):
-    """Pairs of patches, positives and negatives, ranked by descriptor distance.
+    """Positive and negative pairs of patches, ranked by descriptor distance.
 
-    Metrics: `auc`, `ap`, `fpr95`, each on the balanced list (all positives and the first as many negatives)
-    and on the imbalanced one (all pairs).
+    Metrics: `auc`, `ap` and `fpr95`. Each is computed on the imbalanced list (all pairs) and on the balanced
+    list (all positives and equally many negatives from the start of the list).
     """
 
     name = NAME
@@ -67,17 +67,17 @@ class HPatchesV1Classification(V1Task):
         return compare(definition, features)
 
     def record_warnings(self, records: Sequence[Records]) -> list[str]:
-        """Return a warning about lists on which a ROC area misleads."""
+        """Return a warning about pair lists on which the ROC area is misleading."""
         return scoring.record_warnings(records)
 
     def missing_results(self, definition: Definition, folder: Path) -> list[str]:
-        """Return the missing files of the lists, if that of the benchmark is missing too."""
+        """Return the missing result files of the pair lists, if the benchmark's own file is also missing."""
         return missing_results(folder, definition.content)
 
     def read_results(
         self, definition: Definition, folder: Path, opened: OpenHPatchesV1, on_nan: str
     ) -> Records:
-        """Return the distances from the file of the benchmark, or from those of its lists."""
+        """Read the distances from the file of the benchmark, or from the files of its pair lists."""
         pairs: LabelledPairs = definition.content
         scenes, _ = sequence_codes(pairs.pairs.images)
         distances = read_classification_results(folder, pairs, on_nan=on_nan)
@@ -90,7 +90,7 @@ class HPatchesV1Classification(V1Task):
         opened: OpenHPatchesV1 | None = None,
         arrays: GetArrays | None = None,
     ) -> Path:
-        """Write ``BENCHMARK.results`` as the 2016 tool would: squared l2, six decimals."""
+        """Write ``BENCHMARK.results`` as the 2016 tool does: squared l2, six decimals."""
         path = path_below(folder, records.meta["benchmark"], what="the benchmark", ending=".results")
         write_classification_results(path, _printed(records))
         return path
@@ -104,7 +104,10 @@ class HPatchesV1Classification(V1Task):
         protocols: Sequence[str],
         form: str,
     ) -> Iterator[Path]:
-        """Write the files; the form `document` has one per `.pairs` list, with distance and label."""
+        """Write the result files.
+
+        The form `document` has one file per `.pairs` list, with distances and labels.
+        """
         if form == "final":
             return super().write_results(folder, opened, records, arrays, protocols, form)
         made = ((opened.definitions[unit].content, by[COMPARISON]) for unit, by in records.items())
@@ -146,7 +149,7 @@ def _printed(records: Records) -> NDArray[np.float64]:
 
 
 def _write_lists(folder: Path, made: Iterable[tuple[LabelledPairs, Records]]) -> Iterator[Path]:
-    """Write ``LIST.results``, distance and label a line, of every `.pairs` list, each once."""
+    """Write ``LIST.results`` of every `.pairs` list once, with one distance and label per line."""
     written: set[str] = set()
     for pairs, records in made:
         distances = _printed(records)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Records of the 2016 matching benchmark: from descriptors, or from the neighbours another program listed."""
+"""Records of the 2016 matching benchmark, from descriptors or from neighbour lists of another program."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ Columns = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class MatchingTruth:
-    """Right target of each reference patch, and the first line of the labels file where it differs."""
+    """Correct target of each reference patch, and the first line of the labels file if it differs."""
 
     target: NDArray[np.int64]
     first_line: NDArray[np.int64] | None
 
 
 def meta_of(name: str, benchmark: MatchingBenchmark, features: Features | None) -> dict[str, Any]:
-    """Return the header of matching records: the pairs and the scene of each."""
+    """Return the header of matching records: the image pairs and the scene of each pair."""
     of = [split_image(a)[0] for a, _ in benchmark.pairs]
     scenes = list(dict.fromkeys(of))
     meta = base_meta(NAME, name, scenes, features)
@@ -40,10 +40,15 @@ def meta_of(name: str, benchmark: MatchingBenchmark, features: Features | None) 
 def compare(definition: Definition, features: Features) -> Records:
     """Compute the neighbours and ranks of all image pairs of a benchmark.
 
-    Columns, one row per reference patch: `pair`; `index`, `d1` first neighbour (lowest index of a tie);
-    `ties` targets at that distance; `index2`, `d2` second neighbour; `gt` correct target, `gt_distance`, and
-    `lt`, `eq`, `eq_before` of it among the other targets; `matched`, `gt_listed`: False where a descriptor
-    failed, then the distance is infinite and the index means nothing.
+    Records have one row per reference patch. Columns:
+
+    * `pair`: index of the image pair.
+    * `index`, `d1`: nearest neighbour (lowest index of a tie) and its distance.
+    * `ties`: number of targets at that distance.
+    * `index2`, `d2`: second neighbour and its distance.
+    * `gt`, `gt_distance`: correct target and its distance.
+    * `lt`, `eq`, `eq_before`: numbers of other targets that are nearer, as near, and tied but listed before.
+    * `matched`, `gt_listed`: False if a descriptor failed. Then the distance is infinite, the index undefined.
     """
     benchmark, truth = definition.content
     parts: list[Columns] = []
@@ -113,9 +118,9 @@ def _pair(
 def listed_neighbours(
     features: Features, a: str, b: str, wanted: int | None
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return indices (k, n) and distances (k, n) of the nearest patches of image `b`; None for all.
+    """Return indices (k, n) and distances (k, n) of the nearest patches of image `b`; k=None for all.
 
-    Squared for l2. Failures come last, in the order of its index and at an infinite distance.
+    Distances are squared for l2. Failed patches are last, in index order and with infinite distance.
     """
     (reference, good_a), (target, good_b) = (concatenated_rows(features, (image,))[:2] for image in (a, b))
     queries, rows = np.flatnonzero(good_a), np.flatnonzero(good_b)
@@ -139,10 +144,11 @@ def listed_neighbours(
 def records_of_neighbours(
     name: str, benchmark: MatchingBenchmark, truth: Sequence[MatchingTruth], blocks: Sequence[NeighbourList]
 ) -> Records:
-    """Build records from listed neighbours. Missing neighbours are not guessed.
+    """Build records from neighbour lists. Missing neighbours are not estimated.
 
-    Ranks are known where the correct target is listed and the list goes on beyond its distance, or is
-    complete. A tie that fills the whole list is counted as long as the list (`cut_ties` counts these).
+    Ranks are known if the correct target is listed and the list continues beyond its distance, or if the list
+    is complete. A tie that reaches the end of the list is counted up to that end (`cut_ties` counts these
+    ties).
     """
     parts, known, cut = [], True, 0
     for block, t in zip(blocks, truth, strict=True):

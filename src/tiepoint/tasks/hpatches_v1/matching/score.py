@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores of the 2016 matching benchmark from its records, under any set of rules."""
+"""Scores of the 2016 matching benchmark from its records, under given scoring conventions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MAX_V1_MATCHING_MISSES = 50
 
 
 def neighbour_distances(records: Records, rules: HPatchesV1Rules) -> tuple[Floats, Floats]:
-    """Return the first and second distance as the rules see them."""
+    """Return first and second distances as the rules define them."""
     d1 = printed_matching(records, records["d1"], rules)
     d2 = printed_matching(records, records["d2"], rules)
     if rules.both_infinite:
@@ -40,7 +40,7 @@ def neighbour_distances(records: Records, rules: HPatchesV1Rules) -> tuple[Float
 
 
 def validity(records: Records, rules: HPatchesV1Rules) -> Floats:
-    """Return whether each first neighbour is right, or with which probability."""
+    """Return whether each nearest neighbour is correct, or the probability that it is."""
     if rules.lowest_index_match:
         truth = records["gt"]
         if rules.first_label_line and "first_label" in records.columns:
@@ -51,7 +51,7 @@ def validity(records: Records, rules: HPatchesV1Rules) -> Floats:
 
 
 def ratio(d1: Floats, d2: Floats, rules: HPatchesV1Rules) -> Floats:
-    """Return first over second distance; with `ratio_nan_first` undefined ratios rank first."""
+    """Return the ratio of first to second distance. With `ratio_nan_first`, undefined ratios rank first."""
     if not rules.ratio_nan_first:
         return ratio_dissimilarity(d1, d2)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -79,7 +79,7 @@ def pair_values(records: Records, rules: HPatchesV1Rules) -> dict[str, Floats]:
 
 
 def score(records: Sequence[Records], rules: HPatchesV1Rules, protocol: str) -> list[Score]:
-    """Return all scores by benchmark and scene, and means over benchmarks."""
+    """Return all scores by benchmark and scene, and their means over benchmarks."""
     found: dict[str, list[Score]] = {metric: [] for metric in METRICS}
     for r in records:
         by_pair = pair_values(r, rules)
@@ -116,7 +116,7 @@ def _note(records: Records) -> str | None:
 
 
 def _chances(records: Records, rules: HPatchesV1Rules) -> dict[str, float]:
-    """Return the scores of guessing, the mean over image pairs."""
+    """Return the chance levels, averaged over image pairs."""
     sizes = np.bincount(records["pair"], minlength=len(records.meta["pairs"]))
     kinds, times = np.unique(sizes, return_counts=True)
     by = "retrieved" if rules.matching_normaliser_valid else None
@@ -131,9 +131,9 @@ def _chances(records: Records, rules: HPatchesV1Rules) -> dict[str, float]:
 
 
 def curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator[tuple[str, str, Any, Any]]:
-    """Compute the precision-recall points of every image pair; recall over all reference patches.
+    """Compute the precision-recall curve of every image pair. Recall is over all reference patches.
 
-    An image pair without a correct match has no points.
+    An image pair without a correct match has no curve.
     """
     for r in records:
         d1, _ = neighbour_distances(r, rules)
@@ -148,9 +148,10 @@ def curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator[tuple
 
 
 def wrong_answers(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
-    """Return the wrong first neighbours of a fixed sample of patches: (query, correct answer, given answer).
+    """Return wrong nearest neighbours of sampled patches: (query, correct answer, given answer).
 
-    At most `MAX_V1_MATCHING_MISSES` patches of an image pair, evenly spaced, the same for every method.
+    The sample has at most `MAX_V1_MATCHING_MISSES` evenly spaced patches of an image pair, the same for every
+    method.
     """
     for r in records:
         bounds = np.searchsorted(r["pair"], np.arange(len(r.meta["pairs"]) + 1))
@@ -167,7 +168,7 @@ def wrong_answers(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
 
 
 def scene_curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator[SceneCurves]:
-    """Compute the mean precision-recall curve of every benchmark; its area is `ap`, up to the grid."""
+    """Compute the mean precision-recall curve of every benchmark. Its area approximates `ap`."""
     for r in records:
         pair, meta = np.asarray(r["pair"], np.int64), r.meta
         d1, _ = neighbour_distances(r, rules)
@@ -184,7 +185,7 @@ def scene_curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator
 
 
 def cases(records: Sequence[Records], scene: str) -> Cases | None:
-    """Return the reference patches in every image; how probably the nearest one is right."""
+    """Return the reference patches in every image, scored by the probability that the nearest is correct."""
 
     def part(r: Records, number: int) -> Part:
         own = np.flatnonzero(np.asarray(r.meta["pair_scenes"])[r["pair"]] == number)
@@ -199,7 +200,7 @@ def cases(records: Sequence[Records], scene: str) -> Cases | None:
 
 
 def replay(content: Any, row: int, features: Features | None) -> QueryCase:
-    """Return a reference patch among the patches of the other image."""
+    """Recompute the ranking of the patches of the other image for a reference patch."""
     benchmark, truth = content
     ends = np.cumsum([len(t.target) for t in truth])
     pair = int(np.searchsorted(ends, row, side="right"))

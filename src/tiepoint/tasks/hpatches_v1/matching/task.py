@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""HPatches 2016 matching: is the nearest target patch the right one, and do correct matches come first?"""
+"""Task `hpatches-v1/matching` (2016): correctness and ranking of nearest-neighbour patch matches."""
 
 from __future__ import annotations
 
@@ -35,34 +35,35 @@ NAME = "hpatches-v1/matching"
 
 
 WRITTEN = 2
-"""Neighbours in a matching results file of the 2016 tool."""
+"""Number of neighbours in a matching results file of the 2016 tool."""
 
 
 def _neighbours(value: Any) -> Any:
-    """Return a number of neighbours from 1 on, or ``all``."""
+    """Parse a number of neighbours (at least 1) or ``all``."""
     number = int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 19 else value
     if number == "all" or (isinstance(number, int) and not isinstance(number, bool) and number >= 1):
         return number
-    raise ValueError(f"neighbours is a whole number from 1 on, or all; found {value!r}")
+    raise ValueError(f"neighbours: expected a positive integer or all, found {value!r}")
 
 
 class HPatchesV1MatchingOptions(BenchmarkOptions):
     """Options of the 2016 matching task."""
 
     mean_over: Literal["image_pairs", "reference_patches"] = "image_pairs"
-    """Which mean is printed first: `ap`, that of the program of 2016, which is over image pairs; or
-    `map_query`, the final number of its document, which is over reference patches. No value changes."""
+    """Score that is printed first: `ap`, the mean over image pairs of the 2016 program, or `map_query`, the
+    mean over reference patches of its document. The option does not change any score."""
 
     neighbours: Annotated[int | Literal["all"], BeforeValidator(_neighbours)] = WRITTEN
-    """How many neighbours a written results file lists: a number, or ``all``. A file with all of them scores
-    as the run did, `map_query` included."""
+    """Number of neighbours in a written results file, or ``all``. A file with all neighbours reproduces every
+    score of the run, including `map_query`."""
 
 
 class HPatchesV1Matching(V1Task):
-    """First neighbours of every reference patch in a target image, ranked by distance.
+    """Nearest neighbours of every reference patch in a target image, ranked by distance.
 
-    Metrics: `ap` (over first neighbours), `ap_ratio` (ranked by the ratio of first and second distance),
-    `success_rate` (share of right first neighbours), `map_query` (mean 1/rank of the correct target).
+    Metrics: `ap` (over nearest neighbours), `ap_ratio` (ranked by the ratio of first to second distance),
+    `success_rate` (share of correct nearest neighbours) and `map_query` (mean of 1/rank of the correct
+    target).
     """
 
     name = NAME
@@ -102,21 +103,21 @@ class HPatchesV1Matching(V1Task):
         return Definition(path.stem, (path, labels), images, (benchmark, truth))
 
     def compare(self, definition: Definition, features: Features) -> Records:
-        """Compute the first neighbours of every reference patch."""
+        """Compute the nearest neighbours of every reference patch."""
         return compare(definition, features)
 
     def wrong_answers(self, records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
-        """Return the wrong matches of a fixed sample of patches: (query, correct answer, given answer)."""
+        """Return wrong matches of a fixed sample of patches: (query, correct answer, given answer)."""
         return scoring.wrong_answers(records)
 
     def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
-        """Compute the mean precision-recall curve of every benchmark under `exact`, scene by scene."""
+        """Compute the mean precision-recall curve of every scene and benchmark under `exact`."""
         return scoring.scene_curves(records, EXACT)
 
     def read_results(
         self, definition: Definition, folder: Path, opened: OpenHPatchesV1, on_nan: str
     ) -> Records:
-        """Return the neighbours from ``BENCHMARK.results``."""
+        """Read the neighbours from ``BENCHMARK.results``."""
         benchmark, truth = definition.content
         path = folder / f"{definition.name}.results"
         blocks = read_matching_results(path, benchmark, opened.data.counts, on_nan=on_nan)
@@ -129,10 +130,10 @@ class HPatchesV1Matching(V1Task):
         opened: OpenHPatchesV1 | None = None,
         arrays: GetArrays | None = None,
     ) -> Path:
-        """Write ``BENCHMARK.results`` as the 2016 tool would: two neighbours, squared l2, ``%e``.
+        """Write ``BENCHMARK.results`` as the 2016 tool does: two neighbours, squared l2, ``%e``.
 
-        The option `neighbours` sets another number. More than two are not in the records and are searched in
-        the features that `arrays` returns.
+        The option `neighbours` sets another number. Records contain two neighbours; further ones are searched
+        in the features that `arrays` returns.
         """
         path = path_below(folder, records.meta["benchmark"], what="the benchmark", ending=".results")
         wanted = getattr(opened and opened.options, "neighbours", WRITTEN)
@@ -154,9 +155,9 @@ def _truth(
 
 
 def _write_neighbours(path: Path, records: Records, arrays: GetArrays | None, wanted: int | str) -> None:
-    """Write the first neighbours of every reference patch, at most `wanted`.
+    """Write the nearest neighbours of every reference patch, at most `wanted`.
 
-    More than two are not in the records and are searched in the features that `arrays` returns.
+    Records contain two neighbours; further ones are searched in the features that `arrays` returns.
     """
     if wanted != "all" and int(wanted) <= WRITTEN:
         write_matching_results(path, _recorded(records, int(wanted)))
@@ -167,7 +168,7 @@ def _write_neighbours(path: Path, records: Records, arrays: GetArrays | None, wa
 
 
 def _recorded(records: Records, wanted: int) -> Iterator[NeighbourList]:
-    """Return the first one or two neighbours, from the records."""
+    """Return the first one or two neighbours from the records."""
     rules = hpatches_v1_rules("hbench-2016")
     d1, d2 = (printed_matching(records, records[c], rules) for c in ("d1", "d2"))
     bounds = np.searchsorted(records["pair"], np.arange(len(records.meta["pairs"]) + 1))
@@ -179,7 +180,7 @@ def _recorded(records: Records, wanted: int) -> Iterator[NeighbourList]:
 
 
 def _found_again(records: Records, arrays: GetArrays, wanted: int | None) -> Iterator[NeighbourList]:
-    """Search as many neighbours as requested or exist, in the features."""
+    """Search the features for the requested number of neighbours, or for all that exist."""
     rules = hpatches_v1_rules("hbench-2016")
     features = Features(arrays, str(records.meta["distance"]))
     for a, b in records.meta["pairs"]:

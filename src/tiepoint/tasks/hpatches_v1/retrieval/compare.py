@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Records of the 2016 retrieval benchmark: from descriptors, or from the rankings another program wrote."""
+"""Records of the 2016 retrieval benchmark, from descriptors or from rankings of another program."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from ..data import Definition, base_meta, concatenated_rows
 
 NAME = "hpatches-v1/retrieval"
 TOP_K = NEIGHBOURS - 1
-"""Places that count: the list without the query."""
+"""Number of ranks that count, without the query."""
 PATCH, IMAGE = 1, 2
-"""Bits of relevance: the same patch in another image; any patch of the same sequence."""
+"""Bit flags of relevance: the same patch in another image; any patch of the same sequence."""
 
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class PatchPool:
-    """A benchmark as positions in its pool: first row and sequence of each image, queries, truth."""
+    """A benchmark as rows of its pool: first row and sequence of each image, queries, correct answers."""
 
     benchmark: RetrievalBenchmark
     starts: Ints
@@ -39,7 +39,7 @@ class PatchPool:
 
 
 def pool_of(benchmark: RetrievalBenchmark, relevant: Relevant, counts: Any) -> PatchPool:
-    """Return the positions of queries and correct answers in the pool (images in header order)."""
+    """Return the pool rows of queries and correct answers. Images are in header order."""
     sizes = [counts[name] for name in benchmark.pool]
     starts = np.concatenate([[0], np.cumsum(sizes)])
     scenes, code = sequence_codes(benchmark.pool)
@@ -59,13 +59,17 @@ def pool_of(benchmark: RetrievalBenchmark, relevant: Relevant, counts: Any) -> P
 
 
 def compare(definition: Definition, features: Features) -> Records:
-    """Compute the nearest 51 of every query.
+    """Compute the 51 nearest pool rows of every query.
 
-    Columns, one row per query: `ids`, `distances` (q, 51) the nearest pool rows by (distance, position), the
-    query among them wherever it falls, infinite if there is none; `relevant` their bits of relevance;
-    `query` its own row, `scene`; `n_patch`, `n_image` correct answers in the pool; `cut_total`, `cut_patch`,
-    `cut_image` all pool rows, and the right ones among them, that share the distance of the fiftieth other
-    row: what a tie at the end of the list needs for its expectation.
+    Records have one row per query. Columns:
+
+    * `ids`, `distances` (q, 51): nearest pool rows, sorted by distance and row. They may include the query.
+      Distances are infinite if there are fewer rows.
+    * `relevant`: bit flags of relevance of these rows.
+    * `query`, `scene`: row and scene of the query.
+    * `n_patch`, `n_image`: numbers of correct answers in the pool.
+    * `cut_total`, `cut_patch`, `cut_image`: numbers of all and of correct pool rows with the distance of the
+      fiftieth other row. They give the expected score if a tie crosses the end of the list.
     """
     pool: PatchPool = definition.content
     values, valid, _ = concatenated_rows(features, definition.images)
@@ -93,7 +97,7 @@ def compare(definition: Definition, features: Features) -> Records:
 
 
 def relevance(pool: PatchPool, ids: Ints) -> NDArray[np.uint8]:
-    """Return the bits of relevance of pool rows (q, k) to each query; the query itself has none."""
+    """Return the bit flags of relevance of pool rows (q, k) to each query. The query itself has none."""
     same = pool.scene_of_row[ids] == pool.scene_of_row[pool.query][:, None]
     size = len(pool.scene_of_row)
     owner = np.repeat(np.arange(len(pool.query)), np.diff(pool.offsets))
@@ -103,14 +107,14 @@ def relevance(pool: PatchPool, ids: Ints) -> NDArray[np.uint8]:
 
 
 def _others(pool: PatchPool, ids: Ints, distances: Any) -> tuple[Any, Any]:
-    """Return the distances (q, k) with the query moved to the end as infinite, and the order that does so."""
+    """Return the distances (q, k) with the query moved to the end as infinite, and the sorting order."""
     own = (ids == pool.query[:, None]) & np.isfinite(distances)
     order = np.argsort(own, axis=1, kind="stable")
     return np.take_along_axis(np.where(own, np.inf, distances), order, axis=1), order
 
 
 def _cut_ties(pool: PatchPool, ids: Ints, distances: Any) -> dict[str, Any]:
-    """Return the tie of the fiftieth other row, counted within the list; `open` if it goes on."""
+    """Return the tie counts at the fiftieth other row within the list. `open` marks ties that continue."""
     d, order = _others(pool, ids, distances)
     last = min(TOP_K, len(pool.scene_of_row) - 1) - 1
     at = d[:, last]
@@ -130,7 +134,7 @@ def _cut_ties(pool: PatchPool, ids: Ints, distances: Any) -> dict[str, Any]:
 def _count_far(
     pool: PatchPool, values: Any, body: Any, rows: Ints, distance: str, far: Ints, cut: dict[str, Any]
 ) -> None:
-    """Count the ties that go beyond the list over the whole pool, in place."""
+    """Count the ties that continue beyond the list over the complete pool, in place."""
     squared = distance == "l2"
     queries = values[pool.query[far]]
     at = cut["distance"][far]
@@ -156,7 +160,7 @@ def _count_far(
 
 
 def records_of_rankings(name: str, pool: PatchPool, rankings: Rankings) -> Records:
-    """Build records of rankings without distances; the order in the file leaves no ties."""
+    """Build records from rankings without distances. The file order has no ties."""
     ids = pool.starts[rankings.image] + rankings.index
     distances = np.broadcast_to(np.arange(ids.shape[1], dtype=np.float64), ids.shape).copy()
     cut = _cut_ties(pool, ids, distances)

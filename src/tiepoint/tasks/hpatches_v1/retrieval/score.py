@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores of the 2016 retrieval benchmark from its records, under any set of rules."""
+"""Scores of the 2016 retrieval benchmark from its records, under given scoring conventions."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ METRICS = {"map_patch": (PATCH, "n_patch", "cut_patch"), "map_image": (IMAGE, "n
 
 
 def without_query(records: Records, rules: HPatchesV1Rules) -> tuple[Floats, NDArray[np.uint8]]:
-    """Return the distances and relevance bits of the (at most 50) places after the query, best first.
+    """Return the distances and relevance flags of the (at most 50) ranks after the query, best first.
 
-    `exact` excludes the query by identity. The 2016 tool swaps it with the first entry, or overwrites the
-    first entry if the query is not listed.
+    `exact` excludes the query by its identity. The 2016 tool swaps the query with the first entry. If the
+    query is not listed, the tool overwrites the first entry.
     """
     distances = np.asarray(records["distances"], np.float64)
     bits = np.asarray(records["relevant"])
@@ -51,7 +51,7 @@ def without_query(records: Records, rules: HPatchesV1Rules) -> tuple[Floats, NDA
 
 
 def query_values(records: Records, metric: str, rules: HPatchesV1Rules) -> Floats:
-    """Return the average precision of every query, (q,)."""
+    """Return the average precision (q,) of every query."""
     bit, total, cut = METRICS[metric]
     distances, bits = without_query(records, rules)
     relevant = (bits & bit) > 0
@@ -75,7 +75,7 @@ def query_values(records: Records, metric: str, rules: HPatchesV1Rules) -> Float
 
 
 def blocks_with_cut(distances: Floats, relevant: Any, owner: Any, cut: Any, total: Any) -> TieBlocks:
-    """Return the tie blocks of the lists, the last tie of each with all the items it has in the pool."""
+    """Return the blocks of tied ranks. The last block of each list includes all its ties in the pool."""
     last = distances[:, -1:]
     tied = (distances == last) & np.isfinite(last)
     head = np.where(tied, np.inf, distances)
@@ -97,7 +97,7 @@ def blocks_with_cut(distances: Floats, relevant: Any, owner: Any, cut: Any, tota
 
 
 def score(records: Sequence[Records], rules: HPatchesV1Rules, protocol: str) -> list[Score]:
-    """Return both scores by benchmark and scene, and means over benchmarks."""
+    """Return both scores by benchmark and scene, and their means over benchmarks."""
     found = []
     for metric in METRICS:
         own: list[Score] = []
@@ -115,7 +115,7 @@ def score(records: Sequence[Records], rules: HPatchesV1Rules, protocol: str) -> 
 
 
 def _chance(records: Records, metric: str, rules: HPatchesV1Rules) -> float:
-    """Compute the AP at 50 of a random order of the pool, mean over queries."""
+    """Compute the expected AP at 50 of a random order of the pool, averaged over queries."""
     pool = int(records.meta["pool_rows"]) - 1
     kinds, times = np.unique(records[METRICS[metric][1]], return_counts=True)
     values = []
@@ -126,11 +126,11 @@ def _chance(records: Records, metric: str, rules: HPatchesV1Rules) -> float:
 
 
 def steps(records: Records, metric: str, rules: HPatchesV1Rules) -> tuple[StepCurves, NDArray[np.bool_]]:
-    """Return the precision over recall of every query, and which queries have correct answers in the pool.
+    """Return the precision-recall curve of every query, and which queries have correct answers in the pool.
 
-    A step ends at every right answer, at the recall that is reached there, and is as high as the precision. A
-    tie is one step with the mean height. Recall is counted over the right answers that the list has room for.
-    The area under the curve of a query is its average precision under `exact`.
+    Curves are step functions. Each correct answer ends a step at the recall reached there, and the height of
+    the step is the precision. A tie is one step with the mean height. Recall is relative to the number of
+    correct answers that fit into the list. The area under the curve is the average precision under `exact`.
     """
     bit, total, cut = METRICS[metric]
     distances, bits = without_query(records, rules)
@@ -148,7 +148,7 @@ def steps(records: Records, metric: str, rules: HPatchesV1Rules) -> tuple[StepCu
 
 
 def curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator[tuple[str, str, Any, Any]]:
-    """Compute precision over recall of every benchmark (mean over queries) and of every query."""
+    """Compute the precision-recall curves of every benchmark (mean over queries) and of every query."""
     for r in records:
         names = query_names(r)
         for metric in METRICS:
@@ -163,7 +163,7 @@ def curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator[tuple
 
 
 def query_names(records: Records) -> list[str]:
-    """Return the patch of every query, ``SEQ.IM.IDX``."""
+    """Return the patch name ``SEQ.IM.IDX`` of every query."""
     images = records.meta["pool_images"]
     starts = np.asarray(records.meta["pool_starts"], np.int64)
     query = np.asarray(records["query"], np.int64)
@@ -172,7 +172,7 @@ def query_names(records: Records) -> list[str]:
 
 
 def scene_curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator[SceneCurves]:
-    """Compute mean precision over recall of every benchmark, by scene; its area is the score."""
+    """Compute the mean precision-recall curve of every benchmark by scene. Its area is the score."""
     for r in records:
         scene, meta = np.asarray(r["scene"], np.int64), r.meta
         for metric in METRICS:
@@ -183,7 +183,7 @@ def scene_curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator
 
 
 def cases(records: Sequence[Records], scene: str) -> Cases | None:
-    """Return the queries of the sequence; average precision of the first 50, the same patch is right."""
+    """Return the queries of a sequence, scored by the AP of the first 50 ranks for the same patch."""
 
     def part(r: Records, number: int) -> Part:
         own = np.flatnonzero(r["scene"] == number)
@@ -199,7 +199,7 @@ def cases(records: Sequence[Records], scene: str) -> Cases | None:
 
 
 def replay(pool: PatchPool, row: int, features: Features | None) -> QueryCase:
-    """Return a query among all other patches of its pool."""
+    """Recompute the ranking of all other patches of the pool for a query."""
     names = [item_key(name) for name in pool.benchmark.pool]
 
     def picture(place: int) -> str:

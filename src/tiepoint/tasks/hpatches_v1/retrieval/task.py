@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""HPatches 2016 retrieval: find a patch, or any patch of its sequence, in a pool of images."""
+"""Task `hpatches-v1/retrieval` (2016): find a patch, or any patch of its sequence, in a pool."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ NAME = "hpatches-v1/retrieval"
 
 
 class HPatchesV1Retrieval(V1Task):
-    """Queries ranked against all patches of a pool of images, the first 50 counted.
+    """Ranking of all patches of a pool of images for every query. The first 50 ranks count.
 
-    Metrics: `map_patch` (the same patch in the other images is right), `map_image` (any patch of the same
-    sequence is right).
+    Metrics: `map_patch` (the same patch in the other images is correct) and `map_image` (any patch of the
+    same sequence is correct).
     """
 
     name = NAME
@@ -60,7 +60,7 @@ class HPatchesV1Retrieval(V1Task):
     )
 
     def definition(self, path: Path, data: HPatchesDataset) -> Definition:
-        """Return a pool of images and the correct answers of every query."""
+        """Return the pool of images and the correct answers of every query."""
         benchmark = read_retrieval(path, data.counts)
         labels = path.with_suffix(".labels")
         relevant = retrieval_truth(benchmark, labels if labels.is_file() else None)
@@ -74,7 +74,7 @@ class HPatchesV1Retrieval(V1Task):
         return compare(definition, features)
 
     def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
-        """Compute the mean precision-recall curve of every benchmark under `exact`, scene by scene."""
+        """Compute the mean precision-recall curve of every scene and benchmark under `exact`."""
         return scoring.scene_curves(records, EXACT)
 
     def records_from_results(
@@ -88,7 +88,7 @@ class HPatchesV1Retrieval(V1Task):
     def read_results(
         self, definition: Definition, folder: Path, opened: OpenHPatchesV1, on_nan: str
     ) -> Records:
-        """Return the rankings from ``BENCHMARK.results``."""
+        """Read the rankings from ``BENCHMARK.results``."""
         pool: PatchPool = definition.content
         path = folder / f"{definition.name}.results"
         rankings = read_retrieval_results(path, pool.benchmark, opened.data.counts)
@@ -101,7 +101,10 @@ class HPatchesV1Retrieval(V1Task):
         opened: OpenHPatchesV1 | None = None,
         arrays: GetArrays | None = None,
     ) -> Path:
-        """Write ``BENCHMARK.results``: 51 patches a query, the query first (others keep their order)."""
+        """Write ``BENCHMARK.results`` with 51 patches per query.
+
+        The query is first. Other patches keep their order.
+        """
         if opened is None:
             raise InputError("writing retrieval results needs the open task, for the names of the patches")
         pool: PatchPool = opened.definitions[records.meta["benchmark"]].content
