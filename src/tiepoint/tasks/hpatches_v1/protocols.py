@@ -72,7 +72,7 @@ class HPatchesV1Rules:
 
 
 def exact_rules() -> HPatchesV1Rules:
-    """Return the switches of `exact`: all off except for two.
+    """Return the switches of `exact`: all off except for `nan_is_infinite` and `balanced_first_negatives`.
 
     In both protocols a failure has infinite distance, and the balanced list has the first P negatives.
 

@@ -48,7 +48,7 @@ def compare(definition: Definition, features: Features) -> Records:
     * `index2`, `d2`: second neighbour and its distance.
     * `gt`, `gt_distance`: correct target and its distance.
     * `lt`, `eq`, `eq_before`: numbers of other targets that are nearer, as near, and tied but listed before.
-    * `matched`, `gt_listed`: False if a descriptor failed. Then the distance is infinite, the index undefined.
+    * `matched`, `gt_listed`: False if a descriptor failed. The distance is then infinite.
     """
     benchmark, truth = definition.content
     parts: list[Columns] = []
