@@ -20,17 +20,17 @@ from ..formats.text.numbers import read_homography
 
 _IMAGE = re.compile(r"(?:img)?([1-9]\d*)", re.IGNORECASE)
 _MAX_LISTED = 20
-"""Limit of missing images of a sequence that are listed one by one."""
+"""Maximum number of missing images of a sequence that are listed individually."""
 _HOMOGRAPHY = re.compile(r"H_1_([1-9]\d*)|H1to([1-9]\d*)p?", re.IGNORECASE)
 
 
 class NoSequencesError(InputError):
-    """A folder without any image sequence."""
+    """Raised if a folder contains no image sequence."""
 
 
 @dataclass(frozen=True)
 class SequenceFiles:
-    """Files of one sequence: images and homographies by number, image 1 is the reference."""
+    """Files of one sequence: images and homographies by number. Image 1 is the reference."""
 
     name: str
     images: dict[int, Path]
@@ -42,17 +42,18 @@ class ImageSequences:
 
     Each sequence is a sub-folder with images ``1.ppm … n.ppm`` and ``H_1_2 … H_1_n`` (HPatches) or ``img1.ppm
     … imgn.ppm`` and ``H1to2p … H1tonp`` (Oxford); ppm, png, jpg and other common formats, n >= 2. H maps
-    image 1 to image k, pixel centres at integers. A folder that contains images itself is one sequence.
+    image 1 to image k; pixel centres are integers. If the folder itself contains images, it is one sequence.
     Images are named by their number, ``"1" … "n"``, in both layouts.
 
     Args:
         root: The folder.
-        scenes: Names to select, in any order. None selects all; unknown names are an error.
+        scenes: Names of the sequences to select, in any order. If None, all are selected. Unknown names are
+            an error.
 
     Raises:
-        ProblemsError: Lists every missing image, missing, malformed or singular homography, duplicate number
-            and unreadable header of all sequences.
-        NoSequencesError: There is no sequence.
+        ProblemsError: Sequences have missing images, invalid or missing homographies, duplicate numbers or
+            unreadable headers. All problems are listed.
+        NoSequencesError: The folder contains no sequence.
     """
 
     def __init__(self, root: str | Path, scenes: Iterable[str] | None = None) -> None:
@@ -79,7 +80,7 @@ class ImageSequences:
         return tuple(self._scenes)
 
     def kind(self, scene: str) -> str:
-        """Return ``"i"`` (illumination), ``"v"`` (viewpoint) or ``"other"`` by the prefix of the name."""
+        """Return the kind of a scene: ``"i"`` (illumination), ``"v"`` (viewpoint) or ``"other"``."""
         return scene_kind(scene)
 
     def images(self, scene: str) -> tuple[str, ...]:
@@ -87,14 +88,17 @@ class ImageSequences:
         return tuple(str(k) for k in self._scene(scene).images)
 
     def path(self, scene: str, name: str | int) -> Path:
-        """Return the file of an image."""
+        """Return the path of an image."""
         images = self._scene(scene).images
         if str(name) not in {str(k) for k in images}:
             raise UnknownNameError(f"image of {scene}", str(name), [str(k) for k in images])
         return images[int(name)]
 
     def image(self, scene: str, name: str | int) -> NDArray[np.uint8]:
-        """Read an image as RGB uint8 (h, w, 3). For grey use `tiepoint.formats.image.reader.to_grey`."""
+        """Read an image as RGB uint8 (h, w, 3).
+
+        To convert it to grey, use `tiepoint.formats.image.reader.to_grey`.
+        """
         return read_image(self.path(scene, name))
 
     def size(self, scene: str, name: str | int) -> tuple[int, int]:
@@ -112,17 +116,17 @@ class ImageSequences:
         return hash_file(self.path(scene, name))
 
     def definition(self, scene: str) -> str:
-        """Return a hash of a scene: names and contents of its images, and its homographies."""
+        """Return a hash of a scene: its image names, image contents and homographies."""
         images = {name: self.content(scene, name) for name in self.images(scene)}
         return hash_json({"images": images, "H": {k: self.homography(scene, k).tolist() for k in images}})
 
     @cached_property
     def data_hash(self) -> str:
-        """Hash of the dataset: scene names and definitions, independent of its path."""
+        """Hash of the dataset (scene names and definitions). It does not depend on the path."""
         return hash_json({scene: self.definition(scene) for scene in self.scenes})
 
     def check(self) -> list[str]:
-        """Decode every image. Return the problems, empty if there are none."""
+        """Decode every image and return a list of problems."""
         problems = []
         for scene in self.scenes:
             for name in self.images(scene):

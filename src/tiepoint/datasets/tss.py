@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pairs in the layout of the TSS kit: ``ROOT/SUBSET/PAIR`` with images, flows, masks, flip flag."""
+"""Image pairs in the layout of the TSS evaluation kit: ``ROOT/SUBSET/PAIR``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MARKS = (*TRUTH_FILES, *_TEXT_FILES, "image1.png", "image2.png", "corr.txt")
 
 @dataclass(frozen=True)
 class PairTruth:
-    """Ground truth of a pair: flows (h, w, 2) float32 and masks (h, w) uint8, raw values."""
+    """Ground truth of an image pair: flows float32 (h, w, 2) and raw masks uint8 (h, w)."""
 
     flow1: NDArray[np.float32]
     flow2: NDArray[np.float32]
@@ -35,7 +35,7 @@ class PairTruth:
 
 @dataclass(frozen=True)
 class TssPair:
-    """Pair of a subset. Files are read on demand."""
+    """Image pair of a TSS subset. Files are read on demand."""
 
     subset: str
     name: str
@@ -48,7 +48,7 @@ class TssPair:
 
     @cached_property
     def flip(self) -> int:
-        """1 if the objects face opposite ways, else 0."""
+        """1 if the objects face opposite directions, else 0."""
         return read_flip(self.folder / "flip_gt.txt")
 
     @cached_property
@@ -57,7 +57,7 @@ class TssPair:
         return read_pair_names(self.folder / "pair.txt")
 
     def truth(self, space: Workspace | None = None) -> PairTruth:
-        """Read flows and masks. With a `space` the arrays are taken from it."""
+        """Read the ground-truth flows and masks. If `space` is given, they are read into its arrays."""
         f1, f2, m1, m2 = TRUTH_FILES
         flows = [read_flo(f"{self.folder}/{f}", space=space, name=f"truth {f}") for f in (f1, f2)]
         masks = [read_mask(f"{self.folder}/{m}", space=space, name=f"truth {m}") for m in (m1, m2)]
@@ -72,12 +72,15 @@ class TssPair:
         return read_flo_size(self.folder / "flow1.flo"), read_flo_size(self.folder / "flow2.flo")
 
     def points(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return hand-marked correspondences in pixels of both images, (n, 2) each."""
+        """Return manually annotated correspondences in pixels of both images, (n, 2) each."""
         corr = read_corr(self.folder / "corr.txt")
         return corr_pixels(corr, *self.sizes())
 
     def problems(self) -> list[str]:
-        """Return problems of the ground truth, from headers: missing or unreadable files, wrong sizes."""
+        """Check the headers of the ground truth.
+
+        Return problems: missing or unreadable files, wrong sizes.
+        """
         found = [f"{self.key}: {n} is missing" for n in TRUTH_FILES if not (self.folder / n).exists()]
         if found:
             return found
@@ -93,7 +96,7 @@ class TssPair:
         return found
 
     def image_content(self) -> str:
-        """Return a hash of the two image files, which may be missing."""
+        """Return a hash of the two image files. The files may be missing."""
         files = [self.folder / f"image{i}.png" for i in (1, 2)]
         return hash_json([hash_file(f) if f.exists() else None for f in files])
 
@@ -103,13 +106,13 @@ class TssPair:
 
 
 class TssDataset:
-    """All pairs under a folder in name order.
+    """All image pairs of a TSS folder, sorted by name.
 
-    `root` may be the dataset, the kit (which has it as ``Dataset``), or a single subset. A pair is any folder
-    with at least one file of the kit.
+    `root` is the dataset, the folder of the kit (with the dataset in ``Dataset``), or a single subset. A pair
+    is any folder with at least one file of the kit.
 
     Raises:
-        InputError: There is no pair.
+        InputError: The folder contains no pair.
     """
 
     def __init__(self, root: str | Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Create keypoint sets: with a detector, by projection from the reference image, by a recipe, from CSV."""
+"""Create keypoint sets with a detector or a recipe; import and export them as CSV."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .filters import filter_by_size, intersect, subset, thin_by_distance
 BORDER_PX = 40.0
 MODES = ("independent", "projected")
 PER_IMAGE = 927
-"""Average keypoints per image of the published scale-matched sets (645,000 in 696 images)."""
+"""Average number of keypoints per image of the published scale-matched sets (645,000 in 696 images)."""
 Progress = Callable[[int, int], None]
 
 
@@ -47,27 +47,30 @@ def make_keypoint_set(
     device: str = "cpu",
     progress: Progress = lambda _done, _total: None,
 ) -> KeypointSet:
-    """Detect keypoints in every image.
+    """Create a keypoint set by detecting keypoints in every image.
 
-    In each image: detect, select sizes, drop keypoints nearer to the edge than `border_px`, thin to
-    `min_distance_px`, retain the `max_features` strongest. The cap comes last, so it counts the result.
+    The steps in each image are: detect, select by size, drop keypoints closer to the edge than `border_px`,
+    thin to a distance of `min_distance_px`, retain the `max_features` strongest. The limit is applied last,
+    so it is the number of keypoints in the result.
 
     Args:
         sequences: The images.
         name: Name of the set.
-        detector: Specification of the detector, ``surf?threshold=0.001``.
-        mode: ``independent`` (each image by itself) or ``projected`` (image 1, by its homographies).
-        max_features: Limit per image. None for all.
+        detector: Specification of the detector, such as ``surf?threshold=0.001``.
+        mode: ``independent`` (detect in each image) or ``projected`` (detect in image 1 and project by the
+            homographies).
+        max_features: Maximum number of keypoints per image. None means no limit.
         border_px: Margin to every edge of every image; 40 retains 39.5 <= x <= width - 40.5.
-        min_distance_px: Smallest distance between two keypoints; the stronger one stays.
+        min_distance_px: Minimum distance between two keypoints. Of two closer keypoints, the stronger is
+            retained.
         min_size_px: Smallest size (diameter).
         max_size_px: Largest size.
         device: Device of learned detectors.
-        progress: Called with images done and in all.
+        progress: Called with (processed images, all images).
 
-    In `projected` sets row i of every image of a scene is the same point. A point outside one image, or
-    nearer to its edge than the border, is dropped in all. The local derivative of the homography transforms
-    size and angle.
+    In `projected` sets, row i of every image of a scene is the same point. A point that is outside one image,
+    or closer to its edge than the border, is dropped in all images. The local derivative of the homography
+    transforms size and angle.
     """
     if mode not in MODES:
         raise UnknownNameError("mode", mode, MODES)
@@ -77,7 +80,7 @@ def make_keypoint_set(
     }
     for key in uncapped:
         if key in plan.params:
-            raise InputError(f"set `{key}` for the entire set, not as a parameter of the detector")
+            raise InputError(f"`{key}` must not be a parameter of the detector; set it for the entire set")
     if plan.factory.__name__ == "RandomKeypoints":
         uncapped["max_features"] = max_features
     thing = FactoryPlan(
@@ -143,7 +146,7 @@ def _project(
 
 
 def _transform(keypoints: Keypoints, xy: Any, affine: Any) -> Keypoints:
-    """Move keypoints to `xy` and transform size and angle by the local derivative (n, 2, 2)."""
+    """Return keypoints at `xy`, with size and angle transformed by local derivatives (n, 2, 2)."""
     scale = np.sqrt(np.abs(np.linalg.det(affine))) if len(xy) else np.empty(0)
     angle = np.deg2rad(keypoints.angle_deg)
     direction = np.einsum("nij,nj->ni", affine, np.column_stack([np.cos(angle), np.sin(angle)]))
@@ -153,7 +156,7 @@ def _transform(keypoints: Keypoints, xy: Any, affine: Any) -> Keypoints:
 
 @dataclass(frozen=True)
 class KeypointRecipe:
-    """Recipe of two partner sets: detectors, cap, number of the largest keypoints, tolerance."""
+    """Recipe of two corresponding keypoint sets: detectors, limits and tolerance."""
 
     detector_a: str
     detector_b: str
@@ -171,10 +174,11 @@ RECIPES = {
 def make_recipe(
     sequences: ImageSequences, name: str, *, border_px: float, progress: Progress = lambda _done, _total: None
 ) -> list[KeypointSet]:
-    """Create the sets of a recipe: ``NAME_a`` and ``NAME_b``, partners row by row.
+    """Create the two keypoint sets of a recipe, ``NAME_a`` and ``NAME_b``, which correspond row by row.
 
-    `sift_surf_intersection`: SIFT and SURF, at most 8000 per image, the largest of each (927 per image on
-    average, counted over the entire set as published), then mutual nearest neighbours within 6 px.
+    The recipe `sift_surf_intersection` detects at most 8000 SIFT and SURF keypoints per image. It retains the
+    largest of each detector, on average 927 per image over the entire set, as published. Then it retains
+    mutual nearest neighbours within 6 px.
     """
     recipe = RECIPES[name]
     sources = []
@@ -204,9 +208,10 @@ NAMES = ("number", "workbench")
 
 
 def import_keypoints(folder: Path, name: str, sequences: ImageSequences) -> KeypointSet:
-    """Read a set from ``SCENE/IMAGE.csv``. Report all missing files and keypoints outside their images.
+    """Read a keypoint set from files ``SCENE/IMAGE.csv``.
 
-    The border is unknown, so the recipe records the smallest distance to an edge.
+    All missing files and keypoints outside their images are reported together. The border is unknown, so the
+    recipe stores the smallest distance of a keypoint to an edge.
     """
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder of SCENE/IMAGE.csv")
@@ -241,10 +246,10 @@ def import_keypoints(folder: Path, name: str, sequences: ImageSequences) -> Keyp
 
 
 def export_keypoints(keypoint_set: KeypointSet, folder: Path, *, names: str = "number") -> int:
-    """Write ``SCENE/1.csv`` (or ``SCENE/1ppm.csv``) for every image. Return the number of files.
+    """Write a keypoint set as ``SCENE/1.csv`` (or ``SCENE/1ppm.csv``). Return the number of files.
 
     Raises:
-        InputError: The name of a scene or image leads out of the folder. Then nothing is written.
+        InputError: The name of a scene or image leads outside the folder. No file is written.
     """
     if names not in NAMES:
         raise UnknownNameError("naming", names, NAMES)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Derive keypoint sets: by size, by distance, subsets, mutual intersections."""
+"""Filter keypoint sets by size, distance or rank; intersect two sets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Ints = NDArray[np.int64]
 
 
 def filter_by_size(keypoints: Keypoints, low_px: float | None, high_px: float | None) -> Keypoints:
-    """Return keypoints whose size is within bounds, both inclusive.
+    """Return the keypoints whose size is within inclusive bounds.
 
     >>> filter_by_size(Keypoints.at([[0, 0], [1, 1]], size_px=[4, 9]), 5, None).size_px.tolist()
     [9.0]
@@ -37,10 +37,11 @@ def _rows_within(keypoints: Keypoints, low_px: float | None, high_px: float | No
 
 
 def thin_by_distance(keypoints: Keypoints, distance_px: float | None, *, rows: bool = False) -> Any:
-    """Thin greedily: retain each keypoint at least `distance_px` from all retained before it.
+    """Thin keypoints greedily to a minimum distance.
 
-    Exact: only keypoints of neighbouring grid cells can be too near. The first of co-located keypoints stays.
-    With `rows` the row numbers are returned.
+    A keypoint is retained if it is at least `distance_px` from all keypoints retained before it. Of keypoints
+    at the same position, the first is retained. The search uses a grid and is exact. If `rows` is given, row
+    numbers are returned.
 
     >>> thin_by_distance(Keypoints.at([[0, 0], [3, 0], [5, 0]]), 5).xy[:, 0].tolist()
     [0.0, 5.0]
@@ -74,11 +75,11 @@ def subset(
     max_size_px: float | None = None,
     min_distance_px: float | None = None,
 ) -> KeypointSet:
-    """Select part of a set: sizes within bounds, then thinned, then `count` best `by` an order.
+    """Return a subset of a keypoint set: select by size, thin, then retain the `count` best.
 
-    `by` is response, size or random. `count` is per image if `scope` is ``image``, or of all images together
-    if it is ``set``, which leaves images with different numbers. Ties are broken by image and row. Rows keep
-    their order and their pair numbers.
+    `by` is the order: response, size or random. If `scope` is ``image``, `count` is the number per image. If
+    it is ``set``, `count` is the number in all images together, and images have different numbers of
+    keypoints. Ties are broken by image and row. The order of the rows and their pair numbers do not change.
     """
     if scope not in SCOPES:
         raise UnknownNameError("scope", scope, SCOPES)
@@ -127,11 +128,11 @@ def _best_rows(
 def intersect(
     a: KeypointSet, b: KeypointSet, name: str, *, tolerance_px: float = 3.0
 ) -> tuple[KeypointSet, KeypointSet]:
-    """Return two sets, ``NAME_a`` and ``NAME_b``, of mutual nearest neighbours within a tolerance.
+    """Return the mutual nearest neighbours of two sets as new sets ``NAME_a`` and ``NAME_b``.
 
-    Nearest neighbours are exact; ties go to the lower row, so the first of co-located keypoints stays. Row i
-    of one set is the partner of row i of the other, and both have the same pair numbers. Images that only one
-    set has are an error.
+    Neighbours must be within the tolerance. The search is exact. Ties are resolved in favour of the lower
+    row. Row i of one set corresponds to row i of the other, and both have the same pair numbers. Both sets
+    must have the same images.
     """
     if not tolerance_px > 0:
         raise InputError(f"the tolerance must be positive, found {tolerance_px:g}")
@@ -160,7 +161,7 @@ def intersect(
 
 
 def _inherited(source: KeypointSet) -> dict[str, Any]:
-    """Return the parts of a recipe that hold for a subset: detector, border and data."""
+    """Return the parts of a recipe that also apply to a subset: detector, border and data."""
     return {k: source.recipe[k] for k in ("detector", "border_px", "data", "data_hash") if k in source.recipe}
 
 

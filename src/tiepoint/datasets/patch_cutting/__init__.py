@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""HPatches-like patches cut from image sequences."""
+"""Cut patch datasets in the HPatches layout from image sequences."""

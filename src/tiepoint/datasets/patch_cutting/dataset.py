@@ -27,7 +27,7 @@ _WRITTEN = re.compile(r"(ref|[eht]\d+)\.(png|frames)|H_ref_\d+")
 
 @dataclass(frozen=True)
 class CutResult:
-    """Result of a cut: counts of each step and median overlaps, by sequence and pooled."""
+    """Result of cutting patches: counts of each step and median overlaps, per sequence and in total."""
 
     counts: dict[str, dict[str, int]]
     median_overlap: dict[str, dict[str, float]]
@@ -36,7 +36,7 @@ class CutResult:
     sheets: dict[str, Path]
 
     def __str__(self) -> str:
-        """Format a table of patches, detections and overlap of every sequence."""
+        """Format a table with patches, detections and overlap of every sequence."""
         width = max(len(s) for s in ("sequence", *self.counts))
         lines = [f"{'sequence':{width}}  detected  patches" + "".join(f"  {n:>6}" for n in NOISE)]
         for scene, counts in self.counts.items():
@@ -65,19 +65,19 @@ def cut_patches(
     Writes for every sequence ``OUT/SEQ/IM.png`` (strips of ref, e1.., h1.., t1..; number K is image K + 1),
     ``OUT/SEQ/IM.frames`` (the detected regions in that image, see `tiepoint.formats.text.numbers`),
     ``OUT/SEQ/H_ref_K`` (comma-separated), and in a folder beside it ``OUT-contact-sheets/SEQ.png``.
-    The recipe is that of `cut_sequence`. Bytes depend neither on `jobs` nor on other sequences.
+    `cut_sequence` describes the steps. The files depend neither on `jobs` nor on other sequences.
 
     Args:
-        data: A folder of image sequences, or an opened one.
-        out: Folder of the new dataset. Sequences of the same names are replaced. Until all are written it is
-            marked, and `HPatchesDataset` and `data check` refuse it.
+        data: A folder of image sequences, or an `ImageSequences` object.
+        out: Folder of the new dataset. Sequences of the same names are replaced. Until all sequences are
+            written, the folder is marked as incomplete, and `HPatchesDataset` and `data check` refuse it.
         options: Sizes, seed and thresholds.
         jobs: Number of sequences to process at the same time.
         sheets: Whether to write the contact sheets.
-        progress: Called with (sequences done, all sequences) in the calling thread.
+        progress: Called with (processed sequences, all sequences) in the calling thread.
 
     Raises:
-        InputError: No sequence gave any patch, or the folder cannot be written.
+        InputError: No patch could be cut from any sequence, or the folder cannot be written.
     """
     sequences = data if isinstance(data, ImageSequences) else ImageSequences(data)
     options, root = options or CutOptions(), Path(out)
@@ -119,7 +119,7 @@ def _sheet_path(root: Path, scene: str) -> Path:
 
 
 def _remove_earlier(folder: Path) -> None:
-    """Remove the files of an earlier cut, so that no strips of another length remain."""
+    """Remove the files of an earlier run, so that no strips with another number of patches remain."""
     for path in list(folder.iterdir()) if folder.is_dir() else []:
         if _WRITTEN.fullmatch(path.name):
             path.unlink()
@@ -143,14 +143,14 @@ def _write(root: Path, scene: str, cut: CutPatches, *, sheets: bool) -> None:
 
 
 def contact_sheet(strips: Mapping[str, NDArray[np.uint8]], *, rows: int = 12) -> NDArray[np.uint8]:
-    """Draw patches of a sequence as a table: a row per patch (evenly spread), a column per image.
+    """Draw patches of a sequence as a grid with one row per patch and one column per image.
 
     Args:
         strips: Patches uint8 (n, side, side) by image name, all of one shape, in the order of the columns.
-        rows: Limit of the patches to show.
+        rows: Maximum number of patches to show, evenly spaced.
 
     Returns:
-        Grey image uint8 (h, w), image names on top, white gaps, wider between noise levels.
+        Grey image uint8 (h, w) with image names on top. Gaps are white, and wider between noise levels.
 
     >>> contact_sheet({"ref": np.zeros((2, 5, 5), np.uint8), "e1": np.zeros((2, 5, 5), np.uint8)}).shape
     (33, 25)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""DoG, Hessian and Harris-Laplace detections of an image on a shared Gaussian scale space."""
+"""Detect DoG, Hessian and Harris-Laplace keypoints on a shared Gaussian scale space."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _CAMERA_SIGMA = 0.5
 _EDGE = 10.0
 _HARRIS = 0.04
 THRESHOLDS = {"dog": 0.01, "hessian": 0.003, "harris": 2e-6}
-"""Smallest accepted response, on grey values in 0..1 and scale-normalised derivatives."""
+"""Minimum response of each detector, for grey values in 0..1 and scale-normalised derivatives."""
 
 
 @dataclass(frozen=True)
 class Detections:
-    """Centres (n, 2), scales sigma (n,) in pixels, responses (n,) and detector names (n,)."""
+    """Detected keypoints: centres (n, 2), scales sigma (n,) in pixels, responses (n,), detectors (n,)."""
 
     points: NDArray[np.float64]
     sigma: NDArray[np.float64]
@@ -33,7 +33,7 @@ class Detections:
 
 
 def detect(grey: NDArray[np.uint8]) -> Detections:
-    """Return the detections of three detectors in a grey image (h, w), in a fixed order.
+    """Detect keypoints in a grey image (h, w) with three detectors. The order is fixed.
 
     The scale space starts at sigma 1.6 with three levels per octave. An extremum is a pixel above (or below)
     its 26 neighbours in position and scale, refined by a quadratic. DoG and Hessian extrema on edges (ratio
@@ -121,7 +121,10 @@ def _harris(levels: Stack, sigma: NDArray[np.float64]) -> Found:
 
 
 def _peaks(stack: Stack, threshold: float) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Find local maxima over 3 x 3 x 3 above a threshold, except on the border and the outer levels."""
+    """Find local maxima in 3 x 3 x 3 neighbourhoods above a threshold.
+
+    The image border and the outer scale levels are excluded.
+    """
     from scipy.ndimage import maximum_filter
 
     peak = (stack == maximum_filter(stack, 3)) & (stack > threshold)
@@ -131,7 +134,10 @@ def _peaks(stack: Stack, threshold: float) -> tuple[NDArray[np.int64], NDArray[n
 
 
 def _refine(stack: Stack, s: NDArray[np.int64], y: NDArray[np.int64], x: NDArray[np.int64]) -> Found:
-    """Refine extrema by a parabola along each axis (at most half a step). Return positions and values."""
+    """Refine extrema with a parabola along each axis. Return positions and values.
+
+    A position changes by at most half a step.
+    """
     middle = stack[s, y, x].astype(np.float64)
     offsets, value = [], middle.copy()
     for axis, size in enumerate(stack.shape):
@@ -167,7 +173,10 @@ def _second(image: Stack) -> tuple[Stack, Stack, Stack]:
 def _on_edge(
     stack: Stack, s: NDArray[np.int64], y: NDArray[np.int64], x: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Return whether one principal curvature is over 10 times the other, or their signs differ."""
+    """Return whether a point is on an edge.
+
+    One principal curvature is then more than 10 times the other, or their signs differ.
+    """
     around = {(dy, dx): stack[s, y + dy, x + dx].astype(np.float64) for dy in (-1, 0, 1) for dx in (-1, 0, 1)}
     xx = around[0, 1] - 2 * around[0, 0] + around[0, -1]
     yy = around[1, 0] - 2 * around[0, 0] + around[-1, 0]
@@ -186,16 +195,17 @@ _CHUNK = 1000
 def orientations(
     grey: NDArray[np.uint8], points: NDArray[np.float64], sigma: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the angle of the dominant gradient at each point, radians in [0, 2 pi), from x towards y.
+    """Return the dominant gradient orientation at each point.
 
-    Gradients at scale sigma, weighted by their length and by a Gaussian window of 1.5 sigma cut off at 4.5
-    sigma, fall into 36 bins. The histogram is smoothed six times with a box of three, and its highest peak is
-    refined by a parabola. Each point has one angle, also if there are several peaks.
+    Angles are in radians in [0, 2 pi), from x towards y. Gradients at scale sigma are collected in a
+    histogram of 36 bins. Their weights are the gradient magnitude and a Gaussian window of 1.5 sigma, cut off
+    at 4.5 sigma. The histogram is smoothed six times with a box filter of width three, and its highest peak
+    is refined with a parabola. Each point gets one angle, even if the histogram has several peaks.
 
     Args:
-        grey: (h, w).
-        points: (n, 2).
-        sigma: (n,) scales in pixels.
+        grey: Grey image (h, w).
+        points: Positions (n, 2).
+        sigma: Scales (n,) in pixels.
 
     Returns:
         float64 (n,).

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Corresponding patches of an image sequence: detect, thin, jitter, project, cut, filter."""
+"""Cut corresponding patches from the images of a sequence."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .detection import detect, orientations
 
 @dataclass(frozen=True)
 class Jitter:
-    """Limits of a jitter. Each value is sampled uniformly between minus and plus its limit."""
+    """Limits of random geometric jitter. Each value is sampled uniformly between -limit and +limit."""
 
     rotation_deg: float
     translation: float
@@ -36,7 +36,7 @@ class Jitter:
     def draw(self, n: int, rng: np.random.Generator) -> Floats:
         """Sample n jitters as frames (n, 2, 3), relative to the unit circle.
 
-        B = scale R(rotation) R(d) diag(sqrt(stretch), 1 / sqrt(stretch)) R(d)^T with d uniform: the stretch
+        B = scale R(rotation) R(d) diag(sqrt(stretch), 1 / sqrt(stretch)) R(d)^T with uniform d. The stretch
         preserves the area. The translation is in units of the detected radius, along x and y.
         """
         turn = np.deg2rad(rng.uniform(-self.rotation_deg, self.rotation_deg, n))
@@ -55,11 +55,12 @@ NOISE = {
     "hard": Jitter(rotation_deg=30, translation=0.26, log_scale=0.20, log_stretch=0.20),
     "tough": Jitter(rotation_deg=45, translation=0.39, log_scale=0.30, log_stretch=0.30),
 }
-"""Noise levels in equal steps, chosen to agree with published figures.
+"""Jitter of the noise levels in equal steps, chosen to agree with published figures.
 
 Translation, scale and stretch give a median overlap of the jittered with the detected region of 0.85, 0.72
-(both published) and 0.61. Overlap does not depend on rotation. Its range lets the matching score of RootSIFT
-fall from easy to hard to tough as in the published results on the same images.
+(both published) and 0.61. Overlap does not depend on rotation. The range of rotation was chosen so that the
+matching score of RootSIFT decreases from easy to hard to tough as in the published results on the same
+images.
 """
 
 
@@ -83,7 +84,7 @@ def _rotation(angle: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class CutOptions:
-    """Options of the cut. The defaults are the published recipe."""
+    """Options of patch cutting. The defaults are the published recipe."""
 
     side: int = 65
     magnification: float = 5.0
@@ -97,9 +98,9 @@ class CutOptions:
 class CutPatches:
     """Corresponding patches of one sequence: row k of every strip is the same location.
 
-    `strips` and `frames` are by image name (ref, e1.., h1.., t1..); `frames` are the detected (not magnified)
-    regions; `overlaps` has, by noise level, the overlap of every jittered with its detected region;
-    `counts` has the number of detections left after each step.
+    `strips` and `frames` are dictionaries by image name (ref, e1.., h1.., t1..). `frames` are the detected
+    regions before magnification. `overlaps` has, for each noise level, the overlap of every jittered region
+    with its detected region. `counts` has the number of detections left after each step.
     """
 
     strips: dict[str, NDArray[np.uint8]]
@@ -110,11 +111,11 @@ class CutPatches:
 
 
 def cut_sequence(data: ImageSequences, scene: str, options: CutOptions) -> CutPatches:
-    """Cut the patches of one sequence. Samples depend on the seed and the names only.
+    """Cut the patches of one sequence. Random samples depend only on the seed and the names.
 
-    1. Detect (`detect`) in image 1, compute the dominant orientation (`orientations`), retain regions that
-       are, magnified, inside image 1 and, projected, inside every other image.
-    2. Thin to one random detection where regions overlap by more than half (`thin_overlapping`).
+    1. Detect (`detect`) in image 1, compute the dominant orientation (`orientations`), and retain regions
+       whose magnified region is inside image 1 and, after projection, inside every other image.
+    2. Of regions that overlap by more than half, retain a random one (`thin_overlapping`).
     3. For each noise level and image: jitter the region and project it by the affine approximation of the
        homography at its centre. Drop the location if any of its magnified squares leaves its image.
     4. Cut `side` x `side` grey patches of the magnified squares. Drop the location if any patch has a
@@ -167,7 +168,10 @@ def cut_sequence(data: ImageSequences, scene: str, options: CutOptions) -> CutPa
 def _visible_frames(
     data: ImageSequences, scene: str, grey: NDArray[np.uint8], options: CutOptions
 ) -> tuple[Floats, dict[str, int]]:
-    """Return oriented, non-overlapping frames in image 1 that all images show, by row and column."""
+    """Return oriented, non-overlapping frames of image 1 that are visible in all images.
+
+    They are ordered by row, then column.
+    """
     found = detect(grey)
     counts = {"detected": len(found.points)}
     reference = data.size(scene, 1)
@@ -195,11 +199,11 @@ def thin_overlapping(
     *,
     overlap: float = 0.5,
 ) -> NDArray[np.int64]:
-    """Return indices, ascending, of detections of which no two overlap by more than `overlap`.
+    """Return ascending indices of detections of which no two overlap by more than `overlap`.
 
-    Visits detections in random order. Each remaining one is retained and removes all that overlap it by more
-    (intersection over union of the discs). A cluster keeps a random member, and a chain is not merged into
-    one.
+    Detections are visited in random order. Each detection that is not yet removed is retained, and all
+    detections that overlap it by more are removed. Overlap is the intersection over union of the discs. One
+    random member of each cluster remains. A chain of overlapping detections is not reduced to one.
 
     >>> rng = np.random.default_rng(0)
     >>> len(thin_overlapping(np.array([[0.0, 0], [0, 0], [9, 0]]), np.array([1.0, 1.1, 1]), rng))

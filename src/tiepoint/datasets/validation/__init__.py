@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Validation of datasets: problems, the published release, missing parts, usable tasks."""
+"""Check datasets: find problems, detect published releases, list the tasks that can run."""

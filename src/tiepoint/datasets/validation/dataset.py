@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Validation of a dataset of any layout: facts, problems, warnings, the release, usable tasks."""
+"""Check a dataset of any layout and report its properties, problems and usable tasks."""
 
 from __future__ import annotations
 
@@ -42,15 +42,18 @@ from .releases import (
 from .usable_tasks import Protocols, UsableTask, flow_uses, pair_uses, patch_uses, sequence_uses
 
 _MAX_LISTED = 12
-"""Limit of the entries of an unknown folder that are listed."""
+"""Maximum number of entries of an unknown folder that are listed."""
 _MAX_FOLDERS = 200
-"""Limit of the sub-folders that are searched for datasets."""
+"""Maximum number of sub-folders that are searched for datasets."""
 _wrapped = partial(wrap, width=80, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 @dataclass(frozen=True)
 class CheckReport:
-    """Result of a check. `title` has the path and the layout, `hints` are the next steps."""
+    """Result of a dataset check.
+
+    `title` has the path and the layout. `hints` are suggested next steps.
+    """
 
     title: str
     facts: tuple[str, ...] = ()
@@ -69,9 +72,10 @@ class CheckReport:
         return self.summary()
 
     def summary(self, *, shown: int = MAX_MISSING_LISTED, protocols: Protocols = lambda _task: ()) -> str:
-        """Format facts, release, usable tasks with their protocols, problems, warnings and hints.
+        """Format the report as text.
 
-        At most `shown` missing names are listed.
+        It has properties, release, usable tasks with their protocols, problems, warnings and hints. At most
+        `shown` missing names are listed.
         """
         lines = [self.title, *(f"  {fact}" for fact in self.facts)]
         if self.release is not None:
@@ -94,14 +98,16 @@ class CheckReport:
 def check_dataset(
     path: str | Path, *, deep: bool = True, progress: Callable[[int, int], None] | None = None
 ) -> CheckReport:
-    """Check a dataset: patch strips, sequences with homographies, TSS, or pairs with sparse truth.
+    """Check a dataset of any layout and return a report.
 
-    A folder that is not a dataset but contains some is a problem that lists them.
+    Layouts are patch strips, sequences with homographies, TSS, and pairs with sparse ground truth. If the
+    folder is not a dataset but contains datasets, the report lists them as a problem.
 
     Args:
-        path: The folder or file of a dataset (a JSON file of pairs, or of lengths of patch sequences).
+        path: The folder of a dataset, a JSON pair list, or a JSON file with the number of patches per
+            sequence.
         deep: Whether to decode every image. Otherwise only names and headers are read.
-        progress: Called with (done, total) strips or images.
+        progress: Called with the numbers of processed and all strips or images.
     """
     root = Path(path).expanduser()
     if not root.exists():
@@ -131,7 +137,7 @@ def _check(root: Path, deep: bool, progress: Callable[[int, int], None] | None) 
 
 
 def _unknown(root: Path) -> CheckReport:
-    """Report a path of unknown layout: the known layouts, and the content of the folder."""
+    """Return a report for an unknown layout. It lists the known layouts and the folder content."""
     known: list[str] = ["SEQ/ref.png (patches)", "SEQ/H_1_2 (image sequences)", "SUBSET/PAIR/flow1.flo (TSS)"]
     known += ["flow.* beside image1 and image2", *known_layouts()]
     if root.is_dir():
@@ -150,7 +156,7 @@ def _unknown(root: Path) -> CheckReport:
 
 
 def _archive(path: Path) -> str:
-    """Return what to do with a file that is an archive. Empty for others."""
+    """Return a hint for a file that is an archive. Empty for other files."""
     with path.open("rb") as file:
         head = file.read(512)
     packed = head.startswith((b"PK\x03\x04", b"\x1f\x8b", b"BZh", b"\xfd7zXZ")) or head[257:262] == b"ustar"
@@ -159,7 +165,7 @@ def _archive(path: Path) -> str:
 
 
 def _several(root: Path) -> CheckReport | None:
-    """Report a folder that is not a dataset but contains some. None for other folders."""
+    """Return a report for a folder that contains datasets in sub-folders. None for other folders."""
     own = _layout_name(root)
     datasets = {} if (root / "Dataset").is_dir() and own == "TSS" else _datasets_below(root)
     layouts = set(datasets.values())
@@ -189,7 +195,7 @@ def _several(root: Path) -> CheckReport | None:
 
 
 def _datasets_below(root: Path) -> dict[Path, str]:
-    """Return datasets one or two folders below, with the names of their layouts."""
+    """Find datasets one or two levels below a folder. Return them with the names of their layouts."""
     found = {}
     for parent in _folders(root):
         for folder in (parent, *_folders(parent)):
@@ -210,7 +216,7 @@ def _folders(root: Path) -> list[Path]:
 
 
 def _layout_name(folder: Path) -> str | None:
-    """Return the layout of a folder by the names in it, without reading its files. None if unknown."""
+    """Detect the layout of a folder from its file names. None if unknown."""
     if (folder / PACK).exists() or any(folder.glob("*/ref.png")):
         return "patches"
     if any(folder.glob("*/H_1_*")) or any(folder.glob("*/H1to*p")):
@@ -230,7 +236,7 @@ def _layout_name(folder: Path) -> str | None:
 def check_patches(
     root: Path, *, deep: bool = True, progress: Callable[[int, int], None] | None = None
 ) -> CheckReport:
-    """Check a dataset in the HPatches layout. With `deep`, every strip is decoded."""
+    """Check a patch dataset in the HPatches layout. If `deep`, every strip is decoded."""
     title = f"{root}: patches in the HPatches layout"
     try:
         data = HPatchesDataset(root)
@@ -268,7 +274,7 @@ def check_patches(
 
 
 def _corrupt_strips(root: Path, progress: Callable[[int, int], None] | None) -> list[str]:
-    """Decode all strips. Return the problems."""
+    """Decode all strips and return a list of problems."""
     strips = [(s, m) for s, images in scan_folder(root).strips.items() for m in images]
     problems = []
     for i, (sequence, image) in enumerate(strips, 1):
@@ -282,12 +288,12 @@ def _corrupt_strips(root: Path, progress: Callable[[int, int], None] | None) -> 
 
 
 def _is_pack(root: Path) -> bool:
-    """Return whether this is a pack, or a folder with one and without strips."""
+    """Return whether a path is a pack file, or a folder with a pack file and without strips."""
     return root.suffix == SUFFIX if root.is_file() else (root / PACK).exists()
 
 
 def _corrupt_in_pack(data: HPatchesDataset, progress: Callable[[int, int], None] | None) -> list[str]:
-    """Verify the hashes of a pack's strips and of their files. Return the problems."""
+    """Verify the hashes of the strips in a pack and of their files. Return a list of problems."""
     problems = []
     assert data.pack is not None
     for i, (key, reason) in enumerate(data.pack.verify(), 1):
@@ -322,7 +328,7 @@ def _warnings(data: HPatchesDataset) -> list[str]:
 
 
 def _other_layout(root: Path, deep: bool) -> CheckReport | None:
-    """Report a folder of flow pairs or image sequences. None for other layouts."""
+    """Return a report for a folder of flow pairs or image sequences. None for other layouts."""
     check: Callable[[Path, bool], CheckReport]
     if any(root.rglob("flow1.flo")):
         title, check = f"{root}: pairs with flow (TSS)", _tss
@@ -367,7 +373,7 @@ def _flow_folders(root: Path, deep: bool) -> CheckReport:
 
 
 def _undecoded(pair: TssPair) -> Iterator[str]:
-    """Decode the truth and images of a pair. Yield the first problem."""
+    """Decode ground truth and images of an image pair. Yield the first problem."""
     from ...formats.image.reader import read_image
 
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Summary, problems and warnings of a dataset of image pairs."""
+"""Check a dataset of image pairs and summarise it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..image_pairs.reader import detect_layout
 
 
 class PairsReport(NamedTuple):
-    """Title, facts, problems and warnings of a dataset, and its pairs."""
+    """Report on a dataset of image pairs: title, properties, problems, warnings, and the pairs."""
 
     title: str
     facts: tuple[str, ...] = ()
@@ -34,9 +34,9 @@ class PairsReport(NamedTuple):
 def check_pairs(
     root: Path, *, deep: bool = True, progress: Callable[[int, int], None] | None = None
 ) -> PairsReport | None:
-    """Check a dataset of pairs of any layout. None for other data. With `deep` every image is decoded.
+    """Check a dataset of image pairs of any layout. Return None for other data.
 
-    If some pairs have K or T, all pairs need both.
+    If `deep`, every image is decoded. If some pairs have K or T, all pairs must have both.
     """
     folder = root if root.is_dir() else root.parent
     findings = PairProblems(root, (folder, folder / "images"))
@@ -60,7 +60,7 @@ def check_pairs(
 
 
 def _needs(drafts: Sequence[PairDraft]) -> str:
-    """Return the first kind of task for which any pair has a part of the truth."""
+    """Return the first kind of task for which any pair has some of the ground truth."""
     for needs, keys in NEEDS.items():
         for draft in drafts:
             stated = {"K0": draft.K[0], "K1": draft.K[1], "T_0to1": draft.T, **draft.truth}
@@ -72,7 +72,7 @@ def _needs(drafts: Sequence[PairDraft]) -> str:
 def _decode(
     pairs: Sequence[ImagePair], findings: PairProblems, progress: Callable[[int, int], None] | None
 ) -> None:
-    """Decode each image once. Warn about images of equal content."""
+    """Decode each image once and warn about images with equal content."""
     paths = sorted({p for pair in pairs for p in (pair.image0, pair.image1) if p is not None and p.is_file()})
     same: dict[str, list[str]] = defaultdict(list)
     for i, path in enumerate(paths, start=1):
@@ -143,7 +143,7 @@ def _truth_facts(truths: Sequence[PairTruth]) -> list[str]:
 
 
 def span(values: Collection[int], word: str = "") -> str:
-    """Format the smallest and the largest of some counts with their unit.
+    """Format the range of several counts with their unit.
 
     >>> span([3, 1], "pair"), span([1, 1], "pair"), span([2])
     ('1 to 3 pairs', '1 pair', '2')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Detection of published releases by names, counts and lengths."""
+"""Detect published releases by names and counts."""
 
 from __future__ import annotations
 
@@ -35,16 +35,20 @@ def _json(name: str) -> dict[str, Any]:
 
 
 def releases() -> dict[str, Any]:
-    """Return facts about releases by key: `title`, `unit`, and names, counts or digests of their parts."""
+    """Return the properties of known releases by key.
+
+    They are `title`, `unit`, and names, counts or digests of the parts.
+    """
     return _json("releases.json")
 
 
 @dataclass(frozen=True)
 class Release:
-    """How much of a published dataset a folder contains.
+    """Published release that a folder contains completely or in part.
 
-    `missing` lists absent parts if their names are known. `notes` are evidence for and against the release.
-    `differs` means that some content is not as published, `short` that present parts are incomplete.
+    `missing` lists missing parts if their names are known. `notes` are evidence for and against the release.
+    `differs` means that some content differs from the published content. `short` means that existing parts
+    are incomplete.
     """
 
     key: str
@@ -58,16 +62,16 @@ class Release:
 
     @property
     def title(self) -> str:
-        """Display name."""
+        """Display name of the release."""
         return str(releases()[self.key]["title"]) + (f", {self.part}" if self.part else "")
 
     @property
     def complete(self) -> bool:
-        """Whether everything is present as published."""
+        """Whether the folder contains the complete release with the published content."""
         return self.have >= self.total and not self.differs and not self.short
 
     def lines(self, *, shown: int = MAX_MISSING_LISTED) -> list[str]:
-        """Return lines with the release, at most `shown` missing names, and the notes."""
+        """Format the release as lines of text, with at most `shown` missing names and the notes."""
         unit = releases()[self.key]["unit"]
         if self.differs:
             head = f"not {self.title} as published: {self.have:,} of {self.total:,} {unit}, with differences"
@@ -85,7 +89,7 @@ class Release:
 
 
 def by_names(key: str, present: Collection[str], names: Iterable[str], **more: Any) -> Release:
-    """Return a release whose parts have names.
+    """Return the `Release` of a dataset whose parts are identified by name.
 
     >>> by_names("evd", ["adam", "cat"], ["adam", "cat", "vin"]).lines()
     ['release: EVD: a subset, 2 of 3 pairs', 'missing: vin']
@@ -98,7 +102,8 @@ def by_names(key: str, present: Collection[str], names: Iterable[str], **more: A
 def content_note(key: str, root: Path) -> tuple[str, ...]:
     """Return a note on how many files match the published content. Empty if no content is known.
 
-    Files are compared byte by byte, images that may be converted by their pixels. No cached hash is used.
+    Files are compared by their bytes. Images that may have been converted are compared by their pixels.
+    Cached hashes are not used.
     """
     known = _json("contents.json").get(key, {})
     bases = [root, *(p for p in sorted(root.iterdir()) if p.is_dir())] if root.is_dir() else []
@@ -133,7 +138,9 @@ _IMAGES = 6
 
 
 def patches_release(data: HPatchesDataset) -> Release | None:
-    """Return the release whose lengths agree with more sequences. None if no sequence name is known.
+    """Return the HPatches release of a patch dataset. None if no sequence name is known.
+
+    It is the release whose numbers of patches agree with more sequences.
 
     >>> found = patches_release(HPatchesDataset.from_lengths({"v_graffiti": 1123, "i_dc": 1983}))
     >>> (found.key, found.have, found.total, found.differs)
@@ -170,7 +177,9 @@ def patches_release(data: HPatchesDataset) -> Release | None:
 
 
 def sequences_release(scenes: Sequence[str], images: Mapping[str, int]) -> Release | None:
-    """Return the release of image sequences, by names and numbers of images. Hashes are not published.
+    """Return the release of image sequences by names and numbers of images.
+
+    Hashes are not compared, because none are published.
 
     >>> sequences_release(["v_wall", "mine"], {"v_wall": 6, "mine": 2}).notes
     ('by names and numbers of images; not part of the release: mine',)
@@ -189,7 +198,7 @@ def sequences_release(scenes: Sequence[str], images: Mapping[str, int]) -> Relea
 
 
 def tss_release(pairs: Sequence[TssPair]) -> Release | None:
-    """Return the TSS release by the pairs of each group. None if no group is known."""
+    """Return the TSS release by the number of pairs in each group. None if no group is known."""
     groups: Mapping[str, int] = releases()["tss"]["groups"]
     counts = Counter(pair.subset for pair in pairs)
     if not set(counts) & set(groups):
@@ -216,7 +225,7 @@ _DIGEST_DIGITS = 6
 
 
 def pairs_release(pairs: Sequence[ImagePair]) -> Release | None:
-    """Return the release of pairs by their dataset name or their images. None for others."""
+    """Return the release of image pairs by dataset name or image names. None if unknown."""
     counts = Counter(pair.dataset for pair in pairs)
     dataset = counts.most_common(1)[0][0] if counts else "none"
     if dataset == "":  # not stated, but the images may show it
@@ -225,7 +234,7 @@ def pairs_release(pairs: Sequence[ImagePair]) -> Release | None:
 
 
 def scannet_image(name: str) -> str:
-    """Return room and frame of a ScanNet image in any known spelling.
+    """Return room and frame of a ScanNet image from any known form of its name.
 
     >>> {scannet_image(n) for n in ("scene0707_00/color/15.jpg", "scene0707_00_frame-000015.jpg",
     ...     "scans_test/scene0707_00/sens/frame-000015.color.jpg")}
@@ -255,7 +264,7 @@ def _by_digests(key: str, named: Callable[[str], str]) -> Callable[[Sequence[Ima
 
 
 def digest(a: str, b: str) -> str:
-    """Return the first six hex digits of the SHA-256 of two names.
+    """Return the first six hexadecimal digits of the SHA-256 of two names.
 
     >>> digest("0707_00/15", "0707_00/585")
     '08b0db'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tasks that can run on a dataset, with the command of each."""
+"""Determine the tasks that can run on a dataset, and the commands to run them."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from ..image_pairs.ground_truth import PairTruth
 
 _MATCHER = '"sift?matcher=mnn&ratio=0.8"'
 Protocols = Callable[[str], Sequence[str]]
-"""Function that returns the protocols of a task."""
+"""Type of a function that returns the protocols of a task."""
 
 
 class UsableTask(NamedTuple):
-    """Tasks that can run, the command, and a note."""
+    """Tasks that can run on a dataset, with the command and a note."""
 
     tasks: tuple[str, ...]
     command: str
     note: str = ""
 
     def lines(self, protocols: Protocols = lambda _task: ()) -> list[str]:
-        """Return lines with the tasks and their protocols, the note, and the command.
+        """Format tasks, protocols, note and command as lines of text.
 
         >>> UsableTask(("tss",), "tiepoint run dis --task tss --data D").lines(lambda _: ["exact", "kit"])
         ['tss (exact, kit)', '  tiepoint run dis --task tss --data D']
@@ -41,7 +41,10 @@ def _run(method: str, tasks: Sequence[str], root: Path, more: str = "") -> str:
 
 
 def patch_uses(root: Path, data: HPatchesDataset) -> list[UsableTask]:
-    """Return tasks of a patch dataset, by the images of its sequences and the complete splits."""
+    """Return the tasks that can run on a patch dataset.
+
+    They depend on the images of its sequences and on its complete splits.
+    """
     method = "sift" if data.has_patches else "files:DESCRIPTORS"
     everywhere = set.intersection(*(set(data.images(s)) for s in data.sequences))
     levels = [z for z, c in NOISES.items() if {f"{c}{k}" for k in range(1, LEVEL_IMAGES + 1)} <= everywhere]
@@ -63,7 +66,7 @@ def patch_uses(root: Path, data: HPatchesDataset) -> list[UsableTask]:
 
 
 def sequence_uses(root: Path) -> list[UsableTask]:
-    """Return tasks of image sequences with homographies."""
+    """Return the tasks that can run on image sequences with homographies."""
     names = ("ranking", "verification", "matching", "retrieval", "images", "geometry")
     keypoints = tuple(f"keypoints/{name}" for name in names)
     return [
@@ -74,7 +77,10 @@ def sequence_uses(root: Path) -> list[UsableTask]:
 
 
 def flow_uses(root: Path, *, images: bool = True) -> list[UsableTask]:
-    """Return tasks of pairs with dense flow. Without images, only results can be scored."""
+    """Return the tasks that can run on pairs with dense flow.
+
+    Without images, only existing results can be scored.
+    """
     if not images:
         command = f"tiepoint score tss --results RESULTS --data {shlex.quote(str(root))}"
         return [UsableTask(("tss",), command, "images are missing: flows come from files")]
@@ -85,7 +91,10 @@ def flow_uses(root: Path, *, images: bool = True) -> list[UsableTask]:
 
 
 def pair_uses(root: Path, truths: Sequence[PairTruth]) -> list[UsableTask]:
-    """Return tasks of image pairs, by the truth that all of them have."""
+    """Return the tasks that can run on image pairs.
+
+    They depend on the ground truth that all pairs have.
+    """
     if not truths:
         return []
     have_images = all(truth.pair.has_images() for truth in truths)
