@@ -167,7 +167,7 @@ class HPatchesDataset:
         if self.root is None:
             raise InputError("this dataset has no image files, only numbers of patches")
         if self.root.is_file():
-            raise InputError(f"{self.root} is a pack file; it has no separate strips")
+            raise InputError(f"{self.root} is a pack file; it has no strips")
         self._known(sequence, image)
         return self.root / sequence / f"{image}.png"
 

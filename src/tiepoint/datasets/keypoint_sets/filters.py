@@ -40,7 +40,7 @@ def thin_by_distance(keypoints: Keypoints, distance_px: float | None, *, rows: b
     """Thin keypoints greedily to a minimum distance.
 
     A keypoint is retained if it is at least `distance_px` from all keypoints retained before it. Of keypoints
-    at the same position, the first is retained. The search uses a grid and is exact. If `rows` is given, row
+    at the same position, the first is retained. The search uses a grid and is exact. If `rows` is True, row
     numbers are returned.
 
     >>> thin_by_distance(Keypoints.at([[0, 0], [3, 0], [5, 0]]), 5).xy[:, 0].tolist()
