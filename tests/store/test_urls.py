@@ -63,8 +63,8 @@ WRONG = {
     "two slashes": ("sqlite://a.db", "three slashes"),
     "no file": ("sqlite://", "three slashes"),
     "in memory": ("sqlite:///:memory:", "three slashes"),
-    "sqlite with a setting": ("sqlite:///a.db?mode=rwc", "files only"),
-    "a path of a URL": ("sqlite:/a.db", "lost where a URL is made a path"),
+    "sqlite with a setting": ("sqlite:///a.db?mode=rwc", "only the parameter files"),
+    "a path of a URL": ("sqlite:/a.db", "pass the URL as a string"),
 }
 
 

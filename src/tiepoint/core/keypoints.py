@@ -45,7 +45,7 @@ class Keypoints:
     def __post_init__(self) -> None:
         n = len(self.xy)
         if self.xy.ndim != 2 or self.xy.shape[1] != 2:
-            raise InputError(f"keypoint positions have shape (n, 2), found {self.xy.shape}")
+            raise InputError(f"keypoint positions must have shape (n, 2), found {self.xy.shape}")
         for field in fields(self)[1:]:
             column = getattr(self, field.name)
             if column.shape != (n,):
@@ -93,7 +93,9 @@ class Keypoints:
         if t.size == 0:
             return cls.at(np.empty((0, 2)))
         if t.ndim != 2 or t.shape[1] not in (2, len(COLUMNS)):
-            raise InputError(f"a keypoint table has shape (n, 7): {', '.join(COLUMNS)}; found {t.shape}")
+            raise InputError(
+                f"a keypoint array must have shape (n, 7): {', '.join(COLUMNS)}; found {t.shape}"
+            )
         if t.shape[1] == 2:
             return cls.at(t)
         return cls.at(

@@ -28,7 +28,7 @@ class Records:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise ValueError(f"records are of kind {KINDS}, not {self.kind!r}")
+            raise ValueError(f"the kind of records must be one of {KINDS}, found {self.kind!r}")
         lengths = {name: len(column) for name, column in self.columns.items()}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"columns differ in length: {lengths}")

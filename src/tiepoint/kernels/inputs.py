@@ -33,7 +33,7 @@ def check_shapes(a: Matrix, b: Matrix, distance: str, *, names: tuple[str, str])
             raise InputError(f"{name} must be real numbers, found dtype {x.dtype}")
     if a.shape[1] != b.shape[1]:
         raise InputError(
-            f"{names[0]} have {a.shape[1]} columns and {names[1]} {b.shape[1]}; both must have the same"
+            f"{names[0]} have {a.shape[1]} columns and {names[1]} {b.shape[1]}; expected equal numbers"
         )
     if a.shape[1] == 0:
         raise InputError(f"{names[0]} have no columns; a descriptor needs at least one number")
@@ -106,7 +106,7 @@ def normalise(x: Matrix, *, name: str) -> Matrix:
         peak = np.max(np.abs(block), axis=1)
         if not np.all(peak > 0):
             row = start + int(np.argmin(peak > 0))
-            raise InputError(f"{name}, row {row}: all zero, no direction for cosine; remove failed rows")
+            raise InputError(f"{name}, row {row}: all zero, so cosine is undefined; remove failed rows")
         # Scaling by a power of two is exact and keeps squares of tiny and huge rows inside float64.
         scaled = np.ldexp(block, -np.frexp(peak)[1][:, None])
         square, rows = np.empty(len(block)), np.arange(len(block))

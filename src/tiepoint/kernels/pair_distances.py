@@ -90,7 +90,7 @@ def pair_distances_across(
     [0.0, 3.0]
     """
     if not fit_across(parts, distance):
-        raise InputError("these matrices cannot be compared in place; concatenate them first")
+        raise InputError("these matrices do not satisfy `fit_across`; concatenate them first")
     from .numba_backend.pair_distances import across, rows_missing
 
     part_a, row_a, part_b, row_b, place = lists

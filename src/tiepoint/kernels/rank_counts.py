@@ -165,7 +165,7 @@ def check_targets(
     if q.ndim != 1 or not q.shape == d.shape == p.shape:
         raise InputError(
             f"target_query {q.shape}, target_distance {d.shape} and target_position {p.shape} "
-            "must be three lists of equal length"
+            "must be one-dimensional and of equal length"
         )
     if q.size and (q.dtype.kind not in "iu" or p.dtype.kind not in "iu"):
         raise InputError(f"target_query and target_position must be integers, found {q.dtype} and {p.dtype}")

@@ -98,7 +98,7 @@ def _narrowed(array: NDArray[Any]) -> NDArray[Any]:
 def unpack_tables(header: Mapping[str, Any], flat: Mapping[str, NDArray[Any]]) -> list[Table]:
     """Return the tables of a file. Their arrays are read-only and may be shared between tables."""
     if header["format"] != FORMAT:
-        raise ValueError(f"it has format {header['format']}, and this tiepoint knows {FORMAT}")
+        raise ValueError(f"it has format {header['format']}; this version of tiepoint reads format {FORMAT}")
     arrays = []
     for name, shape, kind, offset in header["arrays"]:
         size = int(np.prod(shape, dtype=np.int64))
@@ -117,7 +117,7 @@ def unpack_tables(header: Mapping[str, Any], flat: Mapping[str, NDArray[Any]]) -
         for at in entry["also"]:
             other = tables[at]
             if not isinstance(other, PooledBins):
-                raise ValueError("a pooled table refers to one that is not pooled")
+                raise ValueError("a pooled table refers to a table that is not pooled")
             also.append(other)
         positives, negatives = arrays[entry["positives"]], arrays[entry["negatives"]]
         tables.append(PooledBins(scenes, kinds, positives, negatives, entry["statistic"], tuple(also)))

@@ -174,7 +174,7 @@ class StoredRun:
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
-            raise ValueError(f"a run is {' or '.join(STATUSES)}, not {self.status!r}")
+            raise ValueError(f"the status of a run must be {' or '.join(STATUSES)}, found {self.status!r}")
 
     @property
     def method(self) -> str:

@@ -68,16 +68,16 @@ def read_url(where: str) -> StoreUrl:
         known = " and ".join(f"{name} ({form})" for name, form in FORMS.items())
         raise StoreError(
             f"a store URL cannot begin with {printable(scheme[:40])}://; known are {known}. "
-            "Give a folder by its path"
+            "Pass a folder as a plain path"
         )
     if found is None or len(found[2]) < 2:
         raise StoreError(
-            f"the store URL begins with {scheme}:/ and lacks slashes, which are lost where a URL is made a "
-            f"path; give it as text: {FORMS[kind]}"
+            f"the store URL begins with {scheme}:/ and lacks slashes, as after conversion to a path; "
+            f"pass the URL as a string: {FORMS[kind]}"
         )
     rest, _, query = where[found.end(1) + 3 :].partition("?")
     if "#" in rest:
-        raise StoreError(f"the {kind} URL has a # in it; {_ESCAPED}")
+        raise StoreError(f"the {kind} URL contains an unescaped #; {_ESCAPED}")
     own = dict(parse_qsl(query, keep_blank_values=True))
     files = own.pop("files", "")
     if kind == "sqlite":
@@ -89,11 +89,13 @@ def _sqlite(scheme: str, rest: str, files: str, query: dict[str, str]) -> StoreU
     slash, path = rest[:1], rest[1:]
     if slash != "/" or path in ("", ":memory:"):
         raise StoreError(
-            "a sqlite URL names a file after three slashes, an absolute one after four: "
+            "a sqlite URL needs three slashes before a relative path and four before an absolute path: "
             f"{FORMS['sqlite']}, not sqlite://{printable(rest)}"
         )
     if query:
-        raise StoreError(f"a sqlite URL takes the setting files only, not {', '.join(map(printable, query))}")
+        raise StoreError(
+            f"a sqlite URL accepts only the parameter files, not {', '.join(map(printable, query))}"
+        )
     database = Path(path)
     beside = database.parent if database.name == DATABASE else database.with_suffix(".files")
     return StoreUrl(f"{scheme}:///{path}", Path(files) if files else beside, f"sqlite:///{path}")
@@ -109,7 +111,7 @@ def _server(scheme: str, rest: str, files: str, query: dict[str, str], stray: bo
     if port is None or (port[1] and not 0 < int(port[1][:6]) < 65536):
         # Not shown: a password with a slash or a question mark looks like a port.
         raise StoreError(
-            f"the postgresql URL has a port that is no number from 1 to 65535; expected {form}; {_ESCAPED}"
+            f"the postgresql URL has a port that is not a number from 1 to 65535; expected {form}; {_ESCAPED}"
         )
     shown = (
         f"{scheme}://{user.partition(':')[0] + ':***@' if ':' in user else user + at}{host}/{printable(name)}"

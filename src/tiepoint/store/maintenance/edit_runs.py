@@ -197,7 +197,7 @@ def _pairs(store: Store, connection: sa.Connection, old: str, new: str) -> list[
     made = [b.id for _, b in pairs]
     clash = sorted({name for name in made if name in there or made.count(name) > 1})
     if clash:
-        raise InputError(f"renamed runs would have ids that are taken: {', '.join(clash)}")
+        raise InputError(f"other runs already have the ids of the renamed runs: {', '.join(clash)}")
     return pairs
 
 

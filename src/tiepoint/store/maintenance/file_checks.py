@@ -112,7 +112,7 @@ def _features(store: Store, path: Path) -> object:
 
 def _list(path: Path) -> None:
     if not array_cache.has_valid_checksum(path):
-        raise StoreError(f"the list {path} is corrupt")
+        raise StoreError(f"the cached pair list {path} is corrupt")
 
 
 def _transform(path: Path) -> None:
