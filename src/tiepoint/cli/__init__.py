@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command line: parse, call, print."""
+"""The command-line interface: parse arguments, call the library, print results."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command tree."""
+"""The tree of commands and subcommands."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ store_app.command("check")(check_store_command)
 
 
 def mount(app: typer.Typer) -> None:
-    """Add every command once."""
+    """Add all commands to the application. Further calls do nothing."""
     if app.registered_commands:
         return
     app.command("demo")(demo.demo)

@@ -73,7 +73,7 @@ def print_verbose(message: str) -> None:
 
 
 def dump_json(value: Any, **how: Any) -> None:
-    """Print one JSON value to standard output, in ASCII."""
+    """Print one JSON value to standard output, with non-ASCII characters escaped."""
     print(json.dumps(value, indent=1, **how).replace("\x7f", "\\u007f"))
 
 
@@ -93,7 +93,7 @@ def open_store_for_reading(where: str | None) -> Iterator[Store]:
 def open_store_for_writing(where: str | None, *, create: bool = True) -> Iterator[Store]:
     """Open a store for writing and print its notices as warnings.
 
-    A missing store is created on first use, so a refused command leaves nothing behind.
+    A missing store is created at the first write. A command that fails earlier creates nothing.
     """
     from ..store.store import Store
 
@@ -105,14 +105,14 @@ def open_store_for_writing(where: str | None, *, create: bool = True) -> Iterato
 
 
 class RunInterrupted(TiepointError):
-    """A command stopped by Ctrl-C or a signal; the message says whether the work is saved."""
+    """Raised if Ctrl-C or a signal stops a command. The message says whether the work is saved."""
 
     exit_code = 130
 
 
 @contextlib.contextmanager
 def resumable() -> Iterator[None]:
-    """Turn Ctrl-C into an error that says the command can be resumed."""
+    """Convert Ctrl-C to an error with the hint that the command can be resumed."""
     try:
         yield
     except KeyboardInterrupt as e:
@@ -121,7 +121,7 @@ def resumable() -> Iterator[None]:
 
 
 def without_effect(context: Any, names: Iterable[str], why: str) -> None:
-    """Refuse options that have no effect, all in one error. An option at its default is accepted."""
+    """Raise one error for all options that have no effect. Options at their default are accepted."""
     names = set(names)
     useless = []
     for parameter in context.command.params:
@@ -137,7 +137,7 @@ def without_effect(context: Any, names: Iterable[str], why: str) -> None:
 
 
 def join_words(words: Sequence[str]) -> str:
-    """Join words for a sentence.
+    """Join words with commas and "and".
 
     >>> join_words(["a", "b", "c"]), join_words(["a"])
     ('a, b and c', 'a')
@@ -165,7 +165,7 @@ def split_values(given: Sequence[str] | None) -> list[str]:
 
 
 def key_values(given: Sequence[str] | None) -> dict[str, Any]:
-    """Parse ``key=value`` options; a value is JSON if possible, otherwise text.
+    """Parse ``key=value`` options. A value is parsed as JSON if possible, otherwise it is text.
 
     >>> key_values(["tau_px=3", "policy=mutual", "sizes=[1, 2]"])
     {'tau_px': 3, 'policy': 'mutual', 'sizes': [1, 2]}
@@ -202,7 +202,7 @@ def task_options(option: Sequence[str] | None, **flags: Any) -> dict[str, Any]:
 
 
 def merge_warnings(runs: Sequence[Any]) -> list[str]:
-    """Collect the warnings of runs, each once, with its methods and tasks unless it concerns all."""
+    """Collect the distinct warnings of runs. Add methods and tasks to warnings that not all runs share."""
     methods, tasks = (list(dict.fromkeys(getattr(r, k) for r in runs)) for k in ("method", "task"))
     where: dict[str, list[Any]] = {}
     for run in runs:
@@ -244,10 +244,10 @@ def print_columns(
     spare: Sequence[str] = (),
     wraps: Sequence[str] = (),
 ) -> None:
-    """Print a plain-text table; the last `right` columns are numbers.
+    """Print a plain-text table. The last `right` columns are right-aligned numbers.
 
-    On a narrow terminal the table drops the columns in `spare`, wraps the prose columns in `wraps`, and
-    repeats the first `keys` columns beside the rest.
+    On a narrow terminal, drop the columns in `spare`, wrap the columns in `wraps`, and split the table. Each
+    part repeats the first `keys` columns.
     """
     grid = [list(columns), *([printable(text) for text in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
@@ -298,5 +298,5 @@ def confirm(question: str, yes: bool) -> None:
 
 
 def print_plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: int = 0) -> None:
-    """Print a plain-text table of runs or sizes; the last `right` columns are numbers."""
+    """Print a plain-text table of runs or sizes. The last `right` columns are right-aligned numbers."""
     print_columns(columns, rows, right=right, keys=2 if columns[0] == "run" else 1, spare=("dataset", "made"))

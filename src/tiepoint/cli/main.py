@@ -23,15 +23,15 @@ from .shell.flag_names import set_command_flags
 from .shell.streams import OutputError, discard_pending, reserve_standard_fds, tolerant_streams
 
 GRACE_S = 12.0
-"""Seconds a command gets to stop by itself after SIGTERM or SIGHUP."""
+"""Seconds after SIGTERM or SIGHUP until a command that is still running is killed."""
 
 
 def force_exit_after(names: Collection[str] = ("SIGTERM", "SIGHUP"), after_s: float = GRACE_S) -> None:
     """Force the process to exit a given time after a signal. Call once.
 
-    Python runs a signal handler only between bytecodes of the main thread, and user code may swallow the
-    exception it raises. A watching thread receives the signal through a pipe instead and kills the workers.
-    The next command removes leftover files. Only a library that never releases the GIL escapes.
+    Python runs signal handlers only between bytecodes of the main thread, and user code may catch the
+    exception. Therefore a watchdog thread receives the signal through a pipe and kills the workers. The next
+    command removes leftover files. The watchdog cannot run while a library holds the GIL.
     """
     numbers = {int(getattr(signal, name)) for name in names if hasattr(signal, name)}
     if threading.current_thread() is not threading.main_thread():
@@ -56,7 +56,7 @@ def _watch(reader: int, numbers: Collection[int], after_s: float) -> None:
 
 
 COMPLETING = "_TIEPOINT_COMPLETE"
-"""Environment variable that a shell sets to request completions."""
+"""Environment variable by which a shell requests completions."""
 
 app = typer.Typer(
     name="tiepoint",
@@ -100,7 +100,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line.
 
     The exit code is 0 (done), 1 (some units failed, or the output could not be written), 2 (wrong usage or
-    input), 130 (stopped by Ctrl-C) or 128 and the number of another signal that stopped it (143 for SIGTERM).
+    input), 130 (stopped by Ctrl-C) or 128 plus the number of the signal that stopped it (143 for SIGTERM).
     """
     reserve_standard_fds()
     force_exit_after()
@@ -136,9 +136,9 @@ STOPPED = 130
 
 @contextlib.contextmanager
 def _signals() -> Iterator[list[int]]:
-    """Handle SIGTERM and SIGHUP like Ctrl-C; yield the signals received.
+    """Handle SIGTERM and SIGHUP like Ctrl-C. Yield the list of received signals.
 
-    A second signal is not caught and ends the process immediately.
+    A second signal ends the process immediately.
     """
     received: list[int] = []
     before: dict[int, Any] = {}
@@ -213,7 +213,7 @@ def _called(root: Any, arguments: list[str]) -> int:
 
 
 def _usage(problem: Any, arguments: list[str]) -> str:
-    """Describe a usage error and point to the help."""
+    """Return a message about a usage error, with the help command."""
     context = getattr(problem, "ctx", None)
     if context is None:
         return f"{problem.format_message()} (see tiepoint --help)"

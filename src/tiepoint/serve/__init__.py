@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A store in the browser: pages made on this machine, read-only, nothing loaded from elsewhere."""
+"""Browse a store in the browser. The server is local and read-only and loads no external resources."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The web application: routes, error pages and login, and the server."""
+"""The web application: routes, error pages, login and the server."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ View = Callable[[RunIndex, Request], Any]
 
 
 def application(library: RunIndex, door: AccessPolicy | None = None) -> Starlette:
-    """Return the pages of a store as an ASGI application.
+    """Create the ASGI application that serves the pages of a store.
 
     Args:
         library: The open store.
-        door: The access policy; by default visitors on the loopback address.
+        door: The access policy. By default, only this machine has access (loopback address).
     """
     door = door or AccessPolicy()
 
@@ -102,7 +102,7 @@ async def _login(door: AccessPolicy, request: Request) -> Response:
 
 PORT = 8765
 PREPARING_S = 3600.0
-"""Timeout of each comparison that the server precomputes at start."""
+"""Timeout in seconds for each comparison that the server precomputes at start."""
 
 
 def cache_folder() -> Path:
@@ -125,8 +125,8 @@ def serve(
     """Serve the pages of a store until the process is interrupted.
 
     Raises:
-        InputError: The host is reachable by others and there is no token, a folder of `data` is missing, or
-            the port is taken.
+        InputError: Other machines can reach the host and no token is set, a folder in `data` is missing, or
+            the port is in use.
     """
     door = AccessPolicy(host, token)
     for folder in data:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Access control: Host header, token and cookie; and the headers of all responses."""
+"""Access control by Host header, token and cookie, and the security headers of all responses."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class AccessPolicy:
     """Access policy: the address to listen on and an optional access token.
 
     Raises:
-        InputError: The host is reachable by others and there is no token, or the token is too short.
+        InputError: Other machines can reach the host and no token is set, or the token is too short.
     """
 
     host: str = "127.0.0.1"
@@ -72,11 +72,11 @@ class AccessPolicy:
 
     @property
     def cookie_value(self) -> str:
-        """Value of the cookie: derived from the token, valid for this server only."""
+        """Value of the login cookie. It is derived from the token and valid for this server only."""
         return hmac.new(self._salt, (self.token or "").encode(), hashlib.sha256).hexdigest()
 
     def accepts_token(self, given: str) -> bool:
-        """Return whether a token is correct, in constant time."""
+        """Return whether a token is correct. The comparison takes constant time."""
         expected = hashlib.sha256((self.token or "").encode()).digest()
         received = hashlib.sha256(given.encode("utf-8", "surrogatepass")).digest()
         return self.token is not None and hmac.compare_digest(expected, received)
@@ -88,8 +88,9 @@ class AccessPolicy:
     def accepts_host(self, header: str) -> bool:
         """Return whether a Host header names this server.
 
-        Other names that resolve to this machine can belong to a foreign page (DNS rebinding). With a token
-        the cookie protects, and any IP address is accepted, because the server does not know its own.
+        Other names that resolve to this machine may belong to a malicious page (DNS rebinding). If a token is
+        set, the cookie protects the server. Any IP address is then accepted, because the server does not know
+        its own addresses.
         """
         found = _HOST.fullmatch(header)
         if found is None:
@@ -109,11 +110,11 @@ class AccessPolicy:
 
 
 MAX_BODY_BYTES = 4096
-"""Maximum size of a login form."""
+"""Maximum size of a login form in bytes."""
 
 
 class AuthMiddleware:
-    """Reject requests without access, and add the security headers to all responses."""
+    """Middleware that rejects unauthorised requests and adds security headers to all responses."""
 
     def __init__(self, app: Any, door: AccessPolicy) -> None:
         self.app, self.door = app, door
@@ -137,9 +138,9 @@ class AuthMiddleware:
     async def _refused(self, request: Request) -> Response | None:
         hosts = [v for k, v in request.scope["headers"] if k == b"host"]
         if len(hosts) != 1 or not self.door.accepts_host(hosts[0].decode("latin-1")):
-            return PlainTextResponse("this server does not answer to that name\n", 421)
+            return PlainTextResponse("unknown host name; use the address that the server printed\n", 421)
         if request.method not in ("GET", "HEAD") and (request.method, request.url.path) != ("POST", "/login"):
-            return PlainTextResponse("pages can only be read\n", 405)
+            return PlainTextResponse("the server is read-only; use GET or HEAD\n", 405)
         open_to_all = request.url.path == "/login" or request.url.path.startswith("/static/")
         if open_to_all or self.door.accepts_cookie(request.cookies.get(COOKIE)):
             return None
@@ -147,7 +148,7 @@ class AuthMiddleware:
 
 
 async def form_token(request: Request) -> str | None:
-    """Return the token of a login form of this site. None for any other content."""
+    """Return the token of a submitted login form. None if the request is not a login form of this site."""
     origin, host = request.headers.get("origin"), request.headers.get("host", "")
     if origin is not None and origin != "null" and urlsplit(origin).netloc != host:
         return None

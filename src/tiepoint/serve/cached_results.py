@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Comparisons and orders of cases, computed in the background and cached outside the store."""
+"""Comparisons and sorted cases, computed in the background and cached outside the store."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .run_index import RunIndex, source_version
 
 @dataclass(frozen=True)
 class CachedComparison:
-    """Comparison of a section, or `why` there is none; `pending` while it is computed."""
+    """The comparison of a section, or the reason `why` it is missing. `pending` while it is computed."""
 
     comparison: Comparison | None
     why: str = ""
@@ -40,12 +40,13 @@ class CachedComparison:
 def section_comparison(
     library: RunIndex, section: TaskSection, until: float | None = None
 ) -> CachedComparison:
-    """Return the comparison of a section; pending if it is not ready in time.
+    """Return the comparison of a section. It is `pending` if it is not ready in time.
 
     Args:
         library: The open store.
         section: The section, compared by its headline score.
-        until: Time of the monotonic clock to stop waiting; by default after the timeout of the library.
+        until: Time of the monotonic clock at which to stop waiting. By default the timeout of `library`
+            applies.
     """
     wait = library.wait_s if until is None else max(0.0, until - time.monotonic())
     made = library.compute_in_background(
@@ -59,7 +60,7 @@ def section_comparison(
 
 
 def section_key(section: TaskSection) -> Hashable:
-    """Return the cache key of tables and figures of a section, in one state of the store."""
+    """Return the cache key of a section's tables and figures. It changes when the store changes."""
     ids = tuple(r.id for r in section.runs)
     return (section.task, section.dataset, section.protocol, section.metric, section.group, ids)
 
@@ -100,7 +101,7 @@ def _make_comparison(library: RunIndex, section: TaskSection) -> CachedCompariso
 
 
 def _read_comparison(path: Path) -> CachedComparison | None:
-    """Read a cached comparison. None if it is missing, corrupt or of another format."""
+    """Read a cached comparison. Return None if it is missing, corrupt or in another format."""
     try:
         whole = _tuples(json.loads(path.read_text(encoding="utf-8")))
         plain = whole["comparison"]
@@ -121,14 +122,15 @@ def _tuples(plain: Any) -> Any:
 
 
 LABELS = 1000
-"""Number of labels cached with an order; others are computed from the records."""
+"""Number of labels that are cached with sorted cases. Other labels are computed from the records."""
 
 
 @dataclass(frozen=True)
 class CaseOrder:
-    """Sorted cases: `keys` (n,), `scores` and `sure` (methods, n); the first `n_relevant` meet the criterion.
+    """Sorted cases. `keys` has shape (n,), `scores` and `sure` have shape (methods, n).
 
-    `sure` is the ratio of first and second distance, None if the task has none, NaN if unknown.
+    The first `n_relevant` cases meet the criterion of the sort order. `sure` is the ratio of first to second
+    distance. It is None if the task has no such ratio and NaN if a value is unknown.
     """
 
     keys: Keys
@@ -141,7 +143,7 @@ class CaseOrder:
         return len(self.keys)
 
     def place(self, key: str) -> int | None:
-        """Return the position of a key, which may be any text of a URL. None if it is not in the order."""
+        """Return the position of a key from a URL. None if there is no such case."""
         if self.keys.dtype.kind in "iu":
             if not (key.isascii() and key.isdigit() and len(key) < 19):
                 return None
@@ -152,14 +154,14 @@ class CaseOrder:
 
 
 def order_of(library: RunIndex, runs: Sequence[Run], scene: str, by: By) -> CaseOrder | None:
-    """Return the cases that all runs have in a scene, sorted. None if one of them has none."""
+    """Return the sorted cases that all runs share in a scene. None if a run has no cases."""
     facts = [[r.id, hash_json(dict(r.manifest.units.items()))] for r in runs]
     name = hash_json(["order", source_version(), scene, facts])
     return library.orders.get((name, by), lambda: _make_order(library, runs, scene, by, name))
 
 
 def scene_names(library: RunIndex, section: TaskSection, run: Run) -> list[str]:
-    """Return the scenes of a run by name, or its units if it has no scene values."""
+    """Return the scene names of a run, or its unit names if it has no scene values."""
 
     def make() -> list[str]:
         found = {s.scene for s in scored_scenes(run, section.protocol)}
@@ -169,7 +171,7 @@ def scene_names(library: RunIndex, section: TaskSection, run: Run) -> list[str]:
 
 
 def _make_order(library: RunIndex, runs: Sequence[Run], scene: str, by: By, name: str) -> CaseOrder | None:
-    """Read an order from the cache, or compute and cache all orders from the records."""
+    """Read sorted cases from the cache. If they are missing, compute and cache all sort orders."""
     folder = None if library.cache is None else library.cache / "orders" / name[:2]
     kept = None if folder is None else _read_order(folder / f"{name}-{by}.npz")
     if kept is not None:
@@ -202,12 +204,12 @@ def _cases(runs: Sequence[Run], scene: str) -> list[Cases] | None:
 def page_of(
     library: RunIndex, runs: Sequence[Run], scene: str, order: CaseOrder, start: int, count: int
 ) -> list[CaseRow]:
-    """Return the rows of a page of an order."""
+    """Return the rows of one page of sorted cases."""
     return [row(library, runs, scene, order, i) for i in range(start, min(start + count, len(order)))]
 
 
 def row(library: RunIndex, runs: Sequence[Run], scene: str, order: CaseOrder, i: int) -> CaseRow:
-    """Return one row: key, label, and score and ratio of each method."""
+    """Return one row: key, label, and the score and distance ratio of each method."""
     key = str(order.keys[i])
     if i < len(order.labels):
         words = order.labels[i]
@@ -224,7 +226,7 @@ def _numbers(values: Floats) -> tuple[float | None, ...]:
 
 
 def _write(path: Path, order: CaseOrder) -> None:
-    """Write an order to the cache; write errors are ignored."""
+    """Write sorted cases to the cache. Write errors are ignored."""
     sure = np.empty((0, 0)) if order.sure is None else order.sure
     labels = np.frombuffer(json.dumps(order.labels).encode(), np.uint8)
     with (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Parse and check URL parameters; invalid ones answer 400 or 404."""
+"""Parse and check URL parameters. Invalid parameters raise HTTP errors 400 or 404."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ _ID = re.compile(r"[0-9A-Za-z_-]{1,80}")
 
 
 def text_param(request: Request, name: str, default: str = "") -> str:
-    """Return a parameter as text; 400 if it is too long or has control characters."""
+    """Return a parameter as text. HTTP error 400 if it is too long or has control characters."""
     value = request.query_params.get(name, default)
     if len(value) > MAX_PARAM_CHARS or not value.isprintable():
-        raise HTTPException(400, f"the parameter {name} is too long or no text")
+        raise HTTPException(400, f"the parameter {name} is too long or not valid text")
     return value
 
 
 def int_param(request: Request, name: str, default: int, *, low: int = 0, high: int = 10**9) -> int:
-    """Return a parameter as an integer within bounds; 400 otherwise."""
+    """Return a parameter as an integer within bounds. HTTP error 400 otherwise."""
     value = text_param(request, name, str(default))
     if not re.fullmatch(r"-?[0-9]{1,10}", value) or not low <= int(value) <= high:
-        raise HTTPException(400, f"the parameter {name} is a whole number from {low} to {high}")
+        raise HTTPException(400, f"the parameter {name} must be an integer from {low} to {high}")
     return int(value)
 
 
 def choice_param(request: Request, name: str, known: Sequence[str], default: str) -> str:
-    """Return a parameter that is one of the known values; 400 otherwise."""
+    """Return a parameter that has one of the allowed values. HTTP error 400 otherwise."""
     value = text_param(request, name, default)
     if value not in known:
-        raise HTTPException(400, f"the parameter {name} is one of {', '.join(known) or 'none'}")
+        raise HTTPException(400, f"the parameter {name} must be one of {', '.join(known) or 'none'}")
     return value
 
 
 def run_param(shelf: IndexSnapshot, given: str) -> Run:
-    """Return the finished run of an (abbreviated) id; 404 if there is none."""
+    """Return the finished run of an id or id prefix. HTTP error 404 if there is none."""
     if given in shelf.by_id:
         return shelf.by_id[given]
     found = [r for i, r in shelf.by_id.items() if _ID.fullmatch(given) and i.startswith(given)]
@@ -56,28 +56,28 @@ def run_param(shelf: IndexSnapshot, given: str) -> Run:
 
 
 def runs_param(library: RunIndex, request: Request, given: str) -> list[Run]:
-    """Return the runs of a page of cases, given as ids of one task separated by commas."""
+    """Parse comma-separated run ids of one task and return the runs."""
     names = [n for n in given.split(",") if n]
     if not 1 <= len(names) <= MAX_URL_METHODS:
-        raise HTTPException(404, f"name one to {MAX_URL_METHODS} runs, separated by commas")
+        raise HTTPException(404, f"give one to {MAX_URL_METHODS} runs, separated by commas")
     shelf = library.snapshot()
     found = list({r.id: r for r in (run_param(shelf, n) for n in names)}.values())
     if len({r.task for r in found}) > 1:
-        raise HTTPException(400, "these runs are of different tasks")
+        raise HTTPException(400, "these runs have different tasks; choose runs of one task")
     return found
 
 
 def section_of(shelf: IndexSnapshot, runs: Sequence[Run], protocol: str = "") -> TaskSection:
-    """Return the section that has all runs, optionally under a protocol; 404 if there is none."""
+    """Return the section that has all runs, optionally under a protocol. HTTP error 404 if there is none."""
     ids = {r.id for r in runs}
     for section in shelf.sections:
         if ids <= {r.id for r in section.runs} and protocol in ("", section.protocol):
             return section
-    raise HTTPException(404, "these runs have no scores to be shown beside each other")
+    raise HTTPException(404, "these runs share no dataset and protocol")
 
 
 def url(*parts: str, **query: Any) -> str:
-    """Build a link: quote the parts of the path, skip empty parameters.
+    """Build a URL. Quote the parts of the path and skip empty parameters.
 
     >>> url("task", "a/b c", protocol="exact", page=None)
     '/task/a/b%20c?protocol=exact'

@@ -25,20 +25,20 @@ from .run_index import RunIndex, source_version
 
 Image = NDArray[np.uint8]
 SHOWN, RIGHT = 5, 8
-"""Number of shown candidates of each method, and of correct answers, of a query."""
+"""Number of candidates per method, and of correct answers, that are shown for a query."""
 MAX_PICTURE_CACHE_BYTES = 512 << 20
-"""Maximum size of the cache; the oldest files are removed when the server starts."""
+"""Maximum size of the cache in bytes. The oldest files are removed when the server starts."""
 
 
 def replayed_case(library: RunIndex, runs: Sequence[Run], scene: str, key: str) -> CaseDetail | None:
-    """Recompute a case; the last few are cached for the requests of their pictures."""
+    """Recompute a case. Recent cases are cached, because each picture is a separate request."""
     place = library.place(runs[0])
     ids = tuple(r.id for r in runs)
     return library.details.get((ids, scene, key), lambda: detail(runs, scene, key, data=place))
 
 
 def picture_names(case: CaseDetail) -> dict[str, Callable[[], Image | None]]:
-    """Return the pictures that a page of a case may show, by name; no others can be read."""
+    """Return the pictures of a case by name. Only these pictures can be requested."""
     found: dict[str, Callable[[], Image | None]] = {}
 
     def add(part: str, reference: str) -> None:
@@ -68,7 +68,7 @@ def picture_names(case: CaseDetail) -> dict[str, Callable[[], Image | None]]:
 
 
 def picture_answer(library: RunIndex, request: Request) -> Response:
-    """Return one picture of a case: ``key`` is the case, ``part`` the picture."""
+    """Return the response with one picture of a case. ``key`` is the case, ``part`` the picture."""
     runs = params.runs_param(library, request, request.path_params["runs"])
     scene, key, part = (
         request.path_params["scene"],
@@ -93,7 +93,7 @@ def picture_answer(library: RunIndex, request: Request) -> Response:
 
 
 def encode_picture(image: Image) -> bytes:
-    """Encode a picture: PNG if it is small, else JPEG."""
+    """Encode a picture as PNG if it is small, else as JPEG."""
     from PIL import Image as Pillow
 
     made, buffer = Pillow.fromarray(np.ascontiguousarray(image)), io.BytesIO()

@@ -30,12 +30,12 @@ STATIC: Mapping[str, tuple[str, str, str]] = {
     "viewer.js": ("tiepoint.serve", "viewer.js", "text/javascript"),
 }
 FIGURE_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-"""Policy of a figure, which is a separate document with inline styles and without scripts."""
+"""Content security policy of figures, which are separate documents with inline styles and no scripts."""
 
 
 @cache
 def environment() -> Any:
-    """Return the environment of the templates."""
+    """Return the Jinja environment of the templates."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     made = Environment(
@@ -50,7 +50,7 @@ def environment() -> Any:
 
 
 def page(request: Request, template: str, status: int = 200, **values: Any) -> Response:
-    """Render a page."""
+    """Render a template and return the HTML response."""
     asked = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     made = environment().get_template(template).render({"here": asked, "pending": False} | values)
     return HTMLResponse(made, status, {"cache-control": "no-store"})
@@ -65,12 +65,12 @@ def static_text(name: str) -> str:
 
 @cache
 def _stamp() -> str:
-    """Return a hash of the static files, so that browsers never use old ones."""
+    """Return a hash of the static files for their URLs, so that browsers never use outdated files."""
     return hashlib.sha256("".join(static_text(n) for n in STATIC).encode()).hexdigest()[:12]
 
 
 def static_response(request: Request) -> Response:
-    """Return a style sheet or a script."""
+    """Return the response with a style sheet or a script."""
     name = request.path_params["name"]
     if name not in STATIC:
         raise HTTPException(404, "there is no such file")
@@ -89,7 +89,7 @@ def with_etag(
 
 
 def figure_response(request: Request, svg: str) -> Response:
-    """A figure as a picture of its own; its ink is dark, and the page puts it on white."""
+    """Return a figure as a separate SVG picture, with dark lines for a white background."""
     if "xmlns=" not in svg[:400]:
         svg = svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
     body = svg.replace("currentColor", "#1d2129").encode()
@@ -102,11 +102,11 @@ VIEWS = ("", "runs", "task", "two", "run", "scene", "case")
 
 
 async def endpoint(request: Request) -> Response:
-    """Return the page of ``?view=`` (path and query) as a standalone file."""
+    """Return the page that ``?view=`` names (path and query) as a standalone file."""
     view = request.query_params.get("view", "/")
     parts = urlsplit(view)
     if not view.startswith("/") or view.startswith("//") or len(view) > 4000 or parts.netloc:
-        raise HTTPException(400, "the parameter view is the path of a page")
+        raise HTTPException(400, "the parameter view must be the path of a page")
     if parts.path.split("/")[1] not in VIEWS or not view.isprintable():
         raise HTTPException(404, "only pages can be saved")
     status, headers, body = await local_response(request, view)
@@ -123,14 +123,14 @@ async def endpoint(request: Request) -> Response:
 
 
 async def standalone_page(request: Request, page: str, base: str) -> str:
-    """Embed all resources of a page; links to other pages lead to the server."""
+    """Embed all resources into a page. Links to other pages point to the server."""
     total = 0
     known: dict[str, str] = {}
     for source in dict.fromkeys(re.findall(r'<(?:img|image)[^>]*? (?:src|href)="(/[^"]*)"', page)):
         status, headers, body = await local_response(request, unescape(source))
         total += len(body)
         if total > MAX_PAGE_BYTES:
-            raise HTTPException(400, "this view has too many pictures for one file")
+            raise HTTPException(400, "this page has too many pictures for one file")
         if status == 200:
             kind = headers["content-type"].partition(";")[0]
             known[source] = f"data:{kind};base64,{base64.b64encode(body).decode()}"

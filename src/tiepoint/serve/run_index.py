@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs and sections of the open store, read again when the store has changed."""
+"""Index of the runs and sections of a store. It is reloaded when the store changes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 @cache
 def source_version() -> str:
-    """Return a hash of the source of this package, part of the keys of cached results."""
+    """Return a hash of the source code of this package. It is part of the cache keys."""
     root = Path(str(files("tiepoint")))
     return hash_json(
         [[p.relative_to(root).as_posix(), hash_bytes(p.read_bytes())] for p in sorted(root.rglob("*.py"))]
@@ -41,19 +41,19 @@ def source_version() -> str:
 
 
 class LruCache:
-    """Cache of the last values; concurrent requests compute a value once."""
+    """Cache of the most recently used values. Concurrent requests compute a value only once."""
 
     def __init__(self, most: int) -> None:
         self._most, self._known = most, OrderedDict[Hashable, Any]()
         self._lock, self._making = threading.Lock(), dict[Hashable, threading.Lock]()
 
     def peek(self, key: Hashable) -> Any:
-        """Return the cached value of a key. None if there is none."""
+        """Return the cached value of a key. None if it is not cached."""
         with self._lock:
             return self._known.get(key)
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return the value of a key; call `make` if it is not cached. Errors are not cached."""
+        """Return the value of a key. Call `make` if it is not cached. Errors are not cached."""
         with self._lock:
             if key in self._known:
                 self._known.move_to_end(key)
@@ -76,11 +76,11 @@ class LruCache:
 
 
 FRESH_S = 1.0
-"""Seconds between two checks whether the store has changed."""
+"""Seconds between two checks for changes of the store."""
 WAIT_S = 0.6
-"""Seconds that a page waits for a comparison before it reports it as pending."""
+"""Seconds that a page waits for a comparison before it shows the comparison as pending."""
 INDEX_CACHE_BYTES = 1 << 25
-"""Bytes of records cached in memory."""
+"""Maximum size of the records in memory, in bytes."""
 
 
 @dataclass(frozen=True)
@@ -102,12 +102,12 @@ class IndexSnapshot:
         return sections(self.runs)
 
     def section_of(self, run: Run) -> TaskSection | None:
-        """Return the first section that has a run. None if there is none."""
+        """Return the first section that contains a run. None if no section contains it."""
         return next((s for s in self.sections if any(r.id == run.id for r in s.runs)), None)
 
 
 class RunIndex:
-    """An open store for pages; `data` are folders to search for moved datasets."""
+    """An open store with its runs. `data` has folders to search for moved datasets."""
 
     def __init__(
         self, store: Store, *, data: Sequence[Path] = (), cache: Path | None = None, wait_s: float = WAIT_S
@@ -148,15 +148,16 @@ class RunIndex:
             return tuple(connection.execute(query).one())
 
     def cached(self, what: str, key: Hashable, make: Callable[[], T]) -> T:
-        """Return a table or figure of the current state of the store, computed once."""
+        """Return a cached table or figure. Compute it once per state of the store."""
         return self.tables.get((self.snapshot().stamp, what, key), make)
 
     def compute_in_background(
         self, what: str, key: Hashable, make: Callable[[], T], wait_s: float
     ) -> T | None:
-        """Compute a slow result in a thread. None if it takes more than `wait_s` since the first request.
+        """Compute a slow result in a thread. Return None if it is not ready after `wait_s` seconds.
 
-        The computation continues, comparisons one at a time, and a later request returns its result.
+        The time counts from the first request. The computation continues, and a later request returns the
+        result. Comparisons are computed one at a time.
         """
         whole = (self.snapshot().stamp, what, key)
         known: T | None = self.tables.peek(whole)
@@ -183,7 +184,7 @@ class RunIndex:
                 self._under_way.pop(key, None)
 
     def place(self, run: Run) -> Path | None:
-        """Find the moved dataset of a run in `data` by content. None if not moved or not found."""
+        """Find the moved dataset of a run in `data` by its content hash. None if not moved or not found."""
         if not self.data:
             return None
         facts = run.manifest.dataset

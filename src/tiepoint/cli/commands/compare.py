@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``tiepoint compare``: differences, intervals, tests, groups that are not separated."""
+"""``tiepoint compare``: differences between methods, with intervals, tests and groups."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def check_data_command(
 
 
 def _origin(data: Path) -> None:
-    """Print the origin of a dataset that `data get` installed."""
+    """Print source and checksum of a dataset that `data get` installed."""
     from ...datasets.download.install import read_record, record_path
 
     for entry in read_record(data).get("files") or ():
@@ -99,7 +99,7 @@ def cut(
     magnification: float = typer.Option(
         5.0, "--magnification", help="Patch size as a multiple of the region."
     ),
-    seed: int = typer.Option(0, "--seed", help="Seed of the jitter."),
+    seed: int = typer.Option(0, "--seed", help="Random seed of the patch jitter."),
     jobs: int = typer.Option(
         0, "--jobs", min=0, help="At most this many sequences at the same time; 0 means one per core."
     ),
@@ -151,9 +151,9 @@ SUITES = ("hpatches-v1", "hpatches")
 def tasks(
     context: typer.Context,
     suite: str = typer.Option(..., "--suite", help="hpatches-v1 (2016) or hpatches (2017)."),
-    data: Path = typer.Option(..., "--data", help="Folder of patch strips, or a JSON file of lengths."),
+    data: Path = typer.Option(..., "--data", help="Folder of patch strips, or a JSON file of patch counts."),
     out: Path = typer.Option(..., "--out", help="Folder for the task files."),
-    seed: int = typer.Option(0, "--seed", help="Seed for the draws of hpatches-v1 and of clean lists."),
+    seed: int = typer.Option(0, "--seed", help="Seed of random sampling (hpatches-v1, clean lists)."),
     lists: str = typer.Option("official", "--lists", help="hpatches: official or clean."),
     split: list[str] = typer.Option(None, "--split", help="hpatches: splits to write; default all that fit."),
     given: Path = typer.Option(None, "--tasks", help="hpatches: folder with splits.json or retrieval files."),
@@ -174,7 +174,7 @@ def tasks(
 
 
 def write_v1(data: Path, out: Path, *, seed: int) -> str:
-    """Sample and write the 2016 task files; return a summary."""
+    """Sample and write the 2016 task files. Return a summary."""
     from ...datasets.hpatches.dataset import HPatchesDataset
     from ...datasets.hpatches.task_files_2016 import write_v1_tasks
 
@@ -202,7 +202,7 @@ def _given_files(folder: Path | None) -> tuple[Path | None, Path | None]:
 def write_v2(
     data: Path, out: Path, *, lists: str, names: Sequence[str], given: Path | None, seed: int
 ) -> str:
-    """Write the 2017 task files; return a summary that marks files equal to the published ones."""
+    """Write the 2017 task files. Return a summary that marks files equal to the published files."""
     from ...datasets.hpatches.dataset import HPatchesDataset
     from ...datasets.hpatches.task_files_2017 import write_v2_tasks
 

@@ -125,11 +125,11 @@ def _print_list(known: dict[str, DatasetSource]) -> None:
 
 Update = Callable[[str, int, int | None], None]
 EVERY_S = 10.0
-"""Seconds between two lines if standard error is not a terminal."""
+"""Seconds between two progress lines if standard error is not a terminal."""
 
 
 class TransferLines:
-    """Progress of a transfer as lines: at most one every ten seconds, and one at the end."""
+    """Progress of a transfer as text: at most one line every ten seconds, and one at the end."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
@@ -138,7 +138,7 @@ class TransferLines:
         self.first = 0
 
     def __call__(self, stage: str, done: int, total: int | None) -> None:
-        """Report bytes done and in total; the total is None if unknown."""
+        """Report transferred and total bytes. The total is None if unknown."""
         now = self.clock()
         if stage != self.stage:
             self.stage, self.begun, self.since, self.first = stage, now, now, done
@@ -173,7 +173,7 @@ def _time(seconds: float) -> str:
 
 @contextlib.contextmanager
 def transfers() -> Iterator[Update]:
-    """Yield a function that shows progress in bytes. With ``-q`` it prints nothing."""
+    """Yield a function that prints progress in bytes. With ``-q`` it prints nothing."""
     if common_options.quiet():
         yield lambda _stage, _done, _total: None
         return

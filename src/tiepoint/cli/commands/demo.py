@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``tiepoint demo``: make a small dataset, run all families, write a report."""
+"""``tiepoint demo``: create a small dataset, run all method families, write a report."""
 
 from __future__ import annotations
 
@@ -42,4 +42,4 @@ def demo(
         return
     print_tables(runs, [])
     print(f"\nstore: {store}\nreport: {report.resolve()}")
-    print(f"look around: tiepoint serve --store {shlex.quote(str(store))}")
+    print(f"browse the results: tiepoint serve --store {shlex.quote(str(store))}")

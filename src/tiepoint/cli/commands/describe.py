@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``tiepoint describe``: descriptors in the HPatches CSV layout."""
+"""``tiepoint describe``: write descriptors in the HPatches CSV layout."""
 
 from __future__ import annotations
 

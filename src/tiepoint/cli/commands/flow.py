@@ -51,7 +51,7 @@ def show_flow_command(
     ),
     size2: str = _SIZE2,
     mask: Path = typer.Option(None, "--mask", help="Foreground mask of image 1."),
-    plain: bool = typer.Option(False, "--plain", help="Only the flow in colour, at its size, no caption."),
+    plain: bool = typer.Option(False, "--plain", help="Draw only the coloured flow, unscaled, uncaptioned."),
     results: Path = typer.Option(None, "--results", help="Results in the TSS layout, instead of FLOW."),
     data: Path = typer.Option(None, "--data", help="TSS dataset for --results."),
     vis_dir: str = typer.Option(
@@ -141,13 +141,13 @@ def _show_one(
 
 
 def _title(flow: Path, truth: Path | None) -> list[str]:
-    """Return the title of a sheet: file names with their folders, which name the pair in most layouts."""
+    """Return the title of a sheet: file names with their folders, because folders often name the pair."""
     names = ["/".join(p.absolute().parts[-4:]) for p in (flow, truth) if p is not None]
     return [printable(" against ".join(names))]
 
 
 def _in_pictures(flow: Path) -> Path:
-    """Return a picture path in the current folder, named after the flow and its folder."""
+    """Return the default output path in the current folder, named after the flow and its folder."""
     with _write_errors(PICTURES):
         PICTURES.mkdir(exist_ok=True)
     parts = [p for p in flow.absolute().parts[-2:] if p not in ("/", flow.anchor)]
@@ -155,7 +155,7 @@ def _in_pictures(flow: Path) -> Path:
 
 
 def _partner(path: Path | None, image: Any, flow: Any) -> Any:
-    """Read image 1 beside image 2 if the sizes of image 2 and the flow differ, as in the TSS kit."""
+    """Read image 1 from the folder of image 2 if image 2 and the flow differ in size, as in the TSS kit."""
     from ...formats.image.reader import read_image
 
     if path is None or image.shape[:2] == flow.shape[:2] or path.stem[-1:] not in ("1", "2"):
@@ -214,7 +214,7 @@ def _show_results(
 
 
 def _draw(pair: Any, folder: Path, target: Path, colours: tuple[Any, Any], problems: list[str]) -> int:
-    """Write the pictures of a pair and return their number; append unreadable files to `problems`."""
+    """Write the pictures of a pair. Return their number. Append unreadable files to `problems`."""
     from ...formats.flow.tss import read_pair_result
     from ...report.pictures.flow import kit_pictures, save_pictures
     from ...report.pictures.flow_sheet import pair_sheet

@@ -50,14 +50,14 @@ def make(
     detector: str = typer.Option(None, "--detector", help="Detector, e.g. sift or surf?threshold=0.001."),
     mode: str = typer.Option("independent", "--mode", help="independent, or projected from image 1."),
     max_features: int = typer.Option(
-        2000, "--max-features", min=0, help="Strongest keypoints per image; 0 keeps all."
+        2000, "--max-features", min=0, help="Maximum number of keypoints per image; 0 for all."
     ),
     border_px: float = typer.Option(40.0, "--border-px", help="Margin to all edges of an image."),
     min_distance_px: float = typer.Option(
-        None, "--min-distance-px", help="Smallest distance between two keypoints."
+        None, "--min-distance-px", help="Minimum distance between two keypoints."
     ),
-    min_size_px: float = typer.Option(None, "--min-size-px", help="Smallest size to keep."),
-    max_size_px: float = typer.Option(None, "--max-size-px", help="Largest size to keep."),
+    min_size_px: float = typer.Option(None, "--min-size-px", help="Minimum keypoint size."),
+    max_size_px: float = typer.Option(None, "--max-size-px", help="Maximum keypoint size."),
     device: str = typer.Option("cpu", "--device", help="Device of learned detectors."),
     overwrite: bool = OVERWRITE,
     store: str = STORE,
@@ -93,7 +93,7 @@ def intersect(
     first: str = typer.Argument(..., metavar="A", help="Keypoint set."),
     second: str = typer.Argument(..., metavar="B", help="Keypoint set of the same images."),
     out: str = typer.Option(..., "--out", metavar="NAME", help="Name; the two sets are NAME_a and NAME_b."),
-    tolerance_px: float = typer.Option(3.0, "--tolerance-px", help="Largest distance between partners."),
+    tolerance_px: float = typer.Option(3.0, "--tolerance-px", help="Maximum distance of matches."),
     overwrite: bool = OVERWRITE,
     store: str = STORE,
 ) -> None:
@@ -112,14 +112,14 @@ def subset(
     context: typer.Context,
     source: str = typer.Argument(..., metavar="SET", help="Keypoint set."),
     out: str = typer.Option(..., "--out", metavar="NAME", help="Name of the new set."),
-    count: int = typer.Option(None, "--count", help="How many keypoints to keep."),
-    scope: str = typer.Option("image", "--scope", help="Keep --count per image or per set."),
+    count: int = typer.Option(None, "--count", help="Number of keypoints to select."),
+    scope: str = typer.Option("image", "--scope", help="Apply --count per image or per set."),
     by: str = typer.Option("response", "--by", help="Choose by response, size (largest first) or random."),
     seed: int = typer.Option(0, "--seed", help="Seed for --by random."),
-    min_size_px: float = typer.Option(None, "--min-size-px", help="Smallest size to keep."),
-    max_size_px: float = typer.Option(None, "--max-size-px", help="Largest size to keep."),
+    min_size_px: float = typer.Option(None, "--min-size-px", help="Minimum keypoint size."),
+    max_size_px: float = typer.Option(None, "--max-size-px", help="Maximum keypoint size."),
     min_distance_px: float = typer.Option(
-        None, "--min-distance-px", help="Smallest distance between two keypoints."
+        None, "--min-distance-px", help="Minimum distance between two keypoints."
     ),
     overwrite: bool = OVERWRITE,
     store: str = STORE,

@@ -71,11 +71,11 @@ def list_things(
 
 
 _LONG = 500
-"""Rows above which a table bypasses rich, which takes half a millisecond per row."""
+"""Number of rows above which a table is printed without rich, which takes 0.5 ms per row."""
 
 
 def _long_list(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[str] | None:
-    """Format a long table, without spare columns if the width requires it."""
+    """Format a long table. Drop spare columns if the terminal is too narrow."""
     shown = list(range(len(columns)))
     for name in (None, *_SPARE):
         shown = [k for k in shown if columns[k] != name]
@@ -86,7 +86,7 @@ def _long_list(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int
 
 
 def _plain_lines(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[str] | None:
-    """Format a table without borders as rich would; None if a line does not fit.
+    """Format a table without borders in the style of rich. None if a line does not fit.
 
     >>> _plain_lines(["a", "name"], [["1", "x"]], 80)
     [' a  name ', ' 1  x    ']
@@ -102,7 +102,7 @@ def _plain_lines(columns: Sequence[str], rows: Sequence[Sequence[str]], width: i
 
 
 _ONLY_JSON = {"tasks": ("protocols", "licence", "cite"), "runs": ("method",)}
-"""Fields of a list that only ``--json`` prints."""
+"""Fields that only ``--json`` prints."""
 
 
 def _methods(_: str | None) -> list[dict[str, str | None]]:
@@ -175,7 +175,7 @@ _LISTS = {"methods": _methods, "tasks": _tasks, "datasets": _datasets, "runs": _
 
 
 def _overview(store: str | None) -> dict[str, Any]:
-    """Collect names of tasks and methods by family, protocols, datasets, and counts of the store."""
+    """Collect tasks and methods by family, protocols, datasets, and the run counts of the store."""
     from ...methods.registry import METHODS
     from ...tasks import TASKS
 
@@ -197,7 +197,7 @@ def _by_family(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def _store(store: str | None) -> dict[str, Any] | None:
-    """Count the runs of a store; None if no store exists and none was named."""
+    """Count the runs of a store. None if the default store does not exist."""
     where = store or os.environ.get("TIEPOINT_STORE") or "tiepoint-store"
     if (found := counts(where)) is not None:
         return {"path": where, **found}

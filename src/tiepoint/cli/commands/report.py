@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``tiepoint report`` and ``tiepoint plot``: a page, tables or a figure of stored runs."""
+"""``tiepoint report`` and ``tiepoint plot``: write a page, tables or a figure of stored runs."""
 
 from __future__ import annotations
 

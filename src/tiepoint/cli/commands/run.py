@@ -44,7 +44,7 @@ SET_BY_CONFIG = (
     "methods", "task", "data", "tasks", "benchmark", "protocol", "split", "fit_on", "write_results",
     "results_form", "option", "name",
 )  # fmt: skip
-"""Parameters that an experiment file sets or does not use."""
+"""Options that have no effect with ``--config``."""
 
 
 def run(
@@ -67,7 +67,7 @@ def run(
         None, "--cluster", help="Dask workers: tcp://HOST:8786, local:NUMBER or a YAML file."
     ),
     store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
-    name: str = typer.Option(None, "--name", help="What to call the run; for a single method."),
+    name: str = typer.Option(None, "--name", help="Name of the run; only for a single method."),
     on_bad: str = typer.Option(
         None, "--on-bad", help="How to treat invalid descriptors: error (default), miss or keep-zeros."
     ),
@@ -78,10 +78,10 @@ def run(
         None, "--fit-on", help="Dataset to fit +pca, +zca … on instead of the split's training sequences."
     ),
     write_results: Path = typer.Option(
-        None, "--write-results", help="Also write result files of the task here."
+        None, "--write-results", help="Folder to which result files of the task are written."
     ),
     results_form: str = typer.Option(
-        "final", "--results-form", help="Form of these files: final, or document (HPatches 2016)."
+        "final", "--results-form", help="Layout of result files: final, or document (HPatches 2016)."
     ),
     option: list[str] = typer.Option(None, "-o", "--option", help="Option of the task, key=value."),
     config: Path = typer.Option(None, "--config", help="Experiment file (YAML)."),
@@ -140,7 +140,7 @@ def _run_requests(
     dry_run: bool,
     as_json: bool,
 ) -> int:
-    """Prepare, run and print requests, or print their plan; return the exit code."""
+    """Prepare and run requests and print results, or print the plan. Return the exit code."""
     from ...run.preparation import prepare_all
     from ...run.result_files import has_result_files, refuse_options_of_writing
     from ...run.session import RunSession
@@ -185,7 +185,7 @@ def _check_arguments(
     name: str | None,
     results_form: str,
 ) -> None:
-    """Refuse missing or contradictory arguments."""
+    """Raise an error for missing or contradictory arguments."""
     from ...run.result_files import FORMS
 
     given = {"METHOD": methods, "--task TASK": tasks, "--data DIR": data is not None}
@@ -201,7 +201,7 @@ def _check_arguments(
 
 @contextlib.contextmanager
 def _suggest_spec(store: Store) -> Iterator[None]:
-    """Suggest the specification of stored runs if their display name is used as a method."""
+    """Suggest a method specification if the argument is the display name of stored runs."""
     from ...store.run_queries import load_heads
 
     try:
@@ -219,19 +219,19 @@ def _suggest_spec(store: Store) -> Iterator[None]:
 
 
 class RunMonitor:
-    """A progress function that records the work done per run, for ``-v``."""
+    """A progress callback that counts the work of each run, for ``-v``."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._done: dict[str, int] = {}
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """Record and forward the progress of a stage."""
+        """Count and forward the progress of a stage."""
         self._done[stage] = done
         self._progress(stage, done, total)
 
     def report(self, run: Run) -> None:
-        """Print what was computed for a run."""
+        """Print the amount of work that a run took."""
         own = [
             f"{s.partition(': ')[2]} {n}" for s, n in self._done.items() if s.startswith(f"{run.method}: ")
         ]
@@ -249,7 +249,7 @@ def _evaluate(
     out: Path | None,
     form: str,
 ) -> tuple[list[Run], int]:
-    """Run prepared requests in order; report a failure immediately and continue with the rest."""
+    """Run prepared requests in order. Print a failure immediately and continue with the next request."""
     from ...run.engine import evaluate_prepared
     from ...run.result_files import write_result_files
 

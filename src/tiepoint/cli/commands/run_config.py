@@ -35,9 +35,9 @@ def run_config(
     as_json: bool,
     cluster: str | None = None,
 ) -> int:
-    """Run an experiment file; return 0 if every run succeeded, otherwise 1.
+    """Run an experiment file. Return 0 if every run succeeded, otherwise 1.
 
-    Values in `performance` override those of the file unless they are None.
+    Values in `performance` override the values of the file unless they are None.
     """
     from ...run.experiment.config import read_experiment
     from ...run.experiment.grid import plan

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``tiepoint score`` and ``tiepoint import``: results of other programs."""
+"""``tiepoint score`` and ``tiepoint import``: score and import results of other programs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..common import (
 )
 
 FEW_PAIRS = 20
-"""Number of pairs up to which their rows are printed by default."""
+"""Maximum number of pairs whose rows are printed by default."""
 
 
 def score_command(
@@ -36,7 +36,7 @@ def score_command(
     tasks: Path = typer.Option(None, "--tasks", help="Folder of benchmark definitions."),
     benchmark: list[str] = typer.Option(None, "--benchmark", help="Definition files to use; NAME or NAME*."),
     protocol: list[str] = typer.Option(None, "--protocol", help="Protocols; default exact."),
-    name: str = typer.Option(None, "--name", help="What to call the run; for results of one method."),
+    name: str = typer.Option(None, "--name", help="Name of the run; only for results of one method."),
     on_bad: str = typer.Option(None, "--on-bad", help="NaN distances: error or miss; not for flows."),
     option: list[str] = typer.Option(None, "-o", "--option", help="Option of the task, key=value."),
     auto_flip: bool = typer.Option(
@@ -124,13 +124,13 @@ def _print_pairs(runs: Sequence[Any], wanted: bool | None) -> None:
 
 def import_results(
     files: list[Path] = typer.Argument(..., metavar="FILE...", help="Result files, or folders of them."),
-    name: str = typer.Option(None, "--name", help="Another name for the one descriptor of the files."),
+    name: str = typer.Option(None, "--name", help="New name of the descriptor, if the files have only one."),
     split: str = typer.Option(None, "--split", help="Import only results of this split."),
     tasks: Path = typer.Option(None, "--tasks", help="Folder of task files, for retrieval results."),
     store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
     json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
-    """Import results of the older tools, with notes on what cannot be trusted.
+    """Import results of older tools, with notes about unreliable values.
 
     HPatches reference tools: pickles (never executed), JSON, MATLAB score tables. DescriptorWorkbench:
     databases (`experiments.db`) with their keypoint sets, and CSV exports.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``tiepoint show`` and ``tiepoint pairs show``: one run, and the matches of one pair."""
+"""``tiepoint show`` and ``tiepoint pairs show``: print one run, draw the matches of one pair."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from ...core.formatting import count_text, printable
 from ..common import STORE, console, notice, open_store_for_reading
 
 MAX_CELLS = 5_000
-"""Number of cells up to which a result is fitted to the terminal."""
+"""Maximum number of cells for which a result is fitted to the terminal width."""
 
 
 def sql(
@@ -32,7 +32,7 @@ def sql(
         found = run_query(opened.engine, query, timeout_s=timeout, most_rows=limit or None)
     if found.truncated:
         notice(
-            f"the result is cut after {count_text(limit, 'row')}; raise `limit`, or set it to 0 for all rows"
+            f"the result is truncated after {count_text(limit, 'row')}; raise `limit`, or set it to 0 for all"
         )
     if json_:
         names = _unique_names(found.columns)
@@ -56,7 +56,7 @@ def sql(
 
 
 def _print_lines(grid: Sequence[Sequence[str]]) -> None:
-    """Print one line per row at full width; fitting many rows to a terminal takes minutes."""
+    """Print one line per row at full width, because fitting many rows to a terminal takes minutes."""
     widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
     for row in grid:
         print(" " + "  ".join(text.ljust(n) for text, n in zip(row, widths, strict=True)).rstrip())

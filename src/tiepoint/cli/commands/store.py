@@ -38,7 +38,7 @@ def check_store_command(
 
 
 def check_and_report(store: str | None, json_: bool = False) -> int:
-    """Verify a store and print the result; return 0, or 2 if there are problems."""
+    """Verify a store and print the result. Return 0, or 2 if there are problems."""
     from ...store.maintenance.verify import check_store
 
     with progress_bars(not json_) as progress:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Terminal side of the commands: streams, help, common options, completion, progress."""
+"""Terminal input and output of the commands: streams, help, common options, completion, progress."""

@@ -17,7 +17,7 @@ from ...core.errors import InputError
 
 WIDEST = 100
 NARROW = 56
-"""Columns below which the help of an option goes on its own line."""
+"""Terminal width below which the help of an option is on its own line."""
 EXIT_CODES = (
     "Exit codes: 0 done; 1 some of the work failed; 2 wrong usage or input; 130 stopped by Ctrl-C; 143 "
     "stopped by SIGTERM."
@@ -30,16 +30,16 @@ _NAMES = {
     "baseline": "METHOD", "allow": "WHAT", "cluster": "WORKERS", "older_than": "AGE",
     "larger_than_total": "SIZE", "size2": "SIZE",
 }  # fmt: skip
-"""Names of option values in the help, if neither type nor option name is clear."""
+"""Placeholder names of option values in the help, where type and option name are unclear."""
 
 
 def columns() -> int:
-    """Return the width of the help text: the terminal's or ``COLUMNS``, at most 100."""
+    """Return the width of the help text: the terminal width or ``COLUMNS``, at most 100."""
     return max(20, min(WIDEST, shutil.get_terminal_size((80, 24)).columns))
 
 
 def write_help(command: Any, context: Any, formatter: Any) -> None:
-    """Write the help of a command; replaces its `format_help`."""
+    """Write the help of a command. Replaces the method `format_help`."""
     formatter.write(format_help(command, context, columns()) + "\n")
 
 
@@ -68,9 +68,9 @@ EVERYWHERE = ("quiet", "verbose", "debug", "help")
 
 
 def value_name(parameter: Any) -> str:
-    """Return the name of a parameter's value in help and messages; empty for a switch.
+    """Return the placeholder of a parameter's value in help and messages. Empty for a switch.
 
-    Repeatable values end in dots, optional ones are in brackets.
+    Repeatable values end in dots. Optional values are in brackets.
     """
     if parameter.param_type_name == "argument":
         name = (parameter.metavar or parameter.name.rstrip("_").upper()).strip("[]").removesuffix("...")
@@ -89,7 +89,7 @@ def value_name(parameter: Any) -> str:
 
 
 def _kind(parameter: Any) -> str:
-    """Return the type name of a value; versions of Typer store it differently."""
+    """Return the type name of a value, for all supported versions of Typer."""
     annotated = getattr(getattr(parameter, "type_descriptor", None), "annotation", "")
     return str(getattr(getattr(parameter, "type", None), "name", None) or annotated).lower()
 
@@ -129,7 +129,7 @@ def _help_text(parameter: Any) -> str:
 
 
 def _prose(text: str, width: int) -> list[str]:
-    """Wrap paragraphs; print example commands one per line, ready to copy."""
+    """Wrap paragraphs. Put each example command on its own line."""
     blocks = []
     for paragraph in text.strip().split("\n\n"):
         flat = " ".join(paragraph.split())
@@ -143,7 +143,7 @@ def _prose(text: str, width: int) -> list[str]:
 
 
 def _command(text: str, width: int) -> str:
-    """Format a command line; break a long one with backslashes."""
+    """Format a command line. Break long commands with backslashes."""
     first, *words = re.findall(
         r"--?[a-z][a-z0-9-]*(?: (?!-)\S+)?|\S+", text
     )  # an option stays with its value
@@ -163,7 +163,7 @@ def _flat(text: str) -> str:
 
 
 def _section(title: str, rows: Sequence[tuple[str, str]], width: int) -> list[str]:
-    """Format a heading and two columns; a narrow terminal gets one column."""
+    """Format a heading and two columns, or one column on a narrow terminal."""
     if not rows:
         return []
     indent = min(max(len(name) for name, _ in rows) + 4, 30 if width >= 80 else 24)
@@ -229,7 +229,7 @@ def _verbose(value: bool) -> None:
 
 
 def _common_options() -> list[Any]:
-    """Build the common options; commands share them, since they hold no state."""
+    """Build the common options. All commands share them, because they have no state."""
     app = typer.Typer(add_completion=False)
 
     @app.command()
@@ -256,7 +256,7 @@ def _common_options() -> list[Any]:
 
 
 def add_common_options(command: Any) -> Any:
-    """Add the common options to a command and its subcommands; return the command."""
+    """Add the common options to a command and its subcommands. Return the command."""
     common = _common_options()
     for one in _all(command):
         own = {flag for p in one.params for flag in p.opts}
@@ -275,9 +275,9 @@ def _all(command: Any) -> Iterator[Any]:
 
 
 def reorder_arguments(command: Any, arguments: Sequence[str]) -> list[str]:
-    """Move common options behind the command's name; a group without a command gets ``--help``.
+    """Move common options after the command name. Add ``--help`` to a group without a command.
 
-    ``-q run sift`` and ``-j 2 data cut`` mean ``run -q sift`` and ``data cut -j 2``.
+    ``-q run sift`` becomes ``run -q sift``, and ``-j 2 data cut`` becomes ``data cut -j 2``.
     """
     before: list[str] = []
     words: list[str] = []
@@ -299,7 +299,7 @@ def reorder_arguments(command: Any, arguments: Sequence[str]) -> list[str]:
 
 
 def missing(context: Any, given: Sequence[str]) -> str:
-    """List the missing required arguments of a command; empty if none is missing."""
+    """Return the missing required arguments of a command. Empty if none is missing."""
     command = context.command
     parsed = command.make_context(context.info_name, list(given), resilient_parsing=True).params
     lacking = [p for p in command.params if p.required and parsed.get(p.name) in (None, (), [])]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Shell completion: names for every argument and option, without heavy imports."""
+"""Shell completion of arguments and option values, without slow imports."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ PROTOCOLS: dict[str, tuple[str, ...]] = {
     "wxbs/fundamental": _WXBS,
     "wxbs/points": _WXBS,
 }  # fmt: skip
-"""Protocols by task, known without importing a task."""
+"""Protocols by task, listed here so that no task is imported."""
 SPLITS = ("a", "b", "c", "illum", "view", "full")
 MAX_COMPLETIONS = 500
 
@@ -56,7 +56,7 @@ def tasks() -> Iterator[str]:
 
 
 def methods(task: str | None = None) -> Iterator[str]:
-    """Yield names of methods; only those of the task's family if the task is known."""
+    """Yield names of methods. If the task is known, yield only methods of its family."""
     from ...core.plugins import PLUGGED
     from ...methods.registry import METHODS
     from ...tasks import TASKS
@@ -79,19 +79,19 @@ def datasets() -> Iterator[str]:
 
 
 def run_completions(store: str | None, task: str | None) -> Iterator[str]:
-    """Yield methods, then ids of stored runs, newest first, optionally of one task."""
+    """Yield methods, then run ids, newest first. `task` restricts both to one task."""
     yield from stored_methods(store, task)
     yield from stored_run_ids(store, task)
 
 
 def stored_run_ids(store: str | None, task: str | None) -> Iterator[str]:
-    """Yield run ids, newest first, optionally of one task."""
+    """Yield ids of stored runs, newest first, optionally only of one task."""
     of = "where runs.task = ?" if task else ""
     return _column(store, f"select id from runs {of} order by created_at desc", (task,) if task else ())
 
 
 def stored_methods(store: str | None, task: str | None) -> Iterator[str]:
-    """Yield methods of stored runs, newest first, optionally of one task."""
+    """Yield methods of stored runs, newest first, optionally only of one task."""
     of = "where runs.task = ?" if task else ""
     return _column(
         store,
@@ -117,7 +117,7 @@ def stored_tasks(store: str | None, _task: str | None) -> Iterator[str]:
 
 
 def counts(store: str | None) -> dict[str, int] | None:
-    """Count runs, methods, tasks and datasets in a store's database file; None if it does not exist."""
+    """Count runs, methods, tasks and datasets in a store's database file. None if the file is missing."""
     joined = "runs join methods on runs.method_id = methods.id"
     columns = {
         "runs": "*",
@@ -154,7 +154,7 @@ def _scores(store: str | None, task: str | None, column: str) -> Iterator[str]:
 
 
 def _column(store: str | None, query: str, given: tuple[str, ...] = ()) -> Iterator[str]:
-    """Yield the first column of a query on the store's database; nothing if it is unreadable."""
+    """Yield the first column of a query on the store's database. Yield nothing if it is unreadable."""
     where = _database(store or os.environ.get("TIEPOINT_STORE") or "tiepoint-store")
     if where is None or not where.is_file():
         return
@@ -167,17 +167,17 @@ def _column(store: str | None, query: str, given: tuple[str, ...] = ()) -> Itera
 
 
 def _database(store: str) -> Path | None:
-    """Return the database file of a store; None for a server."""
+    """Return the database file of a store. None for a database server."""
     if store.startswith("sqlite:///"):
         return Path(store.removeprefix("sqlite:///").partition("?")[0])
     return None if "://" in store else Path(store) / "tiepoint.sqlite"
 
 
 _SAFE = re.compile(r"[A-Za-z0-9_.,:/+?=@%~^*-]+")
-"""Names without characters special to a shell; others are not offered."""
+"""Pattern of names without special shell characters. Other names are not completed."""
 
 Names = Callable[[str | None, str | None], Iterator[str]]
-"""A function from the store and task on the command line to names."""
+"""Completion function: takes the store and the task of the command line and yields names."""
 
 
 def _fixed(*names: str) -> Names:
@@ -218,7 +218,7 @@ _BY_COMMAND: dict[tuple[str, str], Names] = {
 
 
 def complete(app: typer.Typer, build: Callable[[], Any]) -> int:
-    """Print completions for the shell; print nothing else, even on errors."""
+    """Print completions for the shell. Print nothing else, even on errors."""
     answer, code = io.StringIO(), 0
     nowhere = io.StringIO()
     with contextlib.suppress(Exception), contextlib.redirect_stderr(nowhere):
@@ -268,7 +268,7 @@ def _completer(names: Names) -> Callable[[typer.Context, str], list[str]]:
 
 
 def _rejoin_words() -> str:
-    """Rejoin words that bash splits at ``=`` and ``:``; return the typed prefix of the last word."""
+    """Rejoin words that bash splits at ``=`` and ``:``. Return the part of the last word before the split."""
     if not os.environ.get("_TIEPOINT_COMPLETE", "").endswith("_bash") or "COMP_WORDS" not in os.environ:
         return ""
     words = _split(os.environ["COMP_WORDS"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rich consoles and progress output, fitted to the terminal or pipe."""
+"""Rich consoles and progress output for terminals and pipes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from . import common_options
 from .streams import clean, escaping
 
 PIPED = 2000
-"""Columns without a terminal and without ``COLUMNS``: wide enough that nothing is wrapped."""
+"""Output width without a terminal and without ``COLUMNS``, wide enough to avoid wrapping."""
 
 
 def colourless() -> bool:
@@ -29,7 +29,7 @@ def redraws(stream: Any) -> bool:
 
 
 def width_of(stream: Any) -> int | None:
-    """Return the width of a stream in columns; None if the terminal decides."""
+    """Return the width of a stream in columns. None to use the terminal width."""
     if (os.environ.get("COLUMNS") or "").isdigit():
         return max(20, int(os.environ["COLUMNS"]))
     if not stream.isatty():
@@ -64,15 +64,15 @@ def _escaping_console() -> Any:
 
 
 FIRST_S = 2.0
-"""Seconds before the first line."""
+"""Seconds before the first progress line."""
 EVERY_S = 5.0
-"""Seconds between two lines."""
+"""Seconds between two progress lines."""
 
 Progress = Callable[[str, int, int], None]
 
 
 class ProgressLines:
-    """Progress as lines: after two seconds, then every five; with `more`, also when a stage ends.
+    """Progress as text lines: after 2 s, then every 5 s. With `more`, also at the end of a stage.
 
     >>> lines_printed = []
     >>> times = iter([0.0, 1.0, 2.0, 3.0, 7.0])
@@ -100,7 +100,7 @@ class ProgressLines:
 
 @contextlib.contextmanager
 def progress_bars(enabled: bool = True) -> Iterator[Progress]:
-    """Yield a progress function for standard error; silent with ``-q``."""
+    """Yield a progress callback that prints to standard error. With ``-q`` it prints nothing."""
     if not enabled or common_options.quiet():
         yield lambda _stage, _done, _total: None
     elif not redraws(sys.stderr):
@@ -116,7 +116,7 @@ def progress_bars(enabled: bool = True) -> Iterator[Progress]:
 def bars_on_a_terminal(
     wanted: bool = True,
 ) -> contextlib.AbstractContextManager[Progress]:
-    """Return a progress function for Python callers: bars on a terminal, otherwise nothing.
+    """Yield a progress callback for Python callers. It draws bars on a terminal and nothing elsewhere.
 
     >>> with bars_on_a_terminal(False) as progress: progress("work", 1, 2)
     """

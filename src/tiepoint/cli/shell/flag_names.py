@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Translate Python setting names in messages to flags of the running command."""
+"""Translate Python argument names in messages to command-line flags."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _SETTING = re.compile(r"`(?P<name>[a-z][a-z0-9_]*)(?:=(?P<value>\"[^\"`]*\"|[^`\
 _COMMAND = re.compile(r"`(?P<words>(?:data|keypoints|list|store) [a-z]+)`")
 
 _OTHER_MEANING = frozenset({"config"})
-"""Names that messages also use for attributes of a user's class."""
+"""Names that are not translated, because messages also use them for attributes of custom classes."""
 
 _current: dict[str, str] = {}
 
 
 def as_flags(text: str, flags: Mapping[str, str] | None = None) -> str:
-    """Replace settings in backticks by flags of the running command, or by `flags`.
+    """Replace argument names in backticks by flags of the running command, or by `flags`.
 
-    A setting without a flag becomes a task option (``-o``) if it has a value and the command takes such
-    options; otherwise it stays unchanged. Commands of two words get the program name in front.
+    An argument without a flag becomes a task option (``-o``) if it has a value and the command accepts task
+    options. Otherwise it is unchanged. Two-word commands are prefixed with the program name.
 
     >>> flags = {"split": "--split", "on_bad": "--on-bad", "option": "-o"}
     >>> as_flags('choose a `split`, or `on_bad="miss"`, or `tau_px=3`; see `describe`', flags)

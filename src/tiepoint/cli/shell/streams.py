@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Output streams that fit the encoding, escape control characters and tolerate closed pipes."""
+"""Output streams that replace unencodable characters, escape control characters and handle closed pipes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HANDLER = "tiepoint-plain"
 
 
 def _replacement(problem: UnicodeError) -> tuple[str, int]:
-    """Replace characters an encoding lacks: plain signs, ASCII boxes, otherwise escapes."""
+    """Replace unencodable characters by similar ASCII characters, or else by escapes."""
     if not isinstance(problem, UnicodeEncodeError):
         raise problem
     text = problem.object[problem.start : problem.end]
@@ -50,7 +50,7 @@ def clean(text: str) -> str:
 
 
 class OutputError(TiepointError):
-    """Standard output cannot be written; `quiet` if the reader closed the pipe."""
+    """Raised if standard output cannot be written. `quiet` is set if the reader closed the pipe."""
 
     def __init__(self, cause: OSError) -> None:
         self.quiet = isinstance(cause, BrokenPipeError)
@@ -60,7 +60,7 @@ class OutputError(TiepointError):
 
 
 class TolerantStream:
-    r"""A stream that accepts any text; with `careful` it escapes control characters.
+    r"""A text stream that accepts any character. With `careful`, it escapes control characters.
 
     >>> import io
     >>> ascii = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
@@ -76,7 +76,7 @@ class TolerantStream:
         self._encoding = None if encoding.replace("_", "-") in ("utf-8", "utf8") else encoding
 
     def write(self, text: str) -> int:
-        """Write text, replacing what the encoding lacks."""
+        """Write text. Replace unencodable characters."""
         if not isinstance(text, str):
             raise TypeError(f"this stream takes text, not {type(text).__name__}")
         if self._careful and not text.isprintable():
@@ -90,7 +90,7 @@ class TolerantStream:
         return len(text)
 
     def writelines(self, lines: Any) -> None:
-        """Write several texts."""
+        """Write a list of strings."""
         for line in lines:
             self.write(line)
 
@@ -113,7 +113,7 @@ class TolerantStream:
                 raise
 
     def with_escapes(self) -> TolerantStream:
-        """Return the same stream without escaping, for callers that print colours and bars."""
+        """Return the same stream without escaping, for output with colours and progress bars."""
         return TolerantStream(self._stream, careful=False, needed=self._needed)
 
     def __getattr__(self, name: str) -> Any:
@@ -124,7 +124,7 @@ class TolerantStream:
 
 @contextlib.contextmanager
 def tolerant_streams() -> Iterator[None]:
-    """Make standard output and error tolerant; a missing one goes to the null device."""
+    """Replace standard output and error by tolerant streams. A missing stream becomes the null device."""
     before = sys.stdout, sys.stderr
     with contextlib.ExitStack() as opened:
 
@@ -150,7 +150,7 @@ def discard_pending(stream: TextIO) -> None:
 
 
 def reserve_standard_fds() -> None:
-    """Open closed standard descriptors, so that later files never get their numbers."""
+    """Open closed standard file descriptors, so that other files never get descriptors 0 to 2."""
     with contextlib.suppress(OSError):
         while (null := os.open(os.devnull, os.O_RDWR)) <= 2:
             pass
@@ -163,5 +163,5 @@ def can_ask() -> bool:
 
 
 def escaping(stream: TextIO) -> TextIO:
-    """Return a stream for rich, which prints its own escapes."""
+    """Return a stream for rich that leaves rich's own escape sequences unchanged."""
     return cast(TextIO, stream.with_escapes()) if isinstance(stream, TolerantStream) else stream

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pages of the cases of a scene, and of one case: a query, a pair with matches, or a flow."""
+"""The pages for all cases of a scene and for one case: a query, a pair with matches, or a flow."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TITLES = {"disagreement": "disagreement", "wrong": "all wrong", "confident": "co
 
 
 def scene(library: RunIndex, request: Request) -> Response:
-    """Return the page of the cases of a scene; ``by`` is the order, ``page`` starts at 1."""
+    """Return the page of the cases of a scene. ``by`` is the sort order; ``page`` starts at 1."""
     runs = params.runs_param(library, request, request.path_params["runs"])
     name = request.path_params["scene"]
     section = params.section_of(library.snapshot(), runs)
@@ -69,13 +69,13 @@ def scene(library: RunIndex, request: Request) -> Response:
 
 
 def order_param(request: Request, runs: int) -> By:
-    """Return the requested order: by default disagreement of several methods, failures of one."""
+    """Return the requested sort order. The default is disagreement for several methods, failures for one."""
     names: dict[str, By] = {str(k): k for k in BY}
     return names[params.choice_param(request, "by", list(names), "disagreement" if runs > 1 else "wrong")]
 
 
 def others(section: TaskSection, runs: list[Run]) -> list[dict[str, Any]]:
-    """Return each method of the section, whether it is shown, and the ids after toggling it."""
+    """Return each method of the section, whether it is selected, and the run ids after toggling it."""
     ids = [r.id for r in runs]
     found = []
     for run in section.runs:
@@ -88,7 +88,7 @@ def others(section: TaskSection, runs: list[Run]) -> list[dict[str, Any]]:
 
 
 def why_none(runs: list[Run], library: RunIndex) -> str:
-    """Return the message for a scene without cases."""
+    """Return a message that explains why a scene has no cases."""
     for run in runs:
         if run.manifest.is_imported:
             return f"{run.method} is imported: its numbers are known, its answers are not"
@@ -106,11 +106,11 @@ def why_none(runs: list[Run], library: RunIndex) -> str:
 MATCHES = 400
 """Maximum number of drawn matches, sampled evenly from the best to the worst."""
 WIDE, GAP = 1000.0, 8.0
-"""Width of a drawing of two images, and the space between them."""
+"""Width of a drawing of two images and the gap between them, in pixels."""
 
 
 def case(library: RunIndex, request: Request) -> Response:
-    """Return the page of the case ``key``; ``by`` is the order for the keys j and k."""
+    """Return the page of the case ``key``. The keyboard keys j and k navigate in the sort order ``by``."""
     runs = params.runs_param(library, request, request.path_params["runs"])
     name, key = request.path_params["scene"], params.text_param(request, "key")
     section = params.section_of(library.snapshot(), runs)
@@ -163,7 +163,7 @@ def case(library: RunIndex, request: Request) -> Response:
 
 
 def _missing(found: CaseDetail, runs: list[Run], library: RunIndex) -> list[str]:
-    """Return why parts of the case, then of each method, are missing; each message once."""
+    """Return messages about missing parts of the case and of each method, without duplicates."""
     messages = [found.missing, *(v.missing for v in found.views)]
     if found.missing and not library.data:
         messages[0] += "; start the server with --data DIR where the dataset was moved"
@@ -208,7 +208,7 @@ def _answers(view: MethodView, i: int, source: Any) -> dict[str, Any]:
 
 
 def rank_text(rank: float | None) -> str:
-    """Return a rank as text; ties have the middle rank, failed descriptors none.
+    """Format a rank. Ties have their mean rank; failed descriptors have no rank.
 
     >>> rank_text(3.0), rank_text(1.5), rank_text(None)
     ('3', '1.5', 'none')
@@ -217,7 +217,7 @@ def rank_text(rank: float | None) -> str:
 
 
 def _pair(found: CaseDetail, view: MethodView, i: int, source: Any) -> dict[str, Any]:
-    """Return two images side by side, with matches in pixels of the images and of the drawing."""
+    """Return the template data of two images side by side, with matches in image and drawing coordinates."""
     matched = view.matched
     assert matched is not None
     (w0, h0), (w1, h1) = matched.sizes
@@ -241,7 +241,7 @@ def _pair(found: CaseDetail, view: MethodView, i: int, source: Any) -> dict[str,
 
 
 def _slider_value(matched: MatchedPair) -> str:
-    """Return the value that the slider filters by: the confidence of the method, else the error."""
+    """Return the value that the slider filters by: the method's confidence if available, else the error."""
     if getattr(matched, "confidence", None) is not None:
         return "confidence"
     return "error" if matched.errors_px is not None else ""

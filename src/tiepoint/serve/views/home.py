@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The first page: tasks with their findings, running processes and the newest runs."""
+"""The home page: tasks with their findings, running processes and the newest runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ A_PAGE = 50
 
 
 def runs(library: RunIndex, request: Request) -> Response:
-    """Return a page of finished runs, newest first; ``?method=`` filters by a part of the name."""
+    """Return a page of finished runs, newest first. ``?method=`` filters by a part of the name."""
     shelf = library.snapshot()
     wanted = params.text_param(request, "method").casefold()
     kept = [r for r in reversed(shelf.runs) if wanted in r.method.casefold()]
@@ -64,11 +64,11 @@ def run_rows(shelf: IndexSnapshot, runs: Sequence[Run]) -> list[dict[str, Any]]:
 
 EVERY_S = 1.0
 MAX_STREAM_S = 3600.0
-"""Maximum duration of a stream; browsers then reconnect."""
+"""Maximum duration of an event stream in seconds. Browsers reconnect afterwards."""
 
 
 def state(library: RunIndex) -> dict[str, Any]:
-    """Return the running processes as plain values, and the number of finished runs."""
+    """Return the running processes and the number of finished runs as plain values."""
     work = [
         {
             "pid": w.pid,
@@ -81,7 +81,7 @@ def state(library: RunIndex) -> dict[str, Any]:
 
 
 def event_stream(library: RunIndex, request: Request) -> Response:
-    """Return the stream of events; with ``?once=1`` only the current state."""
+    """Return the server-sent event stream. With ``?once=1``, return only the current state."""
     once = request.query_params.get("once") == "1"
 
     async def pieces() -> AsyncIterator[str]:
@@ -100,11 +100,11 @@ def event_stream(library: RunIndex, request: Request) -> Response:
 
 NEWEST = 8
 FIRST = 3
-"""Number of methods per task on the first page."""
+"""Number of methods per task on the home page."""
 
 
 def home(library: RunIndex, request: Request) -> Response:
-    """Return the overview of the store."""
+    """Return the home page: an overview of the store."""
     shelf = library.snapshot()
     families: dict[str, list[dict[str, Any]]] = {}
     until = time.monotonic() + library.wait_s
@@ -129,7 +129,7 @@ def home(library: RunIndex, request: Request) -> Response:
 
 
 def _card(library: RunIndex, section: TaskSection, until: float) -> dict[str, Any]:
-    """Return the template data of a task: a sentence, and its first methods with bars."""
+    """Return the template data of a task: its main finding, and the best methods with bars."""
     compared = section_comparison(library, section, until)
     return {
         "pending": compared.pending,
@@ -152,7 +152,7 @@ def task_link(section: TaskSection) -> str:
 
 
 def _first_rows(section: TaskSection) -> list[dict[str, Any]]:
-    """Return the first methods of a section with their score, and its percentage for the bar."""
+    """Return the best methods of a section with their scores and the lengths of their bars in percent."""
     rows = [
         (r, s.value)
         for r in section.runs

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The page of two methods: scatter plot of scenes, difference with its interval, and kinds."""
+"""The page that compares two methods: scatter plot of scenes, difference with interval, kinds of scenes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SIDE, MARGIN = 460, 46
 
 @dataclass(frozen=True)
 class ScenePoint:
-    """One scene: its values by both methods (in shown units), and its position in the plot."""
+    """One scene: the scores of both methods (in display units) and the position in the plot."""
 
     name: str
     kind: str
@@ -44,17 +44,17 @@ class ScenePoint:
 
     @property
     def difference(self) -> float:
-        """First minus second value."""
+        """Score of the first method minus score of the second."""
         return self.first - self.second
 
 
 def method_pair_page(library: RunIndex, request: Request) -> Response:
-    """Return the page of two runs of one task, optionally under ``protocol``."""
+    """Return the page that compares two runs of one task, optionally under ``protocol``."""
     shelf = library.snapshot()
     names = [request.path_params["first"], request.path_params["second"]]
     first, second = (params.run_param(shelf, n) for n in names)
     if first.id == second.id or first.task != second.task:
-        raise HTTPException(400, "name two different runs of one task")
+        raise HTTPException(400, "give the ids of two different runs of one task")
     section = params.section_of(shelf, [first, second], params.text_param(request, "protocol"))
     compared = section_comparison(library, section)
     made, why = compared.comparison, compared.why
@@ -115,7 +115,7 @@ def shared_scenes(section: TaskSection, first: Run, second: Run) -> list[ScenePo
 
 
 def paired_scene_values(section: TaskSection, run: Run) -> dict[str, tuple[str, float]]:
-    """Return kind and value of each scene of a run; pooled scores have only stored scene scores."""
+    """Return kind and value of each scene of a run. For pooled scores, use stored scene scores."""
     table = section.tables(run).get((section.metric, section.group))
     if isinstance(table, SceneValues):
         s = make_scene_score(table)
@@ -129,7 +129,7 @@ def paired_scene_values(section: TaskSection, run: Run) -> dict[str, tuple[str, 
 def _kinds(
     made: Comparison | None, section: TaskSection, first: Run, second: Run, scenes: Sequence[ScenePoint]
 ) -> list[dict[str, Any]]:
-    """Return the difference by kind of scene, as in `compare`, with scenes won and lost."""
+    """Return the difference by kind of scene, as in `compare`, with the numbers of scenes won and lost."""
     if made is None:
         return []
     differences = made.kind_differences(section.names[first.id], section.names[second.id])
@@ -145,7 +145,7 @@ def _kinds(
 
 
 def _placed(scenes: Sequence[ScenePoint]) -> tuple[list[ScenePoint], list[tuple[float, str]]]:
-    """Return scenes with their positions in the plot, and the ticks, which both axes share."""
+    """Return the scenes with their plot positions, and the ticks that both axes share."""
     if not scenes:
         return [], []
     values = [v for s in scenes for v in (s.first, s.second)]

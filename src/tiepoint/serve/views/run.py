@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The page of a run: its card, the command to repeat it, and downloads of its scores."""
+"""The page of a run: its summary, the command to repeat it, and downloads of its scores."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def run_page(library: RunIndex, request: Request) -> Response:
 
 
 def rerun_command(run: Run, store: str = "") -> str:
-    """Return the shell command that repeats a run; empty for imported results and session objects."""
+    """Return the shell command that repeats a run. Empty for imported results and Python objects."""
     m = run.manifest
     if m.is_imported or m.method.spec is None or not m.dataset.path:
         return ""
@@ -93,7 +93,7 @@ def rerun_command(run: Run, store: str = "") -> str:
 
 
 def download(library: RunIndex, request: Request) -> Response:
-    """Return the scores of a run, including single scenes, or its manifest, as a file."""
+    """Return a download: the scores of a run (including single scenes) or its manifest."""
     run = params.run_param(library.snapshot(), request.path_params["id"])
     name = request.path_params["file"]
     if name not in FILES:

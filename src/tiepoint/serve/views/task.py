@@ -30,7 +30,7 @@ from ..rendering import page
 from ..run_index import RunIndex
 
 KINDS = ("intervals", "heat", *COSTS)
-"""Figures that need no records; curves read records and are drawn on request."""
+"""Figures that need no records. Curves read records and are drawn on request."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class RequestedSection:
 
 
 def task(library: RunIndex, request: Request) -> Response:
-    """Return the page, filtered by ``method``, ``protocol``, ``score``, ``split`` and ``dataset``."""
+    """Return the task page, filtered by ``method``, ``protocol``, ``score``, ``split`` and ``dataset``."""
     view = requested_section(library, request)
     section = view.section
     key = _key(view)
@@ -95,7 +95,7 @@ def task(library: RunIndex, request: Request) -> Response:
 
 
 def figure_page(library: RunIndex, request: Request) -> Response:
-    """Return one figure of the page as SVG."""
+    """Return one figure of the task page as SVG."""
     kind = request.path_params["kind"]
     view = requested_section(library, request)
     made = _figure(library, view, kind)
@@ -119,7 +119,7 @@ def _figure(library: RunIndex, view: RequestedSection, kind: str) -> Figure | No
 
 
 def _soon(library: RunIndex, view: RequestedSection, kind: str, until: float) -> tuple[Figure | None] | None:
-    """Return a figure that needs no records in a tuple. None if it is not ready in time."""
+    """Return a tuple with a figure that needs no records. None if it is not ready in time."""
 
     def make() -> tuple[Figure | None]:
         return (_figure(library, view, kind),)
@@ -132,7 +132,7 @@ def _key(view: RequestedSection) -> Hashable:
 
 
 def requested_section(library: RunIndex, request: Request) -> RequestedSection:
-    """Return the requested section; 404 for a task without runs, 400 if no run passes the filters."""
+    """Return the requested section. HTTP error 404 if the task has no runs, 400 if the filters match none."""
     name = request.path_params["name"]
     given = {k: params.text_param(request, k) for k in ("method", "protocol", "score", "split", "dataset")}
     shelf = library.snapshot()
@@ -153,7 +153,7 @@ def requested_section(library: RunIndex, request: Request) -> RequestedSection:
     kept = [r for r in members.values() if _wanted(r, given)]
     made = sections(kept, given["protocol"] or "exact")
     if not made:
-        raise HTTPException(400, "these filters leave no run")
+        raise HTTPException(400, "no run matches these filters; remove a filter")
     looks = of_task[0].looks
     section = replace(made[0], looks=looks, dataset=dataset)
     scores = tuple(
@@ -174,7 +174,7 @@ def _wanted(run: Run, given: dict[str, str]) -> bool:
 
 
 def _by(section: TaskSection, wanted: str, scores: tuple[tuple[str, str], ...]) -> TaskSection:
-    """Sort the section by a score, written ``METRIC GROUP``."""
+    """Sort the section by a score, given as ``METRIC GROUP``."""
     if not wanted:
         return section
     metric, _, group = wanted.partition(" ")
