@@ -31,7 +31,7 @@ MAX_INLINE_CHARS = 500
 LIBRARIES = ("numpy",)
 """Default `libraries` of a built-in class."""
 
-_TO_DO = "create it on first use, and store only its settings or the path of its file as attributes"
+_TO_DO = "create it on first use, and keep only the path of its file or its settings as attributes"
 
 
 def revision_of(thing: Any) -> int:
