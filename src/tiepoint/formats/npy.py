@@ -151,9 +151,9 @@ def _header(head: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     except Exception as e:  # NumPy passes on whatever Python's tokenizer and evaluator raise
         raise ValueError(f"the header cannot be read ({' '.join(str(e).split())[:200]})") from e
     if any(side < 0 for side in shape) or len(shape) > _MAX_DIMENSIONS:
-        raise ValueError(f"the header has the shape {shape}")
+        raise ValueError(f"the header has the invalid shape {shape}")
     if dtype.subdtype is not None or not dtype.itemsize:
-        raise ValueError(f"the header has the type {dtype}")
+        raise ValueError(f"the header has the unsupported type {dtype}")
     return shape, fortran, dtype
 
 

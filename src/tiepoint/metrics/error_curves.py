@@ -39,8 +39,9 @@ def auc_trapezoid(errors: ArrayLike, t: float) -> float:
     """Integrate the recall curve with its points joined by straight lines, as most pose papers do.
 
     The points are (0, 0), (e_(i), i/n) for the sorted errors e < t, and (t, last recall). Errors equal to t
-    are excluded. The trapezoid area is divided by t. It exceeds the exact area by (largest e < t)/(2 n t), up
-    to 50/n points: 3.3 points with 15 pairs, 0.03 with 1500. A single error e < t gives 1 - e/(2t).
+    are excluded. The trapezoid area is divided by t. It exceeds the exact area by (largest e < t)/(2 n t),
+    at most 1/(2 n): 3.3 percentage points with 15 pairs, 0.03 with 1500. A single error e < t gives
+    1 - e/(2t).
 
     >>> auc_trapezoid([2.0], 5)
     0.8

@@ -143,7 +143,7 @@ class _Counter:
         inside: Tensor | None,
         slot: int | None,
     ) -> None:
-        """Count the rows inside the error band of targets by their reference values."""
+        """Recompute scores too close to a target to decide, and count them by their exact values."""
         if not len(row):
             return
         value = self.scores.values(tile, row, column, score)

@@ -38,7 +38,7 @@ BYTES_A_PAIR = 34
 
 
 class DeviceRows(NamedTuple):
-    """Matrix (n, d) on the device, float32, float64 or uint8. `peak` bounds |value| (NaN if invalid).
+    """Matrix (n, d) on the device, float32, float64 or uint8. `peak` is the largest |value|.
 
     `integers` is set if all values are known to be integers.
     """

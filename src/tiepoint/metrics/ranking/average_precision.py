@@ -59,7 +59,10 @@ def check_choices(flavour: str, normaliser: Normaliser, cutoff: int | None) -> N
 
 
 def _by_retrieved(blocks: TieBlocks, lists: int, *, flavour: str, ties: str, cutoff: int | None) -> Floats:
-    """Divide by the number of relevant items inside the cutoff, which is random if it divides a tie."""
+    """Return average precision divided by the number of relevant items before the cutoff.
+
+    If the cutoff splits a group of ties, this number depends on the order within the group.
+    """
     sums = precision_sums(blocks, ties, flavour=flavour, cutoff=cutoff)
     places = places_before_cutoff(blocks, cutoff)
     expected = blocks.relevant * places / blocks.items

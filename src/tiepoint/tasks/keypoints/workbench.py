@@ -132,7 +132,7 @@ def score_pooled(records: Sequence[Records], role: str) -> list[Score]:
 
 
 def raw_values(image: ComparedFeatures) -> NDArray[Any]:
-    """Return the rows as the tool reads them. A failed descriptor without NaN becomes a zero row."""
+    """Return the descriptors as the workbench reads them. A failed finite descriptor becomes zero."""
     values = image.values
     if values.dtype.kind != "f":
         values = values.astype(np.float32)
