@@ -93,7 +93,7 @@ def test_rows_beyond_the_limit_are_told(tmp_path: Path, capsys: pytest.CaptureFi
     assert run(["sql", "select metric from scores", "--limit", "3", "--json", *where]) == 0
     said = capsys.readouterr()
     assert len(json.loads(said.out)) == 3
-    assert "cut after 3 rows" in said.err
+    assert "truncated after 3 rows" in said.err
     assert run(["sql", "select metric from scores", "--limit", "5", "--json", *where]) == 0
     said = capsys.readouterr()
     assert len(json.loads(said.out)) == 5

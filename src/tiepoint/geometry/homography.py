@@ -137,9 +137,8 @@ def corner_error(estimate: ArrayLike, truth: ArrayLike, size: tuple[int, int]) -
 
     `size` is (width, height) of the **source** image. Corners that the true homography maps to or behind
     infinity are skipped. At least one corner remains, because the image centre is in front of the camera. The
-    pair v_artisans 1-5 of HPatches has two such corners. The error is infinite if the estimate maps a
-    remaining corner to or behind infinity, or if the estimate is singular or NaN. A singular or NaN true
-    homography raises `InputError`.
+    error is infinite if the estimate maps a remaining corner to or behind infinity, or if the estimate is
+    singular or NaN. A singular or NaN true homography raises `InputError`.
 
     >>> corner_error([[1, 0, 3], [0, 1, 4], [0, 0, 1]], [[1, 0, 0], [0, 1, 0], [0, 0, 1]], (10, 10))
     5.0

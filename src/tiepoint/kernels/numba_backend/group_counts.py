@@ -38,8 +38,7 @@ def group_ranks(
     The rows of query group g are start[g] to start[g + 1] - 1, and the tile begins with group `first_group`.
     Its first `leads` columns are the first rows of as many pool groups, ordered by position. The other rows
     of group s are columns leads + extra[s] to leads + extra[s + 1] - 1, and slot[j] is the group of column
-    leads + j. bounds[g, c] pool groups are within limit c, `before` of them in earlier tiles. Targets of a
-    group come in descending order.
+    leads + j. bounds[g, c] pool groups are within limit c, `before` in earlier tiles. Targets descend.
 
     The distance and the score of two groups are those of their nearest rows. Scores of different query rows
     have different offsets (`beta`), which are added before comparing. `slack` bounds the rounding error of
