@@ -88,7 +88,7 @@ def _count_row(
 
 @cached_njit(nogil=True)
 def _summed(sums: Array) -> Array:
-    """Return the counts of known truth and known estimates, and the sum of the eight error lanes."""
+    """Return the numbers of known truth and known estimates, and the sum of the eight error lanes."""
     s = sums[2:]
     total = ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]))
     return np.array([sums[0], sums[1], total])
@@ -96,9 +96,10 @@ def _summed(sums: Array) -> Array:
 
 @cached_njit(nogil=True)
 def error_counts(flow: Array, truth: Array, thresholds: Array, unknown: Any) -> tuple[Array, Array]:
-    """Count pixels above each threshold (t,), with known truth and with known estimates, and sum the errors.
+    """Count wrong pixels at each threshold (t,), known truth and known estimates, and sum the errors.
 
-    Arithmetic is in the type of `thresholds`; `unknown` is the error of an unknown estimate.
+    A pixel is wrong if its error exceeds the threshold. Arithmetic is in the type of `thresholds`. `unknown`
+    is the error of an unknown estimate.
     """
     wrong = np.zeros(thresholds.size, np.int64)
     sums = np.zeros(10)
@@ -150,7 +151,7 @@ def resized_counts(
 
 @cached_njit(nogil=True)
 def lenient_counts(flow: Array, truth: Array, thresholds: Array) -> tuple[Array, Array]:
-    """Compute `error_counts` if truth is known for ``u < 1e9``. A NaN error is above no threshold."""
+    """Compute `error_counts`, but truth is known if ``u < 1e9``, and a NaN error exceeds no threshold."""
     wrong = np.zeros(thresholds.size, np.int64)
     sums = np.zeros(3)
     for y in range(flow.shape[0]):

@@ -67,9 +67,10 @@ def flow_counts_resized(
 ) -> FlowCounts:
     """Compute `flow_counts` of a flow whose size differs from the truth, without storing the resized flow.
 
-    The result equals `resize_flow_pair` followed by `flow_counts`. It is faster, because rows are resized and
-    counted one by one, only where the truth is known. `old_other` and `other` are the sizes (height, width)
-    of the target image at the scale of the flow and of the truth. Only bilinear resampling is supported.
+    The result equals `resize_flow_pair` followed by `flow_counts`. It is faster, because only rows and
+    columns with known truth are resized, one row at a time. `old_other` and `other` are the sizes (height,
+    width) of the target image at the scale of the flow and of the truth. Only bilinear resampling is
+    supported.
 
     >>> flow, truth = np.ones((2, 2, 2)), np.full((4, 4, 2), 2.0)
     >>> flow_counts_resized(flow, truth, [0.0], old_other=(2, 2), other=(4, 4)).correct
@@ -86,7 +87,7 @@ def flow_counts_resized(
 
 
 def _limits(thresholds_px: Sequence[float], rule: FlowRule) -> tuple[Flow, Any]:
-    """Return thresholds in the precision of the rule, and the error of an unknown estimate."""
+    """Return the thresholds and the error of an unknown estimate, both in the precision of the rule."""
     thresholds: Flow = np.asarray(thresholds_px, np.float64)
     if len(thresholds) == 0 or (np.diff(thresholds) < 0).any():
         raise ValueError("thresholds must not be empty and must not decrease")

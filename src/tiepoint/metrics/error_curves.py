@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 
 def auc_shares(errors: ArrayLike, t: float) -> Floats:
-    """Return the contribution max(0, 1 - e/t) of each error to the exact AUC; 0 for inf and NaN.
+    """Return max(0, 1 - e/t) for each error; 0 for inf and NaN. The exact AUC is the mean of these values.
 
     >>> auc_shares([1, 5, float("nan"), float("inf")], 5).tolist()
     [0.8, 0.0, 0.0, 0.0]

@@ -19,7 +19,7 @@ def exact_mean(values: Sequence[float], *, empty: float = 0.0) -> float:
 
 
 def macro_mean(lists: Mapping[str, Sequence[float]], *, empty: float = 0.0) -> float:
-    """Average the means of the scenes that have values.
+    """Average within each scene, then over the scenes that have values.
 
     >>> round(macro_mean({"a": [0.8, 0.6], "b": [0.9], "c": []}), 12)
     0.8
@@ -30,9 +30,9 @@ def macro_mean(lists: Mapping[str, Sequence[float]], *, empty: float = 0.0) -> f
 def macro_with_zeros(
     lists: Mapping[str, Sequence[float]], excluded: Mapping[str, int], *, empty: float = 0.0
 ) -> float:
-    """Average sum / (values + excluded) over the scenes **that have values**.
+    """Average scene means over the scenes **that have values**. Excluded queries count as zeros.
 
-    A scene that has only excluded queries is skipped. `union_with_zeros` counts it as 0.
+    A scene that has only excluded queries is skipped here, but counts as 0 in `union_with_zeros`.
 
     >>> macro_with_zeros({"a": [1.0]}, {"a": 1, "b": 7})
     0.5
@@ -42,7 +42,7 @@ def macro_with_zeros(
 
 
 def union_with_zeros(lists: Mapping[str, Sequence[float]], excluded: Mapping[str, int]) -> float:
-    """Average sum / (values + excluded) over all scenes; a scene with only excluded queries counts as 0.
+    """Average scene means over all scenes. Excluded queries, and scenes with no other queries, count as 0.
 
     >>> union_with_zeros({"a": [1.0]}, {"a": 1, "b": 7})
     0.25

@@ -8,11 +8,11 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def repeatability(corresponding: int, visible_first: int, visible_second: int) -> float:
-    """Divide one-to-one correspondences by the smaller number of points in the shared view.
+    """Return the repeatability: correspondences divided by the smaller number of points in the shared view.
 
     `corresponding` is the number of mutual nearest neighbours within the tolerance. `visible_first` is the
-    number of points of the first image that are in view of the second image, and vice versa. The result is in
-    [0, 1], or NaN if an image has no point in the shared view.
+    number of points of the first image that are visible in the second image; `visible_second` is the reverse.
+    The result is in [0, 1], or NaN if an image has no point in the shared view.
 
     More points increase repeatability by chance, so compare detectors at equal numbers of points. One-to-one
     counting avoids a bias towards clustered points.
@@ -25,7 +25,7 @@ def repeatability(corresponding: int, visible_first: int, visible_second: int) -
 
 
 def matching_score(correct: int, visible_first: int, visible_second: int) -> float:
-    """Divide the number of correct matches by the smaller number of points in the shared view.
+    """Return the matching score: correct matches divided by the smaller number of points in the shared view.
 
     NaN if an image has no point in the shared view.
 

@@ -55,7 +55,7 @@ def radix_sort(values: Array, keys: Array, spare: Array) -> Array:
 
 @cached_njit(nogil=True)
 def merge_counts(targets: Array, others: Array, below: Array, equal: Array) -> None:
-    """Count the `others` below and equal to each of `targets`. Both arrays are ascending."""
+    """Count the smaller and the equal values of `others` for each target. Both arrays are ascending."""
     j, n = 0, others.size
     for i in range(targets.size):
         t = targets[i]

@@ -59,9 +59,10 @@ def check_choices(flavour: str, normaliser: Normaliser, cutoff: int | None) -> N
 
 
 def _by_retrieved(blocks: TieBlocks, lists: int, *, flavour: str, ties: str, cutoff: int | None) -> Floats:
-    """Return average precision divided by the number of relevant items before the cutoff.
+    """Return the average precision, normalised by the number of relevant items before the cutoff.
 
-    If the cutoff splits a group of ties, this number depends on the order within the group.
+    If the cutoff divides a tie, this number depends on the order of the tied items. The result is then the
+    expected value over all orders, except under `group`.
     """
     sums = precision_sums(blocks, ties, flavour=flavour, cutoff=cutoff)
     places = places_before_cutoff(blocks, cutoff)
@@ -83,10 +84,11 @@ def _by_retrieved(blocks: TieBlocks, lists: int, *, flavour: str, ties: str, cut
 
 
 def _mixture(blocks: TieBlocks, i: int, places: float, sum_before: float, flavour: str) -> float:
-    """Return the expected sum/found if the cutoff divides a tie; its relevant items x are hypergeometric.
+    """Return the expected average precision of a list whose tie `i` is divided by the cutoff.
 
-    Given x, the ranks inside the cutoff are a tie with x relevant items. If no relevant item is found, the
-    value is 0, as in other tools that divide by the retrieved items.
+    The number x of relevant tied items before the cutoff is hypergeometric. For each x, the ranks before the
+    cutoff are a tie with x relevant items. If no relevant item is found, the value is 0, as in other tools
+    that divide by the retrieved items.
     """
     from scipy.stats import hypergeom
 
@@ -122,16 +124,17 @@ def average_precision(
     precision at the relevant items, and `trapezoid` is sum (R_k - R_{k-1}) (Q_{k-1} + Q_k) / 2 with Q_0 = 1.
 
     Args:
-        distances: (n,), smaller is better. Infinite: never retrieved, but a relevant one still counts in
-            the normaliser `all`. NaN is an error.
+        distances: (n,), smaller is better. An item at infinite distance is never retrieved, but counts in the
+            normaliser `all` if it is relevant. NaN is an error.
         relevant: (n,) booleans, or independent probabilities in [0, 1] of being relevant.
         flavour: `trec` or `trapezoid`.
-        normaliser: `all` relevant items of the list; the `retrieved` ones (finite distance, inside the
-            cutoff); or a number, at least as large as the number of items that can be found.
-        ties: order of equal distances. `expected`: mean over all orders, in closed form; `group`: a tie is
-            one step of the curve (scikit-learn); `optimistic`: relevant first; `pessimistic`: relevant last;
-            `file`: as given.
-        cutoff: number of top ranks to use.
+        normaliser: `all`: number of relevant items of the list. `retrieved`: number of relevant items at
+            finite distance before the cutoff. A number: at least the number of relevant items that can be
+            found.
+        ties: order of equal distances. `expected`: mean over all orders, in closed form. `group`: a tie is
+            one step of the curve (scikit-learn). `optimistic`: relevant items first. `pessimistic`: relevant
+            items last. `file`: as given.
+        cutoff: number of first ranks to use. None means all ranks.
 
     Returns:
         The value; NaN if the normaliser is zero (no relevant item).

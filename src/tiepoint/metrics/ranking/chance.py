@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Chance levels: expected scores of lists in random order and of random neighbours."""
+"""Chance levels: expected scores of lists in random order and of random matches."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def chance_average_precision(
         flavour: as in `average_precision`.
         normaliser: as in `average_precision`.
         cutoff: as in `average_precision`.
-        certain: False if each item is relevant with probability relevant/items, independently (random first
-            neighbours).
+        certain: False if the items are relevant independently, with probability relevant/items each (random
+            first neighbours).
 
     >>> round(chance_average_precision(4, 1), 6), round(chance_average_precision(1200, 200), 4)
     (0.520833, 0.1713)
@@ -58,9 +58,9 @@ def chance_average_precision(
 def chance_of_found_matches(matches: int, probability: float) -> float:
     """Return the expected AP of random matches in random order, given that at least one is correct.
 
-    It is the sum over r >= 1 of P(r correct) / P(at least one) x the chance AP of r correct among `matches`.
-    Lists without a correct match are skipped, which raises the chance level. With 100 matches and 4000
-    candidates it is about H(100)/100 = 0.05 instead of 1/4000.
+    It is the chance AP of r correct items among `matches`, weighted by P(r correct) / P(at least one correct)
+    and summed over r >= 1. Lists without a correct match are skipped, which raises the chance level. With 100
+    matches and 4000 candidates it is about H(100)/100 = 0.05 instead of 1/4000.
 
     >>> round(chance_of_found_matches(100, 1e-9), 4), chance_of_found_matches(3, 1.0)
     (0.0519, 1.0)
@@ -85,8 +85,8 @@ def chance_against_nearest(relevant: int, searched: Sequence[int]) -> float:
         chance = (1/R) sum_k integral Beta(u; k, R-k+1) k integral t^(k-1) prod_i (1 - p_i(u)(1 - t)) dt du.
 
     Gauss-Legendre quadrature evaluates both integrals with an error far below 1e-6. With 100 keypoints
-    searched per image the chance level is far below R / (R + images), because a minimum of 100 beats one
-    sample 100 times out of 101.
+    searched per image, the chance level is far below R / (R + images), because the minimum of 100 random
+    distances is below a single one with probability 100/101.
 
     >>> round(chance_against_nearest(1, [1]), 4), round(chance_against_nearest(5, []), 4)
     (0.75, 1.0)

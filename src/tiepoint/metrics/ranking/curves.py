@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Precision-recall and ROC curves, reduced to few points with the same area or sampled at given recalls."""
+"""Precision-recall and ROC curves. The number of points can be reduced without changing the area."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class RankingCurve:
     """Points (x, y) of a precision-recall or ROC curve, and how to join them.
 
     `line`: straight lines join the points. `step`: from x[i] to x[i+1] the curve is constant at y[i+1]; y[0]
-    repeats y[1], so that plotting with steps that end at each point shows it.
+    repeats y[1], so that a step plot also shows the first step.
     """
 
     x: Floats
@@ -49,10 +49,10 @@ def precision_recall_curve(
 ) -> RankingCurve:
     """Return precision against recall as a step curve; its area is the average precision.
 
-    Each relevant item adds a step of width 1/P and the height of the precision at it; a tie adds one step
-    with the mean height of its relevant items. To reduce the number of points, neighbouring steps are merged
-    into one step of their mean height, which preserves the area up to rounding. Items at infinite distance
-    are not part of the curve.
+    Each of the P relevant items adds a step of width 1/P. Its height is the precision at the item. A tie adds
+    one step with the mean height of its relevant items. If there are more than `max_points` points,
+    neighbouring steps are merged into one step of their mean height, which preserves the area up to rounding.
+    Items at infinite distance are not part of the curve.
 
     >>> c = precision_recall_curve([1, 2, 3, 4], [1, 0, 1, 0])
     >>> c.x, c.y, round(c.area, 6)
@@ -82,10 +82,9 @@ def roc_curve(
 ) -> RankingCurve:
     """Return true against false positive rate, joined by straight lines; its area is `roc_auc`.
 
-    Points on a straight run are dropped. If more than `max_points` remain, each stretch between retained
-    points becomes two lines that meet on the other diagonal of the stretch, at the point that preserves the
-    area; the curve stays monotone. Infinite distances are never accepted: the curve is horizontal up to the
-    right edge.
+    Points on a straight line are dropped. If more than `max_points` remain, the curve is divided into
+    segments, and each segment is replaced by two lines with the same area below them. The curve stays
+    monotone. Infinite distances are never accepted: the curve is horizontal up to the right edge.
 
     >>> c = roc_curve([1, 2, 3, 4], [1, 0, 1, 0])
     >>> c.x, c.y, c.area
@@ -107,7 +106,7 @@ def roc_curve(
 
 
 def _corners(dx: Floats, dy: Floats) -> NDArray[np.int64]:
-    """Return the indices of points where the curve changes direction, from integer steps between points."""
+    """Return the indices of points where the curve changes direction. `dx` and `dy` are integer steps."""
     moved = np.flatnonzero((dx != 0) | (dy != 0))
     sx, sy = dx[moved], dy[moved]
     turn = sx[:-1] * sy[1:] != sx[1:] * sy[:-1]
@@ -146,11 +145,11 @@ def precision_at_recall(
     ties: str = "expected",
     flavour: str = "trec",
 ) -> Floats:
-    """Evaluate the step curve of precision over recall of every list at given recalls.
+    """Evaluate the precision-recall step curve of every list at given recalls.
 
     The curve of a list is computed as in `precision_recall_curve`, with recall relative to `normaliser`
-    items. It is constant between two correct items and 0 beyond the last one found. At k evenly spaced
-    recalls (i + 1/2)/k the mean of the values tends to the list's average precision.
+    items. It is constant between two relevant items and 0 beyond the last relevant item found. At k evenly
+    spaced recalls (i + 1/2)/k the mean of the values tends to the list's average precision.
 
     Args:
         distances: (n,), concatenated lists; infinite is never retrieved.
@@ -158,7 +157,7 @@ def precision_at_recall(
         owner: (n,) non-decreasing list number.
         lists: number of lists.
         recall: (k,) in (0, 1).
-        normaliser: (lists,) or one number, the correct items that a list could have.
+        normaliser: (lists,) or one number, the number of relevant items that a list could have.
         ties: as in `average_precision`.
         flavour: as in `average_precision`.
 
@@ -184,15 +183,15 @@ def precision_at_recall(
 
 @dataclass(frozen=True)
 class StepCurves:
-    """Step curves of many ranked lists: `height` up to recall `end`, sorted by list (`owner`) and rank."""
+    """Step curves of many ranked lists. A step has a `height` and ends at recall `end`."""
 
     owner: NDArray[np.int64]
     end: Floats
     height: Floats
 
     def at(self, recall: Floats, lists: int) -> Floats:
-        """Evaluate the curves at recalls (k,) in (0, 1], (lists, k); 0 beyond the last step."""
-        # Concatenated lists share one axis, 2 apart, because no recall is above 1.
+        """Return the heights (lists, k) of the curves at recalls (k,) in (0, 1]; 0 beyond the last step."""
+        # All lists share one axis. Offsets of 2 keep them apart, because no recall exceeds 1.
         axis = (2.0 * np.arange(lists)[:, None] + recall).ravel()
         place = np.searchsorted(2.0 * self.owner + self.end, axis)
         height = np.append(self.height, 0.0)[place]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Metrics of the first correct answer in a ranked list: success at k, reciprocal rank, histogram.
 
-If `before` wrong items precede a tie of `items`, `relevant` of which are correct, then the first correct
-answer is at position p of the tie with probability P(p) = (relevant / (items - p + 1)) x the probability that
-the p - 1 positions before it are wrong.
+`before` wrong items precede a tie of `items`, `relevant` of which are correct. The first correct answer is at
+position p of the tie with probability P(p) = (relevant / (items - p + 1)) x the probability that the p - 1
+positions before p are wrong.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .ties import Floats, TieBlocks, check_ties, harmonic_difference
 
 
 class FirstBlocks(NamedTuple):
-    """First tie with a correct answer of each list, (lists,); `relevant` is 0 if none is retrieved."""
+    """First tie with a correct answer of each list, (lists,). `relevant` is 0 if there is no such tie."""
 
     before: Floats
     items: Floats
@@ -29,7 +29,7 @@ class FirstBlocks(NamedTuple):
 def first_blocks(
     lt: ArrayLike, eq: ArrayLike, owner: ArrayLike, lists: int, *, retrieved: ArrayLike | None = None
 ) -> FirstBlocks:
-    """Find the first tie of each list from the numbers of nearer (`lt`) and equal (`eq`) wrong items.
+    """Find the first tie with a correct answer of each list from counts of wrong items.
 
     >>> first_blocks([3, 1, 1], [0, 2, 2], [0, 0, 0], 1)
     FirstBlocks(before=array([1.]), items=array([4.]), relevant=array([2.]))
@@ -67,7 +67,7 @@ def success_at(first: FirstBlocks, k: int) -> Floats:
 
 
 def expected_reciprocal_rank(first: FirstBlocks) -> Floats:
-    """Return the expected 1 / rank of the first correct answer, (lists,); 0 if none is retrieved.
+    """Return the expected 1/rank of the first correct answer, (lists,); 0 if no correct answer is retrieved.
 
     >>> expected_reciprocal_rank(FirstBlocks(np.array([0.]), np.array([2.]), np.array([1.])))
     array([0.75])
@@ -103,7 +103,7 @@ def hits_at(blocks: TieBlocks, k: int, lists: int) -> Floats:
 
 
 def chance_first(items: ArrayLike, relevant: ArrayLike) -> FirstBlocks:
-    """Return the blocks of a random order: one tie over the entire list."""
+    """Return the first tie of lists in random order: a tie of all items."""
     n: NDArray[Any] = np.asarray(items, np.float64)
     return FirstBlocks(np.zeros(len(n)), n, np.asarray(relevant, np.float64))
 
@@ -111,7 +111,7 @@ def chance_first(items: ArrayLike, relevant: ArrayLike) -> FirstBlocks:
 def rank_bounds(
     lt: ArrayLike, eq: ArrayLike, *, eq_before: ArrayLike | None = None, ties: str = "expected"
 ) -> tuple[Floats, Floats]:
-    """Return the first and last possible rank of each correct answer under a tie rule (`group`: the last).
+    """Return the lowest and highest possible rank of each correct answer under a tie rule.
 
     >>> rank_bounds([0, 2], [0, 3])
     (array([1., 3.]), array([1., 6.]))
@@ -154,7 +154,7 @@ def reciprocal_rank(
 
 
 def half_tie_rank(better: ArrayLike, ties: ArrayLike) -> NDArray[np.int64]:
-    """Return the rank of the correct answer: 1 + better + ceil(ties / 2), the mean rank rounded up.
+    """Return the mean rank of the correct answer, rounded up: 1 + better + ceil(ties / 2).
 
     >>> half_tie_rank([0, 0, 0, 3], [0, 1, 2, 3]).tolist()
     [1, 2, 2, 6]

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """AP, AUC and FPR at 95 % recall from counts of nearer and equal items, without the items themselves.
 
-For every relevant item: `lt` irrelevant items of its list are nearer, `eq` are equally near, `eq_before` of
-these precede it in file order. Relevant items of one list need no distance: the counts order them, and two of
-them are tied exactly when they share irrelevant items (same `lt`, same `eq` > 0).
+For every relevant item, `lt` counts the irrelevant items of its list that are nearer. `eq` counts those that
+are equally near, and `eq_before` those of `eq` that precede the item in file order. Distances are not
+required, because the counts determine the order of the relevant items of a list. Two relevant items are tied
+if their `lt` and `eq` are equal and `eq` > 0.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def sort_targets(
     later = (low[1:] > low[:-1]) | ((low[1:] == low[:-1]) & (same[1:] >= same[:-1]))
     if not one:
         later = (o[1:] > o[:-1]) | ((o[1:] == o[:-1]) & later)
-    if later.all():  # sorted already; a million items need no sort
+    if later.all():  # already sorted
         return SortedTargets(low, same, o, total)
     order = np.lexsort((same, low, o))
     return SortedTargets(low[order], same[order], o[order], total)
@@ -104,15 +105,15 @@ def average_precision_from_counts(
 
     Args:
         lt: (t,) irrelevant items nearer than each relevant one.
-        eq: (t,) irrelevant items equally near.
+        eq: (t,) irrelevant items as near as each relevant one.
         owner: (t,) list of each relevant item, in 0 … lists-1; None for one list.
         lists: number of lists.
-        eq_before: (t,) equally near irrelevant items that precede it in the file; required for ties `file`.
+        eq_before: (t,) items of `eq` that precede the relevant one in the file; required for ties `file`.
         retrieved: (t,) False for relevant items at infinite distance; they count in the normaliser `all`.
         flavour: as in `average_precision`.
         normaliser: as in `average_precision`, also one number per list.
-        ties: as in `average_precision`. Counts do not show ties among relevant items, so that under `group`
-            those that tie with no irrelevant item count as distinct.
+        ties: as in `average_precision`. Counts do not show ties among relevant items alone. Under `group`,
+            such items count as distinct.
         cutoff: as in `average_precision`.
 
     Returns:
@@ -148,7 +149,7 @@ def roc_auc_from_counts(
     t = sort_targets(lt, eq, owner, lists, eq_before, retrieved, ties)
     n = np.broadcast_to(np.asarray(negatives, np.float64), lists)
     area: Floats
-    if lists == 1:  # integers and halves: the sum is exact in any order
+    if lists == 1:  # The sum of integers and halves is exact in any order.
         area = n * len(t.lt) - float(t.lt.sum()) - float(t.eq.sum()) / 2.0
     else:
         won = n[t.owner] - t.lt - t.eq / 2.0
@@ -167,7 +168,7 @@ def fpr_at_recall_from_counts(
     retrieved: ArrayLike | None = None,
     ties: str = "expected",
 ) -> float:
-    """Return the false positive rate of one list where its recall reaches `recall`; see `fpr_at_recall`.
+    """Return the false positive rate of one list at the given recall; see `fpr_at_recall`.
 
     >>> fpr_at_recall_from_counts([0, 1], [0, 0], 2, recall=1.0)
     0.5
@@ -183,7 +184,7 @@ def fpr_at_recall_from_counts(
     nearer, equal = int(t.lt[at]), int(t.eq[at])
     if not equal:
         return nearer / negatives
-    # The tie of the positive that reaches the recall: `first` precede it, `size` are in it.
+    # The tie of the positive that reaches the recall has `size` positives, and `first` positives precede it.
     place = np.searchsorted(t.lt, [nearer, nearer + 1])
     inside = np.searchsorted(t.eq[place[0] : place[1]], [equal, equal + 1])
     first, size = int(place[0] + inside[0]), int(inside[1] - inside[0])

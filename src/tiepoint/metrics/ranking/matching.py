@@ -17,12 +17,12 @@ from .ties import Floats
 def expected_validity(lt: ArrayLike, ties: ArrayLike, *, retrieved: ArrayLike | None = None) -> Floats:
     """Return the probability that the first neighbour is correct when ties are broken at random.
 
-    For each reference patch (n,), `lt` targets are nearer than the correct answer, `ties` >= 1 targets share
-    the smallest distance, and `retrieved` is False if it or its correct answer has no descriptor. Returns
-    1/ties if nothing is nearer than the correct answer, else 0.
+    For each reference patch (n,), `lt` targets are nearer than the correct answer, and `ties` >= 1 targets
+    share the smallest distance. `retrieved` is False if the patch or its correct answer has no descriptor.
+    The result is 1/ties if no target is nearer than the correct answer, else 0.
 
-    Taking the lowest index of a tie instead gives a constant descriptor one correct match per image, and
-    accepting any of the tied targets makes all its matches correct.
+    Other rules favour a constant descriptor. Taking the lowest index of a tie gives it one correct match per
+    image. Accepting any tied target makes all its matches correct.
 
     >>> expected_validity([0, 0, 2], [1, 4, 1])
     array([1.  , 0.25, 0.  ])
@@ -55,10 +55,10 @@ def ratio_dissimilarity(d1: ArrayLike, d2: ArrayLike) -> Floats:
 def chance_matching_average_precision(
     references: int, targets: int, *, normaliser: Normaliser | None = None
 ) -> float:
-    """Return the expected matching AP of random guesses: each match correct with probability 1/targets.
+    """Return the expected matching AP of random guesses. Each is correct with probability 1/targets.
 
-    With the normaliser `retrieved` the number of correct matches is random (binomial), and a guess without
-    any counts as 0: the chance level is then far higher.
+    With the normaliser `retrieved`, the AP is divided by the random (binomial) number of correct guesses
+    instead of `references`, so the chance level is far higher. Without a correct guess, the AP is 0.
 
     >>> round(chance_matching_average_precision(1, 4), 4)
     0.25

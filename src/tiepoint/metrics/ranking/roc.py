@@ -11,7 +11,7 @@ from .ties import Floats, check_list, check_ties
 
 
 def class_counts(distances: Floats, relevant: Floats, *, ties: str) -> tuple[Floats, Floats]:
-    """Return the numbers of positives and negatives of each step of the ROC curve, for finite distances.
+    """Count the positives and negatives of each step of the ROC curve. Infinite distances are excluded.
 
     Under `expected` and `group` a step is a tie. Under `optimistic` and `pessimistic` it is the positive or
     the negative part of a tie. Under `file` it is one item.
@@ -41,7 +41,7 @@ def class_counts(distances: Floats, relevant: Floats, *, ties: str) -> tuple[Flo
 
 
 def _steps(distances: ArrayLike, relevant: ArrayLike, ties: str) -> tuple[Floats, Floats, int, int]:
-    """Return `class_counts` of checked input, and the numbers of positives and negatives."""
+    """Check the input. Return its `class_counts` and the total numbers of positives and negatives."""
     d, v = check_list(distances, relevant)
     check_ties(ties)
     if ((v != 0) & (v != 1)).any():
@@ -58,12 +58,12 @@ def roc_auc(
     Args:
         distances: (n,), smaller is more positive. NaN is an error.
         relevant: (n,) labels, 1 positive, 0 negative.
-        ties: `expected` (the Mann-Whitney value: a tied pair counts one half; `group` is the same area),
-            `optimistic` (1), `pessimistic` (0), `file` (1 if the positive is first).
-        unretrieved: treatment of infinite distances. They are never accepted, so that a positive one wins
-            against no negative. `extend` continues the curve horizontally: a negative that is never accepted
-            is a correct rejection. `stop` ends the area at the last finite distance, as VLFeat does: such a
-            negative counts against the method.
+        ties: value of a positive and a negative at equal distance. `expected`: 1/2, as in the Mann-Whitney
+            statistic. `group`: the same area. `optimistic`: 1. `pessimistic`: 0. `file`: 1 if the positive is
+            first, else 0.
+        unretrieved: treatment of infinite distances, which are never accepted. `extend` continues the curve
+            horizontally: a negative at infinite distance is a correct rejection. `stop` ends the area at the
+            last finite distance, as VLFeat does: a negative at infinite distance counts against the method.
 
     Returns:
         The area; NaN without positives or without negatives. With many more negatives than positives an AUC
@@ -85,7 +85,7 @@ def roc_auc(
 
 
 def needed_positives(positives: int, recall: float) -> int:
-    """Return the smallest t with t / positives >= recall in floating point, as read from a curve.
+    """Return the smallest integer t with t / positives >= recall in floating-point arithmetic.
 
     >>> needed_positives(20, 0.95), needed_positives(100, 0.29)
     (19, 29)
@@ -105,13 +105,13 @@ def fpr_at_recall(
         distances: (n,), smaller is more positive; infinite is never accepted; NaN is an error.
         relevant: (n,) labels, 1 positive, 0 negative.
         recall: in (0, 1].
-        ties: `expected` negatives before the needed positive of a tie of r positives and s negatives, which
-            is s j / (r + 1) for the j-th positive; `optimistic` none; `pessimistic` and `group` all s (no
-            threshold can divide a tie); `file` as given.
+        ties: number of negatives of a tie that count as accepted, if the j-th of its r positives reaches the
+            recall. The tie has s negatives. `expected`: s j / (r + 1). `optimistic`: none. `pessimistic` and
+            `group`: all s. `file`: those before the positive.
 
     Returns:
-        The rate; 1 if infinite positives prevent the recall (only accepting everything reaches it); NaN
-        without positives or without negatives.
+        The rate. It is 1 if the positives at finite distance do not reach the recall, and NaN without
+        positives or without negatives.
 
     >>> fpr_at_recall([1, 2, 3, 4], [1, 0, 1, 0], recall=1.0)
     0.5

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tie blocks: the parts of a ranked list that determine its average precision.
 
-A block is a range of ranks whose items may be in any order. Under `expected` and `group` it is a group of
-equal distances. Under `optimistic` and `pessimistic` it is the relevant or the irrelevant part of such a
-group. Under `file` it is a single item. Only blocks with relevant items are stored, so that a list of a
-million items needs little memory. Counts of nearer and equal items (see `from_counts`) give the same blocks.
+A block is a range of ranks within which the order of the items is arbitrary. Under `expected` and `group` it
+is a group of equal distances. Under `optimistic` and `pessimistic` it is the relevant or the irrelevant part
+of such a group. Under `file` it is a single item. Only blocks with relevant items are stored, so that a list
+of a million items needs little memory. Counts of nearer and equal items (see `from_counts`) give the same
+blocks.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ def blocks_of_lists(distances: Floats, relevant: Floats, owner: Array | None, *,
 
 
 def _order(distances: Floats, relevant: Floats, owner: Array | None, ties: str) -> NDArray[np.intp]:
-    """Return the stable order by list, distance and, if the rule requires it, relevance."""
+    """Return the indices that sort items by list, distance and, if the tie rule requires it, relevance."""
     keys: list[Array] = [distances]
     if ties in ("optimistic", "pessimistic"):
         keys.insert(0, -relevant if ties == "optimistic" else relevant)
@@ -131,9 +132,9 @@ def harmonic_difference(start: ArrayLike, count: ArrayLike) -> Floats:
     """Return the sum of 1/k for k = start+1 … start+count, i.e. H(start+count) - H(start).
 
     `start` and `count` are non-negative integers of any shape, broadcast against each other. The result is
-    exact to a few units in the last place. The direct H(b) - H(a) cancels: for a million items before a tie
-    of two it keeps nine digits. Here the first terms are added one by one. The rest comes from log1p and the
-    series of the digamma function at half-integers,
+    exact to a few units in the last place. Subtracting two harmonic numbers would lose digits: only nine
+    remain for `start` = a million and `count` = 2. Instead, the first terms are added one by one. The other
+    terms are computed with log1p and the series of the digamma function at half-integers,
     ln x + 1/(24 x^2) - 7/(960 x^4) + 31/(8064 x^6) - 127/(30720 x^8).
 
     >>> harmonic_difference([0, 2, 7], [3, 0, 1])
@@ -174,7 +175,7 @@ def places_before_cutoff(blocks: TieBlocks, cutoff: int | None) -> Floats:
 def precision_sums(
     blocks: TieBlocks, ties: str, *, flavour: str = "trec", cutoff: int | None = None
 ) -> Floats:
-    """Return the sums of precision of each block under its tie rule."""
+    """Return the sum of the precision at the relevant items of each block, under a tie rule."""
     rule = group_precision_sums if ties == "group" else expected_precision_sums
     return rule(blocks, flavour=flavour, cutoff=cutoff)
 
@@ -186,8 +187,8 @@ def expected_precision_sums(blocks: TieBlocks, *, flavour: str = "trec", cutoff:
     before and at the item, where the precision before the first item of a list is 1. Only the first `cutoff`
     ranks of each list count. Divide the sum over a list by its normaliser to get its AP.
 
-    Short blocks are summed place by place. Long ones use a + b/(N+p) = (R+1+s(p-1))/(N+p) with
-    s = (r-1)/(m-1), so that a tie of a million costs no more than one of two.
+    Short blocks are summed rank by rank. Long blocks use a closed form with `harmonic_difference`, so that
+    the time does not depend on the length of the tie.
 
     >>> one_tie = TieBlocks(*(np.array([x]) for x in (0, 0.0, 0.0, 2.0, 1.0, 0.0)))
     >>> expected_precision_sums(one_tie)     # relevant item first or second: (1 + 1/2) / 2
@@ -208,7 +209,7 @@ def expected_precision_sums(blocks: TieBlocks, *, flavour: str = "trec", cutoff:
 
 
 def _sum_places(base: Floats, slope: Floats, before: Floats, places: Floats) -> Floats:
-    """Return the sum of (base + slope (p-1)) / (before + p), p = 1 … places; skip a zero denominator."""
+    """Return the sum of (base + slope (p-1)) / (before + p) over p = 1 … places. Skip zero denominators."""
     result = np.zeros(len(places))
     short = places <= _EXPAND
     single = places == 1
@@ -235,7 +236,7 @@ def _sum_places(base: Floats, slope: Floats, before: Floats, places: Floats) -> 
 def group_precision_sums(blocks: TieBlocks, *, flavour: str = "trec", cutoff: int | None = None) -> Floats:
     """Return the precision sums with each tie as one step of the curve, as in scikit-learn.
 
-    A tie that the cutoff divides counts with the expected share of its items.
+    If the cutoff divides a tie, the expected share of its items counts.
 
     >>> one_tie = TieBlocks(*(np.array([x]) for x in (0, 0.0, 0.0, 2.0, 1.0, 0.0)))
     >>> group_precision_sums(one_tie)
