@@ -130,7 +130,7 @@ def _tss(root: Path, broken: list[BrokenPair]) -> list[DensePair]:
         found = TssDataset(root).pairs
     except InputError:
         return []
-    # Folders with image1, image2 and flow match too, but have none of the kit's truth.
+    # Folders of flow pairs are found too, but contain no ground-truth file of the kit.
     if not any((p.folder / name).exists() for p in found for name in TRUTH_FILES):
         return []
     out: list[DensePair] = []

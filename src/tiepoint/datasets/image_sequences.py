@@ -197,7 +197,7 @@ def _read_scene(name: str, folder: Path, problems: list[str]) -> SequenceFiles:
             homographies[k] = path
     last = max(images)
     absent = last - len(images)
-    if absent > _MAX_LISTED:  # the numbers are dates or frames
+    if absent > _MAX_LISTED:  # the numbers are dates or frame numbers
         problems.append(f"{folder}: {absent} of images 1 to {last} are missing; number images from 1 on")
     else:
         problems += [

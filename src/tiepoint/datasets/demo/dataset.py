@@ -74,7 +74,7 @@ def make_dense(out: str | Path, *, size: Size = (240, 180), seed: int = 0) -> Pa
 
 
 def exact_flow(h: NDArray[np.float64], known: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """Return the flow of a homography, float32 (h, w, 2). It is 1e10 outside the mask.
+    """Return the flow of a homography, float32 (h, w, 2). Pixels outside the mask are 1e10 (unknown).
 
     >>> exact_flow(np.array([[1, 0, 2.5], [0, 1, 0], [0, 0, 1]]), np.array([[True, False]]))[0].tolist()
     [[2.5, 0.0], [10000000000.0, 10000000000.0]]
@@ -90,7 +90,7 @@ def exact_flow(h: NDArray[np.float64], known: NDArray[np.bool_]) -> NDArray[np.f
 def _cameras(
     subject: str, size: Size, rng: np.random.Generator, *, flip: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the homographies from both views to the photograph. `flip` mirrors the second view."""
+    """Return the homographies from two sampled views to the photograph. `flip` mirrors the second view."""
     height, width = linear_photo(subject).shape[:2]
     base = front_view((width, height), size, share=0.8)
     moved = moved_view(base, (width, height), size, 0.6, rng).to_photo(size)

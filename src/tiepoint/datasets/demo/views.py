@@ -28,7 +28,7 @@ _TRIES_PER_STEP = 40
 class Camera:
     """Camera that looks at point (x, y) of the photograph.
 
-    `zoom` is the number of photograph pixels per view pixel at this point. `tilt_rad` tilts the plane away in
+    `zoom` is the number of photograph pixels per view pixel at this point. `tilt_rad` tilts the photograph in
     the direction `towards_rad`. `roll_rad` rotates the camera about its axis.
     """
 
@@ -40,12 +40,12 @@ class Camera:
     roll_rad: float = 0.0
 
     def to_photo(self, size: Size) -> NDArray[np.float64]:
-        """Return the homography from the pixels of a view to photograph pixels.
+        """Return the homography from view pixels to photograph pixels.
 
-        The view has the size (width, height).
+        `size` is (width, height) of the view.
 
-        The camera is a pinhole with a focal length of 1.2 image widths. At (x, y) one view pixel is `zoom`
-        photograph pixels across the tilt axis.
+        The camera is a pinhole with a focal length of 1.2 image widths. At (x, y), one view pixel along the
+        tilt axis covers `zoom` photograph pixels.
         """
         focal = 1.2 * size[0]
         cx, cy = centre(size)
@@ -75,18 +75,18 @@ class Camera:
 def front_view(photo: Size, size: Size, *, share: float) -> Camera:
     """Return the reference camera, centred on the photograph.
 
-    Its view covers at most the fraction `share` of either side of the photograph.
+    The view covers at most the fraction `share` of the width and of the height of the photograph.
     """
     zoom = share * min(photo[0] / size[0], photo[1] / size[1])
     return Camera(*centre(photo), zoom=min(zoom, 1.5))
 
 
 def moved_view(base: Camera, photo: Size, size: Size, strength: float, rng: np.random.Generator) -> Camera:
-    """Sample a camera that is moved by `strength` (0..1).
+    """Sample a camera that differs from `base` by a random tilt, roll, zoom and shift.
 
-    At strength 1, the limits are a tilt of 55 degrees, a roll of 35 degrees, a zoom of 1.6, and a shift.
-    Sampling is repeated until the view is inside the photograph. After 40 failures, the strength decreases by
-    a tenth.
+    At `strength` 1, the tilt is at most 55 degrees, the roll at most 35 degrees, and the zoom factor at most
+    1.6. Lower strengths reduce all changes. Sampling is repeated until the view is inside the photograph.
+    After every 40 failures, the strength decreases by a tenth.
     """
     while True:
         for _ in range(_TRIES_PER_STEP):
@@ -206,7 +206,7 @@ Matrix = NDArray[np.float64]
 FOCAL_PX = 994.978
 LEFT, RIGHT = (311.193, 254.877), (311.193 + 31.086, 254.877)
 BASELINE_M = 0.193001
-"""Camera of the Middlebury 2014 scene `Motorcycle`, in pixels of the photographs (a quarter of its size)."""
+"""Focal length, principal points and baseline of the Middlebury 2014 scene `Motorcycle` at a quarter size."""
 VIEW: Size = (400, 300)
 ZOOM = 1.04
 """Factor by which rotated views increase the focal length to stay inside the photograph."""

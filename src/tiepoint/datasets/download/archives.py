@@ -34,7 +34,7 @@ class MemberPaths:
         self._folders: dict[str, str] = {}
 
     def file(self, name: str) -> PurePosixPath | None:
-        """Return the path of a file below the target folder. None if the file is to be skipped.
+        """Return the path of a file below the target folder. None for files that must be skipped.
 
         Raises:
             InputError: The name leads outside the folder, cannot be written on every system, or is a
@@ -103,7 +103,7 @@ Progress = Callable[[int, int], None]
 
 
 class _Writer:
-    """Writer of archive members below a folder that enforces the limits."""
+    """Writer of archive members. It enforces the limits of total size and number of files."""
 
     def __init__(self, archive: Path, folder: Path, max_bytes: int | None, max_files: int | None) -> None:
         self.archive, self.folder = archive, folder
@@ -153,9 +153,9 @@ def unpack(
 ) -> int:
     """Unpack an archive into a new, empty folder. Return the number of files.
 
-    The content determines the type of the archive. Refused are absolute names, names that lead outside the
-    folder, links, devices, encrypted members, duplicate names (ignoring case) and archives above the limits.
-    On a refusal, the caller must remove the folder. File modes and owners are ignored.
+    The content determines the type of the archive. The function refuses absolute names, names that lead
+    outside the folder, links, devices, encrypted members, duplicate names (ignoring case) and archives above
+    the limits. If it raises an error, the caller must remove the folder. File modes and owners are ignored.
 
     Args:
         archive: A zip, tar or tar.gz file.
@@ -229,7 +229,7 @@ def _untar(file: IO[bytes], writer: _Writer, progress: Progress | None, *, packe
                 writer.write(member.name, source)
             if progress is not None:
                 progress(min(file.tell(), total), total)
-    if stream.last.count(0) != tarfile.BLOCKSIZE:  # tarfile takes a corrupt header for the end
+    if stream.last.count(0) != tarfile.BLOCKSIZE:  # tarfile treats a corrupt header as the end
         raise FormatError(writer.archive, "is a corrupt archive (it ends early); download it again")
     while inner.read(_CHUNK):  # gzip verifies the checksum at the end
         pass

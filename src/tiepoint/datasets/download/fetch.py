@@ -103,11 +103,11 @@ def fetch(
 def _once(
     mirror: Mirror, part: PartialFile, hosts: Sequence[str], max_bytes: int, options: FetchOptions
 ) -> VersionStamp:
-    """Make one request. Return when the partial file is complete."""
+    """Complete the partial file with one request. Return the version of the remote file."""
     have, before = part.length, part.stamp()
     known = before is not None and before.url == mirror.url
     if not known or not ((before and before.validator) or mirror.sha256 or mirror.md5):
-        have = 0  # nothing could show that the rest belongs to the same version
+        have = 0  # cannot check that the server has the same version
     if have and before is not None and before.total == have:
         return before
     headers = {"Range": f"bytes={have}-"} if have else {}
@@ -149,7 +149,7 @@ def _refused(url: str, response: http.client.HTTPResponse) -> None:
 
 
 def _stamp(mirror: Mirror, response: http.client.HTTPResponse, have: int) -> VersionStamp | None:
-    """Return the file version of a response. None if the response does not continue the partial file."""
+    """Return the file version that a response states. None if it does not continue the partial file."""
     if response.status == 206:
         content = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
         if content is None or int(content[1]) != have:
@@ -257,10 +257,10 @@ def fetch_file(file: SourceFile, folder: Path, hosts: Sequence[str], options: Fe
 
 
 def verify_file(mirror: Mirror, part: PartialFile) -> FetchedFile:
-    """Check size and hashes of a partial file and return it as complete. Remove it if they differ.
+    """Compare a downloaded file with its published size and hashes. Remove the file if any differs.
 
     Raises:
-        MirrorError: Size or hashes differ from the published ones.
+        MirrorError: The size or a hash differs from the published value.
     """
     try:
         sha256, md5 = hashes(part.path)

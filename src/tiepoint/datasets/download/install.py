@@ -36,15 +36,16 @@ def install_local(
 ) -> list[tuple[str, FetchedFile]]:
     """Unpack local archives into `new` and copy folders and single files there.
 
-    Return the properties of each file. A file is a single file if the source lists it as one (such as a pair
-    list); any other file is an archive. If the source has hashes for a file, one of them must match.
+    A file that the source lists as a single file, such as a pair list, is copied. Every other file must be an
+    archive. If the source has hashes for a file, one of them must match. Return name and properties of each
+    file.
 
     Raises:
         InputError: A file is missing, is not an archive or single file, or does not match its published hash.
     """
     single = {f.name for f in source.files if not f.archive}
     files = []
-    for path in sorted(paths, key=lambda p: p.name in single):  # lists last: they go beside the images
+    for path in sorted(paths, key=lambda p: p.name in single):  # pair lists last: they go beside the images
         if path.is_dir():
             _copy_folder(path, new)
             continue
@@ -76,7 +77,7 @@ def _is_published(path: Path, size: int, sha256: str, md5: str, source: DatasetS
 def base_of(new: Path, source: DatasetSource) -> Path:
     """Return the folder of the unpacked dataset.
 
-    This is the folder with the name of the dataset, or else the first folder with several entries.
+    Descend from `new` through single sub-folders, at most to the folder with the name of the dataset.
     """
     base = new
     while base.name != source.folder:
@@ -167,7 +168,7 @@ def write_record(
 
 
 def check_unchanged(folder: Path, name: str, fetched: FetchedFile) -> None:
-    """Compare the hash of a downloaded file with an earlier source record.
+    """Compare the hash of a downloaded file with the source record of an earlier download.
 
     The hash of a file without a published hash is trusted on first use and must stay the same.
 
@@ -276,7 +277,7 @@ def _install(
     unpack_progress: Callable[[int, int], None] | None,
 ) -> InstalledDataset:
     source, new = plan.source, work / "new"
-    shutil.rmtree(new, ignore_errors=True)  # left by a killed process; this one has the lock
+    shutil.rmtree(new, ignore_errors=True)  # left by a killed process; this process holds the lock
     try:
         with refusal(new):
             new.mkdir(parents=True)

@@ -37,7 +37,7 @@ class VersionStamp:
         return self.etag if self.etag and not self.etag.startswith("W/") else self.modified
 
     def same(self, other: VersionStamp) -> bool:
-        """Return whether both may be the same version: no value that both have differs."""
+        """Return whether two versions may be the same: all values that both contain are equal."""
         pairs = ((self.etag, other.etag), (self.modified, other.modified), (self.total, other.total))
         return all(a == b for a, b in pairs if a and b)
 
@@ -82,7 +82,7 @@ class PartialFile:
             os.replace(beside, self.facts)
 
     def drop(self) -> None:
-        """Remove the downloaded bytes."""
+        """Remove the partial file and its version file."""
         for path in (self.facts, self.path):
             with contextlib.suppress(FileNotFoundError), refusal(path):
                 path.unlink()

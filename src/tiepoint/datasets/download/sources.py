@@ -27,7 +27,7 @@ Text = Annotated[str, Field(min_length=1, max_length=2000)]
 
 
 def _validator(check: Callable[[str], str]) -> AfterValidator:
-    """Return a validator that converts an `InputError` into a ValueError, which pydantic collects."""
+    """Wrap a check for pydantic: an `InputError` becomes a ValueError, which pydantic collects."""
 
     def validate(text: str) -> str:
         try:
@@ -181,7 +181,7 @@ class DownloadPlan:
 
     @property
     def required_bytes(self) -> int:
-        """Total number of bytes of the archives and their content."""
+        """Required disk space in bytes: the archives and their unpacked content."""
         return self.source.archive_bytes + self.source.unpacked_bytes
 
     def check_room(self, *, fetched: int = 0) -> None:

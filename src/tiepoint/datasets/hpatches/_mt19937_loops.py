@@ -87,7 +87,7 @@ def first_two_of_permutation(
                 if pos == _N:
                     refill(state, out)
                     pos = 0
-                # i decreases by at most one per sample, so this many samples need no check of it.
+                # A sample decreases i by at most one, so i stays >= low for this many samples.
                 steps: Any = min(_N - pos, np.int64(i - low) + 1)
                 for p in range(pos, pos + steps):
                     value = np.uint64(out[p]) & mask

@@ -34,14 +34,14 @@ class HPatchesDataset:
     """Dataset of patch images, read on demand.
 
     Opening reads the header of every patch strip and reports all problems together. `root` is a folder of
-    sequences, or a JSON file with the number of patches per sequence (``{"v_wall": 1779, …}``). Such a file
-    is also found as ``lengths.json`` in a folder without strips. A dataset without pixels can score
-    descriptors that were computed elsewhere. The number of patches may be an interval (``[1538, 1539]``).
-    Such a sequence is skipped, and an error names it if a split needs it (see `open_lengths`).
+    sequences, or a JSON file with the number of patches per sequence (``{"v_wall": 1779, …}``). A folder
+    without strips may contain this file as ``lengths.json``. A dataset without pixels can score descriptors
+    that were computed elsewhere. If the file states an interval (``[1538, 1539]``) for a sequence, the
+    sequence is skipped, and an error names it if a split needs it (see `open_lengths`).
 
-    The pixels may also come from a pack file (see `pack_dataset`). It is passed as `root`, or is in the
-    folder. A pack in the folder is used only if the strips have not changed since packing. Results are the
-    same with and without a pack.
+    The pixels may also come from a pack file (see `pack_dataset`), either in the folder or passed as `root`.
+    A pack in the folder is used only if the strips have not changed since packing. Results are the same with
+    and without a pack.
 
     >>> data = HPatchesDataset.from_lengths({"i_a": 3, "v_b": 2}, images=["ref", "e1"])
     >>> data.sequences, data.count("v_b"), data.kind("i_a"), data.images("i_a"), data.has_patches
@@ -107,7 +107,7 @@ class HPatchesDataset:
     ) -> HPatchesDataset:
         """Create a dataset without pixels from the number of patches of each sequence.
 
-        `unsure` has intervals for sequences whose number is not known exactly.
+        `unsure` has an interval for each sequence whose number of patches is not known exactly.
         """
         self = cls.__new__(cls)
         self.root = None

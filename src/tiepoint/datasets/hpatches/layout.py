@@ -92,7 +92,7 @@ def _header(path: Path) -> StripHeader:
     try:
         stat = os.stat(path)
     except OSError:
-        return read_strip_header(path)  # raises with the reason
+        return read_strip_header(path)  # raises an error with the reason
     key = (str(path), stat.st_size, stat.st_mtime_ns, stat.st_ino)
     if key not in _headers:
         _headers[key] = read_strip_header(path)

@@ -122,7 +122,7 @@ def named_split(known: Mapping[str, Split], name: str) -> Split:
     """Return the split with a given name.
 
     Raises:
-        InputError: It is a published split, but the dataset has none of its sequences.
+        InputError: The name is a published split, but the dataset has none of its sequences.
         UnknownNameError: There is no split of this name.
     """
     if name in known:
@@ -136,9 +136,9 @@ def named_split(known: Mapping[str, Split], name: str) -> Split:
 
 
 def split_problems(data: HPatchesDataset, split: Split, images: Sequence[str] = ()) -> list[str]:
-    """Return messages about sequences that a dataset lacks for a split.
+    """Return a message for each problem of a split: sequences or images that the dataset lacks.
 
-    Sequences with the same problem are combined in one message.
+    One message covers all sequences with the same problem.
 
     >>> some = HPatchesDataset.from_lengths({"i_a": 3}, unsure={"v_b": (2, 4)})
     >>> for problem in split_problems(some, Split("mine", ("i_a", "v_b", "i_c"))):
@@ -149,7 +149,7 @@ def split_problems(data: HPatchesDataset, split: Split, images: Sequence[str] = 
     absent = [s for s in split.test if s not in data.lengths]
     ranges = dict(data.open_lengths)
     if not data.has_patches and set(absent) <= set(open_lengths()):
-        ranges = open_lengths() | ranges  # the release as it is known without its strips
+        ranges = open_lengths() | ranges  # intervals of the release
     unsure = [s for s in absent if s in ranges]
     unknown = [s for s in absent if s not in ranges]
     problems = []
@@ -171,7 +171,7 @@ def split_problems(data: HPatchesDataset, split: Split, images: Sequence[str] = 
 def scene_groups(data: HPatchesDataset, split: Split) -> list[tuple[str, ...]]:
     """Return groups of sequences of a split that show the same scene.
 
-    These are groups known from the release, and sequences with equal strips.
+    A group is known from the release, or its sequences have equal reference strips.
 
     >>> scene_groups(HPatchesDataset.from_lengths({"i_objects": 3, "i_table": 3, "v_b": 2}),
     ...     Split("mine", ("i_table", "v_b", "i_objects")))

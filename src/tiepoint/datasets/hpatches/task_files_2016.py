@@ -142,7 +142,7 @@ class _SetWriter:
         lengths = np.array([self.data.count(s) for s in self.sequences])
         space = PatchSpace(self.sequences, lengths, min(len(m) for m in images.values()))
         n_pos = min(self.sizes.positives, 3 * int(lengths.sum()), max(1, space.available("pos") // 2))
-        # One sample for all noise levels: as published, the hard list is the easy one with other images.
+        # As published, all noise levels have the same patch pairs and differ only in the images.
         pairs = draw_pairs(space, "pos", n_pos, images[self.noises[0]], self._rng(f"{self.name}_pos"))
         for noise in self.noises:
             table = tuple(f"{s}.{m}" for s in self.sequences for m in images[noise][: space.n_images])
@@ -172,7 +172,7 @@ class _SetWriter:
     def matching(self) -> None:
         """Write one matching benchmark per noise level and kind of sequence.
 
-        Each pairs the reference with every other image.
+        A benchmark pairs the reference image of each sequence with every other image.
         """
         for noise in self.noises:
             for kind, word in MATCHING_NAMES.items():
@@ -189,7 +189,7 @@ class _SetWriter:
                 self.report.rows[f"matching/{path.name}"] = len(pairs)
 
     def retrieval(self, usable: Mapping[str, NDArray[np.int64]]) -> None:
-        """Write retrieval benchmarks: pools of few and of many sequences, several random samples of each."""
+        """Write retrieval benchmarks: queries and random pools of several sizes."""
         sizes: dict[int, int] = {}
         for size, draws in self.sizes.pools:
             n_sequences = min(size, len(self.sequences))

@@ -122,9 +122,9 @@ def write_v2_tasks(
 
 
 def verification_rows(split: Split, lengths: Mapping[str, int]) -> int:
-    """Return the default number of pairs of each kind.
+    """Return the default number of verification pairs of each kind.
 
-    It is a million for a published split, else at most ten per location.
+    It is a million for a published split, else ten per location, at most a million.
     """
     if official_splits().get(split.name) == split:
         return OFFICIAL_ROWS
@@ -169,7 +169,7 @@ def _splits(
 
 
 def _verification_problems(data: HPatchesDataset, split: Split, lists: str) -> list[str]:
-    """Return the reasons why no pairs can be sampled for a split. Empty if they can."""
+    """Return the reasons why verification pairs cannot be sampled for a split. Empty if they can."""
     small = [s for s in split.test if data.count(s) < 2]
     if _images(data, split) < 2 or len(split.test) < 2 or small:
         return [f"split {split.name!r} needs two sequences of at least two patches, and an image besides ref"]
@@ -287,9 +287,10 @@ def _write_retrieval(
 
 
 def _retrieval_sizes(split: Split, usable: Mapping[str, NDArray[np.bool_]]) -> tuple[int, int]:
-    """Return the numbers of queries and distractors.
+    """Return the numbers of queries and distractors to sample.
 
-    They are the published numbers. In a small dataset, a third of the patches are queries.
+    A published split has the published numbers. Otherwise at most a third of the usable patches are queries,
+    and the published numbers are upper limits.
     """
     if official_splits().get(split.name) == split:
         return QUERIES, DISTRACTORS

@@ -172,7 +172,7 @@ def pair_views(
     scene: str,
     facts: Mapping[tuple[str, str], Mapping[str, Any]] | None = None,
 ) -> list[PairDraft]:
-    """Combine views to pairs by name. Report names that have no view."""
+    """Build pairs from posed images by their names. Report names without a posed image."""
     drafts = []
     for where, a, b in pairs:
         absent = [name for name in (a, b) if name not in views]
@@ -181,7 +181,7 @@ def pair_views(
             continue
         v0, v1 = views[a], views[b]
         if v0.pose is None or v1.pose is None or None in (v0.size, v1.size) or v0.K is None or v1.K is None:
-            continue  # its problem is noted already
+            continue  # already reported as a problem
         drafts.append(
             PairDraft(
                 where,
@@ -213,10 +213,10 @@ def model_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
     The model files `cameras.txt` and `images.txt` are in the folder or in its sub-folder `sparse`. The file
     `pairs.txt` (two names per line), in the folder or beside the model, lists the pairs. Without it, two
     images are a pair if they share at least 30 points and a tenth of the points of the image with fewer
-    points. Such pairs have the properties `shared_points` and `overlap`. Images are searched in the folders
-    `images` of the given folder, of the model and of its parent. COLMAP puts the centre of the first pixel at
-    (.5, .5). Poses are world to camera. One model is one scene. Distorted cameras are reported as problems;
-    undistort their images first.
+    points. Such pairs have the properties `shared_points` and `overlap`. Image files are searched in a
+    sub-folder `images` of the given folder, of the model folder and of its parent. COLMAP puts the centre of
+    the first pixel at (.5, .5). Poses are world to camera. One model is one scene. Distorted cameras are
+    reported as problems; undistort their images first.
     """
     base = next((root / p for p in _PLACES if (root / p / "images.txt").is_file()), None)
     if base is None or not (base / "cameras.txt").is_file():

@@ -51,7 +51,8 @@ class PairTruth:
     def correspondences(self) -> Matrix | None:
         """Return true correspondences (n, 4).
 
-        They are the annotated ones, else a grid mapped by H, else points at random depths by K and T.
+        Annotated correspondences come first. Without annotations, a grid is mapped by H. Without H, points at
+        random depths are projected with K and T. None if all of these are missing.
         """
         if "points0" in self.annotations:
             points = self.annotations["points0"], self.annotations["points1"]
@@ -118,7 +119,7 @@ class PairSet:
         return {truth.pair.name: truth for truth in self.truths}
 
     def truth(self, name: str) -> PairTruth:
-        """Return the ground truth of a pair by name. `-` in the name also matches a slash.
+        """Return the ground truth of a pair by name. A `-` in `name` also matches a slash in the pair's name.
 
         >>> PairSet((PairTruth(ImagePair("s/a--b", "s")),)).truth("s-a--b").pair.name
         's/a--b'

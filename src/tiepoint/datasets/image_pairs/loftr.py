@@ -86,7 +86,7 @@ def _scaled(K: Any, size: Size) -> Any:
 
 
 def megadepth_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
-    """Read the MegaDepth pairs of one pickled index, or of all in a folder. None if there is none.
+    """Read the MegaDepth pairs of a pickled index, or of all indices in a folder. None without an index.
 
     An index is a dict with `image_paths`, `intrinsics`, `poses` (world to camera; None if unused) and
     `pair_infos`, a list of ([i, j], overlap, central match). T_0to1 = T_j T_i^-1. K puts the centre of the

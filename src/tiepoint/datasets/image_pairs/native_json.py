@@ -97,7 +97,7 @@ def _two_names(names: Any, where: str, findings: PairProblems) -> tuple[str | No
 def _size(entry: Mapping[str, Any], side: int, where: str, findings: PairProblems) -> Size | None:
     """Return (width, height) of an image as stated.
 
-    MegaDepth states the size of a resized image; it is multiplied by `scale`.
+    MegaDepth-1500 states the size of a resized image; it is multiplied by the stated scale.
     """
     stated = entry.get(f"size{side}")
     if stated is None and f"size{side}_hw" in entry:
@@ -128,7 +128,7 @@ def _turns(value: Any, where: str, findings: PairProblems) -> tuple[int, int]:
 
 
 def _truth(value: Any, findings: PairProblems) -> Any:
-    """Return numbers unchanged. For a file name, return the numbers of that text file."""
+    """Return the numbers of a text file if the value is a file name. Return other values unchanged."""
     if not isinstance(value, str):
         return value
     from ...formats.text.numbers import parse_table

@@ -37,7 +37,7 @@ class PairPayload(NamedTuple):
 class ImagePair:
     """Image pair without ground truth (which is in `ground_truth.PairTruth`).
 
-    `turns` counts the quarter turns (counter-clockwise, as `np.rot90`) that `payload` applies; Sizes refer to
+    `turns` counts the quarter turns (counter-clockwise, as `np.rot90`) that `payload` applies. Sizes refer to
     the rotated images. An image file may be missing if its size is given and the matches come from files.
     """
 

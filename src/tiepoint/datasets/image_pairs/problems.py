@@ -28,7 +28,7 @@ _MAX_LISTED = 5
 class PairProblems:
     """Collector of the problems and warnings of one dataset.
 
-    It also has the search folders and the sizes of its images.
+    It also stores the folders in which images are searched, and caches image sizes.
     """
 
     place: Path
@@ -61,7 +61,7 @@ class PairProblems:
     def pose(self, value: Any, where: str, *, moved: bool = True) -> Matrix | None:
         """Parse a 4x4 or 3x4 pose from nested or flat numbers. Return None if it is invalid.
 
-        If `moved`, t = 0 is a problem too, because it has no direction to compare.
+        If `moved`, a translation of 0 is also a problem, because scores need its direction.
         """
         count = len(value) if isinstance(value, list | tuple | np.ndarray) else 0
         shape = (3, 4) if count in (3, 12) else (4, 4)
@@ -87,12 +87,12 @@ class PairProblems:
     def numbers(self, value: Any, shape: tuple[int, ...], where: str) -> Matrix | None:
         """Parse nested or flat numbers as a finite float64 array of a shape.
 
-        -1 in the shape means any length.
+        A length of -1 in `shape` allows any length. Return None if the value is invalid.
         """
         words = " x ".join("n" if n == -1 else str(n) for n in shape)
         try:
             array = np.asarray(value)
-            if array.dtype.kind not in "iufU":  # text may hold numbers; complex ones, dates, truths are none
+            if array.dtype.kind not in "iufU":  # text may contain numbers; refuse complex, dates, Booleans
                 raise ValueError
             array = array.astype(np.float64)
             if array.shape != shape and (array.ndim == 1 or -1 in shape):
@@ -136,7 +136,7 @@ class PairProblems:
     def size(
         self, path: Path | None, stated: Size | None, where: str, assumed: Size | None = None
     ) -> Size | None:
-        """Return (width, height) of an image, as stated or from its header. Both must agree.
+        """Return (width, height) of an image, as stated or from its header. The two must agree.
 
         If neither is available, return `assumed`, the size implied by dataset and K, and warn.
         """
@@ -176,12 +176,12 @@ class PairProblems:
         return self._sizes[path]
 
     def lacks(self, where: str, keys: Sequence[str], needs: str) -> None:
-        """Record what a pair lacks. Pairs that lack the same are reported together."""
+        """Record the keys that a pair lacks. One message reports all pairs that lack the same keys."""
         if keys:
             self.lacking.setdefault(f"{', '.join(keys)}, which {needs} needs", []).append(where)
 
     def short(self, path: str) -> str:
-        """Return a path without the common root folder."""
+        """Return a path relative to the first search folder, if it is below that folder."""
         return path.removeprefix(f"{self.folders[0]}/") if self.folders else path
 
     def end(self) -> tuple[str, ...]:

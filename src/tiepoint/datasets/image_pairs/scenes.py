@@ -13,9 +13,9 @@ _MEGADEPTH = re.compile(r"(?:Undistorted_SfM|phoenix/S6/zl548/MegaDepth_v1)/(\d{
 
 
 def dataset_of(stated: str | None, images: Names) -> str:
-    """Return the dataset of a pair in lower case: as stated, or detected from the image names.
+    """Return the lower-case dataset name of a pair: as stated, or detected from the image names.
 
-    Detected are `scannet` and `megadepth`. The result is empty for other names.
+    Only `scannet` and `megadepth` can be detected. The result is empty for other image names.
 
     >>> dataset_of(None, ("scene0707_00/color/15.jpg", None)), dataset_of("MegaDepth", (None, None))
     ('scannet', 'megadepth')
@@ -27,9 +27,9 @@ def dataset_of(stated: str | None, images: Names) -> str:
 
 
 def known_sizes(images: Names, cx0: float, cx1: float) -> tuple[Size | None, Size | None]:
-    """Return the sizes of ScanNet images (1296 x 968 or 640 x 480). None for other images.
+    """Return the sizes of two ScanNet images, 1296 x 968 or 640 x 480. None for other datasets.
 
-    The size is determined by the principal point.
+    The horizontal principal points `cx0` and `cx1` determine the sizes.
 
     >>> known_sizes(("scene0707_00/color/15.jpg", "scene0707_00/color/585.jpg"), 653.6, 322.8)
     ((1296, 968), (640, 480))
@@ -40,11 +40,11 @@ def known_sizes(images: Names, cx0: float, cx1: float) -> tuple[Size | None, Siz
 
 
 def scenes_of(pairs: Sequence[tuple[Names, str | None]]) -> list[str]:
-    """Return the scene of each pair: as stated, from its name, or by shared images.
+    """Return the scene of each pair: as stated, else from image names, else by shared images.
 
-    Scans of one ScanNet room are one scene (`scene0707`), as are all images of one MegaDepth model. For other
-    names, pairs that share an image are one scene, because they are not independent. It is named after its
-    first image.
+    Scans of one ScanNet room are one scene (`scene0707`), as are all images of one MegaDepth model. In other
+    datasets, pairs that share an image are one scene, because they are not independent. The scene is named
+    after its first image.
 
     >>> scenes_of([(("a.png", "b.png"), None), (("b.png", "c.png"), None), (("d.png", "e.png"), None)])
     ['a', 'a', 'd']

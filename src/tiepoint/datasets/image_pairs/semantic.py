@@ -95,7 +95,7 @@ def _published(
 
 
 def _visible(file: Path, findings: PairProblems) -> list[int] | None:
-    """Return the ids of all keypoints of an image. None if its annotation is missing."""
+    """Return the ids of all visible keypoints of an image. None if the annotation is missing or invalid."""
     if not is_file(file):
         return None
     try:
@@ -273,7 +273,7 @@ def _common(a: Points | None, b: Points | None, where: str, findings: PairProble
     Negative or NaN coordinates mean a missing keypoint.
     """
     if a is None or b is None:
-        return {"points0": np.zeros((0, 2)), "points1": np.zeros((0, 2))}  # its problem is noted already
+        return {"points0": np.zeros((0, 2)), "points1": np.zeros((0, 2))}  # already reported as a problem
     if len(a) != len(b):
         findings.problems.append(f"{where}: {len(a)} keypoints and {len(b)}; row i of both is one keypoint")
         return {"points0": np.zeros((0, 2)), "points1": np.zeros((0, 2))}

@@ -19,11 +19,11 @@ TURNED_FIELDS = {38: "names, turns, K0, K1, T_0to1", 4: "names and turns", 2: "n
 
 
 def turned_drafts(lines: Sequence[str], findings: PairProblems) -> list[PairDraft]:
-    """Read lines with 38 fields, or with 4 or 2 fields without ground truth.
+    """Read a pair list with quarter turns: 38 fields per line, or 4 or 2 fields without ground truth.
 
     The fields are name0 name1 turns0 turns1 K0(9) K1(9) T_0to1(16). Matrices are in row-major order and refer
-    to the images before rotation. Comments begin with `#`. The tool that reads these files rotates each image
-    by `np.rot90` and adjusts K and T.
+    to the images before rotation. Comments begin with `#`. Images are rotated with `np.rot90` when they are
+    read, and K and T are adjusted.
     """
     drafts = []
     for where, fields, values in rows(lines, TURNED_FIELDS, findings):
@@ -51,7 +51,8 @@ def rows(
 ) -> Iterator[tuple[str, list[str], list[float]]]:
     """Yield position, fields and numbers of each line. Skip comments, which begin with `#`.
 
-    A number of fields that is not in `known`, or a word that is not a number, is a problem.
+    `known` maps each valid number of fields to its meaning. Other numbers of fields, and fields that should
+    be numbers but are not, are reported as problems.
     """
     for number, line in enumerate(lines, start=1):
         fields, where = line.split(), f"line {number}"
@@ -83,10 +84,9 @@ PLAIN_FIELDS = {32: "names, K0, K1, R, t", 36: "names, K0, K1, T_0to1", 11: "nam
 
 
 def plain_drafts(lines: Sequence[str], findings: PairProblems) -> list[PairDraft]:
-    """Read lines with 32 (R and t), 36 (T) or 11 (H) fields. Comments begin with `#`.
+    """Read a pair list without quarter turns: 32 (R and t), 36 (T) or 11 (H) fields per line.
 
-    K puts the centre of the first pixel at (.5, .5). The exception is ScanNet, where K has integer pixel
-    centres.
+    K puts the centre of the first pixel at (.5, .5), but at (0, 0) for ScanNet. Comments begin with `#`.
     """
     drafts = []
     for where, fields, values in rows(lines, PLAIN_FIELDS, findings):

@@ -19,7 +19,7 @@ from .problems import PairProblems, first_names
 CATEGORIES = ("WGABS", "WGALBS", "WGBS", "WGLBS", "WGSBS", "WLABS")
 VALIDATION = ("kyiv_dolltheater2", "petrzin")
 """Names of the WxBS pairs of the split `val`. All other pairs are `test`."""
-_ENDINGS = (".png", *(s for s in SUFFIXES if s != ".png"))  # 01.png is looked for first
+_ENDINGS = (".png", *(s for s in SUFFIXES if s != ".png"))  # 01.png is tried first
 
 
 def clicked_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:

@@ -146,7 +146,7 @@ def _project(
 
 
 def _transform(keypoints: Keypoints, xy: Any, affine: Any) -> Keypoints:
-    """Return keypoints at `xy`, with size and angle transformed by local derivatives (n, 2, 2)."""
+    """Move keypoints to `xy` and transform size and angle by local derivatives `affine` (n, 2, 2)."""
     scale = np.sqrt(np.abs(np.linalg.det(affine))) if len(xy) else np.empty(0)
     angle = np.deg2rad(keypoints.angle_deg)
     direction = np.einsum("nij,nj->ni", affine, np.column_stack([np.cos(angle), np.sin(angle)]))

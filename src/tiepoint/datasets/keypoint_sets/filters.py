@@ -161,7 +161,7 @@ def intersect(
 
 
 def _inherited(source: KeypointSet) -> dict[str, Any]:
-    """Return the parts of a recipe that also apply to a subset: detector, border and data."""
+    """Return the recipe entries that remain valid for a subset: detector, border and data."""
     return {k: source.recipe[k] for k in ("detector", "border_px", "data", "data_hash") if k in source.recipe}
 
 

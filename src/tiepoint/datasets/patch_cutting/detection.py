@@ -62,7 +62,7 @@ Found = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDA
 
 
 def _octaves(image: Stack) -> Iterator[Stack]:
-    """Yield Gaussian levels -1 .. LEVELS + 1 of each octave. Halving retains pixel (0, 0)."""
+    """Yield Gaussian levels -1 .. LEVELS + 1 of each octave. The next octave has every second pixel."""
     from scipy.ndimage import gaussian_filter
 
     current = _CAMERA_SIGMA
@@ -173,9 +173,9 @@ def _second(image: Stack) -> tuple[Stack, Stack, Stack]:
 def _on_edge(
     stack: Stack, s: NDArray[np.int64], y: NDArray[np.int64], x: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Return whether a point is on an edge.
+    """Return whether each point is on an edge.
 
-    One principal curvature is then more than 10 times the other, or their signs differ.
+    On an edge, one principal curvature is at least 10 times the other, or their signs differ.
     """
     around = {(dy, dx): stack[s, y + dy, x + dx].astype(np.float64) for dy in (-1, 0, 1) for dx in (-1, 0, 1)}
     xx = around[0, 1] - 2 * around[0, 0] + around[0, -1]

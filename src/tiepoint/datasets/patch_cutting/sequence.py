@@ -170,12 +170,12 @@ def _visible_frames(
 ) -> tuple[Floats, dict[str, int]]:
     """Return oriented, non-overlapping frames of image 1 that are visible in all images.
 
-    They are ordered by row, then column.
+    Frames are ordered by row, then column.
     """
     found = detect(grey)
     counts = {"detected": len(found.points)}
     reference = data.size(scene, 1)
-    # The disc in the square must be inside at any angle, so fewer angles need to be computed.
+    # Drop discs that leave the image before orientations are computed.
     upright = similarity_frames(found.points, found.sigma)
     possible = square_in_view(magnify(upright, options.magnification), reference)
     points, sigma = found.points[possible], found.sigma[possible]
@@ -202,8 +202,8 @@ def thin_overlapping(
     """Return ascending indices of detections of which no two overlap by more than `overlap`.
 
     Detections are visited in random order. Each detection that is not yet removed is retained, and all
-    detections that overlap it by more are removed. Overlap is the intersection over union of the discs. One
-    random member of each cluster remains. A chain of overlapping detections is not reduced to one.
+    detections that overlap it by more than `overlap` are removed. Overlap is the intersection over union of
+    the discs. A cluster keeps one random member, but a long chain of overlapping detections may keep several.
 
     >>> rng = np.random.default_rng(0)
     >>> len(thin_overlapping(np.array([[0.0, 0], [0, 0], [9, 0]]), np.array([1.0, 1.1, 1]), rng))
@@ -211,7 +211,7 @@ def thin_overlapping(
     """
     from scipy.spatial import cKDTree
 
-    # Discs with overlap > t have radii within a factor sqrt(t), so touching ones are nearer than this.
+    # If discs overlap by more than t, their radii differ by at most 1/sqrt(t): this bounds the distance.
     reach = radius * (1 + 1 / np.sqrt(overlap))
     tree = cKDTree(points)
     remaining = np.ones(len(points), dtype=bool)

@@ -169,7 +169,7 @@ def _several(root: Path) -> CheckReport | None:
     own = _layout_name(root)
     datasets = {} if (root / "Dataset").is_dir() and own == "TSS" else _datasets_below(root)
     layouts = set(datasets.values())
-    # Some layouts are also detected one folder above: those alone are not several datasets.
+    # Some layouts are also detected in the parent folder. This alone does not mean several datasets.
     if not datasets or not (own is None or (own in layouts and len(layouts) > 1)):
         return None
     facts: list[str] = []
@@ -229,7 +229,7 @@ def _layout_name(folder: Path) -> str | None:
     try:
         layout, _ = detect_layout(folder, PairProblems(folder))
     except InputError:
-        return "pairs"  # of a known layout, with errors
+        return "pairs"  # a known layout with errors
     return None if layout is None else layout.name
 
 
@@ -373,7 +373,7 @@ def _flow_folders(root: Path, deep: bool) -> CheckReport:
 
 
 def _undecoded(pair: TssPair) -> Iterator[str]:
-    """Decode ground truth and images of an image pair. Yield the first problem."""
+    """Decode ground truth and images of a TSS pair. Yield the first problem, if any."""
     from ...formats.image.reader import read_image
 
     try:

@@ -60,7 +60,7 @@ def check_pairs(
 
 
 def _needs(drafts: Sequence[PairDraft]) -> str:
-    """Return the first kind of task for which any pair has some of the ground truth."""
+    """Return the kind of ground truth that the pairs contain: the first kind of `NEEDS` with any key."""
     for needs, keys in NEEDS.items():
         for draft in drafts:
             stated = {"K0": draft.K[0], "K1": draft.K[1], "T_0to1": draft.T, **draft.truth}
@@ -143,7 +143,7 @@ def _truth_facts(truths: Sequence[PairTruth]) -> list[str]:
 
 
 def span(values: Collection[int], word: str = "") -> str:
-    """Format the range of several counts with their unit.
+    """Format the range of several counts with a unit.
 
     >>> span([3, 1], "pair"), span([1, 1], "pair"), span([2])
     ('1 to 3 pairs', '1 pair', '2')

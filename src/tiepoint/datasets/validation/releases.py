@@ -100,7 +100,7 @@ def by_names(key: str, present: Collection[str], names: Iterable[str], **more: A
 
 
 def content_note(key: str, root: Path) -> tuple[str, ...]:
-    """Return a note on how many files match the published content. Empty if no content is known.
+    """Return a note on how many files match the published content. Empty if no file can be compared.
 
     Files are compared by their bytes. Images that may have been converted are compared by their pixels.
     Cached hashes are not used.
@@ -138,9 +138,9 @@ _IMAGES = 6
 
 
 def patches_release(data: HPatchesDataset) -> Release | None:
-    """Return the HPatches release of a patch dataset. None if no sequence name is known.
+    """Identify the HPatches release of a patch dataset. None if no sequence name is known.
 
-    It is the release whose numbers of patches agree with more sequences.
+    There are two releases, 2016 and 2017. The numbers of patches decide which one matches more sequences.
 
     >>> found = patches_release(HPatchesDataset.from_lengths({"v_graffiti": 1123, "i_dc": 1983}))
     >>> (found.key, found.have, found.total, found.differs)
@@ -177,7 +177,7 @@ def patches_release(data: HPatchesDataset) -> Release | None:
 
 
 def sequences_release(scenes: Sequence[str], images: Mapping[str, int]) -> Release | None:
-    """Return the release of image sequences by names and numbers of images.
+    """Identify the release of image sequences by names and numbers of images. None if unknown.
 
     Hashes are not compared, because none are published.
 
@@ -198,7 +198,7 @@ def sequences_release(scenes: Sequence[str], images: Mapping[str, int]) -> Relea
 
 
 def tss_release(pairs: Sequence[TssPair]) -> Release | None:
-    """Return the TSS release by the number of pairs in each group. None if no group is known."""
+    """Identify the TSS release by the number of pairs in each group. None if no group is known."""
     groups: Mapping[str, int] = releases()["tss"]["groups"]
     counts = Counter(pair.subset for pair in pairs)
     if not set(counts) & set(groups):
@@ -225,10 +225,10 @@ _DIGEST_DIGITS = 6
 
 
 def pairs_release(pairs: Sequence[ImagePair]) -> Release | None:
-    """Return the release of image pairs by dataset name or image names. None if unknown."""
+    """Identify the release of image pairs by dataset name or image names. None if unknown."""
     counts = Counter(pair.dataset for pair in pairs)
     dataset = counts.most_common(1)[0][0] if counts else "none"
-    if dataset == "":  # not stated, but the images may show it
+    if dataset == "":  # not stated; try the image names
         return _PAIR_RELEASES["megadepth"](pairs) or _PAIR_RELEASES["scannet"](pairs)
     return _PAIR_RELEASES[dataset](pairs) if dataset in _PAIR_RELEASES else None
 
