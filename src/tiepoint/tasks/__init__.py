@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class TaskRegistry(Registry):
-    """Registry of tasks. An entry is either a task object or a task class."""
+    """Tasks by name. An entry is either a task object or a task class."""
 
     def load_entry(self, entry: RegistryEntry) -> Any:
-        """Return the task of an entry. A plug-in may register a task class or an instance."""
+        """Return the task of a registry entry. A plug-in may register a task class or an instance."""
         from .base import Task
 
         found = super().load_entry(entry)

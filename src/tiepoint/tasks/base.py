@@ -72,7 +72,7 @@ class Task(Protocol):
         """Open a dataset. Report unknown options and bad data in one error."""
 
     def comparison(self, protocol: str) -> str:
-        """Return the name of the comparison whose records a protocol scores. Protocols may share it."""
+        """Return the name of the comparison that a protocol scores. Protocols may share a comparison."""
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
         """Compute the scores under a protocol, using only the records."""

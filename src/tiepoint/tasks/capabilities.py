@@ -16,7 +16,7 @@ from .steps import StepTable
 CurvePoints = tuple[str, str, Any, Any]
 """A curve: group, curve name, x values, y values."""
 
-# Abilities of a Task: figures, pictures, tables
+# Optional methods of a Task: figures, pictures, tables
 
 
 @runtime_checkable
@@ -57,7 +57,7 @@ class HasWrongAnswers(Protocol):
 
 @runtime_checkable
 class HasPairAccuracy(Protocol):
-    """Task with an accuracy for every image pair."""
+    """Task that computes an accuracy for every image pair."""
 
     def pair_accuracy(self, records: Sequence[Records]) -> Iterable[tuple[str, float]]:
         """Return (item, accuracy) tuples. An item occurs once, or once per direction."""
@@ -76,7 +76,7 @@ class HasConventionSteps(Protocol):
     """Task that explains the difference between its protocols from records of `exact`."""
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
-        """Return tables of the metrics after each step. Empty if there are no records."""
+        """Return tables of the metrics after each step to `exact`. Empty if there are no records."""
 
 
 @runtime_checkable
@@ -87,7 +87,7 @@ class HasIntermediateSteps(Protocol):
         """Return the extra comparisons between these protocols and `exact`."""
 
     def convention_steps_between(self, records: Mapping[str, Sequence[Records]]) -> list[StepTable]:
-        """Return tables of the metrics after each step. `records` are grouped by comparison."""
+        """Return tables of the metrics after each step to `exact`. `records` are grouped by comparison."""
 
 
 @runtime_checkable
@@ -106,7 +106,7 @@ class HasLeadMetric(Protocol):
         """Return the metric to print first under these options, and its description."""
 
 
-# Abilities of a Task: runs, files
+# Optional methods of a Task: runs, files
 
 
 @runtime_checkable
@@ -184,7 +184,7 @@ class AcceptsFamilies(Protocol):
         """Return the task data with the inputs that methods of a family need."""
 
 
-# Abilities of TaskData
+# Optional methods of TaskData
 
 
 @runtime_checkable
@@ -192,7 +192,7 @@ class HasProtocolWarnings(Protocol):
     """Task data whose warnings depend on the protocols."""
 
     def protocol_warnings(self, protocols: Sequence[str]) -> Sequence[str]:
-        """Return the additional warnings under these protocols. `warnings` has the others."""
+        """Return warnings that apply only under these protocols. `warnings` has the general warnings."""
 
 
 @runtime_checkable

@@ -24,8 +24,8 @@ class Cases:
     `keys` are distinct numbers or names. A key identifies the same case for every method on this data and is
     part of URLs. `score` is 1 or 0 for a correct or wrong answer, the average precision of a query, or the
     accuracy of an image pair. It is NaN if the case has no score. `confidence` is the ratio of first to
-    second distance; a small ratio means that the method is confident. It is None if the task has no such
-    ratio, and NaN if a case has none. `description` returns the text of a key.
+    second distance; a small ratio means that the method is confident. It is None if the task defines no
+    confidence, and NaN for a case without a second distance. `description` returns the text of a key.
 
     >>> cases = Cases(np.array([4, 7]), np.array([1.0, 0.0]), None, lambda key: f"patch {key}")
     >>> cases.label(1), cases.find("7"), cases.find("8")
@@ -59,7 +59,7 @@ class Cases:
 
 
 def row_of(keys: Keys, key: str) -> int | None:
-    """Return the row of a key. None if no case has this key. Keys from URLs may be any text.
+    """Return the row of a key. None if no case has this key. A key from a URL may be any text.
 
     >>> row_of(np.array([5, 7]), "7"), row_of(np.array([5, 7]), "x"), row_of(np.array(["x"]), "x")
     (1, None, 0)
@@ -152,7 +152,7 @@ def ratio_of(d1: NDArray[Any], d2: NDArray[Any], *, squared: bool) -> Floats:
 
 
 def side_shares(own: NDArray[Any], others: NDArray[Any], *, nearer: bool) -> Floats:
-    """Return, for each distance in `own`, the share of `others` (m,) on the correct side.
+    """Return, for each distance in `own`, the share of distances `others` (m,) on its correct side.
 
     `others` must be in ascending order. Ties count half. Pairs of the same patch should have smaller
     distances than pairs of different patches. With `nearer`, `own` are pairs of the same patch; otherwise
@@ -174,10 +174,11 @@ def side_shares(own: NDArray[Any], others: NDArray[Any], *, nearer: bool) -> Flo
 def nearest_candidates(
     values: NDArray[Any], right: Sequence[int], picture: Callable[[int], str], *, squared: bool, most: int = 5
 ) -> tuple[tuple[Candidate, ...], tuple[Candidate, ...]]:
-    """Return the `most` nearest candidates of a query and all correct ones, with rank and distance.
+    """Return the nearest candidates of a query and all correct candidates, with rank and distance.
 
-    `values` (m,) determine the order: squared distances for l2, distances otherwise. They are infinite for
-    failed descriptors. Tied candidates are listed by index and share the mean of their ranks.
+    `most` limits the number of nearest candidates. `values` (m,) determine the order: squared distances for
+    l2, distances otherwise, and infinity for failed descriptors. Tied candidates are listed by index and
+    share the mean of their ranks.
 
     >>> near, rights = nearest_candidates(np.array([4.0, 1.0, 1.0]), [0], "p#{}".format, squared=True, most=1)
     >>> near[0].picture, near[0].rank, rights[0].rank, rights[0].distance

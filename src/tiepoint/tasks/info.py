@@ -113,7 +113,7 @@ class MetricInfo:
         return UNITS[self.unit][:2]
 
     def sentence(self, group: str = "all") -> str:
-        """Return a description with unit and direction. Empty without `words`."""
+        """Return a description with unit and direction. Empty if the metric has no `words`."""
         parts = dict(part.partition("=")[::2] for part in group.split(","))
         words = self.words if isinstance(self.words, str) else self.words(parts)
         if not words:
@@ -122,7 +122,7 @@ class MetricInfo:
         return f"{words}; {UNITS[self.unit][2]}{direction}"
 
     def within_range(self, low: float | None, high: float | None) -> tuple[float | None, float | None]:
-        """Clip an interval to the range of the metric: from 0, and to 1 for fractions.
+        """Clip an interval to the range of the metric: at least 0, and at most 1 for fractions.
 
         >>> MetricInfo().within_range(0.9, 1.02), MetricInfo(unit="px").within_range(-3.0, 5.0)
         ((0.9, 1.0), (0.0, 5.0))

@@ -83,7 +83,7 @@ class TaskOptions(BaseModel):
 
     @classmethod
     def _problem(cls, task: str, name: str, found: Any, value: Any) -> InputError:
-        if found["type"] == "value_error":  # a sentence of the validators below
+        if found["type"] == "value_error":  # a message of the validators below
             return InputError(str(found["ctx"]["error"]))
         kind = cls.model_fields[name].annotation
         choices = [

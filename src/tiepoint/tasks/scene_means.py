@@ -55,7 +55,7 @@ def _cell_mean(scenes: SceneValues, row: int) -> float:
 def scene_means(
     values: Floats, scene: NDArray[Any], scenes: int, *, scale: float = 1.0
 ) -> tuple[Floats, Floats]:
-    """Return, per scene, the mean of its items times `scale` and their number. Ignore NaN items.
+    """Return the mean of the items of each scene, times `scale`, and their number. Ignore NaN items.
 
     >>> scene_means(np.array([1.0, 2.0, 4.0]), np.array([0, 2, 2]), 3)
     (array([ 1., nan,  3.]), array([1., 0., 2.]))
@@ -81,7 +81,7 @@ class SceneSums:
     chance: Floats | None = None
 
     def only(self, keep: NDArray[np.bool_]) -> SceneSums:
-        """Return the sums of the scenes selected by a mask."""
+        """Return a subset with the scenes that a mask selects."""
         chosen = np.flatnonzero(keep)
         chance = None if self.chance is None else self.chance[chosen]
         names = tuple(self.scenes[i] for i in chosen)
@@ -89,7 +89,7 @@ class SceneSums:
         return SceneSums(names, kinds, self.total[chosen], self.count[chosen], chance)
 
     def of_kind(self, kind: str) -> SceneSums:
-        """Return the sums of the scenes of one kind."""
+        """Return a subset with the scenes of one kind."""
         return self.only(np.array([k == kind for k in self.kinds], bool))
 
 

@@ -22,7 +22,7 @@ class StepTable(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Metric and subject."""
+        """Title of the table: metric and subject."""
         return f"{self.metric}, {self.subject}" if self.subject else self.metric
 
 

@@ -144,7 +144,7 @@ class PairTask(DenseTask):
         return self.name.replace("/", "-")
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Compute the scores over all pairs, and by kind (subset, class) if there are several."""
+        """Compute the scores over all pairs, and by kind (subset or class) if there are several kinds."""
         self.comparison(protocol)
         if not records:
             return []
@@ -155,7 +155,7 @@ class PairTask(DenseTask):
         return scores
 
     def share(self, record: Records) -> float | None:
-        """Return the accuracy of a directed pair at the headline threshold. None if it has no value."""
+        """Return the accuracy of a directed pair at the headline threshold. None if not scored."""
         raise NotImplementedError
 
     def pair_accuracy(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
@@ -220,7 +220,7 @@ def oriented_flow(pair: DensePair, result: PairResult, missing: str) -> Flow | N
 
 
 def meta_of(pair: DensePair, options: PairOptions, **extra: Any) -> dict[str, Any]:
-    """Return the properties of a pair that scoring needs."""
+    """Build the record header of a pair: scene, kind, name, handling of missing results, and `extra`."""
     base = {"scene": pair.scene, "kind": pair.kind, "pair": pair.key, "missing": options.missing}
     return {**base, **extra}
 

@@ -65,9 +65,8 @@ def write_pair(
 ) -> Path:
     """Write the results of a method on a pair in the kit's layout and return the folder.
 
-    If the method did not return both masks, the function writes the masks that the task scores. These are
-    estimated from the consistency of the flows, resized to `sizes` (height, width), as the protocol
-    prescribes.
+    If the method did not return both masks, the function writes estimated masks. As in the protocol, they are
+    estimated from the consistency of the two flows, after resizing the flows to `sizes` (height, width).
     """
     folder = Path(root) / key
     made = dict(arrays)
@@ -81,7 +80,7 @@ def write_pair(
 
 
 def chosen_protocol(protocols: Sequence[str]) -> str:
-    """Return the protocol whose files are written: `tss-cpp` if requested, because other tools read it.
+    """Return the protocol whose result files are written: `tss-cpp` if requested, else the first one.
 
     >>> chosen_protocol(["exact", "tss-cpp"]), chosen_protocol([])
     ('tss-cpp', 'exact')

@@ -47,7 +47,7 @@ class EvdOptions(SeededOptions):
 
 
 class EvdHomography(PairsTask):
-    """Homography from matches (or given), scored by its error on the area visible in both images."""
+    """Homography of a method, or estimated from matches, scored by its error on the area both images show."""
 
     name = "evd/homography"
     needs = "homography"
@@ -120,9 +120,9 @@ class EvdHomography(PairsTask):
 
 
 def homographies(pair: ImagePair, arrays: Arrays, options: Any, comparison: str) -> list[HomographyEstimate]:
-    """Return the H that the method provides, or estimated ones.
+    """Return the homography that the method provides, or homographies estimated from its matches.
 
-    The tool's protocol has one estimate, `exact` has one per seed.
+    The protocol of the tool computes one estimate, and `exact` computes one per seed.
     """
     if "H" in arrays:
         H = np.asarray(arrays["H"], np.float64)
@@ -152,7 +152,8 @@ def recall_of(errors: Floats) -> Floats:
 def log_area(errors: Floats) -> Floats:
     """Return 1 - log(e)/log(20), clipped to [0, 1].
 
-    This is the share of thresholds, on a logarithmic scale from 1 to 20 px, that exceed the error e.
+    This is the share of thresholds that exceed the error e, with thresholds from 1 to 20 px on a logarithmic
+    scale.
 
     >>> log_area(np.array([0.5, 20**0.5, 30.0, np.inf])).round(12).tolist()
     [1.0, 0.5, 0.0, 0.0]

@@ -49,7 +49,7 @@ class HPatchesOptions(TaskOptions):
 
 
 def chosen_split(data: HPatchesDataset, options: HPatchesOptions) -> tuple[Split, list[str]]:
-    """Choose the split and return warnings about it.
+    """Return the split to use and warnings about it.
 
     Without a name, the split is `full` if the dataset has all its sequences, else every sequence of the
     dataset.
@@ -106,7 +106,7 @@ def open_setting(
 
 
 def setting_of(data: Path, options: HPatchesOptions, problems: list[str]) -> DatasetSplit:
-    """Open a dataset with options. Problems of the split are added to the list instead of being raised.
+    """Open a dataset with options. Append problems of the split to `problems` instead of raising them.
 
     The returned split excludes missing sequences, so that other checks can continue.
     """
@@ -156,7 +156,7 @@ def descriptor_rows(features: Features, key: str) -> tuple[NDArray[Any], NDArray
 
 
 def max_mapped_images() -> int:
-    """Return how many images a comparison may keep memory-mapped. Each image keeps one file open."""
+    """Return the maximum number of memory-mapped images. Each mapped image keeps one file open."""
     try:
         import resource
     except ImportError:
@@ -170,7 +170,7 @@ def max_mapped_images() -> int:
 
 
 def infinite_rows(values: NDArray[Any], valid: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return which rows failed because of infinity and contain no NaN.
+    """Return which invalid rows contain infinity but no NaN.
 
     >>> rows = np.array([[0.0, np.inf], [np.nan, np.inf], [1, 1]])
     >>> infinite_rows(rows, np.array([False, False, True])).tolist()
@@ -314,7 +314,7 @@ def replay_pair(
     same: bool,
     features: Features | None,
 ) -> QueryCase:
-    """Return a pair of patches. It has a distance if features exist and neither descriptor failed."""
+    """Return a pair of patches as a case. It has a distance if features exist and are valid."""
     distance: float | None = None
     if features is not None:
         (a, good_a), (b, good_b) = (descriptor_rows(features, item) for item in items)
@@ -328,9 +328,10 @@ def replay_pair(
 def distances_to(
     features: Features, item: str, row: int, places: Sequence[tuple[str, NDArray[Any] | None]]
 ) -> Floats:
-    """Return the ranking values (squared for l2) of image rows, concatenated. None selects all rows.
+    """Return the distances (squared for l2) from row `row` of `item` to the rows of other images.
 
-    Values are infinite for failed descriptors.
+    `places` lists the images with their row indices; None selects all rows. The distances are concatenated.
+    They are infinite for failed descriptors.
     """
     values, valid = descriptor_rows(features, item)
     query = np.ascontiguousarray(values[row : row + 1])
@@ -347,7 +348,7 @@ def distances_to(
 
 
 def first_share(values: Floats, right: Sequence[int]) -> float:
-    """Return the share of correct candidates among the nearest ones. 0 if there are none."""
+    """Return the share of correct candidates among the candidates tied for nearest. 0 without candidates."""
     at = np.flatnonzero(np.isfinite(values) & (values == values.min(initial=np.inf)))
     return float(np.isin(at, list(right)).mean()) if len(at) else 0.0
 

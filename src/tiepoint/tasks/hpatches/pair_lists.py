@@ -62,7 +62,7 @@ class VerificationSource:
         s = self.setting
         lengths = [[name, n] for name, n in s.lengths.items()]
         kind = self.kind or "official"
-        # official lists pair what they pair; clean ones depend on which sequences are one scene
+        # only clean lists depend on which sequences show one scene
         scenes = [self.same_scene] if kind == "clean" and self.same_scene else []
         return hash_json(["drawn", kind, lengths, self.rows, self.images, *scenes])
 
@@ -177,7 +177,7 @@ def retrieval_source(setting: DatasetSplit, problems: list[str]) -> RetrievalSou
 
 
 def _files(setting: DatasetSplit, names: tuple[str, ...], problems: list[str]) -> tuple[Path, ...]:
-    """Return the list files of the task folder: all or none. An incomplete set is a problem."""
+    """Return the list files of the task folder, or none. An incomplete set is reported as a problem."""
     folder = setting.options.tasks
     if folder is None:
         return ()
@@ -197,7 +197,7 @@ def _tables(
     setting: DatasetSplit,
     problems: list[str],
 ) -> list[T | None]:
-    """Return the tables of the files. None for invalid files. Valid tables are cached."""
+    """Read the list files and cache the tables. Return None for each invalid file."""
     found: list[T | None] = []
 
     def parsed() -> Mapping[str, Any]:
@@ -229,7 +229,7 @@ def _tables_of(lists: VerificationDraw) -> tuple[VerificationPairs, Verification
 
 
 def _packed(tables: Sequence[T]) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the columns of all tables in small types, without duplicates. `about` maps tables to columns."""
+    """Return the distinct columns of all tables in small types. `about` lists the columns of each table."""
     columns: dict[int, np.ndarray[Any, Any]] = {}
     about = []
     for t in tables:

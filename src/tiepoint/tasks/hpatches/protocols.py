@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Conventions of the two 2017 tools, one switch each. With all switches off, the protocol is `exact`."""
+"""Switches for the conventions of the two 2017 tools. With all switches off, the protocol is `exact`."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def hpatches_rules(protocol: str) -> HPatchesRules:
 
 
 def without_numbers(scores: Sequence[Score], reason: str | None) -> list[Score]:
-    """Return the scores unchanged, or without their values if there is a reason why no score exists."""
+    """Return the scores unchanged. If a `reason` is given, replace the values by NaN and add it as a note."""
     if reason is None:
         return list(scores)
     none: dict[str, Any] = {"value": float("nan"), "low": None, "high": None, "scenes": None, "pooled": None}
@@ -175,7 +175,7 @@ _START = {
 
 
 def convention_steps(task: str) -> list[tuple[str, HPatchesRules]]:
-    """Return the steps from `hpatches-python` over `hpatches-matlab` to `exact`.
+    """Return the steps from `hpatches-python` via `hpatches-matlab` to `exact`.
 
     >>> steps = convention_steps("matching"); steps[0][1] == hpatches_rules("hpatches-python"), len(steps)
     (True, 7)
@@ -191,9 +191,9 @@ def convention_steps(task: str) -> list[tuple[str, HPatchesRules]]:
 def pool_groups(
     noises: Sequence[str], pools: Mapping[int, str], rules: HPatchesRules
 ) -> dict[str, list[tuple[int, int]]]:
-    """Return the (noise, pool) combinations of the means over noise, over pools and over both.
+    """Return the (noise, pool) combinations that each group averages: by pool, by noise, and `all`.
 
-    The largest pool is last.
+    `pools` must be in ascending order of size.
     """
     head = list(pools) if rules.mean_over_pools else list(pools)[-1:]
     levels = range(len(noises))
@@ -206,7 +206,7 @@ FORM = "ap"
 
 
 def is_imported(records: Sequence[Records]) -> bool:
-    """Return whether the records contain imported scores instead of distances."""
+    """Return whether the records contain imported scores and no distances."""
     return any(r.meta.get("form") == FORM for r in records)
 
 

@@ -173,7 +173,7 @@ class V1Task(BaseTask):
 
     @property
     def role(self) -> str:
-        """Last part of the task name, after which folders and benchmark files are named."""
+        """Last part of the task name. It is part of the names of folders and benchmark files."""
         return self.name.split("/")[-1]
 
     def definition(self, path: Path, data: HPatchesDataset) -> Definition:

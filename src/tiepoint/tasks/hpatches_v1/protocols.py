@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Conventions of the 2016 tool, one switch each. With all switches off, the protocol is `exact`."""
+"""Switches for the conventions of the 2016 tool, and the switches of `exact`."""
 
 from __future__ import annotations
 
@@ -74,7 +74,8 @@ class HPatchesV1Rules:
 def exact_rules() -> HPatchesV1Rules:
     """Return the switches of `exact`: all off except for `nan_is_infinite` and `balanced_first_negatives`.
 
-    In both protocols a failure has infinite distance, and the balanced list has the first P negatives.
+    These two are on in both protocols: a failure has infinite distance, and the balanced list has the first P
+    negatives, where P is the number of positives.
 
     >>> exact_rules().file_order
     False
@@ -149,7 +150,7 @@ def six_digits(values: Floats) -> Floats:
 
 
 def as_distance(records: Records, values: NDArray[Any], rules: HPatchesV1Rules) -> Floats:
-    """Return the recorded distances as the rules define them: squared or not, single or double precision.
+    """Convert recorded distances as the rules require: squared or not, single or double precision.
 
     Distances from a results file are unchanged.
     """

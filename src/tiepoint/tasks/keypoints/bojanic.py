@@ -54,7 +54,7 @@ def two_bit_code(values: NDArray[Any]) -> NDArray[np.uint8]:
 
 
 def bojanic_rows(features: Features, key: str) -> BojanicRows:
-    """Return the keypoints and descriptors of an image as the protocol compares them."""
+    """Return the keypoints and descriptors of an image, converted as the protocol compares them."""
     image = image_features(features, key)
     values = image.values
     if features.distance == "hamming":
@@ -74,7 +74,7 @@ def nearest_rows(queries: NDArray[Any], pool: BojanicRows, distance: str) -> tup
 
 
 def nearest_distance_of_few(queries: NDArray[Any], pool: NDArray[Any], distance: str) -> Floats:
-    """Return the distance of each query to its nearest row by brute force, for few rows."""
+    """Return the distance of each query to its nearest pool row by brute force. Use it for small pools."""
     value = value_table(queries, pool, distance=distance).min(axis=1)
     return np.sqrt(value) if distance == "l2" else _scaled(value, distance)
 
@@ -107,7 +107,7 @@ def reference_of(opened: OpenKeypoints, scene: str, features: Features) -> Bojan
 
 
 def searched_rows(opened: OpenKeypoints, features: Features, key: str) -> BojanicRows:
-    """Return the rows of a distractor image. For a reference image, return only rows in view."""
+    """Return the keypoints of a distractor image; of a reference image, only those visible in all targets."""
     scene, _, image = key.rpartition("/")
     if image != opened.sequences.images(scene)[0]:
         return bojanic_rows(features, key)
@@ -128,6 +128,6 @@ def errors_to(points: Floats, targets: Floats) -> Floats:
 
 
 def is_nearest(points: Floats, targets: Floats, index: Ints) -> NDArray[np.bool_]:
-    """Return whether no target is strictly nearer to each point than target `index`."""
+    """Return, for each point, whether target `index` is nearest. Ties count as nearest."""
     error = errors_to(points, targets)
     return np.asarray((error >= error[np.arange(len(points)), index][:, None]).all(axis=1))

@@ -158,7 +158,7 @@ class OpenKeypoints(BaseTaskData):
         return self.task.protocol_warnings(self, protocols)
 
     def method_facts(self, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
-        """Return the border of detected keypoints, and whether the rows of a keypoint set correspond."""
+        """Return the border that excludes detected keypoints, and whether keypoint rows correspond."""
         border_px = self.options.border_px
         if border_px is None:
             border_px = WORKBENCH_BORDER_PX if comparison == "workbench" else 0.0
@@ -180,7 +180,7 @@ class OpenKeypoints(BaseTaskData):
         return replace(records, meta={**records.meta, "border": border})
 
     def within(self, features: Features, border_px: float, lost: dict[str, tuple[int, int]]) -> Features:
-        """Exclude keypoints near an image edge. `lost` collects (found, excluded) counts by item."""
+        """Exclude keypoints near an image edge. Store the counts (found, excluded) of each item in `lost`."""
 
         def arrays(key: str) -> Arrays:
             found = features.arrays(key)
@@ -194,7 +194,7 @@ class OpenKeypoints(BaseTaskData):
         return replace(features, arrays=arrays)
 
     def drawable_pairs(self) -> tuple[str, ...]:
-        """Return no pairs, because matches are drawn only for cases."""
+        """Return an empty tuple, because matches are drawn only for cases."""
         return ()
 
     def case_pair(self, scene: str, key: str) -> str | None:
@@ -275,13 +275,13 @@ class KeypointTask(BaseTask):
 
 
 def step_means(steps: dict[str, list[NDArray[np.float64]]]) -> list[tuple[str, float]]:
-    """Return the mean of all values of each step of `conventions`. NaN if there are no values."""
+    """Return the name of each step and the mean of its values. NaN for a step without values."""
     joined = {name: np.concatenate(parts) for name, parts in steps.items()}
     return [(name, float(v.mean()) if v.size else float("nan")) for name, v in joined.items()]
 
 
 def scene_records(records: Sequence[Records], scene: str) -> Records | None:
-    """Return the records of a scene."""
+    """Return the records of a scene. None if there are none."""
     return next((r for r in records if r.meta["scene"] == scene), None)
 
 

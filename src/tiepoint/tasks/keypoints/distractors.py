@@ -71,7 +71,7 @@ def workbench_scenes(opened: OpenKeypoints, scene: str) -> list[str]:
 
 
 class DistractorDraw(NamedTuple):
-    """Sampled keypoint rows (m, k) of an image, one row of indices for each of the queries (m,)."""
+    """Keypoints of an image sampled as distractors: indices `rows` (m, k) for m queries."""
 
     image: str
     query: Ints
@@ -81,7 +81,7 @@ class DistractorDraw(NamedTuple):
 def workbench_rows(
     role: str, scene: str, other: str, sizes: Mapping[str, int], queries: int, per_scene: int, seed: int
 ) -> list[DistractorDraw]:
-    """Sample one image of scene `other` and `per_scene` distinct keypoints of it for every query.
+    """For every query, sample one image of scene `other` and `per_scene` distinct keypoints of that image.
 
     `sizes` are the numbers of keypoints by image, in image order. An image with fewer keypoints contributes
     all of them.
@@ -100,9 +100,10 @@ def workbench_rows(
 def bojanic_images(opened: OpenKeypoints, scene: str, iteration: int) -> list[str]:
     """Return the distractor images of the original protocol, as item keys.
 
-    Scenes are numbered. Offset d from the query's scene selects image d mod n of scene (number + d) mod S.
-    The original protocol samples offsets from 0 and drops the first. Offset 0 is the query's own reference
-    image, a distractor at distance zero. `self_distractor` reproduces this; otherwise offsets start at 1.
+    The S scenes are numbered. Offset d selects image d mod n of scene (s + d) mod S, where s is the query's
+    scene and n is the number of images of the selected scene. The original protocol samples offsets from 0
+    and drops the first sample. Offset 0 is the query's own reference image, a distractor at distance zero.
+    `self_distractor` reproduces this; otherwise offsets start at 1.
     """
     scenes = opened.sequences.scenes
     options, total, number = opened.options, len(scenes), scenes.index(scene)
@@ -141,11 +142,12 @@ def count_every(
     place: Ints,
     value: NDArray[np.float64],
 ) -> tuple[Ints, Ints, int]:
-    """Count the locations of all other scenes nearer than and as near as each target, and their total.
+    """Count the locations of all other scenes that are nearer than, or as near as, each correct answer.
 
-    Target t belongs to location place[t] of the source and has the reference value value[t]. The value is
-    squared for l2 and infinite for a failure, which has counts of zero. The function concatenates images into
-    large blocks for efficient matrix products, and holds only one block in memory.
+    Answer t belongs to query location place[t] and has the distance value[t]. This distance is squared for
+    l2. It is infinite for a failure, whose counts are 0. Also return the total number of locations. The
+    function concatenates images into large blocks for efficient matrix products, and holds only one block in
+    memory.
     """
     lt, eq = np.zeros(len(place), np.int64), np.zeros(len(place), np.int64)
     kept = np.flatnonzero(np.isfinite(value))
@@ -188,7 +190,7 @@ def uses_all_distractors(options: DistractorOptions) -> bool:
 
 
 def by_image(lists: list[list[str]]) -> dict[str, list[int]]:
-    """Return the iterations in which each image is sampled, so that each image is read once.
+    """Map each image to the iterations that sample it, so that each image is read only once.
 
     >>> by_image([["a/1", "b/2"], ["b/2"]])
     {'a/1': [0], 'b/2': [0, 1]}
@@ -295,7 +297,7 @@ def worst_of_draw(opened: OpenKeypoints, scene: str, iteration: int, features: F
     source, places, targets = answered_targets(opened, scene, features)
     chosen = query_sample(len(places.xy), options.queries, options.seed, scene, iteration)
     made: list[tuple[str, Floats, Floats]] = []
-    kept: list[tuple[bool, Any]] = []  # whether a candidate is right, and which queries have it
+    kept: list[tuple[bool, Any]] = []  # whether a candidate is correct, and which queries have it
     for image, (target, spots, found) in zip(others, targets, strict=True):
         table = location_table(source, places, target, spots, chosen, features.distance)
         right = right_table(found.query, found.target, chosen, table.shape)

@@ -76,7 +76,7 @@ def query_rows(source: ComparedFeatures, places: Locations, queries: Ints) -> tu
 def nearest_distance(
     source: ComparedFeatures, places: Locations, target: ComparedFeatures, queries: Ints, distance: str
 ) -> Floats:
-    """Return the distance (q,) of each query location to its nearest keypoint. Infinite if there is none."""
+    """Return the distance (q,) from each query location to its nearest keypoint. Infinite if none exists."""
     out = np.full(len(queries), np.inf)
     rows, asked, step = query_rows(source, places, queries)
     pool = np.flatnonzero(target.valid)

@@ -25,7 +25,7 @@ from .data import ComparedFeatures, OpenKeypoints, image_features
 from .distractors import workbench_rows, workbench_scenes
 
 _COLOCATED_PX = 1e-6
-"""Tolerance for correct pairs: no target may be nearer by more than this. All co-located keypoints pass."""
+"""Tolerance in pixels for the nearest target, so that all keypoints at the nearest position are correct."""
 
 
 def _rows(image: ComparedFeatures) -> NDArray[Any]:
@@ -132,7 +132,7 @@ def score_pooled(records: Sequence[Records], role: str) -> list[Score]:
 
 
 def raw_values(image: ComparedFeatures) -> NDArray[Any]:
-    """Return the descriptors as the workbench reads them. A failed finite descriptor becomes zero."""
+    """Return the descriptors as DescriptorWorkbench reads them. Invalid finite rows become zero."""
     values = image.values
     if values.dtype.kind != "f":
         values = values.astype(np.float32)

@@ -74,7 +74,7 @@ def transfer_errors(pair: ImagePair, asked: Floats, answers: Floats, true: Float
 
 
 def _model(truth: PairTruth) -> tuple[Floats | None, Floats | None, str]:
-    """Return F or H for points whose first pixel centre is (0, 0), and the meaning of an error."""
+    """Return the true F or H for integer pixel centres, and a text that describes the match error."""
     if truth.K0 is not None and truth.K1 is not None and truth.T_0to1 is not None:
         T = np.asarray(truth.T_0to1, np.float64)
         shift = np.array([[1, 0, truth.centre], [0, 1, truth.centre], [0, 0, 1]])
@@ -116,7 +116,7 @@ def oracle_features(truth: PairTruth, noise_px: float) -> dict[str, Floats]:
 
 
 FLOW_STEP_PX = 8
-"""Grid step in pixels for sampling matches from a flow."""
+"""Step in pixels of the grid on which matches are sampled from a flow."""
 
 
 class PairsOptions(TaskOptions):
@@ -240,7 +240,7 @@ class OpenPairs(BaseTaskData):
 
     @cached_property
     def items(self) -> tuple[Item, ...]:
-        """One item per pair, with the names and sizes of both images, which match files refer to."""
+        """One item per pair. It has the names and sizes of both images, because match files refer to them."""
         return tuple(self.item(self.truth(name)) for name in self.pairs)
 
     def item(self, truth: PairTruth) -> Item:

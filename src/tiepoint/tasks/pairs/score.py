@@ -32,7 +32,7 @@ QUARTILES_FROM = 8
 
 
 def strata(records: Sequence[Records]) -> Iterator[tuple[dict[str, str], NDArray[np.bool_]]]:
-    """Yield the groups of pairs: the parts of the group name and a mask of their records."""
+    """Yield groups of pairs by property, such as rotation: parts of the group name and a record mask."""
     for name, edges in EDGES.items():
         values = np.array([_stratum_number(r, name) for r in records])
         if np.isfinite(values).any():
@@ -59,7 +59,7 @@ def _bins(
 
 
 def _stratum_number(record: Records, name: str) -> float:
-    """Return a numeric property of a pair. NaN if it is unknown."""
+    """Return a numeric property of a pair, such as its baseline. NaN if unknown."""
     found = record.meta["matches"] if name == "matches" else record.meta["strata"].get(name)
     return float("nan") if found is None else float(found)
 
@@ -75,7 +75,7 @@ SEED_SPREAD = {
 
 @dataclass(frozen=True)
 class RecallCurve:
-    """Recall of every pair: `recall` (repeats, pairs, thresholds) and its `area` (repeats, pairs).
+    """Recall of every pair: `recall` (repeats, pairs, thresholds), and the `area` below it (repeats, pairs).
 
     `chance` (pairs, thresholds) is the recall of random answers. None if unknown.
     """
@@ -139,7 +139,7 @@ def _mean(
 
 
 def _spread(table: Floats) -> list[Score]:
-    """Return the variation of the score over seeds of the estimator. It is separate from the interval."""
+    """Return standard deviation, minimum and maximum of `maa` over the seeds of the estimator."""
     if len(table) < 2:
         return []
     by_seed = table.mean(axis=1)
@@ -148,7 +148,7 @@ def _spread(table: Floats) -> list[Score]:
 
 
 def by_pair(records: Sequence[Records], values: Floats) -> Iterator[Score]:
-    """Return one score per pair."""
+    """Yield the score `maa` of each pair."""
     for r, value in zip(records, values, strict=True):
         yield Score("maa", group_name(pair=str(r.meta["pair"])), float(value), 1)
 
@@ -171,7 +171,7 @@ def _number(value: Any) -> float:
 
 
 def pair_facts(pair: ImagePair) -> dict[str, Any]:
-    """Return the properties of a pair that scoring needs."""
+    """Return the record header of a pair: its name, scene, dataset and text properties."""
     return {
         "pair": pair.name,
         "scene": pair.scene,
@@ -184,7 +184,7 @@ def pair_facts(pair: ImagePair) -> dict[str, Any]:
 def model_facts(
     pair: ImagePair, arrays: Arrays, found: Sequence[FundamentalEstimate | HomographyEstimate], *, given: bool
 ) -> dict[str, Any]:
-    """Return the available numbers of matches and inliers, and which models were found.
+    """Return the numbers of matches and inliers (None if unknown), and whether each model was found.
 
     A model that the method provides (`given`) has no inliers.
     """

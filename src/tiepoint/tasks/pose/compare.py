@@ -41,7 +41,7 @@ def compare(
     options: Any,
     meta: Mapping[str, Any],
 ) -> Records:
-    """Estimate the poses of a pair for every setting and budget. Each estimator call is one row.
+    """Estimate the poses of a pair for every setting and match budget. Each estimator call is one row.
 
     Budget 0 means all matches.
     """
@@ -77,7 +77,7 @@ def _cameras(truth: PairTruth) -> tuple[Floats, Floats, Floats]:
 
 
 def _poses(truth: PairTruth, matches: PairMatches, setting: PoseSetting, seed: int) -> Iterator[Estimate]:
-    """Return the estimates of all repeats of a setting."""
+    """Yield the pose estimate of each repeat of a setting."""
     frame = setting.frame(truth.pair.dataset)
     shift = truth.centre if setting.centre else 0.0
     resizes = [frame.resize(size) for size in truth.pair.sizes()]
@@ -90,7 +90,7 @@ def _poses(truth: PairTruth, matches: PairMatches, setting: PoseSetting, seed: i
 def _orders(
     matches: PairMatches, setting: PoseSetting, seed: int
 ) -> Iterator[tuple[NDArray[Any], int | None]]:
-    """Return the match order and the seed of every repeat."""
+    """Yield the match order and the estimator seed of each repeat."""
     if setting.order == "sorted":
         order = canonical_order(matches.points0, matches.points1)
         has_seed = setting.estimator.kind in SEEDED
@@ -102,7 +102,7 @@ def _orders(
 
 
 def _facts(truth: PairTruth, matches: PairMatches, protocol: PoseProtocol) -> dict[str, Any]:
-    """Return the properties of a pair that scoring needs."""
+    """Return the record header of a pair: names, true pose, match counts, precision and grouping values."""
     pair = truth.pair
     K0, K1, T = _cameras(truth)
     turn = pose_errors(np.eye(3), T[:3, 3], T[:3, :3], T[:3, 3], STABLE)[1]
@@ -245,7 +245,7 @@ AREAS: Mapping[str, Callable[[Floats, float], float]] = {
 
 
 def counted_pairs(records: Sequence[Records], scoring: PoseScoring) -> Rows:
-    """Return which pairs count. The scoring may count only the last pair with the same two images."""
+    """Return which pairs count. Some scorings use only the last of several pairs with the same two images."""
     keep = np.ones(len(records), bool)
     if scoring.last_duplicate:
         last = {tuple(r.meta["images"]): i for i, r in enumerate(records)}
@@ -265,13 +265,14 @@ def both_directions(records: Sequence[Records]) -> list[tuple[int, int]]:
 
 
 def pose_row_errors(poses: Poses, protocol: PoseProtocol) -> tuple[Floats, Floats, Floats]:
-    """Return (e_t, e_R, e) in degrees of every row; e is the larger angle, or the protocol's failure error.
+    """Return (e_t, e_R, e) in degrees of every row, where e is the larger of both angles.
 
-    If a setting has no failure error, the angle rule is applied to the zero translation of a failed estimate.
+    Failed estimates have the failure error of the protocol. If there is none, the angle rule is applied to
+    their zero translation.
     """
     scoring = protocol.scoring
     e_t, e_R = poses.angles(scoring)
-    made = [e_t, e_R, np.maximum(e_t, e_R)]  # not a number where one of them is none
+    made = [e_t, e_R, np.maximum(e_t, e_R)]  # NaN if either angle is NaN
     R, t = poses.rotations_and_translations
     ok = np.asarray(poses["ok"], bool)
     setting = np.asarray(poses["setting"], np.int64)
@@ -290,10 +291,10 @@ def pose_row_errors(poses: Poses, protocol: PoseProtocol) -> tuple[Floats, Float
 
 
 def counted_rows(poses: Poses, scoring: PoseScoring, rows: Rows) -> NDArray[np.int64]:
-    """Return the indices of the rows of a group, in order.
+    """Return the indices of the rows in `rows` that count, in ascending order.
 
     Depending on the scoring, only the last pair with the same two images counts, and the last repeat of a
-    pair counts twice.
+    pair counts twice (its index is repeated).
     """
     used = rows & counted_pairs(poses.records, scoring)[poses.pair]
     order = np.flatnonzero(used)

@@ -44,9 +44,9 @@ def score(records: Sequence[Records], name: str) -> list[Score]:
 
 
 def rows_with(poses: Poses, protocol: PoseProtocol, parts: Parts, budget: int = 0) -> Rows:
-    """Return the rows of all settings whose parts include the given parts, for one match budget.
+    """Return the rows of the settings with the given group name parts, for one match budget.
 
-    Budget 0 means all matches.
+    If no setting has exactly these parts, use settings whose parts include them. Budget 0 means all matches.
     """
     same = [i for i, s in enumerate(protocol.settings) if parts == s.parts]
     chosen = same or [i for i, s in enumerate(protocol.settings) if parts.items() <= s.parts.items()]
@@ -54,9 +54,9 @@ def rows_with(poses: Poses, protocol: PoseProtocol, parts: Parts, budget: int = 
 
 
 def headline_rows(poses: Poses, protocol: PoseProtocol, budget: int = 0) -> Rows:
-    """Return the rows of the setting that the paper reports for the dataset of each pair.
+    """Return the rows of the setting that the paper reports, which depends on the dataset of a pair.
 
-    Some tools select the threshold with the best mean area on the test set.
+    If the tool selects the threshold with the best mean area on the test set, so does this function.
     """
     rows = np.zeros(len(poses.pair), bool)
     for dataset in np.unique(poses.datasets):
@@ -85,7 +85,7 @@ def budgets_of(records: Sequence[Records]) -> list[int]:
     return [int(b) for b in records[0].meta["budgets"]]
 
 
-# As the papers print.
+# as the papers print
 
 
 def _as_printed(poses: Poses, protocol: PoseProtocol, name: str) -> list[Score]:
@@ -113,7 +113,7 @@ def _areas(
     name: str,
     parts: Parts,
 ) -> list[Score]:
-    """Return the areas of one group of rows, and the other scores that the tool prints."""
+    """Return the AUC of one group of rows, and the other scores that the tool prints."""
     order = counted_rows(poses, protocol.scoring, rows)
     e_t, e_R, e = (a[order] for a in errors)
     n = len(np.unique(poses.pair[order]))
@@ -144,7 +144,7 @@ def _areas(
 def _once(
     poses: Poses, protocol: PoseProtocol, errors: Floats, rows: Rows, parts: Mapping[str, Any]
 ) -> list[Score]:
-    """Return the areas with every repeat counted once, for tools that count the last repeat twice."""
+    """Return the AUC with every repeat counted once, for tools that count the last repeat twice."""
     area, n = AREAS[protocol.scoring.area], len(np.unique(poses.pair[rows]))
     return [
         Score("auc", group_name(**parts, repeats="once", threshold_deg=t), area(errors[rows], t), n)
@@ -153,7 +153,7 @@ def _once(
 
 
 def _maa_by_scene(poses: Poses, order: NDArray[np.int64], e: Floats) -> float:
-    """Return the area at integer degrees, averaged over repeats and then over scenes."""
+    """Return the mAA at integer degrees, averaged over repeats and then over scenes."""
     scenes = np.array([str(r.meta["scene"]) for r in poses.records])[poses.pair[order]]
     repeat = poses["repeat"][order]
     rows = [
@@ -164,7 +164,7 @@ def _maa_by_scene(poses: Poses, order: NDArray[np.int64], e: Floats) -> float:
 
 
 def _of_matches(records: Sequence[Records], protocol: PoseProtocol, keep: Rows) -> list[Score]:
-    """Return the precision and the numbers of matches, averaged over pairs. They need no estimator."""
+    """Return number, precision and matching score of the matches, averaged over pairs."""
     used = [r for r, k in zip(records, keep, strict=True) if k]
     made = [Score("matches", "all", float(np.mean([r.meta["matches"] for r in used])), len(used))]
     if protocol.precision is None:
@@ -197,7 +197,7 @@ def _matching(record: Records) -> float:
 
 
 def by_seed(poses: Poses, rows: Rows, values: Floats) -> Floats:
-    """Return the value of each pair for each seed, (seeds, pairs). NaN if it is missing."""
+    """Arrange row values as a table (seeds, pairs). Missing values are NaN."""
     seeds = int(poses["repeat"].max(initial=0)) + 1
     table = np.full((seeds, len(poses.records)), np.nan)
     table[poses["repeat"][rows], poses.pair[rows]] = values[rows]
@@ -205,7 +205,7 @@ def by_seed(poses: Poses, rows: Rows, values: Floats) -> Floats:
 
 
 def pair_shares(poses: Poses, errors: Floats, rows: Rows, threshold: float) -> Floats:
-    """Return the contribution of each pair to the area for each seed, (seeds, pairs)."""
+    """Return the contribution of each pair to the AUC for each seed, (seeds, pairs)."""
     return by_seed(poses, rows, auc_shares(errors, threshold))
 
 
@@ -304,7 +304,7 @@ def _with_images(score: Score, records: Sequence[Records], values: Floats, weigh
 
 
 def _median(values: Floats, weights: Floats) -> float:
-    """Return the weighted median over pairs. Of two middle values, return the lower one."""
+    """Return the weighted median of the finite values. Of two middle values, return the lower one."""
     known = np.isfinite(values)
     order = np.argsort(values[known], kind="stable")
     total = np.cumsum(weights[known][order])

@@ -33,7 +33,7 @@ ARROW = "->exact"
 
 
 class StepSettings(NamedTuple):
-    """Settings of the steps: the protocol's own, then with the frame, then with the threshold of `exact`."""
+    """Settings of the steps to `exact`: `framed` changes the frame, `nearer` also the threshold."""
 
     own: PoseSetting
     framed: PoseSetting
@@ -41,7 +41,7 @@ class StepSettings(NamedTuple):
 
     @property
     def new_settings(self) -> tuple[PoseSetting, ...]:
-        """Settings that need new estimator calls. The last is omitted if the threshold is the same."""
+        """Settings that need new estimator calls. `nearer` is omitted if it equals `framed`."""
         return (self.framed,) if self.nearer == self.framed else (self.framed, self.nearer)
 
 
@@ -88,7 +88,7 @@ def _goal(exact: PoseProtocol) -> PoseSetting:
 
 @dataclass(frozen=True)
 class _StepScores:
-    """Records of the steps from one protocol to `exact`, and the areas at each step."""
+    """Records of the steps from one protocol to `exact`, and the AUC after each step."""
 
     name: str
     own: Poses
@@ -106,24 +106,24 @@ class _StepScores:
         return {str(d): step_settings(self.name, str(d), self.exact) for d in np.unique(self.own.datasets)}
 
     def printed_area(self, t: float) -> float:
-        """Return the area that the protocol prints."""
+        """Return the AUC that the protocol prints."""
         errors = pose_row_errors(self.own, self.protocol)[2]
         order = counted_rows(self.own, self.protocol.scoring, headline_rows(self.own, self.protocol))
         return float(AREAS[self.protocol.scoring.area](errors[order], t))
 
     def area_at_threshold(self, t: float) -> float:
-        """Return the area at the threshold of the first step."""
+        """Return the AUC of the protocol at one fixed estimator threshold, the one nearest to `exact`."""
         settings = self.protocol.settings
         ways = {d: (settings, settings.index(w.own)) for d, w in self.walks.items()}
         return self._area(self.own, ways, self.protocol.scoring, t)
 
     def area_at_stage(self, stage: str, t: float) -> float:
-        """Return the area at the intermediate step `framed` or `nearer`."""
+        """Return the AUC at the intermediate step `framed` or `nearer`."""
         ways = {d: (w.new_settings, w.new_settings.index(getattr(w, stage))) for d, w in self.walks.items()}
         return self._area(self.walked, ways, self.protocol.scoring, t)
 
     def exact_area(self, scoring: PoseScoring, t: float, *, all_seeds: bool = True) -> float:
-        """Return the area of `exact` poses, with the protocol's number of repeats and its failure error."""
+        """Return the AUC of the poses of `exact`, with the failure error of the protocol."""
         number = self.exact.settings.index(_goal(self.exact))
         ways, most = {}, {}
         for d, w in self.walks.items():
@@ -151,7 +151,7 @@ class _StepScores:
         t: float,
         keep: Rows | None = None,
     ) -> float:
-        """Return the area of one setting per dataset, given by its settings and an index into them."""
+        """Return the AUC of one setting per dataset. `ways` has the settings of each dataset and an index."""
         chosen = np.zeros(len(poses.pair), bool)
         errors: Floats = np.full(len(poses.pair), np.nan)
         for dataset, (settings, number) in ways.items():
@@ -169,7 +169,7 @@ def pose_step_tables(
     last: Sequence[Records],
     exact: PoseProtocol | None = None,
 ) -> list[StepTable]:
-    """Return the areas up to 5, 10 and 20 degrees after each step from a protocol to `exact`.
+    """Return the AUC up to 5, 10 and 20 degrees after each step from a protocol to `exact`.
 
     Steps without any effect, such as an identical threshold, are excluded.
 

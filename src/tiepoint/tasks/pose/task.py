@@ -210,7 +210,7 @@ class RelativePose(PairsTask):
         return score(records, protocol)
 
     def record_warnings(self, records: Sequence[Records]) -> list[str]:
-        """Return warnings about unknown datasets and cameras that share their centre."""
+        """Return warnings about unknown datasets, and about pairs whose cameras share their centre."""
         told = []
         still = sum(bool(r.meta["still"]) for r in records)
         if still:

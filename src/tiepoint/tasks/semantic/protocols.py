@@ -74,7 +74,7 @@ class PckFrame(NamedTuple):
 
 
 def make_pck_frame(record: Records, rule: PckRule, length: str = "") -> PckFrame:
-    """Return a pair in the frame of a convention. `length` is `box`, `image`, `keypoints` or the default."""
+    """Transform a pair to the frame of a convention. `length` selects the reference length, if given."""
     size = (int(record.meta["size"][0]), int(record.meta["size"][1]))
     kind, _, number = rule.frame.partition(":")
     side = int(number or 0)
@@ -92,7 +92,7 @@ def make_pck_frame(record: Records, rule: PckRule, length: str = "") -> PckFrame
 
 
 def length_of(record: Records, rule: PckRule) -> str:
-    """Return the reference length of a convention: that of the dataset, else the box, else the keypoints."""
+    """Return the name of the reference length: that of the dataset, else `box`, else `keypoints`."""
     dataset = str(record.meta["dataset"])
     known = {**BY_DATASET, **rule.lengths}.get(dataset)
     return known or ("keypoints" if record.meta["box"] is None else "box")
@@ -128,7 +128,7 @@ def is_correct(error: Floats, length: float, alpha: float, rule: PckRule) -> NDA
 
 
 def _scales(kind: str, side: int, size: tuple[int, int]) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return the scale factors and offsets of x and y."""
+    """Return the scale factors (x, y) and offsets (x, y) from original pixels to a frame."""
     w, h = size
     none = (0.0, 0.0)
     if kind == "original":

@@ -73,7 +73,7 @@ def shares(records: Sequence[Records], rule: PckRule, alpha: float, length: str 
 def _by_alpha(
     records: Sequence[Records], counts: Floats, alpha: float, chance: Floats | None, words: str
 ) -> list[Score]:
-    """Return the scores at one alpha: per pair, point and class, then by class and by pair flag."""
+    """Return the scores at one alpha: averaged per pair, point and class; for each class; for each flag."""
     points = np.array([len(r) for r in records], np.float64)
     scenes = [str(r.meta["scene"]) for r in records]
     classes = [str(r.meta["category"]) for r in records]
@@ -104,7 +104,7 @@ def _by_alpha(
 
 
 def _flags(records: Sequence[Records], values: Floats, alpha: float) -> Iterator[Score]:
-    """Return the mean PCK of the pairs with each value of a flag."""
+    """Yield the mean PCK of the pairs with each value of each flag, such as `truncation`."""
     for flag in sorted({name for r in records for name in r.meta["flags"]}):
         own = np.array([str(r.meta["flags"].get(flag, "")) for r in records])
         for value in sorted(set(own.tolist()) - {""}):
@@ -114,7 +114,7 @@ def _flags(records: Sequence[Records], values: Floats, alpha: float) -> Iterator
 
 
 def _with_interval(score: Score, records: Sequence[Records], values: Floats, weights: Floats) -> Score:
-    """Return the score with an interval that resamples images within classes, or a note without one."""
+    """Add an interval that resamples images within classes. If a class has too few images, add a note."""
     classes = [str(r.meta["category"]) for r in records]
     images = [(str(r.meta["images"][0]), str(r.meta["images"][1])) for r in records]
     found = image_interval(values, images, weights, classes=classes)
@@ -143,7 +143,7 @@ def _ambiguous(
     alpha: float,
     rule: PckRule,
 ) -> list[Score]:
-    """Return the PCK over all keypoints that differ only by side, and the number of these keypoints."""
+    """Return the PCK and the share of keypoints that differ from another keypoint only by side."""
     known = [i for i, r in enumerate(records) if (np.asarray(r["ambiguous"]) >= 0).all()]
     if not known:
         return []
@@ -193,7 +193,7 @@ def convention_steps(records: Sequence[Records]) -> list[StepTable]:
 
 
 def _walk(name: str, rule: PckRule, length: str) -> Iterator[tuple[str, PckRule, str]]:
-    """Return the steps from a tool's convention to `exact`: (change, rule, length of the headline)."""
+    """Yield the steps from a tool's convention to `exact`: (change, rule, reference length)."""
     original = replace(rule, frame="original", box_scale="both")
     bare = replace(original, padding=False, lengths={})
     precise = replace(bare, compare="float64")

@@ -50,7 +50,7 @@ KIT_ACCURACY = AccuracyRule()
 
 @dataclass(frozen=True)
 class PairCounts:
-    """Pixel counts of both directions (row 0: 1 to 2, row 1: 2 to 1) and the processing applied."""
+    """Pixel counts of both directions (row 0: 1 to 2, row 1: 2 to 1), and flags of the processing applied."""
 
     columns: dict[str, NDArray[Any]]
     flipped: bool
@@ -61,7 +61,7 @@ class PairCounts:
 
 @dataclass(frozen=True)
 class _State:
-    """Intermediate estimate of a protocol."""
+    """Flows and masks during a comparison, and the processing applied until now."""
 
     flows: Flows
     masks: Masks | None
@@ -243,11 +243,11 @@ def _flow_columns(
 
 
 def _limits(truths: tuple[NDArray[Any], NDArray[Any]], i: int, accuracy: AccuracyRule) -> list[float]:
-    """Return the thresholds of a direction in pixels. Larger errors are wrong."""
+    """Return the thresholds of a direction in pixels. A pixel with a larger error is wrong."""
     both = max(truths, key=lambda t: max(t.shape[:2]))
     shape = {"target": truths[1 - i], "source": truths[i], "both": both}[accuracy.larger_side].shape
     limits = thresholds_px(shape)
-    # Above the next smaller number is not below the threshold.
+    # An error above the next smaller number is at least the threshold, and therefore wrong.
     return [float(np.nextafter(t, 0)) for t in limits] if accuracy.less_than else limits
 
 
@@ -261,7 +261,7 @@ def _counts(
 ) -> FlowCounts:
     """Count the pixels of one direction.
 
-    `old_other` is the size at which the method processed the target. It is None for the full size.
+    `old_other` is the size at which the method processed the target, or None for the full size.
     """
     if old_other is None:
         return flow_counts(flow, truth, limits, rule=RULES[rule])

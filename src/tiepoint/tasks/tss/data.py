@@ -110,7 +110,7 @@ class OpenTss(BaseTaskData):
     def units(self) -> Sequence[Unit]:
         """One unit per pair. Its definition is the ground truth and the options."""
         options = self.options.definition()
-        # The key is in it, too: records know the subset and the pair, and outlive a renamed folder.
+        # The key is included, because records contain the names of subset and pair.
         return [Unit(p.key, (p.key,), hash_json([p.key, p.truth_content(), options])) for p in self.pairs]
 
     @cached_property
@@ -214,7 +214,7 @@ def unusable_parts(result: PairResult) -> list[str]:
 
 
 def missing_parts(result: PairResult) -> list[str]:
-    """Return a description of the missing parts of a pair. Missing masks are allowed (they are estimated)."""
+    """Return descriptions of the missing parts of a pair. Masks may be missing (they are estimated)."""
     if not result.present:
         return [NO_FOLDER]
     parts = list(result.problems)

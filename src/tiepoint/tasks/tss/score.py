@@ -67,7 +67,7 @@ def pair_table(records: Sequence[Records], protocol: str) -> TssPairValues:
 
 
 def _listed(r: Records, protocol: str) -> bool:
-    """Return whether a pair is scored: it has ground truth, and the protocol considers it."""
+    """Return whether a pair is scored: it has ground truth and, under the kit's protocols, results."""
     return "no_truth" not in r.meta and not (r.meta["absent"] and protocol in KIT)
 
 
@@ -191,7 +191,7 @@ def _score(
 
 
 def _rows(table: TssPairValues, protocol: str) -> Iterator[Score]:
-    """Return the flow accuracy of each direction of each pair at the headline threshold, and its IoU."""
+    """Yield the flow accuracy (at the headline threshold) and the IoU of each direction of each pair."""
     for i, key in enumerate(table.keys):
         if not table.listed[i]:
             continue

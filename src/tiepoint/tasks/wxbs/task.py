@@ -91,7 +91,7 @@ _METRICS = {
 
 
 class WxbsFundamental(WxbsTask):
-    """Fundamental matrix from matches (or given), scored by the epipolar distances of clicked points."""
+    """Fundamental matrix of a method, or estimated from matches, scored by distances of clicked points."""
 
     name = "wxbs/fundamental"
     options = FundamentalOptions
@@ -136,9 +136,9 @@ class WxbsFundamental(WxbsTask):
 
 
 def fundamentals(pair: ImagePair, arrays: Arrays, options: Any, comparison: str) -> list[FundamentalEstimate]:
-    """Return the F that the method provides, or estimated ones.
+    """Return the fundamental matrix that the method provides, or matrices estimated from its matches.
 
-    The tool's protocol has one estimate, `exact` has one per seed.
+    The protocol of the tool computes one estimate, and `exact` computes one per seed.
     """
     if "F" in arrays:
         F = np.asarray(arrays["F"], np.float64)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Task `dense/pck`: transfer keypoints by a flow. A keypoint is correct within alpha times a length."""
+"""Task `dense/pck`: transfer keypoints with a flow and count those near their true positions (PCK)."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def compare(pair: DensePair, flow: NDArray[Any] | None, options: PckOptions) -> 
 
 
 def _box(pair: DensePair, *, wanted: bool) -> Box | None:
-    """Return the object's box. None if it is missing, or if it is unreadable and not required."""
+    """Return the box of the object. None if the box is missing, or if it is unreadable but not required."""
     if pair.box is None:
         return None
     try:

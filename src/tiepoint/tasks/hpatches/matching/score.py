@@ -43,7 +43,7 @@ class ImagePairs:
 
 
 def neighbour_distances_and_validity(records: Records, rules: HPatchesRules) -> tuple[Floats, Floats, Floats]:
-    """Return first distance, second distance, and probability that the first is correct; (images, n) each."""
+    """Return first distance, second distance and probability of a correct match, (images, n) each."""
     shape = (len(records.meta["images"]), int(records.meta["patches"]))
     d1, d2 = (as_ranked(records, records[c], rules).reshape(shape) for c in ("d1", "d2"))
     if not rules.lowest_index_match:
@@ -60,7 +60,7 @@ def matching_stop_reason(records: Sequence[Records], rules: HPatchesRules) -> st
     """Return why the tool computes no score, or None.
 
     The tool stops if a list has no finite distance. A single target with NaN causes this, because it becomes
-    the nearest target of every patch. A list in which every match has infinite distance does the same.
+    the nearest target of every patch. The tool also stops if all matches have infinite distance.
     """
     if not rules.stops_at_failures:
         return None
@@ -79,7 +79,7 @@ def matching_stop_reason(records: Sequence[Records], rules: HPatchesRules) -> st
 
 
 def as_ranked(records: Records, values: NDArray[Any], rules: HPatchesRules) -> Floats:
-    """Return recorded distances as the rules rank them: squared or not, in single or double precision."""
+    """Convert recorded distances as the rules require: squared or not, single or double precision."""
     kept = np.asarray(values, np.float64)
     if records.meta["squared"] and rules.rooted:
         kept = np.sqrt(kept)
@@ -134,7 +134,7 @@ def image_pairs(records: Sequence[Records], rules: HPatchesRules) -> ImagePairs:
 
 
 def score(records: Sequence[Records], rules: HPatchesRules, protocol: str) -> list[Score]:
-    """Return all scores from complete records."""
+    """Return all scores of records that contain distances."""
     pairs = image_pairs(records, rules)
     scores = scores_of_pairs(pairs, rules, protocol, note=_note(records, rules))
     return without_numbers(scores, matching_stop_reason(counted_sequences(records, rules), rules))
@@ -155,7 +155,7 @@ def _note(records: Sequence[Records], rules: HPatchesRules) -> str | None:
 def scores_of_pairs(
     pairs: ImagePairs, rules: HPatchesRules, protocol: str, *, note: str | None = None
 ) -> list[Score]:
-    """Return scores by noise, kind, both, scene and weighting.
+    """Return the scores by noise, by kind, by noise and kind, by scene, and by weighting.
 
     `all` is the mean over the six combinations of noise and kind.
     """
@@ -272,7 +272,7 @@ def score_imported(records: Sequence[Records], protocol: str) -> list[Score] | N
 
 
 def cases(records: Sequence[Records], scene: str) -> Cases | None:
-    """Return the reference patches in every image, scored by the probability that the nearest is correct."""
+    """Return reference patches as cases, scored by the probability that the nearest neighbour is correct."""
     own = [r for r in records if not is_imported([r]) and scene in r.meta["scenes"]]
     if not own:
         return None

@@ -69,9 +69,10 @@ def limits(
     pool_scene: NDArray[Any],
     positives: int,
 ) -> tuple[Ints, Ints]:
-    """Return, both (q, s), the end of each pool in the list and the foreign distractors inside.
+    """Return the end of each pool in the list of distractors, and its number of distractors.
 
-    A pool that is larger than the list ends with the list.
+    Both arrays are (queries, pools). Patches of the query's own sequence are not counted as distractors. A
+    pool that is larger than the list ends with the list.
 
     >>> pools = [DistractorPool("others", 2), DistractorPool("first", 2)]
     >>> at, inside = limits(pools, 2, np.array([0]), np.array([0, 1, 1]), 5)
@@ -221,7 +222,7 @@ def _distances(
     out = np.full((len(q), len(images)), np.inf)
     keys = [f"{scenes[s]}/{m}" for s in np.unique(q_scene) for m in images]
     if len(keys) <= max_mapped_images():
-        # Read where they are mapped, all at once.
+        # All mapped images are read together.
         opened = [descriptor_rows(features, key) for key in keys]
         parts = [q, *(values for values, _ in opened)]
         if fit_across(parts, features.distance):
@@ -347,7 +348,7 @@ def _rivals(
 
 
 class _Nearest:
-    """Running search for the nearest patch of another sequence for a few queries, sequence by sequence."""
+    """Incremental search for the nearest patch of another sequence. Call `add` for each sequence."""
 
     def __init__(self, queries: NDArray[Any], scene: Ints, distance: str) -> None:
         self._queries, self._scene, self._distance = queries, scene, distance

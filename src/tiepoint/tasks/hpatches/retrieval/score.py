@@ -33,8 +33,8 @@ METRIC = "map"
 def pool_columns(records: Records, rules: HPatchesRules) -> list[int]:
     """Return the pool columns that the rules report, in ascending order of size.
 
-    `exact` reports the pool sizes that are available for every query, and all distractors. A pool with every
-    patch of the other sequences is always the only one.
+    `exact` reports the pool sizes that are available for every query, and all distractors. Records with
+    `distractors=every` have a single pool, which is always reported.
     """
     known = [DistractorPool(rule, size) for rule, size in records.meta["pools"]]
     if known == [DistractorPool(EVERY, None)]:
@@ -80,7 +80,7 @@ def query_values(records: Records, noise: int, column: int, rules: HPatchesRules
 
 
 def retrieval_stop_reason(records: Records, rules: HPatchesRules) -> str | None:
-    """Return why the tool computes no score, or None. It stops at a list without a finite distance.
+    """Return why the tool computes no score, or None. The tool stops at a list without a finite distance.
 
     This happens if the query has NaN or infinity, or if all its correct answers and distractors failed.
     """

@@ -33,8 +33,8 @@ class HPatchesRetrievalOptions(HPatchesOptions):
 class HPatchesRetrieval(HPatchesTask):
     """Queries (reference patches) with five correct answers each, among distractors of other sequences.
 
-    The metric is `map` by noise and pool size. `all` is the mean over noise levels with all distractors.
-    Under `hpatches-python` it is the mean over seven pool sizes, which is the number that most papers print.
+    The metric is `map` by noise and pool size. The score `all` is the mean over noise levels with all
+    distractors. Under `hpatches-python`, it is also the mean over seven pool sizes, as most papers print it.
     With `distractors=every` there is one pool, `every`.
     """
 

@@ -73,7 +73,7 @@ def pair_plan(setting: DatasetSplit, source: VerificationSource) -> PairPlan:
 
 
 def _plan(setting: DatasetSplit, lists: VerificationDraw) -> dict[str, Ints]:
-    """Return the arrays of a plan in small types. `used` are the images, `rows` the numbers of pairs."""
+    """Return the arrays of a `PairPlan` in small types. `used` are the numbers of the images."""
     scenes, width = setting.split.test, setting.levels + 1
     tables = [getattr(lists, name) for name in LISTS]
     with ThreadPoolExecutor(2) as pool:
@@ -104,7 +104,8 @@ def compare(plan: PairPlan, noise: str, features: Features, space: Workspace) ->
 
     * `distance`: reference value, squared for l2, infinite if a descriptor failed.
     * `scene_a`, `scene_b`: scenes of the two patches.
-    * `steps`: by how many float32 numbers the root changes if differences are float32. Only if any is not 0.
+    * `steps`: change of the root if differences are computed in float32, as a number of float32 steps. The
+      column is missing if all values are 0.
 
     ``meta["double"]`` states whether the descriptors are float64.
     """
@@ -120,7 +121,7 @@ def compare(plan: PairPlan, noise: str, features: Features, space: Workspace) ->
 
 
 def items_for_noise(setting: DatasetSplit, noise: str, images: int) -> tuple[str, ...]:
-    """Return the images that pairs of a noise level can use: the reference and the first `images` - 1."""
+    """Return the items of a noise level: the reference and `images` - 1 images of each sequence."""
     names = ("ref", *(f"{NOISES[noise]}{k}" for k in range(1, images)))
     return tuple(f"{s}/{m}" for s in setting.split.test for m in names)
 
@@ -148,9 +149,9 @@ def listed_distances(
     """Compute the reference distances of a plan's pairs, in list order. Infinite for failures.
 
     The function also returns their `steps` (see `pair_distances_across`), or an empty array if there are
-    none. It reads memory-mapped features if possible. Otherwise it copies the images in blocks of limited
-    size: this applies to distances that need prepared rows, and to more images than the process may open.
-    Distances do not depend on the block size.
+    none. It reads memory-mapped features if possible. If the distance needs prepared rows, or the process may
+    not open all images, it copies the images in blocks of limited size. Distances do not depend on the block
+    size.
     """
     out = np.full(len(plan.order), np.inf)
     single = features.distance == "l2" and descriptor_rows(features, keys[0])[0].dtype == np.float32
@@ -178,7 +179,7 @@ def _mapped(features: Features, keys: Sequence[str]) -> tuple[list[NDArray[Any]]
     for key in keys:
         values, good = descriptor_rows(features, key)
         images.append(values)
-        valid.append(np.array(good))  # a copy, which holds no file open
+        valid.append(np.array(good))  # a copy keeps no file open
     return images, np.concatenate(valid)
 
 
@@ -228,7 +229,7 @@ def _in_blocks(
 
 
 def _edges(features: Features, keys: Sequence[str], starts: Ints) -> list[int]:
-    """Return the blocks of images: one if all fit into `BLOCK_BYTES`, else blocks of which two fit."""
+    """Return the edges of the blocks of images: one block if all fit into `BLOCK_BYTES`, else more."""
     first = descriptor_rows(features, keys[0])[0]
     row_bytes = first.dtype.itemsize * first.shape[1]
     if int(starts[-1]) * row_bytes <= BLOCK_BYTES:

@@ -41,7 +41,7 @@ LISTS = {"pos": "same patch", "intra": "other patch of the sequence", "inter": "
 
 @dataclass(frozen=True)
 class RankedPairs:
-    """Sorted distances of one pair list: all positives, imbalanced positives, and negatives."""
+    """Sorted distances of one pair list: all positives, the first `fifth` of them, and negatives."""
 
     positives: Floats
     fifth: Floats
@@ -49,10 +49,10 @@ class RankedPairs:
 
 
 def as_ranked(records: Records, rules: HPatchesRules) -> Floats:
-    """Return the recorded distances as the rules rank them.
+    """Convert the recorded distances to the values that the rules rank.
 
-    For l2, the rules rank by the sum of squares or by its root; this affects ties. Values and differences may
-    be in single precision. A failure ranks last (infinite) or first.
+    For l2, the rules rank by the sum of squares or by its root, which affects ties. Values and differences
+    may be in single precision. Failed descriptors rank last (infinite) or first (-infinite).
     """
     kept = np.asarray(records["distance"], np.float64)
     failed = np.isinf(kept)
@@ -70,7 +70,7 @@ def as_ranked(records: Records, rules: HPatchesRules) -> Floats:
 
 
 def verification_stop_reason(records: Sequence[Records], rules: HPatchesRules) -> str | None:
-    """Return why the tool computes no score, or None. It rejects NaN and infinity under l2."""
+    """Return why the tool computes no score, or None. The tool rejects NaN and infinity under l2."""
     if not rules.stops_at_failures or not records[0].meta["squared"]:
         return None
     pairs = sum(int(np.isinf(r["distance"]).sum()) for r in records)
@@ -88,7 +88,7 @@ def list_slices(records: Records) -> dict[str, slice]:
 
 @dataclass(frozen=True)
 class NoiseLists:
-    """Pair lists of one noise level by kind of negatives, and the distances in file order."""
+    """Pair lists of one noise level, by kind of negatives. `distances` are in file order."""
 
     records: Records
     lists: dict[str, RankedPairs]
@@ -198,7 +198,7 @@ def _bins(level: NoiseLists, negatives: str) -> dict[str, PooledBins]:
 
 
 def mean_of(cells: Sequence[Score]) -> Score:
-    """Compute the mean over combinations of noise and negatives. Its interval resamples scenes jointly."""
+    """Compute the mean over noise levels and kinds of negatives. Its interval resamples scenes jointly."""
     first = cells[0]
     pooled = [s.pooled for s in cells if s.pooled is not None]
     together = None

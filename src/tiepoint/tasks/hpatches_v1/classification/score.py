@@ -30,9 +30,9 @@ WARNING = (
 
 
 def headline(metric: str, rules: HPatchesV1Rules) -> str:
-    """Return the list of a benchmark's headline: full for AP, balanced for ROC metrics.
+    """Return the pair list of the headline: `imbalanced` for AP, `balanced` for ROC metrics.
 
-    The 2016 program reported both on the full list.
+    The 2016 program uses the imbalanced list for all metrics.
     """
     return "imbalanced" if metric == "ap" or rules.headline_imbalanced else "balanced"
 
@@ -51,7 +51,7 @@ def selection(labels: NDArray[np.bool_], balance: str, rules: HPatchesV1Rules) -
 
 
 def ranked_distances(records: Records, rules: HPatchesV1Rules) -> NDArray[np.float64]:
-    """Return the distances as the rules rank them. Failures are infinite, or first if NaN ranks first."""
+    """Return the distances that the rules rank. Failures are infinite, or -infinite if NaN ranks first."""
     distances = printed_classification(records, records["distance"], rules)
     if not rules.nan_is_infinite:
         distances = np.where(np.isinf(distances), -np.inf, distances)
@@ -63,7 +63,7 @@ def values(
 ) -> dict[str, float]:
     """Return the AUC, AP and FPR at 95 % recall of one list."""
     ties = "file" if rules.file_order else "expected"
-    # Sorted once, stably: the three measures below then sort what is in order already.
+    # One stable sort here makes the sorts inside the three metrics fast.
     order = np.argsort(distances, kind="stable")
     distances, labels = distances[order], labels[order]
     return {
@@ -142,7 +142,7 @@ def _mean(scores: Sequence[Score], group: str) -> Score:
 
 
 def record_warnings(records: Sequence[Records]) -> list[str]:
-    """Return a warning if a ROC area uses an imbalanced list. It states the counts of the first such list."""
+    """Return a warning if the ROC area of any benchmark is computed on an imbalanced list."""
     found = []
     for r in records:
         positives, pairs = int(np.asarray(r["label"], bool).sum()), len(r)
@@ -169,7 +169,7 @@ def curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator[tuple
             group = group_name(balance=balance, benchmark=r.meta["benchmark"])
             for name, make in (("roc", roc_curve), ("pr", precision_recall_curve)):
                 curve = make(distances[at], labels[at], ties=ties)
-                if np.isfinite(curve.y).all():  # nothing right is ever retrieved
+                if np.isfinite(curve.y).all():  # else no positive pair is retrieved
                     yield group, name, curve.x, curve.y
 
 

@@ -23,7 +23,7 @@ Columns = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class MatchingTruth:
-    """Correct target of each reference patch, and the first line of the labels file if it differs."""
+    """Correct target of each reference patch. `first_line` has the first labels line if it differs."""
 
     target: NDArray[np.int64]
     first_line: NDArray[np.int64] | None
@@ -94,7 +94,7 @@ def _pair(
     at = truth[known]
     d = pair_distances(a, b, known, at, distance=distance, squared=squared)
     out["gt_distance"][known] = d
-    # An only nearest neighbour that is right has rank 1 without counting.
+    # A correct nearest neighbour without ties has rank 1; no counting is needed.
     counted = ~((out["index"][known] == at) & (out["ties"][known] == 1))
     some = known[counted]
     if some.size:
@@ -118,7 +118,7 @@ def _pair(
 def listed_neighbours(
     features: Features, a: str, b: str, wanted: int | None
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return indices (k, n) and distances (k, n) of the nearest patches of image `b`; k=None for all.
+    """Return indices and distances, (k, n) each, of the k nearest patches of image `b`. None means all.
 
     Distances are squared for l2. Failed patches are last, in index order and with infinite distance.
     """
@@ -144,11 +144,11 @@ def listed_neighbours(
 def records_of_neighbours(
     name: str, benchmark: MatchingBenchmark, truth: Sequence[MatchingTruth], blocks: Sequence[NeighbourList]
 ) -> Records:
-    """Build records from neighbour lists. Missing neighbours are not estimated.
+    """Build records from neighbour lists of another program. Missing neighbours are not estimated.
 
     Ranks are known if the correct target is listed and the list continues beyond its distance, or if the list
-    is complete. A tie that reaches the end of the list is counted up to that end (`cut_ties` counts these
-    ties).
+    is complete. If a tie reaches the end of the list, only its listed part is counted. `cut_ties` is the
+    number of these ties.
     """
     parts, known, cut = [], True, 0
     for block, t in zip(blocks, truth, strict=True):

@@ -30,7 +30,7 @@ MAX_V1_MATCHING_MISSES = 50
 
 
 def neighbour_distances(records: Records, rules: HPatchesV1Rules) -> tuple[Floats, Floats]:
-    """Return first and second distances as the rules define them."""
+    """Return the first and second distances that the rules rank."""
     d1 = printed_matching(records, records["d1"], rules)
     d2 = printed_matching(records, records["d2"], rules)
     if rules.both_infinite:
@@ -185,7 +185,7 @@ def scene_curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator
 
 
 def cases(records: Sequence[Records], scene: str) -> Cases | None:
-    """Return the reference patches in every image, scored by the probability that the nearest is correct."""
+    """Return reference patches as cases, scored by the probability that the nearest neighbour is correct."""
 
     def part(r: Records, number: int) -> Part:
         own = np.flatnonzero(np.asarray(r.meta["pair_scenes"])[r["pair"]] == number)

@@ -97,7 +97,7 @@ def compare(definition: Definition, features: Features) -> Records:
 
 
 def relevance(pool: PatchPool, ids: Ints) -> NDArray[np.uint8]:
-    """Return the bit flags of relevance of pool rows (q, k) to each query. The query itself has none."""
+    """Return the relevance of pool rows (q, k) to each query as bit flags, 0 for the query itself."""
     same = pool.scene_of_row[ids] == pool.scene_of_row[pool.query][:, None]
     size = len(pool.scene_of_row)
     owner = np.repeat(np.arange(len(pool.query)), np.diff(pool.offsets))
@@ -107,14 +107,14 @@ def relevance(pool: PatchPool, ids: Ints) -> NDArray[np.uint8]:
 
 
 def _others(pool: PatchPool, ids: Ints, distances: Any) -> tuple[Any, Any]:
-    """Return the distances (q, k) with the query moved to the end as infinite, and the sorting order."""
+    """Move the query to the end of its list, at infinite distance. Return distances (q, k) and the order."""
     own = (ids == pool.query[:, None]) & np.isfinite(distances)
     order = np.argsort(own, axis=1, kind="stable")
     return np.take_along_axis(np.where(own, np.inf, distances), order, axis=1), order
 
 
 def _cut_ties(pool: PatchPool, ids: Ints, distances: Any) -> dict[str, Any]:
-    """Return the tie counts at the fiftieth other row within the list. `open` marks ties that continue."""
+    """Count the listed rows tied with the fiftieth row. `open` marks ties that continue beyond it."""
     d, order = _others(pool, ids, distances)
     last = min(TOP_K, len(pool.scene_of_row) - 1) - 1
     at = d[:, last]
@@ -134,7 +134,7 @@ def _cut_ties(pool: PatchPool, ids: Ints, distances: Any) -> dict[str, Any]:
 def _count_far(
     pool: PatchPool, values: Any, body: Any, rows: Ints, distance: str, far: Ints, cut: dict[str, Any]
 ) -> None:
-    """Count the ties that continue beyond the list over the complete pool, in place."""
+    """Replace the tie counts of queries `far` in `cut` by counts over the complete pool."""
     squared = distance == "l2"
     queries = values[pool.query[far]]
     at = cut["distance"][far]
@@ -160,7 +160,7 @@ def _count_far(
 
 
 def records_of_rankings(name: str, pool: PatchPool, rankings: Rankings) -> Records:
-    """Build records from rankings without distances. The file order has no ties."""
+    """Build records from rankings without distances. The file order defines the ranks, without ties."""
     ids = pool.starts[rankings.image] + rankings.index
     distances = np.broadcast_to(np.arange(ids.shape[1], dtype=np.float64), ids.shape).copy()
     cut = _cut_ties(pool, ids, distances)

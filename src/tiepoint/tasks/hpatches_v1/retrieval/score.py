@@ -75,7 +75,7 @@ def query_values(records: Records, metric: str, rules: HPatchesV1Rules) -> Float
 
 
 def blocks_with_cut(distances: Floats, relevant: Any, owner: Any, cut: Any, total: Any) -> TieBlocks:
-    """Return the blocks of tied ranks. The last block of each list includes all its ties in the pool."""
+    """Return the tie blocks of each list. The last block includes tied patches beyond the end of the list."""
     last = distances[:, -1:]
     tied = (distances == last) & np.isfinite(last)
     head = np.where(tied, np.inf, distances)
@@ -97,7 +97,7 @@ def blocks_with_cut(distances: Floats, relevant: Any, owner: Any, cut: Any, tota
 
 
 def score(records: Sequence[Records], rules: HPatchesV1Rules, protocol: str) -> list[Score]:
-    """Return both scores by benchmark and scene, and their means over benchmarks."""
+    """Return `map_patch` and `map_image` by benchmark and scene, and their means over benchmarks."""
     found = []
     for metric in METRICS:
         own: list[Score] = []
@@ -142,7 +142,7 @@ def steps(records: Records, metric: str, rules: HPatchesV1Rules) -> tuple[StepCu
     used = (found > 0) & (by[blocks.owner] > 0)
     sums = expected_precision_sums(blocks, flavour="trec", cutoff=TOP_K)[used]
     owner, found, before = blocks.owner[used], found[used], blocks.relevant_before[used]
-    order = np.argsort(owner, kind="stable")  # a tie at the end of a list stands behind all lists
+    order = np.argsort(owner, kind="stable")  # the last block of each list was appended at the end
     made = StepCurves(owner[order], ((before + found) / by[owner])[order], (sums / found)[order])
     return made, by > 0
 
@@ -212,7 +212,7 @@ def replay(pool: PatchPool, row: int, features: Features | None) -> QueryCase:
         return QueryCase(picture(own), (), tuple(Candidate(picture(t), None, None, True) for t in truth))
     image = int(np.searchsorted(pool.starts, own, side="right")) - 1
     values = distances_to(features, names[image], own - int(pool.starts[image]), [(n, None) for n in names])
-    values[own] = np.inf  # the query is in the pool, and no answer
+    values[own] = np.inf  # the query is in the pool but is not an answer
     chosen, right = nearest_candidates(values, truth, picture, squared=features.distance == "l2")
     labels = np.isin(np.arange(len(values)), truth)
     most = min(len(truth), TOP_K)

@@ -58,7 +58,7 @@ def estimate_exact_homography(
     if len(first) < _MIN_MATCHES:
         return None, 0
     flag = cv2.USAC_MAGSAC if estimator == "magsac" else cv2.RANSAC
-    cv2.setRNGSeed(0)  # RANSAC and USAC start from here; without it a second call may differ
+    cv2.setRNGSeed(0)  # OpenCV's random state; without it a second call may differ
     matrix, inliers = cv2.findHomography(
         np.ascontiguousarray(first, np.float64).reshape(-1, 1, 2),
         np.ascontiguousarray(second, np.float64).reshape(-1, 1, 2),
@@ -99,7 +99,7 @@ def compare_exact(opened: OpenGeometry, scene: str, features: Features) -> Recor
 def _detections(
     source: ComparedFeatures, target: ComparedFeatures, h: NDArray[np.float64], sizes: Any, limits: Floats
 ) -> Row:
-    """Return the shared view and one-to-one correspondences of the locations, for every threshold."""
+    """Count co-visible locations, and their one-to-one correspondences within each threshold."""
     here, there = locations(source.xy).xy, locations(target.xy).xy
     found = answers(
         h,
@@ -129,7 +129,7 @@ def _matches(
     distance: str,
     limits: Floats,
 ) -> Row:
-    """Return the matches of every matcher, their errors, and the homographies estimated from them."""
+    """Evaluate every matcher: counts, accuracy, and corner errors of the estimated homographies."""
     found = first_neighbours_mutual(source, target, distance=distance, seed=options.seed)
     places, spots = locations(source.xy).of, locations(target.xy).of
     out: Row = {}
@@ -154,7 +154,7 @@ def _matches(
 def _matched(
     matcher: str, a: Floats, b: Floats, h: Any, sizes: Any, options: Any, limits: Floats
 ) -> tuple[Row, Floats]:
-    """Return counts, shares within the thresholds, homographies and errors of matches."""
+    """Return number and accuracy of matches with corner errors of their homographies, and match errors."""
     shown = project(h, a, reference=centre(sizes[0]))
     error = np.nan_to_num(np.linalg.norm(shown - b, axis=1), nan=np.inf)
     out: Row = {f"putative_{matcher}": len(a), f"accuracy_{matcher}": matching_accuracy(error, limits)}
@@ -259,7 +259,7 @@ def is_installed(setting: HomographySetting) -> bool:
 def _estimates(
     matches: PairMatches, setting: HomographySetting, sizes: Any, options: Any, scene: str, k: str
 ) -> Iterator[HomographyEstimate]:
-    """Return the estimates of all repeats of a setting."""
+    """Yield the homography estimate of each repeat of a setting."""
     if setting.top is not None and matches.confidence is not None:
         matches = matches.best(setting.top, f"{scene}/1-{k}")
     x0, x1 = _in_frame(matches, setting, sizes)

@@ -58,7 +58,7 @@ class ThresholdFrame:
         return made[0], made[1]
 
     def unit(self, sizes: tuple[Size, Size]) -> float:
-        """Return the divisor of errors.
+        """Return the unit of length in pixels, by which errors are divided.
 
         >>> ThresholdFrame("divided", 480).unit(((100, 100), (1440, 960)))
         2.0
@@ -66,7 +66,7 @@ class ThresholdFrame:
         return min(sizes[1]) / self.side if self.rule in ("unit", "divided") else 1.0
 
     def threshold_unit(self, sizes: tuple[Size, Size]) -> float:
-        """Return the factor of thresholds."""
+        """Return the factor that converts estimator thresholds to pixels."""
         return self.unit(sizes) if self.rule == "unit" else 1.0
 
     def __str__(self) -> str:
@@ -164,9 +164,8 @@ class HomographyScoring:
 class HomographyProtocol:
     """A homography protocol: estimator settings and scoring. The first setting gives the headline.
 
-    `comparison` is the name of its comparison. `leaves_out` states whether it uses 108 sequences. `kinds` is
-    the rule that determines the kind of a sequence: by the `first` letters of its name, or by letters that
-    the name does not `contain`.
+    `comparison` is the name of its comparison. `leaves_out` states whether eight sequences are excluded.
+    `kinds` is the rule that determines the kind of a sequence (see `is_of`): `first` or `contain`.
     """
 
     settings: tuple[HomographySetting, ...]
@@ -269,6 +268,6 @@ def protocol_under(name: str, options: Mapping[str, Any]) -> HomographyProtocol:
 
 
 def _framed(setting: HomographySetting, frame: ThresholdFrame) -> HomographySetting:
-    """Return the setting in another frame. A group named after its frame loses that part of the name."""
+    """Return the setting in another frame. The frame is removed from the group name of its scores."""
     parts = {k: v for k, v in setting.parts.items() if k != "frame"}
     return replace(setting, frame=frame, parts=parts)

@@ -84,9 +84,9 @@ def _sums(records: Sequence[Records], values: Values) -> SceneSums:
 
 
 def _emit(metric: str, sums: SceneSums, *, headline: bool = False, **parts: Any) -> list[Score]:
-    """Return a score with its groups.
+    """Return the scores of a metric: overall, by kind and by scene.
 
-    Scores of the default matcher and estimator are also given by kind, the headline also by scene.
+    Only scores of the default matcher and estimator are computed by kind, and only the headline by scene.
     """
     named = {k: v for k, v in parts.items() if v not in _DEFAULT.get(k, ())}
     scores = [micro_score(metric, sums, group=group_name(**named))]
@@ -191,7 +191,7 @@ def d2net_thresholds(options: Mapping[str, Any]) -> list[float]:
 
 
 def counted_records(records: Sequence[Records]) -> tuple[list[Records], str]:
-    """Return the records that count, and the name of the list of sequences."""
+    """Return the records of the requested sequences, and the number of sequences: `108` or `116`."""
     which = str(records[0].meta["options"].get("sequences") or "108") if records else "108"
     return [r for r in records if which == "116" or r.meta["scene"] not in LEFT_OUT], which
 
@@ -206,7 +206,7 @@ def score_d2net(records: Sequence[Records]) -> list[Score]:
 def _d2net_scores(records: Sequence[Records], which: str) -> Iterator[Score]:
     limits = d2net_thresholds(records[0].meta["options"]) if records else []
     for kind, sequences in D2NET_SEQUENCES[which].items():
-        # whatever does not begin with i is a viewpoint sequence there
+        # D2-Net treats every name that does not begin with i as viewpoint
         own = [r for r in records if not kind or (str(r.meta["scene"])[0] == "i") == (kind == "i")]
         pairs = sum(len(r) for r in own)
         sums = np.sum([r["accuracy"].sum(axis=0) for r in own], axis=0) if own else np.zeros(len(limits))
@@ -315,7 +315,7 @@ def _setting_scores(
     parts: Mapping[str, Any],
     settings: int,
 ) -> Iterator[Score]:
-    """Return the AUC and shares of one setting. The first setting also has scores without its name."""
+    """Yield the scores of one setting. Scores of the first setting also exist without the setting's name."""
     errors = np.concatenate([corner_row_errors(r, number, setting, scoring) for r in records])
     if not len(errors):
         return
@@ -339,7 +339,7 @@ def _setting_scores(
 
 
 def _match_scores(records: Sequence[Records], parts: Mapping[str, Any], *, medians: bool) -> Iterator[Score]:
-    """Return numbers of matches and shares within each threshold. For glue-factory, return medians."""
+    """Yield the mean number of matches. With `medians`, yield median number and precision (glue-factory)."""
     counts = np.array([n for r in records for n in r.meta["matches"]], np.float64)
     middle = _median if medians else np.mean
     yield Score("putative_matches", group_name(**parts), float(middle(counts)), len(counts))
@@ -360,7 +360,7 @@ def _median(values: Floats) -> float:
 
 
 def _noted(scores: Sequence[Score], name: str, left_out: int) -> list[Score]:
-    """Return the scores. Those of group `all` have a note about exclusions and limited comparability."""
+    """Add a note about exclusions and limited comparability to `homography_auc` of group `all`."""
     told = [f"{left_out} sequences left out, as {name} does"] if left_out else []
     if name == "dad":
         told.append("dad prints illumination and viewpoint apart")

@@ -59,7 +59,7 @@ def _score_of(matches: Matches, scorer: str, same_scene: bool) -> float:
     if scorer == "ratio_sum":
         return float((1.0 / (1.0 + matches.distance)).sum())
     if scorer == "correct_matches":
-        # Row numbers say nothing across scenes; the tool gives such images 0.
+        # Row numbers do not correspond across scenes; the tool scores such images 0.
         return float((matches.first == matches.second).sum()) if same_scene else 0.0
     return float(len(matches.first))
 
@@ -107,7 +107,7 @@ def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Reco
 
 
 def compare_workbench(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Compute the ranking scores of all other images with descriptors. Use raw L2; the first tie wins."""
+    """Compute the ranking scores of all other images that have descriptors, as DescriptorWorkbench does."""
     return _compare(opened, scene, features, legacy=True)
 
 
@@ -132,7 +132,7 @@ def _scores(records: Sequence[Records], kinds: tuple[str, ...], protocol: str, v
 
 
 def score_exact(records: Sequence[Records]) -> list[Score]:
-    """Compute the mean AP of the reference images, in expectation over the order of equal scores."""
+    """Compute the mean AP of the reference images. Ties count as the mean over all orders."""
 
     def value(r: Records) -> float:
         return average_precision(-r["score"], r["right"]) if r["right"].any() else float("nan")
@@ -143,7 +143,7 @@ def score_exact(records: Sequence[Records]) -> list[Score]:
 def score_workbench(records: Sequence[Records]) -> list[Score]:
     """Compute the mean AP of the reference images. Equal scores are ordered by scene and image name.
 
-    Quirk: this order favours the images of scenes early in the alphabet.
+    This order, taken from the tool, favours scenes early in the alphabet.
     """
 
     def value(r: Records) -> float:

@@ -83,9 +83,9 @@ def first_neighbours(
 def _share_right(
     values: Any, owner: Ints, pool: Any, spot_of: Ints, queries: Ints, right: Ints, width: int, distance: str
 ) -> Floats:
-    """Return the share of correct locations among the tied locations of each query.
+    """Return, for each query, the share of correct locations among the tied nearest locations.
 
-    Rows must be sorted by owner.
+    `values` must be sorted by `owner`.
     """
     tile = value_table(np.ascontiguousarray(values), pool, distance=distance)
     starts = np.flatnonzero(np.append(True, owner[1:] != owner[:-1]))
@@ -94,7 +94,7 @@ def _share_right(
     tied = np.zeros((len(queries), width), bool)
     row, column = np.nonzero(at_best)
     tied[row, spot_of[column]] = True
-    # Right answers are few: look those up in the table, not the table in them.
+    # There are few correct answers: look each up in the table.
     asked, target = np.divmod(right, width)
     place = np.searchsorted(np.sort(queries), asked)
     order = np.argsort(queries, kind="stable")

@@ -28,7 +28,7 @@ Pairs = list[tuple[int, float, float]]
 
 
 def _scores(records: Sequence[Records], found: Sequence[Pairs], protocol: str, note: str) -> list[Score]:
-    """Compute scores overall, by kind and by scene. `note` explains why image pairs have no value."""
+    """Compute scores overall, by kind and by scene. `note` states how many image pairs have no value."""
     of = {id(r): pairs for r, pairs in zip(records, found, strict=True)}
 
     def score(chosen: Sequence[Records], group: str) -> Score:
@@ -57,7 +57,7 @@ def _scores(records: Sequence[Records], found: Sequence[Pairs], protocol: str, n
 
 
 def score_bojanic(records: Sequence[Records]) -> list[Score]:
-    """Compute the AP of each pair's correct matches. A tie is one step. Skip pairs without any."""
+    """Compute the mean AP over image pairs. A tie is one step. Skip pairs without a correct match."""
     found: list[Pairs] = [[] for _ in records]
     skipped = 0
     for own, r in zip(found, records, strict=True):
@@ -75,7 +75,7 @@ def score_bojanic(records: Sequence[Records]) -> list[Score]:
 
 
 def score_exact(records: Sequence[Records]) -> list[Score]:
-    """Compute the expected AP under ties of each pair over all answered queries. Count unanswered pairs."""
+    """Compute the mean AP over image pairs. AP is relative to all queries that have a correct answer."""
     found: list[Pairs] = [[] for _ in records]
     skipped = 0
     for own, r in zip(found, records, strict=True):
@@ -116,7 +116,7 @@ class KeypointMatching(KeypointTask):
     scorings: ClassVar = {"exact": score_exact, "bojanic": score_bojanic}
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
-        """Return `map` after each step: over answered queries, over found matches, ties as one step."""
+        """Return `map` after each step from `exact` to `bojanic`: normaliser, then tie rule."""
         table: dict[str, list[NDArray[np.float64]]] = {}
         for r in records:
             for image, pair in enumerate(r.meta["pairs"]):

@@ -39,7 +39,7 @@ MAX_BOUND_PX = 2000.0
 
 
 def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Compute records with one row per (query location, correct answer). The header counts the rest."""
+    """Compute records with one row per query location and correct answer. The header counts other queries."""
     sequences, options = opened.sequences, opened.options
     first, *others = sequences.images(scene)
     source = opened.features_of(features, scene, first)
@@ -164,8 +164,8 @@ def gallery_limits(
 ) -> Ints:
     """Return the end of each gallery in the random order, int64 (queries, 1 + galleries).
 
-    A gallery of size g for a query with R correct answers contains g - R wrong locations. Correct answers
-    before the end do not count towards them.
+    A gallery of size g for a query with R correct answers contains g - R wrong locations. Each correct answer
+    before the end moves the end on by one.
 
     >>> gallery_limits(np.array([0]), np.array([1]), np.array([1]), 10, (4,))
     array([[10,  4]])
@@ -178,7 +178,7 @@ def gallery_limits(
     first = np.flatnonzero(np.append(True, q[1:] != q[:-1])) if len(q) else np.empty(0, np.int64)
     place = np.arange(len(q)) - np.repeat(first, np.diff(np.append(first, len(q))))
     for i in range(int(place.max(initial=-1)) + 1):
-        row = place == i  # the i-th right answer of each query, nearest to the front first
+        row = place == i  # the i-th correct answer of each query, in order of position
         limits[q[row], 1:] += p[row, None] < limits[q[row], 1:]
     return np.minimum(limits, total)
 
@@ -186,11 +186,11 @@ def gallery_limits(
 def _without_relevant(
     query: Ints, value: Floats, position: Ints, limits: Ints, retrieved: NDArray[np.bool_], lt: Ints, eq: Ints
 ) -> None:
-    """Subtract the correct answers of a query, including the row itself, from the counts of its rows."""
+    """Remove the correct answers of each query from the counts `lt` and `eq` of its rows, in place."""
     start = np.flatnonzero(np.append(True, query[1:] != query[:-1])) if len(query) else np.empty(0, np.int64)
     size = np.diff(np.append(start, len(query)))
     for shift in range(int(size.max(initial=0))):
-        # Row `start + i` against row `start + (i + shift) mod size`, for all queries at once.
+        # Compare row `start + i` with row `start + (i + shift) mod size`, for all queries together.
         base, width = np.repeat(start, size), np.repeat(size, size)
         here = np.arange(len(query))
         there = base + (here - base + shift) % width
@@ -201,7 +201,7 @@ def _without_relevant(
 
 
 def compare_workbench(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Compute the records of a scene: one row per query with ground truth. Count exclusions by reason."""
+    """Compute records with one row per query with ground truth. The header counts excluded queries."""
     sequences, options = opened.sequences, opened.options
     first, *others = sequences.images(scene)
     source = image_features(features, f"{scene}/{first}")
@@ -249,9 +249,9 @@ def rows_correspond(options: Any, meta: Mapping[str, Any]) -> bool:
 
 
 def rank_of_answers(queries: NDArray[Any], pool: NDArray[Any], asked: Ints, right: Ints) -> tuple[Ints, Ints]:
-    """Count the candidates nearer than the correct answer of each query, and the other ones as near.
+    """Count the other candidates that are nearer than the correct answer of each query, or as near.
 
-    Rows with NaN or inf are compared one query at a time, as in the tool: every comparison with NaN is False.
+    Rows with NaN or inf are compared as in the tool: every comparison with NaN is False.
     """
     bad_q, bad_p = (~np.isfinite(x).all(axis=1) for x in (queries, pool))
     better, ties = np.zeros(len(asked), np.int64), np.zeros(len(asked), np.int64)

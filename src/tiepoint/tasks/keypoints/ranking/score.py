@@ -2,7 +2,8 @@
 """Scores of `keypoints/ranking` from its records.
 
 Averages are over queries with at least one correct answer; failed queries count 0. The variants that include
-zeros are averaged over all co-visible queries. Queries outside the other image are only counted.
+zeros are averaged over all co-visible queries. Queries whose true position is outside the other image do not
+enter any average.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ _NO_ROWS = (
 
 @dataclass(frozen=True)
 class Queries:
-    """Values of every answered query of one scene in one gallery, (q,) each, with chance levels."""
+    """Metric values and chance levels of the answered queries of a scene in one gallery, (q,) each."""
 
     image: NDArray[np.int64]
     values: dict[str, Floats]
@@ -68,7 +69,7 @@ def _chance_ap(items: int, relevant: int) -> float:
 
 
 def query_values(records: Records, column: int) -> Queries:
-    """Return the values of each query for one gallery column. Skip queries with too few locations."""
+    """Return the metric values of each query in one gallery. Skip queries with too few candidates."""
     size = records.meta["galleries"][column - 1] if column else None
     image, query = records["image"].astype(np.int64), records["query"].astype(np.int64)
     new = np.append(True, (image[1:] != image[:-1]) | (query[1:] != query[:-1])) if len(image) else image > 0
@@ -241,7 +242,7 @@ def _count_scores(
 def _gallery_scores(
     records: Sequence[Records], queries: int, scenes: tuple[str, ...], kinds: tuple[str, ...]
 ) -> list[Score]:
-    """Return scores by gallery size, over the queries whose image has enough locations."""
+    """Return scores by gallery size. Queries of images with too few locations are excluded."""
     scores: list[Score] = []
     curves = [("true_map_micro", "ap"), ("mrr", "mrr"), *((f"precision_at_{k}", f"success{k}") for k in KS)]
     for column, size in enumerate(records[0].meta["galleries"] if records else (), start=1):
@@ -302,7 +303,7 @@ def score_workbench(records: Sequence[Records]) -> list[Score]:
     random = {str(r.meta["scene"]): float(_harmonic(r["candidates"]).sum()) for r in records}
     chance = np.array([random[s] for s in scenes])
     sums = SceneSums(scenes, kinds, total, count, chance)
-    # A scene with exclusions alone counts in the categories and not in the overall mean.
+    # A scene with only excluded queries counts in the means by kind, but not in the overall mean.
     zeros_all = SceneSums(scenes, kinds, total, np.where(count > 0, count + excluded, 0), chance)
     zeros = SceneSums(scenes, kinds, total, count + excluded, chance)
     scores = [

@@ -104,7 +104,7 @@ def _owners(r: Records) -> tuple[NDArray[np.int64], int]:
 def _nearest_answer(
     r: Records, owner: NDArray[np.int64], lt: NDArray[np.int64], eq: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the row of each query's nearest correct answer, with its other answers counted as wrong."""
+    """Return row, `lt` and `eq` of the answer nearest to the true position; other answers count as wrong."""
     order = np.lexsort((np.arange(len(owner)), r["error_px"], owner))
     first = order[np.append(True, owner[order][1:] != owner[order][:-1])[: len(order)]]
     mine = first[owner]
@@ -162,7 +162,7 @@ class KeypointRanking(KeypointTask):
         return {"rows": "corresponding"} if known and rows_correspond(options, meta) else {}
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
-        """Return `true_map_micro` after each step from all answers to one answer and the tool's tie rule."""
+        """Return `true_map_micro` after each step from `exact` to the conventions of `workbench`."""
         steps: dict[str, list[NDArray[np.float64]]] = {}
         for r in records:
             lt, eq = r["lt"][:, 0].astype(np.int64), r["eq"][:, 0].astype(np.int64)

@@ -42,7 +42,7 @@ def _is_every(record: Records) -> bool:
 
 
 def _map(records: Sequence[Records], ties: str, group: str) -> Score:
-    """Compute the mean over queries, then over iterations."""
+    """Compute the mean AP over queries, then over iterations."""
     scenes = tuple(str(r.meta["scene"]) for r in records)
     kinds = tuple(str(r.meta["kind"]) for r in records)
     found = [query_aps(r, ties) for r in records]
@@ -94,7 +94,7 @@ def _score(records: Sequence[Records], protocol: str, ties: str) -> list[Score]:
 
 
 def score_exact(records: Sequence[Records]) -> list[Score]:
-    """Compute the mean AP of the queries, in expectation over the order of ties."""
+    """Compute the mean AP of the queries. Ties count as the mean over all orders."""
     return _score(records, "exact", "expected")
 
 

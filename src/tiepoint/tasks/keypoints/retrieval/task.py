@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Task `keypoints/retrieval`: rank the images of a keypoint before keypoints of other scenes.
+"""Task `keypoints/retrieval`: find the keypoint of a query in other images, among distractors.
 
 Each query has one ranked list. It contains the correct keypoint in every target image and, for every
 distractor image, the nearest of 100 sampled keypoints. Other keypoints of the query's scene (label 0) are not
@@ -74,7 +74,7 @@ def _growing() -> ColumnBuilder:
 
 
 def _lists(made: ColumnBuilder, meta: dict[str, Any]) -> Records:
-    """Return the records of a scene, one query after another."""
+    """Build the records of a scene, sorted by iteration and query."""
     columns = made.columns()
     order = np.lexsort((columns["query"], columns["iteration"]))
     return Records("pair", {name: column[order] for name, column in columns.items()}, meta)
@@ -121,8 +121,8 @@ def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Re
 def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Records:
     """Rank the nearest location within tau in every image in which the query is visible and re-detected.
 
-    Queries that are not re-detected in any image have no list and are counted. Distractor images are of other
-    scenes.
+    A query that is not re-detected in any image has no list; the header counts these queries. Distractor
+    images are of other scenes.
     """
     s, options = opened.sequences, opened.options
     source, places, targets = answered_targets(opened, scene, features)

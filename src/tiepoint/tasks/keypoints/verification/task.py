@@ -161,7 +161,7 @@ def _bins(records: Sequence[Records]) -> PooledBins | None:
     right = np.concatenate([r["right"] for r in records]) > 0
     if not right.any() or right.all():
         return None
-    # An interval resamples the scenes that have lists; those that only lend distractors are not among them.
+    # An interval resamples the scenes that have lists, but not scenes that only provide distractors.
     other = np.where(np.isin(other, np.unique(own)), other, own)
     kinds = [kind.get(s, "other") for s in scenes]
     far = np.nextafter(distance[np.isfinite(distance)].max(initial=0.0), np.inf)
@@ -179,7 +179,7 @@ def _score(records: Sequence[Records], protocol: str, ties: str) -> list[Score]:
 
 
 def score_exact(records: Sequence[Records]) -> list[Score]:
-    """Return the pooled AP over all scenes, in expectation over the order of ties."""
+    """Return the pooled AP over all scenes. Ties count as the mean over all orders."""
     return _score(records, "exact", "expected")
 
 
@@ -222,7 +222,7 @@ class KeypointVerification(DistractorTask):
     }
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
-        """Return `ap` after each step: expected ties over all scenes, ties as one step, mean over scenes."""
+        """Return `ap` after each step from `exact`: ties as one step, then the mean over scenes."""
 
         def value(chosen: Sequence[Records], ties: str) -> float:
             distance, right, iteration = (
