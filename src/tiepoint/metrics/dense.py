@@ -34,10 +34,9 @@ def flow_counts(
 
     A pixel with known truth is correct if ``e = |flow - truth| <= threshold``. `flow` and `truth` are (h, w,
     2) of any real type; `thresholds_px` must not decrease. An unknown estimate (NaN, beyond 1e9) has the
-    error `rule.unknown_error_px`. Infinity is recommended: an error of 1000 px would count as correct at a
-    threshold of half the side of an image above 2000 px. With a `lenient` rule truth is known if ``u < 1e9``,
-    and NaN estimates count as correct, because NaN is not greater than a threshold. `rule.dtype` is the type
-    of the arithmetic.
+    error `rule.unknown_error_px`. Infinity is recommended: a finite value such as 1000 px would count as
+    correct at larger thresholds. With a `lenient` rule truth is known if ``u < 1e9``, and NaN estimates count
+    as correct, because NaN is not greater than a threshold. `rule.dtype` is the type of the arithmetic.
 
     >>> truth = np.zeros((1, 3, 2)); truth[0, 2] = 1e10
     >>> flow = np.array([[[3.0, 4.0], [np.nan, 0], [0, 0]]])

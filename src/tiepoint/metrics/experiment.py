@@ -252,27 +252,27 @@ class ExperimentMetrics:
 
     @property
     def mean_average_precision(self) -> float:
-        """Macro value if it is positive, else the micro value."""
+        """`true_map_macro_by_scene` if it is positive, else `true_map_micro`."""
         return self.true_map_macro_by_scene if self.true_map_macro_by_scene > 0 else self.true_map_micro
 
     @property
     def true_map_micro_with_zeros(self) -> float:
-        """Name of `true_map_micro_including_zeros` in the schema."""
+        """Value of `true_map_micro_including_zeros`, under its name in the schema."""
         return self.true_map_micro_including_zeros
 
     @property
     def true_map_macro_with_zeros(self) -> float:
-        """Name of `true_map_macro_by_scene_including_zeros` in the schema."""
+        """Value of `true_map_macro_by_scene_including_zeros`, under its name in the schema."""
         return self.true_map_macro_by_scene_including_zeros
 
     @property
     def viewpoint_map_with_zeros(self) -> float:
-        """Name of `viewpoint_map_including_zeros` in the schema."""
+        """Value of `viewpoint_map_including_zeros`, under its name in the schema."""
         return self.viewpoint_map_including_zeros
 
     @property
     def illumination_map_with_zeros(self) -> float:
-        """Name of `illumination_map_including_zeros` in the schema."""
+        """Value of `illumination_map_including_zeros`, under its name in the schema."""
         return self.illumination_map_including_zeros
 
     def to_metadata_string(self, extra: Mapping[str, object] | None = None) -> str:

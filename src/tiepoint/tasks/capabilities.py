@@ -95,7 +95,7 @@ class AdjustsColumns(Protocol):
     """Task whose column names depend on the options of a run."""
 
     def expand_column(self, column: Column, options: Mapping[str, Any]) -> Column:
-        """Return the column to show instead of a given one."""
+        """Return the column that is shown in place of `column` under these options."""
 
 
 @runtime_checkable

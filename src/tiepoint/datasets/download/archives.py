@@ -26,7 +26,7 @@ _IGNORED = frozenset({"__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini", "Icon
 
 
 class MemberPaths:
-    """Paths of the members of an archive, distinct on every file system."""
+    """Checked paths of the members of an archive. They are distinct on every file system."""
 
     def __init__(self, archive: str) -> None:
         self.archive = archive

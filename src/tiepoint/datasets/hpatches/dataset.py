@@ -232,7 +232,7 @@ class HPatchesDataset:
 def _read_lengths(path: Path) -> tuple[dict[str, int], dict[str, tuple[int, int]], tuple[str, ...]]:
     """Read a lengths file. Return exact numbers of patches, intervals, and image names.
 
-    The file is an object by sequence, or an object with the keys `lengths` and `images`.
+    The file is a JSON object keyed by sequence, or an object with the keys `lengths` and `images`.
     """
     raw = read_json(path)
     images: Any = STANDARD_IMAGES

@@ -36,7 +36,7 @@ _CURVED = ("OPENCV_FISHEYE", "FOV", "SIMPLE_RADIAL_FISHEYE", "RADIAL_FISHEYE", "
 
 
 def camera_matrix(model: str, values: Sequence[float], where: str, findings: PairProblems) -> Matrix | None:
-    """Return the matrix K of a camera. Report a problem and return None if it is unsupported.
+    """Return the matrix K of a camera. For an unsupported camera, report a problem and return None.
 
     Distortion is a problem, because matches in distorted images do not obey K and T.
 

@@ -65,7 +65,7 @@ images.
 
 
 def apply_jitter(frames: Floats, jitter: Floats) -> Floats:
-    """Apply jitters in the coordinates of the frames: (A B | A t + c), all (n, 2, 3).
+    """Apply each jitter (B | t) to its frame (A | c): (A B | A t + c). All arrays are (n, 2, 3).
 
     >>> jitter = np.array([[[1.0, 0, 0.5], [0, 1, 0]]])
     >>> apply_jitter(np.array([[[2.0, 0, 5], [0, 2, 5]]]), jitter)[0, 0].tolist()

@@ -37,7 +37,7 @@ def _json(name: str) -> dict[str, Any]:
 def releases() -> dict[str, Any]:
     """Return the properties of known releases by key.
 
-    They are `title`, `unit`, and names, counts or digests of the parts.
+    The properties are `title`, `unit`, and names, counts or digests of the parts.
     """
     return _json("releases.json")
 

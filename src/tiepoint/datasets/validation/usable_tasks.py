@@ -43,7 +43,7 @@ def _run(method: str, tasks: Sequence[str], root: Path, more: str = "") -> str:
 def patch_uses(root: Path, data: HPatchesDataset) -> list[UsableTask]:
     """Return the tasks that can run on a patch dataset.
 
-    They depend on the images of its sequences and on its complete splits.
+    A task can run if all sequences have the images it needs. The note names the complete splits.
     """
     method = "sift" if data.has_patches else "files:DESCRIPTORS"
     everywhere = set.intersection(*(set(data.images(s)) for s in data.sequences))
@@ -93,7 +93,7 @@ def flow_uses(root: Path, *, images: bool = True) -> list[UsableTask]:
 def pair_uses(root: Path, truths: Sequence[PairTruth]) -> list[UsableTask]:
     """Return the tasks that can run on image pairs.
 
-    They depend on the ground truth that all pairs have.
+    A task can run if all pairs have the ground truth it needs.
     """
     if not truths:
         return []

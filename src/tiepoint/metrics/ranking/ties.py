@@ -29,8 +29,8 @@ class TieBlocks:
 
     `owner`: number of the list. `before`: number of items before the block. `relevant_before`: number of
     relevant items before the block. `items`: number of items in the block. `relevant`: expected number of
-    relevant items in the block (a fraction if relevance is uncertain). `pairs`: sum of v_i v_j over ordered
-    pairs of different items, which is r(r-1) if relevance is 0 or 1.
+    relevant items in the block (a fraction if relevance is uncertain). `pairs`: sum of the product of
+    relevances over ordered pairs of different items. For r relevant items with relevance 1 it is r(r-1).
     """
 
     owner: NDArray[np.int64]
@@ -51,7 +51,7 @@ def check_ties(ties: str) -> None:
 
 
 def check_list(distances: Any, relevant: Any) -> tuple[Floats, Floats]:
-    """Return distances (n,) without NaN and relevance (n,) in [0, 1], as float64.
+    """Convert distances and relevance, (n,) each, to float64. Raise `InputError` for invalid values.
 
     >>> check_list([1, 2], [True, False])
     (array([1., 2.]), array([1., 0.]))

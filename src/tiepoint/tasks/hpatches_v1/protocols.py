@@ -99,7 +99,7 @@ def hpatches_v1_rules(protocol: str) -> HPatchesV1Rules:
 
 
 def convention_steps(task: str) -> list[tuple[str, HPatchesV1Rules]]:
-    """Return the steps from `hbench-2016` to `exact` for a task, given by the last part of its name.
+    """Return the steps from `hbench-2016` to `exact`. `task` is the last part of the task name.
 
     >>> [name.split(":")[0] for name, _ in convention_steps("retrieval")]
     ['hbench-2016', 'normaliser', 'ties', 'averaging']

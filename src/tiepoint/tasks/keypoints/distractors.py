@@ -222,7 +222,7 @@ class OpenDistractors(OpenKeypoints):
         """Return None, because a case is a sample of queries and not an image pair."""
 
     def replay_query(self, scene: str, key: str, features: Features | None) -> QueryCase | None:
-        """Recompute the worst query of a sample. None without features, which define the queries."""
+        """Recompute the worst query of a sample. None without features, because queries are keypoints."""
         if features is None:
             return None
         return worst_of_draw(self, scene, int(key), self.without_border(features))

@@ -74,7 +74,7 @@ def step_settings(name: str, dataset: str, exact: PoseProtocol) -> StepSettings:
 
 
 def pose_step_chain(name: str, dataset: str, exact: PoseProtocol) -> PoseProtocol:
-    """Return the intermediate settings from a protocol to `exact` that need new calls, for a dataset.
+    """Return the settings between a protocol and `exact` that need new estimator calls, for a dataset.
 
     >>> [s.estimator.threshold_px for s in pose_step_chain("dad", "scannet", exact_protocol()).settings]
     [2.0, 1.0]

@@ -62,16 +62,16 @@ class TssOptions(DenseOptions):
     )
 
     def of_the_readme(self) -> dict[str, Any]:
-        """Return the requested settings from the kit's Readme that differ from the kit's programs."""
+        """Return the options for conventions of the kit's Readme that are not at their defaults."""
         return self.model_dump(include=set(self.only_under), exclude_defaults=True)
 
     def definition(self) -> dict[str, Any]:
-        """Return the options that affect records. Omit the subsets and Readme settings at their defaults."""
+        """Return the options that affect records. Omit `subsets`, and Readme options at their defaults."""
         return self.model_dump(exclude={"subsets", *self.only_under}) | self.of_the_readme()
 
 
 class OpenTss(BaseTaskData):
-    """TSS pairs with complete ground truth. Items are the image pairs, units their ground truth."""
+    """TSS pairs with complete ground truth. Each pair is one item (images) and one unit (ground truth)."""
 
     def __init__(self, data: Path, options: Mapping[str, Any]) -> None:
         checks = ErrorCollector()

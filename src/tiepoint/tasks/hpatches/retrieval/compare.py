@@ -46,14 +46,14 @@ class DistractorPool:
 
     @property
     def label(self) -> str:
-        """Value of the group key `pool`."""
+        """Name of the pool in the groups of scores."""
         if self.rule == EVERY:
             return EVERY
         return ALL if self.size is None else str(self.size)
 
 
 def pools() -> list[DistractorPool]:
-    """Return all pools to count. The complete list of distractors is last."""
+    """Return all distractor pools in the records. The complete list of distractors is last."""
     return [
         *(DistractorPool("others", k) for k in SIZES),
         *(DistractorPool("with", k) for k in PYTHON_SIZES),
@@ -163,7 +163,7 @@ def compare(setting: DatasetSplit, lists: tuple[RefPatches, RefPatches], feature
 
 
 def compare_every(setting: DatasetSplit, queries: RefPatches, features: Features) -> Records:
-    """Compute the same records with every patch of every other sequence of the split as a distractor.
+    """Compute the records of `compare`, but with all patches of all other sequences as distractors.
 
     The distractors are read image by image and are never all in memory. The `rival` of the gallery is the
     nearest reference patch of another sequence.

@@ -33,13 +33,13 @@ Ints = NDArray[Any]
 
 @dataclass(frozen=True)
 class PairPlan:
-    """Pairs of all three lists as descriptor rows of images. The plan is the same for every noise level.
+    """Plan of a comparison: image and descriptor row of both patches of each pair of the three lists.
 
-    `images` are (scene, image number) and `starts` the first row of each image after concatenation. Pair i
-    consists of row row_a[i] of image image_a[i] and row row_b[i] of image image_b[i]. Pairs are sorted by
-    their first image, so that one side stays in the processor's cache. `order` (n,) is the position of each
-    pair in the lists. `scene_a` and `scene_b` are in list order. `rows` are the numbers of pairs of the
-    lists.
+    The plan is the same for every noise level. `images` are (scene, image number) and `starts` the first row
+    of each image after concatenation. Pair i consists of row row_a[i] of image image_a[i] and row row_b[i] of
+    image image_b[i]. Pairs are sorted by their first image, so that one side stays in the processor's cache.
+    `order` (n,) is the position of each pair in the lists. `scene_a` and `scene_b` are in list order. `rows`
+    are the numbers of pairs of the lists.
     """
 
     scenes: tuple[str, ...]

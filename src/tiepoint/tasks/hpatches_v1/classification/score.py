@@ -38,7 +38,7 @@ def headline(metric: str, rules: HPatchesV1Rules) -> str:
 
 
 def selection(labels: NDArray[np.bool_], balance: str, rules: HPatchesV1Rules) -> NDArray[np.int64]:
-    """Return the indices of the pairs of a list, in file order: all, or as many negatives as positives."""
+    """Return the indices of the pairs in file order: all, or (balanced) as many negatives as positives."""
     if balance == "imbalanced":
         return np.arange(len(labels))
     negatives = np.flatnonzero(~labels)
@@ -80,7 +80,7 @@ def chances(labels: NDArray[np.bool_]) -> dict[str, float]:
 
 
 def score(records: Sequence[Records], rules: HPatchesV1Rules, protocol: str) -> list[Score]:
-    """Compute scores by balance and benchmark, by benchmark (headline list), and their means."""
+    """Compute the scores of each benchmark, on both lists and on the headline list, and their means."""
     cells = [s for r in records for s in _of_benchmark(r, rules, protocol)]
     found: list[Score] = []
     for metric in METRICS:

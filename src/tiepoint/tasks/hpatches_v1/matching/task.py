@@ -86,7 +86,7 @@ class HPatchesV1Matching(V1Task):
     )
 
     def lead_metric(self, options: Mapping[str, Any]) -> tuple[str, str] | None:
-        """Return `map_query` if the mean over reference patches is requested."""
+        """Return `map_query` and its description if the option requests the mean over reference patches."""
         if self.options.parse(self.name, options).mean_over != "reference_patches":
             return None
         return "map_query", (

@@ -27,7 +27,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class PatchPool:
-    """A benchmark as rows of its pool: first row and sequence of each image, queries, correct answers."""
+    """Pool of a benchmark: patches are numbered by row, and images, queries and answers refer to rows."""
 
     benchmark: RetrievalBenchmark
     starts: Ints
@@ -39,7 +39,7 @@ class PatchPool:
 
 
 def pool_of(benchmark: RetrievalBenchmark, relevant: Relevant, counts: Any) -> PatchPool:
-    """Return the pool rows of queries and correct answers. Images are in header order."""
+    """Build the pool of a benchmark. Images are in the order of the file header."""
     sizes = [counts[name] for name in benchmark.pool]
     starts = np.concatenate([[0], np.cumsum(sizes)])
     scenes, code = sequence_codes(benchmark.pool)

@@ -145,7 +145,7 @@ class OpenGeometryPairs(OpenGeometry):
         return oracle_features(self.pairs[item.key], noise_px)
 
     def method_facts(self, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
-        """Return the properties of a method that affect the comparison, without the border."""
+        """Return the properties of a method that affect the comparison."""
         return self.task.method_facts(self.options, meta, comparison)
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:

@@ -162,10 +162,10 @@ def location_values(
 def gallery_limits(
     query: Ints, position: Ints, relevant: Ints, total: int, galleries: tuple[int, ...]
 ) -> Ints:
-    """Return the end of each gallery in the random order, int64 (queries, 1 + galleries).
+    """Return where each gallery ends in the random order of locations, int64 (queries, 1 + galleries).
 
-    A gallery of size g for a query with R correct answers contains g - R wrong locations. Each correct answer
-    before the end moves the end on by one.
+    A gallery of size g contains the R correct answers of a query and the first g - R wrong locations of the
+    order. Column 0 is the complete image.
 
     >>> gallery_limits(np.array([0]), np.array([1]), np.array([1]), 10, (4,))
     array([[10,  4]])
