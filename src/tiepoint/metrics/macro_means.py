@@ -42,7 +42,7 @@ def macro_with_zeros(
 
 
 def union_with_zeros(lists: Mapping[str, Sequence[float]], excluded: Mapping[str, int]) -> float:
-    """Average scene means over all scenes. Excluded queries, and scenes with no other queries, count as 0.
+    """Average scene means over all scenes. Excluded queries count as zeros.
 
     >>> union_with_zeros({"a": [1.0]}, {"a": 1, "b": 7})
     0.25

@@ -195,8 +195,8 @@ def list_facts(lists: VerificationDraw, same_scene: Sequence[Sequence[str]] = ()
     """Count the flaws of verification lists.
 
     The counts are: repeated rows of each list, distinct positive pairs (in either order), `inter` rows within
-    one sequence, `inter` rows with twice the same patch (false negatives), `inter` rows of two sequences of
-    one scene, and images that occur. `same_scene` has groups of sequences that show one scene.
+    one sequence, `inter` rows of the same patch in two images (false negatives), `inter` rows of two
+    sequences of one scene, and images that occur. `same_scene` has groups of sequences that show one scene.
     """
     facts = {"rows": len(lists.pos)}
     for name, table in (("pos", lists.pos), ("intra", lists.intra), ("inter", lists.inter)):

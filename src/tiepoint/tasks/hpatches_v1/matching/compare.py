@@ -23,7 +23,7 @@ Columns = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class MatchingTruth:
-    """Correct target of each reference patch. `first_line` has the first labels line if it differs."""
+    """Correct target of each reference patch, and the first labels line if the targets are not 0, 1, 2, …."""
 
     target: NDArray[np.int64]
     first_line: NDArray[np.int64] | None
@@ -118,9 +118,10 @@ def _pair(
 def listed_neighbours(
     features: Features, a: str, b: str, wanted: int | None
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return indices and distances, (k, n) each, of the k nearest patches of image `b`. None means all.
+    """Return indices and distances, (k, n) each, of the k nearest patches of image `b`.
 
-    Distances are squared for l2. Failed patches are last, in index order and with infinite distance.
+    `wanted` is k, or None for all patches. Distances are squared for l2. Failed patches are last, in index
+    order and with infinite distance.
     """
     (reference, good_a), (target, good_b) = (concatenated_rows(features, (image,))[:2] for image in (a, b))
     queries, rows = np.flatnonzero(good_a), np.flatnonzero(good_b)

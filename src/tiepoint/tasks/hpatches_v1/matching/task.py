@@ -144,7 +144,7 @@ class HPatchesV1Matching(V1Task):
 def _truth(
     benchmark: MatchingBenchmark, counts: Mapping[str, int], labels: Path | None
 ) -> list[MatchingTruth]:
-    """Return the correct target of every reference patch, and the first labels line if it differs."""
+    """Return the `MatchingTruth` of each image pair, from the labels file if there is one."""
     target = matching_truth(benchmark, counts, labels)
     if labels is None or all(np.array_equal(t, np.arange(len(t))) for t in target):
         return [MatchingTruth(t, None) for t in target]

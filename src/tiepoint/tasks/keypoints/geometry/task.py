@@ -234,7 +234,7 @@ class KeypointGeometry(KeypointTask):
         return (PROTOCOLS[own].comparison if own in PROTOCOLS else "") or own
 
     def method_facts(self, options: Any, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
-        """Return the versions of the estimator libraries for the record key. Empty under `exact` and `d2net`."""
+        """Return the versions of the estimator libraries. Empty for the comparisons `exact` and `d2net`."""
         if comparison in ("exact", D2NET, f"{D2NET}{ARROW}"):
             return {}
         called = [s.estimator for s in _protocol(comparison, options.settings()).settings if is_installed(s)]

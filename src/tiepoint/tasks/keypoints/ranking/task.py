@@ -157,7 +157,7 @@ class KeypointRanking(KeypointTask):
     scorings: ClassVar = {"exact": score_exact, "workbench": score_workbench}
 
     def method_facts(self, options: Any, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
-        """Return whether the method's keypoint rows correspond. The `workbench` precision requires it."""
+        """Return whether row i is the same point in all images, which the `workbench` precision requires."""
         known = comparison == "workbench" and options.keypoint_source != "homography_projection"
         return {"rows": "corresponding"} if known and rows_correspond(options, meta) else {}
 
