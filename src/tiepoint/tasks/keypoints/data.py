@@ -50,7 +50,7 @@ class ComparedFeatures:
 
 
 def image_features(features: Features, key: str) -> ComparedFeatures:
-    """Return the features of an image from the cache. Raise `InputError` if the arrays do not match."""
+    """Return the features of an image. Raise `InputError` if its arrays are missing or inconsistent."""
     arrays = features.arrays(key)
     for name in ("keypoints", "values"):
         if name not in arrays:

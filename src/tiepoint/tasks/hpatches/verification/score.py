@@ -41,7 +41,7 @@ LISTS = {"pos": "same patch", "intra": "other patch of the sequence", "inter": "
 
 @dataclass(frozen=True)
 class RankedPairs:
-    """Sorted distances of one pair list: all positives, the first `fifth` of them, and negatives."""
+    """Sorted distances of one pair list: all positives, the first fifth of the positives, and negatives."""
 
     positives: Floats
     fifth: Floats

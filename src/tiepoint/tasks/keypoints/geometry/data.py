@@ -51,9 +51,9 @@ class OpenGeometry(OpenKeypoints):
     def matches(self, features: Features, scene: str, k: str, *, exact: bool = False) -> PairMatches:
         """Return the matches of the reference and image k: mutual neighbours, or those of the custom matcher.
 
-        Matches are sorted by the row of the first keypoint. With `exact`, they keep the random order that
-        breaks ties; the protocol `exact` passes them to its estimators in this order. The confidence is 1 -
-        d1/d2.
+        Mutual neighbours are sorted by the row of the first keypoint. With `exact`, they stay in the seeded
+        random order that breaks ties, in which the protocol `exact` passes them to its estimators. The
+        confidence is 1 - d1/d2.
         """
         source = self.features_of(features, scene, self.sequences.images(scene)[0])
         target = self.features_of(features, scene, k)
