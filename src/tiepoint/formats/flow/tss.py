@@ -28,7 +28,7 @@ _FILES = {"flow1": "flow1.flo", "flow2": "flow2.flo", "mask1": "mask1.png", "mas
 class PairResult:
     """Flows and masks that a method computed for an image pair.
 
-    `arrays` contains flow1, flow2 (h, w, 2) and mask1, mask2 (h, w), as far as they exist. `problems` has one
+    `arrays` contains those of flow1, flow2 (h, w, 2), mask1 and mask2 (h, w) that exist. `problems` has one
     message per unreadable file. `present` is False if the folder is missing.
     """
 
@@ -64,7 +64,7 @@ def read_pair_result(folder: str | Path, space: Workspace | None = None) -> Pair
 
     Missing files are skipped. Unreadable files are reported in `problems`.
 
-    If `space` is given, the files are read into its arrays.
+    If a workspace `space` is given, the files are read into its arrays.
 
     >>> read_pair_result("nowhere").present
     False
@@ -122,7 +122,7 @@ def _text(path: Path) -> str:
 
 
 def read_flip(path: str | Path) -> int:
-    """Return 1 if the two objects face opposite directions, else 0.
+    """Read the flip flag of a pair: 1 if the two objects face opposite directions, else 0.
 
     A missing file means 0, as in the kit.
 
