@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Resizing and interpolation as in OpenCV and MATLAB, without either.
+"""Resizing and interpolation like OpenCV and MATLAB, without calling either.
 
 Scores therefore do not depend on the installed version of OpenCV.
 """
