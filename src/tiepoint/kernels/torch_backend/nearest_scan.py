@@ -182,8 +182,7 @@ class DeviceScores:
     ) -> Tensor:
         """Return reference values of entries of a tile, from exact scores or by the reference sum.
 
-        `more` gives further queries and rows to evaluate in the same call. Their values follow the others,
-        unless scores are exact.
+        `more` contains further queries and rows. Their values are appended, except if scores are exact.
         """
         import torch
 
