@@ -265,9 +265,9 @@ def _shared(module: ModuleType) -> bool:
 
 
 class UserObject:
-    """An object of a user's file, with the file and its parameters.
+    """Wrapper of an object of a user's file, with the file and the object's parameters.
 
-    It has all attributes of the object. Its methods can import the modules in the folder of the file.
+    The wrapper has all attributes of the object. Methods can import the modules in the folder of the file.
     """
 
     def __init__(self, thing: Any, file: Path, made_of: str, given: Mapping[str, Any], around: UserModules):

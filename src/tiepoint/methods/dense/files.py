@@ -65,7 +65,7 @@ def check_folders(root: str | Path, keys: Sequence[str], subsets: Iterable[str] 
     """Return the keys that have a results folder.
 
     Raises:
-        InputError: If the root is not a folder, if no key has a folder, or from `check_layout`.
+        InputError: If the root is not a folder, if no key has a folder, or if `check_layout` fails.
     """
     base = Path(root)
     if not is_folder(base):
@@ -80,7 +80,7 @@ def check_folders(root: str | Path, keys: Sequence[str], subsets: Iterable[str] 
 
 
 def extra_folders(root: str | Path, known: Iterable[str], subsets: Sequence[str]) -> list[str]:
-    """Return a message about results folders of these subsets without ground truth."""
+    """Return a list with one message about results folders without ground truth; empty if there are none."""
     base, keys = Path(root), set(known)
     inside = {"/".join(key.split("/")[:n]) for key in keys for n in range(1, key.count("/") + 2)}
     found = [f"{s}/{name}" for s in subsets for name in _folders(base / s) if f"{s}/{name}" not in inside]

@@ -2,8 +2,8 @@
 """Patch descriptors at keypoints: a square around each keypoint is cut out and described.
 
 The square has a side of `magnification` times the keypoint's size, in image pixels, and is rotated with the
-keypoint. Sizes are diameters, so 6 covers the same area as SIFT's grid. Outside the image, squares repeat its
-edge pixels.
+keypoint. Sizes are diameters, so a `magnification` of 6 covers the same area as SIFT's grid. Outside the
+image, squares repeat its edge pixels.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ def _histograms(
     shares = np.stack([1 - bright, bright], axis=3)
     colours = np.einsum("npi,npj,npk->npijk", shares[:, :, 0], shares[:, :, 1], shares[:, :, 2])
     colours = colours.reshape(*colours.shape[:2], 8)
-    # one product a patch: the rounding of a row must not depend on which others are described with it
+    # one product per patch, so that the rounding of a row does not depend on the other patches
     rows = np.matmul(places.T, colours).reshape(len(patches), -1)
     cut = np.minimum(l2_normalise(rows), np.float32(CLIP))
     return np.where(valid[:, None], l2_normalise(cut), np.float32(0)), valid

@@ -125,7 +125,7 @@ class XFeatDetector:
 
 
 class XFeatDescriptor:
-    """Linear samples (64 values) of the map whose cells are nearest in size to the keypoint."""
+    """Bilinear samples (64 values) of the map whose cells are nearest in size to the keypoint."""
 
     name, distance, libraries = "xfeat", "l2", ("numpy", "onnxruntime")
 

@@ -94,7 +94,7 @@ def point_array(given: Any, where: str, what: str, count: int | None = None) -> 
         raise InputError(f"{where}: {len(made)} {what} for {count} points; return one row for every point")
     points = made.astype(np.float64)
     finite = np.isfinite(points).all(axis=1)
-    if what != "answers" and not finite.all():  # an answer may be unknown, a match may not
+    if what != "answers" and not finite.all():  # answers may be NaN, matches may not
         raise InputError(f"{where}: {what}[{int(np.argmin(finite))}] is not finite; leave such matches out")
     return points
 
@@ -188,9 +188,9 @@ def bind_pairs(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable
     `thing` has one of
 
     * ``match(image1, image2)``: (points0 (n, 2), points1 (n, 2)[, confidence (n,)]) in original pixels, the
-      centre of the first pixel at (0, 0); or a flow (h, w, 2) on image 1[, mask[, confidence (h, w)]]. The
-      dimensions of the first array decide; ``kind = "pairs"`` or ``"dense"`` declares the form, and the other
-      one is an error. A mapping of the arrays named below is accepted as well;
+      centre of the first pixel at (0, 0); or a flow (h, w, 2) on image 1[, mask[, confidence (h, w)]]. If the
+      object declares ``kind = "pairs"`` or ``"dense"``, the other form is an error. A mapping of the arrays
+      named below is accepted as well;
     * ``match_points(image1, image2, points)``: positions in image 2 of the points (q, 2) of image 1; called
       for pairs with query points, besides ``match``, if there is one;
     * ``lookup_item(item)``: a mapping of the arrays, for files.

@@ -30,7 +30,7 @@ class Matches(NamedTuple):
 
 
 class FirstNeighbours(NamedTuple):
-    """Nearest neighbour `second` of each valid row `first` (a,), its two smallest distances, and `mutual`."""
+    """Nearest neighbour `second` of each row `first`, the two smallest distances, and whether mutual."""
 
     first: Ints
     second: Ints
@@ -64,7 +64,7 @@ def nearest_both_ways(
 
 
 def within_ratio(found: FirstNeighbours, ratio: float) -> NDArray[np.bool_]:
-    """Return whether d1/d2 is below the ratio. False if there is only one candidate or both are 0.
+    """Return whether d1/d2 is below the ratio. False if there is no second candidate or if d2 is 0.
 
     >>> none = np.arange(3)
     >>> two = np.array([2.0, 0.0, np.inf])
@@ -152,7 +152,7 @@ class Matcher:
         if self.own is not None:
             return user_matches(self.own, self.name, a, b, distance=distance), None
         rows = [np.flatnonzero(side.valid) for side in (a, b)]
-        # in a random order: the first of equals must not be the right one because of its place in a file
+        # in random order, because in file order the first of several tied rows is often the correct one
         rows = [r[permutation(len(r), "ties", side.key)] for r, side in zip(rows, (a, b), strict=True)]
         found = nearest_both_ways(a.values, b.values, *rows, distance=distance)
         keep = found.mutual if self.name == "mnn" else np.ones(len(found.first), bool)
