@@ -55,7 +55,7 @@ class PackedStrip:
 
 @dataclass(frozen=True)
 class PatchPack:
-    """Open pack file. The table is in memory; pixels are memory-mapped on demand."""
+    """An open pack file. The table is in memory; pixels are memory-mapped on demand."""
 
     path: Path
     side: int
