@@ -19,7 +19,7 @@ _INFINITY = 1e-12
 
 
 def as_homography(h: ArrayLike) -> Floats:
-    """Convert to a (3, 3) float64 homography; raise `InputError` unless it is finite and invertible.
+    """Convert a matrix to float64 (3, 3); raise `InputError` unless it is finite and invertible.
 
     >>> as_homography([[2, 0, 0], [0, 2, 0], [0, 0, 2]]).dtype
     dtype('float64')

@@ -83,7 +83,7 @@ def transfer(points: Floats, flow: Flow) -> Floats:
 
 
 def homography_flow(h: Floats, size: tuple[int, int]) -> Floats:
-    """Return the flow ``H p - p`` of every pixel of an image of `size` (height, width), (height, width, 2).
+    """Return the flow ``H p - p``, (height, width, 2), of every pixel of an image of `size` (height, width).
 
     The flow is unknown (1e10) if the homography maps a pixel to infinity or behind the camera. It may point
     outside the other image; see `lands_inside`.

@@ -123,7 +123,7 @@ def _acos(R: Stack, t: Stack, R_gt: Stack, t_gt: Stack, rule: AngleRule) -> Angl
 
 
 def _imc(R: Stack, t: Stack, R_gt: Stack, t_gt: Stack, rule: AngleRule) -> Angles:
-    """Compute e_t = acos sqrt(1 - f(u.v)), e_R = acos(1 - 2 f(q.q_gt)); f(x) = max(1e-15, 1 - x^2)."""
+    """Return e_t = acos sqrt(1 - f(u.v)) and e_R = acos(1 - 2 f(q.q_gt)), f(x) = max(1e-15, 1 - x^2)."""
     u, v = (a / (np.linalg.norm(a, axis=-1, keepdims=True) + 1e-15) for a in (t, t_gt))
     off = np.maximum(1e-15, 1 - (u * v).sum(axis=-1) ** 2)
     turn = np.maximum(1e-15, 1 - (_quaternion(R) * _quaternion(R_gt)).sum(axis=-1) ** 2)

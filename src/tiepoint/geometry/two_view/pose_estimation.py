@@ -196,7 +196,7 @@ def estimate(
 
 
 def shuffles(n: int, repeats: int, seed: int | np.random.RandomState = 0) -> Iterator[NDArray[np.int64]]:
-    """Yield random orders of n matches, each a further permutation of the previous one.
+    """Yield random orders of n matches. Each permutes the previous order further.
 
     Permutations are sampled by ``RandomState(seed).permutation(n)``. If `seed` is a RandomState, sampling
     continues from its current state.

@@ -89,7 +89,7 @@ def turned_intrinsics(K: ArrayLike, size: Size, turns: int) -> Floats:
 
 
 def turned_pose(T: ArrayLike, turns0: int = 0, turns1: int = 0) -> Floats:
-    """Return T_0to1 between images rotated by quarter turns counter-clockwise: Z1 T Z0^-1.
+    """Return Z1 T Z0^-1, the pose T_0to1 between images rotated by quarter turns counter-clockwise.
 
     >>> turned_pose(np.eye(4), 0, 1)[:2, :2].tolist()
     [[0.0, 1.0], [-1.0, 0.0]]
