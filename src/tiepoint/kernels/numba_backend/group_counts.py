@@ -178,9 +178,9 @@ def count_below(
 ) -> None:  # fmt: skip
     """Locate every entry of a tile among sorted thresholds, and count it in three step arrays.
 
-    Thresholds are sorted by (value, list position `at`). Entry (i, j) has list position position[i] + stride
-    * j. The cumulative sums of the step arrays over all tiles are the counts: `below[k]` entries below
-    threshold k, `equal[k]` entries equal to it, and `before[k]` entries equal to it at an earlier position.
+    Thresholds are sorted by (value, list position `at`). The list position of entry (i, j) is
+    position[i] + stride * j. The cumulative sums of the step arrays over all tiles are the counts: `below[k]`
+    entries below threshold k, `equal[k]` equal to it, and `before[k]` equal to it at an earlier position.
     """
     n = len(threshold)
     top = threshold[n - 1]

@@ -160,7 +160,7 @@ class _Counter:
     def _count(
         self, kind: int, tile: DeviceTile, row: Tensor, column: Tensor, mask: Tensor, first_slot: int = 0
     ) -> None:
-        """Count entries for the targets set in `mask` (entries, slots) at all limits above their position."""
+        """Add each entry to the counts of the targets set in `mask` (entries, slots), at limits above it."""
         import torch
 
         hits = mask.nonzero()

@@ -300,7 +300,7 @@ def first_two(
 
 
 def _merged(old: tuple[Tensor, ...], new: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """Merge first, second, index and ties of two blocks of rows; `new` has the later rows."""
+    """Merge `d1`, `d2`, `index` and `ties` of two blocks of rows. `new` is the block of later rows."""
     import torch
 
     first = torch.minimum(old[0], new[0])
