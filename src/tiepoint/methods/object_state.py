@@ -41,7 +41,7 @@ class NotHashable(Exception):
 
 
 class ObjectState:
-    """Converts values to plain JSON and collects the source files and libraries they depend on.
+    """Converter of values to plain JSON that collects the source files and libraries they depend on.
 
     Args:
         modules: Modules in the folder of a user's file, by name. They are not in ``sys.modules``.

@@ -231,7 +231,7 @@ def _with_nan(part: Callable[[Item], Any], family: str, config: Mapping[str, Any
 
 
 def _meta(thing: Any, family: str) -> dict[str, Any]:
-    """Return the properties of a method that tasks need. Keypoints read from files count as given."""
+    """Return the properties of a method that tasks need. Keypoints from files are `given_keypoints`."""
     names = ("keypoint_set", "rooted", "given_keypoints")
     found = {name: value for name in names if (value := getattr(thing, name, None))}
     looks_up = hasattr(thing, "lookup_item") or hasattr(thing, "lookup")

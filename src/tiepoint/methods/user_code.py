@@ -254,7 +254,7 @@ def _importable(entry: Path) -> str:
 
 
 def _shared(module: ModuleType) -> bool:
-    """Return whether a module belongs to Python, a library or this process, and is never isolated."""
+    """Return whether a module is never isolated: it belongs to Python, a library or is ``__main__``."""
     file = getattr(module, "__file__", None)
     if module.__name__ == "__main__" or module is sys.modules.get("__main__"):
         return True

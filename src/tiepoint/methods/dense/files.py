@@ -25,8 +25,8 @@ MAX_LISTED_PAIRS = 3
 def pair_folder(root: str | Path, key: str) -> Path:
     """Return the results folder of a pair ``SUBSET/PAIR``: ``ROOT/SUBSET/PAIR`` or ``ROOT/PAIR``.
 
-    ``ROOT/PAIR`` is used only if it exists and ``ROOT/SUBSET`` contains no folder. Its subset may be
-    ambiguous, so call `check_layout` first.
+    ``ROOT/PAIR`` is used only if it exists and ``ROOT/SUBSET`` contains no folder. The subset of such results
+    may be ambiguous, so call `check_layout` first.
 
     >>> pair_folder("out", "JODS/car_01_02").as_posix()
     'out/JODS/car_01_02'

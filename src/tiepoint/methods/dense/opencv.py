@@ -64,7 +64,7 @@ class _OpenCVFlow:
 
 
 class Dis(_OpenCVFlow):
-    """Dense inverse search; `preset` is ultrafast, fast or medium."""
+    """Dense inverse search (DIS). `preset` is ultrafast, fast or medium."""
 
     name = "dis"
     least_px = 12

@@ -161,9 +161,9 @@ class Honc:
 
     The patch has a side of `magnification` times the keypoint's size and is rotated with the keypoint. Each
     channel is shifted to mean 127.5. The patch is then scaled by 50 over the mean of the channels' standard
-    deviations. Each pixel contributes linearly to dark and bright bins in each channel (8 bins) and to
-    neighbouring cells. A Gaussian of half the patch weights the pixels. The row is normalised to length 1,
-    clipped at 0.2 and normalised again. A patch without contrast fails.
+    deviations. Each pixel contributes linearly to the dark and bright bins of each channel (8 combinations)
+    and to neighbouring cells. A Gaussian of half the patch weights the pixels. The row is normalised to
+    length 1, clipped at 0.2 and normalised again. A patch without contrast fails.
     """
 
     name, distance, libraries = "honc", "l2", ("numba", "numpy")
@@ -204,7 +204,7 @@ def _places() -> NDArray[np.float32]:
 def _histograms(
     patches: NDArray[np.float32], places: NDArray[np.float32]
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """Compute histograms of patches (n, pixels, 3)."""
+    """Return histograms of patches (n, pixels, 3), and a mask (n,) of patches that have contrast."""
     deviation = patches.std(axis=1).mean(axis=1)
     valid = deviation > 1e-3
     gain = DEVIATION / np.where(valid, deviation, 1)

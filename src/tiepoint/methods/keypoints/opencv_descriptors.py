@@ -231,8 +231,9 @@ def packed_octaves(
 class SiftDescriptor:
     """SIFT of OpenCV, 128 values from 0 to 255; the 4 x 4 grid spans 6 times the keypoint's size.
 
-    At SIFT keypoints the result equals OpenCV's own descriptors. It does not depend on the other keypoints.
-    OpenCV skips the doubled octave if no keypoint needs it, so a keypoint that needs it is always added.
+    At SIFT keypoints the result equals OpenCV's own descriptors. OpenCV skips the doubled octave if no
+    keypoint needs it. A keypoint that needs it is always added, so that descriptors do not depend on the
+    other keypoints.
     """
 
     name, distance, libraries = "sift", "l2", ("cv2", "numpy")

@@ -57,7 +57,7 @@ def hessian_layer(ii, size, step, det, trace):  # type: ignore[no-untyped-def]
 
 @cached_njit(nogil=True, inline="always")
 def _haar(ii, y, x, half):  # type: ignore[no-untyped-def]
-    """Return two Haar responses at a pixel (right minus left, lower minus upper); the side is 2 `half`."""
+    """Return the Haar responses right - left and lower - upper at a pixel. The filter's side is 2 `half`."""
     left = _box(ii, y - half, x - half, y + half, x)
     right = _box(ii, y - half, x, y + half, x + half)
     upper = _box(ii, y - half, x - half, y, x + half)

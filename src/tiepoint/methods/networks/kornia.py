@@ -85,7 +85,7 @@ class Kornia:
 
 
 def _renamed(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Rename HardTFeat's layers to TFeat's; its 8 x 8 convolution on 8 x 8 values is a linear layer."""
+    """Rename HardTFeat's layers to TFeat's. Its 8 x 8 convolution becomes the equivalent linear layer."""
     out: dict[str, Any] = {}
     for key, value in state.items():
         layer, _, part = key.rpartition(".")

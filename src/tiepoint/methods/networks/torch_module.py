@@ -74,9 +74,9 @@ class TorchScript:
 class LoadedModule:
     """A user's `nn.Module` on a device: from ``FILE.py:CLASS``, or a copy of one in memory.
 
-    `params` are passed to the class or function, as is the device if it has such a parameter. A module object
-    is copied, so the original retains its mode and device. `known` is the config. `unknown` is the reason if
-    the config does not fully determine the output.
+    `params` are passed to the class or function, as is the device if there is a parameter for it. A module
+    object is copied, so the original retains its mode and device. `known` is the config. `unknown` is the
+    reason if the config does not fully determine the output.
     """
 
     def __init__(self, given: Any, weights: str | None, device: str, params: Mapping[str, Any]) -> None:

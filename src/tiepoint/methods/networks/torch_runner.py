@@ -61,8 +61,8 @@ class NetworkRunner:
     """Descriptors of patches by a network from (b, 1, size, size) to (b, d).
 
     `batch` is the number of patches per call (default 256 on the CPU, `DEVICE_BATCH` elsewhere). If memory is
-    insufficient it is halved repeatedly, and `warnings` reports it once. `on_device` selects where patches
-    are resized and scaled; by default on the device unless that is the CPU.
+    insufficient, `batch` is halved repeatedly, which `warnings` reports once. `on_device` selects where
+    patches are resized and scaled; by default on the device unless that is the CPU.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class NetworkRunner:
         return np.concatenate(parts) if parts else np.empty((0, self._columns), np.float32)
 
     def forward_block(self, fed: Callable[[Any], Any], block: Any) -> Any:
-        """Return the network's output (b, d) for a block. None if out of memory; retry with fewer rows."""
+        """Return the network's output (b, d) for a block. If out of memory, halve `batch`, return None."""
         try:
             with plain_float32():
                 given = fed(block)

@@ -90,7 +90,7 @@ class ImageKeypoints:
 
     @property
     def xy(self) -> NDArray[np.float64]:
-        """Positions (n, 2)."""
+        """Keypoint positions (n, 2)."""
         return self.keypoints[:, :2]
 
     def __len__(self) -> int:
@@ -98,7 +98,7 @@ class ImageKeypoints:
 
     @classmethod
     def of(cls, key: str, arrays: Arrays) -> ImageKeypoints:
-        """Build from the arrays of a keypoint method."""
+        """Build an instance from the arrays of a keypoint method."""
         values = np.asarray(arrays["values"])
         valid = np.asarray(arrays.get("valid", np.ones(len(values), bool)))
         return cls(key, np.asarray(arrays["keypoints"]), values, valid)
@@ -109,7 +109,7 @@ class Matcher:
     """Matcher `name` (``nn``, ``mnn`` or ``FILE.py:CLASS``) with an optional ratio test d1/d2 < `ratio`.
 
     `mnn` returns mutual nearest neighbours only. The confidence of a match is 1 - d1/d2, where d2 is the
-    distance of the second nearest neighbour in image 2. It is 0 if the two are tied.
+    distance of the second nearest neighbour in image 2. It is 0 if both distances are equal.
     """
 
     name: str = DEFAULT
@@ -118,7 +118,7 @@ class Matcher:
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> Matcher:
-        """Build from the parameters ``matcher`` and ``ratio`` of a specification."""
+        """Build a matcher from the parameters ``matcher`` and ``ratio`` of a specification."""
         name, ratio = given.get("matcher", DEFAULT), _ratio(given.get("ratio"))
         if name in MATCHERS:
             return cls(name, ratio)

@@ -202,7 +202,7 @@ def describe_to_csv(
 
     Args:
         method: A method of the family ``patches``.
-        items: Pairs (item, patches); patches may be None for a method that looks features up.
+        items: Pairs (item, patches); patches may be None for a method that reads stored features.
         out: Folder for ``SEQ/IM.csv``; created if missing.
         overwrite: Replace existing files. Otherwise an existing file raises an error and stays unchanged.
 

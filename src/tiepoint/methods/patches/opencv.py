@@ -95,7 +95,7 @@ class PatchRootSift(PatchSift):
 
 
 class PatchOrb(OneKeypoint):
-    """ORB's 256 learned comparisons on the patch resized to 31 x 31, the size of the pattern, upright.
+    """ORB's 256 learned comparisons, upright, on the patch resized to 31 x 31, the size of the pattern.
 
     The pattern reaches 13 px from the centre in an image blurred by 7 x 7, so it reads 16 px: the entire
     resized patch. `patchSize` stays 31, because any other value makes OpenCV sample a random pattern.
