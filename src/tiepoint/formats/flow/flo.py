@@ -61,7 +61,7 @@ def _fill(f: FileIO, memory: memoryview) -> bool:
 
 
 def read_flo_size(path: str | Path) -> tuple[int, int]:
-    """Return (height, width) of a ``.flo`` file without reading the flow. Raise the errors of `read_flo`."""
+    """Return (height, width) of a ``.flo`` file without reading the flow. Errors are those of `read_flo`."""
     with reading(path), open(path, "rb") as f:
         width, height = _sizes(path, f.read(_HEADER.size))
         _check_length(path, width, height, f.seek(0, 2))

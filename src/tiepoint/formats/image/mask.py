@@ -163,7 +163,7 @@ def _by_rows(mix: Callable[[NDArray[Any]], NDArray[np.uint8]], values: NDArray[A
 
 
 def read_mask_size(path: str | Path) -> tuple[int, int]:
-    """Return (height, width) of a mask from its header. Raise the errors of `read_mask`."""
+    """Return (height, width) of a mask from its header. Errors are those of `read_mask`."""
     with reading(path), open(path, "rb") as f:
         header = png_header(path, f.read(64), f.seek(0, 2))
     return header.height, header.width

@@ -135,7 +135,7 @@ class NetworkRunner:
         return np.concatenate(parts) if parts else np.empty((0, self._columns), np.float32)
 
     def forward_block(self, fed: Callable[[Any], Any], block: Any) -> Any:
-        """Return the network's output (b, d) for a block. If out of memory, halve `batch`, return None."""
+        """Return the network's output (b, d) for a block. None if out of memory; `batch` is then halved."""
         try:
             with plain_float32():
                 given = fed(block)
