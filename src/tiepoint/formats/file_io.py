@@ -28,9 +28,9 @@ from .sniff import explain_wrong_type
 DAMAGED: tuple[type[Exception], ...] = (
     OSError,
     EOFError,
-    ValueError,  # with UnicodeError and what JSON raises
+    ValueError,  # includes UnicodeError and JSONDecodeError
     ArithmeticError,
-    RuntimeError,  # with RecursionError and NotImplementedError
+    RuntimeError,  # includes RecursionError and NotImplementedError
     MemoryError,
     SyntaxError,
     struct.error,
@@ -224,7 +224,7 @@ def reading(path: str | Path) -> Iterator[int]:
 
 
 def read_bytes(path: str | Path, *, most: int = MAX_FILE_BYTES) -> bytes:
-    """Read a regular file of at most `most` bytes. Remove a UTF-8 byte order mark."""
+    """Read a regular file and remove a UTF-8 byte order mark. `most` is the size limit in bytes."""
     data = read_regular_file(path, most=most)
     return data[3:] if data.startswith(_BOM) else data
 
@@ -245,7 +245,7 @@ def read_lines(path: str | Path) -> list[str]:
 
 
 def check_lines(path: str | Path) -> None:
-    """Raise a `FormatError` if a text file has a line of more than 16 MiB. Call it before parsing."""
+    """Raise a `FormatError` if a text file has a line of more than 16 MiB. Call before parsing."""
     if regular_file_size(path) <= MAX_LINE_CHARS:
         return
     with (

@@ -34,8 +34,8 @@ class FileMap(mmap.mmap):
 def file_of(array: NDArray[Any]) -> tuple[FileMap, int] | None:
     """Return the memory-mapped file that contains an array, and the byte offset of the array.
 
-    Return None for arrays that `map_npy` did not create. Equal `FileMap.file` mean equal bytes, unless a file
-    was edited and its modification time reset.
+    Return None for arrays that `map_npy` did not create. Two maps with equal `FileMap.file` have equal bytes,
+    unless a file was edited and its modification time reset.
 
     >>> file_of(np.zeros(3)) is None
     True
@@ -148,7 +148,7 @@ def _header(head: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
     try:
         shape, fortran, dtype = read(stream)
-    except Exception as e:  # NumPy passes on whatever Python's tokenizer and evaluator raise
+    except Exception as e:  # Python's tokenizer and evaluator raise many types
         raise ValueError(f"the header cannot be read ({' '.join(str(e).split())[:200]})") from e
     if any(side < 0 for side in shape) or len(shape) > _MAX_DIMENSIONS:
         raise ValueError(f"the header has the invalid shape {shape}")

@@ -66,7 +66,7 @@ _CONTAINERS = (OpaqueObject, dict, list, tuple, set, frozenset)
 
 
 class _ArrayBuilder:
-    """Converter of opaque objects to NumPy arrays. Other opaque objects are refused.
+    """Converter of opaque objects that describe NumPy arrays. Other opaque objects are refused.
 
     A shared object is converted once. The total size of the arrays is limited by the file size. The parser
     already limits depth and number of parts.

@@ -340,7 +340,7 @@ def _called(callee: Any, arguments: Any) -> Any:
 def _is_scalar(callee: Any) -> bool:
     """Return whether a callee is NumPy's ``scalar``.
 
-    It is named directly or, in files written by dill, as an attribute of a module.
+    The callee is a name or, in files written by dill, an attribute of a module.
     """
     if not isinstance(callee, OpaqueObject):
         return False

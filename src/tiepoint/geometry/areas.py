@@ -13,9 +13,9 @@ from .patch_sampling import as_frames
 def circle_overlap(distance: ArrayLike, radius_a: ArrayLike, radius_b: ArrayLike) -> Floats:
     """Return the exact intersection over union of two discs, elementwise.
 
-    The lens of two circles at distance d with radii r and R is
+    The common area of two discs at distance d with radii r and R is
     r^2 (alpha - sin(alpha) cos(alpha)) + R^2 (beta - sin(beta) cos(beta)),
-    cos(alpha) = (d^2 + r^2 - R^2) / 2dr, cos(beta) with r and R exchanged.
+    where cos(alpha) = (d^2 + r^2 - R^2) / 2dr, and cos(beta) is the same with r and R exchanged.
 
     >>> circle_overlap(0.0, 1.0, 2.0).item(), circle_overlap(3.0, 1.0, 2.0).item()
     (0.25, 0.0)

@@ -23,7 +23,7 @@ Size = tuple[int, int]
 
 
 class Projection(NamedTuple):
-    """Projected points (n, 2) and whether each is in view (n,). Points at or behind infinity are NaN."""
+    """Projected points (n, 2) and whether each is in view (n,). NaN at infinity or behind the camera."""
 
     points: Floats
     visible: NDArray[np.bool_]
@@ -153,7 +153,7 @@ class Answers:
 
     `status[i]` is an index into `REASONS`. `query`, `target` and `error_px` have shape (r,) and are sorted by
     query. Target point `target[j]` is a correct answer of `query[j]`, at a distance of `error_px[j]` from its
-    projection. `projected` (q, 2) is NaN for points at or behind infinity.
+    projection. `projected` (q, 2) is NaN for points at infinity or behind the camera.
     """
 
     status: NDArray[np.int8]
@@ -183,7 +183,7 @@ def answers(
     - `nearest`: only the nearest target point within tau_px. Others are wrong. Ties go to the lowest index.
     - `mutual`: the nearest target point y, if x is also the nearest source point to H^-1 y (one to one).
 
-    Points that project to or behind infinity, or outside the target image, are out of view. To count
+    Points that project to infinity, behind the camera or outside the target image are out of view. To count
     co-located keypoints as one answer, pass the positions returned by `locations`.
 
     Args:
@@ -219,7 +219,7 @@ def answers(
 
 
 def _nearest_index(points: Floats, among: Floats) -> Ints:
-    """Return the index of the point of `among` nearest to each point; -1 for a non-finite point."""
+    """Return for each point the index of its nearest neighbour in `among`; -1 for a non-finite point."""
     from scipy.spatial import cKDTree
 
     nearest = np.full(len(points), -1, np.int64)
@@ -248,7 +248,7 @@ def _homogeneous(h: ArrayLike, p: Floats) -> tuple[Floats, Floats, Floats]:
 def project_unchecked(h: ArrayLike, points: ArrayLike) -> Floats:
     """Project points (n, 2) to (X/Z, Y/Z); (inf, inf) if |Z| < 1e-12.
 
-    Unlike `project`, it also projects points behind the camera (negative Z).
+    Unlike `project`, this function also projects points behind the camera (negative Z).
 
     >>> project_unchecked([[1, 0, 10], [0, 1, 5], [0, 0, 1]], [[100, 200]]).tolist()
     [[110.0, 205.0]]
@@ -284,7 +284,7 @@ def nearest_answers(
 def nearest_pairs(
     h: ArrayLike, queries: ArrayLike, targets: ArrayLike, *, tau_px: float, slack_px: float
 ) -> NeighbourPairs:
-    """Return all pairs of a query and a target at the smallest distance from its projection.
+    """Pair each query with every target at the smallest distance from its projection.
 
     Projections are rounded to float32. A pair is returned if its distance is at most tau_px and no other
     target is nearer by more than `slack_px`. Unlike `nearest_answers`, it returns all co-located targets.

@@ -19,7 +19,7 @@ _INFINITY = 1e-12
 
 
 def as_homography(h: ArrayLike) -> Floats:
-    """Convert to a (3, 3) float64 homography; raise `InputError` unless it is finite and invertible.
+    """Convert a matrix to float64 (3, 3); raise `InputError` unless it is finite and invertible.
 
     >>> as_homography([[2, 0, 0], [0, 2, 0], [0, 0, 2]]).dtype
     dtype('float64')
@@ -135,10 +135,10 @@ def corners(size: tuple[int, int]) -> Floats:
 def corner_error(estimate: ArrayLike, truth: ArrayLike, size: tuple[int, int]) -> float:
     """Return the mean distance, in target pixels, between the image corners mapped by two homographies.
 
-    `size` is (width, height) of the **source** image. Corners that the true homography maps to or behind
-    infinity are skipped. At least one corner remains, because the image centre is in front of the camera. The
-    error is infinite if the estimate maps a remaining corner to or behind infinity, or if the estimate is
-    singular or NaN. A singular or NaN true homography raises `InputError`.
+    `size` is (width, height) of the **source** image. Corners that the true homography maps to infinity or
+    behind the camera are skipped. At least one corner remains, because the image centre is in front of the
+    camera. The error is infinite if the estimate maps a remaining corner to infinity or behind the camera, or
+    if it is singular or NaN. A singular or NaN true homography raises `InputError`.
 
     >>> corner_error([[1, 0, 3], [0, 1, 4], [0, 0, 1]], [[1, 0, 0], [0, 1, 0], [0, 0, 1]], (10, 10))
     5.0

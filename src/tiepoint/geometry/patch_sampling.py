@@ -56,8 +56,8 @@ def magnify(frames: ArrayLike, factor: float) -> Floats:
 def project_frames(h: ArrayLike, frames: ArrayLike, source: Size) -> Floats:
     """Project frames by the local affine approximation (J A, H t) of a homography at their centres.
 
-    A frame is NaN if its centre projects to or behind infinity. `source` is (width, height) of the source
-    image.
+    A frame is NaN if its centre projects to infinity or behind the camera. `source` is (width, height) of the
+    source image.
 
     >>> project_frames([[2, 0, 1], [0, 2, 0], [0, 0, 1]], [[[1, 0, 7], [0, 1, 8]]], (20, 20))[0]
     array([[ 2.,  0., 15.],
@@ -161,8 +161,8 @@ def render_view(image: ArrayLike, to_source: ArrayLike, size: Size) -> NDArray[n
     """Warp an image by a homography with antialiasing.
 
     `image` has shape (h, w, channels), and `to_source` (3, 3) maps **output** pixels to source pixels. No
-    output pixel may map to or behind infinity. The output is float32 (height, width, channels) for `size`
-    (width, height).
+    output pixel may map to infinity or behind the camera. The output is float32 (height, width, channels) for
+    `size` (width, height).
 
     Each output pixel is the mean of k x k bilinear samples of the source area it covers. k is the largest
     scale factor of the homography at the output corners, rounded up, and at least 2. Samples are then at most

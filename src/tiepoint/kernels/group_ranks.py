@@ -80,7 +80,7 @@ def _by_tiles(
     queries: Any, query_start: Any, pool: Any, pool_start: Any, pool_position: Any, target_query: Any,
     target_value: Any, distance: str, limits: Any,
 ) -> tuple[Ints, Ints]:  # fmt: skip
-    """Count with tiles of matrix products in which each pool group has one score."""
+    """Count by tiles of matrix products. The score of a pool group is the score of its nearest row."""
     from .numba_backend.group_counts import group_ranks
 
     used = np.unique(target_query)
@@ -121,11 +121,12 @@ def _by_tiles(
 
 
 def _slack(scores: TileScores) -> tuple[NDArray[np.float64], bool]:
-    """Bound the rounding error of adding the offset to a score, for each query. Return whether it is zero.
+    """Return a bound (q,) on the rounding error of score plus offset, and whether the sum is exact.
 
-    With A and B the norms of both rows and u the unit roundoff, the offset A^2/2 is rounded (u A^2/2), and so
-    is its sum with a score of at most B^2/2 + (1 + g) A B (see `ambiguity_band`): together below
-    2 u (A + B)^2. Sums of integers are half of a squared distance, exact in float32 up to 2^23.
+    Let A and B be the norms of both rows and u the unit roundoff. Rounding the offset A^2/2 has an error of
+    at most u A^2/2. Its sum with a score is rounded too, and the score is at most B^2/2 + (1 + g) A B (see
+    `ambiguity_band`). Both errors together are below 2 u (A + B)^2. Sums of integers are half of a squared
+    distance, exact in float32 up to 2^23.
     """
     if scores.kind != "l2":
         return np.zeros(len(scores.a)), True
@@ -137,10 +138,11 @@ def _slack(scores: TileScores) -> tuple[NDArray[np.float64], bool]:
 
 
 class _Layout:
-    """Pool groups sorted by position and split into blocks. In a block, first rows precede other rows.
+    """Pool groups sorted by position and split into blocks.
 
-    `block_at[u]` describes the block that starts with row u: its number of groups, the groups before it, the
-    start of each group's other rows, and the group of each other row.
+    In a block, the first rows of all groups precede their other rows. `block_at[u]` describes the block that
+    starts with row u: its number of groups, the groups before it, the start of each group's other rows, and
+    the group of each other row.
     """
 
     def __init__(self, pool_start: Ints, position: Ints) -> None:
@@ -213,7 +215,7 @@ def _direct(
     used = np.diff(first) > 0
     for single in (True, False):
         groups = np.flatnonzero(used & (one_query == single))
-        # A single query meets the single pool rows in rank_counts already.
+        # `rank_counts` already counted the pairs of groups with one row each.
         chosen = np.flatnonzero(~one_pool) if single else np.arange(len(one_pool))
         if len(groups) == 0 or len(chosen) == 0:
             continue

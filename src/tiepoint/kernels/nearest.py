@@ -104,7 +104,7 @@ def _compiled_nearest(queries: Any, pool: Any, k: int, distance: str, excluded: 
     scores.run(visit, free=4.0 * keep)
     if excluded is None and scores.distinct is None:
         return row, value
-    # From the best distinct rows to the best pool positions, without the excluded one.
+    # Expand the best distinct rows to the best pool positions, without the excluded position.
     if scores.distinct is None:
         positions, start = np.arange(len(pool)), np.arange(len(pool) + 1)
     else:
@@ -152,7 +152,7 @@ def first_two_aligned(
     rows = np.arange(len(queries))
 
     def one(i: int, _: int) -> tuple[Any, ...]:
-        # Reference values, like the others: sums of squares for l2, twice the distance for cosine.
+        # Reference values, as in d1 and d2: sums of squares for l2, twice the distance for cosine.
         own = pair_distances(queries, pools[i], rows, rows, distance=distance, squared=distance == "l2")
         own = own * 2.0 if distance == "cosine" else own
         return *_compiled_first_two(queries, pools[i], distance), own

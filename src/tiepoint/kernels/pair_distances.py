@@ -141,7 +141,7 @@ def _refuse_not_finite(parts: Any, part: Any, row: Any, name: str, place: Any, o
 
 
 def _short(index: Array, end: int, name: str) -> NDArray[np.int32]:
-    """Convert an index to int32 and check that it is within 0 ... end - 1."""
+    """Convert an index array to int32 and check that its values are within 0 ... end - 1."""
     x = np.asarray(index)
     if (i := first_outside(x, 0, end)) is not None:
         raise InputError(f"{name}[{i}] is {x[i]}, outside 0 to {end - 1}")

@@ -39,7 +39,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def get_threads() -> int:
-    """Return the number of threads a kernel may use. Inside a team it is the share of the calling thread."""
+    """Return the number of threads a kernel may use; inside a team, the share of the calling thread."""
     share: int | None = getattr(_own, "share", None)
     if share is not None:
         return share
@@ -60,7 +60,7 @@ def set_threads(count: int | None) -> None:
 
 
 def scratch(name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-    """Return scratch memory of this thread. Later calls with the same `name` reuse up to 8 MiB of it."""
+    """Return scratch memory of this thread. Calls with the same `name` share it if it is at most 8 MiB."""
     kind = np.dtype(dtype)
     size = kind.itemsize * math.prod(shape)
     if size > _SCRATCH_CACHE_BYTES:

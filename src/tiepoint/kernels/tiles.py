@@ -28,7 +28,7 @@ AMBIGUOUS_SHARE = 0.01
 
 
 class Tile(NamedTuple):
-    """Block of similarities. Its fields are the first arguments of every scan in `nearest_scan`."""
+    """Similarities of queries and pool rows. The fields are the first arguments of every scan."""
 
     similarity: Array
     half: Array
@@ -188,10 +188,10 @@ class TileScores:
     ) -> None:
         """Pass every tile to `visit` in row order. `visit` returns the number of reference sums it computed.
 
-        If a query needs more than `free` reference sums plus one percent of the tile (times `targets`),
-        float32 is too imprecise, and the following tiles are computed in float64. `blocks` are the row ranges
-        of the tiles. Queries are split only at `cuts`, which ascend from 0 to the number of queries; by
-        default anywhere.
+        If queries need on average more than `free` reference sums plus one percent of the tile's rows (times
+        `targets`), float32 is too imprecise, and the following tiles are computed in float64. `blocks` are
+        the row ranges of the tiles. Queries are split only at `cuts`, which ascend from 0 to the number of
+        queries; by default anywhere.
         """
         n = len(self.b)
         # A team of one on a machine with more cores leaves splitting products to BLAS; see `make_team`.

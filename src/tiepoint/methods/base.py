@@ -72,7 +72,7 @@ class MethodHooks(Protocol):
     """Built-in: whether several threads may call an object at the same time. Default: False."""
 
     def describe_item(self, item: Item, image: Any, keypoints: Any) -> Any:
-        """Describe keypoints and receive the item. ``detect_item`` and ``extract_item`` work alike."""
+        """Describe keypoints with access to the item. ``detect_item`` and ``extract_item`` are analogous."""
 
 
 def no_item_key(item: Item) -> Sequence[Any]:

@@ -19,7 +19,7 @@ PATCH_DIMENSION = 128
 
 
 class ConstantPatches:
-    """Reference method that returns ones for every patch. All distances are tied: chance level.
+    """Reference method that returns ones for every patch, which gives a score at chance level.
 
     >>> ConstantPatches().describe(np.zeros((2, 65, 65), np.uint8)).shape
     (2, 128)

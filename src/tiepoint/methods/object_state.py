@@ -41,7 +41,7 @@ class NotHashable(Exception):
 
 
 class ObjectState:
-    """Converts values to plain JSON and collects the source files and libraries they depend on.
+    """Converter of values to plain JSON that collects the source files and libraries they depend on.
 
     Args:
         modules: Modules in the folder of a user's file, by name. They are not in ``sys.modules``.
@@ -118,7 +118,7 @@ class ObjectState:
                     found.append(hash_file(place))
                 elif folders and place.is_dir():
                     found.append(hash_folder(place))
-        except (OSError, ValueError, RuntimeError):  # no name of a file: too long, a NUL in it, no home
+        except (OSError, ValueError, RuntimeError):  # not a path: too long, has a NUL, or no home folder
             return found
         except InputError as e:
             raise NotHashable(str(value), str(e)) from e

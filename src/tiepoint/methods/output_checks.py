@@ -158,7 +158,7 @@ def output_array(given: Any, where: str, ragged: str) -> Array:
         return np.asarray(from_tensor(given))
     except ValueError as e:
         raise InputError(f"{where}: {ragged}") from e
-    except Exception as e:  # whatever an object raises when it is asked for its numbers
+    except Exception as e:  # a user's object may raise any exception
         raise InputError(f"{where}: the return value is not an array ({type(e).__name__}: {e})") from e
 
 
@@ -222,7 +222,7 @@ def _bad_rows(values: Array, distance: str, zero_rows_are_valid: bool) -> BadRow
         return BadRows(none, none, none)
     found = find_bad_rows(values)
     if distance == "masked_l1":
-        # zero values are fine; a row of which nothing is left after masking is not
+        # zero values are valid, but a row whose mask is all zero is not
         zero = np.flatnonzero(~values[:, values.shape[1] // 2 :].any(axis=1))
     else:
         zero = none if zero_rows_are_valid else found.zero

@@ -154,7 +154,7 @@ _CV, _TORCH, _ONNX = "opencv", "learned", "onnx"
 
 
 def _register(family: str, package: str, *rows: tuple[str, str, str | None, str]) -> None:
-    """Register methods of a family, each as name, module and class below `package`, extra and summary."""
+    """Register methods of a family. Each row has name, ``module:class`` below `package`, extra, summary."""
     for name, target, needs, summary in rows:
         METHODS.add(name, f"tiepoint.{package}.{target}", summary, family=family, needs=needs)
 

@@ -77,7 +77,7 @@ def resolve(
         device: Passed to methods that take one.
         on_bad: ``error`` (rows that cannot be compared stop the run), ``miss`` (they count as failures) or
             ``keep-zeros`` (rows of zeros are ordinary vectors, rows with NaN or infinity failures).
-        fit: Computes fitted transforms, called with (method so far, request).
+        fit: Function that fits a transform, called with (method before the transform, `FitRequest`).
         name: Display name. Default: the class name with the parameters that differ from their defaults.
 
     >>> resolve("constant", family="patches").distance
@@ -196,7 +196,7 @@ def _bound(thing: Any, name: str, family: str, device: str, on_bad: str, spec: s
     binder = getattr(importlib.import_module(module), attribute)
     extract: Callable[[Item, Any], Arrays] = binder(thing, name=name, distance=distance, on_bad=on_bad)
     config, reason = config_of(thing, distance=distance, device=device, on_bad=on_bad)
-    if family == "pairs":  # the same object leaves other arrays for a dense task
+    if family == "pairs":  # the same object returns other arrays on a dense task
         config = {**config, "edge": "pairs"}
     return Method(
         name=name,
@@ -231,7 +231,7 @@ def _with_nan(part: Callable[[Item], Any], family: str, config: Mapping[str, Any
 
 
 def _meta(thing: Any, family: str) -> dict[str, Any]:
-    """Return the properties of a method that tasks need. Keypoints read from files count as given."""
+    """Return the properties of a method that tasks need. Keypoints from files are `given_keypoints`."""
     names = ("keypoint_set", "rooted", "given_keypoints")
     found = {name: value for name in names if (value := getattr(thing, name, None))}
     looks_up = hasattr(thing, "lookup_item") or hasattr(thing, "lookup")
@@ -286,7 +286,7 @@ def apply_transform(
         done = apply(values[good])
         out = np.zeros((len(values), done.shape[1]), done.dtype)
         out[good] = done
-        if keep_nan and values.dtype.kind == "f":  # only what a method of keypoints gave as NaN is still so
+        if keep_nan and values.dtype.kind == "f":  # non-finite rows of a keypoint method
             out[~np.isfinite(values).all(axis=1)] = np.nan
             good = good | np.isnan(out).any(axis=1)
         others = {k: v for k, v in arrays.items() if k not in ("values", "valid")}

@@ -165,7 +165,7 @@ class _Search:
         for part in dotted.split("."):
             done.append(part)
             found = next((f for place in places if (f := _module_file(place, part)) is not None), None)
-            if found is None:  # a folder without __init__.py, in one place or in several
+            if found is None:  # a namespace package: folders without __init__.py
                 places = [place / part for place in places if (place / part).is_dir()]
                 continue
             found = found.resolve()

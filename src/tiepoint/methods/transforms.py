@@ -169,7 +169,7 @@ def _decomposed(descriptors: Array, name: str) -> tuple[Floats, Floats, Floats]:
 
 
 def _clipped(eigenvalues: Floats, energy: float) -> Floats:
-    """Raise small eigenvalues to the first one at which the cumulated share of energy exceeds `energy`."""
+    """Raise small eigenvalues to the first whose cumulative share, in ascending order, exceeds `energy`."""
     if not 0 <= energy < 1:
         raise InputError(f"clip must be a share of the energy, at least 0 and below 1, but is {energy}")
     if energy == 0:
@@ -255,5 +255,5 @@ def load_transform(path: Path) -> FittedTransform | None:
             mean = found["mean"] if "mean" in found.files else None
             made = FittedTransform(mean=mean, matrix=found["matrix"], **{name: about[name] for name in PLAIN})
         return made if made.hash == about["hash"] else None
-    except Exception:  # a damaged archive makes its reader raise whatever it likes
+    except Exception:  # a corrupt archive may raise any exception
         return None

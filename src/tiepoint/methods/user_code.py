@@ -254,7 +254,7 @@ def _importable(entry: Path) -> str:
 
 
 def _shared(module: ModuleType) -> bool:
-    """Return whether a module belongs to Python, a library or this process, and is never isolated."""
+    """Return whether a module is never isolated: it belongs to Python, a library or is ``__main__``."""
     file = getattr(module, "__file__", None)
     if module.__name__ == "__main__" or module is sys.modules.get("__main__"):
         return True
@@ -265,9 +265,9 @@ def _shared(module: ModuleType) -> bool:
 
 
 class UserObject:
-    """An object of a user's file, with the file and its parameters.
+    """Wrapper of an object of a user's file, with the file and the object's parameters.
 
-    It has all attributes of the object. Its methods can import the modules in the folder of the file.
+    The wrapper has all attributes of the object. Methods can import the modules in the folder of the file.
     """
 
     def __init__(self, thing: Any, file: Path, made_of: str, given: Mapping[str, Any], around: UserModules):

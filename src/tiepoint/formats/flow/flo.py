@@ -28,8 +28,8 @@ def read_flo(path: str | Path, *, space: Workspace | None = None, name: str = "f
     """Read the flow of a ``.flo`` file, float32 (height, width, 2). The values are bit-identical to the file.
 
     Layout, little-endian: ``PIEH``, int32 width, int32 height (each 1..99999), then u, v of every pixel in
-    row-major order. The header is checked against the file size before memory is allocated. If `space` is
-    given, the flow is read into its array `name`.
+    row-major order. The header is checked against the file size before memory is allocated. If a workspace
+    `space` is given, the flow is read into its array `name` instead of new memory.
 
     Raises:
         FormatError: The file is missing, truncated, too long or not a ``.flo`` file.
@@ -61,7 +61,7 @@ def _fill(f: FileIO, memory: memoryview) -> bool:
 
 
 def read_flo_size(path: str | Path) -> tuple[int, int]:
-    """Return (height, width) of a ``.flo`` file without reading the flow. Raise the errors of `read_flo`."""
+    """Return (height, width) of a ``.flo`` file without reading the flow. Errors are those of `read_flo`."""
     with reading(path), open(path, "rb") as f:
         width, height = _sizes(path, f.read(_HEADER.size))
         _check_length(path, width, height, f.seek(0, 2))

@@ -28,7 +28,7 @@ _FILES = {"flow1": "flow1.flo", "flow2": "flow2.flo", "mask1": "mask1.png", "mas
 class PairResult:
     """Flows and masks that a method computed for an image pair.
 
-    `arrays` contains flow1, flow2 (h, w, 2) and mask1, mask2 (h, w), as far as they exist. `problems` has one
+    `arrays` contains those of flow1, flow2 (h, w, 2), mask1 and mask2 (h, w) that exist. `problems` has one
     message per unreadable file. `present` is False if the folder is missing.
     """
 
@@ -64,7 +64,7 @@ def read_pair_result(folder: str | Path, space: Workspace | None = None) -> Pair
 
     Missing files are skipped. Unreadable files are reported in `problems`.
 
-    If `space` is given, the files are read into its arrays.
+    If a workspace `space` is given, the files are read into its arrays.
 
     >>> read_pair_result("nowhere").present
     False
@@ -122,7 +122,7 @@ def _text(path: Path) -> str:
 
 
 def read_flip(path: str | Path) -> int:
-    """Return 1 if the two objects face opposite directions, else 0.
+    """Read the flip flag of a pair: 1 if the two objects face opposite directions, else 0.
 
     A missing file means 0, as in the kit.
 
@@ -188,9 +188,9 @@ def corr_pixels(
 
     The image sizes are (height, width).
 
-    A stored coordinate c is a 1-based position divided by the image size. The 0-based pixel is therefore ``c
-    * W - 1`` or ``c * H - 1``. The median residual to the ground-truth flow is then 0.06 to 0.15 px. Without
-      the -1 it is up to 2.2 px.
+    A stored coordinate c is a 1-based position divided by the image size. The 0-based pixel is
+    therefore ``c * W - 1`` or ``c * H - 1``. With it, the median residual to the ground-truth flow is 0.06 to
+    0.15 px. Without the -1, the residual is up to 2.2 px.
 
     >>> corr_pixels(np.array([[0.5, 0.5, 1.0, 1.0]]), (10, 20), (30, 40))
     (array([[9., 4.]]), array([[39., 29.]]))

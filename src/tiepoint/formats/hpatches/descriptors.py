@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Read and write the descriptors of one patch image: CSV, `.npy` or `.npz`, numbers or packed bits."""
+"""Read and write the descriptors of one patch image: CSV, `.npy` or `.npz` files of numbers or bits."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class PackedStrip:
     image: str
     count: int
     content: str
-    """SHA-256 of the PNG file. Features have the same cache key, whether packed or not."""
+    """SHA-256 of the PNG file. Cache keys contain it, so packing a dataset does not change them."""
     size: int
     mtime_ns: int
     pixels: str
@@ -49,13 +49,13 @@ class PackedStrip:
 
     @property
     def key(self) -> str:
-        """``SEQ/IM``."""
+        """Key of the strip, ``SEQ/IM``."""
         return f"{self.sequence}/{self.image}"
 
 
 @dataclass(frozen=True)
 class PatchPack:
-    """Open pack file. The table is in memory; pixels are memory-mapped on demand."""
+    """An open pack file. The table is in memory; pixels are memory-mapped on demand."""
 
     path: Path
     side: int
@@ -96,7 +96,7 @@ class PatchPack:
 
 
 def write_pack(path: Path, side: int, strips: Iterable[tuple[PackedStrip, NDArray[np.uint8]]]) -> None:
-    """Write a pack file atomically. Offsets of the strips are computed."""
+    """Write a pack file atomically. The `offset` of the given strips is ignored and recomputed."""
 
     def chunks() -> Iterator[bytes | memoryview]:
         table: list[PackedStrip] = []

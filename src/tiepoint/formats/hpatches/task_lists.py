@@ -99,13 +99,13 @@ def write_splits(path: str | Path, splits: Mapping[str, Split]) -> None:
 PAIRS_HEADER = "s1,t1,idx1,s2,t2,idx2"
 PATCHES_HEADER = "s,idx"
 IMAGES = 6
-"""Image numbers run from 0 to 5."""
+"""Number of images of a sequence, numbered 0 to 5."""
 _CHUNK = 1 << 16
 
 
 @dataclass(frozen=True)
 class VerificationPairs:
-    """Verification pairs as columns (n,): index into `sequences`, image number 0 to 5, patch index."""
+    """Pairs of patches as columns (n,): index into `sequences`, image number (0 to 5) and patch index."""
 
     sequences: tuple[str, ...]
     seq1: NDArray[np.int32]

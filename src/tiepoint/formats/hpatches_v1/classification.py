@@ -126,7 +126,7 @@ def concatenate(parts: Sequence[PatchPairs]) -> PatchPairs:
 class LabelledPairs:
     """Pairs of a classification benchmark in file order, with ground truth.
 
-    `parts` and `sizes` are the names and sizes of its pair lists.
+    `parts` and `sizes` are the names and sizes of the benchmark's pair lists.
     """
 
     name: str
@@ -212,8 +212,8 @@ def read_distances(
 ) -> NDArray[np.float64]:
     """Read `count` dissimilarities from a `.results` file.
 
-    An optional second column has labels, 0 or 1. If `labels` is given, they must be equal. Infinity means
-    "never retrieved". NaN is an error, or is read as infinity with ``on_nan="miss"``.
+    An optional second column has labels, 0 or 1. If `labels` is given, the column must equal it. Infinity
+    means "never retrieved". NaN is an error, or is read as infinity with ``on_nan="miss"``.
     """
     data = read_bytes(path)
     columns = 2 if data.partition(b"\n")[0].count(b",") == 1 else 1
@@ -248,8 +248,8 @@ def read_classification_results(
     """Read the dissimilarities of a benchmark's pairs from a results folder.
 
     Reads ``BENCHMARK.results`` if it exists. Otherwise reads one file per pair list
-    (``train_easy_pos.results``, …). A pair list may have the name of the benchmark. Its file is then read as
-    results of the list if the results of all other lists exist.
+    (``train_easy_pos.results``, …). If a pair list has the name of the benchmark, ``BENCHMARK.results`` is
+    ambiguous. It counts as the file of that list if the files of all other lists exist.
     """
     root = Path(folder)
     combined = root / f"{benchmark.name}.results"

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Read, write and find `.benchmark` files of 2016, which define the tasks.
 
-Classification: the names of `.pairs` files in the same folder, one per line. All their pairs are scored
-together. Matching: ``SEQ.IM,SEQ.IM`` per line, reference image first. Retrieval: the images of the pool,
-comma-separated, on the first line; then one query patch per line. ``#`` starts a comment in all of them.
+A classification file has the names of `.pairs` files in the same folder, one per line. All their pairs are
+scored together. A matching file has ``SEQ.IM,SEQ.IM`` on each line, reference image first. A retrieval file
+has the images of the pool, comma-separated, on the first line, then one query patch per line. ``#`` starts a
+comment in all files.
 """
 
 from __future__ import annotations
@@ -161,7 +162,7 @@ def _retrieval(path: str | Path, data: bytes, counts: Mapping[str, int] | None) 
 
 
 def write_classification(path: str | Path, positives: str, negatives: str) -> None:
-    """Write a classification `.benchmark` file with the names of two `.pairs` files."""
+    """Write a classification `.benchmark` file that names the `.pairs` files of positives and negatives."""
     write_lines(path, (positives, negatives))
 
 

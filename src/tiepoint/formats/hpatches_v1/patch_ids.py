@@ -105,7 +105,7 @@ def check_patch_ids(
 
 
 def recode(patches: PatchList, images: Sequence[str]) -> PatchList:
-    """Return the same patches with image indices into `images`. All their images must be in `images`."""
+    """Renumber image indices to refer to `images`, which must contain all of `patches.images`."""
     code = {name: i for i, name in enumerate(images)}
     try:
         table = np.array([code[name] for name in patches.images], np.int32)

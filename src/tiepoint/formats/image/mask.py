@@ -118,12 +118,12 @@ def _table16_to_8(gamma: int) -> NDArray[np.int64]:
 def read_mask(path: str | Path, *, space: Workspace | None = None, name: str = "mask") -> NDArray[np.uint8]:
     """Read the raw values of a mask, uint8 (height, width).
 
-    Grey values of 1, 2 and 4 bits are scaled to 0..255. Of 16-bit values the high byte is used. Palette
+    Grey values of 1, 2 and 4 bits are scaled to 0..255. 16-bit values are reduced to their high byte. Palette
     indices are converted to colours, alpha is dropped, and colours are converted to luma in libpng's
     fixed-point arithmetic (see `luma8`). The result is bit-identical to ``cv2.imread(path,
     IMREAD_GRAYSCALE)`` of OpenCV 5.0.0. The exception is interlaced 16-bit colour, where luma is computed
     from the high bytes only. Trap: the values 0 and 1 are not scaled to 0 and 255. `tiepoint` warns when it
-    scores such masks. If `space` is given, a plain grey mask is read into its array `name`.
+    scores such masks. If a workspace `space` is given, a plain grey mask is read into its array `name`.
 
     Raises:
         FormatError: The file is not a readable PNG, or is too short for its size in pixels.
@@ -140,10 +140,10 @@ def read_mask(path: str | Path, *, space: Workspace | None = None, name: str = "
     size, gamma = (header.height, header.width), png_gamma(data)
     if is_plain(header, GREY8):
         out = None if space is None else space.take(name, size, np.uint8)
-        with suppress(FormatError):  # Pillow accepts more and reports the rest
+        with suppress(FormatError):  # Pillow tries next and reports errors
             return decode_plain(path, data, GREY8, out)
     for kind in (RGB16, RGBA16):
-        if is_plain(header, kind):  # Pillow would drop the low bytes before mixing
+        if is_plain(header, kind):  # Pillow would drop the low bytes before computing luma
             with suppress(FormatError):
                 samples = decode_plain(path, data, kind).view(">u2").reshape(*size, kind.channels)
                 return _by_rows(lambda rows: luma16(rows.astype(np.uint16), gamma), samples)
@@ -163,7 +163,7 @@ def _by_rows(mix: Callable[[NDArray[Any]], NDArray[np.uint8]], values: NDArray[A
 
 
 def read_mask_size(path: str | Path) -> tuple[int, int]:
-    """Return (height, width) of a mask from its header. Raise the errors of `read_mask`."""
+    """Return (height, width) of a mask from its header. Errors are those of `read_mask`."""
     with reading(path), open(path, "rb") as f:
         header = png_header(path, f.read(64), f.seek(0, 2))
     return header.height, header.width

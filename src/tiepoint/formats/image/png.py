@@ -29,9 +29,9 @@ BAND = 1 << 22
 def check_pixels(path: str | Path, size: tuple[int, int], file_bytes: int, pixel_bytes: int = 3) -> None:
     """Raise a `FormatError` if an image has too many pixels for a file of `file_bytes` bytes.
 
-    For pixels of up to three bytes, the limit is 64 million plus 8 per byte of the file, at most 178,956,970.
-    A photograph of 100 million pixels has tens of megabytes, but a file of 300 kB can contain enough blank
-    pixels to fill the memory.
+    For pixels of up to three bytes, the limit is 64 million pixels plus 8 pixels per byte of the file, at
+    most 178,956,970 pixels. A photograph of 100 million pixels has tens of megabytes, but a file of 300 kB
+    can contain enough blank pixels to fill the memory.
 
     >>> check_pixels("a.png", (10_000, 10_000), 9_000_000)
     >>> check_pixels("a", (10_000, 10_000), 300_000)

@@ -32,8 +32,8 @@ def read_image(path: str | Path) -> NDArray[np.uint8]:
     """Read an image as RGB uint8 (h, w, 3).
 
     Grey images get three equal channels. Palette indices are converted to colours, and transparency is
-    dropped. 16-bit grey is scaled by 1/257 and rounded. Of several frames the first is read. TIFF files of
-    32-bit or signed numbers are refused, because their range is unknown. EXIF rotations are not applied,
+    dropped. 16-bit grey is scaled by 1/257 and rounded. Only the first of several frames is read. TIFF files
+    of 32-bit or signed numbers are refused, because their range is unknown. EXIF rotations are not applied,
     because homographies refer to the pixels as stored.
 
     Raises:
@@ -118,7 +118,7 @@ def _open_image(path: str | Path, *, load: bool = True) -> Image.Image:
         allow_large_images()
         if not load:
             return Image.open(path, formats=_PILLOW_FORMATS)
-        # From memory, because Pillow allocates what a corrupt chunk of a file announces.
+        # Decode from memory: given a path, Pillow allocates the size that a corrupt chunk announces.
         data = read_regular_file(path, most=MAX_IMAGE_BYTES)
         image = Image.open(BytesIO(data), formats=_PILLOW_FORMATS)
         if image.format == "PNG":

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Read keypoints and descriptors of one image in the formats of several programs.
 
-* ``.npz`` with any suffix (D2-Net writes ``IMAGE.png.d2-net``): `keypoints` (n, 2 or more; x, y first),
+* NumPy archive with any suffix (D2-Net writes ``IMAGE.png.d2-net``): `keypoints` (n, 2 or more; x, y first),
   `descriptors` (n, d) or (d, n), optional `scores` (n,) and `valid` (n,);
 * CSV: a header with ``x, y``, optional ``size, angle, response`` (or ``score``), ``octave, class_id``; all
   other columns are the descriptor, in file order;

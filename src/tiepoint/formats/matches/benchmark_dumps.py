@@ -74,7 +74,7 @@ class LoftrFiles:
         return {k: v.astype(np.float64) for k, v in found.items() if v is not None}
 
     def remarks(self, place: int) -> list[str]:
-        """Return a remark if the float16 coordinates are too coarse."""
+        """Return a remark if coordinates above 1024 px are stored as float16."""
         return float16_remarks(*(p for n in _OLD[:2] if (p := self._part(place, n)) is not None))
 
 
@@ -96,7 +96,7 @@ class _IndexedFiles(ABC):
         return self._indexed(place).arrays()
 
     def remarks(self, place: Any) -> list[str]:
-        """Return a remark if the float16 coordinates are too coarse."""
+        """Return a remark if coordinates above 1024 px are stored as float16."""
         return float16_remarks(*self._indexed(place).keypoints)
 
 

@@ -95,7 +95,7 @@ class HlocFiles:
         return first, second
 
     def remarks(self, place: MatchedGroup) -> list[str]:
-        """Return a remark if the float16 coordinates are too coarse."""
+        """Return a remark if coordinates above 1024 px are stored as float16."""
         return float16_remarks(*self._keypoints(place))
 
 

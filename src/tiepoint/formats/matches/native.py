@@ -84,7 +84,7 @@ class OwnFiles:
         return read_matches(place)
 
     def remarks(self, place: Path) -> list[str]:
-        """Return a remark if the float16 coordinates are too coarse."""
+        """Return a remark if coordinates above 1024 px are stored as float16."""
         arrays = read_matches(place)
         return float16_remarks(*(arrays[n] for n in ("points0", "points1", "answers") if n in arrays))
 
@@ -137,7 +137,7 @@ class AnswerFiles:
         return {"answers": np.array(points, np.float64).reshape(-1, 2)}
 
     def remarks(self, place: AnswerEntry) -> list[str]:
-        """Return no remarks, because text stores all digits."""
+        """Return no remarks, because JSON stores coordinates with full precision."""
         return []
 
 

@@ -107,9 +107,9 @@ class IndexedSource:
 
 
 def float16_remarks(*points: Any) -> list[str]:
-    """Return a remark if float16 coordinates are coarse.
+    """Return a remark if coordinates above 1024 px are stored as float16.
 
-    The resolution is 1 px from 1024 on and 0.5 px from 512 on.
+    The resolution of float16 is 1 px above 1024 and 0.5 px above 512.
 
     >>> float16_remarks(np.array([[1500.0, 3.0]], np.float16))
     ['keypoints are float16, which beyond 1024 px represents whole pixels only; write float32']

@@ -107,7 +107,7 @@ class MatchTables:
             raise FormatError(place.file, f"has neither {', '.join(MATCH)} nor {', '.join(ANSWER)}") from e
 
     def remarks(self, place: TableRows) -> list[str]:
-        """Return no remarks, because text stores all digits."""
+        """Return no remarks: tables are assumed to store coordinates with full precision."""
         return []
 
 

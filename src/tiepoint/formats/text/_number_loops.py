@@ -111,8 +111,9 @@ def read_rows(
 
     A `delimiter` of 0 means blanks. Every row must end with a line feed. A number with digits up to 2^53 and
     a power of ten up to 22 is parsed exactly, with one rounding. Unless `exact`, other numbers may be off by
-    a few units in the last place if they still round to the same float32. The rest is listed in `hard` as
-    (row, column, first byte, end). Returns (row, pos, hard numbers, status, column, first byte, end).
+    a few units in the last place if they still round to the same float32. All remaining numbers are listed in
+    `hard` as (row, column, first byte, end), for the caller to parse. Returns (row, pos, hard numbers,
+    status, column, first byte, end).
     """
     cols = out.shape[1]
     scratch = np.empty(1, np.float64)

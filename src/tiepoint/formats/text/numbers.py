@@ -38,8 +38,8 @@ def parse_table(
     r"""Parse a table of numbers and return an array (rows, columns).
 
     Args:
-        data: Text without header; LF or CRLF, the last line feed is optional, blanks around numbers are
-            ignored, ``nan`` and ``inf`` are accepted in any case. A byte order mark is skipped.
+        data: Text without header. Lines end with LF or CRLF; the last line end is optional. Blanks around
+        numbers are ignored, ``nan`` and ``inf`` are accepted in any case, and a byte order mark is skipped.
         path: File name for errors.
         dtype: float32 (equal to ``np.float32(float(text))``) or float64 (equal to ``float(text)``).
         delimiter: Comma, semicolon, tab or blank. If None, it is detected in the first line.

@@ -19,7 +19,7 @@ def split(row: Array, first: Array, second: Array) -> None:
     n = row.shape[0]
     flat = row.reshape(-1)
     if row.dtype == first.dtype and row.itemsize == 4:
-        # Halves of 64-bit words: six times faster than reading every other number.
+        # Splitting 64-bit words is six times faster than reading every other number.
         words, one, two = flat.view(np.uint64), first.view(np.uint32), second.view(np.uint32)
         for x in range(n):
             one[x] = np.uint32(words[x])
@@ -32,9 +32,10 @@ def split(row: Array, first: Array, second: Array) -> None:
 
 @cached_njit(nogil=True)
 def _flow_line(flow: Array, x0: Array, x1: Array, f0: Array, f1: Array, blank: bool, line: Array) -> bool:
-    """Interpolate one source row horizontally into `line`: u, v, known (0 or 1). Return whether all is known.
+    """Interpolate a source row horizontally into `line` (3, width). Return whether all its flow is known.
 
-    With `blank`, unknown flow is replaced by 0, so that a weight of 0 also removes NaN.
+    The rows of `line` are u, v and the weight of known flow. With `blank`, unknown flow is replaced by 0, so
+    that a weight of 0 also removes NaN.
     """
     limit = np.float32(1e9)
     zero, one = line.dtype.type(0), line.dtype.type(1)
@@ -187,7 +188,7 @@ def reach(xs: Array, size: int) -> tuple[Array, Array]:
 
 @cached_njit(nogil=True)
 def _next_line(lines: Array, spans: Array, held: Array, rows: Array) -> None:
-    """Reuse the second line as the first if the next output row starts with its source row.
+    """Copy the second line to the first if it holds the first source row of the next output row.
 
     Columns outside the span of a line remain zero.
     """
@@ -200,7 +201,7 @@ def _next_line(lines: Array, spans: Array, held: Array, rows: Array) -> None:
 
 @cached_njit(nogil=True)
 def _new_span(line: Array, span: Array, source: Array, first: Array, last: Array) -> tuple[int, int]:
-    """Clear a line and return the span that the nonzero pixels of its new source row can reach."""
+    """Clear a line. Return the range of columns to which nonzero pixels of its new source row contribute."""
     line[span[0] : span[1]] = 0
     start, stop = _filled(source)
     span[0], span[1] = (first[start], last[stop - 1]) if start < stop else (0, 0)
@@ -209,7 +210,7 @@ def _new_span(line: Array, span: Array, source: Array, first: Array, last: Array
 
 @cached_njit(nogil=True)
 def _both_spans(spans: Array) -> tuple[int, int]:
-    """Return the first and last column that either line reaches."""
+    """Return the smallest range of columns that covers the spans of both lines."""
     if spans[0, 0] >= spans[0, 1]:
         return spans[1, 0], spans[1, 1]
     if spans[1, 0] >= spans[1, 1]:
@@ -252,7 +253,7 @@ def resize_bytes(image: Array, xs: Array, cx: Array, ys: Array, cy: Array) -> Ar
 
 @cached_njit(nogil=True)
 def coverage_mask(mask: Array, xs: Array, fx: Array, ys: Array, fy: Array) -> Array:
-    """Return 255 if at least half of the bilinear weight is on nonzero pixels of `mask`, else 0; float64."""
+    """Resize a mask: 255 if at least half of the bilinear weight (float64) is on nonzero pixels, else 0."""
     height, width = ys.shape[1], xs.shape[1]
     out = np.zeros((height, width), np.uint8)
     lines = np.zeros((2, width), np.float64)

@@ -16,7 +16,7 @@ _FAR = 1 << 24
 
 @cached_njit(nogil=True)
 def _fixed(position: np.float32) -> int:
-    """Return ``rint(32 * position)``, clipped to finite values; NaN becomes a position far outside."""
+    """Return ``rint(32 * position)``. NaN and huge values become a position far outside the image."""
     scaled = np.float32(position) * np.float32(32)
     if not abs(scaled) < _FAR:
         return -_FAR
@@ -25,7 +25,7 @@ def _fixed(position: np.float32) -> int:
 
 @cached_njit(nogil=True)
 def remap_float(source: Array, flow: Array, border: float) -> Array:
-    """Sample float32 values (h, w, 2) at ``p + flow(p)``, rounded to 1/32 px; `border` outside the image."""
+    """Sample a float32 flow (h, w, 2) at ``p + flow(p)``, rounded to 1/32 px. Pixels outside are `border`."""
     height, width = source.shape[0], source.shape[1]
     out = np.empty((flow.shape[0], flow.shape[1], 2), np.float32)
     outside = np.float32(border)
@@ -54,7 +54,7 @@ def remap_float(source: Array, flow: Array, border: float) -> Array:
 
 @cached_njit(nogil=True)
 def remap_bytes(source: Array, flow: Array, border: Array) -> Array:
-    """Sample uint8 (h, w, c) at ``p + flow(p)``, rounded to 1/32 px; `border` (c,) outside the image."""
+    """Sample a uint8 image (h, w, c) at ``p + flow(p)``, rounded to 1/32 px. Pixels outside are `border`."""
     height, width, channels = source.shape
     out = np.empty((flow.shape[0], flow.shape[1], channels), np.uint8)
     for y in range(flow.shape[0]):

@@ -54,8 +54,8 @@ def flow_color(
 
     Displacements are divided by `longest`, by default `max_motion` of the flow. To compare pictures, pass the
     `max_motion` of the ground truth. With angle ``a = atan2(-v, -u)/pi`` the colour is at ``(a + 1)/2 * 54``
-    on the wheel. Length r blends white into the colour, ``1 - r (1 - c)`` up to 1, and darkens beyond, ``0.75
-    c``. Unknown flow is `background`.
+    on the wheel. A length r up to 1 blends the wheel colour c with white, ``1 - r (1 - c)``. A greater length
+    darkens it, ``0.75 c``. Unknown flow has the colour `background`.
 
     >>> flow_color(np.array([[[0.0, 0.0], [1.0, 0.0], [1e10, 0.0]]])).tolist()
     [[[255, 255, 255], [255, 0, 0], [128, 128, 128]]]
@@ -65,7 +65,7 @@ def flow_color(
     u = np.where(known, flow[..., 0], 0).astype(np.float32) / scale
     v = np.where(known, flow[..., 1], 0).astype(np.float32) / scale
     radius = np.sqrt(u * u + v * v)
-    # Single and double precision as in the original C code; its truncation to bytes shows the difference.
+    # Single and double precision as in the original C code: truncating to bytes makes differences visible.
     angle = (np.arctan2(-v.astype(np.float64), -u.astype(np.float64)) / np.pi).astype(np.float32)
     place = ((angle.astype(np.float64) + 1.0) / 2.0 * 54).astype(np.float32)
     low = place.astype(np.int64)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Resizing and interpolation as in OpenCV and MATLAB, without either.
+"""Resizing and interpolation like OpenCV and MATLAB, without calling either.
 
 Scores therefore do not depend on the installed version of OpenCV.
 """
@@ -78,7 +78,7 @@ def _fixed(weights: NDArray[Any]) -> NDArray[np.int32]:
 
 
 def imresize(image: NDArray[Any], height: int, width: int) -> Array:
-    """Resize (h, w) or (h, w, c) like MATLAB's `imresize(…, 'bilinear')`; float64 (height, width[, c]).
+    """Resize an array (h, w) or (h, w, c) like MATLAB's `imresize(…, 'bilinear')`, in float64.
 
     The kernel is a triangle of half-width 1, stretched by the inverse scale when shrinking (antialiasing).
     Weights are normalised to sum 1, and borders are mirrored. The dimension with the smaller scale is resized

@@ -52,7 +52,7 @@ RESAMPLINGS = ("bilinear", "opencv", "imresize")
 
 @dataclass(frozen=True)
 class FlowRule:
-    """Conventions for resizing flows and masks, comparing with the truth, and masks from flows.
+    """Conventions for resizing flows and masks, scoring flows, and computing masks from flows.
 
     The defaults are recommended. Other values reproduce published evaluation tools.
 
@@ -63,14 +63,14 @@ class FlowRule:
             when a flow is sampled.
         first_pixel: coordinate of the first pixel in the formula of `resize_flow_pair`. 1/2 preserves pixel
             areas.
-        closed_px: constant part of the largest error of a consistent round trip (`consistency_masks`).
-        closed_share: variable part of that error, relative to the larger side of the target image.
-        unknown_error_px: error of an unknown estimate.
+        closed_px: constant part of the threshold on the round-trip error in `consistency_masks`.
+        closed_share: variable part of that threshold, relative to the larger side of the target image.
+        unknown_error_px: error that an unknown estimate gets.
         double_factors: whether `opencv` scales a resized flow by float64 factors and rounds each product to
             float32. Otherwise all arithmetic is float32.
-        both_unknown: whether `opencv` tests the sum of two unknown flows as if they were known. Otherwise a
+        both_unknown: whether `opencv` adds and tests two unknown flows as if they were known. Otherwise a
             round trip with unknown flow is not consistent.
-        lenient: whether truth is known if ``u < 1e9`` for any v, and a NaN error counts as correct.
+        lenient: whether ground truth counts as known if ``u < 1e9``, for any v, and a NaN error as correct.
 
     >>> FlowRule(closed_px=20.0, closed_share=0.0).consistency_threshold_px((300, 400))
     20.0
@@ -95,7 +95,7 @@ class FlowRule:
         return np.float32 if self.resampling == "opencv" else np.float64
 
     def consistency_threshold_px(self, target: tuple[int, int]) -> float:
-        """Return the largest error of a consistent round trip; `target` is (height, width)."""
+        """Return the threshold on the round-trip error; `target` is the image size (height, width)."""
         return self.closed_px + self.closed_share * max(target)
 
 
@@ -110,16 +110,16 @@ def resize_flow_pair(
     """Resize two opposite flows to new image sizes (height, width).
 
     Flow 1 is defined on image 1 and points into image 2. Its values therefore scale with image 2 and its
-    positions with image 1. Let w1, w2 be the old widths and W1, W2 the new widths. Let r be the sample of the
-    old flow, and let x start at `rule.first_pixel`. Then::
+    positions with image 1. Let w1, w2 be the old widths and W1, W2 the new widths. Let r be the old flow
+    sampled at a pixel and x the new coordinate of the pixel, counted from `rule.first_pixel`. Then::
 
         u' = (r + x * w1/W1) * W2/w2 - x
 
-    x = 1/2, 3/2, … preserves pixel areas; integers are off by a constant of ``(w1/W1 * W2/w2 - 1)/2`` px if
-    the two images are scaled differently. A pixel is unknown (1e10) if any source pixel that contributes to
-    it is unknown. A source pixel of weight 0 does not contribute, except with `opencv`: there 0 times NaN or
-    infinity is NaN, which makes the output pixel unknown. If neither size changes, the flows are returned
-    unchanged. If one size changes, the formula is applied to both flows.
+    x = 1/2, 3/2, … preserves pixel areas; with integer x the flow is off by a constant of ``(w1/W1 * W2/w2 -
+    1)/2`` px if the two images are scaled differently. A pixel is unknown (1e10) if any source pixel that
+    contributes to it is unknown. A source pixel of weight 0 does not contribute, except with `opencv`: there
+    0 times NaN or infinity is NaN, which makes the output pixel unknown. If neither size changes, the flows
+    are returned unchanged. If one size changes, the formula is applied to both flows.
 
     With `rule.double_factors` flows are float32 and the factors ``w1/W1`` and ``W2/w2`` are float64. Each
     product is computed in float64 and rounded to float32. Sums are computed in float32.
@@ -136,7 +136,7 @@ def resize_flow_pair(
 
 
 def same_scale(size: Size, full: Size, other: Size) -> Size:
-    """Return the size of the other image if it is scaled by the width ratio of `size` to `full`.
+    """Scale the size of the other image, `other`, by the width ratio of `size` to `full`.
 
     Used if a method returned one flow only: the other image is assumed to have the same scale.
 
@@ -174,7 +174,7 @@ def resize_plan(
         ax, ay = bx * dtype(w) / dtype(new_w), by * dtype(h) / dtype(new_h)
         to = np.array([other[1], old_other[1], other[0], old_other[0]], dtype)
     values = loop_ready(flow)
-    # OpenCV copies if the size stays, else it also multiplies by 0.
+    # OpenCV copies a flow of unchanged size; otherwise it also multiplies by weights of 0.
     blank = not opencv or (h, w) == size
     if opencv:
         values = values.astype(np.float32, copy=False)

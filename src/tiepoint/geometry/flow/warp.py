@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Apply flows: warped images, transferred points, mirrored flows, flows of homographies, consistency."""
+"""Warp images, transfer points, undo mirroring, convert homographies to flows, check consistency."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def warp_image(image: Bytes, flow: Flow, *, outside: tuple[int, ...] = (0, 255, 
 
 
 def unflip(flow: Flow, width: int) -> Flow:
-    """Convert a flow into the mirrored image 2 to a flow into image 2, whose width is `width`.
+    """Undo the mirroring of image 2 in a flow; `width` is the width of image 2.
 
     Mirrored pairs are easier to match after mirroring image 2 (``image2[:, ::-1]``). The flow then points to
     ``x + u`` in the mirrored image, which is ``width - 1 - (x + u)`` in the original image: ``u' = (width -
@@ -83,7 +83,7 @@ def transfer(points: Floats, flow: Flow) -> Floats:
 
 
 def homography_flow(h: Floats, size: tuple[int, int]) -> Floats:
-    """Return the flow ``H p - p`` of every pixel of an image of `size` (height, width), (height, width, 2).
+    """Return the flow ``H p - p``, (height, width, 2), of every pixel of an image of `size` (height, width).
 
     The flow is unknown (1e10) if the homography maps a pixel to infinity or behind the camera. It may point
     outside the other image; see `lands_inside`.
@@ -99,7 +99,7 @@ def homography_flow(h: Floats, size: tuple[int, int]) -> Floats:
 
 
 def lands_inside(flow: Flow, size: tuple[int, int]) -> Bools:
-    """Return a mask of flow that ends within the pixel centres of an image of `size` (height, width).
+    """Return whether each flow vector ends within the pixel centres of an image of (height, width).
 
     >>> lands_inside(np.full((1, 2, 2), [1.0, 0.0]), (1, 2)).tolist()
     [[True, False]]

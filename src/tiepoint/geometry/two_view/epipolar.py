@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Normalised points, essential and fundamental matrices of a relative pose, and epipolar distances."""
+"""Normalised points, essential and fundamental matrices of a relative pose, and epipolar distances.
+
+In the formulas, l = F x0 and m = F^T x1 are the epipolar lines of a match, and r = x1^T F x0 is its residual.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,7 @@ def cross(t: ArrayLike) -> NDArray[np.float64]:
 
 
 def essential(T: ArrayLike) -> NDArray[np.float64]:
-    """Return E = [t]x R of T_0to1, (3, 4) or (4, 4); u1^T E u0 = 0 for true matches.
+    """Return E = [t]x R of the pose T_0to1, (3, 4) or (4, 4). True matches satisfy u1^T E u0 = 0.
 
     >>> essential(np.hstack([np.eye(3), [[1], [0], [0]]])).tolist()
     [[0.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]]
@@ -59,7 +62,7 @@ def essential(T: ArrayLike) -> NDArray[np.float64]:
 
 
 def fundamental(K0: ArrayLike, K1: ArrayLike, T: ArrayLike) -> NDArray[np.float64]:
-    """Return F = K1^-T E K0^-1 of T_0to1, for pixels: x1^T F x0 = 0."""
+    """Return F = K1^-T E K0^-1 of the pose T_0to1. True matches in pixels satisfy x1^T F x0 = 0."""
     return np.asarray(np.linalg.inv(intrinsics(K1)).T @ essential(T) @ np.linalg.inv(intrinsics(K0)))
 
 

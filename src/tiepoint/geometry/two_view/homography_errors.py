@@ -105,7 +105,7 @@ def visible_error(H: ArrayLike, H_gt: ArrayLike, size0: Size, size1: Size) -> fl
 
 
 def visible_error_float32(H: ArrayLike, H_gt: ArrayLike, size0: Size, size1: Size) -> float:
-    """Compute `visible_error` as wxbs-benchmark does, in float32 with visibility by image warping.
+    """Compute `visible_error` as wxbs-benchmark does: in float32, and visible pixels by image warping.
 
     An image of ones is warped to image 1 and back, bilinearly with a border of 0. Pixels with a value above 0
     are visible. A point whose third coordinate is at most FLT_EPSILON in magnitude maps to (0, 0).
@@ -123,7 +123,7 @@ def visible_error_float32(H: ArrayLike, H_gt: ArrayLike, size0: Size, size1: Siz
 
 
 def _mapped_float32(H: Floats, x: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Map points by H rounded to float32; computed in float64 and rounded once."""
+    """Map points by H rounded to float32. Compute in float64 and round the result once."""
     h = H.astype(np.float32).astype(np.float64)
     y = np.column_stack([x.astype(np.float64), np.ones(len(x))]) @ h.T
     near = np.abs(y[:, 2:]) <= np.finfo(np.float32).eps

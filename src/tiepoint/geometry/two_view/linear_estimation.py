@@ -72,7 +72,7 @@ class HomographyEstimator:
 
     Args:
         kind: `opencv` (unseeded; depends on the order of the matches), `poselib` (seeded), `degensac`
-            (pydegensac, not repeatable) or `dlt` (all matches, weighted; `dlt`).
+            (pydegensac, not repeatable) or `dlt` (all matches, weighted; see the function `dlt`).
         threshold_px: reprojection error of an inlier, in pixels of the frame; not used by `dlt`.
         confidence, max_iterations, min_iterations: stopping criteria; only PoseLib uses `min_iterations`. The
             defaults are those of OpenCV. PoseLib's own defaults are 0.9999 and 100000.
@@ -96,7 +96,7 @@ class HomographyEstimator:
 
 @dataclass(frozen=True)
 class HomographyEstimate:
-    """H with x1 ~ H x0 and the number of inliers; if `ok` is false H is NaN."""
+    """Homography H with x1 ~ H x0, and its number of inliers. H is NaN if `ok` is false."""
 
     H: Floats
     inliers: int

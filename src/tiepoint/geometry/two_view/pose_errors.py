@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Angles between estimated and true relative poses, under the conventions of each tool.
+"""Angles between estimated and true relative poses, under the conventions of several tools.
 
 A pose is x1 = R x0 + t with t known up to scale. All functions accept stacks: R (…, 3, 3), t (…, 3).
 """
@@ -42,7 +42,7 @@ STABLE = AngleRule("stable", folded=False)
 ACOS = AngleRule("acos")
 """Convention of most evaluation scripts."""
 ACOS_TRUTH_FLOAT32 = AngleRule("acos", truth_dtype=np.float32)
-"""`ACOS` with the true pose in float32 and its length computed in float32, the rest in float64."""
+"""`ACOS` with the true pose and its length in float32, and all other arithmetic in float64."""
 ACOS_FLOAT32 = AngleRule("acos", floor=1e-10, dtype=np.float32, truth_dtype=np.float32)
 """`ACOS` entirely in float32, which cannot resolve angles below about 0.02 degrees."""
 ACOS_FLOOR = AngleRule("acos", floor=1e-10)
@@ -93,7 +93,7 @@ def nearest_rotation(R: ArrayLike) -> Floats:
 
 
 def has_baseline(t_gt: ArrayLike) -> NDArray[np.bool_]:
-    """Return whether true translations (…, 3) are longer than 1e-9, so that they have a direction, (…).
+    """Return whether each true translation (…, 3) is longer than 1e-9. Shorter ones have no direction.
 
     >>> has_baseline([[0, 0, 0], [0, 0, 1]]).tolist()
     [False, True]
@@ -123,7 +123,7 @@ def _acos(R: Stack, t: Stack, R_gt: Stack, t_gt: Stack, rule: AngleRule) -> Angl
 
 
 def _imc(R: Stack, t: Stack, R_gt: Stack, t_gt: Stack, rule: AngleRule) -> Angles:
-    """Compute e_t = acos sqrt(1 - f(u.v)), e_R = acos(1 - 2 f(q.q_gt)); f(x) = max(1e-15, 1 - x^2)."""
+    """Return e_t = acos sqrt(1 - f(u.v)) and e_R = acos(1 - 2 f(q.q_gt)), f(x) = max(1e-15, 1 - x^2)."""
     u, v = (a / (np.linalg.norm(a, axis=-1, keepdims=True) + 1e-15) for a in (t, t_gt))
     off = np.maximum(1e-15, 1 - (u * v).sum(axis=-1) ** 2)
     turn = np.maximum(1e-15, 1 - (_quaternion(R) * _quaternion(R_gt)).sum(axis=-1) ** 2)

@@ -35,7 +35,7 @@ from .estimator import (
 
 
 def opencv_e(est: Estimator, x0: Floats, x1: Floats, K0: Floats, K1: Floats, seed: int) -> Estimate:
-    """Run OpenCV's `findEssentialMat` and return the best of its poses. It has no seed."""
+    """Run OpenCV's `findEssentialMat` and return the best of its poses. OpenCV's function has no seed."""
     cv2 = import_library("cv2")
     u0, u1 = (normalise_points(x, K, est.dtype, skew=est.skew) for x, K in ((x0, K0), (x1, K1)))
     E, mask = cv2.findEssentialMat(
@@ -93,7 +93,7 @@ MIN_MATCHES_FUNDAMENTAL = 8
 
 @dataclass(frozen=True)
 class FundamentalEstimate:
-    """F with x1^T F x0 = 0 and its inliers; if `ok` is false F is NaN."""
+    """Fundamental matrix F with x1^T F x0 = 0, and its inliers. F is NaN if `ok` is false."""
 
     F: Floats
     inlier_mask: NDArray[np.bool_]
@@ -196,7 +196,7 @@ def estimate(
 
 
 def shuffles(n: int, repeats: int, seed: int | np.random.RandomState = 0) -> Iterator[NDArray[np.int64]]:
-    """Yield random orders of n matches, each a further permutation of the previous one.
+    """Yield random orders of n matches. Each permutes the previous order further.
 
     Permutations are sampled by ``RandomState(seed).permutation(n)``. If `seed` is a RandomState, sampling
     continues from its current state.

@@ -70,8 +70,8 @@ def turned_intrinsics(K: ArrayLike, size: Size, turns: int) -> Floats:
     """Return K of an image rotated by `turns` quarter turns counter-clockwise (`np.rot90`).
 
     `size` is the size before the rotation. Odd numbers of turns swap the focal lengths. The principal point
-    (cx, cy) moves with its pixel; by number of turns: 1: (cy, w-1-cx), 2: (w-1-cx, h-1-cy), 3: (h-1-cy, cx).
-    Skew is set to 0.
+    moves with its pixel: (cx, cy) becomes (cy, w-1-cx) after 1 turn, (w-1-cx, h-1-cy) after 2 and (h-1-cy,
+    cx) after 3. Skew is set to 0.
 
     >>> turned_intrinsics([[500, 0, 320], [0, 510, 240], [0, 0, 1]], (640, 480), 1).tolist()
     [[510.0, 0.0, 240.0], [0.0, 500.0, 319.0], [0.0, 0.0, 1.0]]
@@ -89,7 +89,7 @@ def turned_intrinsics(K: ArrayLike, size: Size, turns: int) -> Floats:
 
 
 def turned_pose(T: ArrayLike, turns0: int = 0, turns1: int = 0) -> Floats:
-    """Return T_0to1 between images rotated by quarter turns counter-clockwise: Z1 T Z0^-1.
+    """Return Z1 T Z0^-1, the pose T_0to1 between images rotated by quarter turns counter-clockwise.
 
     >>> turned_pose(np.eye(4), 0, 1)[:2, :2].tolist()
     [[0.0, 1.0], [-1.0, 0.0]]

@@ -35,10 +35,10 @@ def group_ranks(
 ) -> int:  # fmt: skip
     """Add one tile to the counts of its targets. Return the number of reference sums computed.
 
-    The rows of query group g are start[g] to start[g + 1] - 1, and the tile begins with group `first_group`.
-    Its first `leads` columns are the first rows of as many pool groups, ordered by position. The other rows
-    of group s are columns leads + extra[s] to leads + extra[s + 1] - 1, and slot[j] is the group of column
-    leads + j. bounds[g, c] pool groups are within limit c, `before` in earlier tiles. Targets descend.
+    Query group g has the rows start[g] to start[g + 1] - 1. The tile begins with group `first_group`. Its
+    first `leads` columns are the first rows of as many pool groups, by position. The other rows of group s
+    are columns leads + extra[s] to leads + extra[s + 1] - 1, and slot[j] is the group of column leads + j.
+    bounds[g, c] pool groups are within limit c, `before` in earlier tiles. Targets have descending values.
 
     The distance and the score of two groups are those of their nearest rows. Scores of different query rows
     have different offsets (`beta`), which are added before comparing. `slack` bounds the rounding error of
@@ -136,7 +136,7 @@ def count_groups(
     tile: Any, start_a: Any, start_b: Any, position: Any, group: Any, first: Any, value: Any, limits: Any,
     lt: Any, eq: Any,
 ) -> None:  # fmt: skip
-    """Count the pool groups that are nearer than or equally near as each target of a tile.
+    """Count the pool groups that are nearer than each target of a tile, and those equally near.
 
     The targets of query group g are first[g] to first[g + 1] - 1; `group` lists the query groups of the tile.
     """
@@ -159,7 +159,7 @@ def count_groups(
 
 @njit(nogil=True, error_model="numpy")
 def bucket_of(d: float, low: float, scale: float, buckets: int) -> int:
-    """Return the bucket index of a value. It increases monotonically with the value for any rounding."""
+    """Return the bucket index of a value. Despite rounding, a larger value never has a smaller index."""
     x = (d - low) * scale
     if x <= 0:
         return 0
@@ -178,9 +178,9 @@ def count_below(
 ) -> None:  # fmt: skip
     """Locate every entry of a tile among sorted thresholds, and count it in three step arrays.
 
-    Thresholds are sorted by (value, list position `at`). Entry (i, j) has list position position[i] + stride
-    * j. The cumulative sums of the step arrays over all tiles are the counts: `below[k]` entries below
-    threshold k, `equal[k]` entries equal to it, and `before[k]` entries equal to it at an earlier position.
+    Thresholds are sorted by (value, list position `at`). The list position of entry (i, j) is
+    position[i] + stride * j. The cumulative sums of the step arrays over all tiles are the counts: `below[k]`
+    entries below threshold k, `equal[k]` equal to it, and `before[k]` equal to it at an earlier position.
     """
     n = len(threshold)
     top = threshold[n - 1]

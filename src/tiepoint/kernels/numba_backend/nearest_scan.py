@@ -157,7 +157,7 @@ def first_two(
     tile: Any, half: Any, alpha: float, beta: Any, error: Any, exact: bool, a: Any, b: Any,
     first_query: int, first_row: int, copies: Any, d1: Any, d2: Any, row: Any, ties: Any,
 ) -> int:  # fmt: skip
-    """Merge one tile into first, second and ties of each query. Return the number of reference sums.
+    """Merge one tile into `d1`, `d2`, `row` and `ties` of each query. Return the number of reference sums.
 
     `copies[u]` is the number of pool positions of distinct row u. It is empty if every row has one position.
     """
@@ -195,7 +195,7 @@ def first_two(
 
 @compiled_for(lambda: types.void(_VALUES, _TABLE, _WHOLE, _WHOLE, _WHOLE, _TABLE, _VALUES))
 def expand(value: Any, row: Any, positions: Any, start: Any, skip: Any, index: Any, out: Any) -> None:
-    """Write the first pool positions of distinct rows, sorted by value and then by position."""
+    """Expand the best distinct rows to the best pool positions, sorted by value and then by position."""
     keep = value.shape[1]
     at = np.empty(keep, np.int64)
     for q in range(len(value)):

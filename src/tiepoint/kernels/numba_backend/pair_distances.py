@@ -80,7 +80,7 @@ def across(
     like: Any, bases: Any, part_a: Any, row_a: Any, part_b: Any, row_b: Any, place: Any, out: Any, l2: bool,
     steps: Any,
 ) -> bool:  # fmt: skip
-    """Compute the sum of squares (with `l2`) or absolute differences of pair i into out[place[i]].
+    """Write the sum of squared (`l2`) or absolute differences of pair i to out[place[i]].
 
     If `steps` is not empty, steps[place[i]] is the number of float32 steps by which the root of the sum
     changes when differences are first rounded to float32. `bases` are the memory addresses of the parts.

@@ -67,7 +67,7 @@ def _nearer(r: float, target: float, root: bool) -> int:
 
 @njit(nogil=True, error_model="numpy")
 def thresholds(target: float, root: bool, alpha: float, beta: float, error: float, top: Any) -> Any:
-    """Return two scores. Rows below the first are certainly nearer, rows above the second farther."""
+    """Return two scores: rows below the first are certainly nearer, rows above the second are farther."""
     if root:
         square = target * target
         low, high = square * (1.0 - _ROOT_SLACK), square * (1.0 + _ROOT_SLACK)

@@ -75,7 +75,7 @@ def _project_signature(rows: Any, real: Any) -> Any:
 
 @compiled_for(_project_signature)
 def project(x: Any, centre: Any, scale: float, rows: Any, half: Any, square: Any) -> None:
-    """Compute fl((x - centre) scale), its squared norm (float64), and half the norm in the filter dtype."""
+    """Compute fl((x - centre) scale), its squared norm (float64), and half of that in the filter dtype."""
     _project(x, centre, scale, rows, half, square)
 
 
@@ -175,7 +175,7 @@ def copy_parts(bases: Any, sizes: Any, out: Any) -> None:
     at = 0
     for i in range(len(bases)):
         start = 0
-        if (bases[i] & np.uint64(7)) == 0 and at % 8 == 0:  # aligned words vectorise
+        if (bases[i] & np.uint64(7)) == 0 and at % 8 == 0:  # copying aligned words is vectorised
             start = sizes[i] & -8
             words = carray(pointer(bases[i]), (start >> 3,), np.uint64)
             aligned = out[at : at + start].view(np.uint64)

@@ -24,7 +24,7 @@ def _int(value: int) -> Any:
 
 
 class _Row:
-    """Code generator for vector loads and compares on a one-dimensional float array, 64 bytes each."""
+    """Code generator for 64-byte vector loads and compares on a one-dimensional float array."""
 
     def __init__(self, context: Any, builder: Any, kind: Any, value: Any) -> None:
         self.builder = builder

@@ -43,7 +43,7 @@ class Targets(NamedTuple):
 
 
 class _Counter:
-    """Accumulator of counts (targets, limits) over tiles, with the same number of slots per query."""
+    """Accumulator of counts (targets, limits) over tiles. All queries have equally many target slots."""
 
     def __init__(self, scores: DeviceScores, targets: Targets, groups: tuple[Any, Any] | None) -> None:
         import torch
@@ -160,7 +160,7 @@ class _Counter:
     def _count(
         self, kind: int, tile: DeviceTile, row: Tensor, column: Tensor, mask: Tensor, first_slot: int = 0
     ) -> None:
-        """Add entries to the targets set in the mask (entries, slots), for all limits above the entry."""
+        """Add each entry to the counts of the targets set in `mask` (entries, slots), at limits above it."""
         import torch
 
         hits = mask.nonzero()
@@ -260,7 +260,7 @@ def listed_pair_values(a: Array, b: Array, left: Ints, right: Ints, distance: st
         raise FallBackToCpu
     sides = []
     for x, index in ((a, left), (b, right)):
-        select = len(x) > 2 * len(index)  # then selecting rows on the CPU is cheaper than uploading all
+        select = len(x) > 2 * len(index)  # selecting rows on the CPU is then cheaper than uploading all rows
         sides.append((np.ascontiguousarray(x[index]), None) if select else (x, index))
     rows_a, rows_b = upload([side[0] for side in sides])
     i, j = (to_device(np.arange(len(left)) if index is None else index) for _, index in sides)

@@ -182,8 +182,7 @@ class DeviceScores:
     ) -> Tensor:
         """Return reference values of entries of a tile, from exact scores or by the reference sum.
 
-        `more` gives further queries and rows to evaluate in the same call. Their values follow the others,
-        unless scores are exact.
+        `more` contains further queries and rows. Their values are appended, except if scores are exact.
         """
         import torch
 
@@ -301,7 +300,7 @@ def first_two(
 
 
 def _merged(old: tuple[Tensor, ...], new: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """Merge first, second, index and ties of two blocks of rows; `new` has the later rows."""
+    """Merge `d1`, `d2`, `index` and `ties` of two blocks of rows. `new` is the block of later rows."""
     import torch
 
     first = torch.minimum(old[0], new[0])

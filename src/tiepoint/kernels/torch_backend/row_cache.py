@@ -103,7 +103,7 @@ def _key(device: str, x: Array) -> Any:
 
 
 def _plain(x: Array) -> Array:
-    """Convert to a contiguous matrix with a dtype that torch and the reference code support."""
+    """Convert a matrix to contiguous memory and a dtype that torch and the reference code support."""
     if x.dtype in (np.float32, np.float64, np.uint8):
         return np.require(x, requirements=["C", "A"])
     return as_float(x)
@@ -265,7 +265,7 @@ def reference(gap: Tensor, kind: str) -> Tensor:
 
 
 def difference(x: Tensor, y: Tensor) -> Tensor:
-    """Subtract in float64, with exact operands and one rounding."""
+    """Return x - y in float64, from exact operands and with one rounding."""
     import torch
 
     return torch.sub(x.to(torch.float64), y.to(torch.float64) if y.dtype == torch.uint8 else y)

@@ -69,7 +69,7 @@ def _send(belief: Array, back: Array, dy: int, dx: int, slope: float, cut: float
     ceiling = lowest + np.float32(cut)
     for j in range(ny):
         for i in range(nx):
-            # Outside the sender's window its border value, plus the way there, is exact for this metric.
+            # Beyond the sender's window the cost grows by `slope` per pixel from its border, exact for l1.
             sj, si = j + dy, i + dx
             cj, ci = min(max(sj, 0), ny - 1), min(max(si, 0), nx - 1)
             far = s * (abs(sj - cj) + abs(si - ci))
@@ -78,7 +78,7 @@ def _send(belief: Array, back: Array, dy: int, dx: int, slope: float, cut: float
 
 @cached_njit(nogil=True)
 def propagate(cost: Array, flow: Array, slope: float, cut: float, rounds: int) -> Array:
-    """Run min-sum belief propagation; return the window index (h, w, 2) as (i, j) of every pixel.
+    """Run min-sum belief propagation. Return the best window index (i, j) of every pixel, (h, w, 2).
 
     Neighbouring pixels pay `slope` per pixel of difference between their displacements, at most `cut`. `flow`
     is the integer centre of each pixel's window.

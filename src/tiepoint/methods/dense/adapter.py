@@ -22,10 +22,10 @@ def bind_dense(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable
 
     `thing` has one of
 
-    * ``match(image1, image2)``: a flow (h, w, 2) on image 1 that points into image 2, or
-      ``(flow, mask)``, or ``(flow, mask, confidence)``; it is called once in each direction. A first array of
-      two dimensions is points, (points0, points1[, confidence]), whose displacements are interpolated;
-      ``kind = "dense"`` or ``"pairs"`` declares the form, and the other one is an error;
+    * ``match(image1, image2)``: called once in each direction. It returns a flow (h, w, 2) on image 1 that
+      points into image 2, ``(flow, mask)`` or ``(flow, mask, confidence)``. It may instead return points,
+      (points0, points1[, confidence]), whose displacements are interpolated. If the object declares ``kind =
+      "dense"`` or ``"pairs"``, the other form is an error;
     * ``match_both(image1, image2)``: a mapping of the arrays of both directions;
     * ``lookup_item(item)``: the same mapping, for files;
     * ``extract(image)``: keypoints and descriptors, matched and interpolated into a flow.
@@ -94,7 +94,7 @@ def _each(thing: Any, name: str, item: Item, pair: tuple[Image, Image]) -> Array
 
 
 def _direction_arrays(thing: Any, made: Any, source: Image, where: str, i: int) -> dict[str, NDArray[Any]]:
-    """Return the arrays of one direction from a flow, or from points, which are interpolated."""
+    """Return the arrays of one direction. Points are interpolated to a flow."""
     form, parts = output_form(made, getattr(thing, "kind", None), where)
     if form == "dense":
         return _checked(parts, where, i)

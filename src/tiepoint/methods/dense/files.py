@@ -25,8 +25,8 @@ MAX_LISTED_PAIRS = 3
 def pair_folder(root: str | Path, key: str) -> Path:
     """Return the results folder of a pair ``SUBSET/PAIR``: ``ROOT/SUBSET/PAIR`` or ``ROOT/PAIR``.
 
-    ``ROOT/PAIR`` is used only if it exists and ``ROOT/SUBSET`` contains no folder. Its subset may be
-    ambiguous, so call `check_layout` first.
+    ``ROOT/PAIR`` is used only if it exists and ``ROOT/SUBSET`` contains no folder. The subset of such results
+    may be ambiguous, so call `check_layout` first.
 
     >>> pair_folder("out", "JODS/car_01_02").as_posix()
     'out/JODS/car_01_02'
@@ -65,7 +65,7 @@ def check_folders(root: str | Path, keys: Sequence[str], subsets: Iterable[str] 
     """Return the keys that have a results folder.
 
     Raises:
-        InputError: If the root is not a folder, if no key has a folder, or from `check_layout`.
+        InputError: If the root is not a folder, if no key has a folder, or if `check_layout` fails.
     """
     base = Path(root)
     if not is_folder(base):
@@ -80,7 +80,7 @@ def check_folders(root: str | Path, keys: Sequence[str], subsets: Iterable[str] 
 
 
 def extra_folders(root: str | Path, known: Iterable[str], subsets: Sequence[str]) -> list[str]:
-    """Return a message about results folders of these subsets without ground truth."""
+    """Return a list with one message about results folders without ground truth; empty if there are none."""
     base, keys = Path(root), set(known)
     inside = {"/".join(key.split("/")[:n]) for key in keys for n in range(1, key.count("/") + 2)}
     found = [f"{s}/{name}" for s in subsets for name in _folders(base / s) if f"{s}/{name}" not in inside]

@@ -21,9 +21,10 @@ Flow = NDArray[np.float32]
 
 
 def rescale_flow(flow: Flow, size2: tuple[int, int]) -> Flow:
-    """Convert a flow into a resized image 2 (stretched to the size of image 1) to a flow into image 2.
+    """Rescale the targets of a flow from image 2 stretched to the size of image 1 to the original image 2.
 
-    Half-pixel centres: a target ``x + u`` of the stretched image is ``(x + u + 1/2) * w2/w1 - 1/2``.
+    Half-pixel centres: a target ``x + u`` in the stretched image is ``(x + u + 1/2) * w2/w1 - 1/2`` in the
+    original.
 
     >>> rescale_flow(np.zeros((1, 2, 2), np.float32), (1, 4))[0, :, 0].tolist()
     [0.5, 1.5]
@@ -37,7 +38,7 @@ def rescale_flow(flow: Flow, size2: tuple[int, int]) -> Flow:
 
 
 class _OpenCVFlow:
-    """Optical flow of OpenCV between image 1 and image 2, stretched to the size of image 1."""
+    """Base of OpenCV's optical flow methods. Image 2 is first stretched to the size of image 1."""
 
     colour = False
     libraries = ("cv2", "numba", "numpy")
@@ -63,7 +64,7 @@ class _OpenCVFlow:
 
 
 class Dis(_OpenCVFlow):
-    """Dense inverse search; `preset` is ultrafast, fast or medium."""
+    """Dense inverse search (DIS). `preset` is ultrafast, fast or medium."""
 
     name = "dis"
     least_px = 12
@@ -85,7 +86,7 @@ class Dis(_OpenCVFlow):
 
 @dataclass(eq=False)
 class Farneback(_OpenCVFlow):
-    """Polynomial expansion over a pyramid of `levels` halvings."""
+    """Farneback's polynomial expansion over a pyramid of `levels` halvings."""
 
     name = "farneback"
     levels: int = 5
@@ -122,7 +123,7 @@ class TVL1(_OpenCVFlow):
 
 
 class DeepFlow(_OpenCVFlow):
-    """DeepFlow of the contrib module, without its matches."""
+    """DeepFlow of the contrib module, without the matches of DeepMatching."""
 
     name = "deepflow"
 
@@ -141,7 +142,7 @@ class PCAFlow(_OpenCVFlow):
 
 
 class SparseToDense(_OpenCVFlow):
-    """Pyramidal Lucas-Kanade on a grid, interpolated, of the contrib module."""
+    """Pyramidal Lucas-Kanade flow on a grid, interpolated to all pixels (contrib module)."""
 
     name = "sparse-to-dense"
     least_px = 16
@@ -151,7 +152,7 @@ class SparseToDense(_OpenCVFlow):
 
 
 class Rlof(_OpenCVFlow):
-    """Robust local flow of the contrib module, interpolated."""
+    """Robust local optical flow (RLOF), interpolated to all pixels (contrib module)."""
 
     name = "rlof"
     least_px = 64

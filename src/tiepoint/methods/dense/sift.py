@@ -60,7 +60,7 @@ class DenseSift:
     def _pyramid(self, grey: NDArray[np.float64]) -> list[Floats]:
         """Return the descriptors of every level, coarsest first, averaged from those of the finest level.
 
-        Descriptors computed from smaller images cover half the picture and find less.
+        Descriptors of downsized images would each cover half of the image and match worse.
         """
         longest, side = max(grey.shape), self.side
         levels: list[Floats] = []
@@ -103,8 +103,9 @@ class DenseSift:
 def dense_descriptors(grey: NDArray[np.float64], cell: int = 3) -> Floats:
     """Compute upright SIFT descriptors at every pixel, float32 (h, w, 128), at most of unit length.
 
-    Gradient magnitudes go into eight orientation planes; each is smoothed over a cell and read at 4 x 4
-    offsets of `cell` pixels; values are clipped at 0.2 as usual. Flat regions get short vectors.
+    Gradient magnitudes are distributed to eight orientation planes. Each plane is smoothed over a cell and
+    read at 4 x 4 offsets of `cell` pixels. Values are clipped at 0.2, as in SIFT. Flat regions get short
+    vectors.
 
     >>> dense_descriptors(np.tile(np.arange(20.0), (20, 1))).shape
     (20, 20, 128)
@@ -126,7 +127,7 @@ def dense_descriptors(grey: NDArray[np.float64], cell: int = 3) -> Floats:
         for dx in _OFFSETS
     ]
     out = np.moveaxis(np.concatenate(cells), 0, 2)
-    # The added lengths keep noise in flat regions from being blown up to full contrast.
+    # The added constants prevent amplifying noise in flat regions to full contrast.
     out = np.minimum(out / (np.linalg.norm(out, axis=2, keepdims=True) + 4.0), 0.2)
     return np.ascontiguousarray(out / (np.linalg.norm(out, axis=2, keepdims=True) + 1e-3), np.float32)
 

@@ -173,7 +173,7 @@ def _checked(
     values: Any, valid: Any, rows: int, distance: str, where: str, on_bad: str
 ) -> dict[str, NDArray[Any]]:
     if rows == 0:
-        # the dimension is unknown where nothing was found; tasks look at the number of rows first
+        # without keypoints the dimension is unknown; tasks check the number of rows first
         kind = np.uint8 if distance == "hamming" else np.float32
         width = np.shape(values)[1] if np.ndim(values) == 2 and np.shape(values)[1] else 1
         return {"values": np.empty((0, width), kind), "valid": np.empty(0, bool)}

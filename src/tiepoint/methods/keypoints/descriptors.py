@@ -2,8 +2,8 @@
 """Patch descriptors at keypoints: a square around each keypoint is cut out and described.
 
 The square has a side of `magnification` times the keypoint's size, in image pixels, and is rotated with the
-keypoint. Sizes are diameters, so 6 covers the same area as SIFT's grid. Outside the image, squares repeat its
-edge pixels.
+keypoint. Sizes are diameters, so a `magnification` of 6 covers the same area as SIFT's grid. Outside the
+image, squares repeat its edge pixels.
 """
 
 from __future__ import annotations
@@ -161,9 +161,9 @@ class Honc:
 
     The patch has a side of `magnification` times the keypoint's size and is rotated with the keypoint. Each
     channel is shifted to mean 127.5. The patch is then scaled by 50 over the mean of the channels' standard
-    deviations. Each pixel contributes linearly to dark and bright bins in each channel (8 bins) and to
-    neighbouring cells. A Gaussian of half the patch weights the pixels. The row is normalised to length 1,
-    clipped at 0.2 and normalised again. A patch without contrast fails.
+    deviations. Each pixel contributes linearly to the dark and bright bins of each channel (8 combinations)
+    and to neighbouring cells. A Gaussian of half the patch weights the pixels. The row is normalised to
+    length 1, clipped at 0.2 and normalised again. A patch without contrast fails.
     """
 
     name, distance, libraries = "honc", "l2", ("numba", "numpy")
@@ -204,7 +204,7 @@ def _places() -> NDArray[np.float32]:
 def _histograms(
     patches: NDArray[np.float32], places: NDArray[np.float32]
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """Compute histograms of patches (n, pixels, 3)."""
+    """Return histograms of patches (n, pixels, 3), and a mask (n,) of patches that have contrast."""
     deviation = patches.std(axis=1).mean(axis=1)
     valid = deviation > 1e-3
     gain = DEVIATION / np.where(valid, deviation, 1)
@@ -213,7 +213,7 @@ def _histograms(
     shares = np.stack([1 - bright, bright], axis=3)
     colours = np.einsum("npi,npj,npk->npijk", shares[:, :, 0], shares[:, :, 1], shares[:, :, 2])
     colours = colours.reshape(*colours.shape[:2], 8)
-    # one product a patch: the rounding of a row must not depend on which others are described with it
+    # one product per patch, so that the rounding of a row does not depend on the other patches
     rows = np.matmul(places.T, colours).reshape(len(patches), -1)
     cut = np.minimum(l2_normalise(rows), np.float32(CLIP))
     return np.where(valid[:, None], l2_normalise(cut), np.float32(0)), valid

@@ -28,9 +28,9 @@ DETECTORS = "detectors"
 
 @dataclass(frozen=True)
 class FactoryPlan:
-    """Plan to create an object: a factory, its first arguments, and parts with their own plans.
+    """Plan to create an object: a factory, its arguments, and plans of the parts that it combines.
 
-    A parameter is passed to the factory if it accepts it, else to the parts that accept it.
+    A parameter is passed to the factory or, if the factory does not accept it, to the parts that do.
     """
 
     text: str
@@ -67,7 +67,7 @@ class FactoryPlan:
         return [self.factory, *(f for part in self.parts for f in part.factories())]
 
     def name(self, thing: Any, *others: Callable[..., Any]) -> str:
-        """Return the display name of the created object; `others` also received its parameters."""
+        """Return the display name of the object. `others` are more factories that received its parameters."""
         where = getattr(thing, "set_name", None)
         if where is not None:
             return f"set:{where}"
@@ -105,7 +105,7 @@ def plan_part(text: str, family: str) -> FactoryPlan:
 
 
 def load_part(name: str, family: str) -> Any:
-    """Return the registered class of a detector or descriptor; raise if the name has the other role."""
+    """Return the registered detector or descriptor class. Raise if the family has no class of this name."""
     plugged = {e.name for e in METHODS if e.family == "plug-in"}
     if f"{family}/{name}" in METHODS:
         return METHODS.load(f"{family}/{name}")
@@ -121,7 +121,7 @@ def load_part(name: str, family: str) -> Any:
 
 
 def check_roles(thing: Any, text: str, *needed: str) -> None:
-    """Check that an object has the methods of its role."""
+    """Raise an error if an object lacks a method that its role requires."""
     for method in needed:
         options = {"detect": ("detect", "detect_item"), "describe": ("describe", "describe_item")}[method]
         if not any(hasattr(thing, option) for option in options):
@@ -156,7 +156,7 @@ def make_keypoint_method(text: str, device: str) -> tuple[Any, str]:
     if home is None:
         return _lone(plan, text, device)
     native = getattr(plan.factory, "native", None)
-    if native is not None:  # detects and describes in one go, which is not the same as one after the other
+    if native is not None:  # one call that detects and describes gives other results than two calls
         plan = FactoryPlan(text, native, None, plan.params)
         thing = plan.build(device)
         return thing, plan.name(thing)
@@ -195,7 +195,7 @@ def _lone(plan: FactoryPlan, text: str, device: str) -> tuple[Any, str]:
 
 
 def _fused_at_own_places(text: str, device: str) -> tuple[Any, str]:
-    """Create a fusion of descriptors with their own keypoints; row i of each is the same physical point."""
+    """Return a fusion of descriptors, each at its own keypoints, and the name of the fusion."""
     components, query = fused_parts(text)
     params = dict(parse_stage(f"fuse?{query}").params) if query else {}
     known = [k for k in parameters_of(Fusion) if k != "components"]
@@ -209,7 +209,7 @@ def _fused_at_own_places(text: str, device: str) -> tuple[Any, str]:
 
 
 def make_pair(pair: tuple[Any, ...], device: str) -> tuple[Any, str]:
-    """Create a method from a tuple (descriptor, detector) of texts, classes or objects, and its name."""
+    """Return the method of a pair (descriptor, detector) of texts, classes or objects, and its name."""
     from .adapter import DetectThenDescribe
 
     if len(pair) != 2:

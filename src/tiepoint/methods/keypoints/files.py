@@ -44,7 +44,7 @@ def image_stems(image: str) -> list[str]:
 
 
 def find_file(root: Path, key: str, suffixes: Sequence[str]) -> Path:
-    """Return the file of an image: ``SCENE/1.csv``, ``SCENE/1.ppm.csv`` or the workbench's ``1ppm.csv``.
+    """Return the file of an image, such as ``SCENE/1.csv``, ``SCENE/1.ppm.csv`` or ``SCENE/1ppm.csv``.
 
     Raises an error if two files match.
     """
@@ -59,7 +59,7 @@ def find_file(root: Path, key: str, suffixes: Sequence[str]) -> Path:
 
 
 class FolderOfImages:
-    """A folder with one file per image, ``DIR/SCENE/IMAGE`` and `suffix`."""
+    """A folder with one file per image: ``DIR/SCENE/IMAGE`` followed by `suffix`."""
 
     def __init__(self, path: str, suffix: str) -> None:
         self.root, self.suffix = Path(path), suffix
@@ -167,11 +167,11 @@ LOOKED_AT = 200
 class FeatureFiles(FolderOfImages):
     """Features read from one file per image, or from one HDF5 file for all images.
 
-    ``DIR/SCENE/IMAGE.npz`` (or ``IMAGE.ppm.npz``, ``IMAGE.csv``, ``IMAGE.ppm.d2-net``; another suffix with
-    ``?suffix=``) as `formats.keypoints.features` reads it. Leading folders of an image's name may be missing.
-    Bits are uint8 or bool with ``?distance=hamming``. `offset` is added to all coordinates (-0.5 if the first
-    pixel's centre is (0.5, 0.5) in the files); `top` is the number of keypoints to use, those of highest
-    score, in file order.
+    Files are ``DIR/SCENE/IMAGE.npz``, ``IMAGE.ppm.npz``, ``IMAGE.csv`` or ``IMAGE.ppm.d2-net``, in the
+    formats of `formats.keypoints.features`. ``?suffix=`` selects another suffix. Leading folders of an
+    image's name may be missing. Bits are uint8 or bool with ``?distance=hamming``. `offset` is added to all
+    coordinates (-0.5 if the first pixel's centre is (0.5, 0.5) in the files). `top` is the number of
+    keypoints to use, selected by highest score and used in file order.
     """
 
     def __init__(
@@ -189,7 +189,7 @@ class FeatureFiles(FolderOfImages):
         self.name = f"files:{self.root.name}"
         self.warnings: list[str] = []
         self.config: dict[str, Any] = {"suffix": suffix}
-        # absent by default, so that keys do not change
+        # default values are omitted, so that cache keys do not change
         self.config |= {k: v for k, v in (("offset", self.offset), ("top", top)) if v}
 
     @cached_property
@@ -236,7 +236,7 @@ class FeatureFiles(FolderOfImages):
         self._place(item)
 
     def check_items(self, items: Sequence[Item]) -> None:
-        """Raise one error about all missing files; collect warnings."""
+        """Raise one error that lists all missing files. Set `warnings`."""
         super().check_items(items)
         if self._groups is None:
             return

@@ -75,7 +75,7 @@ class OpenCVDescriptor:
 
 @dataclass(eq=False)
 class OrbDescriptor(OpenCVDescriptor):
-    """Rotated BRIEF, 256 bits, at the pyramid level whose 31-px patch is nearest to the keypoint's size."""
+    """ORB, 256 bits, at the pyramid level whose 31-px patch is nearest to the keypoint's size."""
 
     scale_factor: float = 1.2
     n_levels: int = 8
@@ -93,7 +93,7 @@ class OrbDescriptor(OpenCVDescriptor):
 
 @dataclass(eq=False)
 class BriefDescriptor(OpenCVDescriptor):
-    """256 intensity comparisons in 48 px at one scale, rotated with the keypoint if `rotate`."""
+    """BRIEF, 256 intensity comparisons within 48 px at one scale, rotated with the keypoint if `rotate`."""
 
     rotate: bool = False
 
@@ -128,7 +128,7 @@ class FreakDescriptor(OpenCVDescriptor):
 
 @dataclass(eq=False)
 class LatchDescriptor(OpenCVDescriptor):
-    """256 comparisons of patch triplets in 48 px at one scale, rotated with the keypoint if `rotate`."""
+    """LATCH, 256 triplet comparisons within 48 px at one scale, rotated with the keypoint if `rotate`."""
 
     rotate: bool = True
     half_window_px: int = 3
@@ -141,7 +141,7 @@ class LatchDescriptor(OpenCVDescriptor):
 
 @dataclass(eq=False)
 class DaisyDescriptor(OpenCVDescriptor):
-    """25 histograms of 8 directions on three rings within `radius_px`, each normalised, at one scale."""
+    """DAISY, 25 normalised histograms of 8 directions on three rings within `radius_px`, at one scale."""
 
     distance, dimension, dtype = "l2", 200, np.float32
     radius_px: float = 15.0
@@ -166,7 +166,7 @@ class MagnifiedDescriptor(OpenCVDescriptor):
 
 
 class VggDescriptor(MagnifiedDescriptor):
-    """Learned pooling and projection, 120 values."""
+    """VGG, a learned pooling and projection, 120 values."""
 
     distance, dimension, dtype = "l2", 120, np.float32
 
@@ -231,8 +231,9 @@ def packed_octaves(
 class SiftDescriptor:
     """SIFT of OpenCV, 128 values from 0 to 255; the 4 x 4 grid spans 6 times the keypoint's size.
 
-    At SIFT keypoints the result equals OpenCV's own descriptors. It does not depend on the other keypoints.
-    OpenCV skips the doubled octave if no keypoint needs it, so a keypoint that needs it is always added.
+    At SIFT keypoints the result equals OpenCV's own descriptors. OpenCV skips the doubled octave if no
+    keypoint needs it. A keypoint that needs it is always added, so that descriptors do not depend on the
+    other keypoints.
     """
 
     name, distance, libraries = "sift", "l2", ("cv2", "numpy")
@@ -254,12 +255,12 @@ class SiftDescriptor:
 
 
 class RootSiftDescriptor(SiftDescriptor):
-    """`sift` divided by its l1 norm, then the square root: l2 becomes the Hellinger distance."""
+    """RootSIFT: square root of the l1-normalised `sift`. Its l2 distance is the Hellinger distance."""
 
     name, rooted = "rootsift", True
 
     def describe(self, image: Image, keypoints: Keypoints) -> Described:
-        """Return (n, 128), rows of length 1."""
+        """Return descriptors (n, 128) of length 1, and a mask (n,) of nonzero rows."""
         values, valid = super().describe(image, keypoints)
         return rootsift(values), valid
 
@@ -267,14 +268,14 @@ class RootSiftDescriptor(SiftDescriptor):
 class RgbSift(SiftDescriptor):
     """SIFT of the red, green and blue channel, concatenated, 384 values.
 
-    Each channel is normalised as SIFT does, so channels have equal weight; a channel without gradient
-    contributes zeros. The keypoint fails if all three are blank.
+    Each channel is normalised as in SIFT, so channels have equal weight. A channel without gradient
+    contributes zeros. The keypoint fails if all three channels are zero.
     """
 
     name = "rgbsift"
 
     def describe(self, image: Image, keypoints: Keypoints) -> Described:
-        """Return (n, 384)."""
+        """Return descriptors (n, 384), and a mask (n,) of nonzero rows."""
         parts = [self._on(np.ascontiguousarray(channel), keypoints) for channel in _channels(image)]
         valid = np.logical_or.reduce([v for _, v in parts])
         return np.concatenate([v for v, _ in parts], axis=1), valid
@@ -286,7 +287,7 @@ class RgbSiftChannelAverage(RgbSift):
     name = "rgbsift_channel_avg"
 
     def describe(self, image: Image, keypoints: Keypoints) -> Described:
-        """Return (n, 128)."""
+        """Return descriptors (n, 128), and a mask (n,) of nonzero rows."""
         values, valid = super().describe(image, keypoints)
         return values.reshape(len(values), 3, DIMENSION).mean(axis=1), valid
 

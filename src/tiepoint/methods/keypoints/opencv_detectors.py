@@ -48,7 +48,7 @@ class OpenCVDetector(CappedDetector):
 
 @dataclass(eq=False)
 class SiftDetector(OpenCVDetector):
-    """Extrema of differences of Gaussians; one keypoint for every strong orientation."""
+    """SIFT detector: extrema of differences of Gaussians, one keypoint for every strong orientation."""
 
     contrast_threshold: float = 0.04
     edge_threshold: float = 10.0
@@ -64,7 +64,7 @@ class SiftDetector(OpenCVDetector):
 
 @dataclass(eq=False)
 class OrbDetector(OpenCVDetector):
-    """FAST corners in a pyramid, ranked by Harris, with the direction of the intensity centroid."""
+    """ORB detector: FAST corners in a pyramid, ranked by Harris, oriented by the intensity centroid."""
 
     scale_factor: float = 1.2
     n_levels: int = 8
@@ -79,7 +79,7 @@ class OrbDetector(OpenCVDetector):
 
 @dataclass(eq=False)
 class AkazeDetector(OpenCVDetector):
-    """Hessian extrema in AKAZE's nonlinear scale space, which is faster to compute than KAZE's."""
+    """AKAZE detector: Hessian extrema in a nonlinear scale space that is faster to compute than KAZE's."""
 
     threshold: float = 0.001
     n_octaves: int = 4
@@ -93,7 +93,7 @@ class AkazeDetector(OpenCVDetector):
 
 
 class KazeDetector(AkazeDetector):
-    """Hessian extrema in a nonlinear scale space, by additive operator splitting.
+    """KAZE detector: Hessian extrema in a nonlinear scale space, by additive operator splitting.
 
     Keypoints have no orientation, because the KAZE descriptor estimates it.
     """
@@ -109,7 +109,7 @@ class KazeDetector(AkazeDetector):
 
 @dataclass(eq=False)
 class BriskDetector(OpenCVDetector):
-    """AGAST corners in a scale space. They have no orientation, because the BRISK descriptor estimates it."""
+    """BRISK detector: AGAST corners in a scale space. The BRISK descriptor estimates the orientation."""
 
     oriented = False
     threshold: int = 30
@@ -122,7 +122,7 @@ class BriskDetector(OpenCVDetector):
 
 @dataclass(eq=False)
 class Fast(OpenCVDetector):
-    """Segment-test corners at one scale; size is 7 px, the diameter of the tested circle."""
+    """FAST detector: segment-test corners at one scale. The size is 7 px, the tested circle's diameter."""
 
     oriented = False
     threshold: int = 10
@@ -134,7 +134,7 @@ class Fast(OpenCVDetector):
 
 
 class Agast(Fast):
-    """Segment-test corners by the adaptive decision tree."""
+    """AGAST detector: segment-test corners found by an adaptive decision tree."""
 
     def detector(self) -> Any:
         """Create AGAST 9-16."""
@@ -143,7 +143,7 @@ class Agast(Fast):
 
 @dataclass(eq=False)
 class Mser(OpenCVDetector):
-    """Centres of maximally stable regions; size is the diameter of the circle around the region.
+    """MSER detector: centres of maximally stable regions, with the size of the circle around the region.
 
     OpenCV returns no response for a region. The size is used as the response, so that large regions are
     selected first.
@@ -170,8 +170,8 @@ class Mser(OpenCVDetector):
 class Gftt(OpenCVDetector):
     """Good features to track: maxima of the smaller eigenvalue of the structure tensor.
 
-    Corners are detected at one scale. `block_px` is the window and the size of all keypoints. The response is
-    the eigenvalue, which OpenCV's own detector does not return.
+    Corners are detected at one scale. `block_px` is the side of the window and the size of all keypoints. The
+    response is the eigenvalue, which OpenCV's own detector does not return.
     """
 
     oriented = False

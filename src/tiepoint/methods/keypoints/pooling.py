@@ -101,7 +101,7 @@ SIGMA = 0.15
 
 
 def scale_weights(scales: Array, weighting: str, sigma: float) -> NDArray[np.float64]:
-    """Return weights of scales by their distance from 1 on the log axis, with sum 1.
+    """Return the weight of each scale a by its distance from 1 on the log axis, with sum 1.
 
     gaussian: exp(-(ln a / sigma)^2 / 2); triangular: max(0, 1 - |ln a| / sigma); uniform: equal.
 
@@ -233,7 +233,7 @@ class DomainSizePooling:
         return np.where(valid[:, None], done, np.float32(0)), valid & done.any(axis=1)
 
     def _staged(self, values: Array, stage: str) -> Array:
-        """Apply the steps of a stage: normalise, then root (before); root, then normalise (after)."""
+        """Apply the steps of stage ``before`` (normalise, then root) or ``after`` (root, then normalise)."""
         norm = _NORM[self.norm] if self.normalize == stage else None
         root = rootsift if self.root == stage else None
         for step in (norm, root) if stage == "before" else (root, norm):

@@ -57,7 +57,7 @@ def hessian_layer(ii, size, step, det, trace):  # type: ignore[no-untyped-def]
 
 @cached_njit(nogil=True, inline="always")
 def _haar(ii, y, x, half):  # type: ignore[no-untyped-def]
-    """Return two Haar responses at a pixel (right minus left, lower minus upper); the side is 2 `half`."""
+    """Return the Haar responses right - left and lower - upper at a pixel. The filter's side is 2 `half`."""
     left = _box(ii, y - half, x - half, y + half, x)
     right = _box(ii, y - half, x, y + half, x + half)
     upper = _box(ii, y - half, x - half, y, x + half)
@@ -171,9 +171,9 @@ class SurfDetector(CappedDetector):
     """Maxima of the box-filter Hessian determinant over 3 x 3 x 3 neighbours, refined by a quadratic.
 
     Filter sizes are 9, 15, 21, 27 in the first octave and 3 (2^(o+1) (l+1) + 1) in general, evaluated at
-    every 2^o-th pixel. `threshold` is on the determinant of grey values in 0 to 1 with sums over size². The
-    keypoint's size is the interpolated filter size (scale = 1.2/9 of it); `class_id` is the sign of the
-    Laplacian. Angles are the dominant Haar direction, NaN if `upright`.
+    every 2^o-th pixel. `threshold` applies to the determinant for grey values in 0 to 1 and sums divided by
+    size². The keypoint's size is the interpolated filter size (scale = 1.2/9 of it); `class_id` is the sign
+    of the Laplacian. Angles are the dominant Haar direction, NaN if `upright`.
     """
 
     name, libraries = "surf", ("numba", "numpy", "scipy")

@@ -23,13 +23,17 @@ PATCH_PX = 32
 
 
 class TorchImages:
-    """An `nn.Module` with the methods of any class (``extract``, ``detect``, ``match`` …) or none.
+    """An `nn.Module` that has methods such as ``extract``, ``detect`` or ``match``, or is called directly.
 
-    A module without these methods is called directly: with an image, float (1, 3, h, w) between 0 and 1 on
-    the device ((1, 1, h, w) if ``colour = "grey"``), and returns what ``extract`` returns; with two images,
-    if its `forward` requires two, and returns what ``match`` returns; or, with a detector (``torch:…@sift``),
-    with patches (n, 1, patch_px, patch_px) around the keypoints, and returns (n, d). A batch dimension of 1
-    is removed.
+    A module without such methods is called in one of three ways:
+
+    * with an image, float (1, 3, h, w) between 0 and 1 on the device, or (1, 1, h, w) if ``colour = "grey"``;
+      it returns what ``extract`` returns;
+    * with two images, if `forward` requires two; it returns what ``match`` returns;
+    * with patches (n, 1, patch_px, patch_px) around the keypoints of a detector (``torch:…@sift``); it
+      returns (n, d).
+
+    A batch dimension of 1 is removed from the output.
 
     `weights` is a state dict or a checkpoint. `magnification`, `patch_px`, `upright`, `input` and `batch` are
     those of patch networks at keypoints; all other parameters go to the constructor.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``xfeat?weights=FILE``: XFeat through onnxruntime, its dense maps sampled at any keypoint.
+"""``xfeat?weights=FILE``: XFeat through onnxruntime. Its dense maps are sampled at any keypoint.
 
 The published ONNX file returns only the best 1000 cells. Its maps of descriptors and of reliability, at 0.6
 and 1.3 times the image, are inside the graph and are requested as further outputs. A cell of 8 pixels of the
@@ -76,8 +76,8 @@ class XFeatMaps:
 def with_outputs(model: bytes, names: list[str]) -> bytes:
     """Return an ONNX model that also outputs inner values by name.
 
-    Concatenated protobuf messages are merged when read, so a graph (field 7) with nothing but outputs (field
-    12, a value's name is its field 1) adds them without the onnx package.
+    Protobuf merges concatenated messages. The function appends a graph (field 7) that has only outputs (field
+    12, with the name in field 1), which does not require the onnx package.
     """
 
     def field(number: int, body: bytes) -> bytes:
@@ -96,7 +96,7 @@ def _varint(value: int) -> bytes:
 class XFeatDetector:
     """Keypoints at the most reliable map cells of both zooms; the size is the cell's side in image pixels.
 
-    As in XFeat, a fifth of `max_features` comes from the coarse zoom and the rest from the fine one.
+    As in XFeat, a fifth of `max_features` comes from the coarse zoom and four fifths from the fine zoom.
     """
 
     name, libraries = "xfeat", ("numpy", "onnxruntime")
@@ -125,7 +125,7 @@ class XFeatDetector:
 
 
 class XFeatDescriptor:
-    """Linear samples (64 values) of the map whose cells are nearest in size to the keypoint."""
+    """Bilinear samples (64 values) of the map whose cells are nearest in size to the keypoint."""
 
     name, distance, libraries = "xfeat", "l2", ("numpy", "onnxruntime")
 
@@ -135,7 +135,7 @@ class XFeatDescriptor:
         self.config: dict[str, Any] = {}
 
     def describe(self, image: Image, keypoints: Keypoints) -> NDArray[np.float32]:
-        """Return (n, 64), rows of length 1."""
+        """Return descriptors (n, 64) of length 1."""
         levels = self.maps(image)
         sizes = np.log([level.cell_px.mean() for level in levels])
         chosen = np.abs(np.log(keypoints.size_px)[:, None] - sizes).argmin(axis=1)

@@ -27,8 +27,8 @@ class Kornia:
     """HardNet, HardNet8, HyNet, SOSNet or TFeat: 128 values from the patch resized by area to 32 x 32.
 
     All receive intensities 0 to 255 and normalise the patch themselves: HardNet by mean and deviation, TFeat
-    and SOSNet by instance normalisation (whose epsilon assumes 0 to 255, as TFeat was used), HyNet by the
-    root mean square. TFeat's output is not normalised.
+    and SOSNet by instance normalisation (with an epsilon for values of 0 to 255), HyNet by the root mean
+    square. TFeat's output is not normalised.
 
     A HardTFeat checkpoint is recognised by its layer names. HardTFeat was trained on patches divided by their
     sample standard deviation, and its output is normalised to length 1. This class applies both.
@@ -69,7 +69,7 @@ class Kornia:
             self.describe_stream = self._described
 
     def describe(self, patches: Array) -> Array:
-        """Describe (n, s, s) as (n, 128)."""
+        """Describe patches (n, s, s) by rows (n, 128)."""
         return self.postprocess(self.runner.describe(patches))
 
     def _described(self, payloads: Iterator[Array]) -> Iterator[Array | Exception]:
@@ -85,13 +85,13 @@ class Kornia:
 
 
 def _renamed(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Rename HardTFeat's layers to TFeat's; its 8 x 8 convolution on 8 x 8 values is a linear layer."""
+    """Rename HardTFeat's layers to TFeat's. Its 8 x 8 convolution becomes the equivalent linear layer."""
     out: dict[str, Any] = {}
     for key, value in state.items():
         layer, _, part = key.rpartition(".")
         if layer in _HARD_TFEAT:
             name = f"{_HARD_TFEAT[layer]}.{part}"
             out[name] = value.flatten(1) if name == "descr.0.weight" else value
-        elif not key.startswith("SIFT."):  # a SIFT layer rides along in the checkpoint, unused
+        elif not key.startswith("SIFT."):  # the checkpoint contains an unused SIFT layer
             out[key] = value
     return out

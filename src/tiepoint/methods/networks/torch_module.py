@@ -67,16 +67,16 @@ class TorchScript:
             self.describe_stream = self.runner.stream
 
     def describe(self, patches: Array) -> Array:
-        """Describe (n, s, s) as (n, d)."""
+        """Describe patches (n, s, s) by rows (n, d)."""
         return self.runner.describe(patches)
 
 
 class LoadedModule:
     """A user's `nn.Module` on a device: from ``FILE.py:CLASS``, or a copy of one in memory.
 
-    `params` are passed to the class or function, as is the device if it has such a parameter. A module object
-    is copied, so the original retains its mode and device. `known` is the config. `unknown` is the reason if
-    the config does not fully determine the output.
+    `params` are passed to the class or function, as is the device if there is a parameter for it. A module
+    object is copied, so the original retains its mode and device. `known` is the config. `unknown` is the
+    reason if the config does not fully determine the output.
     """
 
     def __init__(self, given: Any, weights: str | None, device: str, params: Mapping[str, Any]) -> None:
@@ -132,9 +132,9 @@ class TorchPatches:
     """``torch:FILE.py:CLASS``: an `nn.Module` from float (n, 1, size, size) to (n, d).
 
     `weights` is a state dict, or a checkpoint that contains one. `size`, `input` and `distance` may be
-    attributes of the module instead; `size` and `input` are also passed to a constructor that has such
-    parameters. All other parameters go there. A module with its own ``describe(patches)`` receives bytes, as
-    any class.
+    attributes of the module instead. `size` and `input` are also passed to a constructor that has such
+    parameters. All other parameters are passed to the constructor. A module with its own
+    ``describe(patches)`` receives uint8 patches, like any other class.
     """
 
     libraries = ("numpy", "torch")
@@ -201,7 +201,7 @@ def check_unused(ours: Mapping[str, Any], path: Any, why: str) -> None:
 def _copied(module: Any) -> Any:
     try:
         return copy.deepcopy(module)
-    except Exception as e:  # whatever the attributes of a user's module raise
+    except Exception as e:  # attributes of a user's module may raise any exception
         raise InputError(
             f"the module {type(module).__name__} cannot be copied ({type(e).__name__}: {e}); name its class "
             "and weights as torch:FILE.py:CLASS?weights=FILE"

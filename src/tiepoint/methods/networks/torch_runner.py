@@ -61,8 +61,8 @@ class NetworkRunner:
     """Descriptors of patches by a network from (b, 1, size, size) to (b, d).
 
     `batch` is the number of patches per call (default 256 on the CPU, `DEVICE_BATCH` elsewhere). If memory is
-    insufficient it is halved repeatedly, and `warnings` reports it once. `on_device` selects where patches
-    are resized and scaled; by default on the device unless that is the CPU.
+    insufficient, `batch` is halved repeatedly, which `warnings` reports once. `on_device` selects where
+    patches are resized and scaled; by default on the device unless that is the CPU.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class NetworkRunner:
         return made | ({"resized_on_device": 1} if self.on_device else {})
 
     def describe(self, patches: Array) -> Array:
-        """Describe (n, s, s) uint8 as (n, d) float32."""
+        """Describe patches (n, s, s), uint8, by rows (n, d), float32."""
         if not self.on_device:
             return self._by_numpy(patches)
         (made,) = self.stream(iter([patches]))
@@ -135,7 +135,7 @@ class NetworkRunner:
         return np.concatenate(parts) if parts else np.empty((0, self._columns), np.float32)
 
     def forward_block(self, fed: Callable[[Any], Any], block: Any) -> Any:
-        """Return the network's output (b, d) for a block. None if out of memory; retry with fewer rows."""
+        """Return the network's output (b, d) for a block. None if out of memory; `batch` is then halved."""
         try:
             with plain_float32():
                 given = fed(block)
@@ -170,7 +170,7 @@ class NetworkRunner:
         """Convert uint8 patches (b, s, s) on the device to network input (b, 1, size, size)."""
         values = pixels.float()
         if self.intensity == "zscore":
-            values = values - values[:, :1, :1]  # exact: a flat patch is zero whatever the weights' rounding
+            values = values - values[:, :1, :1]  # exact: a flat patch becomes zero before it is resized
         side = pixels.shape[1]
         if side != self.size:
             if side not in self._weights:
@@ -192,7 +192,7 @@ class NetworkRunner:
         done = 0
         while done < rows:
             piece = min(self.batch, len(pixels))
-            first = min(done, len(pixels) - piece)  # the last piece begins earlier rather than be shorter
+            first = min(done, len(pixels) - piece)  # the last piece overlaps the previous one
             found = self.forward_block(self.preprocess, pixels[first : first + piece])
             if found is not None:
                 parts.append(found[done - first :])
@@ -297,7 +297,7 @@ class _Pipeline:
         self.spare.clear()
         try:
             pixels = torch.empty((size, side, side), dtype=torch.uint8, device=self.device)
-            if self.is_cuda:  # what had this memory before may still be at work there
+            if self.is_cuda:  # kernels that used this memory before may still be running
                 self.up.wait_stream(torch.cuda.current_stream())
                 pixels.record_stream(self.up)
             return _Batch(pixels)

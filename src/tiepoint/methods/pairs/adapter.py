@@ -43,8 +43,8 @@ def check_kind(thing: Any, name: str) -> str | None:
 def output_form(made: Any, kind: str | None, where: str) -> tuple[str, Parts]:
     """Return the form of a method's output, ``pairs`` or ``dense``, and its arrays.
 
-    A first array of two dimensions contains points; three dimensions are a flow. `kind` is the form that the
-    method declares.
+    If the first array has two dimensions, it contains points. If it has three, it is a flow. `kind` is the
+    form that the method declares.
 
     >>> output_form(np.zeros((4, 5, 2)), None, "here")[0], output_form(([[1, 2]], [[3, 4]]), None, "here")[0]
     ('dense', 'pairs')
@@ -94,7 +94,7 @@ def point_array(given: Any, where: str, what: str, count: int | None = None) -> 
         raise InputError(f"{where}: {len(made)} {what} for {count} points; return one row for every point")
     points = made.astype(np.float64)
     finite = np.isfinite(points).all(axis=1)
-    if what != "answers" and not finite.all():  # an answer may be unknown, a match may not
+    if what != "answers" and not finite.all():  # answers may be NaN, matches may not
         raise InputError(f"{where}: {what}[{int(np.argmin(finite))}] is not finite; leave such matches out")
     return points
 
@@ -151,7 +151,7 @@ def check_inside(points: NDArray[np.float64], size: tuple[int, int], where: str)
 
 
 def flow_arrays(parts: Parts, where: str) -> dict[str, NDArray[Any]]:
-    """Return `flow` float32 (h, w, 2) and, if given, `flow_confidence`; a mask becomes 0 and 1."""
+    """Return `flow` float32 (h, w, 2) and, if given, `flow_confidence`; a mask is a confidence of 0 or 1."""
     checked = flow_parts(parts, where)
     out = {"flow": checked["flow"]}
     for label, values in checked.items():
@@ -188,11 +188,11 @@ def bind_pairs(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable
     `thing` has one of
 
     * ``match(image1, image2)``: (points0 (n, 2), points1 (n, 2)[, confidence (n,)]) in original pixels, the
-      centre of the first pixel at (0, 0); or a flow (h, w, 2) on image 1[, mask[, confidence (h, w)]]. The
-      dimensions of the first array decide; ``kind = "pairs"`` or ``"dense"`` declares the form, and the other
-      one is an error. A mapping of the arrays named below is accepted as well;
+      centre of the first pixel at (0, 0); or a flow (h, w, 2) on image 1[, mask[, confidence (h, w)]]. If the
+      object declares ``kind = "pairs"`` or ``"dense"``, the other form is an error. A mapping of the arrays
+      named below is accepted as well;
     * ``match_points(image1, image2, points)``: positions in image 2 of the points (q, 2) of image 1; called
-      for pairs with query points, besides ``match``, if there is one;
+    for pairs with query points, in addition to ``match`` if the object has it;
     * ``lookup_item(item)``: a mapping of the arrays, for files.
 
     Images are uint8 (h, w, 3) RGB, or (h, w) if the object has ``colour = "grey"``. The payload of an item is

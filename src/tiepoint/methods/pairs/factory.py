@@ -84,7 +84,7 @@ def family_of(parsed: Spec, given: Mapping[str, str]) -> str:
 
 
 def choose_family(thing: Any) -> str:
-    """Return ``pairs`` for an object that receives two images, ``keypoints`` for one that receives one."""
+    """Return the family of an object: ``pairs`` if it receives two images, ``keypoints`` if one."""
     if any(hasattr(thing, edge) for edge in EDGES):
         return "pairs"
     return "keypoints" if any(hasattr(thing, edge) for edge in KEYPOINT_EDGES) else "pairs"
@@ -122,7 +122,7 @@ def family_of_geometry(method: Any) -> str:
         return _sees_pairs(TorchImages(parsed.base.argument, **parsed.base.params))
     both = all(f"{family}/{name}" in METHODS for family in ("keypoints", "pairs"))
     if both and name not in HOME:
-        return "pairs"  # a descriptor without a detector of its own finds nothing
+        return "pairs"  # a descriptor without a default detector detects no keypoints
     if f"keypoints/{name}" in METHODS:
         return "keypoints"
     if any(f"{family}/{name}" in METHODS for family in ("pairs", "dense")):
@@ -271,7 +271,7 @@ def image_items(item: Item, payload: Any) -> list[Item]:
 
 
 def image_key(name: str) -> str:
-    """Return the name of an image without its suffix, as keypoint files are named.
+    """Return the name of an image without its suffix, as in the names of keypoint files.
 
     >>> image_key("scene/1.ppm"), image_key("a.b/frame.12")
     ('scene/1', 'a.b/frame.12')

@@ -85,7 +85,7 @@ class MatchFiles:
         return self._find(item) is not None
 
     def check_items(self, items: Sequence[Item]) -> None:
-        """Raise one error that lists missing pairs and names that refer to the same matches."""
+        """Raise one error that lists missing pairs, and pairs that would be read from the same matches."""
         absent = [item.key for item in items if not self.has_item(item)]
         problems = [f"no matches for the pair {key}" for key in absent]
         if absent and len(absent) == len(items):

@@ -30,7 +30,7 @@ class Matches(NamedTuple):
 
 
 class FirstNeighbours(NamedTuple):
-    """Nearest neighbour `second` of each valid row `first` (a,), its two smallest distances, and `mutual`."""
+    """Nearest neighbour `second` of each row `first`, the two smallest distances, and whether mutual."""
 
     first: Ints
     second: Ints
@@ -64,7 +64,7 @@ def nearest_both_ways(
 
 
 def within_ratio(found: FirstNeighbours, ratio: float) -> NDArray[np.bool_]:
-    """Return whether d1/d2 is below the ratio. False if there is only one candidate or both are 0.
+    """Return whether d1/d2 is below the ratio. False if there is no second candidate or if d2 is 0.
 
     >>> none = np.arange(3)
     >>> two = np.array([2.0, 0.0, np.inf])
@@ -90,7 +90,7 @@ class ImageKeypoints:
 
     @property
     def xy(self) -> NDArray[np.float64]:
-        """Positions (n, 2)."""
+        """Keypoint positions (n, 2)."""
         return self.keypoints[:, :2]
 
     def __len__(self) -> int:
@@ -98,7 +98,7 @@ class ImageKeypoints:
 
     @classmethod
     def of(cls, key: str, arrays: Arrays) -> ImageKeypoints:
-        """Build from the arrays of a keypoint method."""
+        """Build an instance from the arrays of a keypoint method."""
         values = np.asarray(arrays["values"])
         valid = np.asarray(arrays.get("valid", np.ones(len(values), bool)))
         return cls(key, np.asarray(arrays["keypoints"]), values, valid)
@@ -109,7 +109,7 @@ class Matcher:
     """Matcher `name` (``nn``, ``mnn`` or ``FILE.py:CLASS``) with an optional ratio test d1/d2 < `ratio`.
 
     `mnn` returns mutual nearest neighbours only. The confidence of a match is 1 - d1/d2, where d2 is the
-    distance of the second nearest neighbour in image 2. It is 0 if the two are tied.
+    distance of the second nearest neighbour in image 2. It is 0 if both distances are equal.
     """
 
     name: str = DEFAULT
@@ -118,7 +118,7 @@ class Matcher:
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> Matcher:
-        """Build from the parameters ``matcher`` and ``ratio`` of a specification."""
+        """Build a matcher from the parameters ``matcher`` and ``ratio`` of a specification."""
         name, ratio = given.get("matcher", DEFAULT), _ratio(given.get("ratio"))
         if name in MATCHERS:
             return cls(name, ratio)
@@ -152,7 +152,7 @@ class Matcher:
         if self.own is not None:
             return user_matches(self.own, self.name, a, b, distance=distance), None
         rows = [np.flatnonzero(side.valid) for side in (a, b)]
-        # in a random order: the first of equals must not be the right one because of its place in a file
+        # in random order, because in file order the first of several tied rows is often the correct one
         rows = [r[permutation(len(r), "ties", side.key)] for r, side in zip(rows, (a, b), strict=True)]
         found = nearest_both_ways(a.values, b.values, *rows, distance=distance)
         keep = found.mutual if self.name == "mnn" else np.ones(len(found.first), bool)

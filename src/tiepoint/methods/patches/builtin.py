@@ -83,7 +83,7 @@ def z_score(patches: Array) -> NDArray[np.float32]:
 
 
 def _in_chunks(patches: Array, function: Any) -> Array:
-    # float64 copies of a whole strip of 5000 patches would take 170 MB each
+    # a float64 copy of a strip of 5000 patches would take 170 MB
     parts = [function(patches[i : i + _CHUNK]) for i in range(0, len(patches), _CHUNK)]
     return np.concatenate(parts) if parts else function(patches)
 
@@ -102,7 +102,7 @@ class MeanStd:
     zero_rows_are_valid = True
 
     def describe(self, patches: Array) -> Array:
-        """Describe (n, s, s) as (n, 2)."""
+        """Describe patches (n, s, s) by rows (n, 2)."""
 
         def one(block: Array) -> Array:
             values = np.asarray(block, np.float64)
@@ -113,18 +113,18 @@ class MeanStd:
 
 
 class Pixels:
-    """Pixels of the z-scored patch, row by row (n, s*s). Their distance ranks as normalised correlation."""
+    """Pixels of the z-scored patch, row by row (n, s*s). l2 distances rank like normalised correlation."""
 
     name = "pixels"
     distance = "l2"
 
     def describe(self, patches: Array) -> Array:
-        """Describe (n, s, s) as (n, s*s)."""
+        """Describe patches (n, s, s) by rows (n, s*s)."""
         return _in_chunks(patches, lambda block: z_score(block).reshape(len(block), -1))
 
 
 class ResizedPixels:
-    """Pixels of the z-scored patch resized to `size` x `size`, bicubic without antialiasing, by columns.
+    """Pixels of the z-scored patch resized to `size` x `size`, bicubic, not antialiased, column by column.
 
     Size 4 is the HPatches baseline of 2017, with rows normalised to length 1. Size 6 is the baseline of 2016,
     not normalised. A flat patch gives a zero row.
@@ -139,7 +139,7 @@ class ResizedPixels:
         self.size = size
 
     def describe(self, patches: Array) -> Array:
-        """Describe (n, s, s) as (n, size*size)."""
+        """Describe patches (n, s, s) by rows (n, size*size)."""
         weights = bicubic_matrix(patches.shape[1], self.size)
 
         def one(block: Array) -> Array:
@@ -224,7 +224,7 @@ class VLFeatSift:
     distance = "l2"
 
     def describe(self, patches: Array) -> NDArray[np.uint8]:
-        """Describe (n, s, s) as (n, 128)."""
+        """Describe patches (n, s, s) by rows (n, 128)."""
         out = np.zeros((len(patches), BINS * BINS * DIRECTIONS), np.uint8)
         for i in range(0, len(patches), _VLFEAT_CHUNK):
             values = clamp_and_normalise(histograms(patches[i : i + _VLFEAT_CHUNK]))

@@ -44,11 +44,11 @@ class DescriptorFiles:
         first = _first_file(self.folder)
         if distance is not None:
             check_distance(distance, f"files:{path}")
-        # text is never taken as bits, so it is not parsed here: its problems are reported with all others
+        # text is never detected as bits, so it is not parsed here
         is_bits = distance is None and first.suffix in ARRAYS and self._read(first).is_bits
         self.distance = distance or ("hamming" if is_bits else "l2")
         self.name = f"files:{path}"
-        # the folder's name is not part of what determines the output, its files are: see item_key
+        # the folder's name does not affect the output; `item_key` hashes the files
         self.config = {"distance": self.distance, "delimiter": delimiter}
 
     def _read(self, path: Path) -> DescriptorTable:
@@ -202,7 +202,7 @@ def describe_to_csv(
 
     Args:
         method: A method of the family ``patches``.
-        items: Pairs (item, patches); patches may be None for a method that looks features up.
+        items: Pairs (item, patches); patches may be None for a method that reads stored features.
         out: Folder for ``SEQ/IM.csv``; created if missing.
         overwrite: Replace existing files. Otherwise an existing file raises an error and stays unchanged.
 

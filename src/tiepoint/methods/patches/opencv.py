@@ -21,7 +21,7 @@ from ...core.errors import InputError
 from ..transforms import rootsift
 
 Array = NDArray[Any]
-cv2: Any = _cv2  # its type stubs lack what the wheel has: SIFT, ORB and all of xfeatures2d
+cv2: Any = _cv2  # the type stubs lack SIFT, ORB and xfeatures2d
 
 
 def opencv(name: str) -> Any:
@@ -49,14 +49,14 @@ class OneKeypoint:
     dtype: type[np.generic] = np.uint8
     work_side: int | None = None
     libraries = ("cv2", "numpy")
-    thread_safe = True  # every call has an object of OpenCV of its own
+    thread_safe = True  # every call creates its own OpenCV extractor
 
     def tools(self, side: int) -> tuple[Any, Any]:
         """Return OpenCV's extractor for patches of the given side, and the upright keypoint (angle 0)."""
         raise NotImplementedError
 
     def describe(self, patches: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """Describe (n, s, s) as (n, dimension), and return which patches OpenCV described."""
+        """Describe patches (n, s, s) by rows (n, dimension), and return which patches OpenCV described."""
         side = self.work_side or patches.shape[1]
         extractor, keypoint = self.tools(side)
         values = np.zeros((len(patches), self.dimension), self.dtype)
@@ -79,23 +79,23 @@ class PatchSift(OneKeypoint):
     name, distance, dimension, dtype = "sift", "l2", 128, np.uint8
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """Return SIFT with its default blur of 1.6. OpenCV rounds 32.5 to pixel 32, the centre."""
+        """Return SIFT and the keypoint. For s = 65, OpenCV rounds s/2 to pixel 32, the centre."""
         return opencv("SIFT_create")(), cv2.KeyPoint(side / 2, side / 2, side / 5.303)
 
 
 class PatchRootSift(PatchSift):
-    """`sift` divided by its l1 norm, then the square root: l2 becomes the Hellinger distance."""
+    """RootSIFT: square root of the l1-normalised `sift`. Its l2 distance is the Hellinger distance."""
 
     name = "rootsift"
 
     def describe(self, patches: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """Describe (n, s, s) as (n, 128), rows of length 1."""
+        """Describe patches (n, s, s) by rows (n, 128) of length 1. Return which OpenCV described."""
         values, valid = super().describe(patches)
         return rootsift(values), valid
 
 
 class PatchOrb(OneKeypoint):
-    """ORB's 256 learned comparisons on the patch resized to 31 x 31, the size of the pattern, upright.
+    """ORB's 256 learned comparisons, upright, on the patch resized to 31 x 31, the size of the pattern.
 
     The pattern reaches 13 px from the centre in an image blurred by 7 x 7, so it reads 16 px: the entire
     resized patch. `patchSize` stays 31, because any other value makes OpenCV sample a random pattern.
@@ -104,7 +104,7 @@ class PatchOrb(OneKeypoint):
     name, work_side = "orb", 31
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """Use one pyramid level, no border that drops keypoints (OpenCV mirrors), the middle pixel."""
+        """Return ORB with one pyramid level and no border that drops keypoints, and the middle pixel."""
         made = opencv("ORB_create")(nlevels=1, edgeThreshold=0, patchSize=31)
         return made, cv2.KeyPoint(15, 15, 31, 0)
 
@@ -118,7 +118,7 @@ class PatchBrief(OneKeypoint):
     name, work_side = "brief", 57
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """Use 32 bytes, no orientation, and the middle pixel, the only one that OpenCV does not drop."""
+        """Return upright BRIEF of 32 bytes, and the middle pixel, the only one that OpenCV does not drop."""
         return opencv("BriefDescriptorExtractor_create")(32, False), cv2.KeyPoint(28, 28, 57, 0)
 
 
@@ -135,7 +135,7 @@ class PatchBrisk(OneKeypoint):
     name, dimension, work_side = "brisk", 64, 65
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """Use the standard rings and short pairs; long pairs (for the angle) start beyond the pattern."""
+        """Return BRISK with the standard rings, without long pairs (excluded by `dMin`), and the keypoint."""
         radii = [0.85 * r for r in (0.0, 2.9, 4.9, 7.4, 10.8)]
         made = opencv("BRISK_create")(radii, [1, 10, 14, 15, 20], dMax=5.85, dMin=1e6)
         return made, cv2.KeyPoint(32, 32, 20, 0)
@@ -151,7 +151,7 @@ class PatchFreak(OneKeypoint):
     name, dimension, work_side = "freak", 64, 65
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """Use FREAK without orientation and the middle pixel."""
+        """Return FREAK without orientation, and the middle pixel."""
         return opencv("FREAK_create")(False), cv2.KeyPoint(32, 32, 9.6, 0)
 
 
@@ -164,22 +164,22 @@ class PatchLatch(OneKeypoint):
     name, work_side = "latch", 55
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """Use 32 bytes, no orientation, 7 x 7 windows, blur 2; the only pixel that OpenCV does not drop."""
+        """Return upright LATCH of 32 bytes, and the middle pixel, the only one that OpenCV does not drop."""
         return opencv("LATCH_create")(32, False, 3, 2.0), cv2.KeyPoint(27, 27, 55, 0)
 
 
 class PatchAkaze(OneKeypoint):
     """AKAZE's 486 bits (M-LDB), upright, on the patch at 65 x 65, as a keypoint of scale space level 1.
 
-    M-LDB samples 10 steps to each side, a step being half the keypoint's size in integer pixels: 3 px reach
-    30 of 32. Level 1 (blur 1.9) has keypoints of size 5.71, whose step is 3. The nonlinear scale space is
-    built for each patch, with its own contrast.
+    M-LDB samples 10 steps to each side. A step is half the keypoint's size, rounded to pixels. Level 1 (blur
+    1.9) has keypoints of size 5.71 and a step of 3 px, so that samples reach 30 of 32 px. The nonlinear scale
+    space is built for each patch, with its own contrast.
     """
 
     name, dimension, work_side = "akaze", 61, 65
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """Use M-LDB without orientation, full size; OpenCV reads the level from class_id."""
+        """Return upright M-LDB, and the middle pixel. OpenCV reads the level (1) from its class_id."""
         made = opencv("AKAZE_create")(opencv("AKAZE_DESCRIPTOR_MLDB_UPRIGHT"), nOctaves=1)
         return made, cv2.KeyPoint(32, 32, 2 * 1.5 * 1.6 * 2**0.25, 0, 0, 0, 1)
 
@@ -188,54 +188,54 @@ class PatchDaisy(OneKeypoint):
     """DAISY: 25 histograms of 8 directions on three rings, each normalised; radius s/3.
 
     The outer ring has a blur of half the radius, so radius s/3 reaches s/2 at one standard deviation. Each
-    histogram is normalised, as its authors do; OpenCV's default does not normalise.
+    histogram is normalised, as by DAISY's authors; OpenCV's default does not normalise.
     """
 
     name, distance, dimension, dtype = "daisy", "l2", 200, np.float32
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """Use radius s/3, three rings of eight, eight directions, at the centre; the size has no effect."""
+        """Return DAISY with radius s/3, and the centre. The keypoint's size has no effect."""
         made = opencv("DAISY_create")(side / 3, 3, 8, 8, opencv("DAISY_NRM_PARTIAL"))
         return made, cv2.KeyPoint((side - 1) / 2, (side - 1) / 2, side, 0)
 
 
 class PatchVgg(OneKeypoint):
-    """VGG's learned pooling regions and projection, 120 values; support 6.25 · size = s."""
+    """VGG's learned pooling regions and projection, 120 values. The keypoint's support is the patch."""
 
     name, distance, dimension, dtype = "vgg", "l2", 120, np.float32
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """Use the 120-dimensional Liberty model, scale factor 6.25; size s/6.25 covers the patch."""
+        """Return VGG (Liberty model), and a keypoint of size s/6.25, whose support is the patch."""
         return opencv("VGG_create")(), cv2.KeyPoint((side - 1) / 2, (side - 1) / 2, side / 6.25, 0)
 
 
 class PatchBoostDesc(OneKeypoint):
-    """BinBoost, 256 bits; support 6.25 · size = s."""
+    """BinBoost, 256 bits. The keypoint's support is the patch."""
 
     name = "boostdesc"
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """Use the BinBoost model of 256 bits, scale factor 6.25; size s/6.25 covers the patch."""
+        """Return BinBoost (256 bits), and a keypoint of size s/6.25, whose support is the patch."""
         return opencv("BoostDesc_create")(), cv2.KeyPoint((side - 1) / 2, (side - 1) / 2, side / 6.25, 0)
 
 
 class PatchBeblid(OneKeypoint):
-    """BEBLID, 512 bits; scale factor 1, so the support is the keypoint's size, s."""
+    """BEBLID, 512 bits. With scale factor 1 the support is the keypoint's size, s."""
 
     name, dimension = "beblid", 64
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """Use 512 bits; size s at the centre (s/2, s/2)."""
+        """Return BEBLID (512 bits), and a keypoint of size s at the centre (s/2, s/2)."""
         made = opencv("BEBLID_create")(1.0, opencv("BEBLID_SIZE_512_BITS"))
         return made, cv2.KeyPoint(side / 2, side / 2, side, 0)
 
 
 class PatchTeblid(OneKeypoint):
-    """TEBLID, 256 bits; scale factor 1, so the support is the keypoint's size, s."""
+    """TEBLID, 256 bits. With scale factor 1 the support is the keypoint's size, s."""
 
     name = "teblid"
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """Use 256 bits; size s at the centre (s/2, s/2)."""
+        """Return TEBLID (256 bits), and a keypoint of size s at the centre (s/2, s/2)."""
         made = opencv("TEBLID_create")(1.0, opencv("TEBLID_SIZE_256_BITS"))
         return made, cv2.KeyPoint(side / 2, side / 2, side, 0)
