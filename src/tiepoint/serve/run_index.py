@@ -148,7 +148,7 @@ class RunIndex:
             return tuple(connection.execute(query).one())
 
     def cached(self, what: str, key: Hashable, make: Callable[[], T]) -> T:
-        """Return a table or figure from the cache. Compute it if the store has changed."""
+        """Return a table or figure from the cache. Compute it if missing or if the store has changed."""
         return self.tables.get((self.snapshot().stamp, what, key), make)
 
     def compute_in_background(

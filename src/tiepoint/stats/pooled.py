@@ -219,7 +219,7 @@ def pooled_contributions(values: Array, slopes: Array, shares: Array, strata: In
     """Compute the contribution of each scene to k pooled scores, (scenes, k). The columns sum to the scores.
 
     The contribution of a scene is its share of the score plus the slope of the score. Slopes are centred
-    within each kind of scenes. For n scenes of k kinds they are multiplied by sqrt((n - 1)/(n - k)), because
+    within each kind of scenes. For n scenes of h kinds they are multiplied by sqrt((n - 1)/(n - h)), because
     each kind has its own centre. Without the factor, tests on few scenes of two or three kinds reject too
     often.
 

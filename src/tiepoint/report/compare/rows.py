@@ -182,7 +182,7 @@ def scene_kinds(score: SceneScore) -> ByKind:
 
 
 def pooled_kinds(bins: PooledBins) -> ByKind:
-    """Return the pooled score of each kind of scene. Only pairs within scenes of that kind are used."""
+    """Return the pooled score of each kind of scene, from the pairs whose scenes are of that kind."""
     kinds = sorted(set(bins.kinds))
     if len(kinds) < 2:
         return ()

@@ -183,7 +183,7 @@ def _runs(store: Store) -> tuple[dict[str, StoredRun], list[StoreProblem]]:
 
 
 def _run_again(problem: StoreProblem, runs: Mapping[str, StoredRun]) -> str:
-    """Return the remedy for a corrupt run file. The run is in the database until that is rebuilt."""
+    """Return the remedy for a corrupt run file: remove it, check the store and repeat the run."""
     known = [runs[name] for name in problem.runs if name in runs]
     return "" if not known else f"remove {problem.path}, then `store check`, then {_rerun_hints(known)}"
 
