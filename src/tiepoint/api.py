@@ -93,7 +93,7 @@ def load(
     """Load runs from a store.
 
     With a run id, return that run. With the name of a method, return its newest run; `task` is required if
-    the method has runs on several tasks. Without either, return all runs, oldest first. The run reads
+    the method has runs on several tasks. Without either, return all runs, oldest first. Each run reads its
     records and scene values on first access.
     """
     from .report.runs.lazy_records import lazy_run
@@ -125,7 +125,7 @@ def compare(
     allow: str | Sequence[str] = (),
     store: str | Path | None = None,
 ) -> Comparison:
-    """Compare methods on the same scenes: differences, intervals, tests, groups that are not separated.
+    """Compare methods on the same scenes by differences, intervals, tests and group letters.
 
     Args:
         runs: `Run` objects, names of methods or run ids, one or several; empty for all runs of the task.
@@ -207,7 +207,7 @@ def write_report(
         split: Only runs of this split.
         dataset: Only runs on a dataset of this name.
         protocol: Only scores under this protocol; default `exact` if the runs have it.
-        table: Table of Markdown, LaTeX and CSV: ``combined``, ``tasks`` or ``scores``; see docs/paper.md.
+        table: Table in Markdown, LaTeX and CSV: ``combined``, ``tasks`` or ``scores``; see docs/paper.md.
         names: Display names in tables: a YAML file, or its content as a mapping.
     """
     from .report.export import write
@@ -294,7 +294,7 @@ def _texts(name: str, value: Any) -> tuple[str, ...]:
 
 
 def _path(name: str, value: Any) -> Path:
-    """Return a setting as a path. Raise `InputError` if it cannot be a path or is inaccessible."""
+    """Convert an argument to a path. Raise `InputError` if it is not a valid path or is inaccessible."""
     if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
         raise _wrong(name, value, "a path")
     try:

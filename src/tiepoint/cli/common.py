@@ -146,7 +146,7 @@ def join_words(words: Sequence[str]) -> str:
 
 
 def as_text(name: str | None) -> str | None:
-    """Decode a name from the command line as UTF-8, even in an ASCII locale."""
+    """Decode a command-line argument as UTF-8, even in an ASCII locale."""
     if name is None or name.isprintable():
         return name
     try:
@@ -219,7 +219,7 @@ def merge_warnings(runs: Sequence[Any]) -> list[str]:
 
 
 def print_json(scores: Sequence[dict[str, Any]], warnings: Sequence[str]) -> None:
-    """Print the JSON object of ``--json``."""
+    """Print the JSON object that ``--json`` requests."""
     dump_json({"scores": list(scores), "warnings": [as_flags(w) for w in warnings]})
 
 

@@ -4,10 +4,10 @@
 ``python -m tiepoint.compat.hpatches_eval --descr-name=sift --task=verification --task=matching``
 
 Descriptors are read from ``DESCR_DIR/NAME/SEQ/IM.csv``; no patches are needed. Results are written as JSON,
-not as pickles, and always recomputed. A missing or short file, which the reference finds after minutes, is
-reported at the start, and wrong input ends with exit code 2. A row of zeros is an ordinary vector, as in the
-reference. The number of rows with NaN or infinity is printed on standard error. If the reference stops at
-such a row, there is no number, and the exit code is 2.
+not as pickles, and always recomputed. Missing and short files, which the reference finds only after minutes,
+are reported at the start. Wrong input ends with exit code 2. A row of zeros is an ordinary vector, as in the
+reference. The number of rows with NaN or infinity is printed on standard error. If the reference would stop
+at such a row, the task has no score, and the exit code is 2.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def evaluate_descriptor(args: argparse.Namespace) -> int:
-    """Evaluate the requested tasks, plain and, with `--pcapl yes`, transformed."""
+    """Evaluate descriptors on the requested tasks; with `--pcapl yes`, also after PCA and power law."""
     lengths = check_inputs(args)
     folder = Path(args.descr_dir) / args.descr_name
     spec = f"files:{folder}?distance={DISTANCES[args.dist]}&delimiter={args.delimiter}"
@@ -88,7 +88,7 @@ def evaluate_descriptor(args: argparse.Namespace) -> int:
                 print_lines(f">> {name}: {task} on split {args.split}")
                 run = _run(method, task, data, options, Path(scratch))
                 for warning in (f"{name}: {w}" for w in run.warnings if not w.startswith(f"{PROTOCOL}: ")):
-                    if warning not in printed:  # those of the protocol are errors in `results_of`
+                    if warning not in printed:  # warnings of the protocol are errors in `results_of`
                         printed.add(warning)
                         print_lines(f"hpatches_eval: warning: {warning}", sys.stderr)
                 records = [r for by in run.unit_records.values() for r in by.values()]
@@ -110,7 +110,7 @@ def _run(method: str, task: str, data: Path, options: dict[str, str], scratch: P
 
 
 def check_inputs(args: argparse.Namespace) -> dict[str, int]:
-    """Count the patches of the needed sequences in the files. Raise all problems as one error."""
+    """Check all inputs. Return the number of patches of each sequence. Raise all problems as one error."""
     for task in args.task:
         if task not in TASKS:
             raise UnknownNameError("task", task, TASKS)
@@ -137,7 +137,7 @@ def check_inputs(args: argparse.Namespace) -> dict[str, int]:
 
 
 def check_tasks(tasks: Sequence[str], data: Path, options: dict[str, str]) -> None:
-    """Open every task once, so that task files for other lengths are reported before any work."""
+    """Open every task once, to find task files that do not match the numbers of patches before any work."""
     from ..tasks import load_task
 
     problems: list[str] = []
@@ -151,7 +151,7 @@ def check_tasks(tasks: Sequence[str], data: Path, options: dict[str, str]) -> No
 
 
 def write_lengths(lengths: dict[str, int], scratch: Path) -> Path:
-    """Write the dataset as a lengths file."""
+    """Write the number of patches of each sequence to a JSON file, which tasks accept as a dataset."""
     out = scratch / "lengths.json"
     out.write_text(json.dumps(lengths), encoding="utf-8", newline="\n")
     return out
@@ -166,7 +166,7 @@ def _split(tasks: Path, name: str) -> Split:
 
 
 def _unwritable(folder: Path) -> list[str]:
-    """Return why results cannot be written to a folder, which may not exist yet."""
+    """Return the reasons why results cannot be written to a folder. The folder need not exist."""
     existing = next((p for p in (folder, *folder.parents) if p.exists()), Path())
     if not existing.is_dir():
         return [f"results cannot be written to {folder}: {existing} is no folder; see --results-dir"]
@@ -192,7 +192,7 @@ def _no_pcapl(split: Split, dist: str) -> list[str]:
 def _lengths(
     folder: Path, test: Sequence[str], train: Sequence[str], delimiter: str
 ) -> tuple[dict[str, int], list[str]]:
-    """Return the rows of each sequence, and problems, with one message per sequence for missing files."""
+    """Return the number of patches of each sequence, and messages about missing or inconsistent files."""
     lengths: dict[str, int] = {}
     problems: list[str] = []
     widths: dict[str, int] = {}
@@ -226,7 +226,7 @@ def _lengths(
 
 
 def _deeper(folder: Path, sequence: str) -> str:
-    """Return where a sequence is instead, or an empty text."""
+    """Return a hint if the sequence is in a deeper folder, else an empty text."""
     found = next(folder.glob(f"*/{sequence}"), None) or next(folder.glob(f"*/*/{sequence}"), None)
     return "" if found is None else f" there, but in {found}; see --descr-dir and --descr-name"
 

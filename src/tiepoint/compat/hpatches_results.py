@@ -3,8 +3,8 @@
 
 ``python -m tiepoint.compat.hpatches_results --descr-name=sift --task=matching --split=a``
 
-It prints results of `hpatches_eval`, ``NAME_TASK_SPLIT.json`` in the layout of the reference's pickles, and
-pickles of the reference (read, not executed). It respects `--results-dir`; the reference ignores it.
+The script prints results that `hpatches_eval` wrote (``NAME_TASK_SPLIT.json``), and pickles of the reference,
+which are read but never executed. The option `--results-dir` is respected; the reference ignores it.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def text_of(task: str, results: Any) -> str:
 
 
 def verification_text(results: Mapping[str, Any]) -> str:
-    """Format two tables, balanced AUC and imbalanced AP, noise by negatives."""
+    """Format a table of the balanced AUC and one of the imbalanced AP, by noise level and negatives."""
     parts = []
     for variant, metric in (("balanced", "auc"), ("imbalanced", "ap")):
         table: Table = [["Noise", "Inter", "Intra"]]
@@ -107,7 +107,7 @@ def verification_text(results: Mapping[str, Any]) -> str:
 
 
 def same_auc(results: Mapping[str, Any]) -> bool:
-    """Return whether inter and intra have the same balanced AUC, but not the same imbalanced AP.
+    """Return whether inter and intra negatives have equal balanced AUC but different imbalanced AP.
 
     >>> def cell(auc, ap): return {"balanced": {"auc": auc}, "imbalanced": {"ap": ap}}
     >>> same_auc({z: {"inter": cell(0.8, 0.7), "intra": cell(0.8, 0.6)} for z in "eht"})
@@ -121,7 +121,7 @@ def same_auc(results: Mapping[str, Any]) -> bool:
 
 
 def matching_text(results: Mapping[str, Any]) -> str:
-    """Format one row: the mean over sequences and images for each noise, and their mean."""
+    """Format one row: the mean over sequences and images for each noise level, then the mean of these."""
     means = [
         float(np.mean([[_ap(_get(results[s][z], k)) for k in range(1, 6)] for s in results])) for z in ROWS
     ]
@@ -129,7 +129,7 @@ def matching_text(results: Mapping[str, Any]) -> str:
 
 
 def retrieval_text(results: Mapping[Any, Any]) -> str:
-    """Format the mean over queries by noise and pool size, and the mean over noise."""
+    """Format the means over queries by noise level and pool size, then the mean over noise levels."""
     first = next(iter(results.values()))
     sizes = sorted(int(k) for k in first["e"])
     means = np.array([[np.mean([_ap(_get(q[z], k)) for q in results.values()]) for k in sizes] for z in ROWS])
@@ -164,13 +164,13 @@ def _layout(table: Table) -> str:
 
 
 def results_of(task: str, records: Sequence[Records]) -> dict[str, Any]:
-    """Return nested results under the rules of the Python tool.
+    """Return the results of a task as nested dicts, in the layout and by the conventions of the Python tool.
 
     verification ``[e|h|t][inter|intra][balanced|imbalanced]`` with `auc` or `ap`; matching
     ``[sequence][e|h|t][1..5]`` with `ap`, `sr`; retrieval ``[query][e|h|t][pool]`` with `ap`.
 
     Raises:
-        InputError: The tool stops at these descriptors, so there is no number.
+        InputError: The tool would stop at these descriptors, so the task has no score.
     """
     rules = hpatches_rules(PROTOCOL)
     if reason := _stop_reason(task, records, rules):

@@ -59,7 +59,7 @@ def find_single_relevant_index(
     *,
     max_bound: float = MAX_BOUND_PX,
 ) -> int:
-    """Return the index of the one right answer of a query, or -1 (see `nearest_answers`).
+    """Return the index of the target that correctly answers a query, or -1 if none does (`nearest_answers`).
 
     >>> shift = [[1, 0, 10], [0, 1, 5], [0, 0, 1]]
     >>> find_single_relevant_index((100, 200), shift, [[110, 205], [160, 255]])
@@ -92,7 +92,7 @@ def compute_query_ap(
     max_bound: float = MAX_BOUND_PX,
     tie: str = "dw",
 ) -> QueryAPResult:
-    """Return AP = 1 / rank of the one right answer of a query.
+    """Return the AP of a query that has one right answer: 1 / rank of that answer.
 
     Args:
         query: (x, y), or an object with `pt`.
@@ -133,7 +133,7 @@ def compute_query_ap(
 
 
 def merge_metrics(parts: Iterable[ExperimentMetrics]) -> ExperimentMetrics:
-    """Merge all parts in order and compute the aggregates.
+    """Merge the metrics of several parts of an experiment, in order, and compute their means.
 
     >>> merge_metrics(map(ExperimentMetrics.create_error, "ab")).error_message
     'a; b'

@@ -52,7 +52,7 @@ def array_cache_folder() -> Path | None:
 
 
 def cached_arrays(name: str, key: Any, make: Callable[[], Arrays]) -> Arrays:
-    """Return the arrays cached under `name` and `key` (a plain value). Compute and cache missing arrays.
+    """Return the arrays cached under `name` and `key` (a plain value). If missing, compute and cache them.
 
     Cached arrays are read-only.
 

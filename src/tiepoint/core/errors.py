@@ -29,7 +29,7 @@ class TiepointError(Exception):
 
 
 def _restored(kind: type[TiepointError], args: tuple[Any, ...], attributes: dict[str, Any]) -> TiepointError:
-    """Rebuild a pickled error without calling its constructor, which takes other arguments than `args`."""
+    """Rebuild a pickled error without calling its constructor, whose arguments differ from `args`."""
     error = kind.__new__(kind, *args)
     error.__dict__.update(attributes)
     return error
@@ -105,7 +105,7 @@ def os_error_reason(error: OSError) -> InputError:
 
 
 def close_names(name: str, known: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Split known names into names similar to `name`, most similar first, and all other names.
+    """Return the known names that are similar to `name`, most similar first, and the remaining known names.
 
     Case is ignored. Two names also count as similar if one contains the other.
 
@@ -170,12 +170,12 @@ class ProblemsError(InputError):
 
     @property
     def one_line(self) -> str:
-        """The first problem and the number of others."""
+        """The first problem and the number of further problems."""
         return one_line_list(self.where, self.problems)
 
 
 def one_line_list(where: str, problems: Sequence[str]) -> str:
-    """Return the first problem and the number of others.
+    """Return a text with the first problem and the number of further problems.
 
     >>> one_line_list("dataset x", ["a is missing", "b is short"])
     'dataset x: a is missing; and 1 more'
@@ -246,8 +246,8 @@ class ErrorCollector:
 def join_errors(errors: Sequence[InputError], where: str = WRONG_INPUT, *, shown: int = 50) -> InputError:
     """Join errors into one error that lists every problem once. Return a single error unchanged.
 
-    Problems of one dataset are listed under the name of the dataset. If the message is truncated, short
-    problem lists come first.
+    Problems of one dataset are listed under the name of the dataset. If there are too many problems to list
+    all of them, errors with few problems are listed first.
 
     >>> print(join_errors([ProblemsError("data x", ["a is short"]), InputError("no b"), InputError("no b")]))
     wrong input: 2 problems

@@ -77,7 +77,7 @@ def path_part(name: str, what: str) -> str:
 
 
 def method_name(name: str) -> str:
-    r"""Check that a user may give a name to a method, and return it. Raise `InputError` otherwise.
+    r"""Check a method name that a user chose, and return it. Raise `InputError` if it is not allowed.
 
     Names in imported results are not checked.
 
@@ -128,7 +128,7 @@ _AMOUNT = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*([A-Za-z]*)\s*")
 
 
 def count_text(count: int, one: str, several: str | None = None) -> str:
-    """Return a count with its noun. `several` is the plural; by default the noun with an s.
+    """Return a count with its noun. `several` is the plural; the default appends an s to the noun.
 
     >>> count_text(1, "run"), count_text(1234, "pair"), count_text(2, "entry", "entries")
     ('1 run', '1,234 pairs', '2 entries')

@@ -33,7 +33,7 @@ import numpy as np
 
 from .processes import check_threads
 
-check_threads("NUMBA_NUM_THREADS")  # Numba fails on import, with a message of its own
+check_threads("NUMBA_NUM_THREADS")  # otherwise Numba fails on import with an unclear message
 
 from numba import from_dtype, njit, types  # noqa: E402
 from numba.core.caching import (  # noqa: E402
@@ -134,7 +134,7 @@ def is_trusted(folder: Path, source: Path) -> bool:
     executed in any case.
     """
     if not hasattr(os, "getuid"):
-        return True  # Windows: who may write is not in the mode there
+        return True  # on Windows, the mode does not show who may write
     try:
         owner = source.stat().st_uid
         place = folder.resolve()

@@ -63,7 +63,7 @@ class Registry:
         self._entries[key] = RegistryEntry(name, target, summary, family, needs)
 
     def _key(self, name: str, family: str) -> str:
-        """Return the key of an entry."""
+        """Return the key under which an entry is registered. Subclasses may include the family."""
         return name
 
     def _plug(self) -> None:

@@ -57,7 +57,7 @@ def process_mark() -> str:
 
 
 def is_orphan(found: re.Match[str]) -> bool:
-    """Return whether a name with a `MARK` belongs to a dead process of this machine."""
+    """Return whether a file name that matches `MARK` belongs to a dead process of this machine."""
     return found["host"] == this_host() and not is_alive(int(found["pid"]), int(found["started"]))
 
 
@@ -95,7 +95,7 @@ def process_prefix() -> str:
 
 
 def scratch_folder() -> tempfile.TemporaryDirectory[str]:
-    """Create an empty private folder in the system's temporary folder. It is removed at the end.
+    """Create an empty private folder in the system's temporary folder. Leaving the block removes it.
 
     If this process is killed, the next process removes the folder.
 
@@ -184,7 +184,7 @@ def cgroup_quota(table: Path, mount: Path) -> int | None:
     The smallest limit of a group and its parents applies. Version 2 of cgroups stores ``QUOTA PERIOD`` in
     ``cpu.max`` (``max`` for no limit). Version 1 stores ``cpu.cfs_quota_us`` (negative for no limit) and
     ``cpu.cfs_period_us`` below the mount of its cpu controller. In a container the table may contain a path
-    of the host; then the root of the mount is read.
+    of the host. In that case the root of the mount is read.
 
     Args:
         table: ``/proc/self/cgroup``, lines ``NUMBER:CONTROLLERS:PATH``.

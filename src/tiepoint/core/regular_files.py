@@ -88,7 +88,7 @@ def _check(path: str | Path, test: Callable[[Path], bool]) -> bool:
 def read_regular_file(path: str | Path, *, most: int | None = None) -> bytes:
     """Return the content of a regular file. Raise `FormatError` as in `regular_file_size`.
 
-    With `most`, at most the initial file size is read (1 MiB if it was 0), even if the file grows meanwhile.
+    With `most`, at most the initial file size is read (1 MiB if it was 0), even if the file grows later.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a"

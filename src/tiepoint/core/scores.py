@@ -67,7 +67,7 @@ CAUTION = "caution: "
 
 
 def caution_note(note: str | None) -> str:
-    """Return the caution in the note of a score. Empty if the note is not a caution.
+    """Return the first part of a note that starts with `CAUTION`, without the prefix, else an empty text.
 
     >>> caution_note("caution: few pairs; wide interval"), caution_note("few pairs"), caution_note(None)
     ('few pairs', '', '')

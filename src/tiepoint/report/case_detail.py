@@ -179,7 +179,7 @@ def detail(runs: Sequence[Run], scene: str, key: str, *, data: Path | None = Non
 
 
 def picture(case: CaseDetail, reference: str, *, side: int = 65) -> Image | None:
-    """Read the patch of a reference, or a square of `side` pixels. None if dataset or item is missing."""
+    """Read the picture of a reference: a patch, or a crop of `side` pixels. None if its data are missing."""
     if case.opened is None:
         return None
     item, _, place = reference.replace("@", "#").partition("#")
@@ -205,7 +205,7 @@ def opened_run(run: Run, data: Path | None = None) -> ReopenedRun:
 
 
 def warm_up() -> None:
-    """Load compiled code that the first case needs. Takes seconds, or 30 s without a compilation cache."""
+    """Load the compiled code that the first case needs. This takes seconds, or 30 s without a cache."""
     rows = np.arange(8, dtype=np.float32).reshape(2, 4)
     value_table(rows, rows, distance="l2")
     pair_distances(rows, rows, [0], [1])
@@ -215,7 +215,7 @@ def warm_up() -> None:
 
 
 class _Uncompared(Generic[T]):
-    """An argument that `lru_cache` ignores: all instances are equal."""
+    """Wrapper for an argument that `lru_cache` must ignore: all instances compare equal."""
 
     def __init__(self, value: T) -> None:
         self.value = value
@@ -243,7 +243,7 @@ def _reopened(root: Path, run_id: str, data: Path | None, run: _Uncompared[Run])
 
 @lru_cache(maxsize=DATASETS)
 def _shared(key: str, opened: _Uncompared[TaskData]) -> TaskData:
-    """Return the first open task that differs only in its method, so that both share pair lists."""
+    """Return the first open task with this key, so that runs of several methods share its pair lists."""
     return opened.value
 
 
@@ -269,7 +269,7 @@ def _first_opened(runs: Sequence[Run], data: Path | None) -> tuple[TaskData | No
 def _classify(
     opened: TaskData, scene: str, key: str
 ) -> tuple[Kind, QueryCase | None, tuple[Image, Image] | None, str]:
-    """Return the kind of a case, its query, its images, and the reason if these are missing."""
+    """Return the kind of a case, its query, its images, and the reason if query or images are missing."""
     if isinstance(opened, ReplaysQueries):
         question, why = _try(lambda: opened.replay_query(scene, key, None))
         if question is not None or why:

@@ -37,7 +37,7 @@ class SceneRow(NamedTuple):
 
 
 class CaseRow(NamedTuple):
-    """A row of the case list: key for URLs, label, scores and confidences by method (None if unknown)."""
+    """A row of the case list. Scores and confidences are listed by method, None if unknown."""
 
     key: str
     label: str
@@ -50,8 +50,8 @@ class OrderedCases:
     """Sorted cases that all methods share. `order` (n,) indexes `keys`, `scores` and `confidence`.
 
     `scores` and `confidence` have shape (methods, n), with NaN for unknown values. The first `n_relevant`
-    cases meet the criterion of the order (different scores, all wrong, confident and wrong); the rest is
-    sorted by key.
+    cases meet the criterion of the order (different scores, all wrong, confident and wrong). All other cases
+    are sorted by key.
     """
 
     by: By
@@ -152,7 +152,7 @@ def orders(run_a: Run, run_b: Run | None, scene: str, by: By = "disagreement") -
 
 
 def order_cases(found: list[Cases], by: By) -> OrderedCases:
-    """Sort the cases that all methods share; see `orders`.
+    """Sort the cases that all methods share by one of the criteria in `BY`.
 
     >>> name = "patch {}".format
     >>> a = Cases(np.array([1, 2, 3]), np.array([1.0, 0.0, 1.0]), np.array([0.5, 0.9, 0.2]), name)
@@ -189,7 +189,9 @@ def order_cases(found: list[Cases], by: By) -> OrderedCases:
 
 
 def shared_keys(found: list[Cases]) -> tuple[Keys, list[Ints]]:
-    """Return the common keys, ascending, and their row indices in each input. Numbers never equal names.
+    """Return the keys that all inputs share, ascending, and their row indices in each input.
+
+    An integer key never equals a text key.
 
     >>> a, b = (Cases(np.array(k), np.zeros(2), None, str) for k in ([2, 1], [3, 2]))
     >>> keys, rows = shared_keys([a, b]); keys.tolist(), [r.tolist() for r in rows]

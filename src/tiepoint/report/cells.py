@@ -42,7 +42,7 @@ class ScoreCell:
 
     @property
     def ranking(self) -> str:
-        """Return those of `best`, `second` and `not separated` that apply, joined by commas."""
+        """Return the marks of the score (`best`, `second`, `not separated`), joined by commas."""
         marks = (("best", self.best), ("second", self.second), ("not separated", self.tied))
         return ", ".join(name for name, applies in marks if applies)
 
@@ -83,7 +83,7 @@ def terminal_cell(info: MetricInfo, score: ScoreRow | None) -> ScoreCell:
 
 
 def value_text(info: MetricInfo, value: float | None, *, change: bool = False) -> str:
-    """Format a value in its display unit. A `change` has a sign; an unknown value is a dash.
+    """Format a value in its display unit. With `change`, include the sign. An unknown value becomes a dash.
 
     >>> value_text(MetricInfo(), 0.5), value_text(MetricInfo(unit="px"), 1.25, change=True)
     ('50.00', '+1.250')

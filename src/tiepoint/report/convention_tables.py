@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Create tables of scores under each protocol and of the effect of each convention."""
+"""Create tables of scores under each protocol, and of the conventions that explain their differences."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ConventionTable:
 
 
 def conventions(section: TaskSection) -> list[ConventionTable]:
-    """Return tables of the headline score under all stored protocols, and tables of each step if possible."""
+    """Return a table of the headline score by protocol, and tables of the steps between protocols."""
     first = by_protocol(section)
     return [*([] if first is None else [first]), *by_step(section)]
 
@@ -69,7 +69,7 @@ def by_protocol(section: TaskSection) -> ConventionTable | None:
 def run_steps(
     run: Run, task: Task, store: Store | None, progress: Progress
 ) -> tuple[list[StepTable], str | None]:
-    """Return the step tables of a run, or the reason why they are missing."""
+    """Return tables of the steps that lead from one protocol to another, or the reason why there are none."""
     records = scored_records(run, task, "exact")
     if store is not None and isinstance(task, HasIntermediateSteps):
         by_protocol = {p: own for p in task.protocols if (own := scored_records(run, task, p))}
@@ -90,7 +90,10 @@ def run_steps(
 
 
 def by_step(section: TaskSection) -> list[ConventionTable]:
-    """Return one table per metric: the value under the first protocol, then the change of each step."""
+    """Return one table per metric: the value under the first protocol, then the change by each step.
+
+    A step changes one convention on the way from one protocol to another.
+    """
     tables: dict[tuple[str, str], list[tuple[str, list[tuple[str, float]]]]] = {}
     task = section.definition
     if not isinstance(task, HasConventionSteps):
@@ -123,7 +126,7 @@ def _capital(text: str) -> str:
 
 
 def _affordable(section: TaskSection) -> list[tuple[Run, list[Any]]]:
-    """Return the best runs with their records, within the limits on numbers of methods and records."""
+    """Return the best runs with their records, up to the maximum numbers of methods and records."""
     found: list[tuple[Run, list[Any]]] = []
     total = 0
     for run in section.methods or section.runs:

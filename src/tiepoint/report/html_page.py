@@ -83,7 +83,7 @@ def summary_line(section: TaskSection, board: Leaderboard) -> SummaryLine | None
 
 
 def cost_text(first: Run | None, second: Run | None, other: str) -> tuple[str, str]:
-    """Describe time and bytes of a method, and compare its time with the time of another method."""
+    """Describe the time and descriptor bytes of a method, and compare its time with another method."""
     if first is None:
         return "", ""
     own = first.manifest.efficiency
@@ -119,7 +119,7 @@ def _time(cost: Mapping[str, Any]) -> str:
 
 
 def headline(answers: Sequence[SummaryLine]) -> str:
-    """Describe the method that leads most tasks, with its separated leads. Empty for a single task."""
+    """Describe which method leads most tasks, and in how many it is separated. Empty for a single task."""
     if len(answers) < 2:
         return ""
     led = Counter(a.first for a in answers)

@@ -56,7 +56,7 @@ class Leaderboard:
         return any(r.letters or r.rank for r in self.rows)
 
     def once(self) -> Leaderboard:
-        """Return the table without duplicate columns, for example of a score at its default threshold.
+        """Return the table without columns that duplicate another, e.g. a score at its default threshold.
 
         >>> row = LeaderboardRow("a", "a", "1", "", "", (ScoreCell("1"),) * 2)
         >>> twice = Leaderboard((("auc", "all"),) * 2, ("auc",) * 2, (row,), ("", ""), "", (), ("area",) * 2)
@@ -150,7 +150,7 @@ def column_title(task: Task, metric: str, group: str) -> str:
 
 
 def expand_columns(task: Task, columns: Sequence[Column], runs: Sequence[Run]) -> list[Column]:
-    """Adapt columns to the options of the runs. If options differ, a column becomes several columns."""
+    """Adapt columns to the options of the runs. A column becomes several columns if the options differ."""
     if not isinstance(task, AdjustsColumns):
         return list(dict.fromkeys(columns)) if runs else []
     return list(dict.fromkeys(task.expand_column(c, run.manifest.options) for c in columns for run in runs))

@@ -129,7 +129,7 @@ def _names(found: Sequence[TaskSection]) -> dict[str, str]:
 
 
 def _head(section: TaskSection) -> list[Column]:
-    """Return the columns of the headline score, one for each option variant of the runs."""
+    """Return the columns of the headline score: one, or several if the options of the runs differ."""
     return expand_columns(section.definition, [(section.metric, section.group)], section.runs)
 
 
@@ -153,7 +153,7 @@ def _task_heads(
 
 
 def _start(section: TaskSection, title: str, display: DisplayNames) -> str:
-    """Return the part of a section's title that adjacent columns may share."""
+    """Return the start of a section's title, which the headings of adjacent columns may share."""
     if section.dataset and section.title not in display.tasks:
         return display.tasks.get(section.task, section.task_title)
     return title.rpartition(" ")[0]
@@ -218,7 +218,7 @@ def _of_task(section: TaskSection, display: DisplayNames) -> PaperTable:
 def _group_heads(
     section: TaskSection, columns: Sequence[Column], display: DisplayNames
 ) -> Iterator[ColumnHeading]:
-    """Yield headings of groups below their metric. With two group keys, the second is above the first."""
+    """Yield the column headings of a task's table: groups, with their metric or second group key above."""
     same = len({m for m, _ in columns}) == 1 and len(columns) > 1
     said = any(key in group for _, group in columns for key in ("threshold", "alpha"))
     over = "" if said else "all"
@@ -251,7 +251,7 @@ def task_columns(section: TaskSection) -> list[Column]:
 
 
 def _column(section: TaskSection, column: Column) -> tuple[dict[str, ScoreCell], list[str]]:
-    """Return the cells of a column by run id, and the reason if nothing could be tested.
+    """Return the cells of a column by run id, and the reason if differences could not be tested.
 
     Values that are printed identically share their rank.
     """

@@ -39,7 +39,7 @@ class ClusterRun:
 
 
 class ClusterRuns:
-    """The runs of a command that a cluster computes."""
+    """All runs of a command that are computed on a cluster."""
 
     def __init__(self, executor: DaskExecutor, store: Store) -> None:
         self.executor = executor
@@ -62,7 +62,7 @@ class ClusterRuns:
         """
         remotes = {i: self._remote(prepared) for i, prepared in wanted.items()}
         self.executor.check(list({r.recipe.data: r for r in remotes.values()}.values()))
-        # Keys depend on fits: a worker computes these first, then the rest of the run.
+        # Cache keys depend on fitted transforms: a worker fits them before the other jobs of the run.
         fits = {
             i: self.executor.submit(
                 ready, {f"{p.method.name}: fit": None}, remotes[i], label="fit", priority=1
@@ -73,7 +73,7 @@ class ClusterRuns:
         order = {i: -place for place, i in enumerate(wanted)}
         for i in sorted(wanted, key=lambda i: i in fits):
             if i in fits and self.executor.collect(fits[i])[1]:
-                continue  # the run raises the error when it fits again
+                continue  # the run fits again later and raises the error
             context = context_of(wanted[i])
             if context is not None:
                 self._runs[i] = self._submit(order[i], wanted[i], context, remotes[i], progress)
@@ -182,11 +182,11 @@ def libraries_of(config: Any) -> set[str]:
 
 
 def ready(context: RunContext, _argument: None) -> None:
-    """Build the context, which fits and stores transforms. Runs as a job."""
+    """Do nothing. A worker that runs this job builds the context, which fits and stores transforms."""
 
 
 def make_feature(context: RunContext, argument: tuple[str, str]) -> float:
-    """Compute the features of an item unless they are cached. Return the method's seconds. Runs as a job."""
+    """Compute the features of an item unless cached. Return the method's seconds. Called as a job."""
     item, key = argument
     return 0.0 if context.features.meta(key) is not None else context.extract(item, key)
 
@@ -194,14 +194,14 @@ def make_feature(context: RunContext, argument: tuple[str, str]) -> float:
 def feature_stream(
     context: RunContext, arguments: Mapping[str, tuple[str, str]], done: Done
 ) -> dict[str, Any]:
-    """Compute missing features of several items in one stream. Runs as a job."""
+    """Compute the missing features of several items in one stream. Called as a job."""
     missing = {n: a for n, a in arguments.items() if context.features.meta(a[1]) is None}
     failures = FeaturePipeline(context).run(missing, done, None)
     return dict.fromkeys(arguments, 0.0) | {failure.name: failure for failure in failures}
 
 
 def compare_unit(context: RunContext, argument: tuple[str, str, Mapping[str, str]]) -> tuple[str, float]:
-    """Compute the records of a unit unless they exist. Return their key and the seconds. Runs as a job."""
+    """Compute the records of a unit unless they exist. Return key and seconds. Called as a job."""
     unit, comparison, keys = argument
     for key in keys.values():
         wait_for_file(context.features.folder(key) / "meta.json")
@@ -211,5 +211,5 @@ def compare_unit(context: RunContext, argument: tuple[str, str, Mapping[str, str
 
 
 def costs_of(context: RunContext, root: str) -> dict[str, Any]:
-    """Measure the costs of the method on a worker. Runs as a job."""
+    """Measure the costs of the method. Called as a job."""
     return costs(context, Path(root))

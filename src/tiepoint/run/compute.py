@@ -36,7 +36,7 @@ UPLOAD_BATCH_SIZE = 256
 class ComputedRecords:
     """Record keys by unit and comparison, and the seconds spent on comparisons.
 
-    `costs` has the method costs that a cluster worker measured. It is None if this process measures them.
+    `costs` has the method costs measured by a cluster worker. It is None if this process measures the costs.
     """
 
     keys: Mapping[str, Mapping[str, str]]
@@ -94,7 +94,7 @@ def _compare_units(
     pool: Executor,
     progress: Progress,
 ) -> dict[str, str]:
-    """Compare all units. Time the first one in this process, then use workers if they are faster."""
+    """Compare all units. Time the first unit in this process, then use workers if that is faster."""
     if not arguments:
         return {}
     label = f"{context.method.name}: {context.task.name}"

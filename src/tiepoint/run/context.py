@@ -34,7 +34,7 @@ Progress = Callable[[str, int, int], None]
 
 
 def no_progress(_stage: str, _done: int, _total: int) -> None:
-    """Ignore progress reports."""
+    """Do nothing. The default progress callback."""
 
 
 def count_steps(progress: Progress, stage: str, total: int) -> Callable[[], None]:
@@ -91,7 +91,7 @@ class RecordWriters:
 
 @dataclass(frozen=True)
 class RunContext:
-    """One method on one task, ready to process items and units.
+    """One method on one open task, with the caches needed to process items and units.
 
     `temporary_key` replaces the method's key if its features are discarded at the end of the command. It is
     None if the features are cached. With `writers`, records are written in the background.
@@ -221,7 +221,7 @@ class RunContext:
             return self.features.get(key)
 
     def recompute(self, item: str, key: str, error: DamagedError) -> None:
-        """Recompute corrupt features. The new header describes the problem."""
+        """Recompute corrupt features and store the problem in their new header."""
         before = self.features.content(key) if self.features.damaged_headers([key]) == {} else None
         self.features.discard(key)
         self.extract(item, key, anew=error.problem)
@@ -246,12 +246,12 @@ class RunContext:
 
 
 def method_family(task: Task, method: Any) -> str:
-    """Return the method family in which a task resolves a method (specification or object)."""
+    """Return the method family to which a task assigns a method, given as specification or object."""
     return task.family_for(method) if isinstance(task, AcceptsFamilies) else task.family
 
 
 def data_for_family(task: Task, opened: TaskData, family: str) -> TaskData:
-    """Return the input data that a task provides to methods of a family."""
+    """Return the data of an open task in the form that methods of a family need."""
     return task.for_family(opened, family) if isinstance(task, AcceptsFamilies) else opened
 
 
@@ -277,7 +277,7 @@ class ContextRecipe:
         return hash_json(asdict(self))
 
     def open_task(self, family: str = "") -> TaskData:
-        """Open the task with the data for a method family, by default the task's own family."""
+        """Open the task with data for methods of a family, by default the task's own family."""
         from ..core.array_cache import FOLDER, use_array_cache_folder
         from ..core.hashing import load_memo
         from ..store.atomic_files import atomic_file

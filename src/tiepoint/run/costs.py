@@ -175,7 +175,7 @@ def time_alternating(
 
 @dataclass(frozen=True)
 class _Timed:
-    """A method measured in this process: its input, its function and the seconds per item."""
+    """A method that was timed in this process: its input, its function and the seconds per item."""
 
     key: str
     on: str
@@ -226,7 +226,7 @@ def costs(context: RunContext, root: Path) -> dict[str, Any]:
     with contextlib.suppress(OSError, ValueError):  # a corrupt file is measured again
         return verify_checksum(read_content(path))
     measured = _measure(context, item, None if context.temporary_key else cost_key(own))
-    with contextlib.suppress(StoreError), atomic_file(path) as temporary:  # it is measured again then
+    with contextlib.suppress(StoreError), atomic_file(path) as temporary:  # else it is measured again
         temporary.write_text(add_checksum(measured), encoding="utf-8", newline="\n")
     return measured
 
@@ -247,7 +247,7 @@ def _measure(context: RunContext, item: Item, key: str | None) -> dict[str, Any]
     count = 1
     if method.family == "patches":
         payload = payload[:SAMPLE]
-        if method.stream is not None and len(payload):  # its batches have one size, padded if necessary
+        if method.stream is not None and len(payload):  # all batches have the same size, padded if necessary
             payload = np.resize(payload, (STREAM_SAMPLE, *payload.shape[1:]))
         count = len(payload)
         item = Item(item.key, item.content, count)
@@ -279,14 +279,14 @@ def _measure(context: RunContext, item: Item, key: str | None) -> dict[str, Any]
 
 
 def _beside(mine: _Timed, seconds: list[float]) -> list[dict[str, Any]]:
-    """Measure alternately with methods whose quartiles overlap. Append the new times to `seconds`."""
+    """Time a method alternately with methods of similar speed. Extend `seconds`; return both quartiles."""
     found = []
     for other in [e for e in _EARLIER if e.on == mine.on and e.key != mine.key]:
         if not ranges_overlap(other.seconds, mine.seconds):
             continue
         try:
             other.call()
-        except Exception:  # a file that it needs is gone; its run is finished anyway
+        except Exception:  # a file of the other method is missing; its run is already finished
             _EARLIER.remove(other)
             continue
         theirs, own = time_alternating(other.call, mine.call, budget_s=TURNS_S)

@@ -57,7 +57,7 @@ def run_demo(out: Path, *, jobs: int = 1, progress: Progress = no_progress) -> t
 
 
 def demo_requests(out: Path, stream: str) -> list[RunRequest]:
-    """Return the requests of stream `patches`, or of `others` (keypoints, dense pairs and poses)."""
+    """Return the run requests of one stream: `patches`, or `others` (keypoints, dense pairs and poses)."""
     if stream == "others":
         sequences, dense = out / "sequences", out / "dense"
         keypoints = [(m, t) for t in KEYPOINT_TASKS for m in KEYPOINT_METHODS]
@@ -66,7 +66,7 @@ def demo_requests(out: Path, stream: str) -> list[RunRequest]:
         return found + _pose_requests(out / "pose" / "pairs.json")
     miss = {"on_bad": "miss"}
     patches, v1 = out / "patches", {"tasks": str(out / "benchmarks")}
-    # The published recipe calls some equal patches different; the clean lists do not.
+    # The published recipe labels some identical patches as negatives; the clean lists do not.
     v2 = {t: {"lists": "clean"} if t.endswith("verification") else {} for t in V2_TASKS}
     old, new = ("exact", "hbench-2016"), ("exact", "hpatches-python", "hpatches-matlab")
     return [
@@ -76,7 +76,7 @@ def demo_requests(out: Path, stream: str) -> list[RunRequest]:
 
 
 def _pose_requests(pairs: Path) -> list[RunRequest]:
-    """Return the requests for relative poses. Without PoseLib, protocol `exact` uses OpenCV."""
+    """Return the run requests for relative poses. Without PoseLib, protocol `exact` uses OpenCV."""
     options = {} if lacking() is None else {"estimator": "opencv"}
     return [RunRequest(m, "pose/relative", pairs, ("exact", "superglue"), options) for m in PAIR_METHODS]
 
@@ -91,7 +91,7 @@ def lacking() -> str | None:
 
 
 def _run_streams(out: Path, progress: Progress) -> None:
-    """Run both streams concurrently. The store serialises their writes."""
+    """Run the two streams in two processes. The store serialises their writes."""
     context = multiprocessing.get_context("spawn")
     total = sum(len(demo_requests(out, stream)) for stream in STREAMS)
     Store.open(out / "store").close()

@@ -135,7 +135,7 @@ def evaluate_prepared(
     )  # fmt: skip
     try:
         finished = finish(store=store)
-    except StoreError as e:  # a full disk does not lose the scores
+    except StoreError as e:  # return the scores even if the disk is full
         e.unsaved = Run.from_stored(finish(), store, records, protocols, first)
         raise
     run = Run.from_stored(finished, store, records, protocols, first)

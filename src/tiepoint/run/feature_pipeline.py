@@ -79,7 +79,7 @@ def make_features(
 
 
 def extract_one(context: RunContext, argument: tuple[str, str]) -> float:
-    """Compute the features of one item. Runs as a job."""
+    """Compute the features of one item. Called as a job."""
     return context.extract(*argument)
 
 
@@ -109,7 +109,7 @@ def raise_input(context: RunContext, failures: Sequence[JobFailure], patience: i
     found = _join_write_errors(found)
     error = join_errors(found, f"{context.method.name}: features", shown=MAX_LISTED_PROBLEMS)
     if len(found) > 1 and isinstance(error, ProblemsError):
-        prefix = f"{context.method.name} on "  # the heading has the name
+        prefix = f"{context.method.name} on "  # the heading already contains the name
         error = ProblemsError(
             error.where, [p.removeprefix(prefix) for p in error.problems], shown=MAX_LISTED_PROBLEMS
         )
@@ -135,7 +135,9 @@ def _join_write_errors(errors: Sequence[InputError]) -> list[InputError]:
 
 
 class ReadAheadWindow:
-    """Limit of items in flight: `most` items, and `limit` bytes if every item had the largest size seen.
+    """Limit on the number of items in flight: at most `most` items and about `limit` bytes.
+
+    The total size is estimated as if every item were as large as the largest item until now.
 
     >>> window = ReadAheadWindow(8, 100)
     >>> window.see(np.zeros(30, np.uint8)), window.room
@@ -146,7 +148,7 @@ class ReadAheadWindow:
         self.most, self.limit, self._largest = most, limit, 1
 
     def see(self, thing: Any) -> None:
-        """Update the size of the largest item."""
+        """Update the size of the largest item until now."""
         self._largest = max(self._largest, bytes_of(thing))
 
     @property
@@ -184,7 +186,7 @@ class FeaturePipeline:
     def run(
         self, arguments: Mapping[str, tuple[str, str]], done: Done, patience: int | None
     ) -> list[JobFailure]:
-        """Compute the features of every argument. Return the failures in the order of the arguments."""
+        """Compute the features of all items. Return the failures in the order of `arguments`."""
         failures: list[JobFailure] = []
         pending: deque[tuple[str, Future[None]]] = deque()
 
@@ -209,7 +211,7 @@ class FeaturePipeline:
         try:
             for name, made in self._described(arguments, readers):
                 if isinstance(made, Exception):
-                    clear(0)  # so that failures are reported in order, however fast the writers are
+                    clear(0)  # so that failures are reported in order, independent of writer speed
                     if not too_many_failures(failures, patience):
                         settle(name, made)
                 else:
@@ -261,13 +263,13 @@ class FeaturePipeline:
         return partial(dict, arrays), clock() - started
 
     def _read_and_extract(self, key: str) -> Any:
-        # Other threads hold the interpreter at times: count the CPU time of this thread only.
+        # Count only the CPU time of this thread, because other threads may hold the GIL.
         return self._extract(key, self._read(key), time.thread_time)
 
     def _ahead(
         self, job: Callable[[str], Any], keys: Mapping[str, str], readers: ThreadPoolExecutor
     ) -> Iterator[tuple[str, Any]]:
-        """Yield each name, in order, with the result or the exception of `job` for its key."""
+        """Yield each item name, in order, with the result of `job` for the item, or its exception."""
         names = iter(keys)
         ahead: deque[tuple[str, Future[Any]]] = deque()
         left = len(keys)
@@ -302,19 +304,20 @@ class FeaturePipeline:
                 yield items[keys[name]], payload
 
         while True:
-            stream = chain.from_iterable(method.stream(source()) for _ in range(1))  # even the call may break
+            # Lazy, because `method.stream` itself may raise.
+            stream = chain.from_iterable(method.stream(source()) for _ in range(1))
             while True:
                 started, self.waited_s = time.perf_counter(), 0.0
                 try:
                     _, finish = next(stream)
-                except Exception:  # also the end of the stream
+                except Exception:  # includes StopIteration at the end of the stream
                     break
                 seconds = time.perf_counter() - started - self.waited_s
                 yield taken.popleft(), (finish, max(0.0, seconds))
                 self.held = len(taken)
                 yield from unread
                 unread.clear()
-            list(islice(source(), 1))  # take one item, so that streams that always break still end
+            list(islice(source(), 1))  # skip one item, so that a stream that always fails still ends
             undone = list(taken)
             taken.clear()
             yield from unread

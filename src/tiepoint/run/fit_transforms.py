@@ -25,7 +25,7 @@ from .context import MAX_LISTED_PROBLEMS
 
 
 class FolderTraining:
-    """Training data that consists of all sequences of a dataset."""
+    """Training data for transforms: all sequences of a dataset."""
 
     def __init__(self, folder: Path) -> None:
         from ..datasets.hpatches.dataset import HPatchesDataset
@@ -50,8 +50,8 @@ class TransformFitter:
     and its revision. If `fit_now` is False, the fitter only checks the input and returns a placeholder that
     is never applied. In that case, `opened` is None if the task could not be opened.
 
-    For a method without a key, `fits` stores the fitted transforms until the command ends. All tasks share
-    it.
+    For a method without a key, `fits` stores the fitted transforms until the command ends. Fitters of all
+    tasks share `fits`.
     """
 
     opened: TaskData | None

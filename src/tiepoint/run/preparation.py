@@ -129,7 +129,7 @@ class _ResolvedMethod:
 
 
 class _Preparation:
-    """Open tasks and resolved methods of several requests. Collects errors and skips dependent steps."""
+    """Opens tasks and resolves methods of several requests. Collects errors and skips dependent steps."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

@@ -45,7 +45,7 @@ def extra_records(
 
 @dataclass(frozen=True)
 class ReopenedRun:
-    """A stored run with its open dataset and its method, which give access to cached features."""
+    """A stored run with its open dataset and its method, to read its cached features."""
 
     run: StoredRun
     context: RunContext
@@ -102,7 +102,7 @@ def reopen(run: StoredRun, root: Path) -> ReopenedRun:
 
 
 def requested_options(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the method options that are not part of the spec, from the innermost method config.
+    """Return the options `on_bad` and `device` of a method, which are not part of its specification.
 
     >>> requested_options({"base": {"method": "patches/sift", "on_bad": "miss"}, "transform": "rootsift"})
     {'on_bad': 'miss'}

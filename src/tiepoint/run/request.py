@@ -33,5 +33,5 @@ class RunRequest:
 
 
 def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that are set, as plain values."""
+    """Convert options to plain values. Skip options that are None."""
     return {k: (str(v) if isinstance(v, Path) else v) for k, v in options.items() if v is not None}

@@ -31,7 +31,7 @@ Tables = Mapping[tuple[str, str], Table]
 
 
 def stored_tables(scores: Sequence[Score]) -> Tables:
-    """Return the scene values of the scores that have them."""
+    """Return scene values by metric and group. Scores without scene values are skipped."""
     found = {(s.metric, s.group): s.scenes if s.scenes is not None else s.pooled for s in scores}
     return {place: table for place, table in found.items() if table is not None}
 
@@ -74,7 +74,7 @@ class StoredRecords(Mapping[str, Mapping[str, Records]]):
 
 
 def lead_metric(task: Task, options: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the main metric of a task under these options, with a description."""
+    """Return the main metric of a task under these options and its description. None if it has none."""
     return task.lead_metric(options) if isinstance(task, HasLeadMetric) else None
 
 

@@ -43,7 +43,7 @@ FORMS = ("final", "document")
 
 
 def has_result_files(task: Task, form: str = "final") -> None:
-    """Raise an `InputError` if a task does not write result files in a form."""
+    """Raise an `InputError` if a task does not write result files in the layout `form`."""
     if not isinstance(task, WritesResults):
         raise InputError(f"{task.name} has no result files; export its scores as CSV instead")
     if form not in task.result_forms:
@@ -54,7 +54,7 @@ def has_result_files(task: Task, form: str = "final") -> None:
 
 
 def refuse_options_of_writing(task: Task, options: Mapping[str, Any]) -> None:
-    """Raise an `InputError` if an option for writing result files differs from its default."""
+    """Raise an `InputError` if an option is set that only applies when result files are written."""
     usual = task.options.describe()
     for name in task.info.writing_options:
         if options.get(name, usual[name]["default"]) != usual[name]["default"]:
@@ -138,7 +138,7 @@ def score_results(
         comparisons = dict.fromkeys(task.comparison(p) for p in chosen)
         units = {u.key: dict.fromkeys(comparisons, r) for u, r in zip(opened.units, records, strict=True)}
         read[found] = units, content, time.perf_counter() - started
-    if errors:  # report those of all descriptors before any is stored
+    if errors:  # report the errors of all descriptors before a run is stored
         raise join_errors(errors)
     runs = []
     for found, (unit_records, content, seconds) in read.items():

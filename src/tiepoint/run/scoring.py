@@ -40,7 +40,7 @@ def scores_under(task: Task, protocol: str, records: UnitRecords) -> list[Score]
 
 
 def missing_value_notes(protocol: str, scores: Sequence[Score]) -> list[str]:
-    """Return the notes that explain why a protocol has no score with a value."""
+    """Return the notes of the scores of a protocol if no score has a value. Empty otherwise."""
     if not scores or any(np.isfinite(s.value) for s in scores):
         return []
     return [f"{protocol}: {note}" for note in dict.fromkeys(s.note for s in scores) if note]
@@ -57,7 +57,7 @@ def record_warnings(task: Task, records: Sequence[Records]) -> list[str]:
 
 
 def score_rows_with_intervals(task: Task, scores: Sequence[Score]) -> list[ScoreRow]:
-    """Return the score rows to store, with an interval wherever enough scenes exist.
+    """Return the score rows to store. Scores with enough scenes have an interval.
 
     Scores with the same bins share one interval.
     """

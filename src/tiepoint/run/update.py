@@ -31,7 +31,7 @@ def protocols_of(run: StoredRun) -> list[str]:
 
 
 def is_current(store: Store, run: StoredRun) -> bool:
-    """Return whether a run has scores of the current scoring version with all their scene values."""
+    """Return whether this version of tiepoint scored a run, and all its scene values are stored."""
     known = run.manifest
     if known.versions.get("tiepoint") != __version__ or known.scoring != SCORING:
         return False
@@ -39,10 +39,10 @@ def is_current(store: Store, run: StoredRun) -> bool:
 
 
 def outdated_protocols(run: StoredRun) -> list[str]:
-    """Return the protocols whose comparison has a newer version. Their scores require a new run."""
+    """Return the protocols whose version is newer than in the stored run. Their scores require a rerun."""
     try:
         task = load_task(run.task)
-    except InputError:  # its package is no longer installed
+    except InputError:  # the package of the task is no longer installed
         return []
     known = run.manifest
     return [
@@ -53,7 +53,7 @@ def outdated_protocols(run: StoredRun) -> list[str]:
 
 
 def mark_outdated(run: StoredRun) -> StoredRun:
-    """Return the run. Add a warning if a protocol has a newer version."""
+    """Return the run, with a warning if its scores are of an older protocol version."""
     old = outdated_protocols(run)
     if not old:
         return run
@@ -98,7 +98,7 @@ def rescore(store: Store, run: StoredRun) -> StoredRun:
         if found is None:
             continue
         task, records, scores = found
-        if run.manifest.scoring == SCORING:  # another order of units could change the last digit
+        if run.manifest.scoring == SCORING:  # rescoring in another order of units could change the last digit
             rows += stored
         else:
             timed = {s.metric for s in time_scores(task, protocol, 0.0, 0.0)}

@@ -29,7 +29,7 @@ from .run_index import RunIndex, source_version
 
 @dataclass(frozen=True)
 class CachedComparison:
-    """The comparison of a section, or the reason `why` it is missing. `pending` while it is computed."""
+    """The comparison of a section, or the reason `why` it is missing. `pending` means not computed yet."""
 
     comparison: Comparison | None
     why: str = ""
@@ -91,7 +91,7 @@ def _make_comparison(library: RunIndex, section: TaskSection) -> CachedCompariso
                 comparison = compare_runs(section.runs, **words)
         except InputError as e:
             return CachedComparison(None, e.one_line, finding(section))
-        # Lazy pairs compute one interval for the sentence; plain rows would compute all.
+        # Lazy pairs compute only the interval for the sentence; plain rows would compute all intervals.
         sentence = finding(comparison)
         kept = CachedComparison(replace(comparison, pairs=tuple(comparison.pairs)), "", sentence)
         if path is not None:

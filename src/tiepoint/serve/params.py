@@ -68,7 +68,7 @@ def runs_param(library: RunIndex, request: Request, given: str) -> list[Run]:
 
 
 def section_of(shelf: IndexSnapshot, runs: Sequence[Run], protocol: str = "") -> TaskSection:
-    """Return the section that has all runs, optionally under a protocol. HTTP error 404 if there is none."""
+    """Return the section that contains all given runs, optionally of a protocol. Else HTTP error 404."""
     ids = {r.id for r in runs}
     for section in shelf.sections:
         if ids <= {r.id for r in section.runs} and protocol in ("", section.protocol):

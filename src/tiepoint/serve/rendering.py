@@ -102,7 +102,7 @@ VIEWS = ("", "runs", "task", "two", "run", "scene", "case")
 
 
 async def endpoint(request: Request) -> Response:
-    """Return the page that ``?view=`` names (path and query) as a standalone file."""
+    """Return the page that ``?view=`` names by path and query, as a standalone HTML file."""
     view = request.query_params.get("view", "/")
     parts = urlsplit(view)
     if not view.startswith("/") or view.startswith("//") or len(view) > 4000 or parts.netloc:

@@ -148,7 +148,7 @@ class RunIndex:
             return tuple(connection.execute(query).one())
 
     def cached(self, what: str, key: Hashable, make: Callable[[], T]) -> T:
-        """Return a cached table or figure. Compute it once per state of the store."""
+        """Return a table or figure from the cache. Compute it if missing or if the store has changed."""
         return self.tables.get((self.snapshot().stamp, what, key), make)
 
     def compute_in_background(
@@ -184,7 +184,7 @@ class RunIndex:
                 self._under_way.pop(key, None)
 
     def place(self, run: Run) -> Path | None:
-        """Find the moved dataset of a run in `data` by its content hash. None if not moved or not found."""
+        """Search the folders in `data` for the moved dataset of a run. None if not moved or not found."""
         if not self.data:
             return None
         facts = run.manifest.dataset

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Compiled loops over the test statistics of all method pairs and sign patterns.
 
-The statistics are not stored. The statistic is the square t² of the statistic of
-`sign_flip.sign_flip_family`, because comparing squares gives the same order. Each step rounds like the NumPy
-version, so that both results are bit-identical.
+The loops compare t², the square of the statistic of `sign_flip.sign_flip_family`, because squares have the
+same order and need no square root. They do not store the statistics. Each step rounds like the NumPy version,
+so that both results are bit-identical.
 """
 
 from __future__ import annotations
@@ -57,12 +57,11 @@ def step_down_sweep(
     sums: Any, first: Any, second: Any, square: Any, sizes: Any, floor: Any, goal: Any, single: Any,
     joint: Any, largest: Any,
 ) -> None:  # fmt: skip
-    """Count the sign patterns whose statistic reaches the goal of each pair, for step-down max-T.
+    """Count for each pair the sign patterns whose t² reaches `goal`, as step-down max-T requires.
 
-    Pairs are in descending order of the observed statistic, and `goal` is a value of t². `single` counts the
-    patterns in which the pair itself reaches its goal. `joint` counts those in which the pair or any later
-    pair reaches it. Both are incremented in place. `largest` (patterns,) is set to the largest t² of all
-    pairs.
+    Pairs are in descending order of the observed statistic. `single` counts the patterns in which the pair
+    itself reaches its goal. `joint` counts the patterns in which the pair or any later pair reaches that
+    goal. Both are incremented in place. `largest` (patterns,) is set to the largest t² of all pairs.
     """
     width = sums.shape[2]
     squared = np.empty(width)
@@ -82,7 +81,7 @@ def step_down_sweep(
 
 @njit(nogil=True, error_model="numpy")
 def _square(rounded: Any, start: Any, a: int, b: int, out: Any) -> float:
-    """Write the sum of squared differences of a pair, by stratum, to out[:, 0]. Return its rounding floor."""
+    """Write the sum of squared differences of a pair, by stratum, to out[:, 0]. Return a floor for se²."""
     total = 0.0
     for h in range(len(start) - 1):
         part = 0.0
@@ -96,7 +95,7 @@ def _square(rounded: Any, start: Any, a: int, b: int, out: Any) -> float:
 
 @compiled_for(lambda: types.void(_CUBE, _MATRIX, _WHOLE, types.int64, types.int64, types.int64, _VECTOR))
 def largest_sweep(sums: Any, rounded: Any, start: Any, low: int, high: int, block: int, largest: Any) -> None:
-    """Update `largest` (patterns,) with the largest t² of all pairs whose first method is in low … high.
+    """Update `largest` (patterns,) with the largest t² of all pairs whose first method is in low … high - 1.
 
     Methods are processed in blocks, so that their sums stay in the CPU cache. The scenes of `rounded`
     (methods, scenes) are ordered by stratum; stratum h starts at start[h].

@@ -45,9 +45,9 @@ def pooled_band(
 ) -> tuple[Array, Array] | None:
     """Return the lower and upper band of a ROC or precision-recall curve (x, y) pooled over all scenes.
 
-    Scenes are resampled by reweighting their counts in each bin. A pair of images from two scenes is weighted
-    by the product of both scene counts. The spread of the binned curve is applied to the exact curve. None if
-    there are fewer than 6 scenes.
+    Scenes are resampled by reweighting their counts in each bin. A negative pair between two scenes is
+    weighted by the product of both scene counts. The spread of the binned curve is applied to the exact
+    curve. None if there are fewer than 6 scenes.
     """
     samples = _resample(bins.scenes, bins.kinds, draws)
     if samples is None:

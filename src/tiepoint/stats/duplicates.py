@@ -19,13 +19,13 @@ MIN_INFORMATIVE = 3
 def duplicate_scenes(
     values: Array, scenes: Sequence[str], kinds: Sequence[str], *, tolerance: float = TOLERANCE
 ) -> list[tuple[int, ...]]:
-    """Find groups of duplicate scenes: all their values agree, and chance is an unlikely reason.
+    """Find groups of scenes whose values all agree, unless such agreement is likely by chance.
 
     Two scenes are duplicates if they are of one kind, have values for the same rows, and all values agree
     within the tolerance. Values of exactly 0 or 1 are ignored, because an easy scene is easy for every
-    method. At least three other values are required. To ignore coarse values that many scenes share, the
-    number of scene pairs expected to agree by chance must be below 0.01. It is estimated as the number of
-    pairs times the product, over the values, of the share of pairs that agree.
+    method. At least three other values are required. Coarse values may agree by chance. Therefore the
+    expected number of scene pairs that agree by chance must be below 0.01. The estimate is the number of
+    scene pairs, multiplied for each value by the share of scene pairs that agree in it.
 
     `values` (k, scenes) has one row per method and averaged setting; NaN if a scene has no value. Returns
     tuples of two or more scene indices in ascending order.
@@ -60,7 +60,7 @@ def duplicate_scenes(
 
 
 def _equal_pairs(row: Array, tolerance: float) -> float:
-    """Count the pairs of values in each row that agree within the tolerance."""
+    """Count the pairs of values in a row that agree within the tolerance."""
     if len(row) == 0:
         return 0.0
     run = np.concatenate([[0], np.cumsum(np.diff(np.sort(row)) > tolerance)])
@@ -69,7 +69,7 @@ def _equal_pairs(row: Array, tolerance: float) -> float:
 
 
 def _same(a: Array, b: Array, chance: Array, pairs: float, tolerance: float) -> bool:
-    """Return whether two scenes agree and the first has enough values other than 0 and 1."""
+    """Return whether two scenes agree in all values and chance agreement is unlikely."""
     present = np.isfinite(a)
     if (present != np.isfinite(b)).any() or (np.abs(a - b)[present] > tolerance).any():
         return False
@@ -87,7 +87,7 @@ def identical_methods(values: Array, *, tolerance: float = TOLERANCE) -> list[tu
     [(0, 2)]
     """
     present = np.isfinite(values)
-    # Rows that agree everywhere have close sums: only those are compared.
+    # Identical rows have close sums, so only rows with close sums are compared.
     total = np.where(present, values, 0.0).sum(axis=1)
     width = values.shape[1] if values.ndim > 1 else 0
     reach = 2 * tolerance * width + 1e-12 * np.where(present, np.abs(values), 0.0).sum(axis=1)

@@ -153,7 +153,7 @@ def family_half_width(
     The half width is a quantile of the largest |t| of the family around the true differences. It is estimated
     from normal random samples with the correlation of the pairs; each sample is divided by its own standard
     error. For one pair the half width is the quantile of Student's t. The critical value of the sign-flip
-    test would be too small: if differences are much larger than their spread, all pairs flip together, and
+    test would be too small. If differences are much larger than their spread, all pairs flip together, and
     the coverage of nominal 95 % intervals can drop to 78 %.
 
     `pairs` (k, 2) are column indices of `influence` (scenes, methods). The result is 0 if all pairs have zero
@@ -195,9 +195,9 @@ def intervals_matching_tests(
 ) -> tuple[Array, Array]:
     """Return the intervals difference ± half, adjusted to agree with the tests, as low (k,) and high (k,).
 
-    Step-down tests separate a few more pairs than joint intervals do. For such a pair only the sign of the
-    difference is known, so its interval is cut at 0, exclusive. The interval of a pair that is not separated
-    is extended to include 0 if necessary.
+    Step-down tests separate a few more pairs than joint intervals do. For these pairs only the sign of the
+    difference is known, so the interval ends just before 0. The interval of a pair that is not separated is
+    extended to 0 if necessary.
 
     >>> d, half = np.array([0.5, 0.5, -0.2]), np.array([0.2, 0.6, 0.1])
     >>> low, high = intervals_matching_tests(d, half, np.array([True, True, False]))

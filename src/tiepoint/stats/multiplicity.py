@@ -21,8 +21,8 @@ class TestFamily:
 
     `p` (k,) are the p-values of single comparisons, and `adjusted` (k,) the family-wise p-values.
     `null_maximum` is the largest statistic of each random sample under the null hypothesis, for critical
-    values. `draws` is the number of samples, including the data. `exact` is set if they are all possible
-    samples.
+    values. `draws` is the number of samples, including the data. `exact` is set if all possible samples were
+    used.
     """
 
     statistic: Array
@@ -34,16 +34,16 @@ class TestFamily:
 
     @property
     def smallest_p(self) -> float:
-        """Smallest p-value that these samples can give."""
+        """Smallest p-value that is possible with this number of samples."""
         return 1.0 / max(self.draws, 1)
 
     def critical(self, level: float = 0.95) -> float:
-        """Return the critical value: under the null, the maximum exceeds it with probability 1 - level."""
+        """Return the value that the maximum exceeds with probability 1 - level under the null hypothesis."""
         return quantile_reached(self.null_maximum, level)
 
 
 def quantile_reached(samples: Array, level: float) -> float:
-    """Return the smallest sample that is >= at least a share `level` of all samples. NaN if empty.
+    """Return the quantile `level` of samples, rounded up to a sample. NaN without samples.
 
     >>> quantile_reached(np.arange(100.0), 0.95)
     94.0
@@ -88,7 +88,7 @@ def step_down(observed: Array, blocks: Callable[[Ints], Iterator[Array]], *, exa
 def unsort_family(
     observed: Array, order: Ints, single: Ints, joint: Ints, null_maximum: Array, *, exact: bool
 ) -> TestFamily:
-    """Build a `TestFamily` from sample counts that are sorted by `order`."""
+    """Build a `TestFamily` in the original order of comparisons from counts sorted by `order`."""
     draws = max(len(null_maximum), 1)
     p, adjusted = np.empty(len(order)), np.empty(len(order))
     p[order] = single / draws
@@ -162,7 +162,10 @@ def letter_groups(separated: Flags) -> list[tuple[str, ...]]:
 
 
 def _grow(group: list[int], together: Flags, open_pairs: Flags) -> list[int]:
-    """Extend a group by methods not separated from any member, those that cover most open pairs first."""
+    """Extend a group by methods that are not separated from any member.
+
+    The method that covers the most pairs in `open_pairs` is added first.
+    """
     fits = together[group].all(axis=0)
     covers = open_pairs[group].sum(axis=0)
     while fits.any():

@@ -41,7 +41,7 @@ class PairedResult:
     find_reach: Callable[[], float] | None = None
 
     def take(self, which: Ints) -> PairedResult:
-        """Return the result of some pairs. Their p-values stay those of the complete family."""
+        """Return the results of some pairs. P-values stay adjusted for the complete family."""
         own = self.family
         family = replace(own, statistic=own.statistic[which], p=own.p[which], adjusted=own.adjusted[which])
         return replace(
@@ -160,7 +160,7 @@ MAX_STEP_DOWN_METHODS = 300
 
 @dataclass(frozen=True)
 class WideResult:
-    """Test results for many methods. `shown` has the pairs (other, base), tested in the family of all pairs.
+    """Test results for many methods. `shown` has the pairs (other, base) only, adjusted for all pairs.
 
     `above` and `below` (m,) count the methods that are significantly better and worse than each method, in
     column order.
@@ -224,9 +224,8 @@ def smallest_resolvable(se: float, df: float, *, critical: float | None = None, 
     """Return the smallest true difference that the test would separate with the given probability.
 
     The difference is (critical + t_power) se, where `critical` is the value that |t| must exceed. The default
-    is the critical value of a single test at 95 %; for a family pass the critical value of its max-T. Methods
-    with a smaller true difference are often not separated, so that missing separation is only weak evidence
-    of equality.
+    is the critical value of a single test at 95 %; for a family pass the critical value of its max-T. Smaller
+    true differences are often not detected. So two methods that are not separated may still differ.
 
     >>> round(smallest_resolvable(0.01, 100), 4)
     0.0283
@@ -238,7 +237,7 @@ def smallest_resolvable(se: float, df: float, *, critical: float | None = None, 
 
 
 def win_tie_loss(a: Array, b: Array, *, tolerance: float = 1e-9) -> tuple[int, int, int]:
-    """Count scenes where a is above b, equal, and below; scenes without both values are skipped.
+    """Count the scenes where a is above b, equal to b, and below b. Skip scenes without both values.
 
     >>> win_tie_loss(np.array([0.3, 0.2, 0.1, np.nan]), np.array([0.1, 0.2, 0.4, 0.5]))
     (1, 1, 1)

@@ -23,12 +23,12 @@ def binned_statistic(positives: Array, negatives: Array, statistic: str) -> Arra
     """Compute AP, AUC or FPR at 95 % recall of ranked lists from counts in bins of ascending distance.
 
     Items within a bin count as randomly ordered: the result is the expectation over orders for many items.
-    For `ap`, a bin with p positives and n negatives after P and N adds the integral over u in 0…1 of p (P + p
-    u) / (P + N + (p + n) u) to the sum that is divided by all positives. `auc` counts half of the pairs
-    within a bin. `fpr95` is interpolated linearly within its bin.
+    `ap` is a sum over bins, divided by the number of positives. A bin with p positives and n negatives, after
+    P positives and N negatives in earlier bins, adds the integral over u in 0…1 of p (P + p u) / (P + N + (p
+    + n) u). `auc` counts half of the pairs within a bin. `fpr95` is interpolated linearly within its bin.
 
-    `positives` and `negatives` (r, bins) are counts or weights. Returns one value per list, (r,). It is NaN
-    for a list without positives, and for `auc` and `fpr95` also for a list without negatives.
+    `positives` and `negatives` (r, bins) are counts or weights. Returns one value per list, (r,). The value
+    is NaN for a list without positives, and for `auc` and `fpr95` also for a list without negatives.
 
     >>> one = np.array([[1.0, 0.0]]); binned_statistic(one, one[:, ::-1], "auc").tolist()
     [1.0]
@@ -65,7 +65,7 @@ def _ap(positives: Array, negatives: Array) -> Array:
 
 
 def pooled_statistic(bins: PooledBins, *, memo: PooledMemo | None = None) -> float:
-    """Compute the score from binned counts. Binning makes it differ slightly from the exact score.
+    """Compute a pooled score from binned counts. It differs slightly from the exact score.
 
     >>> bins = PooledBins(("a",), ("i",), np.array([[3.0, 1.0]]), np.array([[0, 0, 1, 4]]), "auc")
     >>> pooled_statistic(bins)
@@ -80,7 +80,7 @@ def pooled_statistic(bins: PooledBins, *, memo: PooledMemo | None = None) -> flo
 
 
 class PooledMemo:
-    """Cache that several pooled scores on the same scenes share during resampling.
+    """Cache for resampling, shared by several pooled scores on the same scenes.
 
     AUC, AP and FPR95 of a ranked list use the same negatives. The ranked lists of one benchmark use the same
     pairs of scenes. A mean over lists uses the statistics of each list. Statistics of all `scores` on the
@@ -108,12 +108,12 @@ class PooledMemo:
         return None if entry is None else entry[1]
 
     def put(self, name: str, one: PooledBins, values: Array) -> None:
-        """Cache the statistics of a ranked list, and the list, because the key uses the ids of its arrays."""
+        """Cache the statistics of a ranked list. Keep the list alive, because its key uses object ids."""
         self._values[name, *_identity(one)] = (one, values)
 
 
 def lists_of(bins: PooledBins) -> tuple[PooledBins, ...]:
-    """Return the ranked lists over which a score is averaged, or the score itself if it has one list.
+    """Return the ranked lists over which a score is averaged: one or several.
 
     >>> one = PooledBins(("a",), ("i",), np.array([[3.0]]), np.array([[0, 0, 0, 4]]), "auc")
     >>> len(lists_of(one)), len(lists_of(replace(one, also=(one, one))))
@@ -129,7 +129,7 @@ def _identity(one: PooledBins) -> tuple[object, ...]:
 def weighted_statistics(
     bins: PooledBins, scenes: Callable[[], SceneCounts], *, memo: PooledMemo | None = None, name: str = ""
 ) -> Array:
-    """Compute the score for each row of scene counts, (r,). Average it over several ranked lists.
+    """Compute a pooled score for each row of scene counts, (r,). Average over its ranked lists.
 
     A pair within one scene, positive or negative, has the weight of its scene. A negative pair between two
     scenes has the product of both weights. The weights are scaled so that the total numbers of positives and
@@ -219,7 +219,7 @@ def pooled_contributions(values: Array, slopes: Array, shares: Array, strata: In
     """Compute the contribution of each scene to k pooled scores, (scenes, k). The columns sum to the scores.
 
     The contribution of a scene is its share of the score plus the slope of the score. Slopes are centred
-    within each kind of scenes. For n scenes of k kinds they are multiplied by sqrt((n - 1)/(n - k)), because
+    within each kind of scenes. For n scenes of h kinds they are multiplied by sqrt((n - 1)/(n - h)), because
     each kind has its own centre. Without the factor, tests on few scenes of two or three kinds reject too
     often.
 

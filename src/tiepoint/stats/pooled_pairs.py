@@ -20,7 +20,7 @@ _FLOAT32_INTEGERS = 1 << 24
 
 @dataclass(frozen=True)
 class PairGroup:
-    """Scene pairs of two given strata; either all within one scene or all between different scenes.
+    """Negative counts of the scene pairs of two strata: pairs within a scene, or of different scenes.
 
     `first` and `second` (p,) are the scene indices. `counts` (bins, p) are the numbers of negatives in each
     bin. `strata` are the two strata.
@@ -56,7 +56,7 @@ class PairGroup:
         return self.counts.astype(np.float32) if self.counts.max(initial=0) < _FLOAT32_INTEGERS else None
 
     def factor(self, factors: Array) -> Array:
-        """Return the factor from scene counts to pair weights, (r,), given `factors` (strata, r)."""
+        """Return the factor that converts products of scene counts to pair weights, (r,)."""
         one, other = self.strata
         return factors[one] if self.within else factors[one] * factors[other]
 
@@ -113,7 +113,7 @@ def pair_groups(bins: PooledBins, strata: Ints) -> list[PairGroup]:
 
 
 def _distinct(code: Ints, limit: int) -> tuple[Ints, Ints]:
-    """Return the distinct numbers (below `limit`) in ascending order, and the index of each entry in them."""
+    """Return the distinct values (below `limit`), ascending, and for each entry the index of its value."""
     if limit > 16 * len(code) + _FLOAT32_INTEGERS:
         return np.unique(code, return_inverse=True)
     present = np.bincount(code, minlength=limit) > 0  # counting takes a tenth of the time of sorting

@@ -175,7 +175,7 @@ class SceneScore:
 
     @property
     def singleton_scenes(self) -> tuple[str, ...]:
-        """Scenes of unknown spread: each is the only scene of a cell, but the score has other scenes."""
+        """Scenes of unknown spread: the only scene of a cell, although the score has several scenes."""
         if len(self.scenes) == 1:
             return ()
         present = self.weights > 0

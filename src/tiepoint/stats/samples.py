@@ -60,7 +60,7 @@ class MethodSample:
 
     @property
     def interval_kind(self) -> str:
-        """Kind of interval: `bca`, `t` or `none`, by the number of scenes; `none` with singleton scenes."""
+        """Kind of interval, by the number of scenes: `bca`, `t` or `none`. With singleton scenes, `none`."""
         if self.singleton_scenes:
             return "none"
         kind = "none" if self.n_scenes < STUDENT_FROM else "t"
@@ -96,7 +96,7 @@ class MethodSample:
         return self._combine(lambda x: x[..., a] - x[..., b], resampled)
 
     def _combine(self, combine: Callable[[Array], Array], resampled: Array | None) -> MethodSample:
-        """Apply a function to all arrays of the sample. Methods are the last axis of its argument."""
+        """Apply `combine` to all arrays and return the new sample. Methods are the last axis of arrays."""
         c, by_scene = self.contributions, self.by_scene
         return MethodSample(
             combine(self.value),
@@ -183,7 +183,7 @@ def sample_of_scenes(
 
 
 def _resampled(scores: Sequence[SceneScore], samples: Resamples, columns: Ints) -> Array:
-    """Return the resampled scores of some methods, (r, k), in one matrix product if weights allow it."""
+    """Return the resampled scores of some methods, (r, k), as one matrix product if possible."""
     chosen = [scores[int(c)] for c in columns]
     if len(chosen) > 2 and all(s.has_even_weights(samples) for s in chosen):
         return samples.weigh(np.stack([s.contributions() for s in chosen], axis=1), own_grid=True)

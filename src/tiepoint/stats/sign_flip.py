@@ -130,7 +130,7 @@ def sign_flip_family(
 class _Rounded:
     """Contributions (scenes, methods), rounded to multiples of a power of two, and the strata.
 
-    Sums over scenes are then exact, so that ties between patterns stay ties.
+    Because of the rounding, sums over scenes are exact, and equal statistics of two patterns stay equal.
     """
 
     values: Array
@@ -155,7 +155,7 @@ class _Rounded:
 
 
 def _squared_goal(goal: Array) -> Array:
-    """Return the smallest x whose rounded square root is at least `goal`, to compare squares.
+    """Return the smallest x whose rounded square root is at least `goal`, so that squares can be compared.
 
     >>> g = np.array([0.1, 3.0]); x = _squared_goal(g)
     >>> (np.sqrt(x) >= g).all(), (np.sqrt(np.nextafter(x, 0)) < g).all()
@@ -172,7 +172,7 @@ def _squared_goal(goal: Array) -> Array:
 def _sweep(
     given: _Rounded, pairs: Ints, squares: Array, floor: Array, goal: Array, flips: int, seed: int
 ) -> tuple[Ints, Ints, Array]:
-    """Count the sign patterns that reach the goal of each pair. Return counts and largest statistics."""
+    """Count for each pair the sign patterns whose statistic reaches its goal. Also return the maxima."""
     from ..kernels import ThreadTeam, one_blas_thread
     from ._sign_flip_loops import step_down_sweep
 
@@ -217,7 +217,7 @@ class WideFamily:
     exact: bool
 
     def critical(self, level: float = 0.95) -> float:
-        """Return the critical value: under the null, the maximum exceeds it with probability 1 - level."""
+        """Return the value that the maximum exceeds with probability 1 - level under the null hypothesis."""
         return quantile_reached(self.null_maximum, level)
 
     def adjusted_p(self, statistic: Array) -> Array:
@@ -259,7 +259,7 @@ def wide_family(
     sweep, count = largest_sweep(), count_apart()
     rows = np.ascontiguousarray(given.values[np.concatenate(given.members)].T)
     start = np.concatenate([[0], np.cumsum(given.sizes)]).astype(np.int64)
-    # Equal shares of the pairs: the first methods have the most.
+    # Split the pairs into equal shares. The first methods have the most pairs.
     cuts = np.unique(m - np.sqrt(np.linspace(1, 0, 17)) * m).astype(np.int64)
     parts = [(int(a), int(b)) for a, b in pairwise(cuts) if a < b]
     maxima = []
@@ -278,7 +278,7 @@ def wide_family(
     null_maximum = np.concatenate(maxima)
     counts = np.zeros((m, 2), np.int64)
     ordered = np.sort(null_maximum)[::-1]
-    # Separated: at most this many patterns reach the statistic.
+    # A pair is separated if at most this many patterns reach its statistic.
     allowed = int(np.floor((1 - level + 1e-12) * len(ordered)))
     if allowed < len(ordered):
         least = _squared_goal(np.nextafter(ordered[allowed : allowed + 1], np.inf) / (1 - SLACK))[0]
@@ -287,7 +287,7 @@ def wide_family(
 
 
 def _squares(rounded: Array, pairs: Ints) -> Array:
-    """Return the sum of squared differences over scenes for each pair, (k,). It is equal for all patterns."""
+    """Return the sum of squared differences over scenes for each pair, (k,). Sign flips do not change it."""
     columns = np.ascontiguousarray(rounded.T)
     out = np.empty(len(pairs))
     for start in range(0, len(pairs), _BLOCK):

@@ -35,7 +35,7 @@ def _temporary(path: Path) -> Path:
 
 
 def _sync(path: Path) -> None:
-    """Flush a file, or the entries of a folder, to disk. Windows can flush only open files."""
+    """Flush a file, or the list of files of a folder, to disk. Windows can flush only open files."""
     folder = path.is_dir()
     if folder and not hasattr(os, "fork"):
         return
@@ -47,7 +47,7 @@ def _sync(path: Path) -> None:
 
 
 def _why(error: OSError) -> str:
-    """Return the reason of an OS error. NumPy reports a full disk only as a count of written items."""
+    """Return the reason of an OS error. For a full disk, NumPy reports only the number of written items."""
     if error.strerror is None and re.fullmatch(r"\d+ requested and \d+ written", str(error)):
         return os.strerror(errno.ENOSPC)
     return error.strerror or str(error)
@@ -94,7 +94,7 @@ def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
 
     If another process has already created `path`, its folder is retained, because equal names imply equal
     content. With `replace` the new folder replaces an existing one in two renames. A process killed between
-    them leaves the old folder at `backup_path`.
+    the renames leaves the old folder at `backup_path`.
     """
     temporary = _temporary(path)
     try:
@@ -131,7 +131,7 @@ def remove_atomically(path: Path) -> None:
 
 @contextlib.contextmanager
 def temporary_folder(root: Path) -> Iterator[Path]:
-    """Yield an empty folder below `root`. Remove it at the end; after a kill, the next process does."""
+    """Yield an empty folder below `root`. It is removed at the end, or by the next process after a kill."""
     folder = _temporary(root / "folder")
     try:
         with write_errors(folder):

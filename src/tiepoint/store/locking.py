@@ -154,8 +154,8 @@ def begin_reading(connection: sa.Connection) -> None:
 def copy_database(database: Path, folder: Path) -> Path:
     """Copy a database with its journal into a folder and return the copy.
 
-    The journal is copied first: with it SQLite rolls back an unfinished change in the copy. Copying is
-    retried a few times if a file changes meanwhile.
+    The journal is copied first. SQLite uses it to roll back an unfinished change in the copy. If a file
+    changes during copying, copying is retried a few times.
 
     >>> import tempfile
     >>> root = Path(tempfile.mkdtemp())

@@ -93,7 +93,7 @@ class RecordStore:
             self._hold(key, Records(records.kind, records.columns, json.loads(header)["meta"]))
 
     def _hold(self, key: str, records: Records) -> None:
-        """Keep numeric records in memory if the size limit allows it."""
+        """Store numeric records in memory until they are read, if the size limit allows it."""
         if any(np.asarray(c).dtype.kind not in "biuf" for c in records.columns.values()):
             return
         with self._lock:
@@ -165,7 +165,7 @@ def _mark(path: Path) -> None:
 
 
 def _verify_sum(content: bytearray) -> None:
-    """Verify the checksum of a file and set it to zeros. Raise ValueError if it is missing or wrong."""
+    """Verify the checksum in a file's content and set it to zeros. Raise ValueError if it does not match."""
     at = _sum_at(content)
     if at is None:
         raise ValueError("it has no checksum")

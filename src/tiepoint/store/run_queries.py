@@ -48,7 +48,7 @@ def load_rows(
 
 
 def score_rows(connection: sa.Connection, of: Any, singles: bool) -> dict[str, list[ScoreRow]]:
-    """Return scores by run id, in task order. The SQL query `of` selects run ids; None selects all."""
+    """Return scores by run id, in the task's order. The SQL query `of` selects run ids; None selects all."""
     own = [scores.c[name] for name in SCORE_COLUMNS]
     query = sa.select(scores.c.run_id, scores.c.position, *own)
     if of is not None:
@@ -79,8 +79,8 @@ def load_runs(
 ) -> list[StoredRun]:
     """Return matching runs, oldest first. `run_id` may be a prefix; `ids` must be complete.
 
-    Without `singles` the scores of individual scenes and pairs are skipped. They are most rows of a large
-    store.
+    Without `singles` the scores of individual scenes and pairs are skipped. A large store consists mostly of
+    these scores.
     """
     wanted = []
     if task is not None:

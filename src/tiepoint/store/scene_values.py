@@ -59,7 +59,7 @@ class Packer:
             small = _narrowed(array)
             kind = small.dtype.name
             offset = self._sizes.get(kind, 0)
-            # Column by column: neighbours in a column are alike, which is what the compression lives on.
+            # Column by column: neighbours in a column are similar, which improves compression.
             self._parts.setdefault(kind, []).append(small.ravel(order="F"))
             self._sizes[kind] = offset + small.size
             self._once(key, self.arrays, [array.dtype.name, list(array.shape), kind, offset])

@@ -197,7 +197,7 @@ def _ask_postgresql(engine: sa.Engine, query: str, timeout_s: float, most_rows: 
         if cursor.fetchone()[0]:
             cursor.execute("SET LOCAL ROLE pg_read_all_data")  # no access to files or programs of the server
         direct = word in ("explain", "show")
-        # A prepared statement is a single one.
+        # A prepared statement cannot contain several statements.
         declared = query if direct else f"DECLARE user_query NO SCROLL CURSOR FOR {query}"
         cursor.execute(declared, prepare=True)
         if not direct:

@@ -103,7 +103,7 @@ class Store:
             where: Folder or database URL; None for `default_store`.
             mode: ``"read"`` creates nothing, blocks no other process and needs no write permission.
             create: Whether to create a missing store in mode ``"write"``.
-            later: Create a missing store on its first use. A command that fails earlier then creates none.
+            later: Create a missing store on first use, so that a command that fails early creates no store.
         """
         text = str(where) if where is not None else default_store()
         if not text:  # an unset variable; an empty path would be the current folder
@@ -147,7 +147,7 @@ class Store:
         """Create a store that was opened with `later`. Later calls do nothing."""
         with _CREATING:
             if not self.exists:
-                self._done.append("created")  # creating it uses the database, too
+                self._done.append("created")  # set first, because creating the store also uses the database
                 try:
                     self._make_folders(self._later)
                     self._open_for_writing()
@@ -189,7 +189,7 @@ class Store:
         return store
 
     def _use_caches(self) -> None:
-        """Load the file hashes and use the pair lists that earlier processes cached in this store."""
+        """Reuse the file hashes and pair lists that earlier processes cached in this store."""
         hashing.load_memo(self.root / "hashes.json")
         array_cache.use_array_cache_folder(
             self.root / array_cache.FOLDER, atomic_file if self.mode == "write" else None
@@ -198,8 +198,8 @@ class Store:
     def _readable(self, database: Path) -> Store:
         """Return this store. If the database cannot be read in place, read from a copy.
 
-        Without write permission SQLite cannot roll back the unfinished change of a killed writer, and cannot
-        read on a file system without locks.
+        A copy is needed in two cases. Without write permission, SQLite cannot roll back the unfinished change
+        of a killed writer. On a file system without locks, SQLite cannot read.
         """
         try:
             with self.engine.connect() as connection:
@@ -293,7 +293,7 @@ class Store:
 
     def save_hashes(self) -> None:
         """Save the file hashes of this process, so that later processes can reuse them."""
-        with contextlib.suppress(StoreError):  # a lost memo only costs time
+        with contextlib.suppress(StoreError):  # lost hashes only cost time
             hashing.save_memo(self.root / "hashes.json", atomic_file)
 
     def close(self) -> None:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Commands."""
+"""Commands of the command-line interface, one module per command or group of commands."""

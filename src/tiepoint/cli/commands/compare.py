@@ -39,7 +39,8 @@ def compare_command(
 ) -> None:
     """Compare methods on the same scenes.
 
-    A method that has runs on several splits needs `--split`, unless the other methods have only one of them.
+    If a method has runs on several splits, pass `--split`, unless the other methods have runs on only one
+    split.
 
     Example: `tiepoint compare sift rootsift --task hpatches-v1/matching --baseline sift`
     """

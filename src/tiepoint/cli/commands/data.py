@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``tiepoint data``: check, make, cut, pack datasets and write task files."""
+"""``tiepoint data``: check, create, cut and pack datasets, and write task files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def check_data_command(
         False, "--missing", help="List everything that is missing from the release."
     ),
 ) -> int:
-    """Identify the release of a dataset, list missing or wrong files and the tasks it supports.
+    """Identify the release of a dataset. List missing or wrong files and the supported tasks.
 
     With --store, verify a store instead, as `tiepoint store check` does.
 
@@ -59,7 +59,7 @@ def check_data_command(
 
 
 def _origin(data: Path) -> None:
-    """Print source and checksum of a dataset that `data get` installed."""
+    """Print the source and checksum of a dataset that `data get` has installed."""
     from ...datasets.download.install import read_record, record_path
 
     for entry in read_record(data).get("files") or ():
@@ -184,7 +184,7 @@ def write_v1(data: Path, out: Path, *, seed: int) -> str:
 
 
 def _given_files(folder: Path | None) -> tuple[Path | None, Path | None]:
-    """Return the splits.json of a folder, and the folder itself if it has retrieval files."""
+    """Return the path of splits.json in a folder, and the folder itself if it contains retrieval lists."""
     from ...formats.hpatches.task_lists import splits_file
 
     if folder is None:

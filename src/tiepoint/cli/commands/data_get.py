@@ -129,7 +129,7 @@ EVERY_S = 10.0
 
 
 class TransferLines:
-    """Progress of a transfer as text: at most one line every ten seconds, and one at the end."""
+    """Progress callback that prints at most one line every ten seconds, and one line at the end."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
@@ -147,7 +147,7 @@ class TransferLines:
             print(f"tiepoint: {stage}: {self.words(done, total, now)}", file=sys.stderr, flush=True)
 
     def words(self, done: int, total: int | None, now: float) -> str:
-        """Format the progress.
+        """Format a transfer as text: size, total size, rate and remaining time.
 
         >>> lines = TransferLines(clock=lambda: 0.0)
         >>> lines("fetch", 0, 100)

@@ -18,7 +18,7 @@ def demo(
     ),
     json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
-    """Make a small photo set, run all families on it, print tables and write a report.
+    """Create a small photo set, run methods of all families on it, print tables and write a report.
 
     Example: `tiepoint demo`
     """

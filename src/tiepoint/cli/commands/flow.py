@@ -63,11 +63,11 @@ def show_flow_command(
     bg_color: str = _BG,
     flow_bg_color: str = _FLOW_BG,
 ) -> None:
-    """Draw a flow in the Middlebury colours, or all pictures of a results folder like the TSS kit.
+    """Draw a flow in Middlebury colours, or draw all flows of a results folder as the TSS kit does.
 
     The picture is a sheet with captions and a colour key: image 1, image 2, flow, true flow, warped image,
-    foreground and error, as available. Flow, true flow and images may have different sizes. Pictures go
-    beside the input only with --out or --vis-dir.
+    foreground and error, as available. Flow, true flow and images may have different sizes. By default,
+    pictures are written to `tiepoint-pictures` in the current folder.
 
     Examples: `tiepoint flow show flow1.flo --image1 a.png --image2 b.png --truth gt.flo --out sheet.png`,
     `tiepoint flow show --results Results --data Dataset`
@@ -214,7 +214,7 @@ def _show_results(
 
 
 def _draw(pair: Any, folder: Path, target: Path, colours: tuple[Any, Any], problems: list[str]) -> int:
-    """Write the pictures of a pair. Return their number. Append unreadable files to `problems`."""
+    """Write the pictures of a pair. Return the number of pictures. Append unreadable files to `problems`."""
     from ...formats.flow.tss import read_pair_result
     from ...report.pictures.flow import kit_pictures, save_pictures
     from ...report.pictures.flow_sheet import pair_sheet
@@ -248,7 +248,7 @@ def convert(
     source: Path = typer.Argument(..., help="Flow file: .flo, KITTI .png, .npy or .npz."),
     target: Path = typer.Argument(..., help="Flow file to write; the suffix selects the format."),
 ) -> None:
-    """Convert a flow file. Unknown pixels stay unknown; KITTI PNG rounds to 1/64 px.
+    """Convert a flow file to another format. Unknown pixels stay unknown; KITTI PNG rounds to 1/64 px.
 
     Example: `tiepoint flow convert flow1.flo flow1.png`
     """
@@ -275,9 +275,10 @@ def warp(
 ) -> None:
     """Warp image 2 back onto image 1: the colour at p + flow(p), or background outside image 2.
 
-    If image 2 and the flow have different sizes, the size of image 1 sets the scale of the flow. If image 1
-    is as large as the flow, the flow is in pixels of image 2. Otherwise both images are resized: to the size
-    of the flow if their sizes are equal, or by the factor from image 1 to the flow, as in the TSS kit.
+    If image 2 and the flow have different sizes, the size of image 1 determines the scale of the flow. If
+    image 1 is as large as the flow, the flow is in pixels of image 2. Otherwise image 2 is first resized: to
+    the size of the flow if both images have the same size, else by the factor from image 1 to the flow, as in
+    the TSS kit.
 
     Example: `tiepoint flow warp image2.png flow1.flo --out warped1.png`
     """

@@ -97,7 +97,7 @@ def intersect(
     overwrite: bool = OVERWRITE,
     store: str = STORE,
 ) -> None:
-    """Keep the keypoints of two sets that are mutual nearest neighbours, in matching rows.
+    """Find keypoints of two sets that are mutual nearest neighbours. Store both sides in the same order.
 
     Example: `tiepoint keypoints intersect sift_8000 surf_8000 --out both --tolerance-px 3`
     """
@@ -153,7 +153,7 @@ def import_(
     overwrite: bool = OVERWRITE,
     store: str = STORE,
 ) -> None:
-    """Read keypoint CSVs (`1.csv`, or `1ppm.csv` as the workbench writes them) into a set.
+    """Read keypoint CSVs (`1.csv`, or `1ppm.csv` as written by DescriptorWorkbench) into a set.
 
     Example: `tiepoint keypoints import exported --name theirs --data sequences`
     """
@@ -170,7 +170,7 @@ def export(
     names: str = typer.Option("number", "--names", help="number (1.csv) or workbench (1ppm.csv)."),
     store: str = STORE,
 ) -> None:
-    """Write a set as keypoint CSVs; an import reads back the same numbers.
+    """Write a set as keypoint CSVs. Importing these files gives the same numbers.
 
     Example: `tiepoint keypoints export sift_8000 --out csv`
     """

@@ -39,7 +39,8 @@ def report(
 ) -> None:
     """Write a report of the runs in a store.
 
-    Markdown and LaTeX give tables for a paper: methods by tasks, and each task by noise, subset or kind.
+    Markdown and LaTeX files contain tables for a paper: one of methods by tasks, and one per task with
+    columns by noise level, subset or kind.
 
     Example: `tiepoint report --format latex --names names.yaml --out tables.tex`
     """

@@ -201,7 +201,7 @@ def _check_arguments(
 
 @contextlib.contextmanager
 def _suggest_spec(store: Store) -> Iterator[None]:
-    """Suggest a method specification if the argument is the display name of stored runs."""
+    """Suggest the method specification if an unknown method is the display name of stored runs."""
     from ...store.run_queries import load_heads
 
     try:
@@ -231,7 +231,7 @@ class RunMonitor:
         self._progress(stage, done, total)
 
     def report(self, run: Run) -> None:
-        """Print the amount of work that a run took."""
+        """Print how many features and records a run computed, or that it was found in the store."""
         own = [
             f"{s.partition(': ')[2]} {n}" for s, n in self._done.items() if s.startswith(f"{run.method}: ")
         ]
@@ -279,7 +279,7 @@ def _evaluate(
 
 
 def _plan(prepared: Sequence[PreparedRun]) -> list[dict[str, Any]]:
-    """Return the planned runs with their sizes."""
+    """Return the planned runs with their numbers of items, descriptors and units."""
     return [
         {
             "method": one.method.name,

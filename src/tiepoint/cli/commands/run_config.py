@@ -97,7 +97,7 @@ def _live(experiment: Any, store: Any, outcomes: list[Any], progress: Progress, 
 
 
 def table(outcomes: list[Any], now: str = "") -> Any:
-    """Build the table of headline metrics of finished runs, with the reason of each failure."""
+    """Build the table of headline metrics of finished runs. A failed run shows the reason instead."""
     from rich.text import Text
 
     from ...report.cells import terminal_cell
@@ -130,7 +130,7 @@ def table(outcomes: list[Any], now: str = "") -> Any:
 
 
 def _plan(experiment: Any, cells: list[Any], as_json: bool) -> int:
-    """Print the planned runs and their sizes."""
+    """Print the planned runs with their numbers of items and units."""
     from ...methods.keypoints.spec import split_detector
     from ...tasks import load_task
 

@@ -23,7 +23,7 @@ def serve(
         None, "--data", help="Folders with datasets that were moved; may be repeated."
     ),
 ) -> None:
-    """Show the store in a browser: leaderboards, pairs of methods, scenes, single failures.
+    """Show the store in a browser: leaderboards, comparisons of two methods, scenes and single failures.
 
     The server opens the store read-only and listens on this machine only, unless --host is set.
 

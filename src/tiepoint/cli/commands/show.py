@@ -28,7 +28,9 @@ def show_run_command(
     store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
     json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
-    """Show one run: card, scores, scenes, ranks; `--conventions` explains the gap between protocols.
+    """Print one run: summary, scores, scenes and ranks.
+
+    With `--conventions`, explain step by step why scores differ between protocols.
 
     Example: `tiepoint show sift --task hpatches-v1/matching --conventions`
     """

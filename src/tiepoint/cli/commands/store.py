@@ -29,8 +29,8 @@ def check_store_command(
 ) -> int:
     """Verify every file of a store by its checksum and rebuild the database from the run files.
 
-    Print corrupt files and what to rerun; the exit code is then 2. A read-only store is only read. A corrupt
-    or missing SQLite database is rebuilt.
+    If files are corrupt, print them with the runs to repeat, and exit with code 2. A corrupt or missing
+    SQLite database is rebuilt. A store without write permission is checked but not changed.
 
     Example: `tiepoint store check --store tiepoint-store`
     """
@@ -64,7 +64,7 @@ def ls(
     store: str = STORE,
     json_: bool = typer.Option(False, "--json", help="Print one JSON list."),
 ) -> None:
-    """List the runs of a store with their sizes: all files they use, and files only they use.
+    """List the runs of a store. Print the size of the files of each run, and of those that no other run uses.
 
     Example: `tiepoint store ls --task hpatches/matching`
     """
@@ -130,7 +130,7 @@ def rename(
     dry_run: bool = typer.Option(False, "--dry-run", help="Print what would be renamed; change nothing."),
     json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
-    """Rename a method in all its runs. Scores stay; run ids change, because they include the name.
+    """Rename a method in all its runs. Scores stay the same. Run ids change, because they depend on the name.
 
     Example: `tiepoint store rename my_net MyNet-v2`
     """
@@ -194,10 +194,10 @@ def prune(
     yes: bool = typer.Option(False, "--yes", "-y", help="Skip the confirmation."),
     json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
-    """Remove features unused for long and records that no run uses. Runs and scores stay.
+    """Remove features that were not used recently, and records that no run uses. Runs and scores stay.
 
-    The least recently used features go first. With both options, only old features go, until the store is
-    small enough.
+    The least recently used features are removed first. With both `--older-than` and `--larger-than-total`,
+    only features of that age are removed, until the store has the requested size.
 
     Example: `tiepoint store prune --older-than 30d --larger-than-total 20GB --dry-run`
     """

@@ -39,7 +39,7 @@ def columns() -> int:
 
 
 def write_help(command: Any, context: Any, formatter: Any) -> None:
-    """Write the help of a command. Replaces the method `format_help`."""
+    """Write the help of a command. This function replaces the command's own method `format_help`."""
     formatter.write(format_help(command, context, columns()) + "\n")
 
 
@@ -68,7 +68,7 @@ EVERYWHERE = ("quiet", "verbose", "debug", "help")
 
 
 def value_name(parameter: Any) -> str:
-    """Return the placeholder of a parameter's value in help and messages. Empty for a switch.
+    """Return the placeholder for a parameter's value in help and messages. Empty for a boolean flag.
 
     Repeatable values end in dots. Optional values are in brackets.
     """
@@ -229,7 +229,7 @@ def _verbose(value: bool) -> None:
 
 
 def _common_options() -> list[Any]:
-    """Build the common options. All commands share them, because they have no state."""
+    """Build the common options. All commands share the same objects, because these have no state."""
     app = typer.Typer(add_completion=False)
 
     @app.command()

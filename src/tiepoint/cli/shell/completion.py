@@ -154,7 +154,7 @@ def _scores(store: str | None, task: str | None, column: str) -> Iterator[str]:
 
 
 def _column(store: str | None, query: str, given: tuple[str, ...] = ()) -> Iterator[str]:
-    """Yield the first column of a query on the store's database. Yield nothing if it is unreadable."""
+    """Yield the first column of a query on the store's database, or nothing if that is unreadable."""
     where = _database(store or os.environ.get("TIEPOINT_STORE") or "tiepoint-store")
     if where is None or not where.is_file():
         return

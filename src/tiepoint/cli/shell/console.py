@@ -29,7 +29,7 @@ def redraws(stream: Any) -> bool:
 
 
 def width_of(stream: Any) -> int | None:
-    """Return the width of a stream in columns. None to use the terminal width."""
+    """Return the width of a stream in columns. None if unknown; rich then uses its default."""
     if (os.environ.get("COLUMNS") or "").isdigit():
         return max(20, int(os.environ["COLUMNS"]))
     if not stream.isatty():
@@ -72,7 +72,7 @@ Progress = Callable[[str, int, int], None]
 
 
 class ProgressLines:
-    """Progress as text lines: after 2 s, then every 5 s. With `more`, also at the end of a stage.
+    """Progress callback that prints a line after 2 s, then every 5 s. With `more`, also after each stage.
 
     >>> lines_printed = []
     >>> times = iter([0.0, 1.0, 2.0, 3.0, 7.0])

@@ -18,10 +18,10 @@ _current: dict[str, str] = {}
 
 
 def as_flags(text: str, flags: Mapping[str, str] | None = None) -> str:
-    """Replace argument names in backticks by flags of the running command, or by `flags`.
+    """Replace argument names in backticks by flags. By default, use the flags of the running command.
 
-    An argument without a flag becomes a task option (``-o``) if it has a value and the command accepts task
-    options. Otherwise it is unchanged. Two-word commands are prefixed with the program name.
+    An argument that has a value but no flag becomes a task option (``-o``) if the command accepts task
+    options. Other arguments stay unchanged. Two-word commands are prefixed with the program name.
 
     >>> flags = {"split": "--split", "on_bad": "--on-bad", "option": "-o"}
     >>> as_flags('choose a `split`, or `on_bad="miss"`, or `tau_px=3`; see `describe`', flags)

@@ -113,7 +113,7 @@ class TolerantStream:
                 raise
 
     def with_escapes(self) -> TolerantStream:
-        """Return the same stream without escaping, for output with colours and progress bars."""
+        """Return this stream without escaping of control characters, for colours and progress bars."""
         return TolerantStream(self._stream, careful=False, needed=self._needed)
 
     def __getattr__(self, name: str) -> Any:
@@ -124,7 +124,7 @@ class TolerantStream:
 
 @contextlib.contextmanager
 def tolerant_streams() -> Iterator[None]:
-    """Replace standard output and error by tolerant streams. A missing stream becomes the null device."""
+    """Replace standard output and error by `TolerantStream`s. A missing stream becomes the null device."""
     before = sys.stdout, sys.stderr
     with contextlib.ExitStack() as opened:
 

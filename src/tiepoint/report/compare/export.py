@@ -70,7 +70,7 @@ def latex_text(x: str) -> str:
 
 
 def _latex_letter(ch: str) -> str:
-    """Return a letter if plain LaTeX prints it, else its code point. Unknown letters stop LaTeX.
+    """Return a letter if LaTeX prints it without packages, else its code point. Other letters stop LaTeX.
 
     >>> _latex_letter("é"), _latex_letter("漢")
     ('é', '(U+6F22)')

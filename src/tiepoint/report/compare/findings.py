@@ -21,8 +21,9 @@ from .sentences import joint, number, order_reversal_sentence, p_value, these_sc
 class ComparisonFinding:
     """The best method and its difference to the second best.
 
-    `tied` has the methods that are not separated from the first. `kinds` is a sentence about kinds of scenes
-    in which the first two methods swap places. `sure` is None if nothing was tested. Texts may be empty.
+    `tied` has the methods that are not separated from the best one. `kinds` is a sentence about kinds of
+    scenes in which the best two methods swap places. `sure` is whether the best two are separated; None if
+    nothing was tested. Texts may be empty.
     """
 
     first: str
@@ -117,7 +118,7 @@ def _is_canary(row: MethodRow) -> bool:
 
 
 def _separated_from(c: Comparison, first: str) -> dict[str, bool]:
-    """Return whether each other tested method is separated from the first, by name, best first."""
+    """Return a dict from each other tested method, best first, to whether it is separated from `first`."""
     if not isinstance(c.pairs, PairRows):
         return {}
     separated = c.pairs.separated(first)

@@ -116,7 +116,7 @@ def _compare(
     ranks_only: bool,
     test: dict[str, Any],
 ) -> Comparison:
-    """Compare aligned methods. `test` has `level`, `flips` and `seed`."""
+    """Compare methods on their common scenes. `test` has the options `level`, `flips` and `seed`."""
     sample, level = aligned.sample, test["level"]
     sign = 1.0 if higher_is_better else -1.0
     same_as = _duplicates(aligned.identical, None if baseline is None else names.index(baseline))

@@ -67,7 +67,7 @@ class PairRows(Sequence[PairRow]):
         return pair_row(self.names, self.paired, range(len(self))[k], sign=self.sign)
 
     def separated(self, method: str) -> dict[str, bool]:
-        """Return whether each other method is separated, by name, without computing intervals."""
+        """Return for each other method, by name, whether it is separated. Compute no intervals."""
         index = self.names.index(method)
         separated = self.paired.separated
         own = np.flatnonzero((self.paired.pairs == index).any(axis=1))
@@ -182,7 +182,7 @@ def scene_kinds(score: SceneScore) -> ByKind:
 
 
 def pooled_kinds(bins: PooledBins) -> ByKind:
-    """Return the pooled score of each kind, from pairs within its scenes."""
+    """Return the pooled score of each kind of scene, from the pairs whose scenes are of that kind."""
     kinds = sorted(set(bins.kinds))
     if len(kinds) < 2:
         return ()
@@ -209,7 +209,7 @@ def _select(bins: PooledBins, kind: str) -> PooledBins:
 
 
 def kind_differences(first: ByKind, second: ByKind) -> ByKind:
-    """Return the difference first - second for each kind that both methods have.
+    """Return the difference first - second for each kind of scene in which both methods have a score.
 
     >>> kind_differences((("i", 0.75), ("v", 0.25)), (("i", 0.5), ("v", 0.5)))
     (('i', 0.25), ('v', -0.25))
@@ -219,7 +219,7 @@ def kind_differences(first: ByKind, second: ByKind) -> ByKind:
 
 
 def is_reversed(differences: Sequence[tuple[str, float]]) -> bool:
-    """Return whether a method is ahead in one kind and behind in another.
+    """Return whether a method is better in one kind of scene and worse in another.
 
     >>> is_reversed([("i", 0.2), ("v", -0.1)]), is_reversed([("i", 0.2), ("v", 0.0)])
     (True, False)

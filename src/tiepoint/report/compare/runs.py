@@ -128,7 +128,7 @@ def _table_name(baseline: str, named: Mapping[str, Run]) -> str:
 
 
 def _shift(c: Comparison, stored: Mapping[str, float]) -> list[str]:
-    """Return a note if scores differ from the stored scores because duplicate scenes count once."""
+    """Return a note if compared scores differ from the stored ones because duplicate scenes count once."""
     distance = max((abs(r.value - stored[r.method]) for r in c.rows), default=0.0)
     if distance < 1e-9 or not any("are the same scene" in n for n in c.notes):
         return []
@@ -278,7 +278,7 @@ def _remedy(names: Sequence[str], runs: Sequence[Run]) -> str:
 def _check_imported(
     named: Mapping[str, Run], numbers: Sequence[str], allow: Collection[str], remedy: str
 ) -> list[str]:
-    """Check the split of imported results without scenes. Return notes about unknown properties."""
+    """Check that imported results without scenes have one split. Return notes about unknown properties."""
     splits = split_summary(list(named), list(named.values()))
     notes = check_differences([("split", f"split differs: {splits}")], allow, remedy) if splits else []
     if not all(r.manifest.is_imported for r in named.values()):

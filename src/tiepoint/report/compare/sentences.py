@@ -159,7 +159,7 @@ def title(c: Comparison) -> str:
 
 
 def _difference_intervals(c: Comparison, level: str, over: str) -> str:
-    """Explain how the intervals of differences were computed, and how to read one that ends at 0."""
+    """Explain how the intervals of differences were computed, and how to read an interval that ends at 0."""
     hold = f"Intervals of differences hold jointly at {level} (max-T {over}) and exclude"
     if not joint(c.family_size, c.wide):
         hold = "The interval of the difference is from Student t and excludes"

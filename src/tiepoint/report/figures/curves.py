@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Draw curves of a task: means over scenes, ROC and PR curves of pooled pair lists, scores along a group."""
+"""Draw curves: means over scenes, ROC and PR curves of pooled pair lists, scores by a numeric group key."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ AXES = {
 
 
 def numeric_groups(section: TaskSection) -> list[tuple[str, str]]:
-    """Return (metric, key) of scores grouped by a single numeric key, headline metric first."""
+    """Return (metric, group key) of all scores that are grouped by one numeric key, headline metric first."""
     seen: Counter[tuple[str, str]] = Counter()
     for metric, group in section.columns:
         key, _, value = group.partition("=")
@@ -247,7 +247,7 @@ Curves = dict[tuple[str, str], list[Line]]
 
 
 def curve_figures(section: TaskSection) -> list[Figure]:
-    """Return all curves of a section, at most twelve."""
+    """Return the curve figures of a section, at most twelve."""
     found = _scene_lines(section)
     mean = bool(found)
     found = found or _pooled_lines(section)
@@ -263,7 +263,7 @@ def curve_figures(section: TaskSection) -> list[Figure]:
 
 
 def _different(found: Curves) -> Curves:
-    """Remove groups that equal the total, as in a benchmark with one subset."""
+    """Remove groups whose curves equal those of group `all`, as in a benchmark with one subset."""
     different: Curves = {}
     for (group, curve), lines in found.items():
         every = found.get(("all", curve), [])
@@ -276,7 +276,7 @@ def _different(found: Curves) -> Curves:
 
 
 def curve_points(task: Task, records: Sequence[Records]) -> Iterable[CurvePoints] | None:
-    """Return the points of a task's curves under `exact`. None if the task has no curves."""
+    """Compute the points of a task's curves from records of `exact`. None if the task has no curves."""
     return task.curves(records) if isinstance(task, HasCurves) else None
 
 

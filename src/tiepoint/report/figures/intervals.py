@@ -187,7 +187,7 @@ def _bars(
 
 
 def _draw_points(axes: Any, names: Sequence[str], points: Sequence[Point], factor: float) -> None:
-    """Draw points with intervals, one per row. Points whose last element is False are not filled."""
+    """Draw points (value, low, high, filled) with their intervals, one point per row."""
     for y, (value, low, high, filled) in enumerate(points):
         if low is not None and high is not None:
             axes.plot([factor * low, factor * high], [y, y], color=PALETTE[0], linewidth=1.8)

@@ -38,8 +38,8 @@ def frontier(costs: Sequence[float], values: Sequence[float]) -> list[int]:
 def pareto_figure(section: TaskSection, cost: str) -> Figure | None:
     """Plot the headline score against time or bytes. None if fewer than three methods have both values.
 
-    Methods whose repeated timings disagree are not drawn. The caption lists them. It also lists neighbours
-    whose times do not differ.
+    Methods whose repeated timings disagree are not drawn. The caption lists these methods, and adjacent
+    methods whose times do not differ.
     """
     factor, _ = section.info.scale
     rows, per, unsure = [], "item", []
@@ -105,7 +105,7 @@ def pareto_figure(section: TaskSection, cost: str) -> Figure | None:
 def _timing_notes(
     rows: Sequence[tuple[Any, ...]], costs: Sequence[Mapping[str, Any]], unsure: Sequence[str]
 ) -> str:
-    """Return sentences about neighbours with equal times and about methods that are not drawn."""
+    """Return sentences about methods whose times are not separated and about methods that are not drawn."""
     order = sorted(range(min(len(rows), drawable(len(rows)))), key=lambda i: (rows[i][1], i))
     level = [
         f"{rows[a][0]} and {rows[b][0]}"

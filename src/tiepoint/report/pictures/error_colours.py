@@ -80,7 +80,7 @@ def spread(matched: MatchedPair, most: int) -> Rows:
 
 
 def chosen_rows(matched: MatchedPair, lines: int, points: tuple[int, ...]) -> Rows:
-    """Return the matches whose epipolar lines are drawn: indices `points`, or `lines` evenly sampled matches.
+    """Return the indices of the matches whose epipolar lines are drawn: `points`, or `lines` even samples.
 
     Raises:
         InputError: A match in `points` does not exist.

@@ -161,7 +161,7 @@ def pair_sheet(
 
 
 def plain_flow(view: FlowView, *, flow_background: Colour = GREY) -> Image:
-    """Draw a flow without resizing, on the colour scale of its sheet.
+    """Draw a flow at its own size, with the colour scale of its sheet.
 
     >>> plain_flow(FlowView(np.ones((3, 4, 2)))).shape
     (3, 4, 3)
@@ -170,7 +170,7 @@ def plain_flow(view: FlowView, *, flow_background: Colour = GREY) -> Image:
 
 
 def _longest(view: FlowView) -> float:
-    """Return the displacement that is drawn in full colour, in pixels of the flow."""
+    """Return the displacement that is drawn with full saturation, in pixels of the flow."""
     if view.truth is None:
         return max_motion(view.flow)
     return max_motion(view.truth) * view.flow.shape[1] / view.truth.shape[1]

@@ -276,7 +276,7 @@ def _legend_rows(matched: MatchedPair, width: int) -> list[list[tuple[int, str, 
 
 
 def pair_accuracy(task: Task, records: Sequence[Records]) -> Iterable[tuple[str, float]]:
-    """Return the fraction of correct answers by pair. Empty if the task has no such score."""
+    """Return the accuracy of each image pair. Empty if the task has no accuracy by pair."""
     return task.pair_accuracy(records) if isinstance(task, HasPairAccuracy) else ()
 
 

@@ -85,7 +85,7 @@ def report_damage(report: Callable[[str], None], most: int = 5) -> Iterator[None
 
 
 class LazyRecords(Mapping[str, Records]):
-    """Records of one unit of a run by comparison, read on access."""
+    """Mapping from comparisons to the records of one unit of a run. Records are read on access."""
 
     def __init__(self, keys: Mapping[str, str], cache: RecordCache, run: StoredRun) -> None:
         self._keys, self._cache, self._run = dict(keys), cache, run
@@ -107,7 +107,7 @@ class LazyRecords(Mapping[str, Records]):
 
 
 class LazyUnits(Mapping[str, Mapping[str, Records]]):
-    """Records by unit, read on access."""
+    """Mapping from units to their records, which are read on access."""
 
     def __init__(self, run: StoredRun, cache: RecordCache) -> None:
         self._units, self._cache, self._run = run.manifest.units, cache, run
@@ -133,10 +133,9 @@ class LazyUnits(Mapping[str, Mapping[str, Records]]):
 def lazy_run(
     stored: StoredRun, store: Store, cache: RecordCache | None = None, *, singles: bool = True
 ) -> Run:
-    """Wrap a stored run so that records and scene values are read on access. Mark outdated runs.
+    """Wrap a stored run so that records and scene values are read on access. Add a warning if it is outdated.
 
-    `singles` is whether `stored` has the scores of single scenes and pairs. Otherwise they are read on
-    demand.
+    Set `singles` if `stored` has the scores of single scenes and pairs. Otherwise they are read on demand.
     """
     stored = mark_outdated(stored)
     m, cache = stored.manifest, cache or RecordCache(store.records)
@@ -172,7 +171,7 @@ def scored_records(run: Run, task: Task, protocol: str) -> list[Records]:
 
 
 def no_records(run: Run) -> str:
-    """Return the message for a run without records under `exact`."""
+    """Return a message that a run has no records under `exact`."""
     return f'run {run.id} has no records under exact; run it with `protocol="exact"` first'
 
 

@@ -149,7 +149,7 @@ def _defaults(task: str) -> dict[str, Any]:
 
 
 def _leaves(config: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield the path and value of each leaf of a nested configuration.
+    """Yield each value of a nested configuration with its path of keys.
 
     >>> list(_leaves({"class": "Sift", "params": {"sigma": 1.6}}))
     [(('class',), 'Sift'), (('params', 'sigma'), '1.6')]
@@ -166,7 +166,7 @@ def _key(path: Sequence[str]) -> str:
 
 
 def _kind(path: Sequence[str], value: str) -> str:
-    """Classify a leaf: `given` by the user, version of a `library`, or `source`.
+    """Classify a configuration value: `given` by the user, `library` version, or `source` code or data.
 
     >>> _kind(("params", "sigma"), "1.6"), _kind(("libraries", "cv2"), "5.0.0"), _kind(("revision",), "2")
     ('given', 'library', 'source')
@@ -178,7 +178,7 @@ def _kind(path: Sequence[str], value: str) -> str:
 
 
 def _absent(key: Fact) -> str:
-    """Return the label of a run that lacks a property of other runs.
+    """Return the label for a run without a property that other runs have.
 
     >>> _absent(("option", "matcher")), _absent(("library", "cv2"))
     ('default matcher', 'without cv2')
@@ -207,7 +207,7 @@ class DisplayNames:
         return self.methods[method] + name.removeprefix(method)
 
     def task(self, name: str) -> str:
-        """Return the display name of a task, or of a section by its title."""
+        """Return the display name of a task or of a section, whose title starts with the task name."""
         first, space, rest = name.partition(" ")
         return self.tasks.get(name) or self.tasks.get(first, first) + space + rest
 

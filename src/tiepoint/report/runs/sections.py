@@ -81,21 +81,21 @@ class TaskSection:
 
     @property
     def words(self) -> str:
-        """The title as text: ``HPatches 2017 matching (on full)``."""
+        """Title of the section: ``HPatches 2017 matching (on full)``."""
         return self.task_title + self.title.removeprefix(self.task)
 
     @property
     def task_title(self) -> str:
-        """The task as text: ``Relative pose``."""
+        """Title of the task: ``Relative pose``."""
         return self.definition.info.title or self.task
 
     def score_title(self, metric: str, group: str) -> str:
-        """Return a score as text, with its threshold."""
+        """Return the title of a score, including its threshold."""
         return score_title(self.definition.info, metric, group)
 
     @property
     def score_words(self) -> str:
-        """The headline score as text, or its display name."""
+        """Title of the headline score, or its display name."""
         return self.display.metrics.get(self.metric) or self.score_title(self.metric, self.group)
 
     @cached_property
@@ -116,7 +116,7 @@ class TaskSection:
 
     @property
     def definition(self) -> Task:
-        """The task."""
+        """The `Task` object of the section."""
         return stored_task(self.task)
 
     @property

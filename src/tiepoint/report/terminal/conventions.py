@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compute scores of one run under each protocol of its task, and the steps between protocols."""
+"""Compute the scores of a run under each protocol, and the convention changes between protocols."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHOWN = ("protocol", "metric", "group", "value", "n", "low", "high", "note")
 
 @dataclass(frozen=True)
 class RunConventions:
-    """Overall `scores` under each protocol, and the `steps` between protocols by metric.
+    """Overall `scores` under each protocol, and by metric the `steps` that lead from one to another.
 
     `missing` has advice for each protocol without scores. `notes` has the notes of the scores.
     """
@@ -46,7 +46,7 @@ class RunConventions:
 
 
 def conventions_of(run: Run, store: Store | None = None, progress: Progress = no_progress) -> RunConventions:
-    """Return the scores of a run under each protocol that its stored scores and records allow.
+    """Return the scores of a run under each protocol that is stored or can be computed from records.
 
     Some steps between protocols need additional comparisons. These are computed from the features in `store`,
     with calls to `progress`.

@@ -67,7 +67,9 @@ def histogram_table(run: Run, protocol: str) -> Any:
 
 
 def rank_shares(records: Sequence[Records]) -> list[tuple[str, float]]:
-    """Return the fraction of answers by rank range, from record columns `lt` and `eq` (largest pool).
+    """Return the fraction of answers in each range of ranks. Ties have their mean rank.
+
+    Ranks follow from the record columns `lt` and `eq` of the largest pool.
 
     >>> r = Records("rank", {"lt": np.array([0, 0, 7]), "eq": np.array([0, 2, 0])})
     >>> [(name, round(share, 2)) for name, share in rank_shares([r])]
@@ -125,7 +127,7 @@ def scored_protocols(run: Run) -> list[str]:
 def scores_table(run: Run) -> Any:
     """Return all scores except those of single scenes and pairs, one column per protocol.
 
-    Scores of one numeric group key share a row.
+    Scores that differ only in the value of a numeric group key share a row.
     """
     from rich.text import Text
 
@@ -173,7 +175,7 @@ def json_of(run: Run) -> dict[str, Any]:
 
 
 def _rows(run: Run) -> list[tuple[str, str, list[str]]]:
-    """Return (metric, name, groups) of each row, `all` first. Three or more numeric groups share a row."""
+    """Return (metric, name, groups) of each table row. Three or more values of a numeric key share a row."""
     groups: dict[str, list[str]] = {}
     for s in run.score_rows:
         parts = s.group.split(",")
@@ -209,7 +211,7 @@ def _thinned(members: list[tuple[float, str]]) -> list[tuple[float, str]]:
 
 
 def _numeric(group: str) -> tuple[str, str, float]:
-    """Split a group into the group without its numeric part, the numeric key and its value."""
+    """Split a group: return the group without its numeric part, the numeric key, and its value."""
     parts = group.split(",")
     for part in parts:
         key, _, value = part.partition("=")

@@ -25,7 +25,9 @@ Scores = Mapping[tuple[str, str], ScoreRow]
 
 
 def subset_table(runs: Sequence[Run], names: Mapping[str, str], protocol: str) -> Any:
-    """Return a table with a row per method and subset, then the means `Average` and `w/o flip`.
+    """Return the table of the task `tss`, with one row per method and subset, then the means over subsets.
+
+    Columns `Average` use all pairs, columns `w/o flip` only the pairs that are not mirrored.
 
     `names` has the name of each run by id.
     """
@@ -91,7 +93,7 @@ def pair_tables(runs: Sequence[Run]) -> list[Any]:
 
 
 def _pairs(scores: Scores, part: str) -> int:
-    """Count the pairs of a subset (or all pairs) that have a flow or mask score."""
+    """Count the pairs of a subset, or all pairs, that have a flow or mask score."""
     subset = part.removeprefix("subset=") + "/" if _is_subset(part) else ""
     rows = (g.partition(",pair=")[2] for (_, g), s in scores.items() if s.value is not None)
     scored = len({pair for pair in rows if pair and pair.startswith(subset)})
@@ -126,7 +128,7 @@ def shown_columns(runs: Sequence[Run], task: Task, protocol: str) -> list[tuple[
 
 
 def score_tables(runs: Sequence[Run]) -> list[Any]:
-    """Return one table per task and protocol, with intervals and chance level. `tss` also has subsets.
+    """Return one table per task and protocol, with intervals and chance level. Task `tss` has a second one.
 
     Explanations of marks follow each table. Explanations of the main scores are last.
     """
@@ -171,7 +173,7 @@ def score_tables(runs: Sequence[Run]) -> list[Any]:
 
 
 def intervals_text(scores: Sequence[ScoreRow | None]) -> str:
-    """Describe the intervals of a score table. Without intervals, return the reason if it is unique.
+    """Describe the intervals of a score table. If there are none, give the reason that all scores share.
 
     >>> intervals_text([ScoreRow("", "", "", 0.5, 1, note="alpha 0.1; 4 scenes: no interval below 6")])
     'no confidence interval: 4 scenes: no interval below 6'

@@ -79,7 +79,7 @@ class Executor(Protocol):
 class InProcess:
     """Runs jobs in this process with an existing context.
 
-    With more than one thread in `threads`, one job prepares its input while another waits for the GPU.
+    If `threads` is above 1, one job prepares its input while another waits for the GPU.
     """
 
     context: RunContext

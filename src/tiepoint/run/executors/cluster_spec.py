@@ -75,7 +75,7 @@ OF_QUEUES = ("jobs", "adapt", "lifetime", "lifetime_stagger")
 
 
 def read_spec(spec: Any) -> tuple[ClusterFile, str]:
-    """Parse the `cluster` option. Return the settings and their name for error messages.
+    """Parse the `cluster` option. Return the settings, and the name of their source for error messages.
 
     >>> read_spec("local:2")[0].local, read_spec("tcp://host:8786")[0].scheduler
     (2, 'tcp://host:8786')

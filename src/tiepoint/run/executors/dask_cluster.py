@@ -29,7 +29,7 @@ JOB_TIMEOUT_S = 20.0
 def replace_finished_jobs(
     made: Any, wanted: ClusterFile, met_s: dict[Any, float], workers: Iterable[str]
 ) -> None:
-    """Resubmit queue jobs whose workers have left. `workers` has the connected workers.
+    """Resubmit queue jobs whose workers have left. `workers` has the names of the connected workers.
 
     `met_s` has the time at which the workers of each job were last connected.
     """
@@ -40,7 +40,7 @@ def replace_finished_jobs(
     if gone:
         made.sync(made.scale_down, gone)
         for job in gone:
-            del met_s[job]  # another may get its name
+            del met_s[job]  # a new job may get the same name
         if wanted.adapt is None:
             made.scale(jobs=wanted.jobs or 1)
 
@@ -127,7 +127,7 @@ SETTINGS = {
     # Dask counts the death of a worker against all tasks on it, even waiting ones.
     "distributed.scheduler.allowed-failures": 10,
     "distributed.scheduler.worker-saturation": 1.0,
-    # A nanny sets it before each start of its worker.
+    # The nanny sets this variable before each start of its worker.
     f"distributed.nanny.pre-spawn-environ.{SAFE_PATH}": "1",
 }
 """Dask settings for schedulers that tiepoint starts."""
@@ -188,7 +188,7 @@ def _opened(
         )
     import dask
 
-    # Workers must not stop at a Ctrl-C for this process.
+    # A Ctrl-C for this process must not stop the workers.
     stack.enter_context(dask.config.set(SETTINGS))
     keep = None
     with block_interrupts_in_workers():

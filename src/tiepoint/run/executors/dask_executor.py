@@ -66,7 +66,7 @@ Needs = Callable[[Any], Iterable["JobBatch"]]
 
 @dataclass(eq=False)
 class JobBatch:
-    """Jobs sent as one Dask task. `results` has results by job name; `lost` is the reason if lost."""
+    """Jobs sent as one Dask task. `results` has results by job name. `lost` is why Dask gave up the batch."""
 
     job: Job | WholeJob
     arguments: Mapping[str, Any]
@@ -276,7 +276,7 @@ class DaskExecutor:
         self._events.put((number, done))
 
     def collect(self, batches: Sequence[JobBatch], patience: int | None = 1) -> Outcome:
-        """Wait for batches; return results and failures. After `patience` input errors, cancel the rest."""
+        """Wait for batches. Return results and failures. Cancel all batches after `patience` input errors."""
         while not all(p.is_finished for p in batches) and not too_many_failures(_failures(batches), patience):
             self._next()
         if too_many_failures(_failures(batches), patience):
@@ -302,11 +302,11 @@ class DaskExecutor:
         return self.collect(self.submit(job, arguments, self.remote(recipe), done=done), patience)
 
     def remote(self, recipe: ContextRecipe, family: str = "", content: str = "") -> RemoteRecipe:
-        """Add to a recipe the requirements that workers check."""
+        """Return a recipe with the requirements that workers must meet."""
         return RemoteRecipe(recipe, family, content, self.expected, self.cluster.threads)
 
     def _next(self) -> None:
-        """Process the next event, and check the cluster from time to time."""
+        """Process the next event of the cluster. Check the connection every `CHECK_INTERVAL_S` seconds."""
         if time.monotonic() - self._checked_s > CHECK_INTERVAL_S:
             self._check_connection()
         try:
@@ -394,7 +394,7 @@ class DaskExecutor:
         return ClusterError(f"{self._broken}; finished work is saved, so rerun the command to resume")
 
     def cancel(self, batches: Sequence[JobBatch] | None = None) -> None:
-        """Cancel unfinished batches. A worker finishes its current job and drops the rest."""
+        """Cancel unfinished batches. A worker finishes its current job and skips the remaining jobs."""
         chosen = [p for p in (self._batches.values() if batches is None else batches) if not p.is_finished]
         for batch in chosen:
             batch.results, batch.dropped = {}, True

@@ -90,7 +90,7 @@ class TransientError(Exception):
 
 
 def token_file(root: str | Path, token: str, answer: str = "") -> Path:
-    """Return the path of a token file, or of a worker's reply to it."""
+    """Return the path of a token file, or of the file that a worker writes in reply."""
     return Path(root) / f"{TOKEN}{token}{'-' if answer else ''}{answer}"
 
 
@@ -204,7 +204,7 @@ def _answer() -> str:
 def preflight(
     expected: WorkerRequirements, remotes: Sequence[RemoteRecipe], patience_s: float
 ) -> tuple[str, str, str | None]:
-    """Check a worker. Return its name, the file that it wrote, and the reason if the check failed."""
+    """Check this worker. Return its name, the reply file, and the reason if the check failed."""
     with _alone:
         unfit = check_worker(expected, patience_s)
         if unfit is None:
@@ -328,7 +328,7 @@ def _named(failure: JobFailure) -> JobFailure:
 
 
 class _BatchProgress:
-    """Callback before each job of a batch. Reports progress. Raises `_Dropped` if the batch is cancelled."""
+    """Progress callback for the jobs of a batch. Raises `_Dropped` if the batch is cancelled."""
 
     def __init__(self, topic: str, number: int) -> None:
         self.topic, self.number = topic, number

@@ -133,7 +133,7 @@ def _kill_left(workers: Sequence[BaseProcess]) -> None:
 
 
 def _left(workers: Sequence[BaseProcess]) -> list[BaseProcess]:
-    """Return the workers that have not ended after the timeout."""
+    """Wait for workers to end. Return those that still run after the timeout."""
     left = {w.sentinel: w for w in workers if w.pid is not None}
     deadline = time.monotonic() + SHUTDOWN_TIMEOUT_S
     while left and (rest := deadline - time.monotonic()) > 0:
@@ -237,7 +237,7 @@ def safe_path() -> Iterator[None]:
 
 @contextmanager
 def block_interrupts_in_workers() -> Iterator[None]:
-    """Start workers that ignore Ctrl-C, which a terminal sends to all processes. The parent ends them.
+    """Start workers within this block, so that they ignore Ctrl-C, which a terminal sends to all processes.
 
     Workers inherit the blocked signal. The parent receives the signal at the end of the block. On systems
     without signal blocking, the signal is ignored within the block.

@@ -99,7 +99,7 @@ class DatasetConfig(ConfigSection):
 
 
 class Alternative(ConfigSection):
-    """An additional keypoint set of the grid."""
+    """A keypoint set that extends the grid of runs."""
 
     keypoint_set_name: str
 
@@ -121,7 +121,7 @@ class KeypointPlaces(ConfigSection):
 
 
 class Component(ConfigSection):
-    """One descriptor of a composite descriptor."""
+    """One component of a composite descriptor."""
 
     descriptor: str
     weight: Positive | None = None

@@ -25,7 +25,10 @@ OF_ONE = (
 
 @dataclass(frozen=True)
 class KeypointSource:
-    """Keypoints of a descriptor: the text after ``@``. `make` is the detector of a set to create first."""
+    """Keypoints at which a descriptor is computed, as written after ``@`` in the specification.
+
+    If `make` is set, a keypoint set of this detector is created before the runs start.
+    """
 
     text: str
     label: str
@@ -78,7 +81,7 @@ def _at(text: str, place: str) -> str:
 
 
 def places(keypoints: KeypointPlaces, descriptor: DescriptorPlan, experiment: str) -> list[KeypointSource]:
-    """Return the keypoint sources of a descriptor: its own set, the sets of the file, or the detectors."""
+    """Return the keypoint sources of a descriptor: its own set, or all sets or detectors of the file."""
     if any(c.keypoint_set_name for c in descriptor.components):
         if not all(c.keypoint_set_name for c in descriptor.components):
             raise InputError(f"{descriptor.name}: give a keypoint_set_name to all components or to none")
@@ -159,7 +162,7 @@ def _numbers(values: tuple[float, ...]) -> str:
 
 
 def _base(kind: str, extended: bool, name: str) -> tuple[str, list[str]]:
-    """Return the specification of a descriptor and its parameters."""
+    """Return the method name of a descriptor and its parameters."""
     if extended and kind != "surf":
         raise InputError(f"{name}: extended belongs to surf, not to {kind}")
     head, _, query = kind.partition("?")
@@ -175,7 +178,7 @@ def _refuse(d: DescriptorPlan, names: Sequence[str], why: str) -> None:
 
 
 def _normalize(d: DescriptorPlan) -> str | None:
-    """Return `none`, `before` or `after`; None if it is not set."""
+    """Return when to normalise: `before` or `after` pooling, or `none`. None if the file does not say."""
     if d.normalize_before_pooling and d.normalize_after_pooling:
         raise InputError(f"{d.name}: normalise either before or after pooling, not both")
     if d.normalize_before_pooling:

@@ -47,7 +47,7 @@ def import_files(
         store: Store that receives the runs.
         name: Replaces the descriptor name in the files, which must have a single descriptor. If a database
             has no descriptor names, its results are numbered.
-        split: Import only results of this split. Also the split of files that do not name one.
+        split: Import only results of this split. Files that do not name a split are assigned to it.
         tasks: Folder with ``retr_queries_split-X.csv``, which lists the sequences of retrieval queries.
 
     Raises:

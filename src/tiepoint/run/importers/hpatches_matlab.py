@@ -38,7 +38,7 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class MatlabRow:
-    """One line of a table."""
+    """One line of a score table, with its position for error messages."""
 
     fields: Mapping[str, str]
     path: Path

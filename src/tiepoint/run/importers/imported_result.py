@@ -45,7 +45,7 @@ SLACK = 1e-9
 
 
 def not_a_fraction(value: float) -> str | None:
-    """Return why a number is not a valid score, None if it is valid. Scores must be between 0 and 1.
+    """Return why a number is not a valid score. None if it is valid, i.e. between 0 and 1.
 
     >>> not_a_fraction(0.5), not_a_fraction(1.5)
     (None, 'expected a fraction between 0 and 1, found 1.5')
@@ -56,7 +56,7 @@ def not_a_fraction(value: float) -> str | None:
 
 
 def records_from_scores(protocol: str, columns: dict[str, Any], **meta: Any) -> Records:
-    """Return records of `form` ap for imported scores, with their noise levels and scenes."""
+    """Build rank records that hold imported scores instead of ranks (`form` is ``ap``)."""
     scenes = meta.get("scenes")
     if scenes is not None:
         meta["kinds"] = [scene_kind(s) for s in scenes]

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Views."""
+"""Pages of the web server, one module per page."""

@@ -241,7 +241,7 @@ def _pair(found: CaseDetail, view: MethodView, i: int, source: Any) -> dict[str,
 
 
 def _slider_value(matched: MatchedPair) -> str:
-    """Return the value that the slider filters by: the method's confidence if available, else the error."""
+    """Return the value by which the page's slider filters matches: confidence if available, else error."""
     if getattr(matched, "confidence", None) is not None:
         return "confidence"
     return "error" if matched.errors_px is not None else ""

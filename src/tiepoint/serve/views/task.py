@@ -119,7 +119,7 @@ def _figure(library: RunIndex, view: RequestedSection, kind: str) -> Figure | No
 
 
 def _soon(library: RunIndex, view: RequestedSection, kind: str, until: float) -> tuple[Figure | None] | None:
-    """Return a tuple with a figure that needs no records. None if it is not ready in time."""
+    """Compute a figure in the background. Return it in a tuple, or None if it is not ready in time."""
 
     def make() -> tuple[Figure | None]:
         return (_figure(library, view, kind),)
@@ -132,7 +132,7 @@ def _key(view: RequestedSection) -> Hashable:
 
 
 def requested_section(library: RunIndex, request: Request) -> RequestedSection:
-    """Return the requested section. HTTP error 404 if the task has no runs, 400 if the filters match none."""
+    """Return the requested section. HTTP error 404 if the task has no runs, 400 if no run is selected."""
     name = request.path_params["name"]
     given = {k: params.text_param(request, k) for k in ("method", "protocol", "score", "split", "dataset")}
     shelf = library.snapshot()

@@ -103,7 +103,7 @@ def remove_runs(
 
 
 def _planned(store: Store, wanted: Sequence[str]) -> tuple[list[RunHead], list[tuple[StoreEntry, str]]]:
-    """Return the runs to delete, and the store entries that only these runs need, each with a task."""
+    """Return the runs to delete, and the store entries that only these runs need, with the task of each."""
     links = FileReferences.read(store)
     heads = select_runs(links.heads, wanted)
     gone = {h.id for h in heads}
@@ -182,7 +182,7 @@ def rename_method(
 
 
 def _pairs(store: Store, connection: sa.Connection, old: str, new: str) -> list[tuple[StoredRun, StoredRun]]:
-    """Return pairs of each run of a method and its renamed version."""
+    """Return each run of a method together with its renamed version."""
     names = set(connection.execute(sa.select(methods.c.name).join(runs)).scalars())
     if old not in names:
         raise UnknownNameError("method in the store", old, names)
@@ -202,7 +202,7 @@ def _pairs(store: Store, connection: sa.Connection, old: str, new: str) -> list[
 
 
 def _features(store: Store, old: str, pairs: list[tuple[StoredRun, StoredRun]]) -> Any:
-    """Return the features of the old method if the usage file of one of its runs is missing."""
+    """Return the feature keys of the old method. Empty if all its runs have usage files."""
     if all(uses_of(store.root, run.id) is not None for run, _ in pairs):
         return short_keys([])
     return short_keys(e.key for e in entries(store) if e.kind == "features" and e.method == old)

@@ -26,7 +26,7 @@ SETS = "keypoint sets"
 class FileCheck:
     """Result of verifying one file: its size, and the problem found, if any.
 
-    `heals` is set if the next run recomputes the corrupt file automatically. `method` is the method that
+    `heals` is set if the next run automatically recomputes the corrupt file. `method` is the method that
     computed the file, if known. A `foreign` file belongs to a dataset and is never removed.
     """
 
@@ -44,7 +44,7 @@ Job = Callable[[], FileCheck]
 
 
 def files_of(store: Store, needed: Mapping[str, Sequence[str]]) -> list[Job]:
-    """Return one check job for every file of a store, and for every missing file in `needed`."""
+    """Return one check function per file of a store, including the missing files in `needed`."""
     root, jobs = store.root, list[Job]()
     for kind, suffix, files, read in (
         ("records", "parquet", store.records, store.records.verify),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Journal of multi-step changes. After a kill, another process completes or undoes the change.
 
-The journal entry is written first, then the database commits, then files are changed. A change that was
-killed before the commit is undone; one that was killed after it is completed.
+The journal entry is written first, then the database commits, then files are changed. If the process was
+killed before the commit, the change is undone. If it was killed after the commit, the change is completed.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _finish(store: Store, path: Path, step: Step) -> int:
         for old, new in change.ids.items():
             gone = old if new in there else new
             _forget(store, gone)
-            if gone in there:  # the database was rebuilt from the files of both
+            if gone in there:  # the database was rebuilt from the files of both runs
                 delete_rows(connection, [gone])
         busy = InUse.read(store.root)
         for name in change.runs:
@@ -112,7 +112,7 @@ def _finish(store: Store, path: Path, step: Step) -> int:
 
 @dataclass(frozen=True)
 class _Change:
-    """Journal entry of a change: renamed run ids, runs to delete, and files to delete with their tasks."""
+    """Journal entry of a change. `ids` maps old to new run ids; `runs` and `files` are to be deleted."""
 
     ids: dict[str, str]
     runs: list[str]
@@ -144,8 +144,8 @@ def remove_leftovers(store: Store) -> None:
 def discard(store: Store, candidates: Mapping[tuple[str, str], str], busy: InUse) -> int:
     """Remove the candidates that no run needs, and return their size in bytes.
 
-    Candidates are given as kind and key, with a task. The caller must hold the store lock (`Store.begin`), so
-    that no run starts to use a candidate during removal.
+    `candidates` maps (kind, key) to the task of the runs that needed the file. The caller must hold the store
+    lock (`Store.begin`), so that no run starts to use a candidate during removal.
     """
     if not candidates:
         return 0

@@ -154,7 +154,7 @@ class Recomputation:
 
 @dataclass(frozen=True)
 class PruneReport:
-    """Report of a pruning: removed files by kind, previous store size, and cost of recomputation.
+    """Report of `prune_store`: removed files by kind, previous store size, and cost of recomputation.
 
     `in_use` counts old features that were retained because a running process may use them. `wanted_bytes` is
     the requested store size, which cannot always be reached. With `dry_run` nothing was removed.

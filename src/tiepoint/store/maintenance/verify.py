@@ -183,13 +183,13 @@ def _runs(store: Store) -> tuple[dict[str, StoredRun], list[StoreProblem]]:
 
 
 def _run_again(problem: StoreProblem, runs: Mapping[str, StoredRun]) -> str:
-    """Return the remedy for a corrupt run file. The database retains the run until it is rebuilt."""
+    """Return the remedy for a corrupt run file: remove it, check the store and repeat the run."""
     known = [runs[name] for name in problem.runs if name in runs]
     return "" if not known else f"remove {problem.path}, then `store check`, then {_rerun_hints(known)}"
 
 
 def _users(runs: Iterable[StoredRun]) -> dict[str, dict[str, list[tuple[str, str]]]]:
-    """Return the runs that need each file, and what they need it for, by (kind, key)."""
+    """Return, by kind and key of each file, the runs that need it and the part of the run."""
     found: dict[str, dict[str, list[tuple[str, str]]]] = {"records": {}, "values": {}, SETS: {}}
     for run in runs:
         if run.keypoint_set is not None:

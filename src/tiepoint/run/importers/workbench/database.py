@@ -63,7 +63,7 @@ def table_names(connection: sqlite3.Connection) -> set[str]:
 
 
 def table_columns(connection: sqlite3.Connection, table: str) -> set[str]:
-    """Return the column names of a table, an empty result if the table is missing."""
+    """Return the column names of a table. Empty if the table is missing."""
     found = connection.execute("select name from pragma_table_info(?)", (table,))
     return {r["name"] for r in found}
 
@@ -139,8 +139,8 @@ def import_sets(path: Path, store: Store) -> list[str]:
 def read_sets(path: Path) -> Iterator[KeypointSet]:
     """Yield the non-empty keypoint sets.
 
-    Rows stay in insertion order, which pairs the two sides of an intersection. The workbench itself read rows
-    sorted by response.
+    Rows stay in insertion order, because the two sets of an intersection are paired by row. The workbench
+    itself sorted rows by response.
     """
     with opened_database(path) as connection:
         if not _has_sets(connection, path):
@@ -182,7 +182,7 @@ def _set(connection: sqlite3.Connection, header: dict[str, Any]) -> KeypointSet 
 
 
 def _set_name(name: str) -> str:
-    """Convert a set name to a valid folder name of the store.
+    """Convert the name of a keypoint set to a valid folder name.
 
     >>> _set_name("sift 8000"), _set_name("../x"), len(_set_name("a" * 300))
     ('sift_8000', 'set_.._x', 100)

@@ -73,7 +73,7 @@ def read_workbench(path: Path, *, name: str | None = None) -> tuple[list[dict[st
 
 
 def _numbered(rows: Sequence[dict[str, Any]], path: Path) -> list[str]:
-    """Number the results of experiments with several results, because each becomes a run."""
+    """Number the results of each experiment in `again`. Return notes on experiments with several results."""
     seen: Counter[tuple[Any, Any]] = Counter()
     for row in rows:
         key = row["name"], row.get("experiment_id")
@@ -93,7 +93,7 @@ def save_workbench(
 
     Every experiment becomes up to four runs under protocol `workbench`: ranking, and verification, retrieval
     and images if they were enabled. A failed experiment becomes a failed run. Keypoint sets are imported,
-    too. Their keypoints stay in insertion order, which pairs them.
+    too. Keypoints stay in insertion order, because intersected sets are paired by row.
     """
     notes = [] if path.suffix == ".csv" else import_sets(path, store)
     source = {"file": path.name, "sha256": hash_file(path)}
@@ -204,7 +204,7 @@ def _manifest(
 
 
 def _set_row(row: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the keypoint set row of an experiment. None if the database does not name the set."""
+    """Return the database row of an experiment's keypoint set. None if the database does not name the set."""
     if row.get("keypoint_set_name") is None:
         return None
     return {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Convert the scores of one workbench result. Sentinels become None; unreliable values get notes."""
+"""Convert the scores of one workbench result. Placeholder values become None; unreliable ones get notes."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _COUNTS = ("retrieval_num_true_positives", "retrieval_num_hard_negatives", "retr
 
 
 def parse_metadata(text: str) -> dict[str, str]:
-    """Parse ``key=value;`` text, or the JSON that the Python evaluator wrote instead.
+    """Parse the metadata of a result: ``key=value;`` text, or JSON as the Python evaluator wrote it.
 
     >>> parse_metadata("a=1;b=x;")
     {'a': '1', 'b': 'x'}
@@ -87,7 +87,7 @@ NUMBERS = (
 
 
 def without_sentinels(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the row with None for values that were never measured.
+    """Return a result row with None in place of values that were never measured.
 
     >>> without_sentinels({"keypoint_verification_ap": -1.0, "processing_time_ms": 0, "true_map_micro": 0.4})
     {'keypoint_verification_ap': None, 'processing_time_ms': None, 'true_map_micro': 0.4}
@@ -219,7 +219,7 @@ def metadata_scores(metadata: Mapping[str, str]) -> dict[str, float]:
 
 
 def workbench_scene_values(metadata: Mapping[str, str]) -> dict[str, dict[str, float]]:
-    """Return values by scene, from ``SCENE_true_map`` and optional keys such as ``SCENE_query_count``.
+    """Return the values of each scene, from metadata keys such as ``SCENE_true_map``.
 
     >>> workbench_scene_values({"i_dome_true_map": "0.3598", "i_dome_query_count": "20", "r0_rate": "0.1"})
     {'i_dome': {'true_map': 0.3598, 'query_count': 20.0}}
@@ -283,7 +283,7 @@ def skipped_notes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _closeness(metadata: Mapping[str, str], scenes: Mapping[str, Mapping[str, float]]) -> float:
-    """Return the rounding error of a mean of scene values, from their number of decimals."""
+    """Return the tolerance between a stored mean and the mean of rounded scene values."""
     digits = min(len(metadata[f"{scene}_true_map"].partition(".")[2]) for scene in scenes)
     return max(_CLOSE, 0.5 * 10.0**-digits + 1e-12) if digits else _CLOSE
 
