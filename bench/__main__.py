@@ -1,4 +1,4 @@
-"""Run every benchmark in this folder, one after the other: ``python -m bench [NAME...]``."""
+"""Run the benchmarks in this folder one after the other: ``python -m bench [NAME...]``."""
 
 from __future__ import annotations
 

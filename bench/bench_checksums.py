@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Cost of verifying cached features: reading with and without checksums, in turns.
 
-Reading is what a run does at least: every entry is looked up and mapped, and its descriptors are summed once.
-Entries come in units of 16, as the images of an HPatches sequence do, which are verified in threads. Cold
-means that the files are not in the memory of the system (Linux).
+Reading is the least work of a run: it looks up and maps every entry and sums its descriptors once. A unit has
+16 entries, like the images of an HPatches sequence, and is verified in threads. Cold means that the files are
+not in the page cache (Linux).
 
 Usage: python bench/bench_checksums.py [--megabytes 200] [--repeats 5] [--folder DIR]
 """
@@ -27,7 +27,7 @@ UNIT = 16
 
 
 def make(root: Path, count: int, rows: int) -> list[str]:
-    """Entries of 128 numbers a descriptor; returns their keys."""
+    """Write entries with descriptors of 128 numbers; return their keys."""
     cache, values = FeatureCache(root), np.random.default_rng(0).normal(size=(rows, 128)).astype(np.float32)
     keys = [hash_json([rows, i]) for i in range(count)]
     for i, key in enumerate(keys):
@@ -37,7 +37,7 @@ def make(root: Path, count: int, rows: int) -> list[str]:
 
 
 def forget(root: Path) -> None:
-    """Let the system drop the files from its memory."""
+    """Remove the files from the page cache."""
     for path in root.rglob("*.npy"):
         descriptor = os.open(path, os.O_RDONLY)
         os.fsync(descriptor)
@@ -46,7 +46,7 @@ def forget(root: Path) -> None:
 
 
 def read(root: Path, keys: list[str], verified: bool) -> tuple[float, float]:
-    """Seconds by the clock and of the processor."""
+    """Return the wall time and CPU time in seconds."""
     cache = FeatureCache(root)
     started, worked = time.perf_counter(), time.process_time()
     for i in range(0, len(keys), UNIT):
@@ -65,10 +65,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--megabytes", type=int, default=200)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--folder", type=Path, help="on the disk to measure")
+    parser.add_argument("--folder", type=Path, help="folder on the disk to measure")
     given = parser.parse_args()
     print(f"{cores()} cores; medians of {given.repeats} repeats in turns\n")
-    print("| an entry | files are | reading | with checksums | more | processor | with checksums | more |")
+    print("| entry | files | reading | with checksums | overhead | CPU time | with checksums | overhead |")
     print("|---|---|---|---|---|---|---|---|")
     for rows in (200, 2000, 20000):
         count = max(1, given.megabytes * 10**6 // (rows * 512))

@@ -3,8 +3,8 @@
 
     python bench/bench_cluster.py [--jobs 10000] [--workers 2] [--limit-ms 5]
 
-The jobs count their own seconds. Printed is what they took in the workers, what the caller waited, and the
-difference a job: wall time times workers, less the work. Starting and checking the workers is told apart.
+Jobs measure their own time. The script prints the time in the workers, the wall time of the caller, and the
+overhead per job: wall time times workers, minus the work. The start and check of the workers are timed apart.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from tiepoint.run.executors.dask_worker import ALWAYS
 
 
 def small(context: RunContext, argument: int) -> float:
-    """A job of about a quarter of a millisecond; returns its seconds."""
+    """Run a job of about a quarter of a millisecond; return its seconds."""
     started = time.perf_counter()
     np.sort(np.random.default_rng(argument).random(4000))
     return time.perf_counter() - started
 
 
 def made_data(root: Path) -> Path:
-    """A dataset of one sequence: contexts need one."""
+    """Write a dataset of one sequence, which contexts need."""
     rng = np.random.default_rng(0)
     for image in ("ref", *(f"{z}{k}" for z in "eht" for k in range(1, 6))):
         write_strip(root / "v_a" / f"{image}.png", rng.integers(0, 256, (8, 9, 9)).astype(np.uint8))
@@ -40,7 +40,7 @@ def made_data(root: Path) -> Path:
 
 
 def main() -> int:
-    """Run and print; the exit code is 1 where a job costs more than the limit."""
+    """Run and print; return 1 if the overhead per job is above the limit."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -71,11 +71,11 @@ def main() -> int:
     work, wall = sum(results.values()), done - warm
     over = 1000 * (wall * options.workers - work) / options.jobs
     print(f"workers started and checked     {ready - started:8.2f} s")
-    print(f"contexts made                   {warm - ready:8.2f} s")
+    print(f"contexts built                  {warm - ready:8.2f} s")
     print(f"{options.jobs} jobs in {len(pieces)} pieces sent   {sent - warm:8.2f} s")
     print(f"all done after                  {wall:8.2f} s")
-    print(f"work in the workers             {work:8.2f} s, {1000 * work / options.jobs:.3f} ms a job")
-    print(f"beside the work                 {over:8.3f} ms a job, limit {options.limit_ms:g}")
+    print(f"work in the workers             {work:8.2f} s, {1000 * work / options.jobs:.3f} ms per job")
+    print(f"overhead                        {over:8.3f} ms per job, limit {options.limit_ms:g}")
     return int(over > options.limit_ms)
 
 

@@ -38,7 +38,7 @@ def measure(name: str, call: Callable[[], object], repeats: int = 5, limit_s: fl
 
 
 def image_tables(methods: int) -> dict[str, SceneValues]:
-    """Methods x 116 scenes x 15 images, as the mean of six cells noise x kind."""
+    """Return values of methods x 116 scenes x 15 images, as the mean of six cells noise x kind."""
     rng = np.random.default_rng(0)
     level = rng.normal(0, 0.8, 116)
     is_i = np.array(KINDS) == "i"
@@ -52,7 +52,7 @@ def image_tables(methods: int) -> dict[str, SceneValues]:
 
 
 def from_records(values: np.ndarray, scene: np.ndarray, cell: np.ndarray) -> object:
-    """Means by cell and scene of one value a query, then a comparison."""
+    """Compute means by cell and scene of one value per query, then compare the methods."""
     code = cell * len(SCENES) + scene
     count = np.bincount(code, minlength=6 * len(SCENES)).reshape(6, -1)
     tables = {}
@@ -97,7 +97,7 @@ def main() -> None:
     )
     x = np.nanmean(many[0].cells, axis=0)
     theirs = measure("  scipy.stats.bootstrap (BCa) of one of them", lambda: stats.bootstrap((x,), np.mean))
-    print(f"  SciPy / ours, per score: {theirs / (ours / 100):.1f}")
+    print(f"  SciPy / tiepoint, per score: {theirs / (ours / 100):.1f}")
     bins = pooled_bins()
     measure("interval of one pooled AP, 116 scenes, 6670 pairs, 100 bins", lambda: pooled_interval(bins), 1)
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Scoring a TSS pair, compared with reading its files and resizing its flows with OpenCV, on one core.
 
-``python bench/bench_dense.py [DATA]``: DATA holds ``tss/Dataset`` and ``tss/Results``; without it a pair of
-the size of FG3DCar (800 x 600, results 512 x 384) is made on the spot. Times are CPU time of one thread.
+``python bench/bench_dense.py [DATA]``: DATA contains ``tss/Dataset`` and ``tss/Results``; without it, the
+script generates a pair of the size of FG3DCar (800 x 600, results 512 x 384). Times are CPU time of one
+thread.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ REPEATS = 21
 
 
 def made(root: Path) -> Path:
-    """A pair of the sizes of FG3DCar with smooth flow."""
+    """Write a pair of the sizes of FG3DCar with smooth flow."""
     rng = np.random.default_rng(0)
     for kind, (h, w) in (("Dataset", (600, 800)), ("Results", (384, 512))):
         folder = root / kind / "FG3DCar" / "001_005"
@@ -52,7 +53,7 @@ def made(root: Path) -> Path:
 
 
 def medians_ms(works: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """Median CPU time of each in milliseconds: all warmed up, then in turns, so that none has an edge."""
+    """Return the median CPU time of each call in milliseconds, warmed up and measured in turns."""
     for work in works.values():
         work()
         work()
@@ -66,9 +67,9 @@ def medians_ms(works: dict[str, Callable[[], object]]) -> dict[str, float]:
 
 
 def read_and_resize(truth: Path, result: Path) -> None:
-    """The denominator, as lean as NumPy and OpenCV allow: nothing is checked or kept.
+    """Read and resize with NumPy and OpenCV only, without checks: the denominator.
 
-    Holding what was read, as a real program would, takes twice as long.
+    The results are discarded. Holding them in memory, as a real program would, takes twice as long.
     """
     for i in (1, 2):
         height, width = _flow(truth / f"flow{i}.flo").shape[:2]
@@ -110,7 +111,7 @@ def main() -> None:
             truth, result = root / "Dataset" / pair.key, root / "Results" / pair.key
             works = {"base": partial(read_and_resize, truth, result)}
             works |= {p: partial(score, str(root), pair.key, p) for p in ("tss-cpp", "exact")}
-            # Alone and in turns: what ran before decides whether memory comes from the system or the heap.
+            # Alone and in turns: earlier work decides whether memory comes from the system or the heap.
             alone = {name: medians_ms({name: work})[name] for name, work in works.items()}
             for label, found in (("each alone", alone), ("in turns", medians_ms(works))):
                 print(f"{pair.key}, {label}: reading and resizing {found['base']:.1f} ms")
@@ -127,7 +128,7 @@ def main() -> None:
                 start = time.perf_counter()
                 peak = max(pool.map(job, jobs, chunksize=8))
                 seconds = time.perf_counter() - start
-            print(f"400 pairs, {workers} workers: {seconds:.1f} s, peak {peak / 1024:.0f} MB a worker")
+            print(f"400 pairs, {workers} workers: {seconds:.1f} s, peak {peak / 1024:.0f} MB per worker")
 
 
 if __name__ == "__main__":

@@ -4,17 +4,17 @@
 python bench/bench_end_to_end.py [--parts features,tasks,every,command,brief] [--device cuda] [--scale 1]
 
 features  A network of HardNet's shape (``torchscript:``) on 16 sequences x 16 strips x 1300 patches of
-          65 x 65, from PNG strips and from a pack: opening, hashing, describing, checking, writing. Beside it
-          decoding alone, the network alone, writing alone. How busy a GPU is comes from CUDA events around
-          every batch.
+          65 x 65, from PNG strips and from a pack: opening, hashing, describing, checking, writing. For
+          comparison: decoding alone, the network alone, writing alone. GPU utilisation is measured by CUDA
+          events around every batch.
 tasks     The three HPatches 2017 tasks at full size, from mapped features to records.
-every     Retrieval with ``distractors=every``: 10,000 queries in 2.5 M patches; beside it the bare product.
-command   ``tiepoint run`` of the three tasks on cached features, as a process of its own: start-up, lists,
+every     Retrieval with ``distractors=every``: 10,000 queries in 2.5 M patches, and the bare product.
+command   ``tiepoint run`` of the three tasks on cached features, in a separate process: start-up, lists,
           comparison, intervals, store.
-brief     ``run brief`` on strips against the processor time of decoding and describing, divided by the cores;
-          then how long a second task on these features takes until it compares.
+brief     ``run brief`` on strips against the CPU time of decoding and describing, divided by the cores; then
+          the time until a second task on these features starts to compare.
 
-Data are made on the spot, smaller by `--scale`; medians of `--repeats`.
+The script generates the data, scaled by `--scale`, and prints medians of `--repeats` repeats.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ sys.exit(run(sys.argv[1:]))
 
 
 def make_strips(folder: Path, sequences: int, patches: int) -> Path:
-    """Windows of noise whose spectrum is that of photographs, compressed about as real strips are."""
+    """Write strips of noise with the spectrum of photographs; PNG compresses them about like real strips."""
     rng = np.random.default_rng(0)
     frequency = np.hypot(np.fft.fftfreq(1024)[:, None], np.fft.rfftfreq(1024)[None])
     spectrum = np.fft.rfft2(rng.standard_normal((1024, 1024))) / np.maximum(frequency, 1 / 256) ** 1.6
@@ -102,7 +102,7 @@ def make_strips(folder: Path, sequences: int, patches: int) -> Path:
 
 
 def hardnet(path: Path) -> Path:
-    """A scripted network with HardNet's layers and random weights."""
+    """Write a scripted network with HardNet's layers and random weights."""
     import torch
     from torch import nn
 
@@ -137,7 +137,7 @@ def hardnet(path: Path) -> Path:
 
 @contextmanager
 def busy_seconds(device: str) -> Iterator[Callable[[], float]]:
-    """Seconds that a GPU spent between the begin and the end of batches: resizing, scaling, network."""
+    """Return the GPU seconds between start and end of the batches: resizing, scaling, network."""
     if not device.startswith("cuda"):
         yield lambda: float("nan")
         return
@@ -167,7 +167,7 @@ def busy_seconds(device: str) -> Iterator[Callable[[], float]]:
 
 
 def stage(data: Path, spec: str, method: Any, device: str, store: Path) -> tuple[float, float, float, Any]:
-    """Seconds to open and hash, seconds to describe and write, share of a GPU, the context."""
+    """Return seconds to open and hash, seconds to describe and write, GPU utilisation, and the context."""
     hashing._memo.clear()
     shutil.rmtree(store, ignore_errors=True)
     recipe = ContextRecipe("hpatches/matching", str(data), {}, "meanstd", {}, str(store), 1)
@@ -192,7 +192,7 @@ def features_part(folder: Path, given: argparse.Namespace) -> None:
     spent, strips = timed(lambda: make_strips(folder / "strips", sequences, patches))
     files = sorted(strips.glob("*/*.png"))
     total, size = len(files) * patches, sum(f.stat().st_size for f in files)
-    print(f"{len(files)} strips, {total:,} patches, {size / total:.0f} bytes each, made in {spent:.0f} s")
+    print(f"{len(files)} strips, {total:,} patches, {size / total:.0f} bytes each, written in {spent:.0f} s")
     small = make_strips(folder / "small", 1, 600)
     spent, _ = timed(lambda: pack_dataset(strips, folder / "packed.tiepack"))
     print(f"packed in {spent:.1f} s, {total / spent:,.0f} patches/s")
@@ -214,12 +214,12 @@ def features_part(folder: Path, given: argparse.Namespace) -> None:
             f"{name:<11} {total / (open_s + made_s):9,.0f} patches/s: opened and hashed {open_s:.2f} s, "
             f"described and written {made_s:.2f} s ({total / made_s:,.0f}/s), GPU busy {100 * busy:.0f} %"
         )
-    print(f"the same features from both: {len(set(contents.values())) == 1}")
+    print(f"both give the same features: {len(set(contents.values())) == 1}")
     limits(files, patches, context, method, given.device, folder)
 
 
 def limits(files: list[Path], patches: int, context: Any, method: Any, device: str, folder: Path) -> None:
-    """Decoding alone, the network alone, writing alone."""
+    """Time decoding alone, the network alone and writing alone."""
     total = len(files) * patches
     with ThreadPoolExecutor(cores()) as threads:
         spent = min(timed(lambda: [None for _ in threads.map(_dropped, files)])[0] for _ in range(2))
@@ -250,7 +250,7 @@ def _dropped(path: Path) -> None:
 
 
 def _runner(method: Any) -> Any:
-    """The runner behind a bound method."""
+    """Return the runner of a bound method."""
     return method.extract._call.__closure__[0].cell_contents.runner
 
 
@@ -258,7 +258,9 @@ def full_size(folder: Path, given: argparse.Namespace) -> tuple[Path, FeatureCac
     place = folder / "full"
     if not (place / "done").exists():
         spent, (_, _, lengths) = timed(lambda: make_data(place, max(2, round(116 * given.scale))))
-        print(f"{len(lengths)} sequences, {16 * sum(lengths.values()):,} descriptors made in {spent:.0f} s")
+        print(
+            f"{len(lengths)} sequences, {16 * sum(lengths.values()):,} descriptors written in {spent:.0f} s"
+        )
         (place / "done").touch()
     return place, FeatureCache(place / "features")
 
@@ -269,13 +271,13 @@ def tasks_part(folder: Path, given: argparse.Namespace, every: bool = False) -> 
     names = ("retrieval",) if every else V2
     tasks = {n: TASKS.load(f"hpatches/{n}") for n in names}
     set_device(given.device)
-    use_array_cache_folder(place / "lists", atomic_file)  # as a store does: drawn once, then read
+    use_array_cache_folder(place / "lists", atomic_file)  # as in a store: sampled once, then read
     try:
         warm_up(folder / "warm-up", tasks)
         spent: dict[str, list[tuple[float, float]]] = {n: [] for n in names}
         more = {"distractors": "every"} if every else {}
         for _ in range(given.repeats):
-            cache = FeatureCache(cache.root)  # nothing of it is mapped
+            cache = FeatureCache(cache.root)  # nothing is memory-mapped
             if get_device() != "cpu":
                 clear_cache()
             for name, task in tasks.items():
@@ -296,7 +298,7 @@ def tasks_part(folder: Path, given: argparse.Namespace, every: bool = False) -> 
 
 
 def to_records(opened: Any, cache: FeatureCache, folder: Path) -> None:
-    """All units compared, and their records written and synced, as a run does it."""
+    """Compare all units, and write and sync their records, as a run does."""
     features = features_of(cache)
     keys = [item.key for item in opened.items] if get_device().startswith("cuda") else []
     for i in range(0, len(keys), 256):
@@ -314,7 +316,7 @@ def to_records(opened: Any, cache: FeatureCache, folder: Path) -> None:
 
 
 def product(cache: FeatureCache, device: str, every: bool) -> None:
-    """The bare float32 products of matching, or of retrieval among all patches, from memory."""
+    """Time the bare float32 products of matching, or of retrieval among all patches, in memory."""
     import torch
 
     arrays = {f.name: None for f in cache.root.glob("*/*")}
@@ -337,7 +339,7 @@ def product(cache: FeatureCache, device: str, every: bool) -> None:
 
 
 def command_part(folder: Path, given: argparse.Namespace) -> None:
-    """The store has the features of all items; records and runs are removed before every repeat."""
+    """Time runs on a store with all features; remove records and runs before every repeat."""
     place, cache = full_size(folder, given)
     (place / "cached.py").write_text(CACHED)
     root, names = place / "store", ",".join(f"hpatches/{n}" for n in V2)
@@ -367,7 +369,7 @@ def command_part(folder: Path, given: argparse.Namespace) -> None:
 
 
 def _no_efficiency(context: Any, root: Path) -> None:
-    """A file that says that the time of a method which cannot run was measured."""
+    """Write a file that states that the cost of the method, which cannot run, was measured."""
     from tiepoint.run.costs import efficiency
 
     class Opened:
@@ -429,12 +431,12 @@ def brief_part(folder: Path, given: argparse.Namespace) -> None:
     alone, own, spent, whole, until = np.median(np.array(rows), axis=0)
     share = alone / cores()
     print(
-        f"decoding and describing {len(files)} strips: {alone:.2f} s of processor time, over {cores()} cores "
+        f"decoding and describing {len(files)} strips: {alone:.2f} s of CPU time, over {cores()} cores "
         f"{share:.2f} s\n"
         f"features of brief, opened, hashed, written: {own:.2f} s, {own / share:.2f} times that "
-        f"(processor {spent:.2f} s)\n"
+        f"(CPU time {spent:.2f} s)\n"
         f"tiepoint run brief on matching: {whole:.2f} s\n"
-        f"a second task (retrieval) compares after {until:.2f} s"
+        f"a second task (retrieval) starts to compare after {until:.2f} s"
     )
 
 

@@ -43,7 +43,7 @@ print(peak() - before)
 
 
 def median_s(*calls: Callable[[], object], repeats: int = 5) -> list[float]:
-    """Median CPU seconds of each call, taken in turns, so that a busy machine disturbs all alike."""
+    """Return the median CPU seconds of each call, measured in turns so that load affects all equally."""
     times: list[list[float]] = [[] for _ in calls]
     for i in range(repeats + 1):
         for call, kept in zip(calls, times, strict=True):

@@ -3,16 +3,16 @@
 
 python bench/bench_hpatches.py [--folder DIR] [--sequences 116] [--repeats 3] [--threads 1,2,4,8,16] [--every]
 
-Descriptors are made on the spot at the published lengths (116 sequences x 16 images, 2.51 M x 128 float32,
-1.2 GiB in DIR, default a temporary folder) and read from the feature cache, memory-mapped. "Bare" is the
-float32 products the tasks contain, one pass over their score tiles, one pass over the gathered rows of the
-pairs; products are shared out to as many threads as the tasks may use, by image or by query, with one BLAS
-thread and memory of its own for each, which is faster than one product on all threads. The plain way is timed
-on a sample spread evenly over the three lists, and scaled. Everything is repeated in turns, with the task
-opened anew, and the median is shown. Memory is what the process holds beyond mapped files.
+The script generates descriptors at the published lengths (116 sequences x 16 images, 2.51 M x 128 float32,
+1.2 GiB in DIR, default a temporary folder) and reads them memory-mapped from the feature cache. "Bare" is the
+float32 products of the tasks, one pass over their score tiles, and one pass over the gathered rows of the
+pairs. The products are split by image or query over as many threads as the tasks use. Each thread has one
+BLAS thread and its own memory, which is faster than one product on all threads. The plain implementation is
+timed on an even sample of the three lists, and scaled. All measurements are repeated in turns, each with a
+newly opened task, and the median is printed. Memory excludes mapped files.
 
-With `--threads`, only the scaling of matching and retrieval is measured: both with so many threads, and the
-bare work with as many. With `--every`, retrieval among every patch of every other sequence comes beside it.
+With `--threads`, the script measures only how matching and retrieval scale, each compared with the bare work
+on as many threads. `--every` adds retrieval among every patch of every other sequence.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ POOLS = (100, 500, 1000, 5000, 10000, 15000, 20000)
 
 
 class Memory:
-    """Peak of the anonymous memory of this process, sampled."""
+    """Sampled peak of the anonymous memory of this process."""
 
     def __init__(self) -> None:
         self.peak = self._now()
@@ -114,7 +114,7 @@ _own = threading.local()
 
 
 def _tile(rows: int, columns: int) -> np.ndarray:
-    """Memory of this thread, kept."""
+    """Return the tile buffer of this thread, which is reused."""
     if getattr(_own, "memory", np.empty(0)).size < rows * columns:
         _own.memory = np.empty(rows * columns, np.float32)
     return _own.memory[: rows * columns].reshape(rows, columns)
@@ -142,7 +142,7 @@ def bare_matching(cache: FeatureCache, lengths: dict[str, int], threads: int) ->
 
 
 def bare_retrieval(q: np.ndarray, pool: Any, threads: int) -> None:
-    """`pool` is a list of matrices; each is met by all queries, shared out in stripes."""
+    """Multiply all queries, split into stripes, by each matrix in the list `pool`."""
 
     def one(part: tuple[int, int]) -> None:
         for d in pool:
@@ -154,7 +154,7 @@ def bare_retrieval(q: np.ndarray, pool: Any, threads: int) -> None:
 
 
 def bare_gather(cache: FeatureCache, lists: Any, lengths: dict[str, int]) -> None:
-    """Rows of all pairs of one noise level, fetched once from the descriptors laid end to end."""
+    """Gather the rows of all pairs of one noise level once from the concatenated descriptors."""
     images = STANDARD_IMAGES[:5]
     values = np.empty((5 * sum(lengths.values()), DIM), np.float32)
     at = 0
@@ -176,7 +176,7 @@ def bare_gather(cache: FeatureCache, lists: Any, lengths: dict[str, int]) -> Non
 
 
 def plain_verification(cache: FeatureCache, lists: Any, count: int) -> tuple[float, float]:
-    """Seconds a pair (a Python loop over table rows, one SciPy call each) and seconds of two curves."""
+    """Return seconds per pair (a Python loop, one SciPy call per row) and seconds of two curves."""
     images = STANDARD_IMAGES[:6]
     names = lists.pos.sequences
     loaded = {
@@ -205,7 +205,7 @@ def plain_verification(cache: FeatureCache, lists: Any, count: int) -> tuple[flo
 
 
 def _spread(t: Any, count: int) -> np.ndarray:
-    """Rows of a table at even distances, as the plain way holds them: names and numbers."""
+    """Return evenly spaced rows of a table as names and numbers, as the plain implementation uses them."""
     at = np.linspace(0, len(t) - 1, count).astype(int)
     names = np.array(t.sequences, dtype=object)
     columns = (names[t.seq1[at]], t.image1[at], t.index1[at], names[t.seq2[at]], t.image2[at], t.index2[at])
@@ -213,7 +213,7 @@ def _spread(t: Any, count: int) -> np.ndarray:
 
 
 def plain_matching(cache: FeatureCache, names: list[str]) -> tuple[float, float]:
-    """Seconds and distances: one cdist, argmin and sort per pair of images."""
+    """Return seconds and distances of one cdist, argmin and sort per pair of images."""
     seconds, distances = 0.0, 0.0
     for s in names:
         ref, other = (np.asarray(cache.get(f"{s}-{m}")["values"]) for m in ("ref", "h1"))
@@ -228,7 +228,7 @@ def plain_matching(cache: FeatureCache, names: list[str]) -> tuple[float, float]
 
 
 def plain_retrieval(q: np.ndarray, d: np.ndarray, count: int) -> float:
-    """Seconds a query: distances to all distractors, fifteen single ones, seven sorts a noise level."""
+    """Return seconds per query: all distractors, fifteen single distances, seven sorts per noise level."""
     start = time.perf_counter()
     for i in range(count):
         far = cdist(q[i : i + 1], d)[0]
@@ -261,7 +261,7 @@ def main() -> None:
 
 
 def scaling(folder: Path, sequences: int, repeats: int, threads: list[int], every: str | None) -> None:
-    """Matching and retrieval with more and more threads, and the bare work with as many; medians in turns."""
+    """Time matching, retrieval and the bare work by number of threads; print medians measured in turns."""
     m = machine()
     print(f"{m['cpu']}, {m['cores']} cores, load {os.getloadavg()[0]:.1f}; threads, median of {repeats}")
     data, cache, lengths = make_data(folder, sequences)
@@ -303,13 +303,13 @@ def run(folder: Path, sequences: int, repeats: int) -> None:
     print(f"{m['cpu']}, {m['cores']} cores, load {os.getloadavg()[0]:.1f}")
     spent, (data, cache, lengths) = timed(lambda: make_data(folder, sequences))
     rows = 16 * sum(lengths.values())
-    print(f"{len(lengths)} sequences, {rows:,} x {DIM} float32 made in {spent:.0f} s")
+    print(f"{len(lengths)} sequences, {rows:,} x {DIM} float32 generated in {spent:.0f} s")
     features = features_of(cache)
     options = {"tasks": folder / "tasks", "split": "full"}
     names = ("verification", "matching", "retrieval")
     tasks = {n: TASKS.load(f"hpatches/{n}") for n in names}
     spent, lists = timed(lambda: tasks["verification"].open(data, options).content.lists)
-    print(f"verification lists drawn in {spent:.1f} s")
+    print(f"verification lists sampled in {spent:.1f} s")
     queries, distractors = _retrieval_rows(cache, folder, lengths)
     warm_up(folder / "small", tasks)
     ours, scored, bare, plain, cpu = ({n: [] for n in names} for _ in range(5))
@@ -328,7 +328,7 @@ def run(folder: Path, sequences: int, repeats: int) -> None:
             bare[name].append(timed(work)[0])
             opened = tasks[name].open(data, options)
             if name == "verification":
-                opened.content.__dict__["lists"] = lists  # drawn once, outside the clock
+                opened.content.__dict__["lists"] = lists  # sampled once, not timed
             before = time.process_time()
             with Memory() as memory:
                 spent, records = timed(
@@ -379,7 +379,7 @@ def _score(task: Any, name: str, records: Any) -> Any:
 
 
 def warm_up(folder: Path, tasks: dict[str, Any]) -> None:
-    """The three tasks on two sequences, so that nothing is compiled or imported while the clock runs."""
+    """Run the three tasks on two sequences, so that compiling and importing are not timed."""
     data, cache, _ = make_data(folder, 2)
     for name, task in tasks.items():
         opened = task.open(data, {"tasks": folder / "tasks", "split": "full"})

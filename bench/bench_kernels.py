@@ -3,8 +3,8 @@
 
 python bench/bench_kernels.py [--repeats 7] [--scale 1.0] [--only NAME]
 
-Every figure is a median of repeats; kernel and denominator alternate, so that a busy machine hurts both.
-"Bare" is the float32 product into a tile that is reused, plus one pass over the tile where the line says so.
+Every figure is a median of repeats. Kernel and denominator alternate, so that other load affects both. "Bare"
+is the float32 product into a reused tile, plus one pass over the tile if the line names it.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ rng = np.random.default_rng(0)
 
 
 def rootsift_like(n: int) -> np.ndarray:
-    """Non-negative unit rows with a heavy tail, float32 (n, 128)."""
+    """Return non-negative unit rows with a heavy tail, float32 (n, 128)."""
     x = rng.standard_gamma(0.3, size=(n, 128), dtype=np.float32)
     x /= x.sum(axis=1, keepdims=True)
     return np.sqrt(x, out=x)
 
 
 def sift_like(n: int) -> np.ndarray:
-    """Whole numbers 0 ... 255 as OpenCV's SIFT writes them, float32 (n, 128)."""
+    """Return integers from 0 to 255 like those of OpenCV's SIFT, float32 (n, 128)."""
     return np.minimum(np.rint(rootsift_like(n) * 400), 255).astype(np.float32)
 
 
@@ -43,7 +43,7 @@ def constant(n: int) -> np.ndarray:
 
 
 def bare(queries: np.ndarray, pool: np.ndarray, *, passes: bool = True) -> None:
-    """The products alone, tile by tile, and one pass over each tile."""
+    """Compute the products alone, tile by tile, with one pass over each tile."""
     memory = np.empty(TILE, np.float32)
     for j in range(0, len(pool), TILE[1]):
         part = pool[j : j + TILE[1]].T
@@ -56,14 +56,14 @@ def bare(queries: np.ndarray, pool: np.ndarray, *, passes: bool = True) -> None:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    time.sleep(0.15)  # the BLAS threads of what ran before spin for about 0.1 s
+    time.sleep(0.15)  # BLAS threads of the previous call spin for about 0.1 s
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
 
 
 def timings(repeats: int, *works: Callable[[], object]) -> list[np.ndarray]:
-    """Times of each, taken in turns."""
+    """Return the times of each call, measured in turns."""
     for work in works:
         work()
     taken = [[seconds(work) for work in works] for _ in range(repeats)]
@@ -71,7 +71,7 @@ def timings(repeats: int, *works: Callable[[], object]) -> list[np.ndarray]:
 
 
 def line(name: str, took: np.ndarray, against: str, other: np.ndarray, wanted: str) -> None:
-    """Median times, and the median over repeats of their ratio: slower than for <=, faster than for >=."""
+    """Print the median times and the median ratio: slowdown for a limit <=, speed-up for >=."""
     ratio = np.median(took / other if wanted.startswith("<") else other / took)
     left = f"{name:44s} {np.median(took) * 1e3:10.2f} ms"
     print(f"{left}   {against:34s} {np.median(other) * 1e3:10.2f} ms   {ratio:8.2f}x  wanted {wanted}")
@@ -98,7 +98,7 @@ def bench_first_two(repeats: int, scale: float) -> None:
     )
     line("first two, 1500 x 1500 x 128", took, "cdist + argmin", plain, ">= 15x")
     line("first two, 1500 x 1500 x 128", took, "product + one pass", product, "<= 2.5x")
-    line("first two, whole numbers", sift, "product + one pass", product, "<= 2.5x")
+    line("first two, integers", sift, "product + one pass", product, "<= 2.5x")
     line("first two, constant descriptor", flat, "the same, RootSIFT-like", took, "<= 1x")
 
 
@@ -157,7 +157,7 @@ def bench_counts(repeats: int, scale: float) -> None:
     line(
         f"counts, {n} in {n}", took, f"loop of OpenCV norms (from {sample})", plain * n * n / sample, ">= 20x"
     )
-    line("counts, whole numbers", sift, "product + one pass", product, "<= 2.5x")
+    line("counts, integers", sift, "product + one pass", product, "<= 2.5x")
     line("counts, constant descriptor", flat, "RootSIFT-like", took, "<= 1x")
 
 
@@ -192,7 +192,7 @@ def bench_retrieval(repeats: int, scale: float) -> None:
 
 
 def bench_memory(repeats: int, scale: float) -> None:
-    """Peak memory in a fresh process: 315,000 x 128, k = 51, and 1.2 million pairs."""
+    """Measure the peak memory of a new process: 315,000 x 128, k = 51, and 1.2 million pairs."""
     script = (
         "import numpy as np, resource, tiepoint.kernels as k\n"
         "def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20\n"
@@ -210,7 +210,7 @@ def bench_memory(repeats: int, scale: float) -> None:
 
 
 def bench_start(repeats: int, scale: float) -> None:
-    """A fresh process with compiled code on disk: import, compile nothing, first result."""
+    """Time a new process with compiled code on disk, from the import to the first result."""
     script = "import numpy as np, tiepoint.kernels as k; a = np.ones((9, 9), np.float32)\n"
     script += "k.first_two(a, a); k.nearest(a, a, 2); k.rank_counts(a, a, [0], [0.0], [0])\n"
     script += "k.pair_distances(a, a, [0], [1])"

@@ -4,12 +4,11 @@
 - counts of 8000 queries in 8000 candidates (the inner step of `keypoints/ranking`) against the bare float32
   matrix product plus one pass over the tile, and against a loop of OpenCV norms;
 - the workbench verification of one scene: 8000 queries x 5 targets of 8000, pooled; time and memory;
-- the exact ranking of one pair with a fifth of the keypoints doubled (two orientations at one place).
+- the exact ranking of one pair in which a fifth of the keypoints have two orientations.
 
 Run: ``python bench/bench_keypoints.py [keypoints]``. With ``--large`` (default 100,000 keypoints), only
 `keypoints/ranking` and `keypoints/matching` of one scene of six images: time, memory beyond the mapped
-features, and the float32 products of the rows that are asked for with one pass over each tile, on as many
-threads.
+features, and the float32 products of the compared rows with one pass over each tile, on as many threads.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ DIM, TARGETS = 128, 5
 
 
 def medians_s(*works, repeats: int = 5) -> list[float]:
-    """Median time of each, taken in turns, so that a busy machine hurts all of them."""
+    """Return the median time of each call, measured in turns so that other load affects all equally."""
     taken = []
     for _ in range(repeats):
         row = []
@@ -42,7 +41,7 @@ def medians_s(*works, repeats: int = 5) -> list[float]:
 
 
 def descriptors(rng: np.random.Generator, n: int, near: np.ndarray | None = None) -> np.ndarray:
-    """SIFT-like rows: non-negative whole numbers of norm about 512; `near` gives each a partner."""
+    """Return SIFT-like rows: non-negative integers of norm about 512, each similar to a row of `near`."""
     out = np.empty((n, DIM), np.float32)
     for i in range(0, n, 8192):
         raw = rng.gamma(0.6, 1.0, (min(8192, n - i), DIM))
@@ -67,7 +66,7 @@ def counts(n: int) -> None:
     memory = np.empty((512, n), np.float32)
 
     def product():
-        # One pass over each tile is part of the bare cost: whoever makes distances must read them.
+        # One pass over each tile is part of the bare cost, because any use of distances reads them.
         for i in range(0, n, 512):
             rows = q[i : i + 512]
             tile = memory[: len(rows)]
@@ -93,7 +92,7 @@ def counts(n: int) -> None:
 
 
 def scene(folder: Path, n: int):
-    """A scene of six images whose keypoints correspond one to one, up to a pixel of noise."""
+    """Create a scene of six images whose keypoints correspond one to one, with up to a pixel of noise."""
     from PIL import Image
 
     from tiepoint.core.records import Features
@@ -135,7 +134,7 @@ def tasks(n: int) -> None:
 
 
 def large(n: int) -> None:
-    """Ranking and matching at size, against their products; features lie in files, mapped."""
+    """Compare ranking and matching of many keypoints with their products, on memory-mapped features."""
     from bench_hpatches import Memory, bare_retrieval
     from tiepoint.core.records import Features
     from tiepoint.geometry.correspondence import locations
@@ -173,7 +172,7 @@ def large(n: int) -> None:
                 if "query" in records.columns:
                     wanted = np.unique(records["query"][records["image"] == number])
                     xy = mapped(keys[0])["keypoints"][:, :2]
-                    # Queries are locations under `exact`, and a location may have several descriptors.
+                    # Queries are locations under `exact`, and a location can have several descriptors.
                     of = locations(xy).of if protocol == "exact" else np.arange(n)
                     asked = int(np.isin(of, wanted).sum())
                 bare_retrieval(mapped(keys[0])["values"][:asked], [mapped(key)["values"]], get_threads())

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Relative pose at the size of ScanNet-1500 and MegaDepth-1500: overhead of a run over its estimator calls.
 
-- a run of matches from files under `exact` (5 seeds, 3 thresholds) with two jobs: wall time against the
-  summed processor time of the estimator calls, halved;
-- processor time of the whole run against that of the calls, which a busy machine does not disturb;
+- a run of matches from files under `exact` (5 seeds, 3 thresholds) with two jobs: wall time against half of
+  the total CPU time of the estimator calls;
+- CPU time of the run against that of the calls, which does not depend on other load;
 - scores of `zeb` from the records of `loftr`, and of `exact` from its own.
 
-Run: ``python bench/bench_pose.py [--pairs N] [--matches N]``; 1500 pairs take a quarter of an hour or less.
+Run: ``python bench/bench_pose.py [--pairs N] [--matches N]``; 1500 pairs take at most 15 minutes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ K = [[525.0, 0, 319.5], [0, 525, 239.5], [0, 0, 1]]
 
 
 def world(root: Path, pairs: int, matches: int) -> None:
-    """Pairs of cameras 20 degrees apart in 100 scenes, and matches of which a third are wrong."""
+    """Write pairs of cameras 20 degrees apart in 100 scenes, and matches of which a third are wrong."""
     from scipy.spatial.transform import Rotation
 
     rng = np.random.default_rng(0)
@@ -60,7 +60,7 @@ def world(root: Path, pairs: int, matches: int) -> None:
 
 
 def run(root: Path, protocol: str) -> tuple[float, float]:
-    """Wall time and processor time of a run from the command line."""
+    """Return the wall time and CPU time of a run from the command line."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.perf_counter()
     subprocess.run(
@@ -77,7 +77,7 @@ def run(root: Path, protocol: str) -> tuple[float, float]:
 
 
 def calls_s(root: Path, sample: int) -> float:
-    """Processor time of the bare estimator calls of `exact`, from every so many pairs of all."""
+    """Estimate the CPU time of the estimator calls of `exact` from evenly spaced pairs."""
     import poselib
 
     from tiepoint.geometry.two_view.estimator import canonical_order
@@ -101,7 +101,7 @@ def calls_s(root: Path, sample: int) -> float:
 
 
 def scoring_s(root: Path) -> dict[str, float]:
-    """Seconds to read the records of a protocol and to score them."""
+    """Return the seconds to read and score the records of a protocol."""
     import tiepoint as tp
     from tiepoint.report.runs.lazy_records import scored_records
     from tiepoint.tasks.pose.task import TASK

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Speed of reading, comparing and reporting a store of 23 methods x 116 scenes x 15 images.
 
-Usage: python bench/bench_report.py [FOLDER]   (a store is made there once; default a temporary folder)
+Usage: python bench/bench_report.py [FOLDER]   (builds a store there once; default a temporary folder)
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ IMAGES = 5
 
 
 def matching_records(skill: float, noise: str, patches: int, seed: int) -> Records:
-    """Records of one benchmark (a noise level): ranks that get worse with noise and scene, few ties."""
+    """Simulate the records of one noise level: ranks that grow with noise and scene, and few ties."""
     rng = np.random.default_rng(seed)
     pairs = [(f"{s}.ref", f"{s}.{noise[0]}{k + 1}") for s in SCENES for k in range(IMAGES)]
     hard = np.repeat(np.random.default_rng(0).normal(0, 0.7, len(SCENES)), IMAGES)
@@ -81,7 +81,7 @@ def matching_records(skill: float, noise: str, patches: int, seed: int) -> Recor
 
 
 def make_store(root: Path, *, methods: int = 23, patches: int = 26) -> int:
-    """Runs of made-up methods; returns how many query records they have together."""
+    """Write runs of simulated methods; return the total number of query records."""
     task, total = load_task(TASK), 0
     with Store.open(root) as store:
         for m in range(methods):
@@ -128,7 +128,7 @@ def main(folder: Path) -> None:
     print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, NumPy {np.__version__}")
     root = folder / "store"
     if not (root / "tiepoint.sqlite").exists():
-        total = timed("make the store (not part of any goal)", lambda: make_store(root))
+        total = timed("build the store (no time limit)", lambda: make_store(root))
         print(f"{total:,} query records")
     with Store.open(root) as store:
         runs = timed("open 23 runs", lambda: runs_of(store, None))

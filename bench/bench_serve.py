@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Times of every page of `tiepoint serve`, cold and warm, on 100 runs x 116 scenes x 1.7 M queries.
 
-The store is made of made-up methods on `hpatches/matching`. A few sets of records are made in full and shared
-by runs, whose scene values all differ; a page reads the records of the runs that it shows. The server is a
-process of its own with an empty cache folder: cold is the first visit of a page, warm the median of the next
-ones. A page that came before its comparison was made says when that was there. There is no dataset, so pages
-of cases say so, and pictures are not part of it.
+The store has simulated methods on `hpatches/matching`. Runs share a few complete sets of records, but all
+have different scene values. A page reads the records of the runs that it shows. The server is a separate
+process with an empty cache folder. Cold is the first visit of a page, warm the median of the next visits. If
+a page is served before its comparison is ready, the line also has the time of the comparison. There is no
+dataset, so pictures are not measured.
 
 Usage: python bench/bench_serve.py [--runs 100] [--scenes 116] [--patches 977] [--sets 4] [--store FOLDER]
 """
@@ -45,7 +45,7 @@ PENDING = 'http-equiv="refresh"'
 
 
 def scene_records(scene: str, patches: int, skill: float, seed: int) -> Records:
-    """Records of one scene: the nearest patch is right more often for a better method and an easier image."""
+    """Simulate the records of one scene: better methods and easier images have more correct matches."""
     rng = np.random.default_rng(seed)
     n = len(IMAGES) * patches
     hard = np.repeat([0.0] * 5 + [0.6] * 5 + [1.2] * 5, patches)
@@ -68,7 +68,7 @@ def scene_records(scene: str, patches: int, skill: float, seed: int) -> Records:
 
 
 def moved(scores: list[Score], rng: np.random.Generator) -> list[Score]:
-    """The same scores with other scene values, as another method would have them."""
+    """Return the scores with other scene values, like those of another method."""
     shift, made = float(rng.normal(0, 0.03)), []
     for s in scores:
         if s.scenes is None:
@@ -129,14 +129,14 @@ class Server:
         print(f"{'start the server':48s} {time.perf_counter() - started:8.2f} s")
 
     def get(self, path: str) -> tuple[float, str]:
-        """Seconds and text of a page."""
+        """Return the seconds and text of a page."""
         started = time.perf_counter()
         with urllib.request.urlopen(self.address + path) as answer:
             text = answer.read().decode()
         return time.perf_counter() - started, text
 
     def peak_mb(self) -> float:
-        """Most memory that the server had so far."""
+        """Return the peak memory of the server until now."""
         for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
             if line.startswith("VmHWM"):
                 return int(line.split()[1]) / 1024
@@ -146,7 +146,7 @@ class Server:
 def timed(server: Server, name: str, path: str) -> str:
     cold, text = server.get(path)
     started, later = time.perf_counter() - cold, ""
-    while PENDING in text:  # the page is there, its comparison is being made
+    while PENDING in text:  # the page is complete except for its comparison
         time.sleep(0.2)
         text = server.get(path)[1]
         later = f", compared after {time.perf_counter() - started:.1f} s"
@@ -161,7 +161,7 @@ def links(text: str, start: str) -> list[str]:
 
 
 def visit(server: Server) -> None:
-    """Every kind of page, in the order in which a visitor would come by."""
+    """Time every kind of page, in the order of a typical visit."""
     home = timed(server, "home", "/")
     assert links(home, "/task/"), "the first page names the task"
     timed(server, "all runs", "/runs")
@@ -177,7 +177,7 @@ def visit(server: Server) -> None:
     other = timed(server, "another scene, confident and wrong", f"{scenes[-1]}?by=confident")
     pages = re.search(r"page 1 of (\d+)", other)
     if pages is not None:
-        timed(server, "the last page of it", f"{scenes[-1]}?by=confident&page={pages[1]}")
+        timed(server, "its last page", f"{scenes[-1]}?by=confident&page={pages[1]}")
     timed(server, "case (without its dataset)", links(first, "/case/")[0])
     timed(server, "save this view (two methods)", f"/save?view={links(text, '/two/')[0]}")
 
@@ -194,7 +194,7 @@ def main() -> None:
         if not (root / "tiepoint.sqlite").exists():
             started = time.perf_counter()
             make_store(root, asked.runs, asked.scenes, asked.patches, min(asked.sets, asked.runs))
-            print(f"{'make the store':48s} {time.perf_counter() - started:8.2f} s")
+            print(f"{'build the store':48s} {time.perf_counter() - started:8.2f} s")
         queries = asked.scenes * len(IMAGES) * asked.patches
         print(f"{asked.runs} runs, {asked.scenes} scenes, {queries:,} queries each")
         server = Server(root, Path(folder) / "cache")
@@ -202,7 +202,7 @@ def main() -> None:
             visit(server)
             peak = server.peak_mb()
             late = " TOO MUCH" if peak > MOST_MB else ""
-            print(f"{'memory at most':48s} {peak:8.0f} MB{late}")
+            print(f"{'peak memory':48s} {peak:8.0f} MB{late}")
         finally:
             server.process.terminate()
             server.process.wait()

@@ -3,12 +3,12 @@
 
 python bench/bench_startup.py [--folder DIR] [--sequences 116] [--repeats 3] [--only-make] [-- OPTIONS]
 
-Makes strips at the published lengths (flat patches, which PNG packs well) and a store with descriptors of 128
-float32 under the keys of `sift`, 1.4 GiB in DIR at full size; what is there already is kept. Then, each in a
-process of its own, for all three 2017 tasks: records missing, records present; and for matching alone after
-verification, the time from the start of the process to the first comparison. Lists are drawn in the first
-run and kept, as for a user. Last, the processor time of the intervals. OPTIONS go to `tiepoint run`, such as
-`--device cuda`.
+The script writes strips at the published lengths (flat patches, which PNG compresses well) and a store with
+descriptors of 128 float32 under the keys of `sift`, 1.4 GiB in DIR at full size. It reuses existing files.
+Then it times, each in a separate process, all three 2017 tasks without and with existing records. For
+matching alone after verification, it times from the start of the process to the first comparison. The first
+run samples and caches the lists, as for a user. Last, it measures the CPU time of the intervals. OPTIONS are
+passed to `tiepoint run`, for example `--device cuda`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ print(json.dumps(marks), file=sys.stderr)
 
 
 def lengths_of(sequences: int) -> dict[str, int]:
-    """Patches of the first sequences of the release."""
+    """Return the numbers of patches of the first sequences of the release."""
     from tiepoint.datasets.hpatches.splits import official_lengths, official_splits, open_lengths
 
     every = official_lengths() | {s: low for s, (low, _) in open_lengths().items()}
@@ -65,7 +65,7 @@ def lengths_of(sequences: int) -> dict[str, int]:
 
 
 def make_strips(root: Path, lengths: dict[str, int]) -> None:
-    """Strips of flat halves, different for every image; noise in a text chunk gives them a real size."""
+    """Write strips of flat halves that differ by image; noise in a text chunk gives a realistic file size."""
     from tiepoint.datasets.hpatches.layout import STANDARD_IMAGES
 
     filling = np.random.default_rng(0).bytes(1 << 17)
@@ -76,7 +76,7 @@ def make_strips(root: Path, lengths: dict[str, int]) -> None:
         if path.is_file():
             return
         path.parent.mkdir(parents=True, exist_ok=True)
-        tile = np.zeros((65, 66), np.uint8)  # the first byte of a row says: no filter
+        tile = np.zeros((65, 66), np.uint8)  # the first byte of a row: no filter
         tile[:, 1:33], tile[:, 33:], tile[number // 97 % 65, 5:40] = number % 97, 150 + number % 101, 255
         n = lengths[sequence]
         head = struct.pack(">IIBBBBB", 65, 65 * n, 8, 0, 0, 0, 0)
@@ -96,7 +96,7 @@ def _chunk(name: bytes, data: bytes) -> bytes:
 
 
 def make_features(data: Path, where: Path) -> None:
-    """Descriptors of every image under the keys that the method has for it."""
+    """Write descriptors of every image under the cache keys of the method."""
     from tiepoint.run.preparation import make_context, prepare_run
     from tiepoint.run.request import RunRequest
     from tiepoint.run.session import RunSession
@@ -130,7 +130,7 @@ def make_features(data: Path, where: Path) -> None:
 
 
 def command(data: Path, store: Path, tasks: tuple[str, ...], options: list[str]) -> dict[str, float]:
-    """Run `tiepoint run` in a process of its own; seconds since its start."""
+    """Run `tiepoint run` in a separate process; return seconds since its start."""
     line = ["run", METHOD, "--task", ",".join(tasks), "--data", str(data), "--store", str(store), "--json"]
     began = time.time()
     done = subprocess.run(
@@ -147,7 +147,7 @@ def command(data: Path, store: Path, tasks: tuple[str, ...], options: list[str])
 
 
 def fresh(store: Path, *, keep: str = "") -> None:
-    """Leave features, lists and hashes, and nothing of any run."""
+    """Remove all runs; retain features, lists and hashes."""
     for name in ("records", "runs", "values", keep):
         if name:
             shutil.rmtree(store / name, ignore_errors=True)
@@ -156,7 +156,7 @@ def fresh(store: Path, *, keep: str = "") -> None:
 
 
 def shown(name: str, marks: list[dict[str, float]]) -> None:
-    """Medians over repeats."""
+    """Print medians over repeats."""
     middle = {k: float(np.median([m[k] for m in marks if k in m])) for k in marks[0]}
     print(f"{name:<34}" + "  ".join(f"{k} {v:.2f} s" for k, v in middle.items()), flush=True)
 
@@ -166,7 +166,7 @@ def main() -> None:
     p.add_argument("--folder", type=Path)
     p.add_argument("--sequences", type=int, default=116)
     p.add_argument("--repeats", type=int, default=3)
-    p.add_argument("--only-make", action="store_true", help="make the data and stop")
+    p.add_argument("--only-make", action="store_true", help="write the data and exit")
     p.add_argument("options", nargs="*")
     given = p.parse_args()
     with tempfile.TemporaryDirectory(prefix="tiepoint-bench-") as scratch:
@@ -176,7 +176,9 @@ def main() -> None:
         make_strips(folder / "data", lengths)
         make_features(folder / "data", folder / "store")
         rows = 16 * sum(lengths.values())
-        print(f"{len(lengths)} sequences, {rows:,} descriptors made in {time.perf_counter() - started:.0f} s")
+        print(
+            f"{len(lengths)} sequences, {rows:,} descriptors written in {time.perf_counter() - started:.0f} s"
+        )
         if not given.only_make:
             measure(folder / "data", folder / "store", given.repeats, given.options)
 
@@ -199,12 +201,12 @@ def measure(data: Path, store: Path, repeats: int, options: list[str]) -> None:
     for task in TASKS:
         command(data, store, (task,), options)
         name, seconds, count = intervals(store, task)
-        print(f"intervals of {count} scores of {name}: {seconds:.2f} s of processor time", flush=True)
+        print(f"intervals of {count} scores of {name}: {seconds:.2f} s of CPU time", flush=True)
     print(f"load {os.getloadavg()[0]:.1f}")
 
 
 def intervals(where: Path, task: str) -> tuple[str, float, int]:
-    """Processor time of the intervals of a stored run, its scores made anew from its records."""
+    """Return the CPU time of the intervals of a stored run, recomputed from its records."""
     import scipy.special  # noqa: F401  # imported before the clock runs
 
     from tiepoint.run.scoring import score_rows_with_intervals

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Speed and memory of reading commands on a store of thousands of runs, with limits.
 
-A store is made of made-up methods: several tasks, protocols and groups, 116 scenes each, some methods with
-several runs that differ in a parameter. Its rows are those of real runs; their records and run files, which
-the commands here do not need, are left out. Each command is a process of its own.
+The store has simulated methods: several tasks, protocols and groups, 116 scenes each, and some methods with
+several runs that differ in a parameter. Its rows are like those of real runs. It has no records and run
+files, because these commands do not read them. Each command is a separate process.
 
 Usage: python bench/bench_store.py [--runs 5000] [--tasks 5] [--same] [--store FOLDER] [--only list,report]
 """
@@ -48,13 +48,13 @@ LEVEL = np.random.default_rng(0).normal(0, 0.8, len(SCENES))
 
 
 def scene_table(rng: np.random.Generator, skill: float) -> np.ndarray:
-    """Values of three noise levels by scene, (3, 116)."""
+    """Return values of three noise levels by scene, (3, 116)."""
     x = LEVEL + rng.normal(0, 0.1, (3, len(SCENES))) + skill - np.array([0.0, 0.6, 1.2])[:, None]
     return np.asarray(1 / (1 + np.exp(-x)))
 
 
 def scores_of(task: str, cells: np.ndarray) -> tuple[list[dict[str, Any]], list[Score]]:
-    """Rows of a run under one protocol, and the scores that have scene values."""
+    """Return the rows of a run under one protocol, and the scores that have scene values."""
     metric = METRICS.get(task, "map")
     kind_i = np.array(KINDS) == "i"
     groups = {"all": (cells, slice(None))}
@@ -82,7 +82,7 @@ def scores_of(task: str, cells: np.ndarray) -> tuple[list[dict[str, Any]], list[
 
 
 def made_runs(store: Store, count: int, tasks: int, same: bool) -> Iterator[StoredRun]:
-    """Runs in turn over the tasks; every fifth method has runs of four sizes."""
+    """Yield runs, cycling through the tasks; every fifth method has runs of four sizes."""
     names = list(TASKS)[:tasks]
     known: dict[tuple[str, str], str] = {}
     for i in range(count):
@@ -131,7 +131,7 @@ def made_runs(store: Store, count: int, tasks: int, same: bool) -> Iterator[Stor
 
 
 def make_store(root: Path, count: int, tasks: int, same: bool) -> None:
-    """A store of runs, in one transaction."""
+    """Write a store of runs in one transaction."""
     with Store.open(root) as store, store.begin() as connection:
         for run in made_runs(store, count, tasks, same):
             insert_run(connection, run)
@@ -147,7 +147,7 @@ print(json.dumps([code, time.perf_counter() - started, used.ru_utime + used.ru_s
 
 
 def measure(name: str, command: list[str], limit_s: float, limit_mb: float | None = None) -> None:
-    """One command: wall time, processor time and the most memory it held."""
+    """Print the wall time, CPU time and peak memory of one command."""
     out = subprocess.run([sys.executable, "-c", CHILD, *command], check=True, capture_output=True, text=True)
     code, wall, cpu, memory = json.loads(out.stdout)
     goal = f"limit {limit_s:g} s" + (f", {limit_mb:g} MB" if limit_mb else "")
@@ -160,7 +160,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5000)
     parser.add_argument("--tasks", type=int, default=5, choices=range(1, len(TASKS) + 1))
     parser.add_argument("--same", action="store_true", help="all runs of a task have the same scene values")
-    parser.add_argument("--store", type=Path, help="made there if it is missing; default a temporary folder")
+    parser.add_argument("--store", type=Path, help="folder of the store, built if missing; default temporary")
     parser.add_argument("--only", default="list,two,all,report,csv")
     given = parser.parse_args()
     print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, NumPy {np.__version__}")
@@ -169,7 +169,7 @@ def main() -> None:
         if not (root / "tiepoint.sqlite").exists():
             started = time.perf_counter()
             make_store(root, given.runs, given.tasks, given.same)
-            print(f"made {given.runs} runs in {time.perf_counter() - started:.0f} s")
+            print(f"wrote {given.runs} runs in {time.perf_counter() - started:.0f} s")
         tiepoint = [sys.executable, "-m", "tiepoint"]
         where, task = ["--store", str(root)], ["--task", next(iter(TASKS))]
         two, out = ["method-00001", "method-00002"], ["--out", str(Path(folder) / "report.out")]

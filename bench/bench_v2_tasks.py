@@ -19,7 +19,7 @@ from tiepoint.formats.hpatches.task_lists import pairs_csv_chunks
 
 
 def plain(test: tuple[str, ...], lengths: dict[str, int], rows: int) -> None:
-    """The recipe as one would write it: a permutation for every row."""
+    """Sample pairs by the plain recipe: one permutation per row."""
     state = np.random.RandomState(42)
     n = np.array([lengths[s] for s in test])
     seq = state.randint(len(test), size=rows)
@@ -34,7 +34,7 @@ def main() -> None:
     split, lengths = official_splits()[name], official_lengths()
     machine = platform.processor() or platform.machine()
     print(f"{machine}, {os.cpu_count()} cores, NumPy {np.__version__}; CPU seconds, split {name}")
-    draw_verification(split.test, lengths, rows=10)  # compiles on the first use ever
+    draw_verification(split.test, lengths, rows=10)  # the first call compiles
 
     rows = 1_000_000 if "--whole" in sys.argv else 100_000
     start = time.process_time()
@@ -44,7 +44,7 @@ def main() -> None:
     lists = draw_verification(split.test, lengths)
     ours = time.process_time() - start
     print(
-        f"plain loop {loop:.1f} s{'' if rows == 1_000_000 else ' (scaled from a tenth)'}, ours {ours:.2f} s"
+        f"plain loop {loop:.1f} s{'' if rows == 1_000_000 else ' (scaled from 10 %)'}, tiepoint {ours:.2f} s"
     )
     print(f"{loop / ours:.1f} times faster")
     start = time.process_time()

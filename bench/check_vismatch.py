@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Check that the package vismatch has the API that ``vismatch:NAME`` needs.
 
-It needs other builds of OpenCV and kornia than ours, so it has an environment of its own::
+It needs other builds of OpenCV and kornia than tiepoint, so install it in a separate environment::
 
     python -m venv vismatch-env
     vismatch-env/bin/pip install vismatch tiepoint
     vismatch-env/bin/python bench/check_vismatch.py sift-nn xfeat
 
-Each matcher named runs on two views of a texture made on the spot, once through its own interface and once
-through ours, and the matches must be the same. Weights are downloaded by vismatch where a matcher has some.
+Each matcher runs on two views of a generated texture, once through vismatch and once through tiepoint, and
+the matches must be equal. vismatch downloads the weights of a matcher.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SHIFT = (7, 4)
 
 
 def views() -> tuple[np.ndarray, np.ndarray]:
-    """A texture of blocks of many sizes, and the same shifted by (7, 4) pixels."""
+    """Return a texture of blocks of many sizes, and its copy shifted by (7, 4) pixels."""
     draw = np.random.Generator(np.random.PCG64(1))
     whole = np.zeros((320, 400, 3))
     for cell in (64, 32, 16, 8, 4):
@@ -37,7 +37,7 @@ def views() -> tuple[np.ndarray, np.ndarray]:
 
 
 def check(name: str) -> str:
-    """One line about a matcher; an `AssertionError` where the API is another."""
+    """Return one line about a matcher; raise `AssertionError` if the API differs."""
     import torch
     import vismatch
 
@@ -60,7 +60,7 @@ def check(name: str) -> str:
 
 
 def main(names: list[str]) -> None:
-    """Check the package, then each matcher named."""
+    """Check the package, then each given matcher."""
     import vismatch
 
     parameters = inspect.signature(vismatch.get_matcher).parameters

@@ -15,14 +15,14 @@ package may change.
 A snapshot has two classes. *Values* count: numbers with all bits, records, run ids, cache keys, names, SQL
 tables, views and columns, order, exit codes, structure of JSON and HTML, numbers of warnings and notes,
 pixels, hashes of task lists. *Words* do not count: notes, warnings, errors, captions, help. ``compare``
-prints a line with DIFFERS for every value and ends with code 1 if there is one. It lists changed words old
-beside new, and flags those whose numbers or quoted names differ. The rules in `equality_masks` mask times,
-temporary paths and versions. ``take`` also replaces the clock (`equality_clock`), because the order of runs
-and the list of figures depend on it.
+prints a line with DIFFERS for every value and ends with code 1 if there is one. It lists old and new wording,
+and flags those whose numbers or quoted names differ. The rules in `equality_masks` mask times, temporary
+paths and versions. ``take`` also replaces the clock (`equality_clock`), because the order of runs and the
+list of figures depend on it.
 
 Run ids and cache keys depend on absolute paths. Take both snapshots with the same --work and --data;
 ``compare`` refuses others. DIR must be new or empty, so remove it between two snapshots. A snapshot is larger
-than 2 MB: keep it out of the repository.
+than 2 MB, so do not commit it.
 
 ``store`` writes a snapshot of an existing store. ``planted`` plants one change of every kind in a copy of a
 snapshot and shows that ``compare`` finds it. The measured package is the one that Python finds; ``take``
@@ -132,7 +132,7 @@ def take_store(out: Path, store: Path) -> int:
 
 
 def write(out: Path, cells: Mapping[str, Any], seconds: float, more: Mapping[str, Any]) -> None:
-    """Write a snapshot and print how much it holds."""
+    """Write a snapshot and print its size."""
     head = {
         "format": FORMAT,
         **more,
@@ -178,7 +178,7 @@ def compare(before: Path, after: Path, *, words: Path | None, parts: Sequence[st
         print(f"{mark}  {one.place}: {one.old!r} -> {one.new!r}")
     if words is not None:
         words.write_text(words_page(found))
-        print(f"{words}: all changed words, old beside new")
+        print(f"{words}: all changed words, old and new")
     print("compared: " + ", ".join(f"{n:,} {k}" for k, n in found.checked.most_common()))
     print("masked: " + ", ".join(a["head"].get("masks", ())))
     errors = sum("error" in c.get("values", {}) for c in b["cells"].values())
@@ -213,7 +213,7 @@ def main() -> int:
     comparing = commands.add_parser("compare", help="print the differences of two snapshots")
     comparing.add_argument("before", type=Path)
     comparing.add_argument("after", type=Path)
-    comparing.add_argument("--words", type=Path, help="write all changed words to this file, old beside new")
+    comparing.add_argument("--words", type=Path, help="write all changed words to this file, old and new")
     comparing.add_argument(
         "--part", action="append", choices=sorted(PARTS), default=[], help="only this part"
     )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A clock that ticks at every look, so that two snapshots of `equality.py` measure equal times.
+"""A clock that ticks at every call, so that two snapshots of `equality.py` measure equal times.
 
-Runs are listed by the second in which they were made, figures of cost appear when times were measured, and a
-method is timed until a budget is spent. With the real clock all three depend on the load of the machine.
+Runs are listed by the second in which they were created, figures of cost appear when times were measured, and
+a method is timed until a budget is spent. With the real clock all three depend on the load of the machine.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Comparison of two snapshots of `equality.py`: values count, words are listed old beside new."""
+"""Comparison of two snapshots of `equality.py`: values count, changed words are listed."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def refusal(a: Mapping[str, Any], b: Mapping[str, Any]) -> str | None:
 
 
 def words_page(found: Differences) -> str:
-    """Return all changed wordings, old beside new; those whose numbers differ come first."""
+    """Return all old and new wordings; those whose numbers differ come first."""
     lines = [f"# {len(found.words)} changed wordings, numbers or quoted names differ in {len(found.flagged)}"]
     for one in sorted(found.words.values(), key=lambda w: not w.numbers_differ):
         mark = "numbers differ" if one.numbers_differ else "words"

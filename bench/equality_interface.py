@@ -240,7 +240,7 @@ def wrong(line: str) -> Cell:
 
 
 def in_processes(place: Place) -> dict[str, Any]:
-    """Run a few commands in processes of their own: exit codes and streams of the real entry point."""
+    """Run a few commands in separate processes: exit codes and streams of the real entry point."""
     found: dict[str, Any] = {"exit code": {}, "lines": {}}
     words: dict[str, Any] = {}
     for line in ("--version", "list tasks --json", "nonsense", "run", "list runs --store WORK/nowhere"):
@@ -289,7 +289,7 @@ def script(place: Place, module: str, *arguments: str) -> Outcome:
 
 
 def old_hpatches(place: Place) -> dict[str, Any]:
-    """Run the faces of the HPatches scripts: result files, printed tables, exit codes."""
+    """Run the drop-in HPatches scripts: result files, printed tables, exit codes."""
     out, tasks = (
         place.work / "compat-results",
         [f"--task={t}" for t in ("verification", "matching", "retrieval")],
@@ -320,7 +320,7 @@ def old_hpatches(place: Place) -> dict[str, Any]:
 
 
 def old_workbench(place: Place) -> dict[str, Any]:
-    """Call the functions of the workbench face."""
+    """Call the functions of `tiepoint.compat.workbench`."""
     from tiepoint.compat import workbench as face
 
     metrics = face.ExperimentMetrics()

@@ -323,7 +323,7 @@ def changed_store(place: Place) -> dict[str, Any]:
 
 
 def output_cells() -> Iterator[Cell]:
-    """Fill the small store and describe all that is made from it."""
+    """Fill the small store and describe all outputs of it."""
     part = "outputs"
     for line in PAGES:
         yield command(part, f"{line} --jobs 1 --json --store {STORE}")

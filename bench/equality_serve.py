@@ -69,7 +69,7 @@ def fetch(port: int, path: str, method: str = "GET", body: str | None = None, **
 def server(place: Place, *options: str) -> Iterator[tuple[int, Callable[[], int]]]:
     """Start ``tiepoint serve`` on a free port; yield the port and a function that stops it.
 
-    Standard error goes to a file: a pipe that nobody reads fills up with tracebacks, and the server stops.
+    Standard error goes to a file: an unread pipe fills up with tracebacks, and the server then blocks.
     """
     line = [sys.executable, "-m", "tiepoint", "serve", "--port", "0", "--store", place.full(STORE), *options]
     environment = os.environ | {"TIEPOINT_CACHE": str(place.work / "serve-cache")}

@@ -72,7 +72,7 @@ def digest(data: bytes) -> str:
 
 @dataclass
 class Place:
-    """Folders of one snapshot, and the ids of the runs made until now."""
+    """Folders of one snapshot, and the ids of the runs until now."""
 
     data: Path
     work: Path
@@ -210,7 +210,7 @@ class Outcome:
 
     @property
     def messages(self) -> list[str]:
-        """Lines of standard error that tiepoint wrote; progress lines are a log and are left out."""
+        """Lines of standard error that tiepoint wrote; progress lines are excluded."""
         return [line for line in self.err.splitlines() if line.startswith("tiepoint: ")]
 
     @property

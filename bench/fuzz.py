@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Run every reader on many mutated files; the short version is tests/fuzz/test_readers.py.
 
-Each case is a valid file with a few mutations, which follow from seed and case alone. A reader must give a
-result or an error of tiepoint: anything else is a failure, as are 5 s of the processor, 1 GiB of memory and
-the death of the process. Mutated files that failed are kept.
+Each case is a valid file with a few mutations, which depend only on seed and case. A reader must return a
+result or raise an error of tiepoint. Any other exception, 5 s of CPU time, 1 GiB of memory or a crash is a
+failure. Files that caused failures are stored.
 
 Usage: python bench/fuzz.py [--readers NAME …] [--count 100000] [--jobs 2] [--seed 0] [--keep FOLDER]
 """
@@ -27,7 +27,7 @@ _PART = 25_000
 
 
 def explored(reader: str, first: int, count: int, seed: int, keep: Path) -> dict[str, Any]:
-    """Some cases of a reader, in a process of their own."""
+    """Run some cases of a reader in a separate process."""
     paths = [str(ROOT / "tests"), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
     done = subprocess.run(
         [sys.executable, "-m", "fuzz", "--readers", reader, "--count", str(count), "--first", str(first),
@@ -43,13 +43,13 @@ def explored(reader: str, first: int, count: int, seed: int, keep: Path) -> dict
 
 
 def joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """The parts of one reader as one."""
+    """Merge the partial results of one reader."""
     numbers = {key: sum(p[key] for p in parts) for key in ("cases", "results", "errors", "cpu_s")}
     return {"reader": parts[0]["reader"], **numbers, "failures": [f for p in parts for f in p["failures"]]}
 
 
 def main() -> int:
-    """Explore, and print a line a reader; 1 where something failed."""
+    """Run all readers and print one line each; return 1 if a case failed."""
     from fuzz.readers import READERS
 
     names = [r.name for r in READERS]

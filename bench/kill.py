@@ -4,16 +4,16 @@
     python bench/kill.py --kills 1000 [--seed 0] [--jobs 1,2] [--families patches,keypoints,dense,pairs]
                          [--lanes 2] [--fresh 0.1] [--work DIR]
 
-Tiny datasets of every family are made on the spot, and every command is run once without disturbance. Then
-stores are made by lives of the same command: each life is killed at a moment drawn from the whole of its
-duration, or right before a file operation drawn by its number, and after one to six of them one may finish.
-The whole process group is killed, or the main process alone, or one worker alone. What the finished store
-holds and exports is compared with the undisturbed one byte for byte, measured times aside, and what is left
-is looked for: temporaries and states of dead processes in the store, files in the folder for temporary
-files, in the current folder and in shared memory, processes of the session.
+The script generates tiny datasets of every family and runs every command once without a kill. Then it builds
+stores by repeated processes ("lives") of the same command. Each life is killed at a random time of its
+duration, or right before a random file operation; after one to six kills, one life may finish. The kill hits
+the process group, the main process alone, or one worker alone. The content and exports of the finished store
+must equal those of the run without kills byte for byte, except for measured times. The script also searches
+for leftovers: temporary files and states of dead processes in the store, files in the temporary folder, the
+current folder and shared memory, and processes of the session.
 
-Most lives are forked from a process that has imported everything, so that none of the time goes to imports;
-a share of `--fresh` is a command of its own. Code 1 if anything differs or is left. Needs Linux.
+Most lives are forked from a process that has imported everything, which saves the import time; a fraction
+`--fresh` are new commands. The exit code is 1 if anything differs or is left over. Needs Linux.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ TIMES = ("created_at", "time_s", "efficiency", "machine", "seal")
 
 
 def make_data(root: Path) -> dict[str, list[str]]:
-    """Datasets and, by family, the command line that is run on them."""
+    """Write the datasets; return the command lines by family."""
     rng = np.random.default_rng(15)
     for scene in ("i_aa", "v_bb"):
         base = rng.normal(128, 40, (24, 17, 17))
@@ -122,7 +122,7 @@ def _texture(rng: np.random.Generator, side: int) -> Any:
 class Life:
     """One process: its command line, folders, and the file operation (from 1) before which it dies.
 
-    `whole` says whether it takes its process group with it.
+    `whole` is whether its process group dies with it.
     """
 
     arguments: list[str]
@@ -132,7 +132,7 @@ class Life:
     operations: int = 0
 
     def lead(self) -> int:
-        """Live, in a process that is there for nothing else; the exit code."""
+        """Run the command in this dedicated process; return the exit code."""
         os.chdir(Path(self.place) / "here")
         os.environ["TMPDIR"] = str(Path(self.place) / "tmp")
         os.environ.pop("TIEPOINT_STORE", None)
@@ -163,7 +163,7 @@ class Life:
 
 
 def prepare(phase: Path | None = None) -> None:
-    """Import all that a run needs, use workers for the smallest work, measure costs for a moment only."""
+    """Import all modules of a run, use workers for any work, and shorten the measurement of costs."""
     for name in (
         "cli.commands.run",
         "run.compute",
@@ -206,7 +206,7 @@ def prepare(phase: Path | None = None) -> None:
 
 
 def start(life: Life, fresh: bool) -> int:
-    """Start a life in a session of its own; its process id."""
+    """Start a life in a new session; return its process id."""
     (Path(life.place) / "phase").write_bytes(b"\0")
     if fresh:
         command = [sys.executable, __file__, "--life", json.dumps(vars(life))]
@@ -226,7 +226,7 @@ def start(life: Life, fresh: bool) -> int:
 
 
 def ended(pid: int, seconds: float) -> int | None:
-    """The exit status of a child that ends by then."""
+    """Return the exit status of a child, None if it does not end in time."""
     handle = os.pidfd_open(pid)
     try:
         if not select.select([handle], [], [], max(0.0, seconds))[0]:
@@ -237,7 +237,7 @@ def ended(pid: int, seconds: float) -> int | None:
 
 
 def of_session(session: int) -> dict[int, bytes]:
-    """Processes of a session that have not ended, with their command lines."""
+    """Return the running processes of a session with their command lines."""
     found = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, ValueError, IndexError):
@@ -248,7 +248,7 @@ def of_session(session: int) -> dict[int, bytes]:
 
 
 def all_gone(session: int) -> list[int]:
-    """Processes of a session that do not end."""
+    """Return the processes of a session that do not end."""
     until = time.monotonic() + GONE_S
     while (left := of_session(session)) and time.monotonic() < until:
         time.sleep(0.02)
@@ -259,7 +259,7 @@ def all_gone(session: int) -> list[int]:
 
 
 def strike(pid: int, victim: str, rng: random.Random) -> str:
-    """Kill a life, or one of its workers; who was killed."""
+    """Kill a life, or one of its workers; return which was killed."""
     workers = [p for p, line in of_session(pid).items() if b"spawn_main" in line and p != pid]
     if victim == "worker" and workers:
         with contextlib.suppress(ProcessLookupError):
@@ -273,7 +273,7 @@ def strike(pid: int, victim: str, rng: random.Random) -> str:
 
 
 def contents(store: Path) -> dict[str, str]:
-    """What a finished store holds by relative name: hashes of files and rows, measured times aside."""
+    """Return hashes of the files and rows of a finished store by name, without measured times."""
     found = {}
     for path in sorted(p for p in store.rglob("*") if p.is_file()):
         name, data = path.relative_to(store).as_posix(), path.read_bytes()
@@ -304,7 +304,7 @@ def _untimed(plain: Any) -> Any:
 
 @dataclass
 class Figures:
-    """What is counted; `bad` says in words what differs or is left."""
+    """Counts of kills and results; `bad` lists differences and leftovers as text."""
 
     kills: Counter[tuple[str, str]] = field(default_factory=Counter)
     victims: Counter[str] = field(default_factory=Counter)
@@ -318,7 +318,7 @@ class Figures:
     bad: list[str] = field(default_factory=list)
 
     def add(self, other: Figures) -> None:
-        """Take the figures of another lane."""
+        """Add the figures of another lane."""
         for name, value in vars(other).items():
             setattr(self, name, getattr(self, name) + value)
 
@@ -343,7 +343,7 @@ class Figures:
 
 @dataclass
 class Case:
-    """A command line with what an undisturbed run of it makes, and seconds it takes forked and fresh."""
+    """A command line, the expected content of its store, and its seconds, forked and fresh."""
 
     name: str
     arguments: list[str]
@@ -354,7 +354,7 @@ class Case:
 
 
 class Lane:
-    """One after the other, stores made by lives that are killed."""
+    """Builds one store after the other by lives that are killed."""
 
     def __init__(self, work: Path, cases: Sequence[Case], seed: int, fresh: float) -> None:
         self.work, self.cases, self.fresh = work, cases, fresh
@@ -362,7 +362,7 @@ class Lane:
         self.figures = Figures()
 
     def run(self, kills: int) -> Figures:
-        """So many kills, and the lives in between."""
+        """Run lives until the given number of kills."""
         number = 0
         while sum(self.figures.victims.values()) < kills:
             case = self.cases[number % len(self.cases)]
@@ -371,7 +371,7 @@ class Lane:
         return self.figures
 
     def make_store(self, case: Case, place: Path) -> None:
-        """Kill up to six lives, let one finish, compare."""
+        """Kill up to six lives, let one finish, and compare."""
         new_place(place)
         figures, struck = self.figures, 0
         for left in range(self.rng.randint(1, MOST_LIVES), -1, -1):
@@ -383,7 +383,7 @@ class Lane:
         figures.stores += 1
         figures.resumed += struck > 0
         if code != 0:
-            return  # told already
+            return  # reported before
         bad = [*differences(case.expected, contents(place / "store")), *left_behind(place)]
         figures.compared += len(case.expected)
         figures.bad += [f"{place.name} ({case.name}, {struck} kills): {b}" for b in bad]
@@ -391,7 +391,7 @@ class Lane:
             shutil.rmtree(place)
 
     def one_life(self, case: Case, place: Path, *, may_die: bool) -> int:
-        """Start a life, kill it, count it; the exit code, which is 0 where it finished all the same."""
+        """Start, kill and count a life; return its exit code, which is 0 if it finished before the kill."""
         rng, figures = self.rng, self.figures
         fresh = rng.random() < self.fresh
         victim = rng.choices(("group", "main", "worker"), (5, 3, 4 if case.jobs > 1 else 0))[0]
@@ -429,14 +429,14 @@ class Lane:
 
 
 def new_place(place: Path) -> None:
-    """Empty folders for a store and what is beside it."""
+    """Create empty folders for a store and its surroundings."""
     for name in ("tmp", "here"):
         (place / name).mkdir(parents=True)
     (place / "said").touch()
 
 
 def differences(expected: dict[str, str], found: dict[str, str]) -> list[str]:
-    """What is not as in an undisturbed store."""
+    """Return the differences from a store without kills."""
     told = []
     for name in sorted(expected.keys() | found.keys()):
         if name not in found or name not in expected:
@@ -447,7 +447,7 @@ def differences(expected: dict[str, str], found: dict[str, str]) -> list[str]:
 
 
 def left_behind(place: Path) -> list[str]:
-    """Files beside the store that should not be there."""
+    """Return leftover files outside the store."""
     known = {"tmp", "here", "said", "phase", "operations", "store"}
     beside = [p for p in place.iterdir() if p.name not in known]
     return [
@@ -456,7 +456,7 @@ def left_behind(place: Path) -> list[str]:
 
 
 def undisturbed(case: Case, work: Path) -> list[str]:
-    """Make what is expected, once fresh and once forked; how the two differ."""
+    """Build the expected store, once fresh and once forked; return how the two differ."""
     for fresh in (True, False):
         place = work / f"undisturbed-{case.name.replace(' ', '-')}"
         shutil.rmtree(place, ignore_errors=True)
@@ -478,7 +478,7 @@ def undisturbed(case: Case, work: Path) -> list[str]:
 
 
 def shared_memory() -> set[str]:
-    """Semaphores and blocks that Python made in shared memory and no process has mapped."""
+    """Return Python's semaphores and blocks in shared memory that no process has mapped."""
     used = set()
     for maps in Path("/proc").glob("[0-9]*/maps"):
         with contextlib.suppress(OSError):
@@ -490,12 +490,12 @@ def shared_memory() -> set[str]:
 
 
 def _is_of(name: str, pids: list[int]) -> bool:
-    """Whether one of these processes may have made something: names of tiepoint say which did."""
+    """Return whether one of these processes may have created an object; tiepoint names contain its id."""
     return "tiepoint-" not in name or any(f"-{pid}-" in name for pid in pids)
 
 
 def main() -> int:
-    """Make the data, run undisturbed, kill, compare."""
+    """Write the data, run without kills, then kill and compare."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -503,9 +503,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", default="1,2")
     parser.add_argument("--families", default=",".join(FAMILIES))
-    parser.add_argument("--lanes", type=int, default=2, help="stores made at the same time")
+    parser.add_argument("--lanes", type=int, default=2, help="stores built at the same time")
     parser.add_argument("--fresh", type=float, default=0.1, help="share of lives that are not forked")
-    parser.add_argument("--work", type=Path, help="new folder, kept; by default a temporary one")
+    parser.add_argument("--work", type=Path, help="new folder, not removed; default a temporary one")
     parser.add_argument("--life", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.life is not None:

@@ -3,11 +3,11 @@
 
     python bench/same_bits.py --work DIR [--data DATA] [--modes jobs=1 jobs=2 cluster=local:2 kernels=torch]
 
-Every mode runs the same command lines into a store of its own: the demo set, and with DATA the real
-sequences, pairs and flows of the tests. Then all formats of ``report`` that hold no measured time are written
-(CSV, JSON, Parquet, Markdown, LaTeX) and compared byte for byte with those of the first mode, and so are the
-arrays of features and the records. Worker processes are used however small the work is. Code 1 if anything
-differs.
+Every mode runs the same command lines into a separate store: on the demo set, and with DATA on the real
+sequences, pairs and flows of the tests. The script then writes all formats of ``report`` without measured
+times (CSV, JSON, Parquet, Markdown, LaTeX). It compares them, the feature arrays and the records byte for
+byte with those of the first mode. Worker processes are used even for small work. The exit code is 1 if
+anything differs.
 
 Modes: ``jobs=N``, ``cluster=ADDRESS``, ``kernels=torch`` (the kernels' torch path on the CPU) and
 ``device=cuda``. Networks are not among the methods, because the device is in the key of their features.
@@ -58,7 +58,7 @@ class Bits:
 
 
 def lines(demo: Path, data: Path | None) -> Iterator[str]:
-    """The command lines, without what a mode adds."""
+    """Return the command lines without the options of a mode."""
     patches = f"--data {demo}/patches --on-bad miss"
     methods = f"sift rootsift orb brief resize constant {demo}/bits.py:Bits"
     yield f"run {methods} --task {V2} {patches}"
@@ -78,7 +78,7 @@ def lines(demo: Path, data: Path | None) -> Iterator[str]:
 
 
 def mode_of(text: str) -> tuple[list[str], dict[str, str]]:
-    """What a mode adds to a command line, and to the environment."""
+    """Return the options and environment variables of a mode."""
     kind, _, value = text.partition("=")
     if kind == "kernels":
         return ["--jobs", "1"], {"TIEPOINT_KERNELS": value}
@@ -90,7 +90,7 @@ def mode_of(text: str) -> tuple[list[str], dict[str, str]]:
 
 
 def call(arguments: Sequence[str], more: dict[str, str]) -> int:
-    """Run tiepoint in a process of its own; its exit code, with what it said where that is not 0."""
+    """Run tiepoint in a separate process; return its exit code, and its output if the code is not 0."""
     command = [sys.executable, "-c", START, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **more})
     if done.returncode:
@@ -99,7 +99,7 @@ def call(arguments: Sequence[str], more: dict[str, str]) -> int:
 
 
 def contents(store: Path, exports: Path) -> dict[str, str]:
-    """Hashes of what a store holds and exports, by relative name; measured times are left out."""
+    """Return hashes of the content and exports of a store by name, without measured times."""
     found = {}
     for folder, pattern in ((exports, "*"), (store / "features", "*/*/*.npy"), (store / "records", "**/*")):
         for path in sorted(folder.glob(pattern)):
@@ -116,7 +116,7 @@ def main() -> int:
     )
     parser.add_argument("--work", type=Path, required=True, help="new or empty folder")
     parser.add_argument("--data", type=Path, help="real data of the tests; without it the demo set alone")
-    parser.add_argument("--demo", type=Path, help="folder of a demo set that was made before")
+    parser.add_argument("--demo", type=Path, help="folder of an existing demo set")
     parser.add_argument(
         "--modes", nargs="+", default=["jobs=1", "jobs=2", "cluster=local:2", "kernels=torch"]
     )

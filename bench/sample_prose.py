@@ -3,7 +3,7 @@
 
     python bench/sample_prose.py --seed 21 --count 60
 
-Half of the sample are docstrings, half are texts of raised errors, warnings and help.
+Half of the texts are docstrings; the others are errors, warnings and help.
 """
 
 from __future__ import annotations

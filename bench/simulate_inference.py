@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Level and power of the tests of pooled scores by simulation, compared with other tests.
 
-Usage: python bench/simulate_inference.py [SCENES ...] [--repeats 4000] [--former 2000] [--cases K ...]
+Usage: python bench/simulate_inference.py [SCENES ...] [--repeats 4000] [--bootstraps 2000] [--cases K ...]
 
-Benchmarks of SCENES scenes and five methods are drawn again and again. Scenes differ in how hard they are,
-for all methods and for each one. Where no method differs from another, the share of benchmarks in which a
-test finds any difference is its level; where they do, the share of differences found is its power. The former
-tests: Student t from leaving one scene out at a time with Holm below 40 scenes, the bootstrap of differences
-with step-down max-T from 40 on.
+The script samples benchmarks of SCENES scenes and five methods. Scenes differ in difficulty, for all methods
+and for each one. If no two methods differ, the fraction of benchmarks in which a test finds any difference is
+its level. Otherwise the fraction of differences that it finds is its power. The sign-flip test of tiepoint
+(`flips`) is compared with another test. Below 40 scenes this is the Student t test by leaving out one scene
+at a time, with Holm's adjustment (`t test`). From 40 scenes on it is the bootstrap of differences with step-
+down max-T (`bootstrap`).
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from tiepoint.stats.sign_flip import sign_flip_family
 Array = NDArray[np.float64]
 METHODS, BINS, LINES = 5, 30, 40
 FLIPS, RESAMPLES = 2000, 1000
+BOOTSTRAP_SCENES = 40
 EDGES = np.linspace(-4.5, 4.5, BINS - 1)
 PAIRS = all_pairs(METHODS)
 SCENE, OWN = 0.5, 0.25  # spread of scenes, for all methods and for each
@@ -40,7 +42,7 @@ SCENE, OWN = 0.5, 0.25  # spread of scenes, for all methods and for each
 
 @dataclass(frozen=True)
 class Case:
-    """What the scenes of a benchmark are like; `opposite` methods win on one kind and lose on the other."""
+    """Properties of the scenes of a benchmark; `opposite` methods win on one kind and lose on the other."""
 
     name: str
     statistic: str = "ap"
@@ -65,13 +67,13 @@ CASES = (
 
 
 def binned(middle: Array) -> Array:
-    """Shares of normal distances by bin, (…, bins)."""
+    """Return the fractions of normal distances by bin, (…, bins)."""
     edge = np.zeros((*middle.shape, 1))
     return np.diff(np.concatenate([edge, ndtr(EDGES - middle[..., None]), edge + 1], axis=-1), axis=-1)
 
 
 def benchmarks(case: Case, n: int, gap: float, repeats: int) -> Iterator[list[PooledBins]]:
-    """Methods whose distances grow apart by `gap` from one to the next, on scenes drawn anew every time."""
+    """Yield benchmarks with newly sampled scenes; the distances of successive methods differ by `gap`."""
     rng = np.random.default_rng([n, CASES.index(case), int(1e6 * gap)])
     kinds = tuple("ivw"[k % case.kinds] for k in range(n))
     second = (np.arange(n) % case.kinds) * 2 - 1
@@ -81,7 +83,7 @@ def benchmarks(case: Case, n: int, gap: float, repeats: int) -> Iterator[list[Po
     one, other = pairs.T
     odd = np.arange(METHODS) % 2
     own = np.where(odd == 1, case.spread, OWN)
-    # Positives and negatives are normal: with this the AUC over all scenes is the same whatever their spread.
+    # Positives and negatives are normal, so this makes the AUC over all scenes independent of their spread.
     noise = 2 + 2 * SCENE**2
     wider = np.sqrt((noise + 2 * own**2) / (noise + 2 * OWN**2))
     apart = (0.8 + gap * np.arange(METHODS)) * wider
@@ -120,7 +122,7 @@ class Scores:
         return weights, np.where(one == other, weights[:, one], weights[:, one] * weights[:, other])
 
     def of(self, made: list[PooledBins], weights: tuple[Array, Array]) -> Array:
-        """(rows, methods)."""
+        """Return scores (rows, methods)."""
         tables = ([b.positives for b in made], [b.negatives[:, 3].astype(float) for b in made])
         both = []
         for side, table in zip(weights, tables, strict=True):
@@ -131,7 +133,7 @@ class Scores:
         return binned_statistic(near, far, self.statistic).reshape(len(made), -1).T
 
     def contributions(self, made: list[PooledBins]) -> tuple[Array, Array, Array]:
-        """Scores (methods,), contributions and influence by leaving out (scenes, methods)."""
+        """Return scores (methods,), contributions and leave-one-out influence (scenes, methods)."""
         rows = self.of(made, self.few)
         n = len(self.strata)
         value, twice, never, left = rows[0], rows[1 : 1 + n], rows[1 + n : 1 + 2 * n], rows[1 + 2 * n :]
@@ -141,18 +143,23 @@ class Scores:
 
 
 def holm(p: Array) -> Array:
-    """Family-wise p-values by Holm's step-down."""
+    """Return family-wise p-values by Holm's step-down."""
     order = np.argsort(p, kind="stable")
     out = np.empty(len(p))
     out[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
     return out
 
 
-def former(scores: Scores, made: list[PooledBins], value: Array, influence: Array) -> tuple[Array, Array]:
-    """P-values alone and family-wise as they were."""
+def other_test(n: int) -> str:
+    """Return the name of the test that sign flips are compared with, for a number of scenes."""
+    return "t test" if n < BOOTSTRAP_SCENES else "bootstrap"
+
+
+def other_p(scores: Scores, made: list[PooledBins], value: Array, influence: Array) -> tuple[Array, Array]:
+    """Return the p-values of the other test, alone and family-wise."""
     a, b = PAIRS.T
     difference = value[a] - value[b]
-    if len(scores.strata) < 40:
+    if len(scores.strata) < BOOTSTRAP_SCENES:
         se, df = standard_error(influence[:, a] - influence[:, b], scores.strata)
         p = 2 * stdtr(df, -np.abs(difference) / se)
         return p, holm(p)
@@ -166,9 +173,10 @@ def former(scores: Scores, made: list[PooledBins], value: Array, influence: Arra
     return family.p, family.adjusted
 
 
-def simulate(case: Case, n: int, gap: float, repeats: int, with_former: int) -> str:
-    """One line: alone and family-wise, former and now, in percent with Monte-Carlo errors."""
-    found: dict[str, list[tuple[float, float]]] = {"former": [], "now": []}
+def simulate(case: Case, n: int, gap: float, repeats: int, with_other: int) -> str:
+    """Return a line with both tests, alone and family-wise, in percent with Monte-Carlo errors."""
+    other = other_test(n)
+    found: dict[str, list[tuple[float, float]]] = {other: [], "flips": []}
     differences, reaches, separated = [], [], []
     scores = None
     for k, made in enumerate(benchmarks(case, n, gap, repeats)):
@@ -181,9 +189,9 @@ def simulate(case: Case, n: int, gap: float, repeats: int, with_former: int) -> 
             assert np.allclose(influence, check.influence, rtol=0, atol=1e-9)
         value, parts, influence = scores.contributions(made)
         family = sign_flip_family(parts, PAIRS, scores.strata, flips=FLIPS, seed=k)
-        results = {"now": (family.p, family.adjusted)}
-        if k < with_former:
-            results["former"] = former(scores, made, value, influence)
+        results = {"flips": (family.p, family.adjusted)}
+        if k < with_other:
+            results[other] = other_p(scores, made, value, influence)
         for name, (p, adjusted) in results.items():
             joint = adjusted <= 0.05 + 1e-12
             alone = float((p <= 0.05 + 1e-12).mean())
@@ -212,7 +220,7 @@ def main() -> None:
     parser.add_argument("scenes", nargs="*", type=int, default=[8, 20, 40, 115])
     parser.add_argument("--repeats", type=int, default=4000)
     parser.add_argument(
-        "--former", type=int, default=2000, help="repetitions of the bootstrap of 40 scenes on"
+        "--bootstraps", type=int, default=2000, help="benchmarks on which the bootstrap is run"
     )
     parser.add_argument("--cases", nargs="*", type=int, default=range(len(CASES)))
     parser.add_argument("--what", choices=("level", "power", "both"), default="both")
@@ -222,9 +230,9 @@ def main() -> None:
             for case in (CASES[k] for k in given.cases):
                 start = time.perf_counter()
                 repeats = given.repeats if gap == 0 else given.repeats // 2
-                old = repeats if n < 40 else min(given.former, repeats)
-                line = simulate(case, n, 0.15 * gap * np.sqrt(8 / n), repeats, old)
-                print(f"{line}  ({repeats} repetitions, {time.perf_counter() - start:.0f} s)", flush=True)
+                compared = repeats if n < BOOTSTRAP_SCENES else min(given.bootstraps, repeats)
+                line = simulate(case, n, 0.15 * gap * np.sqrt(8 / n), repeats, compared)
+                print(f"{line}  ({repeats} benchmarks, {time.perf_counter() - start:.0f} s)", flush=True)
 
 
 if __name__ == "__main__":

@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from unittest import mock
 
 import numpy as np
-from PIL import Image
 
+from patch_sets import make_patches
 from tiepoint.run.engine import evaluate
 from tiepoint.run.request import RunRequest
 from tiepoint.store.store import Store
@@ -28,23 +27,6 @@ class Odd:
 
     def describe(self, patches: np.ndarray) -> np.ndarray:
         return patches[:, ::5, ::5].reshape(len(patches), -1).astype(np.float32)
-
-
-def make_patches(root: Path, scenes: Sequence[str], *, seed: int = 0, count: int = 12) -> Path:
-    """Patch strips with noise, and a matching benchmark that uses all of them."""
-    rng = np.random.default_rng(seed)
-    (root / "matching").mkdir(parents=True)
-    lines = []
-    for scene in scenes:
-        folder = root / "patches" / scene
-        folder.mkdir(parents=True)
-        base = rng.uniform(0, 255, (count, 20, 20))
-        for name, noise in (("ref", 0), ("e1", 30), ("e2", 60)):
-            strip = np.clip(base + rng.normal(0, noise, base.shape), 0, 255).astype(np.uint8)
-            Image.fromarray(strip.reshape(-1, 20)).save(folder / f"{name}.png")
-        lines += [f"{scene}.ref,{scene}.e{k}" for k in (1, 2)]
-    (root / "matching" / "all.benchmark").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return root / "patches"
 
 
 def make_store(root: Path) -> Path:

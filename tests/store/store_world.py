@@ -7,9 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from PIL import Image
-
+import patch_sets
 from tiepoint.core.scores import ScoreRow
 from tiepoint.store.sql_query import select_all
 from tiepoint.store.store import Store
@@ -82,20 +80,8 @@ def check_results(store: Store) -> None:
 
 
 def make_patches(root: Path, scenes: int = 2, count: int = 6) -> Path:
-    """A folder of patch strips, with a matching benchmark beside it; returns the folder of the strips."""
-    rng = np.random.default_rng(0)
-    (root / "matching").mkdir(parents=True)
-    lines = []
-    for scene in (f"{'iv'[s % 2]}_s{s}" for s in range(scenes)):
-        folder = root / "patches" / scene
-        folder.mkdir(parents=True)
-        base = rng.uniform(0, 255, (count, 20, 20))
-        for name, noise in (("ref", 0), ("e1", 30), ("e2", 60)):
-            strip = np.clip(base + rng.normal(0, noise, base.shape), 0, 255).astype(np.uint8)
-            Image.fromarray(strip.reshape(-1, 20)).save(folder / f"{name}.png")
-        lines += [f"{scene}.ref,{scene}.e{k}" for k in (1, 2)]
-    (root / "matching" / "all.benchmark").write_text("\n".join(lines) + "\n")
-    return root / "patches"
+    """Write patch strips of so many scenes and a matching benchmark; return the folder of the strips."""
+    return patch_sets.make_patches(root, [f"{'iv'[s % 2]}_s{s}" for s in range(scenes)], count=count)
 
 
 def look(folder: Path) -> dict[str, tuple[int, int, bytes]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tiepoint.core.records import Features, Item
+from tiepoint.core.records import Item
 from tiepoint.tasks.hpatches_v1 import data as rooms
 
 IMAGES = ("ref", "e1", "e2", "e3", "e4", "e5")
@@ -56,16 +56,6 @@ def make_descriptors(world, kind, seed=0, dim=8):
                 d = base
             out[f"{scene}/{im}"] = d.astype(np.float32)
     return out
-
-
-def features_of(descriptors, distance="l2", valid=None):
-    def arrays(key):
-        found = {"values": descriptors[key]}
-        if valid is not None and key in valid:
-            found["valid"] = valid[key]
-        return found
-
-    return Features(arrays, distance)
 
 
 def write_classification_files(folder, world, seed=0, positives=60, negatives=150):
@@ -128,9 +118,3 @@ def open_task(task, world, options=None):
         return task.open(world.root, options or {})
     finally:
         rooms.HPatchesDataset = saved
-
-
-def value(scores, metric, group="all"):
-    found = [s.value for s in scores if s.metric == metric and s.group == group]
-    assert len(found) == 1, (metric, group, [(s.metric, s.group) for s in scores])
-    return found[0]

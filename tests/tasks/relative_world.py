@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from pair_truths import pair_truth
+from pair_truths import pair_truth, recorded_truth
 from pose_golden import golden, matches
 from tiepoint.core.records import Records
 from tiepoint.datasets.image_pairs.ground_truth import PairTruth
@@ -119,19 +119,8 @@ def golden_world() -> dict[str, tuple[PairTruth, PairMatches]]:
     for name, case in golden()["relative_pose"].items():
         if name.endswith("_mnn"):
             continue
-        given = pair_truth(
-            name,
-            case["scene"],
-            dataset="megadepth" if name == "motorcycle" else case["dataset"],
-            image0=Path(f"{name}-0.jpg"),
-            image1=Path(f"{name}-1.jpg"),
-            size0=tuple(case["size0"]),
-            size1=tuple(case["size1"]),
-            K0=np.array(case["K0"]),
-            K1=np.array(case["K1"]),
-            T_0to1=np.array(case["T_0to1"]),
-            centre=case["centre"],
-        )
+        dataset = "megadepth" if name == "motorcycle" else case["dataset"]
+        given = recorded_truth(name, case, dataset=dataset, centre=case["centre"])
         x0, x1 = (matches("relative")[f"{name}.{p}"] for p in ("pts0", "pts1"))
         score = matches("relative")[f"{name}.score"]
         found[name] = given, PairMatches(x0, x1, score, tuple(case["n_keypoints"]))

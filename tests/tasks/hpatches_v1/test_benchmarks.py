@@ -3,7 +3,8 @@
 
 import numpy as np
 import pytest
-from hpatches_v1_world import features_of, make_descriptors, make_world, run_task, value
+from hpatches_v1_world import make_descriptors, make_world, run_task
+from hpatches_world import features_of, value
 
 from tiepoint.stats.resampling import make_scene_score
 from tiepoint.tasks.hpatches_v1.classification.task import TASK as CLASSIFICATION

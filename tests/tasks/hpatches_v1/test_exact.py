@@ -3,7 +3,8 @@
 
 import numpy as np
 import pytest
-from hpatches_v1_world import features_of, make_descriptors, make_world, open_task, run_task, value
+from hpatches_v1_world import make_descriptors, make_world, open_task, run_task
+from hpatches_world import features_of, value
 from sklearn.metrics import roc_auc_score
 
 from tiepoint.metrics import average_precision, chance_average_precision

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hpatches_v1_world import features_of, make_descriptors, make_world, open_task, run_task, value
+from hpatches_v1_world import make_descriptors, make_world, open_task, run_task
+from hpatches_world import features_of, value
 
 from tiepoint.core.errors import FormatError, InputError, UnknownNameError
 from tiepoint.core.records import Records

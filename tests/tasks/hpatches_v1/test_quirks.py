@@ -5,7 +5,8 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from hpatches_v1_world import World, features_of, make_descriptors, make_world, run_task, value
+from hpatches_v1_world import World, make_descriptors, make_world, run_task
+from hpatches_world import features_of, value
 
 from tiepoint.core.errors import UnknownNameError
 from tiepoint.tasks.hpatches_v1.classification import score as v1_classification_scores

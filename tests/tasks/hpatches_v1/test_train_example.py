@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hpatches_v1_world import features_of, value
+from hpatches_world import features_of, value
 
 from tiepoint.tasks import TASKS
 

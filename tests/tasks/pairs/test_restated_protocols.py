@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from pair_truths import pair_truth
+from pair_truths import recorded_truth
 from pose_golden import golden, matches, needs_golden
 from tiepoint.core.records import Records
 from tiepoint.tasks.pairs.data import PairMatches
@@ -40,18 +39,7 @@ def cases(names=NAMES, few=3):
 def records(protocol: str) -> list[Records]:
     made = []
     for name, case, x0, x1 in cases():
-        pair = pair_truth(
-            name,
-            case["scene"],
-            dataset=case["dataset"],
-            image0=Path(f"{name}-0.jpg"),
-            image1=Path(f"{name}-1.jpg"),
-            size0=tuple(case["size0"]),
-            size1=tuple(case["size1"]),
-            K0=np.array(case["K0"]),
-            K1=np.array(case["K1"]),
-            T_0to1=np.array(case["T_0to1"]),
-        )
+        pair = recorded_truth(name, case)
         options = SimpleNamespace(permutation_seed=0)
         meta = {"budgets": [0]}
         made.append(compare(pair, {0: PairMatches(x0, x1)}, PROTOCOLS[protocol], options, meta))

@@ -40,7 +40,7 @@
     });
   }
 
-  // The heat map says which cell is under the pointer; its data are those of the CSV button.
+  // Show the heat-map cell under the pointer. The data are those of the CSV button.
   document.querySelectorAll("figure[data-heat]").forEach(function (figure) {
     var picture = figure.querySelector("svg"), said = figure.querySelector("output");
     var box = figure.dataset.heat.split(" ").map(Number), factor = Number(figure.dataset.factor), table;

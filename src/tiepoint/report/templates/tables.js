@@ -1,7 +1,7 @@
-// Tables are sorted by a click on a head, or Enter: in the report, and in the pages of a server.
+// Sort a table by a click or Enter on a column head, in the report and in the pages of a server.
 "use strict";
 (function () {
-  // A number, a text, or null for an empty cell: empty cells stay at the end either way.
+  // Return a number, a text, or null for an empty cell. Empty cells are last in both orders.
   function value(cell) {
     var raw = cell.dataset.value !== undefined ? cell.dataset.value : cell.textContent.trim();
     if (raw === "" || raw === "–") return null;

@@ -1,15 +1,15 @@
 "use strict";
 (function () {
   var root = document.documentElement, saved = document.body.dataset.saved;
-  try { if (localStorage.theme) root.dataset.theme = localStorage.theme; } catch (e) { /* not kept, then */ }
+  try { if (localStorage.theme) root.dataset.theme = localStorage.theme; } catch (e) { /* storage is disabled: the choice is lost */ }
   var theme = document.getElementById("theme");
   if (theme) theme.addEventListener("click", function () {
     var dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
     root.dataset.theme = dark ? "light" : "dark";
-    try { localStorage.theme = root.dataset.theme; } catch (e) { /* not kept, then */ }
+    try { localStorage.theme = root.dataset.theme; } catch (e) { /* storage is disabled: the choice is lost */ }
   });
 
-  // j and k (or the arrows, where a page has one thing before and one after) walk; Enter opens.
+  // j and k select a link, and Enter opens it. On a page with a previous and a next page, the arrows open them.
   var steps = function () { return Array.from(document.querySelectorAll("a.step")); }, at = -1;
   function go(by) {
     var list = steps();

@@ -1,5 +1,5 @@
 "use strict";
-// Zoom and pan of all images of a page together; matches follow; a slider hides some; flicker.
+// Zoom and pan all images of a page together, move their matches, hide matches by a slider, flicker.
 (function () {
   var panes = Array.from(document.querySelectorAll("svg.pane")), view = { x: 0.5, y: 0.5, k: 1 };
   if (!panes.length) return;
@@ -48,7 +48,7 @@
     view.k = k;
     draw();
   }
-  // Where a pointer is, in parts of the image below it.
+  // Position of a pointer, as fractions of the image below it.
   function spot(pane, event) {
     var area = pane.getBoundingClientRect(), b = box(pane);
     return {
