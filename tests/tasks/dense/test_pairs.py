@@ -117,6 +117,13 @@ def test_results_of_another_size_are_resized(sequences: Path) -> None:
     assert alone["aepe", "all"] == pytest.approx(0, abs=1e-6)
 
 
+def test_flow_alone_of_other_aspect_ratio_is_resized_by_axis(sequences: Path) -> None:
+    def stretched(key: str) -> dict[str, np.ndarray]:
+        return {"flow1": np.full((12, 64, 2), (2.0 * int(key[-1]), -0.5))}
+
+    assert run("dense/flow", sequences, stretched)["aepe", "all"] == pytest.approx(0, abs=1e-6)
+
+
 def test_pck_by_hand(willow: Path) -> None:
     """Zero flow: points are off by (2, 2) or (4, 4); padding is no point; the extent is 20, the image 60."""
     found = run("dense/pck", willow, of_method("zero", "dense/pck", willow))
