@@ -38,7 +38,7 @@ class TssOptions(DenseOptions):
     """Invert both masks of a pair if this increases its score."""
 
     use_prec: Flag = False
-    """Write pixel accuracy instead of intersection over union into ``scores.csv``."""
+    """Use pixel accuracy instead of intersection over union in tables, ``scores.csv`` and `auto_flip`."""
 
     subsets: Names = ()
     """Subsets to use. The default is all subsets."""

@@ -134,7 +134,8 @@ def score(records: Sequence[Records], protocol: str) -> list[Score]:
         for k, t in enumerate(THRESHOLDS):
             part = _Scope({**scope.parts, "threshold": t}, scope.cells)
             scores.append(_score("flow_accuracy", part, accuracy[:, k], seen, table, protocol))
-    return [*scores, *_rows(table, protocol)]
+    use_prec = "pixel_accuracy" in named and any(r.meta.get("use_prec") for r in records)
+    return [*scores, *_rows(table, protocol, use_prec=use_prec)]
 
 
 def _accuracies(table: TssPairValues, strict: bool) -> Values:
@@ -208,8 +209,11 @@ def _mean_note(
     return mean_note(n, total, "pairs", reason=reason)
 
 
-def _rows(table: TssPairValues, protocol: str) -> Iterator[Score]:
-    """Yield the flow accuracy (at the headline threshold) and the IoU of each direction of each pair."""
+def _rows(table: TssPairValues, protocol: str, *, use_prec: bool) -> Iterator[Score]:
+    """Yield the scores of each direction of each pair.
+
+    They are the flow accuracy at the headline threshold, the IoU and, with `use_prec`, the pixel accuracy.
+    """
     for i, key in enumerate(table.keys):
         if not table.listed[i]:
             continue
@@ -217,6 +221,8 @@ def _rows(table: TssPairValues, protocol: str) -> Iterator[Score]:
             group = group_name(pair=key, direction=direction)
             yield Score("flow_accuracy", group, float(table.accuracy[i, d, HEADLINE - 1]), 1, protocol)
             yield Score("iou", group, float(table.iou[i, d]), 1, protocol)
+            if use_prec:
+                yield Score("pixel_accuracy", group, float(table.pixel_accuracy[i, d]), 1, protocol)
 
 
 def scene_curves(records: Sequence[Records], protocol: str) -> Iterator[SceneCurves]:
