@@ -98,8 +98,8 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
 
 ALWAYS = {
     "run": "--store --config --dry-run --json",
-    "score": "--results --data --tasks --benchmark --protocol --name --on-bad --option --auto-flip --missing "
-    "--scores-csv --store --json",
+    "score": "--results --data --tasks --benchmark --protocol --name --on-bad --option --auto-flip "
+    "--use-prec --missing --scores-csv --store --json",
     "describe": "--data --out --on-bad --device --overwrite",
     "import": "--name --split --tasks --store --json",
     "demo": "--out --json",
