@@ -54,7 +54,10 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
     ),
     (("score", "dense/flow", "--results", "r", "--data", "d", "--pairs"), "--pairs has no effect on"),
     (("score", "tss", "--results", "r", "--data", "d", "--no-pairs", "--json"), "--pairs has no effect with"),
-    (("score", "tss", "--results", "r", "--data", "d", "--use-prec"), "--use-prec has no effect without"),
+    (
+        ("score", "tss", "--results", "r", "--results", "s", "--data", "d", "--name", "n"),
+        "--name has no effect with several folders of results",
+    ),
     (("score", "tss", "--results", "r", "--data", "d", "--jobs", "-1"), "Invalid value for '--jobs'"),
     (("demo", "--jobs", "-1"), "Invalid value for '--jobs'"),
     (("data", "cut", "--data", "d", "--out", "o", "--jobs", "-1"), "Invalid value for '--jobs'"),
@@ -95,8 +98,8 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
 
 ALWAYS = {
     "run": "--store --config --dry-run --json",
-    "score": "--results --data --tasks --benchmark --protocol --name --on-bad --option --auto-flip --missing "
-    "--scores-csv --store --json",
+    "score": "--results --data --tasks --benchmark --protocol --name --on-bad --option --auto-flip "
+    "--use-prec --missing --scores-csv --store --json",
     "describe": "--data --out --on-bad --device --overwrite",
     "import": "--name --split --tasks --store --json",
     "demo": "--out --json",

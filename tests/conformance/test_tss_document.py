@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import csv
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -120,7 +121,8 @@ def test_both_tools_of_the_kit_agree_at_full_size(world: Program, protocol: str)
 
 def test_all_pairs_are_asked_for(world: Program) -> None:
     truth("b")
-    assert "b" in world(*SCORE, code=2).text
+    assert "b" in world(*SCORE, "--missing", "error", code=2).text
+    assert world.json(*SCORE).value("iou") == pytest.approx(sum(IOU) / 4, abs=1e-12)  # b counts 0
     assert world.json(*SCORE, "--missing", "skip").value("iou") == pytest.approx(sum(IOU) / 2, abs=1e-12)
 
 
@@ -185,12 +187,12 @@ def without_flows(*pairs: str) -> None:
 @pytest.mark.parametrize("protocol", ["exact", "tss-cpp", "tss-matlab"])
 def test_without_flows_the_masks_are_scored_and_flows_are_not(world: Program, protocol: str) -> None:
     without_flows("a")
-    answer = world.json(*SCORE, "--protocol", protocol)
+    answer = world.json(*SCORE, "--missing", "skip", "--protocol", protocol)
     assert answer.value("iou", protocol=protocol) == pytest.approx(sum(IOU) / 2, abs=1e-12)
     for found in answer.object["scores"]:
         if found["metric"] in {"flow_accuracy", "flow_auc", "aepe"}:
             assert found["value"] is None
-    text = world(*SCORE, "--protocol", protocol, "--scores-csv").text
+    text = world(*SCORE, "--missing", "skip", "--protocol", protocol, "--scores-csv").text
     assert "nan" not in text.lower()
     assert f"{100 * sum(IOU) / 2:.2f}" in text
 
@@ -205,7 +207,7 @@ def test_pairs_counts_what_was_scored(world: Program) -> None:
 @pytest.mark.parametrize("protocol", ["exact", "tss-cpp"])
 def test_a_score_file_has_no_nan(world: Program, protocol: str) -> None:
     without_flows("a")
-    world(*SCORE, "--protocol", protocol, "--scores-csv")
+    world(*SCORE, "--missing", "skip", "--protocol", protocol, "--scores-csv")
     text = Path("Results/FG3DCar/scores.csv").read_text()
     assert "nan" not in text.lower()
     table = table_of()
@@ -217,7 +219,9 @@ def test_a_pair_without_flows_leaves_the_mean_of_the_others(world: Program) -> N
     truth("b")
     estimate("b")
     without_flows("b")
-    answer = world.json(*SCORE)
+    assert world.json(*SCORE).value("flow_accuracy") == pytest.approx(sum(T5) / 4, abs=1e-12)
+    assert "* mean of 1 of 2 pairs" in world(*SCORE, "--missing", "skip").out
+    answer = world.json(*SCORE, "--missing", "skip")
     assert answer.value("flow_accuracy") == pytest.approx(sum(T5) / 2, abs=1e-12)  # of the pair a alone
     assert answer.value("iou") == pytest.approx(sum(IOU) / 2, abs=1e-12)
     (found,) = answer.rows("flow_accuracy")
@@ -228,7 +232,8 @@ def test_a_pair_without_flows_leaves_the_mean_of_the_others(world: Program) -> N
 
 def test_one_flow_missing_leaves_the_score_of_the_other_direction(world: Program) -> None:
     Path("Results/FG3DCar/a/flow2.flo").unlink()
-    answer = world.json(*SCORE)
+    assert world.json(*SCORE).value("flow_accuracy") == pytest.approx(T5[0] / 2, abs=1e-12)
+    answer = world.json(*SCORE, "--missing", "skip")
     assert answer.value(*row("flow_accuracy", "1to2")) == pytest.approx(T5[0], abs=1e-12)
     assert answer.value(*row("flow_accuracy", "2to1")) is None
     assert answer.value("flow_accuracy") == pytest.approx(T5[0], abs=1e-12)
@@ -239,7 +244,7 @@ def test_one_flow_missing_leaves_the_score_of_the_other_direction(world: Program
 def test_the_kit_counts_missing_flows_as_zero(world: Program) -> None:
     # With one flow missing the kit drops both.
     Path("Results/FG3DCar/a/flow2.flo").unlink()
-    answer = world.json(*SCORE, "--protocol", "tss-cpp", "--missing", "zero")
+    answer = world.json(*SCORE, "--protocol", "tss-cpp")
     assert answer.value("flow_accuracy", protocol="tss-cpp") == 0
     assert answer.value("iou", protocol="tss-cpp") == pytest.approx(sum(IOU) / 2, abs=1e-12)
 
@@ -247,13 +252,13 @@ def test_the_kit_counts_missing_flows_as_zero(world: Program) -> None:
 def test_a_damaged_flow_is_still_an_error(world: Program) -> None:
     path = Path("Results/FG3DCar/a/flow1.flo")
     path.write_bytes(path.read_bytes()[:-4])
-    assert "flow1.flo" in world(*SCORE, code=2).text
+    assert "flow1.flo" in world(*SCORE, "--missing", "error", code=2).text
 
 
 def test_a_pair_with_nothing_in_it_is_still_an_error(world: Program) -> None:
     for name in FILES:
         (Path("Results/FG3DCar/a") / name).unlink()
-    assert "FG3DCar/a" in world(*SCORE, code=2).text
+    assert "FG3DCar/a" in world(*SCORE, "--missing", "error", code=2).text
 
 
 def test_results_of_another_size_are_resized(tiepoint: Program) -> None:
@@ -290,6 +295,33 @@ def test_use_prec_is_the_share_of_right_pixels(world: Program) -> None:
     table = table_of()
     assert float(table[0]["SegPrec"]) == pytest.approx(8 / 10, abs=5e-7)
     assert float(table[1]["SegPrec"]) == pytest.approx(10 / 20, abs=5e-7)
+
+
+@pytest.mark.parametrize("protocol", ["exact", "tss-cpp"])
+def test_use_prec_alone_prints_precision(world: Program, protocol: str) -> None:
+    plain = world(*SCORE, "--protocol", protocol).out
+    found = world(*SCORE, "--protocol", protocol, "--use-prec").out
+    assert "SegPrec" in found
+    assert "SegPrec" not in plain
+    for line, value in (("│ FG3DCar ", 65), ("1to2", 80), ("2to1", 50)):
+        (row_of_table,) = (text for text in found.splitlines() if line in text)
+        assert row_of_table.strip("│ ").endswith(f"{value}.00")
+
+
+def test_use_prec_of_matlab_tool_prints_iou(world: Program) -> None:
+    assert "SegPrec" not in world(*SCORE, "--protocol", "tss-matlab", "--use-prec").out
+
+
+def test_score_several_methods_are_rows_of_one_table(world: Program) -> None:
+    shutil.copytree("Results", "Other")
+    mask(Path("Other/FG3DCar/a/mask1.png"), 10, range(5))
+    both = (*SCORE, "--results", "Other")
+    answer = world(*both, "--scores-csv", "--no-pairs")
+    assert answer.out.count("protocol exact (") == 1
+    for name, first in (("Results", IOU[0]), ("Other", 1.0)):
+        assert f"files:{name}" in answer.out
+        assert float(table_of(f"{name}/FG3DCar/scores.csv")[0]["SegIUR"]) == pytest.approx(first, abs=5e-7)
+    assert "--name" in world(*both, "--name", "mine", code=2).text
 
 
 # What the document says about flow accuracy, and the kit does not do

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tiepoint.geometry.flow.reference_resize import imresize, resize_u8
-from tiepoint.geometry.flow.resize import resize_flow_pair, resize_mask
+from tiepoint.geometry.flow.resize import resize_flow_pair, resize_mask, same_scale
 from tiepoint.tasks.dense.protocols import RULES
 
 F = np.float32
@@ -277,3 +277,25 @@ def test_exact_mask_by_hand(h, w, new_h, new_w, seed) -> None:
                     total += max(0, 1 - abs(px - i)) * max(0, 1 - abs(py - j)) * (mask[j, i] > 0)
             if abs(total - 0.5) > 1e-9:
                 assert (out[y, x] == 255) == (total > 0.5)
+
+
+def test_same_scale_of_other_aspect_ratio_keeps_affine_flow() -> None:
+    """One flow at 60 x 10 of an image of 30 x 20: the width is doubled, the height halved, in both images."""
+    full, other, size = (20, 30), (40, 50), (10, 60)
+    A, b = ((1.25, 0.125), (-0.25, 0.75)), (3.0, 2.0)
+
+    def target(x: float, y: float) -> tuple[float, float]:
+        return A[0][0] * x + A[0][1] * y + b[0], A[1][0] * x + A[1][1] * y + b[1]
+
+    small = np.empty((*size, 2))
+    for y in range(size[0]):
+        for x in range(size[1]):
+            there = target((x + 0.5) / 2, (y + 0.5) * 2)
+            small[y, x] = there[0] * 2 - (x + 0.5), there[1] / 2 - (y + 0.5)
+    seen = same_scale(size, full, other)
+    assert seen == (20, 100)
+    found, _ = resize_flow_pair(small, np.zeros((*seen, 2)), full, other)
+    for y in range(1, full[0] - 1):  # the outermost rows have no second row to interpolate with
+        for x in range(full[1]):
+            there = target(x + 0.5, y + 0.5)
+            assert found[y, x] == pytest.approx((there[0] - x - 0.5, there[1] - y - 0.5), abs=1e-9)

@@ -10,6 +10,7 @@ import pytest
 
 from tiepoint.core.errors import InputError, ProblemsError, UnknownNameError
 from tiepoint.core.records import Features
+from tiepoint.core.scores import caution_note
 from tiepoint.datasets.dense_pairs import BrokenPair, find_pairs
 from tiepoint.formats.flow.reader import write_flow
 from tiepoint.formats.flow.tss import PairResult
@@ -117,6 +118,13 @@ def test_results_of_another_size_are_resized(sequences: Path) -> None:
     assert alone["aepe", "all"] == pytest.approx(0, abs=1e-6)
 
 
+def test_flow_alone_of_other_aspect_ratio_is_resized_by_axis(sequences: Path) -> None:
+    def stretched(key: str) -> dict[str, np.ndarray]:
+        return {"flow1": np.full((12, 64, 2), (2.0 * int(key[-1]), -0.5))}
+
+    assert run("dense/flow", sequences, stretched)["aepe", "all"] == pytest.approx(0, abs=1e-6)
+
+
 def test_pck_by_hand(willow: Path) -> None:
     """Zero flow: points are off by (2, 2) or (4, 4); padding is no point; the extent is 20, the image 60."""
     found = run("dense/pck", willow, of_method("zero", "dense/pck", willow))
@@ -156,8 +164,9 @@ def test_missing_flow(task: str, flows: Path, willow: Path) -> None:
         return PairResult({}).to_arrays() if key == first else whole(key)
 
     with pytest.raises(InputError, match="flow1 is missing"):
-        run(task, data, gap)
+        run(task, data, gap, missing="error")
     skip, zero = run(task, data, gap, missing="skip"), run(task, data, gap, missing="zero")
+    assert run(task, data, gap) == zero
     if task == "dense/flow":
         assert (skip["flow_accuracy", "threshold_px=10"], zero["flow_accuracy", "threshold_px=10"]) == (
             1.0,
@@ -167,6 +176,22 @@ def test_missing_flow(task: str, flows: Path, willow: Path) -> None:
     else:
         name = ("pck", "alpha=0.1,per=pair,scale=image")
         assert (skip[name], zero[name]) == (1.0, pytest.approx(4 / 6))
+
+
+@pytest.mark.parametrize("missing", ["skip", "zero"])
+def test_score_with_missing_flow_says_how_many_pairs_enter_mean(missing: str, flows: Path) -> None:
+    task = TASKS.load("dense/flow")
+    whole = of_method("zero", "dense/flow", flows)
+    opened = task.open(flows, {"missing": missing})
+    first = opened.items[0].key
+    features = Features(lambda key: PairResult({}).to_arrays() if key == first else whole(key))
+    found = {
+        (s.metric, s.group): caution_note(s.note)
+        for s in task.score([opened.compare(u, features, "x") for u in opened.units], "exact")
+    }
+    said = "mean of 1 of 2 directed pairs"
+    assert found["aepe", "all"] == said
+    assert found["flow_accuracy", "all"] == (said if missing == "skip" else "")
 
 
 def make_kit_pair(folder: Path, *, target_x: int) -> None:

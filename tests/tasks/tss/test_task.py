@@ -12,7 +12,7 @@ from tss_world import score_results
 
 from tiepoint.core.errors import InputError, ProblemsError, UnknownNameError
 from tiepoint.core.records import Records
-from tiepoint.core.scores import Score
+from tiepoint.core.scores import Score, caution_note
 from tiepoint.formats.flow.flo import write_flo
 from tiepoint.formats.flow.tss import PairResult, format_scores, read_pair_result, write_pair_result
 from tiepoint.formats.image.mask import write_mask
@@ -124,32 +124,70 @@ def test_scene_values_give_the_score(results: Path, data: Path) -> None:
 def test_missing_flows(results: Path, data: Path, protocol: str) -> None:
     whole = scored(results, data, protocol)
     (results / "A" / "p1" / "flow2.flo").unlink()
-    one = scored(results, data, protocol)
-    assert scored(results, data, protocol, missing="skip") == pytest.approx(one, nan_ok=True, abs=0)
-    zero = scored(results, data, protocol, missing="zero")
+    with pytest.raises(ProblemsError, match="A/p1: flow2 is missing"):
+        scored(results, data, protocol, missing="error")
+    one = scored(results, data, protocol, missing="skip")
+    zero = scored(results, data, protocol)
+    assert scored(results, data, protocol, missing="zero") == pytest.approx(zero, nan_ok=True, abs=0)
     (results / "A" / "p1" / "flow1.flo").unlink()
-    none = scored(results, data, protocol)
+    none = scored(results, data, protocol, missing="skip")
     there, back = (("flow_accuracy", f"direction={d},pair=A/p1") for d in ("1to2", "2to1"))
-    assert (one[there], zero[there], zero[back]) == (whole[there], 0, 0)
+    retained = whole[there] if protocol == "exact" else 0  # the kit drops both flows
+    assert (one[there], zero[there], zero[back]) == (whole[there], retained, 0)
     assert np.isnan([one[back], none[there], none[back]]).all()
     rest = [
         whole["flow_accuracy", f"direction={d},pair=A/{p}"] for p in ("p2", "p3") for d in ("1to2", "2to1")
     ]
     assert one["flow_accuracy", "subset=A"] == pytest.approx((2 * one[there] + np.sum(rest)) / 6)
     assert none["flow_accuracy", "subset=A"] == pytest.approx(np.mean(rest))
-    assert zero["flow_accuracy", "subset=A"] == pytest.approx(np.sum(rest) / 6)
+    assert zero["flow_accuracy", "subset=A"] == pytest.approx((retained + np.sum(rest)) / 6)
     assert whole["iou", "all"] == one["iou", "all"] == none["iou", "all"] == zero["iou", "all"]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_score_worst_flows_missing_does_not_raise_mean(results: Path, data: Path, protocol: str) -> None:
+    whole = scored(results, data, protocol)
+    for k in (1, 2):
+        (results / "A" / "p3" / f"flow{k}.flo").unlink()
+    found = scored(results, data, protocol)
+    skip = scored(results, data, protocol, missing="skip")
+    for group in ("all", "subset=A", "weighting=pairs"):
+        assert found["flow_accuracy", group] <= whole["flow_accuracy", group] < skip["flow_accuracy", group]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_score_skip_says_how_many_flows_enter_mean(results: Path, data: Path, protocol: str) -> None:
+    (results / "A" / "p1" / "flow2.flo").unlink()
+
+    def notes(missing: str) -> dict[str, str]:
+        records, _ = score_results(results, data, protocol, {"missing": missing})
+        return {s.metric: caution_note(s.note) for s in TASK.score(records, protocol) if s.group == "all"}
+
+    assert notes("skip")["flow_accuracy"] == notes("skip")["flow_auc"] == "mean of 7 of 8 flows"
+    assert notes("skip")["iou"] == notes("zero")["iou"] == notes("zero")["flow_accuracy"] == ""
+    (results / "A" / "p1" / "flow1.flo").unlink()
+    assert notes("skip")["flow_accuracy"] == "mean of 3 of 4 pairs"
+    shutil.rmtree(results / "A" / "p1")
+    unseen = "mean of 3 of 4 pairs: the kit does not see a pair without a results folder"
+    assert notes("zero")["flow_accuracy"] == notes("zero")["iou"] == ("" if protocol == "exact" else unseen)
+
+
+def test_score_complement_missing_flow_counts_as_wrong(results: Path, data: Path) -> None:
+    (results / "A" / "p1" / "flow2.flo").unlink()
+    place = "flow_accuracy", "direction=2to1,pair=A/p1"
+    assert scored(results, data, complement=True)[place] == 1
 
 
 def test_a_pair_with_nothing_to_score(results: Path, data: Path) -> None:
     """One mask cannot be scored, and none estimated without both flows."""
     for name in ("flow1.flo", "flow2.flo", "mask2.png"):
         (results / "A" / "p1" / name).unlink()
-    with pytest.raises(ProblemsError, match="A/p1: there is neither a flow nor a mask for each image"):
-        scored(results, data)
+    with pytest.raises(ProblemsError, match="A/p1: flow1 is missing"):
+        scored(results, data, missing="error")
+    assert scored(results, data)["iou", "direction=1to2,pair=A/p1"] == 0
     assert np.isnan(scored(results, data, missing="skip")["iou", "direction=1to2,pair=A/p1"])
     write_flo(results / "A" / "p1" / "flow2.flo", read_pair_result(data / "A" / "p1").arrays["flow2"])
-    found = scored(results, data)
+    found = scored(results, data, missing="skip")
     assert found["flow_accuracy", "direction=2to1,pair=A/p1"] == 1
     assert np.isnan(found["iou", "direction=2to1,pair=A/p1"])
 
@@ -167,13 +205,13 @@ def test_a_flow_alone_is_resized_as_if_the_other_had_its_scale(
         write_pair_result(folder, {**arrays, **small})
         (folder / f"flow{k}.flo").unlink()
         place = "flow_accuracy", f"direction={direction},pair=B/q1"
-        assert scored(results, data, protocol)[place] == both[place]
+        assert scored(results, data, protocol, missing="skip")[place] == both[place]
 
 
 def test_a_pair_without_folder(results: Path, data: Path) -> None:
     shutil.rmtree(results / "A" / "p1")
     with pytest.raises(ProblemsError, match="A/p1: no results folder"):
-        scored(results, data)
+        scored(results, data, missing="error")
     skip = scored(results, data, missing="skip")
     zero = scored(results, data, missing="zero")
     kit = scored(results, data, "tss-cpp", missing="zero")
@@ -321,7 +359,7 @@ def test_nan_of_the_kit_is_printed_as_such(results: Path, data: Path) -> None:
     assert format_scores(rows).splitlines()[-1].startswith("w/o flip,-,-,-nan,0,-nan,")
     for k in (1, 2):
         (results / "B" / "q1" / f"flow{k}.flo").unlink()
-    records, _ = score_results(results, data, "tss-cpp")
+    records, _ = score_results(results, data, "tss-cpp", {"missing": "skip"})
     rows = tss_score_rows(records, "tss-cpp")["B"]
     assert format_scores(rows).splitlines()[-1] == "w/o flip,-,-,-nan,0" + "," * 50
 

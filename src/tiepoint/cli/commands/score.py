@@ -31,7 +31,9 @@ FEW_PAIRS = 20
 def score_command(
     context: typer.Context,
     task: str = typer.Argument(..., metavar="TASK", help="Task, e.g. hpatches-v1/matching or tss."),
-    results: Path = typer.Option(..., "--results", help="Folder with result files."),
+    results: list[Path] = typer.Option(
+        ..., "--results", help="Folder with result files; repeat for several methods."
+    ),
     data: Path = typer.Option(..., "--data", help="Folder of the dataset."),
     tasks: Path = typer.Option(None, "--tasks", help="Folder of benchmark definitions."),
     benchmark: list[str] = typer.Option(None, "--benchmark", help="Definition files to use; NAME or NAME*."),
@@ -42,11 +44,9 @@ def score_command(
     auto_flip: bool = typer.Option(
         False, "--auto-flip", help="tss: invert both masks when that raises the score."
     ),
-    use_prec: bool = typer.Option(
-        False, "--use-prec", help="tss: pixel accuracy instead of IoU in scores.csv and for --auto-flip."
-    ),
+    use_prec: bool = typer.Option(False, "--use-prec", help="tss: pixel accuracy (SegPrec) instead of IoU."),
     missing: str = typer.Option(
-        None, "--missing", help="tss and dense tasks: error, skip or zero for missing files."
+        None, "--missing", help="tss and dense tasks: zero (default), skip or error for missing files."
     ),
     scores_csv: bool = typer.Option(False, "--scores-csv", help="tss: write RESULTS/SUBSET/scores.csv."),
     pairs: bool = typer.Option(
@@ -69,8 +69,9 @@ def score_command(
         without_effect(context, ("scores_csv", "pairs"), f"on {task}, which has no rows for pairs")
     if json_:
         without_effect(context, ("pairs",), "with --json, which prints no tables")
-    if not scores_csv and not auto_flip:
-        without_effect(context, ("use_prec",), "without --scores-csv or --auto-flip")
+    folders = list(dict.fromkeys(results))
+    if len(folders) > 1:
+        without_effect(context, ("name",), "with several folders of results")
     options = task_options(
         option,
         tasks=tasks,
@@ -81,19 +82,24 @@ def score_command(
         missing=missing,
     )
     with open_store_for_writing(store) as opened, progress_bars(not json_) as progress, resumable():
-        runs = score_results(
-            task,
-            results,
-            data,
-            opened,
-            protocols=split_values(protocol),
-            options=options,
-            jobs=jobs or cores(),
-            name=as_text(name),
-            progress=progress,
-        )
+        found = {
+            folder: score_results(
+                task,
+                folder,
+                data,
+                opened,
+                protocols=split_values(protocol),
+                options=options,
+                jobs=jobs or cores(),
+                name=as_text(name),
+                progress=progress,
+            )
+            for folder in folders
+        }
     if scores_csv:
-        _write_scores_csv(runs, results, split_values(protocol))
+        for folder, own in found.items():
+            _write_scores_csv(own, folder, split_values(protocol))
+    runs = [run for own in found.values() for run in own]
     warnings = list(dict.fromkeys(w for r in runs for w in r.warnings))
     if json_:
         print_json([row for r in runs for row in r.rows()], warnings)

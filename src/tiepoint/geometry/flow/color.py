@@ -61,12 +61,15 @@ def flow_color(
     [[[255, 255, 255], [255, 0, 0], [128, 128, 128]]]
     """
     known = is_known_flow(flow)
-    scale = np.float32(max_motion(flow) if longest is None else longest)
-    u = np.where(known, flow[..., 0], 0).astype(np.float32) / scale
-    v = np.where(known, flow[..., 1], 0).astype(np.float32) / scale
+    # Single and double precision as in the original C++ code: truncating to bytes makes differences visible.
+    # OpenCV divides a matrix by a number by multiplying with its float32 inverse.
+    inverse = np.float32(1.0 / (max_motion(flow) if longest is None else longest))
+    u = np.where(known, flow[..., 0], 0).astype(np.float32) * inverse
+    v = np.where(known, flow[..., 1], 0).astype(np.float32) * inverse
     radius = np.sqrt(u * u + v * v)
-    # Single and double precision as in the original C code: truncating to bytes makes differences visible.
-    angle = (np.arctan2(-v.astype(np.float64), -u.astype(np.float64)) / np.pi).astype(np.float32)
+    # This is atan2f, correctly rounded. NumPy's float32 arctan2 depends on the CPU.
+    radians = np.arctan2(-v.astype(np.float64), -u.astype(np.float64)).astype(np.float32)
+    angle = (radians.astype(np.float64) / np.pi).astype(np.float32)
     place = ((angle.astype(np.float64) + 1.0) / 2.0 * 54).astype(np.float32)
     low = place.astype(np.int64)
     part = (place - low.astype(np.float32))[..., None]

@@ -136,15 +136,15 @@ def resize_flow_pair(
 
 
 def same_scale(size: Size, full: Size, other: Size) -> Size:
-    """Scale the size of the other image, `other`, by the width ratio of `size` to `full`.
+    """Scale each side of the other image, `other`, by the ratio of that side of `size` to `full`.
 
-    Used if a method returned one flow only: the other image is assumed to have the same scale.
+    Used if a method returned one flow only: the other image is assumed to have the same scale on each axis.
 
-    >>> same_scale((20, 30), (40, 60), (50, 80))
-    (25, 40)
+    >>> same_scale((20, 30), (40, 60), (50, 80)), same_scale((20, 60), (40, 60), (50, 80))
+    ((25, 40), (25, 80))
     """
-    scale = size[1] / full[1]
-    return max(1, round(other[0] * scale)), max(1, round(other[1] * scale))
+    height, width = (max(1, round(o * s / f)) for o, s, f in zip(other, size, full, strict=True))
+    return height, width
 
 
 def _size(flow: Flow) -> Size:

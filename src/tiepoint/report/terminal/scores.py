@@ -16,7 +16,7 @@ from ..leaderboard import cautions_of, expand_columns, heading, with_better
 from ..runs.names import distinct_names
 from ..runs.sections import is_single
 
-MEASURES = (("T5", "flow_accuracy", ""), ("T10", "flow_accuracy", "threshold=10"), ("IoU", "iou", ""))
+FLOW_MEASURES = (("T5", "flow_accuracy", ""), ("T10", "flow_accuracy", "threshold=10"))
 """Column name, metric, and the group that is appended to the subset's group."""
 
 ALL = (("all: mean of the subsets", ""), ("all: mean over the pairs", "weighting=pairs"))
@@ -39,13 +39,14 @@ def subset_table(runs: Sequence[Run], names: Mapping[str, str], protocol: str) -
         f"tss, protocol {protocol}, percent: T5 and T10 are flow accuracy within 5 and 10 % of the target's "
         "larger side; Average takes all pairs, w/o flip those that are not mirrored"
     )
+    measures = (*FLOW_MEASURES, (*_mask_measure([_scores(run, protocol) for run in runs]), ""))
     table = FittingTable(title=title, keys=2 if len(runs) > 1 else 1)
     if len(runs) > 1:
         table.add_column("method")
     table.add_column("subset")
     table.add_column("pairs", justify="right")
     for kind in ("Average", "w/o flip"):
-        for name, _, _ in MEASURES:
+        for name, _, _ in measures:
             table.add_column(f"{kind}\n{name}", justify="right")
     for run in runs:
         scores = _scores(run, protocol)
@@ -56,7 +57,7 @@ def subset_table(runs: Sequence[Run], names: Mapping[str, str], protocol: str) -
             cells = [
                 _percent(scores.get((metric, _group(flip, part, extra))))
                 for flip in ("", "flip=0")
-                for _, metric, extra in MEASURES
+                for _, metric, extra in measures
             ]
             own = [Text(names[run.id] if k == 0 else "")] if len(runs) > 1 else []
             n = _pairs(scores, part)
@@ -67,7 +68,7 @@ def subset_table(runs: Sequence[Run], names: Mapping[str, str], protocol: str) -
 
 
 def pair_tables(runs: Sequence[Run]) -> list[Any]:
-    """Return one table per run and protocol with T5 and IoU of both directions of each pair."""
+    """Return one table per run and protocol: T5 and the mask score of both directions of each pair."""
     from rich.text import Text
 
     from .rich_table import FittingTable
@@ -82,14 +83,22 @@ def pair_tables(runs: Sequence[Run]) -> list[Any]:
             table = FittingTable(title=title, keys=2)
             for column in ("pair", "direction", "flip"):
                 table.add_column(column)
-            for column in ("T5", "IoU"):
+            name_of_mask, of_mask = _mask_measure([scores])
+            for column in ("T5", name_of_mask):
                 table.add_column(column, justify="right")
             for group in groups:
                 direction, _, pair = group.removeprefix("direction=").partition(",pair=")
-                cells = [_percent(scores.get((metric, group))) for metric in ("flow_accuracy", "iou")]
+                cells = [_percent(scores.get((metric, group))) for metric in ("flow_accuracy", of_mask)]
                 table.add_row(Text(pair), direction, str(flips.get(pair, "")), *cells)
             tables.append(table)
     return tables
+
+
+def _mask_measure(runs: Sequence[Scores]) -> tuple[str, str]:
+    """Return column name and metric of the mask score: SegPrec if all runs have it for pairs, else IoU."""
+    if all(any(m == "pixel_accuracy" and g.startswith("direction=") for m, g in scores) for scores in runs):
+        return "SegPrec", "pixel_accuracy"
+    return "IoU", "iou"
 
 
 def _pairs(scores: Scores, part: str) -> int:

@@ -22,9 +22,10 @@ from ...geometry.flow.warp import transfer
 from ...methods.dense.files import check_folders, extra_folders, missing_pairs_message
 from ..base import BaseTaskData
 from ..cases import Cases, DenseCase, pair_cases
-from .options import ALLOW, DenseTask, PairOptions, excluded_pairs_notes
+from .options import ALLOW, DenseTask, PairOptions, excluded_pairs_notes, mean_note
 
 Flow = NDArray[Any]
+DIRECTED = "directed pairs"
 Compare = Callable[[DensePair, Flow | None, Any], Records]
 
 
@@ -44,7 +45,7 @@ class OpenDense(BaseTaskData):
         if self.options.kinds:
             self.pairs = [p for p in self.pairs if p.kind in self.options.kinds]
             broken = [b for b in broken if b.kind in self.options.kinds]
-        if broken and self.options.missing == "error":
+        if broken and self.options.strict_truth:
             raise ProblemsError(f"pairs in {data} ({ALLOW} leaves these out)", [b.reason for b in broken])
         if not self.pairs:
             raise InputError(f"{task}: no pair in {data} has {needs} as ground truth")
@@ -106,7 +107,7 @@ class OpenDense(BaseTaskData):
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
         """Compute the records of one directed pair.
 
-        With ``missing=error``, unreadable ground truth raises an error. Otherwise the pair is excluded.
+        With `strict_truth`, unreadable ground truth raises an error. Otherwise the pair is excluded.
         """
         pair = self._units[unit.key]
         result = PairResult.from_arrays(features.arrays(unit.items[0]))
@@ -114,7 +115,7 @@ class OpenDense(BaseTaskData):
             flow = oriented_flow(pair, result, self.options.missing)
             return self._compare(pair, flow, self.options)
         except FormatError as e:
-            if self.options.missing == "error":
+            if self.options.strict_truth:
                 raise InputError(f"{e} ({ALLOW} leaves this pair out)") from e
             meta = meta_of(pair, self.options, absent=False, no_truth=str(e))
             return Records("pixel", {"valid": np.zeros(1, np.int64)}, meta)
@@ -226,13 +227,9 @@ def meta_of(pair: DensePair, options: PairOptions, **extra: Any) -> dict[str, An
 
 
 def usable_records(records: Sequence[Records]) -> tuple[list[Records], str | None]:
-    """Return the records that enter the means, and a note about the excluded records."""
+    """Return the records that enter the means, and a note if some are excluded."""
     used = [r for r in records if "no_truth" not in r.meta and not _skipped(r)]
-    flows = sum("no_truth" not in r.meta and _skipped(r) for r in records)
-    truths = sum("no_truth" in r.meta for r in records)
-    notes = [f"{flows} of {len(records)} pairs without a flow left out"] if flows else []
-    notes += [f"{truths} of {len(records)} pairs without usable ground truth left out"] if truths else []
-    return used, "; ".join(notes) or None
+    return used, mean_note(len(used), len(records), DIRECTED)
 
 
 def _skipped(record: Records) -> bool:

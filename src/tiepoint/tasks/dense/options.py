@@ -11,6 +11,7 @@ import numpy as np
 
 from ...core.formatting import count_text
 from ...core.records import Arrays, Records
+from ...core.scores import CAUTION
 from ...formats.flow.tss import write_pair_result
 from ...geometry.flow.resize import resize_flow_pair
 from ...geometry.flow.warp import consistency_masks
@@ -31,8 +32,13 @@ ENDPOINT_ERROR = MetricInfo(
 class DenseOptions(TaskOptions):
     """Options of every dense task."""
 
-    missing: Literal["error", "skip", "zero"] = "error"
-    """Handling of missing results: stop with an error, exclude them (`skip`), or count them as 0 (`zero`)."""
+    missing: Literal["error", "skip", "zero"] = "zero"
+    """Handling of missing results: count them as 0 (`zero`), exclude them (`skip`), or stop with an error."""
+
+    @property
+    def strict_truth(self) -> bool:
+        """Whether unusable ground truth is an error. It is, unless the user gives `skip` or `zero`."""
+        return self.missing == "error" or "missing" not in self.model_fields_set
 
 
 class PairOptions(DenseOptions):
@@ -40,6 +46,17 @@ class PairOptions(DenseOptions):
 
     kinds: Names = ()
     """Subsets or classes to use. The default is all of them."""
+
+
+def mean_note(n: int, total: int, what: str, *, reason: str = "") -> str | None:
+    """Return the note of a mean over `n` of `total` values. None if it includes all of them.
+
+    >>> mean_note(7, 8, "flows"), mean_note(8, 8, "flows"), mean_note(0, 8, "flows")
+    ('caution: mean of 7 of 8 flows', None, '8 of 8 flows left out')
+    """
+    if n == total:
+        return None
+    return f"{CAUTION}mean of {n} of {total} {what}{reason}" if n else f"{total} of {total} {what} left out"
 
 
 def excluded_pairs_notes(problems: Sequence[str], *, shown: int = 5) -> list[str]:

@@ -83,7 +83,7 @@ def compare_pair(
     """Compute the pixel counts of a result under `rule` (`exact`, `tss-cpp`, `tss-matlab`).
 
     As in the kit, a single flow or a single mask is ignored if the other direction is missing. With
-    `lone_flow`, a single flow counts for its own direction. Missing masks are estimated from the two resized
+    `lone_flow`, a single flow is scored in its direction. Missing masks are estimated from the two resized
     flows. `auto_flip` inverts both masks if this increases the sum of their scores. The C++ tool and `exact`
     invert only masks read from files, before the estimation; the MATLAB tool also inverts estimated masks.
     The mask score is the IoU, or the pixel accuracy with `use_prec`. `accuracy` defines which pixels are

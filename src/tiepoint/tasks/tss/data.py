@@ -38,7 +38,7 @@ class TssOptions(DenseOptions):
     """Invert both masks of a pair if this increases its score."""
 
     use_prec: Flag = False
-    """Write pixel accuracy instead of intersection over union into ``scores.csv``."""
+    """Use pixel accuracy instead of intersection over union in tables, ``scores.csv`` and `auto_flip`."""
 
     subsets: Names = ()
     """Subsets to use. The default is all subsets."""
@@ -91,7 +91,7 @@ class OpenTss(BaseTaskData):
                 problems += found
                 if not found:
                     self.pairs.append(pair)
-        if problems and self.options.missing == "error":
+        if problems and self.options.strict_truth:
             raise ProblemsError(f"ground truth in {data} ({ALLOW} leaves these pairs out)", problems)
         if not self.pairs:
             raise ProblemsError(f"no pair in {data} has complete ground truth", problems)
@@ -156,11 +156,11 @@ class OpenTss(BaseTaskData):
 def compare_result(pair: TssPair, result: PairResult, rule: str, options: TssOptions) -> Records:
     """Compute the records of one pair from results that were already read.
 
-    Unreadable ground truth raises an error with ``missing=error``. Otherwise the pair is excluded.
+    Unreadable ground truth raises an error with `strict_truth`. Otherwise the pair is excluded.
     """
     missing = missing_parts(result)
-    if options.missing == "error" and (problems := unusable_parts(result)):
-        raise InputError(f"{pair.key}: {'; '.join(problems)}; allow it with {ALLOW}")
+    if options.missing == "error" and missing:
+        raise InputError(f"{pair.key}: {'; '.join(missing)}; allow it with {ALLOW}")
     src, ref = pair.names
     meta = {
         "scene": pair.key,
@@ -177,7 +177,7 @@ def compare_result(pair: TssPair, result: PairResult, rule: str, options: TssOpt
     try:
         truth = pair.truth(thread_workspace())
     except FormatError as e:
-        if options.missing == "error":
+        if options.strict_truth:
             raise InputError(f"{e} (ground truth; {ALLOW} leaves this pair out)") from e
         said = [["ground truth cannot be used, pair left out", None]]
         return Records("pixel", no_counts(), {**meta, "no_truth": str(e), "warnings": said})
@@ -189,7 +189,7 @@ def compare_result(pair: TssPair, result: PairResult, rule: str, options: TssOpt
         rule=rule,
         auto_flip=options.auto_flip,
         use_prec=options.use_prec,
-        lone_flow=options.missing != "zero",
+        lone_flow=rule == "exact" or options.missing == "skip",
         accuracy=accuracy if rule == "exact" else KIT_ACCURACY,
     )
     meta |= {
@@ -200,21 +200,11 @@ def compare_result(pair: TssPair, result: PairResult, rule: str, options: TssOpt
     return Records("pixel", counts.columns, meta)
 
 
-def unusable_parts(result: PairResult) -> list[str]:
-    """Return why a pair cannot be scored: no folder, corrupt files, or nothing to score.
-
-    Missing flows have no score. Missing masks are estimated if both flows exist.
-    """
-    if not result.present:
-        return [NO_FOLDER]
-    have = result.arrays.keys()
-    if result.problems or {"mask1", "mask2"} <= have or have & {"flow1", "flow2"}:
-        return list(result.problems)
-    return ["there is neither a flow nor a mask for each image"]
-
-
 def missing_parts(result: PairResult) -> list[str]:
-    """Return descriptions of the missing parts of a pair. Masks may be missing (they are estimated)."""
+    """Return descriptions of the missing and corrupt parts of a pair.
+
+    Masks may be missing, because they are estimated from the flows.
+    """
     if not result.present:
         return [NO_FOLDER]
     parts = list(result.problems)

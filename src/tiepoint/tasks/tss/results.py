@@ -23,7 +23,7 @@ from ...methods.dense.files import (
     pair_folder,
 )
 from ..dense.options import ALLOW, chosen_protocol
-from .data import OpenTss, unusable_parts
+from .data import OpenTss, missing_parts
 from .score import KIT, TssPairValues, Values, pair_table
 
 
@@ -33,8 +33,8 @@ def tss_score_rows(
     """Return the rows of every subset: two rows per pair, then summaries over all rows and over flip 0.
 
     Under `tss-cpp` both directions have the label ``_1to2``, as in the tool's files. Otherwise the label of
-    the second direction is ``_2to1``. Missing values are 0 with ``missing=zero``, as in the kit. Otherwise
-    they are None and excluded from the summaries; if a pair has only one flow, that flow then counts twice.
+    the second direction is ``_2to1``. Missing values are 0 with ``missing=zero``, as in the kit. With
+    ``missing=skip`` they are None and excluded from the summaries; a flow without its opposite counts twice.
     An undefined score makes the summary NaN under the kit's protocols and is excluded under `exact`.
     """
     table = pair_table(records, protocol)
@@ -133,7 +133,7 @@ def check_results(opened: OpenTss, results: str | Path) -> list[str]:
     Raises:
         InputError: The folder is missing, contains no pair of the dataset, or contains pairs directly below
             it that could belong to several subsets.
-        ProblemsError: With ``missing=error``, a pair has no results or a file is unreadable.
+        ProblemsError: With ``missing=error``, a pair has no results, or a file is missing or unreadable.
     """
     keys = sorted(p.key for p in opened.pairs)
     there = set(check_folders(results, keys, opened.subsets))
@@ -141,7 +141,7 @@ def check_results(opened: OpenTss, results: str | Path) -> list[str]:
         problems = [
             f"{key}: {part}"
             for key in keys
-            for part in unusable_parts(read_pair_result(pair_folder(results, key), thread_workspace()))
+            for part in missing_parts(read_pair_result(pair_folder(results, key), thread_workspace()))
         ]
         if problems:
             raise ProblemsError(f"results in {results} (allow it with {ALLOW})", problems)

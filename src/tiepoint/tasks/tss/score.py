@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ...core.records import Records
 from ...core.scores import SceneCurves, SceneValues, Score, group_name
 from ...methods.dense.files import NO_FOLDER, missing_pairs_message
+from ..dense.options import mean_note
 from .compare import THRESHOLDS
 
 KIT = ("tss-cpp", "tss-matlab")
@@ -25,7 +26,8 @@ class TssPairValues:
     """Values of p pairs in both directions (axis 1: 1 to 2, 2 to 1). Undefined values are NaN.
 
     `counted_flow` (p, 2) and `counted_mask` (p,) select the directions and pairs that enter the means.
-    Missing values are not counted. A counted but undefined value makes the means of the kit NaN.
+    Missing values are not counted. A counted but undefined value makes the means of the kit NaN. `absent`
+    selects the pairs without a results folder.
     """
 
     keys: tuple[str, ...]
@@ -39,15 +41,16 @@ class TssPairValues:
     counted_flow: Flags
     counted_mask: Flags
     listed: Flags
+    absent: Flags
 
 
 def pair_table(records: Sequence[Records], protocol: str) -> TssPairValues:
     """Return the values of all pairs, sorted by subset and name.
 
-    Missing flows or masks count 0 with ``missing=zero`` and are excluded otherwise. If a pair has only one
-    flow, the value of that flow is the value of the pair. A pair with unreadable ground truth is excluded. A
-    pair without a results folder is excluded under the kit's protocols. Under `exact` it counts 0 with
-    ``missing=zero``.
+    Missing flows or masks count as wrong with ``missing=zero`` and are excluded otherwise. If a pair has only
+    one flow, the other direction is missing; the kit's protocols drop both flows with ``missing=zero``. A
+    pair with unreadable ground truth is excluded. A pair without a results folder is excluded under the kit's
+    protocols. Under `exact` it counts as wrong with ``missing=zero``.
     """
     ordered = sorted(records, key=lambda r: (r.meta["subset"], r.meta["pair"]))
     rows = [_pair(r, protocol) for r in ordered]
@@ -63,6 +66,7 @@ def pair_table(records: Sequence[Records], protocol: str) -> TssPairValues:
         np.stack([r[4] for r in rows]),
         np.array([r[5] for r in rows], bool),
         np.array([_listed(r, protocol) for r in ordered], bool),
+        np.array([bool(r.meta["absent"]) for r in ordered], bool),
     )
 
 
@@ -75,12 +79,13 @@ def _pair(r: Records, protocol: str) -> tuple[Values, Values, Values, Values, Fl
     zero = r.meta["missing"] == "zero" and _listed(r, protocol)
     has_flow, has_mask = np.asarray(r["has_flow"], bool), bool(r["has_mask"].all())
     empty = 0.0 if zero else np.nan
+    no_flow = 1.0 if zero and r.meta.get("complement") else empty
     iou, pixel_accuracy = np.full(2, empty), np.full(2, empty)
     with np.errstate(invalid="ignore", divide="ignore"):
         # The kit's own expression: 1 - wrong/n and right/n may differ in the last bit.
         wrong = (r["valid"][:, None] - r["correct"]) / r["valid"][:, None]
         right = wrong if r.meta.get("complement") else 1.0 - wrong
-        accuracy = np.where(has_flow[:, None], right, empty)
+        accuracy = np.where(has_flow[:, None], right, no_flow)
         aepe_px = np.where(has_flow, r["error_sum_px"] / r["known"], np.nan)
         if has_mask:
             iou = r["intersection"] / r["union"]
@@ -129,7 +134,8 @@ def score(records: Sequence[Records], protocol: str) -> list[Score]:
         for k, t in enumerate(THRESHOLDS):
             part = _Scope({**scope.parts, "threshold": t}, scope.cells)
             scores.append(_score("flow_accuracy", part, accuracy[:, k], seen, table, protocol))
-    return [*scores, *_rows(table, protocol)]
+    use_prec = "pixel_accuracy" in named and any(r.meta.get("use_prec") for r in records)
+    return [*scores, *_rows(table, protocol, use_prec=use_prec)]
 
 
 def _accuracies(table: TssPairValues, strict: bool) -> Values:
@@ -177,9 +183,8 @@ def _score(
     value = (
         float(np.mean([sum(values[c].tolist()) / len(values[c]) for c in filled])) if filled else float("nan")
     )
-    asked = int(np.logical_or.reduce(scope.cells).sum())
     n = int(np.logical_or.reduce(cells).sum())
-    note = f"{asked - n} of {asked} pairs left out" if n < asked else None
+    note = _mean_note(metric, scope, counted, n, table, strict)
     rows = np.stack([np.where(c, values, np.nan) for c in cells])
     basis = None
     if scenes and np.isfinite(value):
@@ -190,8 +195,25 @@ def _score(
     return Score(metric, group_name(**scope.parts), value, n, protocol, scenes=basis, note=note)
 
 
-def _rows(table: TssPairValues, protocol: str) -> Iterator[Score]:
-    """Yield the flow accuracy (at the headline threshold) and the IoU of each direction of each pair."""
+def _mean_note(
+    metric: str, scope: _Scope, counted: Flags, n: int, table: TssPairValues, strict: bool
+) -> str | None:
+    """Return the note of a mean that lacks pairs or, for flow metrics, directions. None if it is complete."""
+    inside = np.logical_or.reduce(scope.cells)
+    total = int(inside.sum())
+    unseen = strict and bool((inside & table.absent).any())
+    reason = ": the kit does not see a pair without a results folder" if unseen else ""
+    flows = int(table.counted_flow[inside & counted].sum())
+    if metric in ("flow_accuracy", "flow_auc") and n and flows < 2 * n:
+        return mean_note(flows, 2 * total, "flows", reason=reason)
+    return mean_note(n, total, "pairs", reason=reason)
+
+
+def _rows(table: TssPairValues, protocol: str, *, use_prec: bool) -> Iterator[Score]:
+    """Yield the scores of each direction of each pair.
+
+    They are the flow accuracy at the headline threshold, the IoU and, with `use_prec`, the pixel accuracy.
+    """
     for i, key in enumerate(table.keys):
         if not table.listed[i]:
             continue
@@ -199,6 +221,8 @@ def _rows(table: TssPairValues, protocol: str) -> Iterator[Score]:
             group = group_name(pair=key, direction=direction)
             yield Score("flow_accuracy", group, float(table.accuracy[i, d, HEADLINE - 1]), 1, protocol)
             yield Score("iou", group, float(table.iou[i, d]), 1, protocol)
+            if use_prec:
+                yield Score("pixel_accuracy", group, float(table.pixel_accuracy[i, d]), 1, protocol)
 
 
 def scene_curves(records: Sequence[Records], protocol: str) -> Iterator[SceneCurves]:
@@ -242,7 +266,7 @@ def record_warnings(records: Sequence[Records]) -> list[str]:
     found = [missing_pairs_message(absent, len(records))] if absent else []
     flows: dict[str, bool] = {}
     for r in records:
-        if r.meta.get("missing") in ("error", "skip") and "has_flow" in r.columns:
+        if r.meta.get("missing") == "skip" and "has_flow" in r.columns:
             subset = str(r.meta["subset"])
             flows[subset] = flows.get(subset, False) or bool(r["has_flow"].any())
     found += [

@@ -26,7 +26,7 @@ class Tss(DenseTask):
     """The TSS benchmark under three protocols.
 
     * `exact`: resizing uses pixel centres, non-zero mask values are foreground, an unknown estimate is wrong,
-      the consistency threshold is 2.5 % of the target's larger side, missing values stay missing.
+      the consistency threshold is 2.5 % of the target's larger side, a missing flow or mask is wrong.
     * `tss-cpp`: the official C++ tool. Its ``scores.csv`` is reproduced byte for byte.
     * `tss-matlab`: an emulation of the MATLAB tool. Its `imresize` is not validated against MATLAB.
 
@@ -60,7 +60,8 @@ class Tss(DenseTask):
         title="TSS flow and masks",
         # 2: one flow without the other has a score. Under `tss-cpp` also: resized flows are scaled by factors
         # of float64, and unknown flow both ways is judged as it is.
-        protocol_versions={"exact": 2, "tss-cpp": 2, "tss-matlab": 2},
+        # 3: one flow without the other is resized by axis and, under `exact`, has a score if missing=zero.
+        protocol_versions={"exact": 3, "tss-cpp": 3, "tss-matlab": 3},
     )
     protocols = ("exact", "tss-cpp", "tss-matlab")
 

@@ -17,8 +17,8 @@ from ....metrics.dense import endpoint_error, outliers
 from ...base import MetricInfo, TaskInfo
 from ...options import Numbers, parse_ascending
 from ...scene_means import ratio_score
-from ..data import PairTask, meta_of, usable_records
-from ..options import ENDPOINT_ERROR, PairOptions
+from ..data import DIRECTED, PairTask, meta_of, usable_records
+from ..options import ENDPOINT_ERROR, PairOptions, mean_note
 
 HEADLINE_PX = 5.0
 METRICS = ("aepe", "fl", "flow_accuracy")
@@ -104,6 +104,8 @@ class DenseFlow(PairTask):
         table_note="flow_accuracy is within 5 px",
         licence="that of the dataset given",
         title="Optical flow",
+        # 2: one flow without the other is resized by axis.
+        protocol_versions={"exact": 2},
     )
 
     def compare_pair(self, pair: DensePair, flow: NDArray[Any] | None, options: Any) -> Records:
@@ -133,6 +135,8 @@ def score(records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:
     }
     errors = np.array([r["error_sum_px"][0] for r in used])
     correct = np.stack([r["correct"][0] for r in used]).astype(np.float64)
+    # An unknown flow has no endpoint error: it is wrong in the other metrics and excluded from this one.
+    known_note = mean_note(int((columns["known"] > 0).sum()), len(records), DIRECTED)
     scores: list[Score] = []
     for per in ("pair", "pixel"):
         by = {} if per == "pair" else {"per": per}
@@ -144,7 +148,11 @@ def score(records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:
                 ratio_score(metric, {**parts, **by, **extra}, scenes, kinds, top, bottom, per=per, note=note)
             )
 
-        add("aepe", {}, errors, columns["known"])
+        scores.append(
+            ratio_score(
+                "aepe", {**parts, **by}, scenes, kinds, errors, columns["known"], per=per, note=known_note
+            )
+        )
         add("fl", {}, columns["outliers"], columns["valid"])
         labels = used[0].meta["labels"]
         for k, label in enumerate(labels):

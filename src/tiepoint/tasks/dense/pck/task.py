@@ -116,6 +116,8 @@ class DensePck(PairTask):
         cite=(PROPOSAL_FLOW,),
         licence="PF-WILLOW: academic use only",
         title="Keypoints by flow",
+        # 2: one flow without the other is resized by axis.
+        protocol_versions={"exact": 2},
     )
 
     def expand_column(self, column: Column, options: Mapping[str, Any]) -> Column:
