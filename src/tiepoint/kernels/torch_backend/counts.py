@@ -245,7 +245,7 @@ def pooled_step_counts(
 
 
 def value_table(queries: Array, pool: Array, distance: str) -> Array:
-    """Return reference values of all pairs, (q, n)."""
+    """Return squared sums (l2) or distances of all pairs, (q, n)."""
     scores = DeviceScores(queries, [[pool]], distance)
     return download(scores.block(0, scores.q, 0, scores.n))
 
