@@ -315,8 +315,11 @@ def test_kernels_at_size_threshold_of_device_equal_plain_sums(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shape", REAL_SHAPES.values(), ids=REAL_SHAPES)
+@pytest.mark.parametrize("name", REAL_SHAPES)
 @pytest.mark.parametrize("distance", DISTANCES)
-def test_kernels_in_real_blocks_equal_plain_sums(oracle, tmp_path, distance, shape):
+def test_kernels_in_real_blocks_equal_plain_sums(oracle, tmp_path, distance, name):
+    shape = REAL_SHAPES[name]
+    if name.endswith("threads") and distance not in ("l2", "cosine"):
+        pytest.skip("sums are split among threads from the size of one device product on")
     for check in CHECKS.values():
         run(check, oracle, distance, "float32", "mapped", tmp_path, *shape)
