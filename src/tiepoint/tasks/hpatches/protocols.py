@@ -115,8 +115,8 @@ def floored_area(before: Any, positives: Any) -> Any:
     `before` is the number of wrong items before the first right one. The trapezoid to that item starts at the
     precision 1e-10 / `before` instead of 0, and has the width 1 / `positives`.
 
-    >>> floored_area(4, 5)
-    2.5e-12
+    >>> f"{floored_area(4, 5):.3g}"
+    '2.5e-12'
     """
     return np.where(before > 0, PRECISION_FLOOR / np.maximum(before, 1) / positives / 2, 0.0)[()]
 
