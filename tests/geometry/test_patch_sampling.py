@@ -55,10 +55,18 @@ def test_shapes_are_checked():
 HOMOGRAPHY = np.array([[0.9, 0.2, 20], [-0.1, 1.1, 15], [4e-4, 2e-4, 1.0]])
 
 
-def test_identity_away_from_the_edge_of_a_plane():
-    y, x = np.mgrid[:12, :16].astype(float)
-    image = np.dstack([x, y, 2 * x - y])
-    assert np.allclose(render_view(image, np.eye(3), (16, 12))[1:-1, 1:-1], image[1:-1, 1:-1], atol=1e-5)
+def test_render_view_identity_returns_input_bits():
+    image = np.random.default_rng(1).normal(size=(40, 50, 3)).astype(np.float32)
+    assert render_view(image, np.eye(3), (50, 40)).tobytes() == image.tobytes()
+    assert render_view(image, 3 * np.eye(3), (50, 40)).tobytes() == image.tobytes()
+    moved = [[1, 0, 7], [0, 1, 5], [0, 0, 1]]
+    assert np.array_equal(render_view(image, moved, (20, 30)), image[5:35, 7:27])
+
+
+def test_render_view_turned_by_quarter_equals_rot90():
+    image = np.random.default_rng(2).integers(0, 256, (40, 50, 1)).astype(np.float32)
+    turn = np.array([[0, 1, 0], [-1, 0, 39], [0, 0, 1.0]]) @ np.diag([1 / 3, 1 / 3, 1 / 3])
+    assert np.array_equal(np.rint(render_view(image, turn, (40, 50))), np.rot90(image, -1))
 
 
 def test_a_pixel_shows_the_point_the_homography_names():

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tiepoint.kernels import set_device
+from tiepoint.kernels import get_device, set_device
 
 
 def lane_sum(terms):
@@ -46,15 +46,24 @@ def unit(x):
 
 
 def matrix(queries, pool, distance):
-    """Reference values of all pairs; l2 and l1 vectorised over pairs, in the same order of operations."""
-    if distance not in ("l2", "l1"):
-        return np.array([[one(x, y, distance) for y in pool] for x in queries])
-    q, p = queries.astype(np.float64), pool.astype(np.float64)
+    """Reference values of all pairs, vectorised over pairs, in the order of operations of `one`."""
+    q, p = (_plain_rows(x, distance) for x in (queries, pool))
     s = np.zeros((8, len(q), len(p)))
     for k in range(q.shape[1]):
         gap = q[:, k][:, None] - p[:, k][None, :]
-        s[k % 8] += gap * gap if distance == "l2" else np.abs(gap)
+        s[k % 8] += gap * gap if distance in ("l2", "cosine") else np.abs(gap)
     return ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]))
+
+
+def _plain_rows(x, distance):
+    """Rows of float64 numbers (bits for hamming) whose l2 or l1 distance is the reference value."""
+    if distance == "hamming":
+        return np.unpackbits(x, axis=1).astype(np.float64)
+    x = x.astype(np.float64)
+    if distance == "cosine":
+        return np.array([unit(row) for row in x])
+    half = x.shape[1] // 2
+    return x[:, :half] * x[:, half:] if distance == "masked_l1" else x
 
 
 def shown(value, distance):
@@ -66,8 +75,8 @@ def shown(value, distance):
 def nearest(value, k, exclude=None):
     index = np.empty((len(value), k), np.int64)
     for i, row in enumerate(value):
-        order = sorted(range(len(row)), key=lambda j: (row[j], j))
-        index[i] = [j for j in order if exclude is None or j != exclude[i]][:k]
+        order = np.argsort(row, kind="stable")
+        index[i] = (order if exclude is None else order[order != exclude[i]])[:k]
     return index, np.take_along_axis(value, index, axis=1)
 
 
@@ -153,6 +162,7 @@ BOTH = (
     "test_pair_distances",
     "test_properties",
     "test_invariance",
+    "test_combinations",
 )
 DEVICES = ["cpu", "torch:cpu", *os.environ.get("TIEPOINT_TEST_DEVICES", "").split()]
 
@@ -160,19 +170,21 @@ DEVICES = ["cpu", "torch:cpu", *os.environ.get("TIEPOINT_TEST_DEVICES", "").spli
 def pytest_generate_tests(metafunc):
     """Tests of results run on every device; more are named in the environment, see `make test-gpu`."""
     if metafunc.module.__name__.rsplit(".")[-1] in BOTH:
-        metafunc.fixturenames.append("device")
         metafunc.parametrize("device", DEVICES, indirect=True)
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def device(request, monkeypatch):
-    if request.param != "cpu":
+    """Set the device of the test. Autouse, because tests do not name it in their arguments."""
+    name = getattr(request, "param", "cpu")
+    if name != "cpu":
         pytest.importorskip("torch", reason="the kernels on a device need torch")
         from tiepoint.kernels.torch_backend import nearest_scan
 
         monkeypatch.setattr(nearest_scan, "SMALL", 0)  # not left to the processor for being small
-    set_device(request.param)
-    yield request.param
+    set_device(name)
+    assert get_device() == name
+    yield name
     set_device(None)
 
 

@@ -104,8 +104,22 @@ def test_steps_lead_to_what_numpy_subtracts_in_single_precision(dim):
     assert moved.tolist() == [scipy_distance.euclidean(x, y) for x, y in zip(a, b, strict=True)]
     assert set(np.unique(steps)) == {-1, 0, 1}
     np.testing.assert_array_equal(out[::-1], pair_distances_sq(a, b, index, index))
-    with pytest.raises(InputError, match="one entry for each value of l2 on float32"):
-        pair_distances_across([a, b], lists, out, distance="l1", steps=steps)
+    with pytest.raises(InputError, match="one entry for each value of float32"):
+        pair_distances_across([a.astype(float), b.astype(float)], lists, out, steps=steps)
+
+
+@pytest.mark.parametrize("dim", [1, 5, *DIMS, 127, 129, 200, 257, 1000])
+def test_steps_lead_to_what_scipy_adds_in_single_precision(dim):
+    rng = np.random.default_rng(dim)
+    a, b = (rng.normal(size=(300, dim)).astype(np.float32) for _ in "ab")
+    b[::7] = a[::7]
+    index, out, steps = np.arange(300), np.zeros(300), np.zeros(300, np.int8)
+    lists = [np.zeros(300, int), index, np.ones(300, int), index, index[::-1].copy()]
+    pair_distances_across([a, b], lists, out, distance="l1", steps=steps)
+    moved = (out.astype(np.float32).view(np.int32) + steps).view(np.float32)[::-1]
+    assert moved.tolist() == [scipy_distance.cityblock(x, y) for x, y in zip(a, b, strict=True)]
+    assert steps.any() == (dim > 1)
+    np.testing.assert_array_equal(out[::-1], pair_distances(a, b, index, index, distance="l1"))
 
 
 def test_across_refuses_what_it_cannot_take():
@@ -223,5 +237,7 @@ def test_functions_that_compiled_code_calls_have_names_of_their_own():
         reference_distance.sum_squares,
         reference_distance.sum_squares_single,
         reference_distance.sum_absolute,
+        reference_distance.sum_absolute_single,
     )
-    assert [f.py_func.__qualname__ for f in sums] == ["sum_squares", "sum_squares_single", "sum_absolute"]
+    names = ["sum_squares", "sum_squares_single", "sum_absolute", "sum_absolute_single"]
+    assert [f.py_func.__qualname__ for f in sums] == names

@@ -3,9 +3,9 @@
 
 Descriptors are a dict "SEQ/IM" -> rows. A failed descriptor is a row of NaN. Distances are summed in double
 precision; `single` rounds the result as the tools keep it. The Python tool subtracts float32 rows in float32
-where it compares pair by pair (verification, l2). Where it stops with an error no number exists: None. The
-tools floor the precision at 1e-10 before the first right item (`eps`), which changes a score by less than
-5e-11; tests compare with it left out.
+where it compares pair by pair (verification), and adds them in float32 for l1. Where it stops with an error
+no number exists: None. It counts at least 1e-10 right items (`eps`), so before the first one the precision
+is not zero.
 """
 
 import math
@@ -50,7 +50,7 @@ def matlab_order(distances):
     return nan + sorted(rest, key=lambda i: distances[i])
 
 
-def trapezoid_ap(labels, numpos, eps=0.0):
+def trapezoid_ap(labels, numpos, eps=1e-10):
     hits, area, recall, precision = 0, 0.0, 0.0, 1.0
     for k, y in enumerate(labels, 1):
         hits += y
@@ -97,11 +97,21 @@ def scipy_euclidean(a, b):
     return math.sqrt(total) if a.dtype == np.float64 else single(math.sqrt(total))
 
 
+def scipy_cityblock(a, b, metric):
+    """Rows of float32: products with the mask, differences and their sum in float32. float64: double."""
+    if metric == "masked_l1":
+        h = len(a) // 2
+        a, b = a[:h] * a[h:], b[:h] * b[h:]
+    return float(np.abs(a - b).sum())
+
+
 def pair_distance(desc, row, z, tool, metric):
     s1, t1, i1, s2, t2, i2 = row
     a, b = desc[f"{s1}/{image_of(t1, z)}"][i1], desc[f"{s2}/{image_of(t2, z)}"][i2]
     if tool == "python" and metric == "l2" and a.dtype.kind == "f":
         return scipy_euclidean(a, b)
+    if tool == "python" and metric in ("l1", "masked_l1") and a.dtype.kind == "f":
+        return scipy_cityblock(a, b, metric)
     d = dist(a, b, metric)
     return single(root(d, metric)) if tool == "python" else single(d)
 
@@ -204,7 +214,7 @@ def matching_mean(values, tool):
     return sum(cells) / len(cells)
 
 
-def retrieval_python(desc, queries, distractors, sizes, metric="l2", eps=0.0):
+def retrieval_python(desc, queries, distractors, sizes, metric="l2", eps=1e-10):
     """{(letter, size): mAP}; a size counts the five right ones too. None where a list has nothing finite."""
     found = {(z, k): [] for z in "eht" for k in sizes}
     for s, i in queries:

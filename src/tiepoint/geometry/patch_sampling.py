@@ -165,8 +165,9 @@ def render_view(image: ArrayLike, to_source: ArrayLike, size: Size) -> NDArray[n
     `size` (width, height).
 
     Each output pixel is the mean of k x k bilinear samples of the source area it covers. k is the largest
-    scale factor of the homography at the output corners, rounded up, and at least 2. Samples are then at most
-    one source pixel apart. Outside the source image its nearest edge pixel is repeated.
+    scale factor of the homography at the output corners, rounded up, and at least 1. Samples are then at most
+    one source pixel apart, and the identity returns the image itself. Outside the source image its nearest
+    edge pixel is repeated.
 
     >>> ramp = np.arange(12.0).reshape(1, 12, 1)
     >>> render_view(ramp, [[3, 0, 1], [0, 1, 0], [0, 0, 1]], (4, 1)).ravel().tolist()
@@ -180,7 +181,8 @@ def render_view(image: ArrayLike, to_source: ArrayLike, size: Size) -> NDArray[n
     if not (np.all(w > 0) or np.all(w < 0)):
         raise InputError("part of the output lies at or behind infinity")
     stretch = float(np.linalg.norm(local_affine(m, around), ord=2, axis=(1, 2)).max())
-    count = min(max(math.ceil(stretch), 2), _MAX_RENDER_SAMPLES)
+    # A scale of one may come out slightly larger.
+    count = min(max(math.ceil(stretch - 1e-9), 1), _MAX_RENDER_SAMPLES)
     out = np.empty((size[1], size[0], pixels.shape[2]), dtype=np.float32)
     _render(pixels, m, count, out)
     return out

@@ -49,8 +49,8 @@ def prepare_rows(values: Matrix, distance: str, *, name: str) -> Matrix:
     """
     if distance == "hamming":
         pad = -values.shape[1] % 8
-        padded = np.pad(values, ((0, 0), (0, pad))) if pad else np.ascontiguousarray(values)
-        return np.require(padded.view(np.uint64), requirements="A")
+        padded = np.pad(values, ((0, 0), (0, pad))) if pad else values
+        return np.require(np.ascontiguousarray(padded).view(np.uint64), requirements="A")
     x = as_float(values)
     bad = first_bad_row(x)
     if bad is not None:

@@ -80,9 +80,9 @@ def pair_distances_across(
     parts[part_a[i]] and row row_b[i] of parts[part_b[i]]. Its value (squared for l2) is written to
     out[place[i]]. The matrices must satisfy `fit_across`. They may be memory maps: only listed rows are read.
 
-    NumPy subtracts float32 rows in float32, which rounds every difference once. With `steps` (only l2 of
-    float32), steps[place[i]] is the number of float32 steps by which this rounding changes
-    float32(sqrt(sum)): -1, 0 or 1.
+    NumPy subtracts float32 rows in float32, and adds the magnitudes of l1 in float32 too. With `steps` (only
+    for float32 rows), steps[place[i]] is the number of float32 steps by which this rounding changes
+    float32(sqrt(sum)) of l2 (-1, 0 or 1) or float32(sum) of l1.
 
     >>> parts, out = [np.zeros((2, 3)), np.ones((1, 3))], np.zeros(2)
     >>> pair_distances_across(parts, np.array([[0, 0], [0, 1], [1, 0], [0, 0], [1, 0]]), out)
@@ -92,14 +92,15 @@ def pair_distances_across(
     if not fit_across(parts, distance):
         raise InputError("these matrices do not satisfy `fit_across`; concatenate them first")
     from .numba_backend.pair_distances import across, rows_missing
+    from .numba_backend.reference_distance import sum_tree
 
     part_a, row_a, part_b, row_b, place = lists
     if len({len(x) for x in lists}) > 1:
         raise InputError(f"lists must have equal lengths, found {[len(x) for x in lists]}")
-    if steps is not None and (distance != "l2" or parts[0].dtype != np.float32 or len(steps) != len(out)):
-        raise InputError("steps must have one entry for each value of l2 on float32 rows")
+    if steps is not None and (parts[0].dtype != np.float32 or len(steps) != len(out)):
+        raise InputError("steps must have one entry for each value of float32 rows")
     counted = np.empty(0, np.int8) if steps is None else steps
-    loop, missing = across(parts[0].dtype), rows_missing()
+    loop, missing, tree = across(parts[0].dtype), rows_missing(), sum_tree(parts[0].shape[1])
     bases = np.array([p.__array_interface__["data"][0] for p in parts], np.uint64)
     rows = np.array([len(p) for p in parts], np.int64)
     end = np.iinfo(np.int32).max
@@ -122,7 +123,7 @@ def pair_distances_across(
     def compiled() -> None:
         finite = ThreadTeam().split(
             len(place),
-            lambda i, j: loop(parts[0], bases, *(x[i:j] for x in checked), out, l2, counted),
+            lambda i, j: loop(parts[0], bases, *(x[i:j] for x in checked), out, l2, counted, tree),
             smallest=2048,
         )
         if not all(finite):

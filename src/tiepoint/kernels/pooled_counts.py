@@ -58,6 +58,9 @@ def rank_counts_across(
     groups = np.asarray(query_group, np.int64)
     order = np.argsort(query, kind="stable")
     for rows, group in _blocks(parts, block_bytes() if on_torch() else _BLOCK_BYTES):
+        widths = {r.shape[1:] for r in rows}
+        if len(widths) > 1:
+            raise InputError(f"parts of a pool have rows of {sorted(widths)} numbers; all must be equal")
         limit = np.full((len(queries), 1), len(group))
         given = RankTargets(query[order], target[order], position, False, limit, distance, squared)
 
@@ -66,9 +69,6 @@ def rank_counts_across(
             return counts_on_device(np.asarray(queries), rows, given, groups, group, order, column)
 
         def compiled(rows: Any = rows, group: Any = group) -> Any:
-            widths = {r.shape[1:] for r in rows}
-            if len(widths) > 1:
-                raise InputError(f"parts of a pool have rows of {sorted(widths)} numbers; all must be equal")
             pool = rows[0] if len(rows) == 1 else np.concatenate(rows)
             named = {"query_group": groups, "pool_group": group, "distance": distance, "squared": squared}
             return rank_counts(queries, pool, query, target, position, **named)

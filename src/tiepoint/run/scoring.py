@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 UnitRecords = Mapping[str, Mapping[str, Records]]
 """Records by unit and comparison."""
 
-SCORING = 3
+SCORING = 4
 """Version of scoring and intervals. Increment it when they change.
 
 Stored scores of another version are recomputed from their records.

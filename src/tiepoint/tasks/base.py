@@ -137,6 +137,9 @@ class MissingTask(BaseTask):
 
 
 def comparison_version(task: Task, comparison: str) -> int:
-    """Return the version of a comparison's records: the highest version among its protocols."""
-    versions = task.info.protocol_versions
-    return max((n for p, n in versions.items() if task.comparison(p) == comparison), default=1)
+    """Return the version of a comparison's records: the highest version among its protocols.
+
+    The comparison of the steps from a protocol to `exact`, named ``PROTOCOL->exact``, has its version.
+    """
+    versions, own = task.info.protocol_versions, comparison.partition("->")[0]
+    return max((n for p, n in versions.items() if task.comparison(p) == own), default=1)

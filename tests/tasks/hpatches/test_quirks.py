@@ -98,7 +98,9 @@ CASES = {
     "single_precision_match": (MATCHING, "far", "map", "all", SAME),
     "roc_stops": (VERIFICATION, "failed", "auc", "all", SAME),
     "nan_first": (RETRIEVAL, "failed", "map", "all", SAME),
+    "precision_floor": (RETRIEVAL, "random", "map", "all", HPatchesRules(trapezoid=True)),
     "single_differences": (VERIFICATION, "near ties", "ap", "all", ROOTED),
+    "single_sums": (VERIFICATION, "l1", "ap", "all", SINGLE),
     "double_stays": (VERIFICATION, "far", "ap", "all", SINGLE),
     "stops_at_failures": (MATCHING, "failed", "map", "all", SAME),
     "infinity_is_far": (MATCHING, "infinite", "map", "all", HPatchesRules(stops_at_failures=True)),
@@ -119,8 +121,10 @@ CASES = {
 
 
 def records_for(world, task, data):
-    options, valid = {}, None
-    if data == "far":
+    options, valid, distance = {}, None, "l2"
+    if data == "l1":
+        descriptors, distance = near_ties(), "l1"
+    elif data == "far":
         descriptors = far_apart()
     elif data == "failed":
         descriptors = make_descriptors("noisy")
@@ -138,7 +142,7 @@ def records_for(world, task, data):
         descriptors = make_descriptors("noisy" if data == "more" else data)
     if data == "more":
         options = {"split": "a", "sequences": "all"}
-    return run_task(task, world, features_of(descriptors, valid=valid), **options)[1]
+    return run_task(task, world, features_of(descriptors, distance, valid), **options)[1]
 
 
 def test_every_rule_has_a_case():
@@ -157,14 +161,15 @@ def test_a_rule_alone_moves_the_score(world, rule):
     assert task_name in HPatchesRules.__dataclass_fields__[rule].metadata["tasks"]
 
 
-@pytest.mark.parametrize("rule", ["trapezoid", "nan_first", "stops_at_failures"])
+@pytest.mark.parametrize("rule", ["trapezoid", "nan_first", "stops_at_failures", "precision_floor"])
 def test_rules_shared_by_tasks_move_them_all(world, rule):
-    data = "noisy" if rule == "trapezoid" else "failed"
+    data = {"trapezoid": "noisy", "precision_floor": "random"}.get(rule, "failed")
+    base = HPatchesRules(trapezoid=True) if rule == "precision_floor" else SAME
     for name in HPatchesRules.__dataclass_fields__[rule].metadata["tasks"]:
         task = next(t for t in SCORERS if t.name.endswith(name))
         records = records_for(world, task, data)
-        before = value(SCORERS[task](records, SAME, "x"), HEADLINE[task])
-        assert before != value(SCORERS[task](records, HPatchesRules(**{rule: True}), "x"), HEADLINE[task])
+        before = value(SCORERS[task](records, base, "x"), HEADLINE[task])
+        assert before != value(SCORERS[task](records, replace(base, **{rule: True}), "x"), HEADLINE[task])
 
 
 @pytest.mark.parametrize("task", SCORERS)

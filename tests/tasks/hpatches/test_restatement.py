@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Both 2017 tools, restated in plain loops, give the numbers of the fast path to 1e-12."""
 
+from dataclasses import replace
+
 import hpatches_restatement as tool
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ import tiepoint as tp
 from tiepoint.tasks.hpatches.matching.task import TASK as MATCHING
 from tiepoint.tasks.hpatches.protocols import HPatchesRules, hpatches_rules
 from tiepoint.tasks.hpatches.retrieval import compare as v2_pools
+from tiepoint.tasks.hpatches.retrieval.score import score as score_retrieval
 from tiepoint.tasks.hpatches.retrieval.task import TASK as RETRIEVAL
 from tiepoint.tasks.hpatches.verification.score import as_ranked
 from tiepoint.tasks.hpatches.verification.task import TASK as VERIFICATION
@@ -29,11 +32,13 @@ CASES = [
     ("noisy", "l2"),
     ("integer", "l2"),
     ("integer", "l1"),
+    ("noisy", "l1"),
     ("ties", "l2"),
     ("binary", "hamming"),
     ("constant", "l2"),
     ("noisy", "cosine"),
     ("masked", "masked_l1"),
+    ("weighted", "masked_l1"),
 ]
 SMALL = (8, 12, 20, 40)
 TOOLS = ("python", "matlab")
@@ -63,6 +68,8 @@ def described(kind):
     """Descriptors of a kind; `failing` ones are noisy, `double` ones are noisy in float64."""
     if kind == "double":
         return {k: v.astype(np.float64) * np.pi for k, v in make_descriptors("noisy").items()}
+    if kind == "weighted":  # real numbers with real masks, whose products are rounded
+        return {k: np.hstack([v, np.abs(v[:, ::-1])]) / 3 for k, v in make_descriptors("noisy").items()}
     return make_descriptors("noisy" if kind == "failing" else kind)
 
 
@@ -155,15 +162,18 @@ def test_retrieval(world, kind, distance, split):
     assert close(value(scores, "map"), np.mean(list(expected.values())))
 
 
+@pytest.mark.parametrize("distance", ["l2", "l1", "masked_l1"])
 @pytest.mark.parametrize("kind", ["random", "noisy"])
-def test_the_python_tool_subtracts_in_single_precision(world, kind):
+def test_python_verification_computes_in_single_precision(world, kind, distance):
     """Every distance of the tool, not only what it does to a score."""
-    descriptors = make_descriptors(kind, dim=37)
-    _, records = run_task(VERIFICATION, world, features_of(descriptors), split="full")
+    descriptors = make_descriptors(kind, dim=38)
+    if distance == "masked_l1":
+        descriptors = {k: v + np.float32(1 / 3) for k, v in descriptors.items()}
+    _, records = run_task(VERIFICATION, world, features_of(descriptors, distance), split="full")
     lists, moved = lists_of(world, "full"), 0
     for r, z in zip(records, "eht", strict=True):
         rows = [*lists["pos"], *lists["neg_intra"], *lists["neg_inter"]]
-        expected = [tool.pair_distance(descriptors, row, z, "python", "l2") for row in rows]
+        expected = [tool.pair_distance(descriptors, row, z, "python", distance) for row in rows]
         own = as_ranked(r, hpatches_rules("hpatches-python"))
         assert own.tolist() == expected
         moved += int((own != as_ranked(r, HPatchesRules(rooted=True, single_precision=True))).sum())
@@ -276,10 +286,18 @@ def test_zero_rows_that_are_kept_are_ordinary_vectors(world, tmp_path, distance)
     )
 
 
-def test_precision_floor_of_the_python_tool_is_below_every_printed_digit(world):
+def test_precision_floor_moves_python_retrieval(world):
     lists = lists_of(world, "full")
     plain = make_descriptors("random")
-    sharp = tool.retrieval_python(plain, lists["queries"], lists["distractors"], SMALL)
-    floored = tool.retrieval_python(plain, lists["queries"], lists["distractors"], SMALL, eps=1e-10)
-    change = [abs(sharp[c] - floored[c]) for c in sharp]
-    assert 0 < max(change) < 5e-11
+    sharp = tool.retrieval_python(plain, lists["queries"], lists["distractors"], SMALL, eps=0.0)
+    floored = tool.retrieval_python(plain, lists["queries"], lists["distractors"], SMALL)
+    _, records = run_task(RETRIEVAL, world, features_of(plain), split="full")
+    rules = hpatches_rules("hpatches-python")
+    for given, expected in ((rules, floored), (replace(rules, precision_floor=False), sharp)):
+        scores = score_retrieval(records, given, "x")
+        for noise, z in LETTERS.items():
+            for k in SMALL:
+                found = value(scores, "map", f"noise={noise},pool={k}")
+                assert found == pytest.approx(expected[z, k], abs=1e-15)
+    change = [floored[c] - sharp[c] for c in sharp]
+    assert 1e-13 < max(change) < 5e-11

@@ -30,9 +30,11 @@ ROWS = {
     ("roma-poselib", ""): ("roma-poselib: 1 px, original pixels, max 10000, 5 shuffles", 1e-9),
     ("dad", ""): (f"dad: PoseLib E 2 px, {SHUFFLED}", 1e-9),
     ("dad", "estimator=poselib-fundamental,threshold_px=2.0"): (f"dad: PoseLib F 2 px, {SHUFFLED}", 1e-4),
+    # Recorded with K and T in float64; the tool holds them in float32. `test_pose_estimation_golden` compares
+    # the float64 variant to 1e-9.
     ("xfeat", "estimator=poselib,threshold_px=2.5"): (
         "xfeat mega: PoseLib 2.5 px, .99999, 20..1000 it, original pixels",
-        1e-9,
+        1e-5,
     ),
     **{
         ("glue-factory", f"estimator={name},threshold_px={px}"): (f"gluefactory: {name} {px}", 1e-3)

@@ -11,6 +11,9 @@ from relative_world import motion, pair, records, seen, value
 
 from tiepoint.core.records import Records
 from tiepoint.geometry.two_view.pose_errors import ACOS, ACOS_FLOAT32, ACOS_TRUTH_FLOAT32
+from tiepoint.geometry.two_view.pose_estimation import focal_px
+from tiepoint.metrics.error_curves import accuracy
+from tiepoint.tasks.pose import score as pose_score
 from tiepoint.tasks.pose.compare import AREAS, Poses, compare, counted_rows, pose_row_errors
 from tiepoint.tasks.pose.protocols import PROTOCOLS, PoseProtocol, PoseScoring
 from tiepoint.tasks.pose.score import headline_rows
@@ -118,6 +121,111 @@ def test_xfeat_takes_the_best_of_twelve_thresholds_on_scannet() -> None:
     )
 
 
+def on_scannet(given: Records, t=None) -> Records:
+    """The same pair as the twelve calls of XFeat's script for ScanNet, perhaps with another translation."""
+    columns = {c: np.repeat(np.asarray(given[c]), 12, axis=0) for c in given.columns}
+    columns["setting"] = np.arange(1, 13, dtype=np.int16)
+    columns["repeat"] = np.zeros(12, np.int16)
+    if t is not None:
+        columns["t"] = np.tile(t, (12, 1))
+    return Records("pair", columns, given.meta)
+
+
+def in_the_way_of_megadepth() -> PoseProtocol:
+    """XFeat with the scoring of its script for MegaDepth everywhere."""
+    protocol = PROTOCOLS["xfeat"]
+    return replace(protocol, settings=tuple(replace(s, scoring=None) for s in protocol.settings))
+
+
+def test_xfeat_sorts_nan_last_on_scannet() -> None:
+    given = []
+    for i, e in enumerate([8.0, math.nan, 1.0, 3.0]):
+        made = turned(0.0 if math.isnan(e) else e, dataset="scannet", names=(f"a{i}", f"b{i}"))
+        given.append(on_scannet(made, np.zeros(3) if math.isnan(e) else None))
+    scores = TASK.score(given, "xfeat")
+    assert value(scores, "auc", "threshold_deg=10") == pytest.approx(0.55, abs=1e-6)
+    poses, other = Poses(given), in_the_way_of_megadepth()
+    errors = pose_row_errors(poses, other)[2][headline_rows(poses, other)]
+    assert AREAS[other.scoring.area](errors, 10.0) == pytest.approx(0.15, abs=1e-4)
+
+
+@pytest.mark.parametrize(("dataset", "expected"), [("scannet", 0.0), ("megadepth", 1.0)])
+def test_xfeat_accuracy_counts_the_threshold_on_megadepth_only(
+    monkeypatch: pytest.MonkeyPatch, dataset: str, expected: float
+) -> None:
+    made = turned(7.0, dataset=dataset)
+    given = [on_scannet(made) if dataset == "scannet" else made]
+    error = float(pose_row_errors(Poses(given), PROTOCOLS["xfeat"])[2][0])
+    monkeypatch.setattr(pose_score, "THRESHOLDS_DEG", (error, 10))
+    found = {s.group: s.value for s in TASK.score(given, "xfeat") if s.metric == "accuracy"}
+    assert found[f"threshold_deg={error}"] == expected
+
+
+def test_xfeat_holds_the_cameras_of_megadepth_in_float32() -> None:
+    K = np.array([[1234.56789012, 0, 611.12345678], [0, 1230.98765432, 401.98765432], [0, 0, 1]])
+    one = pair(dataset="megadepth", K0=K, K1=K[:, ::1] + np.diag([3.3333333, 2.2222222, 0]))
+    found = seen(one, 200, 0.5)
+    (setting, *_) = PROTOCOLS["xfeat"].settings
+    double = replace(setting, estimator=replace(setting.estimator, camera_dtype="float64"))
+    rounded = replace(one, K0=np.float64(np.float32(one.K0)), K1=np.float64(np.float32(one.K1)))
+    made = [
+        compare(given, {0: found}, replace(PROTOCOLS["xfeat"], settings=(s,)), NoOptions(), {})["R"]
+        for given, s in ((one, setting), (rounded, double), (one, double))
+    ]
+    assert made[0].tobytes() == made[1].tobytes()
+    assert made[0].tobytes() != made[2].tobytes()
+
+
+def test_xfeat_holds_the_truth_of_megadepth_in_float32() -> None:
+    given = several([0.01, 0.3], dataset="megadepth")
+    found = area(given, PROTOCOLS["xfeat"])
+    assert found == area(given, switched("xfeat", angles=ACOS_TRUTH_FLOAT32))
+    assert found != area(given, switched("xfeat", angles=ACOS))
+    assert pose_row_errors(Poses([on_scannet(g) for g in given]), PROTOCOLS["xfeat"])[2] == pytest.approx(
+        np.repeat(pose_row_errors(Poses(given), switched("xfeat", angles=ACOS))[2], 12), abs=0
+    )
+
+
+def test_roma_divides_the_threshold_by_blocks_that_include_the_skew() -> None:
+    K = np.array([[500.0, 400, 320], [0, 510, 240], [0, 0, 1]])
+    one = pair(dataset="megadepth", K0=K, K1=K)
+    found = seen(one, 120, 0.6, wrong=30)
+    protocol = PROTOCOLS["roma"]
+    (setting,) = protocol.settings
+    assert focal_px(setting.estimator, K, K) == (500 + 400 + 510) / 4 * 2
+    made = []
+    for focal in ("blocks", "mean4"):
+        one_setting = replace(setting, estimator=replace(setting.estimator, focal=focal))
+        made.append(compare(one, {0: found}, replace(protocol, settings=(one_setting,)), NoOptions(), {}))
+    assert made[0]["inliers"].tolist() != made[1]["inliers"].tolist()
+    whole = [{**made[0].meta, "budgets": [0], "cluster": "scene"}] * 2
+    scores = [
+        TASK.score([Records("pair", dict(m.columns), w)], "roma") for m, w in zip(made, whole, strict=True)
+    ]
+    assert value(scores[0], "inliers") != value(scores[1], "inliers")
+
+
+@pytest.mark.parametrize("name", ["loftr", "eloftr", "zeb", "xfeat"])
+def test_lengths_are_norms_of_single_vectors(name: str) -> None:
+    """A perfect pose has an error of 0 or of some hundredths of a degree, by the last bit of a norm."""
+    rng, moved = np.random.default_rng(0), 0
+    protocol = PROTOCOLS[name]
+    other = switched(name, angles=replace(protocol.scoring.angles, single=False))
+    for _ in range(60):
+        T = motion()
+        T[:3, 3] = np.float32(rng.normal(size=3))
+        made = turned(0.0)
+        columns = {c: np.array(made[c]) for c in made.columns} | {"t": T[None, :3, 3]}
+        given = [Records("pair", columns, {**made.meta, "T_0to1": T.ravel().tolist()})]
+        truth = np.float32(T[:3, 3])
+        length = np.linalg.norm(T[:3, 3]) * np.linalg.norm(truth)
+        expected = math.degrees(math.acos(min(1.0, np.dot(T[:3, 3], truth) / length)))
+        e_t = pose_row_errors(Poses(given), protocol)[0]
+        assert e_t.tolist() == [expected]
+        moved += area(given, protocol, 5.0) != area(given, other, 5.0)
+    assert moved > 3
+
+
 @pytest.mark.parametrize("name", ["loftr", "eloftr", "zeb"])
 def test_the_last_of_equal_pairs_counts_alone(name: str) -> None:
     given = [turned(8), turned(1), turned(3, names="cd")]
@@ -196,8 +304,6 @@ def test_an_error_equal_to_the_threshold_is_outside() -> None:
         trapezoid([e[0], e[1]], e[0]), abs=1e-6
     )
     assert area(given, switched("superglue"), t=float(e[0])) < 0.5
-    from tiepoint.metrics.error_curves import accuracy
-
     assert accuracy(np.array([5.0]), 5.0, strict=True) == 0
     assert accuracy(np.array([5.0]), 5.0, strict=False) == 1
 

@@ -11,6 +11,7 @@ from relative_world import areas, motion, pair, records, seen, write_world
 import tiepoint as tp
 from tiepoint.report.terminal.conventions import conventions_of
 from tiepoint.store.store import Store
+from tiepoint.tasks.base import comparison_version
 from tiepoint.tasks.pose.protocols import exact_protocol
 from tiepoint.tasks.pose.steps import pose_step_chain, step_settings, steps_comparison_name
 from tiepoint.tasks.pose.task import TASK
@@ -105,6 +106,12 @@ def test_steps_without_effect_are_left_out(made) -> None:
     assert "repeats: 5 seeds" not in texts["eloftr"]
     assert "every pair and repeat once" in texts["roma"]
     assert "every pair and repeat once" not in texts["superglue"]
+
+
+def test_comparison_version_of_steps_is_that_of_the_protocol() -> None:
+    names = ("roma", "roma->exact", "exact", "dad->exact")
+    versions = {name: comparison_version(TASK, name) for name in names}
+    assert versions == {"roma": 2, "roma->exact": 2, "exact": 1, "dad->exact": 1}
 
 
 def test_walks_have_no_budget() -> None:

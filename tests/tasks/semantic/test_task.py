@@ -177,6 +177,63 @@ def test_the_rim_is_right_under_exact_and_wrong_where_strict() -> None:
         assert found["alpha=0.01,per=pair"] == expected
 
 
+def single_precision_pck(name: str, found: Any, truth: Any, size: Any, box: Any, alpha: float) -> list[bool]:
+    """Which points are right in the float32 arithmetic of the tools, step by step."""
+    f = np.float32
+    if name == "hpf":
+        factor = f(300) / f(max(size)) if max(size) > 300 else f(1)
+        factors = (factor, factor)
+        length = f(max(f(box[2]) - f(box[0]), f(box[3]) - f(box[1])) * factor)
+    else:
+        side = {"dhpf": 240, "cats": 256}[name]
+        factors = (f(side / size[0]), f(side / size[1]))
+        x0, y0, x1, y1 = (f(f(v) * factors[i % 2]) for i, v in enumerate(box))
+        length = max(f(x1 - x0), f(y1 - y0))
+    right = []
+    for p, q in zip(found, truth, strict=True):
+        gaps = [f(f(f(p[i]) * factors[i]) - f(f(q[i]) * factors[i])) for i in (0, 1)]
+        error = np.sqrt(f(f(gaps[0] * gaps[0]) + f(gaps[1] * gaps[1])))
+        right.append(bool(error <= f(length * f(alpha))))
+    return right
+
+
+@pytest.mark.parametrize("name", ["hpf", "dhpf", "cats"])
+def test_length_in_float32_decides_points_on_the_rim(name: str) -> None:
+    """Points exactly alpha L away, in the frame of the tool, whose boxes are at whole pixels."""
+    rng = np.random.default_rng(3)
+    rule, moved = PROTOCOLS[name], 0
+    other = replace(rule, single_length=False)
+    for _ in range(300):
+        w, h = (int(v) for v in rng.integers(200, 640, 2))
+        x0, y0 = (int(v) for v in rng.integers(0, 60, 2))
+        box = [float(v) for v in (x0, y0, *rng.integers(90, 190, 2))]
+        truth = rng.integers(0, 190, (6, 2)).astype(np.float64)
+        kind, _, side = rule.frame.partition(":")
+        sx, sy = (int(side) / w, int(side) / h) if kind == "stretch" else [min(1, int(side) / max(w, h))] * 2
+        long = max((box[2] - box[0]) * sx, (box[3] - box[1]) * sy)
+        found = truth + np.array([0.1 * long / sx, 0.0])
+        r = record(found, truth, (w, h), box)
+        pair = make_pck_frame(r, rule)
+        own = is_correct(errors_of(pair, rule), pair.length, 0.1, rule).tolist()
+        assert own == single_precision_pck(name, found, truth, (w, h), box, 0.1)
+        assert {s.group: s.value for s in score([r], name)}["alpha=0.1,per=pair"] == np.mean(own)
+        pair = make_pck_frame(r, other)
+        moved += own != is_correct(errors_of(pair, other), pair.length, 0.1, other).tolist()
+    assert moved > 5
+
+
+def test_hpf_scales_the_extent_of_willow_in_float32() -> None:
+    rng = np.random.default_rng(4)
+    truth = rng.uniform(0, 400, (10, 2))
+    r = record(truth, truth, (457, 411), dataset="pf-willow")
+    single = truth.astype(np.float32)
+    extent = max(single[:, i].max() - single[:, i].min() for i in (0, 1))
+    assert make_pck_frame(r, PROTOCOLS["hpf"]).length == float(extent * (np.float32(300) / np.float32(457)))
+    r = record(truth, truth, (457, 411), dataset="pf-pascal")
+    expected = np.float32(457) * (np.float32(300) / np.float32(457))
+    assert make_pck_frame(r, PROTOCOLS["hpf"]).length == float(expected)
+
+
 def test_stretching_turns_the_circle_into_an_ellipse() -> None:
     r = record([[12.0, 0.0]], [[0.0, 0.0]], (400, 200), [0.0, 0.0, 100.0, 100.0])
     assert score([r], "exact")[0].value == 0.0

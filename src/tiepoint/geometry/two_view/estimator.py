@@ -104,9 +104,11 @@ class Estimator:
             `focal`. PoseLib divides it by the harmonic mean of the mean focal lengths of the two views.
         confidence, max_iterations, min_iterations: stopping criteria; only PoseLib uses `min_iterations`.
         method: flag of `opencv-e`: RANSAC, USAC_MAGSAC, USAC_ACCURATE or USAC_DEFAULT.
-        focal: `mean4`, the mean of the four focal lengths, or `slip`, the mean of fx of view 0 and fy of view
-            1, which a widely copied script computes.
+        focal: `mean4`, the mean of the four focal lengths. `slip`, the mean of fx of view 0 and fy of view 1,
+            which a widely copied script computes. `blocks`, the sum of the mean magnitudes of the upper left
+            2 x 2 blocks of K0 and K1: `mean4` plus a quarter of the skews.
         dtype: precision that points and intrinsics are rounded to first.
+        camera_dtype: precision of the intrinsics for PoseLib, if it differs from `dtype`.
         skew: whether K[0, 1] is used when points are normalised.
         distance: largest depth, in baselines, of a point that votes for one of the four poses of E. Trap:
             ``recoverPose(E, u0, u1, K, 1e9, mask=…)`` does not set this limit. OpenCV reads the 1e9 as the
@@ -123,6 +125,7 @@ class Estimator:
     method: str = "RANSAC"
     focal: str = "mean4"
     dtype: str = "float64"
+    camera_dtype: str = ""
     skew: bool = False
     distance: float = 50.0
     fewest: int = 5
@@ -130,8 +133,9 @@ class Estimator:
     def __post_init__(self) -> None:
         check_choice("kind", self.kind, tuple(LIBRARIES))
         check_choice("method", self.method, METHODS)
-        check_choice("focal", self.focal, ("mean4", "slip"))
+        check_choice("focal", self.focal, ("mean4", "slip", "blocks"))
         check_choice("dtype", self.dtype, ("float64", "float32"))
+        check_choice("camera_dtype", self.camera_dtype, ("", "float64", "float32"))
         if not self.threshold_px > 0:
             raise InputError(f"`threshold_px` must be positive, found {self.threshold_px}")
 
@@ -181,9 +185,9 @@ def as_matches(x0: ArrayLike, x1: ArrayLike) -> tuple[Floats, Floats]:
     return a, b
 
 
-def round_arrays(est: Estimator, *arrays: Floats) -> list[Floats]:
-    """Round arrays to the precision of the estimator; return them in float64."""
-    return [np.ascontiguousarray(a.astype(est.dtype), np.float64) for a in arrays]
+def round_arrays(dtype: str, *arrays: Floats) -> list[Floats]:
+    """Round arrays to a precision; return them in float64."""
+    return [np.ascontiguousarray(a.astype(dtype), np.float64) for a in arrays]
 
 
 def recover(est: Estimator, E: Any, u0: Any, u1: Any, mask: Any = None) -> Any:

@@ -69,6 +69,8 @@ def focal_px(est: Estimator, K0: Floats, K1: Floats) -> float:
     a, b = K0.astype(est.dtype), K1.astype(est.dtype)
     if est.focal == "slip":
         return float(np.mean(np.array([a[0, 0], b[1, 1], a[0, 0], b[1, 1]])))
+    if est.focal == "blocks":
+        return float(np.mean(np.abs(a[:2, :2])) + np.mean(np.abs(b[:2, :2])))
     return float(np.mean(np.array([a[0, 0], a[1, 1], b[0, 0], b[1, 1]])))
 
 
@@ -217,7 +219,8 @@ def estimator_versions(est: Estimator) -> dict[str, str]:
 
 
 def _poselib_e(est: Estimator, x0: Floats, x1: Floats, K0: Floats, K1: Floats, seed: int) -> Estimate:
-    points, cameras = round_arrays(est, x0, x1), [camera(K) for K in round_arrays(est, K0, K1)]
+    points = round_arrays(est.dtype, x0, x1)
+    cameras = [camera(K) for K in round_arrays(est.camera_dtype or est.dtype, K0, K1)]
     result, info = import_library("poselib").estimate_relative_pose(
         *points, *cameras, ransac_options(est, seed), {}
     )

@@ -9,11 +9,12 @@ import numpy as np
 from numba import carray, njit, types
 
 from ...core.numba_cache import compiled_for, matrix
-from .reference_distance import bit_count, sum_absolute, sum_squares, sum_squares_single
+from .reference_distance import bit_count, sum_absolute, sum_absolute_single, sum_squares, sum_squares_single
 from .simd import pointer, prefetch
 
 _INDEX = types.Array(types.int64, 1, "C", readonly=True)
 _SHORT = types.Array(types.int32, 1, "C", readonly=True)
+_TREE = types.Array(types.int64, 2, "C", readonly=True)
 _BASES = types.Array(types.uint64, 1, "C", readonly=True)
 _CHUNK = 1024
 
@@ -24,7 +25,8 @@ def _pairs(rows: Any) -> Any:
 
 def _across(rows: Any) -> Any:
     lists = (_SHORT, _SHORT, _SHORT, _SHORT, _SHORT)
-    return types.boolean(matrix(rows), _BASES, *lists, types.float64[::1], types.boolean, types.int8[::1])
+    more = (types.float64[::1], types.boolean, types.int8[::1], _TREE)
+    return types.boolean(matrix(rows), _BASES, *lists, *more)
 
 
 def _table(rows: Any, real: Any) -> Any:
@@ -70,24 +72,25 @@ def _fetch(row: Any) -> None:
 
 
 @njit(nogil=True, error_model="numpy")
-def _ordinal(root: float) -> Any:
+def _ordinal(value: float) -> Any:
     """Round a number >= 0 to float32 and return its ordinal among all float32 numbers."""
-    return np.float32(root).view(np.int32)
+    return np.float32(value).view(np.int32)
 
 
 @compiled_for(_across)
 def across(
     like: Any, bases: Any, part_a: Any, row_a: Any, part_b: Any, row_b: Any, place: Any, out: Any, l2: bool,
-    steps: Any,
+    steps: Any, tree: Any,
 ) -> bool:  # fmt: skip
     """Write the sum of squared (`l2`) or absolute differences of pair i to out[place[i]].
 
-    If `steps` is not empty, steps[place[i]] is the number of float32 steps by which the root of the sum
-    changes when differences are first rounded to float32. `bases` are the memory addresses of the parts.
-    Indices are not checked: every part, row and output index must exist. Returns whether all sums are finite.
+    If `steps` is not empty, steps[place[i]] is the number of float32 steps by which float32 differences
+    change the root of the sum (l2), or float32 differences and sums the sum (l1). `tree` is the `sum_tree` of
+    the row width. `bases` are the memory addresses of the parts. Indices are not checked: every part, row and
+    output index must exist. Returns whether all sums are finite.
     """
     n, bad, sums, single = len(place), 0, np.empty(_CHUNK), np.empty(_CHUNK)
-    rounded = len(steps) > 0
+    rounded, memory = len(steps) > 0, np.empty(64, np.float32)
     for start in range(0, n, _CHUNK):
         count = min(_CHUNK, n - start)
         for k in range(count):
@@ -97,15 +100,18 @@ def across(
             _fetch(_row(like, bases[part_b[later]], row_b[later]))
             a, b = _row(like, bases[part_a[i]], row_a[i]), _row(like, bases[part_b[i]], row_b[i])
             sums[k] = sum_squares(a, 0, b, 0) if l2 else sum_absolute(a, 0, b, 0)
-            if rounded:
+            if rounded and l2:
                 single[k] = sum_squares_single(a, 0, b, 0)
+            elif rounded:
+                single[k] = sum_absolute_single(a, 0, b, 0, tree, memory)
         # Separate from the loop above, which is limited by memory latency.
         for k in range(count):
             out[place[start + k]] = sums[k]
             bad += 0 if sums[k] < np.inf else 1
         if rounded:
             for k in range(count):
-                steps[place[start + k]] = _ordinal(np.sqrt(single[k])) - _ordinal(np.sqrt(sums[k]))
+                x, y = (np.sqrt(single[k]), np.sqrt(sums[k])) if l2 else (single[k], sums[k])
+                steps[place[start + k]] = _ordinal(x) - _ordinal(y)
     return bad == 0
 
 

@@ -9,6 +9,7 @@ same order, without fused multiply-add.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
+from numpy.typing import NDArray
 
 LANES = 8
 _I64 = ir.IntType(64)
@@ -180,6 +182,72 @@ def sum_absolute(a: Any, i: int, b: Any, j: int) -> float:
     r0, r1, r2 = _magnitude(a, i, b, j, k), _magnitude(a, i, b, j, k + 1), _magnitude(a, i, b, j, k + 2)
     r3, r4, r5 = _magnitude(a, i, b, j, k + 3), _magnitude(a, i, b, j, k + 4), _magnitude(a, i, b, j, k + 5)
     return _with_rest(s, r0, r1, r2, r3, r4, r5, _magnitude(a, i, b, j, k + 6))
+
+
+@njit(nogil=True, error_model="numpy")
+def _gap(a: Any, i: int, b: Any, j: int, k: int) -> Any:
+    return np.float32(abs(np.float32(a[i, k]) - np.float32(b[j, k])))
+
+
+@njit(nogil=True, error_model="numpy")
+def _add_block(a: Any, i: int, b: Any, j: int, start: int, stop: int, s: Any) -> Any:
+    """Add at most 128 float32 terms in the order of NumPy: eight lanes `s`, their tree, then the rest."""
+    total, k = np.float32(0.0), start
+    if stop - start >= 8:
+        for lane in range(8):
+            s[lane] = _gap(a, i, b, j, start + lane)
+        k += 8
+        while k + 8 <= stop:
+            for lane in range(8):
+                s[lane] += _gap(a, i, b, j, k + lane)
+            k += 8
+        total = ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]))
+    while k < stop:
+        total += _gap(a, i, b, j, k)
+        k += 1
+    return total
+
+
+@njit(nogil=True, error_model="numpy")
+def sum_absolute_single(a: Any, i: int, b: Any, j: int, tree: Any, memory: Any) -> Any:
+    """Return the l1 value of float32 rows, computed in float32 in the order of NumPy's sum.
+
+    `tree` is the `sum_tree` of the row width, and `memory` float32 (64,).
+    """
+    depth, start = 0, 0
+    for k in range(tree.shape[0]):
+        memory[8 + depth] = _add_block(a, i, b, j, start, tree[k, 0], memory)
+        start = tree[k, 0]
+        for _ in range(tree[k, 1]):
+            depth -= 1
+            memory[8 + depth] += memory[9 + depth]
+        depth += 1
+    return memory[8]
+
+
+@cache
+def sum_tree(width: int) -> NDArray[np.int64]:
+    """Return the order in which NumPy adds `width` numbers, as blocks (end, additions after the block).
+
+    NumPy halves more than 128 numbers, the first half a multiple of eight, and adds the sums of the halves.
+    Compiled code reads this list, because cached compiled code must not call itself.
+
+    >>> sum_tree(300).tolist()
+    [[72, 0], [144, 1], [216, 0], [300, 2]]
+    """
+    blocks: list[list[int]] = []
+
+    def split(start: int, stop: int) -> None:
+        if stop - start <= 128:
+            blocks.append([stop, 0])
+            return
+        half = start + ((stop - start) // 2 & -8)
+        split(start, half)
+        split(half, stop)
+        blocks[-1][1] += 1
+
+    split(0, width)
+    return np.array(blocks, np.int64)
 
 
 @njit(nogil=True)

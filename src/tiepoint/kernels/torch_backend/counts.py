@@ -12,7 +12,18 @@ from numpy.typing import NDArray
 from . import nearest_scan
 from .device import FallBackToCpu, block_bytes, get_device
 from .nearest_scan import MAX_CANDIDATES, DeviceScores, DeviceTile, above, below
-from .row_cache import Tensor, difference, download, in_chunks, pairs, reference, root, to_device, upload
+from .row_cache import (
+    Tensor,
+    difference,
+    download,
+    in_chunks,
+    numpy_sum,
+    pairs,
+    reference,
+    root,
+    to_device,
+    upload,
+)
 
 SPARSE = 24
 """If fewer than one in this many scores can affect a target, these scores are evaluated one by one."""
@@ -245,7 +256,7 @@ def pooled_step_counts(
 
 
 def value_table(queries: Array, pool: Array, distance: str) -> Array:
-    """Return reference values of all pairs, (q, n)."""
+    """Return squared sums (l2) or distances of all pairs, (q, n)."""
     scores = DeviceScores(queries, [[pool]], distance)
     return download(scores.block(0, scores.q, 0, scores.n))
 
@@ -289,8 +300,11 @@ def write_distances_across(
         x, y = (flat[starts[p[at]] + r[at]] for p, r in sides)
         values[at] = exact = reference(difference(x, y), distance)
         if steps is not None:
-            single = reference(torch.sub(x, y).to(torch.float64), "l2")
-            single, exact = (root(v).to(torch.float32).view(torch.int32) for v in (single, exact))
+            if distance == "l2":
+                single, exact = root(reference(torch.sub(x, y).to(torch.float64), "l2")), root(exact)
+            else:
+                single = numpy_sum(torch.sub(x, y).abs_())
+            single, exact = (v.to(torch.float32).view(torch.int32) for v in (single, exact))
             moved[at] = (single - exact).to(torch.int8)
     if not bool(values.isfinite().all()):
         raise FallBackToCpu

@@ -56,6 +56,7 @@ class DeviceScores:
         if work == 0 or (work < SMALL and get_device() != "torch:cpu"):
             raise FallBackToCpu
         self.kind = {"l2": "l2", "cosine": "l2", "hamming": "hamming"}.get(distance, "l1")
+        self.halved = distance == "cosine"
         if distance in ("cosine", "masked_l1"):
             queries = prepare_rows(queries, distance, name="queries")
             pools = [[prepare_rows(p, distance, name="pool") for p in pool] for pool in pools]
@@ -197,11 +198,12 @@ class DeviceScores:
         return pairs(self.a, self.b, query, place, "l2")
 
     def block(self, i: int, j: int, u: int, v: int) -> Tensor:
-        """Return reference values of queries i:j and rows u:v, float64."""
+        """Return squared sums (l2) or distances of queries i:j and rows u:v, float64, as in `tiler`."""
         import torch
 
         if self.kind != "hamming":
-            return table(self.a[i:j], self.b[u:v], self.kind)
+            values = table(self.a[i:j], self.b[u:v], self.kind)
+            return values.mul_(0.5) if self.halved else values
         product = torch.matmul(self.left[i:j], _signs(self.b[u:v]).T).to(torch.float64)
         return (self.left.shape[1] - product) / 2
 

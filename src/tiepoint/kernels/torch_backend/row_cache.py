@@ -264,6 +264,25 @@ def reference(gap: Tensor, kind: str) -> Tensor:
     return lanes[..., 0]
 
 
+def numpy_sum(terms: Tensor) -> Tensor:
+    """Return sums over the last axis in the format of the terms and in the order of NumPy's `sum`."""
+    width = terms.shape[-1]
+    if width > 128:
+        half = width // 2 & -8
+        return numpy_sum(terms[..., :half]) + numpy_sum(terms[..., half:])
+    total, full = terms.new_zeros(terms.shape[:-1]), width & -8
+    if full:
+        lanes = terms[..., :8].clone()
+        for k in range(8, full, 8):
+            lanes += terms[..., k : k + 8]
+        for _ in range(3):
+            lanes = lanes[..., 0::2] + lanes[..., 1::2]
+        total = lanes[..., 0].clone()
+    for k in range(full, width):
+        total += terms[..., k]
+    return total
+
+
 def difference(x: Tensor, y: Tensor) -> Tensor:
     """Return x - y in float64, from exact operands and with one rounding."""
     import torch

@@ -7,12 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+import numpy as np
+
 from ...core.errors import InputError, UnknownNameError
 from ...core.records import Records
 from ...core.scores import Score, group_name
 
 PROTOCOLS = ("exact", "hpatches-python", "hpatches-matlab")
 VERIFICATION, MATCHING, RETRIEVAL = "verification", "matching", "retrieval"
+PRECISION_FLOOR = 1e-10
 
 
 def _rule(tools: str, tasks: str, about: str) -> Any:
@@ -36,6 +39,11 @@ class HPatchesRules:
     trapezoid: bool = _rule(
         "python", "verification matching retrieval", "AP is the trapezoid under the raw curve from (0, 1)"
     )
+    precision_floor: bool = _rule(
+        "python",
+        "verification matching retrieval",
+        "before the first right item the precision is 1e-10 / rank",
+    )
     negatives_first: bool = _rule("python", "verification", "negatives stand before equally near positives")
     positives_first: bool = _rule("matlab", "verification", "positives stand before equally near negatives")
     retrieval_positives_first: bool = _rule(
@@ -51,6 +59,9 @@ class HPatchesRules:
     single_precision: bool = _rule("python matlab", "verification", "distances are float32")
     single_differences: bool = _rule(
         "python", "verification", "differences of float32 coordinates are float32 before they are squared"
+    )
+    single_sums: bool = _rule(
+        "python", "verification", "l1 and masked l1 of float32 descriptors are added in float32"
     )
     double_stays: bool = _rule(
         "python", "verification", "distances of float64 descriptors (after the tool's --pcapl) stay float64"
@@ -98,6 +109,18 @@ def hpatches_rules(protocol: str) -> HPatchesRules:
     return HPatchesRules(**{f.name: tool in f.metadata["tools"] for f in fields(HPatchesRules)})
 
 
+def floored_area(before: Any, positives: Any) -> Any:
+    """Return the area that the tool's floor of 1e-10 true positives adds to an average precision.
+
+    `before` is the number of wrong items before the first right one. The trapezoid to that item starts at the
+    precision 1e-10 / `before` instead of 0, and has the width 1 / `positives`.
+
+    >>> f"{floored_area(4, 5):.3g}"
+    '2.5e-12'
+    """
+    return np.where(before > 0, PRECISION_FLOOR / np.maximum(before, 1) / positives / 2, 0.0)[()]
+
+
 def without_numbers(scores: Sequence[Score], reason: str | None) -> list[Score]:
     """Return the scores unchanged. If a `reason` is given, replace the values by NaN and add it as a note."""
     if reason is None:
@@ -110,13 +133,14 @@ def without_numbers(scores: Sequence[Score], reason: str | None) -> list[Score]:
 Steps = tuple[tuple[str, dict[str, bool]], ...]
 _STEPS: dict[str, Steps] = {
     VERIFICATION: (
-        ("TREC average precision", {"trapezoid": False}),
+        ("TREC average precision", {"trapezoid": False, "precision_floor": False}),
         ("positives first in ties", {"negatives_first": False, "positives_first": True}),
         (
             "hpatches-matlab (squared distances, failures first)",
             {
                 "rooted": False,
                 "single_differences": False,
+                "single_sums": False,
                 "double_stays": False,
                 "stops_at_failures": False,
                 "nan_first": True,
@@ -128,7 +152,7 @@ _STEPS: dict[str, Steps] = {
     ),
     MATCHING: (
         ("mean of six cells (matplotlib-fig branch)", {"sequence_weighted": False}),
-        ("TREC average precision", {"trapezoid": False}),
+        ("TREC average precision", {"trapezoid": False, "precision_floor": False}),
         (
             "hpatches-matlab (float32 squares, a failed target only misses, all sequences at hand)",
             {
@@ -150,7 +174,7 @@ _STEPS: dict[str, Steps] = {
     ),
     RETRIEVAL: (
         ("largest pool only, not the mean over seven", {"mean_over_pools": False}),
-        ("TREC average precision", {"trapezoid": False}),
+        ("TREC average precision", {"trapezoid": False, "precision_floor": False}),
         (
             "hpatches-matlab (all distractors, failures first)",
             {

@@ -264,6 +264,13 @@ def both_directions(records: Sequence[Records]) -> list[tuple[int, int]]:
     return found
 
 
+def group_scoring(poses: Poses, protocol: PoseProtocol, rows: Rows) -> PoseScoring:
+    """Return the scoring that the settings of a group of rows share, else that of the protocol."""
+    numbers = np.unique(np.asarray(poses["setting"], np.int64)[rows])
+    used = {protocol.settings[k].scoring or protocol.scoring for k in numbers}
+    return used.pop() if len(used) == 1 else protocol.scoring
+
+
 def pose_row_errors(poses: Poses, protocol: PoseProtocol) -> tuple[Floats, Floats, Floats]:
     """Return (e_t, e_R, e) in degrees of every row, where e is the larger of both angles.
 
@@ -272,10 +279,13 @@ def pose_row_errors(poses: Poses, protocol: PoseProtocol) -> tuple[Floats, Float
     """
     scoring = protocol.scoring
     e_t, e_R = poses.angles(scoring)
-    made = [e_t, e_R, np.maximum(e_t, e_R)]  # NaN if either angle is NaN
     R, t = poses.rotations_and_translations
     ok = np.asarray(poses["ok"], bool)
     setting = np.asarray(poses["setting"], np.int64)
+    for other in {s.scoring for s in protocol.settings if s.scoring is not None}:
+        own = np.isin(setting, [k for k, s in enumerate(protocol.settings) if s.scoring == other])
+        e_t, e_R = (np.where(own, *both) for both in zip(poses.angles(other), (e_t, e_R), strict=True))
+    made = [e_t, e_R, np.maximum(e_t, e_R)]  # not a number where one of them is none
     for number, one in enumerate(protocol.settings):
         own = setting == number
         failed, value = ~ok, one.failure

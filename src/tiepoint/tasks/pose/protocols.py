@@ -92,6 +92,35 @@ Parts = Mapping[str, str | int | float]
 
 
 @dataclass(frozen=True)
+class PoseScoring:
+    """Scoring of estimated poses.
+
+    Attributes:
+        angles: Name of the angle rule.
+        failure: Error in degrees of a pair without a pose. It overrides the settings.
+        area: Name of the area rule. `exact`, `trapezoid`, `as-sorted` (Python's sort, which NaN errors
+            disturb), `rounded` (trapezoid rounded to four decimals) or `degrees` (integer degrees, mean over
+            scenes).
+        last_duplicate: Whether only the last of several pairs with the same two images counts.
+        both_directions_once: Whether a pair that occurs in both directions counts once.
+        limit: Value that replaces non-finite errors.
+        strict: Whether an error equal to the threshold is wrong in `accuracy`.
+        best_px: Datasets for which the threshold with the best mean area on the test set is used.
+        again: Datasets for which the error of the last repeat counts twice.
+    """
+
+    angles: AngleRule = ACOS
+    failure: float | None = None
+    area: str = "trapezoid"
+    last_duplicate: bool = False
+    both_directions_once: bool = False
+    limit: float | None = None
+    strict: bool = True
+    best_px: tuple[str, ...] = ()
+    again: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class PoseSetting:
     """Estimator settings for every pair.
 
@@ -107,6 +136,7 @@ class PoseSetting:
         failure: Error in degrees of a pair without a pose. If None, the angle rule is applied to the zero
             translation of a failed estimate.
         success: `eloftr` for that tool's validity test of a pose. Otherwise the estimator reports success.
+        scoring: Scoring of its poses, if it differs from that of the protocol.
         parts: Parts of the group name of its scores.
     """
 
@@ -118,38 +148,12 @@ class PoseSetting:
     only: tuple[str, ...] = ()
     failure: float | None = INF
     success: str = ""
+    scoring: PoseScoring | None = None
     parts: Parts = field(default_factory=dict)
 
     def frame(self, dataset: str) -> ImageFrame:
         """Return the frame for pairs of a dataset."""
         return self.frames.get(dataset, self.frames.get("", ORIGINAL))
-
-
-@dataclass(frozen=True)
-class PoseScoring:
-    """Scoring of estimated poses.
-
-    Attributes:
-        angles: Name of the angle rule.
-        failure: Error in degrees of a pair without a pose. It overrides the settings.
-        area: Name of the area rule. `exact`, `trapezoid`, `as-sorted` (Python's sort, which NaN errors
-            disturb), `rounded` (trapezoid rounded to four decimals) or `degrees` (integer degrees, mean over
-            scenes).
-        last_duplicate: Whether only the last of several pairs with the same two images counts.
-        both_directions_once: Whether a pair that occurs in both directions counts once.
-        limit: Value that replaces non-finite errors.
-        best_px: Datasets for which the threshold with the best mean area on the test set is used.
-        again: Datasets for which the error of the last repeat counts twice.
-    """
-
-    angles: AngleRule = ACOS
-    failure: float | None = None
-    area: str = "trapezoid"
-    last_duplicate: bool = False
-    both_directions_once: bool = False
-    limit: float | None = None
-    best_px: tuple[str, ...] = ()
-    again: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -215,7 +219,7 @@ def _eloftr() -> PoseProtocol:
 
 
 def _roma() -> PoseProtocol:
-    estimator = replace(_OPENCV, skew=True)
+    estimator = replace(_OPENCV, skew=True, focal="blocks")
     setting = PoseSetting(
         estimator, _ROMA_FRAME, repeats=5, order="shuffled", failure=90.0, parts=_parts("opencv", 0.5)
     )
@@ -247,20 +251,25 @@ def _dad() -> PoseProtocol:
 
 
 def _xfeat() -> PoseProtocol:
-    mega = PoseSetting(
-        replace(_POSELIB, threshold_px=2.5, confidence=0.99999, min_iterations=20, max_iterations=1000),
-        failure=None,
-        parts=_parts("poselib", 2.5),
+    """Return the settings of its two scripts, which also score differently.
+
+    The script for MegaDepth holds K and T in float32. That for ScanNet sorts NaN last and counts errors
+    below the threshold only.
+    """
+    estimator = replace(
+        _POSELIB, threshold_px=2.5, confidence=0.99999, min_iterations=20, max_iterations=1000
     )
+    mega = PoseSetting(replace(estimator, camera_dtype="float32"), failure=None, parts=_parts("poselib", 2.5))
     scannet = tuple(
         PoseSetting(
             replace(_POSELIB, threshold_px=px, confidence=0.99999, max_iterations=10000),
             only=(SCANNET,),
+            scoring=PoseScoring(),
             parts={**_parts("poselib", px), "iterations": 10000},
         )
         for px in XFEAT_SCANNET_PX
     )
-    scoring = PoseScoring(area="as-sorted", best_px=(SCANNET,))
+    scoring = PoseScoring(ACOS_TRUTH_FLOAT32, area="as-sorted", strict=False, best_px=(SCANNET,))
     return PoseProtocol(
         (mega, *scannet), scoring, {"": mega.parts, MEGADEPTH: mega.parts, SCANNET: {"iterations": 10000}}
     )

@@ -17,7 +17,17 @@ from ...stats.intervals import image_interval
 from ...stats.samples import STUDENT_FROM
 from ..pairs.score import strata
 from ..scene_means import SceneSums, by_scene, micro_score, with_protocol
-from .compare import AREAS, Floats, Poses, Rows, both_directions, counted_pairs, counted_rows, pose_row_errors
+from .compare import (
+    AREAS,
+    Floats,
+    Poses,
+    Rows,
+    both_directions,
+    counted_pairs,
+    counted_rows,
+    group_scoring,
+    pose_row_errors,
+)
 from .protocols import PROTOCOLS, THRESHOLDS_DEG, Parts, PoseProtocol, exact_protocol
 
 HEADLINE_DEG = 10
@@ -70,7 +80,7 @@ def headline_rows(poses: Poses, protocol: PoseProtocol, budget: int = 0) -> Rows
 
 def _best(poses: Poses, protocol: PoseProtocol, rows: Rows) -> Rows:
     errors = pose_row_errors(poses, protocol)[2]
-    area = AREAS[protocol.scoring.area]
+    area = AREAS[group_scoring(poses, protocol, rows).area]
     setting = poses["setting"]
     means = {
         number: np.mean([area(errors[rows & (setting == number)], t) for t in THRESHOLDS_DEG])
@@ -117,7 +127,8 @@ def _areas(
     order = counted_rows(poses, protocol.scoring, rows)
     e_t, e_R, e = (a[order] for a in errors)
     n = len(np.unique(poses.pair[order]))
-    area = AREAS[protocol.scoring.area]
+    scoring = group_scoring(poses, protocol, rows)
+    area = AREAS[scoring.area]
 
     def one(metric: str, value: float, **more: Any) -> Score:
         return Score(metric, group_name(**parts, **more), float(value), n)
@@ -125,8 +136,7 @@ def _areas(
     areas = {t: area(e, t) for t in THRESHOLDS_DEG}
     made = [one("auc", areas[HEADLINE_DEG])] if not parts else []
     made += [one("auc", value, threshold_deg=t) for t, value in areas.items()]
-    strict = name != "xfeat"
-    made += [one("accuracy", accuracy(e, t, strict=strict), threshold_deg=t) for t in THRESHOLDS_DEG]
+    made += [one("accuracy", accuracy(e, t, strict=scoring.strict), threshold_deg=t) for t in THRESHOLDS_DEG]
     if name == "roma":
         made += [one("map", map_roma(e, t), threshold_deg=t) for t in THRESHOLDS_DEG]
     if name == "glue-factory":

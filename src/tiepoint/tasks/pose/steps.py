@@ -16,7 +16,7 @@ import numpy as np
 
 from ...core.records import Records
 from ..steps import StepTable
-from .compare import AREAS, Floats, Poses, Rows, both_directions, counted_rows, pose_row_errors
+from .compare import AREAS, Floats, Poses, Rows, both_directions, counted_rows, group_scoring, pose_row_errors
 from .protocols import (
     PROTOCOLS,
     THRESHOLDS_DEG,
@@ -69,7 +69,7 @@ def step_settings(name: str, dataset: str, exact: PoseProtocol) -> StepSettings:
     fitting = same or [s for s in protocol.settings if wanted.items() <= s.parts.items()]
     px = goal.estimator.threshold_px
     own = min(fitting, key=lambda s: abs(s.estimator.threshold_px - px))
-    framed = replace(own, frames=goal.frames, centre=True, only=(), parts={})
+    framed = replace(own, frames=goal.frames, centre=True, only=(), scoring=None, parts={})
     return StepSettings(own, framed, replace(framed, estimator=replace(own.estimator, threshold_px=px)))
 
 
@@ -105,22 +105,27 @@ class _StepScores:
         """Step settings by dataset."""
         return {str(d): step_settings(self.name, str(d), self.exact) for d in np.unique(self.own.datasets)}
 
+    @cached_property
+    def scoring(self) -> PoseScoring:
+        """Scoring of the printed areas."""
+        return group_scoring(self.own, self.protocol, headline_rows(self.own, self.protocol))
+
     def printed_area(self, t: float) -> float:
         """Return the AUC that the protocol prints."""
         errors = pose_row_errors(self.own, self.protocol)[2]
         order = counted_rows(self.own, self.protocol.scoring, headline_rows(self.own, self.protocol))
-        return float(AREAS[self.protocol.scoring.area](errors[order], t))
+        return float(AREAS[self.scoring.area](errors[order], t))
 
     def area_at_threshold(self, t: float) -> float:
         """Return the AUC of the protocol at one fixed estimator threshold, the one nearest to `exact`."""
         settings = self.protocol.settings
         ways = {d: (settings, settings.index(w.own)) for d, w in self.walks.items()}
-        return self._area(self.own, ways, self.protocol.scoring, t)
+        return self._area(self.own, ways, self.scoring, t)
 
     def area_at_stage(self, stage: str, t: float) -> float:
         """Return the AUC at the intermediate step `framed` or `nearer`."""
         ways = {d: (w.new_settings, w.new_settings.index(getattr(w, stage))) for d, w in self.walks.items()}
-        return self._area(self.walked, ways, self.protocol.scoring, t)
+        return self._area(self.walked, ways, self.scoring, t)
 
     def exact_area(self, scoring: PoseScoring, t: float, *, all_seeds: bool = True) -> float:
         """Return the AUC of the poses of `exact`, with the failure error of the protocol."""
@@ -186,11 +191,11 @@ def pose_step_tables(
 
 
 def _steps(way: _StepScores, t: float) -> list[tuple[str, float]]:
-    goal, scoring = _goal(way.exact), way.protocol.scoring
+    goal, scoring = _goal(way.exact), way.scoring
     px, walks = goal.estimator.threshold_px, way.walks.values()
     side = next(iter(goal.frames.values())).side
     steps = [(way.name, way.printed_area(t))]
-    for dataset in set(scoring.best_px) & way.walks.keys():
+    for dataset in set(way.protocol.scoring.best_px) & way.walks.keys():
         chosen = way.walks[dataset].own.estimator.threshold_px
         text = f"threshold: {chosen:g} px, not the best of {len(XFEAT_SCANNET_PX)} on the test set"
         steps.append((text, way.area_at_threshold(t)))

@@ -159,6 +159,7 @@ class RelativePose(PairsTask):
         cite=CITE,
         licence="ScanNet: terms of use on request; MegaDepth: images under their own licences",
         title="Relative pose",
+        protocol_versions={"roma": 2, "xfeat": 2},
     )
 
     def comparison(self, protocol: str) -> str:

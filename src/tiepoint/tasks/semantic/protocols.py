@@ -32,6 +32,7 @@ class PckRule:
             a square of zeros.
         compare: Arithmetic of the comparison. `float64`: error <= alpha L. `float32`: the same with all
             values rounded. `ratio`: error / L <= alpha. `mixed`: float32 error and float64 limit.
+        single_length: Whether L is computed in float32, with the factors of the frame in float32.
         strict: Whether an error equal to the limit is wrong.
         back: Whether target points are transferred to the source, using the source's box.
         padding: Whether the extent of keypoints includes the padding value -1.
@@ -43,6 +44,7 @@ class PckRule:
 
     frame: str = "original"
     compare: str = "float64"
+    single_length: bool = False
     strict: bool = False
     back: bool = False
     padding: bool = False
@@ -55,9 +57,9 @@ _USUAL = (0.05, 0.1, 0.15)
 _FINE = (0.01, 0.05, 0.1)
 PROTOCOLS: dict[str, PckRule] = {
     "exact": PckRule(alphas=_FINE),
-    "hpf": PckRule("at-most:300", "float32", alphas=_USUAL),
-    "dhpf": PckRule("stretch:240", "float32", padding=True, alphas=_USUAL),
-    "cats": PckRule("stretch:256", "float32", back=True, padding=True, alphas=_USUAL),
+    "hpf": PckRule("at-most:300", "float32", single_length=True, box_scale="min", alphas=_USUAL),
+    "dhpf": PckRule("stretch:240", "float32", single_length=True, padding=True, alphas=_USUAL),
+    "cats": PckRule("stretch:256", "float32", single_length=True, back=True, padding=True, alphas=_USUAL),
     "dift": PckRule(compare="ratio", alphas=(0.1,)),
     "geoaware": PckRule("pad:840", "mixed", strict=True, alphas=_FINE),
     "distilldift-stretched": PckRule("stretch:840", "mixed", strict=True, box_scale="y", alphas=_FINE),
@@ -81,9 +83,14 @@ def make_pck_frame(record: Records, rule: PckRule, length: str = "") -> PckFrame
     scale, offset = _scales(kind, side, size)
     found, truth = (_moved(np.asarray(record[k]), scale, offset, rule) for k in ("found", "truth"))
     named = length or length_of(record, rule)
+    real: Any = np.float32 if rule.single_length else np.float64
     if named == "image":
-        return PckFrame(found, truth, float(side) if kind in ("stretch", "pad") else max(size) * scale[0])
+        long = side if kind in ("stretch", "pad") else real(max(size)) * real(scale[0])
+        return PckFrame(found, truth, float(long))
     if named == "keypoints":
+        if rule.single_length and kind == "at-most":  # the extent is scaled, not the points
+            extent = _extent(np.asarray(record["truth"]).astype(real), padding=rule.padding)
+            return PckFrame(found, truth, float(real(extent) * real(scale[0])))
         return PckFrame(found, truth, _extent(truth, padding=rule.padding))
     box = record.meta["box"]
     if box is None:
@@ -156,11 +163,14 @@ def _extent(truth: Floats, *, padding: bool) -> float:
 
 
 def _box_length(box: Any, scale: tuple[float, float], rule: PckRule) -> float:
-    w, h = box[2] - box[0], box[3] - box[1]
+    real: Any = np.float32 if rule.single_length else np.float64
+    corners, factors = np.asarray(box, real), np.asarray(scale, real)
     if rule.box_scale == "both":
-        x0, y0, x1, y1 = (float(v) * scale[i % 2] for i, v in enumerate(box))
-        return pck_length("box", size=(0, 0), points=np.zeros((0, 2)), box=(x0, y0, x1, y1))
-    return float(max(w, h) * (scale[1] if rule.box_scale == "y" else min(scale)))
+        corners = corners * np.tile(factors, 2)
+    length = max(corners[2] - corners[0], corners[3] - corners[1])
+    if rule.box_scale != "both":
+        length = length * (factors[1] if rule.box_scale == "y" else factors.min())
+    return float(length)
 
 
 Groups = Mapping[str, Sequence[Sequence[int]]]

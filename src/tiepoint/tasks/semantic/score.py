@@ -196,7 +196,7 @@ def _walk(name: str, rule: PckRule, length: str) -> Iterator[tuple[str, PckRule,
     """Yield the steps from a tool's convention to `exact`: (change, rule, reference length)."""
     original = replace(rule, frame="original", box_scale="both")
     bare = replace(original, padding=False, lengths={})
-    precise = replace(bare, compare="float64")
+    precise = replace(bare, compare="float64", single_length=False)
     yield name, rule, ""
     yield "frame: original pixels", original, ""
     yield "length: without padding, as exact", bare, length

@@ -20,7 +20,14 @@ from ....metrics.ranking.matching import expected_validity, ratio_dissimilarity
 from ...cases import Cases, Floats, QueryCase, nearest_candidates, ratio_of
 from ...scene_means import mean_precision_recall, scene_means, score_from_scenes
 from ..data import DatasetSplit, distances_to, failure_note, first_share, right_candidate
-from ..protocols import HPatchesRules, hpatches_rules, is_imported, scored_as_imported, without_numbers
+from ..protocols import (
+    HPatchesRules,
+    floored_area,
+    hpatches_rules,
+    is_imported,
+    scored_as_imported,
+    without_numbers,
+)
 
 METRICS = ("map", "success_rate", "map_ratio")
 MAX_MATCHING_MISSES = 50
@@ -106,6 +113,10 @@ def image_values(records: Records, rules: HPatchesRules) -> dict[str, Floats]:
         found[name] = average_precision_of_lists(
             d.ravel(), valid.ravel(), owner, images, flavour=flavour, normaliser=n, ties=ties
         )
+    if rules.precision_floor:
+        order = np.argsort(d1, axis=1, kind="stable")
+        right = np.take_along_axis((valid > 0) & np.isfinite(d1), order, axis=1)
+        found["map"] = found["map"] + floored_area(right.argmax(axis=1), n)
     return found
 
 

@@ -19,6 +19,7 @@ from ...scene_means import scene_means, score_from_scenes
 from ..data import DatasetSplit, distances_to, failure_note, right_candidate
 from ..protocols import (
     HPatchesRules,
+    floored_area,
     hpatches_rules,
     is_imported,
     pool_groups,
@@ -68,7 +69,7 @@ def query_values(records: Records, noise: int, column: int, rules: HPatchesRules
         lt, eq = np.where(retrieved, lt, 0), np.where(retrieved, eq, 0)
         lt = np.where(records["failed"][:, None], 0, lt)
         retrieved = np.ones_like(retrieved)
-    return average_precision_from_counts(
+    found = average_precision_from_counts(
         lt.ravel(),
         eq.ravel(),
         owner=np.repeat(np.arange(q), per),
@@ -77,6 +78,10 @@ def query_values(records: Records, noise: int, column: int, rules: HPatchesRules
         flavour="trapezoid" if rules.trapezoid else "trec",
         ties="optimistic" if rules.retrieval_positives_first else "expected",
     )
+    if rules.precision_floor:
+        before = np.where(retrieved, lt, np.iinfo(np.int64).max).min(axis=1)
+        found += floored_area(np.where(retrieved.any(axis=1), before, 0), per)
+    return found
 
 
 def retrieval_stop_reason(records: Records, rules: HPatchesRules) -> str | None:

@@ -29,6 +29,8 @@ BLOCK_BYTES = 448 << 20
 PLAN = 1
 """Version of the cache of pair plans. Increase it if plans are built differently."""
 Ints = NDArray[Any]
+_SINGLE: dict[str, Any] = {"l2": np.int8, "l1": np.int8, "masked_l1": np.int32}
+"""Distances whose rounding to float32 is recorded in `steps`, and the format of their steps."""
 
 
 @dataclass(frozen=True)
@@ -104,8 +106,8 @@ def compare(plan: PairPlan, noise: str, features: Features, space: Workspace) ->
 
     * `distance`: reference value, squared for l2, infinite if a descriptor failed.
     * `scene_a`, `scene_b`: scenes of the two patches.
-    * `steps`: change of the root if differences are computed in float32, as a number of float32 steps. The
-      column is missing if all values are 0.
+    * `steps`: by how many float32 numbers float32 differences (l2), and float32 products and sums (l1 and
+      masked l1), change the distance. Only if any is not 0.
 
     ``meta["double"]`` states whether the descriptors are float64.
     """
@@ -145,7 +147,7 @@ def _side(
 
 def listed_distances(
     features: Features, keys: Sequence[str], plan: PairPlan, space: Workspace
-) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
+) -> tuple[NDArray[np.float64], Ints]:
     """Compute the reference distances of a plan's pairs, in list order. Infinite for failures.
 
     The function also returns their `steps` (see `pair_distances_across`), or an empty array if there are
@@ -154,8 +156,8 @@ def listed_distances(
     size.
     """
     out = np.full(len(plan.order), np.inf)
-    single = features.distance == "l2" and descriptor_rows(features, keys[0])[0].dtype == np.float32
-    steps = np.zeros(len(out) if single else 0, np.int8)
+    single = features.distance in _SINGLE and descriptor_rows(features, keys[0])[0].dtype == np.float32
+    steps: Ints = np.zeros(len(out) if single else 0, _SINGLE.get(features.distance, np.int8))
     if len(keys) <= max_mapped_images():
         images, valid = _mapped(features, keys)
         _check_alike(images, keys)
@@ -203,7 +205,7 @@ def _in_blocks(
     plan: PairPlan,
     space: Workspace,
     out: NDArray[np.float64],
-    steps: NDArray[np.int8],
+    steps: Ints,
 ) -> None:
     starts = plan.starts
     a, b = starts[plan.image_a] + plan.row_a, starts[plan.image_b] + plan.row_b
@@ -221,11 +223,25 @@ def _in_blocks(
             if not (left[1].all() and right[1].all()):
                 good = left[1][x] & right[1][y]
                 x, y, place = x[good], y[good], place[good]
-            if len(steps):
+            rows = left[0], right[0]
+            if len(steps) and features.distance != "masked_l1":
                 sides = np.zeros(len(x), np.int32), x, np.ones(len(y), np.int32), y, place
-                pair_distances_across((left[0], right[0]), sides, out, steps=steps)
+                pair_distances_across(rows, sides, out, distance=features.distance, steps=steps)
                 continue
-            out[place] = pair_distances(left[0], right[0], x, y, distance=features.distance, squared=squared)
+            out[place] = pair_distances(*rows, x, y, distance=features.distance, squared=squared)
+            if len(steps):
+                steps[place] = _masked_steps(rows, x, y, out[place])
+
+
+def _masked_steps(rows: tuple[NDArray[Any], NDArray[Any]], x: Ints, y: Ints, distance: Any) -> Ints:
+    """Return the `steps` of masked l1: value x mask is rounded to float32, and then l1 is computed."""
+    half = rows[0].shape[1] // 2
+    parts = [side[:, :half] * side[:, half:] for side in rows]
+    value, moved, place = np.empty(len(x)), np.empty(len(x), np.int8), np.arange(len(x))
+    sides = np.zeros(len(x), np.int32), x, np.ones(len(y), np.int32), y, place
+    pair_distances_across(parts, sides, value, distance="l1", steps=moved)
+    single, rounded = (v.astype(np.float32).view(np.int32) for v in (value, distance))
+    return np.asarray(single + moved - rounded)
 
 
 def _edges(features: Features, keys: Sequence[str], starts: Ints) -> list[int]:

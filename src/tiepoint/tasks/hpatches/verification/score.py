@@ -27,7 +27,7 @@ from ....metrics.ranking.sorting import count_nearer, sort_ascending
 from ...cases import Cases, Floats, QueryCase, side_shares
 from ...pooled_bins import distance_cells, fast_bins
 from ..data import replay_pair
-from ..protocols import HPatchesRules, is_imported, scored_as_imported, without_numbers
+from ..protocols import HPatchesRules, floored_area, is_imported, scored_as_imported, without_numbers
 from .compare import PairPlan
 
 METRICS = ("auc", "ap", "fpr95")
@@ -51,8 +51,8 @@ class RankedPairs:
 def as_ranked(records: Records, rules: HPatchesRules) -> Floats:
     """Convert the recorded distances to the values that the rules rank.
 
-    For l2, the rules rank by the sum of squares or by its root, which affects ties. Values and differences
-    may be in single precision. Failed descriptors rank last (infinite) or first (-infinite).
+    For l2, the rules rank by the sum of squares or by its root; this affects ties. Values, differences (l2)
+    and sums (l1) may be in single precision. A failure ranks last (infinite) or first.
     """
     kept = np.asarray(records["distance"], np.float64)
     failed = np.isinf(kept)
@@ -61,7 +61,8 @@ def as_ranked(records: Records, rules: HPatchesRules) -> Floats:
     if rules.single_precision and not (rules.double_stays and records.meta.get("double")):
         with np.errstate(over="ignore"):
             single = kept.astype(np.float32)
-        if rules.single_differences and rules.rooted and "steps" in records.columns:
+        rounded = rules.single_differences and rules.rooted if records.meta["squared"] else rules.single_sums
+        if rounded and "steps" in records.columns:
             single = (single.view(np.int32) + records["steps"]).view(np.float32)
         kept = single.astype(np.float64)
     if rules.nan_first and failed.any():
@@ -138,9 +139,10 @@ def values(pairs: RankedPairs, rules: HPatchesRules) -> dict[str, float]:
     auc = roc_auc_from_counts(lt, eq, reachable, retrieved=found, ties=ties)[0] if reachable else 0.0
     few_lt, few_eq = count_nearer(pairs.fifth, pairs.negatives)
     flavour = "trapezoid" if rules.trapezoid else "trec"
-    ap = average_precision_from_counts(
-        few_lt, few_eq, retrieved=pairs.fifth < np.inf, ties=ties, flavour=flavour
-    )
+    retrieved = pairs.fifth < np.inf
+    ap = average_precision_from_counts(few_lt, few_eq, retrieved=retrieved, ties=ties, flavour=flavour)
+    if rules.precision_floor and retrieved.any():
+        ap += floored_area(few_lt[0] + few_eq[0] * rules.negatives_first, len(retrieved))
     return {
         "auc": float(auc) * reachable / negatives,
         "ap": float(ap[0]),

@@ -51,7 +51,7 @@ class HPatchesVerification(HPatchesTask):
         cite=(HPATCHES,),
         licence=LICENCE,
         title="HPatches 2017 verification",
-        protocol_versions={"hpatches-python": 2},
+        protocol_versions={"hpatches-python": 3},
     )
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenHPatches:
