@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ...core.errors import ClusterError, InputError, StoreError, TiepointError, UnknownNameError
-from ...core.formatting import method_name
+from ...core.formatting import count_text, method_name
 from ..common import (
     as_text,
     error,
     join_words,
     merge_warnings,
     open_store_for_writing,
-    print_json,
     print_plan,
+    print_runs_json,
     print_status,
     print_tables,
     print_verbose,
@@ -81,7 +81,7 @@ def run(
         None, "--write-results", help="Folder to which result files of the task are written."
     ),
     results_form: str = typer.Option(
-        "final", "--results-form", help="Layout of result files: final, or document (HPatches 2016)."
+        "auto", "--results-form", help="Layout of result files: auto, final, or document (HPatches 2016)."
     ),
     option: list[str] = typer.Option(None, "-o", "--option", help="Option of the task, key=value."),
     config: Path = typer.Option(None, "--config", help="Experiment file (YAML)."),
@@ -171,7 +171,7 @@ def _run_requests(
             runs, code = _evaluate(prepared, opened, session, work, write_results, results_form)
     warnings = merge_warnings(runs)
     if as_json:
-        print_json([row for r in runs for row in r.rows()], warnings)
+        print_runs_json(runs, warnings)
     else:
         print_tables(runs, warnings)
     return code
@@ -262,7 +262,8 @@ def _evaluate(
             runs.append(evaluate_prepared(one, store, shared, progress))
             progress.report(runs[-1])
             if out is not None:
-                write_result_files(one, runs[-1], store, shared, out, form)
+                paths, written = write_result_files(one, runs[-1], store, shared, out, form)
+                print_status(f"wrote {count_text(len(paths), 'result')} below {out}, form {written}")
         except (StoreError, ClusterError) as e:  # fatal; print the finished runs
             runs += [e.unsaved] if isinstance(e, StoreError) and e.unsaved is not None else []
             if not runs:

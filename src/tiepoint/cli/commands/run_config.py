@@ -15,8 +15,8 @@ from ..common import (
     merge_warnings,
     notice,
     open_store_for_writing,
-    print_json,
     print_plan,
+    print_runs_json,
     print_status,
     progress_bars,
     resumable,
@@ -70,7 +70,7 @@ def run_config(
     runs = [o.run for o in outcomes if o.run is not None]
     warnings = merge_warnings(runs)
     if as_json:
-        print_json([row for r in runs for row in r.rows()], warnings)
+        print_runs_json(runs, warnings)
         return 1 if failed else 0
     for warning in warnings:
         notice(warning)
