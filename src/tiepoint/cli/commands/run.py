@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,7 @@ from ..common import (
     task_options,
     without_effect,
 )
+from ..shell.console import redraws
 from .run_config import run_config
 
 if TYPE_CHECKING:
@@ -219,7 +221,7 @@ def _suggest_spec(store: Store) -> Iterator[None]:
 
 
 class RunMonitor:
-    """A progress callback that counts the work of each run, for ``-v``."""
+    """A progress callback that counts the work of each run, for ``-v``, and prints finished runs."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -231,12 +233,17 @@ class RunMonitor:
         self._progress(stage, done, total)
 
     def report(self, run: Run) -> None:
-        """Print how many features and records a run computed, or that it was found in the store."""
+        """Print the main scores of a finished run on a terminal, and with ``-v`` what it computed."""
         own = [
             f"{s.partition(': ')[2]} {n}" for s, n in self._done.items() if s.startswith(f"{run.method}: ")
         ]
         computed = f"computed {', '.join(own)}" if own else "found in the store"
         print_verbose(f"{run.method} on {run.task}: run {run.id}, {computed}")
+        if redraws(sys.stderr):
+            from ...report.terminal.scores import summary_text
+
+            for protocol in dict.fromkeys(s.protocol for s in run.score_rows):
+                print_status(f"{run.method} on {run.task}, {protocol}: {summary_text(run, protocol)}")
         for stage in [s for s in self._done if s.startswith(f"{run.method}: ")]:
             del self._done[stage]
 

@@ -10,7 +10,7 @@ from ...core.scores import ScoreRow
 from ...run.result import Run
 from ...tasks import stored_task
 from ...tasks.base import MetricInfo, Task
-from ...tasks.info import metric_info, table_columns
+from ...tasks.info import metric_info, summary_metrics, table_columns
 from ..cells import NO_VALUE, terminal_cell
 from ..leaderboard import cautions_of, expand_columns, heading, with_better
 from ..runs.names import distinct_names
@@ -226,6 +226,17 @@ def score_tables(runs: Sequence[Run]) -> list[Any]:
             if name == "tss":
                 tables.append(subset_table(own, names, protocol))
     return tables + [Text(text) for text in dict.fromkeys(r.lead[1] for r in runs if r.lead is not None)]
+
+
+def summary_text(run: Run, protocol: str) -> str:
+    """Return the main scores of a run under a protocol on one line."""
+    overall = [s for s in run.score_rows if s.protocol == protocol and s.group == "all"]
+    info = stored_task(run.task).info
+    main = summary_metrics(info, [s.metric for s in overall])
+    found = [s for s in overall if s.metric in main]
+    return ", ".join(
+        f"{s.metric} {terminal_cell(metric_info(info, s.metric), s).with_interval}" for s in found
+    )
 
 
 def intervals_text(scores: Sequence[ScoreRow | None]) -> str:
