@@ -601,21 +601,13 @@ def test_every_name_of_the_document_is_a_column(ranked: Program) -> None:
     assert row["mean_precision"] is not None
 
 
-RECOMMENDED = (
-    "true_map_micro",
-    "true_map_macro_by_scene",
-    "true_map_micro_including_zeros",
-    "true_map_macro_by_scene_including_zeros",
-    "precision_at_5",
-    "mean_precision",
-    "true_map_macro",
-)
-
-
-@pytest.mark.parametrize("metric", RECOMMENDED)
+@pytest.mark.parametrize("metric", [n for n in DOCUMENT_NAMES if n != "metadata"])
 def test_recommended_metrics_can_be_compared_by_name(ranked: Program, metric: str) -> None:
-    ranked(*RANKING)
-    answer = ranked("compare", "--task", "keypoints/ranking", "--metric", metric)
+    task = next((t for t in ("verification", "retrieval") if t in metric), "ranking")
+    ranked(
+        "run", "mine.py:Mine", "--task", f"keypoints/{task}", "--data", "scenes", "--protocol", "workbench"
+    )
+    answer = ranked("compare", "--task", f"keypoints/{task}", "--metric", metric, "--protocol", "workbench")
     assert metric in answer.text or metric.removesuffix("_by_scene") in answer.text
 
 
@@ -886,6 +878,14 @@ def test_the_terminal_shows_metrics_of_a_run(ranked: Program) -> None:
     shown = ranked("show", run).out
     for scene_name in ("i_dome", "v_wall"):
         assert scene_name in shown
+
+
+def test_terminal_shows_scores_of_each_finished_run(ranked: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tiepoint.cli.commands.run.redraws", lambda stream: True)
+    answer = ranked(*RANKING, "--protocol", "exact,workbench")
+    for protocol in ("exact", "workbench"):
+        (line,) = [line for line in answer.err.splitlines() if f"keypoints/ranking, {protocol}: " in line]
+        assert f"true_map_micro {100 * MICRO:.2f}" in line or protocol == "exact"
 
 
 def test_time_is_measured(ranked: Program) -> None:
