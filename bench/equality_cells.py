@@ -94,7 +94,7 @@ def patch_cells() -> Iterator[Cell]:
         yield run(part, "hpatches/matching", method, data, **miss)
     ties = ["WORK/user.py:Bits", "WORK/user.py:Masked", "WORK/user.py:Faulty", "files:WORK/described/orb"]
     yield from runs(part, V1_TASKS[:1], ties, data, **v1, benchmark="all_sameseq_hard")
-    yield from runs(part, V1_TASKS[2:], ties, data, **v1, benchmark=["all_hard_5s_00", "all_easy_8s_00"])
+    yield from runs(part, V1_TASKS[2:], ties, data, **v1, benchmark=["all_hard_5s_0", "all_easy_8s_0"])
     yield from runs(part, (V2_TASKS[0], V2_TASKS[2]), ties, data, **miss)
     clean = ["sift", "orb", "WORK/user.py:Faulty"]
     yield from runs(part, V2_TASKS[:1], clean, data, **miss, lists="clean")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -222,13 +223,46 @@ def test_two_files_are_enough_for_one_benchmark(world: Program) -> None:
     assert world.json(*SCORE, "--benchmark", "train_diffseq_easy").value("ap") == pytest.approx(AP, abs=1e-12)
 
 
-def test_lengths_are_named_where_strips_are_missing(world: Program) -> None:
+def test_score_without_strips_takes_lengths_from_lists(world: Program) -> None:
+    Path("only").mkdir()
+    Path("data/benchmarks").rename("only/benchmarks")
+    arguments = ("score", TASK, "--results", "results", "--data", "only", "--benchmark", "train_diffseq_easy")
+    assert world.json(*arguments).value("auc") == pytest.approx(AUC, abs=1e-12)
+
+
+def test_run_without_strips_names_folder(world: Program) -> None:
     Path("empty").mkdir()
-    for arguments in (
-        ("score", TASK, "--results", "results", "--data", "empty", "--tasks", "data/benchmarks"),
-        ("run", "sift", "--task", TASK, "--data", "empty", "--tasks", "data/benchmarks"),
-    ):
-        assert "lengths.json" in world(*arguments, code=2).text
+    arguments = ("run", "sift", "--task", TASK, "--data", "empty", "--tasks", "data/benchmarks")
+    assert "empty has no patches" in world(*arguments, code=2).text
+
+
+def test_benchmark_is_found_by_its_file_name(world: Program) -> None:
+    name, file = (world.json(*SCORE, "--benchmark", f"train_diffseq_easy{end}") for end in ("", ".benchmark"))
+    assert name.value("auc") == file.value("auc")
+
+
+def test_score_prints_row_of_each_benchmark(world: Program) -> None:
+    write(RESULTS / "train_hard_pos.results", "3,1\n0.1,1\n9,1\n0.5,1\n")
+    write(RESULTS / "train_sameseq_neg.results", SAMESEQ_SCORES)
+    answer = world(*SCORE, "--benchmark", "train_*")
+    rows = [line for line in answer.out.splitlines() if re.search(r"train_(diff|same)seq_(easy|hard)", line)]
+    assert len(rows) == 4
+    values = world.json(*SCORE, "--benchmark", "train_*")
+    for row in rows:
+        name = re.search(r"train_\w+", row)[0]
+        assert f"{100 * values.value('ap', f'benchmark={name}'):.2f}" in row
+
+
+def test_written_lists_have_three_columns(tiepoint: Program) -> None:
+    write(Path("lengths.json"), '{"lengths": {"i_a": 9, "v_b": 9}, "images": ["ref", "e1", "e2"]}')
+    tiepoint(
+        "data", "tasks", "--suite", "hpatches-v1", "--data", "lengths.json", "--out", "o", "--label-column"
+    )
+    for path in Path("o/classification").glob("*.pairs"):
+        for line in path.read_text().split():
+            a, b, label = line.split(",")
+            (sequence, _, index), (other, _, second) = a.split("."), b.split(".")
+            assert label == str(int((sequence, index) == (other, second)))
 
 
 # Writing result files
@@ -285,8 +319,19 @@ def test_what_is_written_scores_as_the_run_did(small: Program) -> None:
             assert read.value(metric, protocol=protocol) == made.value(metric, protocol=protocol)
 
 
-def test_the_final_form_is_still_the_default(small: Program) -> None:
-    small(*WRITE)
+def test_labelled_lists_get_form_of_document(small: Program) -> None:
+    answer = small(*WRITE)
+    assert "form document" in answer.err
+    written = {p.parts[-3:] for p in Path("results").rglob("*.results")}
+    lists = ("train_easy_pos.results", "train_diffseq_neg.results")
+    assert written == {("classification", "my_desc", name) for name in lists}
+
+
+def test_unlabelled_lists_get_final_form(small: Program) -> None:
+    for path in BENCH.glob("*.pairs"):
+        write(path, "".join(line.rpartition(",")[0] + "\n" for line in path.read_text().split()))
+    answer = small(*WRITE)
+    assert "form final" in answer.err
     written = only(Path("results").rglob("*.results"))
     assert written.parts[-2:] == ("classification", "train_diffseq_easy.results")
     assert written.read_text().split() == [
@@ -383,6 +428,18 @@ def test_the_json_warns_of_a_roc_area_on_an_imbalanced_list(imbalanced: Program,
     warnings = imbalanced.json(*IMBALANCED, "--protocol", protocol).warnings
     assert "ROC" in warnings
     assert "imbalanced" in warnings
+
+
+def test_table_without_imbalanced_area_does_not_warn(imbalanced: Program) -> None:
+    assert "imbalanced list" not in imbalanced(*IMBALANCED).text
+
+
+def test_curves_mark_roc_points_of_imbalanced_list(imbalanced: Program) -> None:
+    imbalanced(*IMBALANCED)
+    imbalanced("show", "my_desc", "--curves", "curves.csv")
+    assert curve("curves.csv", "balance=imbalanced,benchmark=imbalanced", "roc (imbalanced)")
+    assert not curve("curves.csv", "balance=imbalanced,benchmark=imbalanced", "roc")
+    assert curve("curves.csv", "balance=balanced,benchmark=imbalanced", "roc")
 
 
 def test_a_balanced_list_is_not_warned_about(world: Program) -> None:

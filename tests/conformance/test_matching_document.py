@@ -351,3 +351,21 @@ def test_any_distance_may_rank(tiepoint: Program) -> None:
     # l1: patch 0 has 6 > 5, its target is second; patch 1 has 95 < 100.
     answer = tiepoint.json("run", "files:d?distance=l1", *arguments)
     assert answer.value("map_query") == pytest.approx((1 / 2 + 1) / 2, abs=1e-12)
+
+
+def test_document_form_has_all_neighbours(four: Program) -> None:
+    four(*WRITE, "--results-form", "document")
+    lines = only(Path("results").rglob("*.results")).read_text().splitlines()
+    assert [[float(x) for x in line.split(",")] for line in lines[1:]] == expected_file(4)
+
+
+def test_missing_map_query_has_reason(four: Program) -> None:
+    four(*WRITE)
+    answer = four(*SCORE)
+    assert "map_query: needs the rank of every right target" in answer.text
+
+
+def test_report_of_scored_files_draws_precision_recall(three: Program) -> None:
+    three(*SCORE)
+    three("report", "--out", "report.html")
+    assert "Precision-recall" in Path("report.html").read_text()

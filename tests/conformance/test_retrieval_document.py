@@ -128,10 +128,42 @@ def test_names_of_drawn_files_say_noise_size_and_seed(drawn: Path) -> None:
         assert len(set(queries)) == len(queries)
 
 
-def test_there_are_several_draws_of_the_smaller_pool(drawn: Path) -> None:
-    for noise in ("easy", "hard"):
-        draws = {p.read_text().split()[0] for p in drawn.glob(f"*_{noise}_5s_*.benchmark")}
-        assert len(draws) > 1  # different pools
+@pytest.mark.parametrize(
+    ("sequences", "draws"), [(12, {"5s": 1, "12s": 1}), (40, {"5s": 3, "40s": 1}), (76, {"5s": 5, "40s": 2})]
+)
+def test_number_of_draws_grows_with_sequences(
+    tiepoint: Program, sequences: int, draws: dict[str, int]
+) -> None:
+    """The published sets have 76 and 40 sequences, with these numbers of files."""
+    lengths = ", ".join(f'"v_{i}": 3' for i in range(sequences))
+    write(Path("lengths.json"), f'{{"lengths": {{{lengths}}}, "images": ["ref", "e1", "e2"]}}')
+    command = ("data", "tasks", "--suite", "hpatches-v1", "--data", "lengths.json", "--seed", 7, "--out")
+    tiepoint(*command, "seven")
+    written = [p.stem for p in Path("seven/retrieval").glob("*.benchmark")]
+    expected = {f"all_easy_{size}_{7 + i}" for size, n in draws.items() for i in range(n)}
+    assert set(written) == expected
+    pools = {p.read_text().split()[0] for p in Path("seven/retrieval").glob("*_5s_*.benchmark")}
+    assert len(pools) == draws["5s"]
+
+
+def test_seed_in_name_determines_draw(tiepoint: Program) -> None:
+    lengths = ", ".join(f'"v_{i}": 3' for i in range(30))
+    write(Path("lengths.json"), f'{{"lengths": {{{lengths}}}, "images": ["ref", "e1", "e2"]}}')
+    for seed in (6, 7):
+        command = (
+            "data",
+            "tasks",
+            "--suite",
+            "hpatches-v1",
+            "--data",
+            "lengths.json",
+            "--seed",
+            seed,
+            "--out",
+        )
+        tiepoint(*command, f"s{seed}")
+    one, other = (Path(f"s{seed}/retrieval/all_easy_5s_7.benchmark").read_text() for seed in (6, 7))
+    assert one == other
 
 
 # Result files

@@ -289,9 +289,72 @@ def test_legacy_precision_is_in_the_results(projected: Program) -> None:
     assert "mean_precision=0.766667;" in row["metadata"]
 
 
-def test_legacy_precision_is_absent_where_rows_do_not_correspond(ranked: Program) -> None:
-    answer = ranked.json(*RANKING, "--protocol", "workbench")
-    assert answer.value("mean_precision", protocol="workbench") is None
+def test_mean_precision_without_corresponding_rows_is_filled(ranked: Program) -> None:
+    for protocol in ("exact", "workbench"):
+        answer = ranked.json(*RANKING, "--protocol", protocol)
+        assert 0 <= answer.value("mean_precision", protocol=protocol) <= 1
+        assert answer.value("processing_time_ms", protocol=protocol) > 0
+    (row,) = ranked.sql("select note from scores where metric = 'mean_precision' and protocol = 'workbench'")
+    assert "rows do not correspond" in row["note"]
+
+
+def test_mean_precision_of_detected_keypoints_by_hand(tiepoint: Program) -> None:
+    # Rows are swapped in image 2. Query 0 (descriptor 0) finds row 1, at its true place; query 1 (10) finds
+    # row 0, at its true place; query 2 (20) finds row 2, which is 30 px away: 2 of 3 matches are correct.
+    scene("scenes", "i_dome", (10, 20), (IDENTITY,), side=200)
+    first, second = [(60, 60), (100, 60), (100, 100)], [(100, 60), (60, 60), (100, 130)]
+    method({10: (first, [0, 10, 20]), 20: (second, [10, 0, 20])})
+    answer = tiepoint.json(*RANKING, "--protocol", "workbench")
+    assert answer.value("mean_precision", protocol="workbench") == pytest.approx(2 / 3, abs=1e-12)
+    assert answer.value("total_matches", protocol="workbench") == 3
+
+
+def test_run_gives_container_of_document(ranked: Program) -> None:
+    run = tp.evaluate("mine.py:Mine", task="keypoints/ranking", data="scenes", protocol="workbench")
+    metrics = run.to_metrics()
+    assert metrics.true_map_micro == pytest.approx(MICRO, abs=1e-12)
+    assert metrics.get_scene_names() == ["i_dome", "v_wall"]
+    assert sum(metrics.per_scene_matches.values()) == metrics.total_matches > 0
+    assert set(metrics.per_scene_keypoints) == set(metrics.per_scene_image_count) == {"i_dome", "v_wall"}
+    assert metrics.processing_time_ms > 0
+    assert run.value("true_map_micro") == metrics.true_map_micro  # the only protocol of the run
+    other = tp.evaluate("mine.py:Mine", task="keypoints/ranking", data="scenes")
+    with pytest.raises(tp.core.errors.InputError, match="workbench"):
+        other.to_metrics()
+
+
+def test_failed_experiment_is_row_with_error(tiepoint: Program) -> None:
+    textured("scenes", ["i_dome"])
+    write(
+        "fails.py",
+        "class Fails:\n    distance = 'l2'\n\n    def describe(self, image, keypoints):\n"
+        "        raise ValueError('Feature detection failed')\n",
+    )
+    write(
+        "e.yaml",
+        "experiment: {name: one}\ndataset: {path: scenes}\ndescriptors:\n"
+        "  - {name: broken, type: fails.py:Fails}\n",
+    )
+    tiepoint("run", "--config", "e.yaml", "--store", "failed", code=1)
+    rows = tiepoint.sql("select method, true_map_micro, error, metadata from results", "--store", "failed")
+    assert rows
+    for row in rows:
+        assert row["true_map_micro"] is None
+        assert "Feature detection failed" in row["error"]
+        assert row["metadata"].startswith("success=false;error_message=")
+
+
+def test_metadata_has_all_metrics_of_row(ranked: Program) -> None:
+    tasks = "keypoints/ranking,keypoints/verification,keypoints/retrieval"
+    ranked("run", "mine.py:Mine", "--task", tasks, "--data", "scenes", "--protocol", "workbench")
+    (row,) = ranked.sql("select * from results where protocol = 'workbench'")
+    found = dict(part.split("=") for part in row["metadata"].strip(";").split(";"))
+    context = {"id", "experiment_id", "protocol", "method", "dataset", "method_id", "dataset_id"}
+    context |= {"keypoint_set_id", "metadata", "timestamp", "error"}
+    for name, value in row.items():
+        if name not in context and value is not None:
+            documented = {"true_map_macro": "true_map_macro_by_scene"}.get(name, name)
+            assert float(found.get(documented, found.get(name))) == pytest.approx(value, abs=1e-6), name
 
 
 def test_the_container_of_the_document() -> None:
@@ -535,24 +598,16 @@ def test_every_name_of_the_document_is_a_column(ranked: Program) -> None:
     assert row["true_map_micro_including_zeros"] == pytest.approx(MICRO_ZEROS, abs=1e-12)
     assert row["true_map_macro_by_scene_including_zeros"] == pytest.approx(MACRO_ZEROS, abs=1e-12)
     assert row["true_map_macro_by_scene"] == row["true_map_macro"] == pytest.approx(MACRO, abs=1e-12)
-    assert row["mean_precision"] is None  # not measured, and no zero
+    assert row["mean_precision"] is not None
 
 
-RECOMMENDED = (
-    "true_map_micro",
-    "true_map_macro_by_scene",
-    "true_map_micro_including_zeros",
-    "true_map_macro_by_scene_including_zeros",
-    "precision_at_5",
-    "mean_precision",
-    "true_map_macro",
-)
-
-
-@pytest.mark.parametrize("metric", RECOMMENDED)
+@pytest.mark.parametrize("metric", [n for n in DOCUMENT_NAMES if n != "metadata"])
 def test_recommended_metrics_can_be_compared_by_name(ranked: Program, metric: str) -> None:
-    ranked(*RANKING)
-    answer = ranked("compare", "--task", "keypoints/ranking", "--metric", metric)
+    task = next((t for t in ("verification", "retrieval") if t in metric), "ranking")
+    ranked(
+        "run", "mine.py:Mine", "--task", f"keypoints/{task}", "--data", "scenes", "--protocol", "workbench"
+    )
+    answer = ranked("compare", "--task", f"keypoints/{task}", "--metric", metric, "--protocol", "workbench")
     assert metric in answer.text or metric.removesuffix("_by_scene") in answer.text
 
 
@@ -581,7 +636,7 @@ def test_metadata_never_states_a_zero_for_what_was_not_measured(ranked: Program)
         found = dict(part.split("=") for part in row["metadata"].strip(";").split(";"))
         absent = ["keypoint_verification_ap", "keypoint_retrieval_ap", "image_retrieval_map"]
         if row["protocol"] == "workbench":
-            absent += ["mean_precision", "legacy_macro_precision_by_scene", "total_matches"]
+            assert "mean_precision" in found
         for key in absent:
             assert key not in found, (row["protocol"], key)
         for key in ("total_images", "total_keypoints"):
@@ -823,6 +878,14 @@ def test_the_terminal_shows_metrics_of_a_run(ranked: Program) -> None:
     shown = ranked("show", run).out
     for scene_name in ("i_dome", "v_wall"):
         assert scene_name in shown
+
+
+def test_terminal_shows_scores_of_each_finished_run(ranked: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tiepoint.cli.commands.run.redraws", lambda stream: True)
+    answer = ranked(*RANKING, "--protocol", "exact,workbench")
+    for protocol in ("exact", "workbench"):
+        (line,) = [line for line in answer.err.splitlines() if f"keypoints/ranking, {protocol}: " in line]
+        assert f"true_map_micro {100 * MICRO:.2f}" in line or protocol == "exact"
 
 
 def test_time_is_measured(ranked: Program) -> None:

@@ -223,6 +223,14 @@ def print_json(scores: Sequence[dict[str, Any]], warnings: Sequence[str]) -> Non
     dump_json({"scores": list(scores), "warnings": [as_flags(w) for w in warnings]})
 
 
+def print_runs_json(runs: Sequence[Any], warnings: Sequence[str]) -> None:
+    """Print the scores of runs as the JSON object of ``--json``. Cautions of the scores become warnings."""
+    from ..report.leaderboard import cautions_of
+
+    cautions = cautions_of(s for r in runs for s in r.score_rows)
+    print_json([row for r in runs for row in r.rows()], [*warnings, *cautions])
+
+
 def print_plan(plan: Sequence[dict[str, Any]], as_json: bool, **also: Any) -> None:
     """Print the plan of ``--dry-run``: one line per run, or one JSON object."""
     if as_json:

@@ -132,7 +132,7 @@ def _make(out: Path, jobs: int, progress: Progress) -> None:
         progress("demo data", 1, 3)
         cut_patches(made.sequences, out / "patches", options=CutOptions(max_patches=MAX_PATCHES), jobs=jobs)
         progress("demo data", 2, 3)
-        sizes = V1Sizes(pools=((5, 1),))
+        sizes = V1Sizes(pools=((5, 15),))
         write_v1_tasks(HPatchesDataset(out / "patches"), out / "benchmarks", sizes=sizes)
         make_stereo(out / "pose")
         progress("demo data", 3, 3)

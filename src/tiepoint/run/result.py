@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..core.errors import close_names
+from ..core.errors import InputError, close_names
 from ..core.records import Records
 from ..core.scores import Score, ScoreRow
 from ..store.record_files import RecordStore
@@ -23,6 +23,8 @@ from ..tasks.capabilities import HasLeadMetric
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from ..metrics.experiment import ExperimentMetrics
 
 SCORE_ORDER = ("method", "task", "protocol", "metric", "group", "value", "n", "low", "high")
 
@@ -167,9 +169,15 @@ class Run:
         ]
         return ScoreFrame(rows, columns=[*SCORE_ORDER, *extra])
 
-    def value(self, metric: str, group: str = "all", protocol: str = "exact") -> float:
-        """Return one score; metric aliases work, too. A `KeyError` lists the existing scores."""
+    def value(self, metric: str, group: str = "all", protocol: str | None = None) -> float:
+        """Return one score; metric aliases work, too. A `KeyError` lists the existing scores.
+
+        The default protocol is `exact`, or the only protocol of the run.
+        """
         found = {(s.metric, s.group, s.protocol): s.value for s in self.score_rows}
+        if protocol is None:
+            known = {s.protocol for s in self.score_rows}
+            protocol = known.pop() if len(known) == 1 else "exact"
         for name in (metric, stored_task(self.task).info.other_names.get(metric, metric)):
             if (name, group, protocol) in found:
                 value = found[name, group, protocol]
@@ -187,6 +195,25 @@ class Run:
         """
         # By name, because the layer `report` is above `run`.
         return import_module("tiepoint.report.figures.plot").plot(kind, self, **how)
+
+    def to_metrics(self) -> ExperimentMetrics:
+        """Return the metrics object of DescriptorWorkbench, with values by query, image and scene.
+
+        Raises:
+            InputError: The run is not a run of `keypoints/ranking` under the protocol `workbench`.
+        """
+        from ..tasks.keypoints.ranking.score import experiment_metrics
+
+        comparison = "workbench"
+        records = [by[comparison] for by in self.unit_records.values() if comparison in by]
+        if self.task != "keypoints/ranking" or not records:
+            raise InputError(
+                f"run {self.id}: needs records of keypoints/ranking under workbench; "
+                'evaluate with `task="keypoints/ranking", protocol="workbench"`'
+            )
+        metrics = experiment_metrics(records)
+        metrics.processing_time_ms = self.value("processing_time_ms", protocol="workbench")
+        return metrics
 
     @property
     def records(self) -> pd.DataFrame:

@@ -38,15 +38,18 @@ from .scoring import (
 )
 from .session import RunSession
 
-FORMS = ("final", "document")
-"""Layouts of result files: `final` as the released tool wrote them, `document` as its manual shows them."""
+FORMS = ("auto", "final", "document")
+"""Layouts of result files: `final` as the released tool wrote them, `document` as its manual shows them.
+
+`auto` is the layout that fits the definition files.
+"""
 
 
-def has_result_files(task: Task, form: str = "final") -> None:
+def has_result_files(task: Task, form: str = "auto") -> None:
     """Raise an `InputError` if a task does not write result files in the layout `form`."""
     if not isinstance(task, WritesResults):
         raise InputError(f"{task.name} has no result files; export its scores as CSV instead")
-    if form not in task.result_forms:
+    if form not in ("auto", *task.result_forms):
         raise InputError(
             f"{task.name} writes result files in the form {', '.join(task.result_forms)} only; omit "
             f'`results_form="{form}"`'
@@ -65,9 +68,9 @@ def refuse_options_of_writing(task: Task, options: Mapping[str, Any]) -> None:
 
 
 def write_result_files(
-    prepared: PreparedRun, run: Run, store: Store, shared: RunSession, folder: Path, form: str = "final"
-) -> list[Path]:
-    """Write the result files of a run. Return their paths.
+    prepared: PreparedRun, run: Run, store: Store, shared: RunSession, folder: Path, form: str = "auto"
+) -> tuple[list[Path], str]:
+    """Write the result files of a run. Return their paths and their form.
 
     The files are written to ``FOLDER/METHOD``, or to ``FOLDER/TASK/METHOD`` in the form `document`. For a
     method that reads a folder of descriptors, METHOD is the name of that folder.
@@ -75,13 +78,15 @@ def write_result_files(
     task, context = prepared.task, make_context(prepared, store, shared)
     has_result_files(task, form)
     assert isinstance(task, WritesResults)
+    form = task.results_form(prepared.opened) if form == "auto" else form
     name, target = run.method.replace("/", "_"), folder
     if form == "document":
         name, target = name.removeprefix("files:"), folder / task.name.split("/")[-1]
     path_part(name, "the method")
     records, arrays, protocols = run.unit_records, context.arrays, prepared.protocols
     try:
-        return list(task.write_results(target / name, prepared.opened, records, arrays, protocols, form))
+        paths = task.write_results(target / name, prepared.opened, records, arrays, protocols, form)
+        return list(paths), form
     except OSError as e:
         raise InputError(f"cannot write {folder}: {e.strerror or e}") from e
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from ..metrics.experiment import METADATA
+
 metadata = sa.MetaData()
 
 versions = sa.Table("tiepoint_schema", metadata, sa.Column("version", sa.Integer, nullable=False))
@@ -118,19 +120,31 @@ A metric has two columns if DescriptorWorkbench's table and documentation name i
 """
 
 
+def _value(column: str) -> str:
+    task, metric = WORKBENCH_COLUMNS[column]
+    return f"max(case when r.task = '{task}' and s.metric = '{metric}' then s.value end)"
+
+
 def _pivot() -> str:
-    rows = [
-        f"max(case when r.task = '{task}' and s.metric = '{metric}' then s.value end) as {column}"
-        for column, (task, metric) in WORKBENCH_COLUMNS.items()
-    ]
-    return ",\n  ".join(rows)
+    return ",\n  ".join(f"{_value(column)} as {column}" for column in WORKBENCH_COLUMNS)
+
+
+def _metadata() -> str:
+    """Return SQL of the string of ranking metadata, followed by the other values of the row."""
+    ranking = "max(case when r.task = 'keypoints/ranking' and s.metric = 'metadata' then s.note end)"
+    others = (
+        f"coalesce('{column}=' || cast(round(cast({_value(column)} as numeric), 6) as text) || ';', '')"
+        for column in WORKBENCH_COLUMNS
+        if column not in METADATA
+    )
+    return " ||\n  ".join([f"coalesce({ranking}, '')", *others])
 
 
 def statements() -> list[str]:
     """Return the SQL of the views.
 
     A row of `results` combines the newest run of every task. Older runs of the same method, dataset, keypoint
-    set and task, with other options, have separate rows.
+    set and task, with other options, have separate rows. A failed run has a row with its error.
     """
     same = "method_id, dataset_id, coalesce(keypoint_set_id, '')"
     tasks = ", ".join(f"'{task}'" for task in dict.fromkeys(task for task, _ in WORKBENCH_COLUMNS.values()))
@@ -138,8 +152,8 @@ def statements() -> list[str]:
   min(r.id) as id, r.experiment_id, s.protocol, m.name as method, d.name as dataset,
   r.method_id, r.dataset_id, r.keypoint_set_id,
   {_pivot()},
-  max(case when r.task = 'keypoints/ranking' and s.metric = 'metadata' then s.note end) as metadata,
-  max(r.created_at) as timestamp
+  {_metadata()} as metadata,
+  max(r.created_at) as timestamp, null as error
 from (
   select *, min(id) over (partition by {same}) as experiment_id from runs where task like 'keypoints/%'
 ) r
@@ -154,7 +168,13 @@ join methods m on m.id = r.method_id
 join datasets d on d.id = r.dataset_id
 join scores s on s.run_id = r.id and s.protocol = t.protocol and s."group" = 'all'
 group by r.experiment_id, r.method_id, r.dataset_id, r.keypoint_set_id, s.protocol, m.name, d.name,
-  case when t.place > 1 then r.id else '' end"""
+  case when t.place > 1 then r.id else '' end
+union all select
+  r.id, r.id, null, m.name, d.name, r.method_id, r.dataset_id, r.keypoint_set_id,
+  {", ".join("null" for _ in WORKBENCH_COLUMNS)},
+  'success=false;error_message=' || replace(r.error, ';', ',') || ';', r.created_at, r.error
+from runs r join methods m on m.id = r.method_id join datasets d on d.id = r.dataset_id
+where r.task in ({tasks}) and r.status = 'failed'"""
     experiments = """create view experiments as select
   min(r.id) as id, m.name as descriptor_type, d.path as dataset_name, m.config as parameters,
   max(r.created_at) as timestamp, r.keypoint_set_id, k.name as keypoint_set_name, m.distance as distance

@@ -151,6 +151,9 @@ class WritesResults(Protocol):
 
     result_forms: tuple[str, ...]
 
+    def results_form(self, opened: Any) -> str:
+        """Return the layout that fits the definition files of the opened data."""
+
     def write_results(
         self,
         folder: Path,

@@ -186,7 +186,9 @@ def test_curves_have_the_area_of_the_scores(world):
     scores = CLASSIFICATION.score(records, "exact")
     for group, name, x, y in CLASSIFICATION.curves(records):
         area = np.sum(np.diff(x) * (y[1:] if name == "pr" else (y[1:] + y[:-1]) / 2))
-        assert area == pytest.approx(value(scores, {"pr": "ap", "roc": "auc"}[name], group), abs=1e-12)
+        assert area == pytest.approx(
+            value(scores, {"pr": "ap", "roc": "auc"}[name.split()[0]], group), abs=1e-12
+        )
     _, records = run_task(RETRIEVAL, world, features)
     retrieval_areas_are_scores(records)
     _, records = run_task(MATCHING, world, features)
@@ -276,9 +278,7 @@ def test_the_caution_follows_the_numbers_of_the_list(world):
     assert "imbalanced" in notes["balance=imbalanced"]
     assert not notes["balance=balanced"]
     assert not notes["all"]
-    assert len(CLASSIFICATION.record_warnings(records)) == 1
     labels = records[0]["label"]
     keep = np.sort(np.concatenate([np.flatnonzero(labels), np.flatnonzero(~labels)[: labels.sum()]]))
     even = [Records("pair", {k: v[keep] for k, v in records[0].columns.items()}, records[0].meta)]
-    assert CLASSIFICATION.record_warnings(even) == []
     assert not [s for s in CLASSIFICATION.score(even, "hbench-2016") if caution_note(s.note)]

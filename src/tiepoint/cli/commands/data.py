@@ -154,6 +154,9 @@ def tasks(
     data: Path = typer.Option(..., "--data", help="Folder of patch strips, or a JSON file of patch counts."),
     out: Path = typer.Option(..., "--out", help="Folder for the task files."),
     seed: int = typer.Option(0, "--seed", help="Seed of random sampling (hpatches-v1, clean lists)."),
+    label_column: bool = typer.Option(
+        False, "--label-column", help="hpatches-v1: write the label into .pairs files: patch_a,patch_b,label."
+    ),
     lists: str = typer.Option("official", "--lists", help="hpatches: official or clean."),
     split: list[str] = typer.Option(None, "--split", help="hpatches: splits to write; default all that fit."),
     given: Path = typer.Option(None, "--tasks", help="hpatches: folder with splits.json or retrieval files."),
@@ -166,19 +169,20 @@ def tasks(
         raise UnknownNameError("suite", suite, SUITES)
     if suite == "hpatches-v1":
         without_effect(context, ("lists", "split", "given"), "on the suite hpatches-v1")
-        print(as_flags(write_v1(data, out, seed=seed)))
+        print(as_flags(write_v1(data, out, seed=seed, label_column=label_column)))
         return
+    without_effect(context, ("label_column",), "on the suite hpatches")
     if lists != "clean":
         without_effect(context, ("seed",), "on the official lists, which have a fixed seed")
     print(as_flags(write_v2(data, out, lists=lists, names=split_values(split), given=given, seed=seed)))
 
 
-def write_v1(data: Path, out: Path, *, seed: int) -> str:
+def write_v1(data: Path, out: Path, *, seed: int, label_column: bool) -> str:
     """Sample and write the 2016 task files. Return a summary."""
     from ...datasets.hpatches.dataset import HPatchesDataset
     from ...datasets.hpatches.task_files_2016 import write_v1_tasks
 
-    report = write_v1_tasks(HPatchesDataset(data), out, seed=seed)
+    report = write_v1_tasks(HPatchesDataset(data), out, seed=seed, label_column=label_column)
     lines = [f"{rows:>9,}  {out / name}" for name, rows in report.rows.items()]
     return "\n".join([*lines, *(f"note: {n}" for n in report.notes)])
 

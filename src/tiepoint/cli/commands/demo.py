@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from ..common import notice, print_json, print_tables, progress_bars, resumable
+from ..common import notice, print_runs_json, print_tables, progress_bars, resumable
 
 
 def demo(
@@ -38,7 +38,7 @@ def demo(
         report = out / "report.html"
         write(runs, report, "html", title="tiepoint demo", progress=progress)
     if json_:
-        print_json([row for r in runs for row in r.rows()], [] if missing is None else [missing])
+        print_runs_json(runs, [] if missing is None else [missing])
         return
     print_tables(runs, [])
     print(f"\nstore: {store}\nreport: {report.resolve()}")

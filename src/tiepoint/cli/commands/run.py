@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ...core.errors import ClusterError, InputError, StoreError, TiepointError, UnknownNameError
-from ...core.formatting import method_name
+from ...core.formatting import count_text, method_name
 from ..common import (
     as_text,
     error,
     join_words,
     merge_warnings,
     open_store_for_writing,
-    print_json,
     print_plan,
+    print_runs_json,
     print_status,
     print_tables,
     print_verbose,
@@ -30,6 +31,7 @@ from ..common import (
     task_options,
     without_effect,
 )
+from ..shell.console import redraws
 from .run_config import run_config
 
 if TYPE_CHECKING:
@@ -81,7 +83,7 @@ def run(
         None, "--write-results", help="Folder to which result files of the task are written."
     ),
     results_form: str = typer.Option(
-        "final", "--results-form", help="Layout of result files: final, or document (HPatches 2016)."
+        "auto", "--results-form", help="Layout of result files: auto, final, or document (HPatches 2016)."
     ),
     option: list[str] = typer.Option(None, "-o", "--option", help="Option of the task, key=value."),
     config: Path = typer.Option(None, "--config", help="Experiment file (YAML)."),
@@ -171,7 +173,7 @@ def _run_requests(
             runs, code = _evaluate(prepared, opened, session, work, write_results, results_form)
     warnings = merge_warnings(runs)
     if as_json:
-        print_json([row for r in runs for row in r.rows()], warnings)
+        print_runs_json(runs, warnings)
     else:
         print_tables(runs, warnings)
     return code
@@ -219,7 +221,7 @@ def _suggest_spec(store: Store) -> Iterator[None]:
 
 
 class RunMonitor:
-    """A progress callback that counts the work of each run, for ``-v``."""
+    """A progress callback that counts the work of each run, for ``-v``, and prints finished runs."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -231,12 +233,17 @@ class RunMonitor:
         self._progress(stage, done, total)
 
     def report(self, run: Run) -> None:
-        """Print how many features and records a run computed, or that it was found in the store."""
+        """Print the main scores of a finished run on a terminal, and with ``-v`` what it computed."""
         own = [
             f"{s.partition(': ')[2]} {n}" for s, n in self._done.items() if s.startswith(f"{run.method}: ")
         ]
         computed = f"computed {', '.join(own)}" if own else "found in the store"
         print_verbose(f"{run.method} on {run.task}: run {run.id}, {computed}")
+        if redraws(sys.stderr):
+            from ...report.terminal.scores import summary_text
+
+            for protocol in dict.fromkeys(s.protocol for s in run.score_rows):
+                print_status(f"{run.method} on {run.task}, {protocol}: {summary_text(run, protocol)}")
         for stage in [s for s in self._done if s.startswith(f"{run.method}: ")]:
             del self._done[stage]
 
@@ -262,7 +269,8 @@ def _evaluate(
             runs.append(evaluate_prepared(one, store, shared, progress))
             progress.report(runs[-1])
             if out is not None:
-                write_result_files(one, runs[-1], store, shared, out, form)
+                paths, written = write_result_files(one, runs[-1], store, shared, out, form)
+                print_status(f"wrote {count_text(len(paths), 'result')} below {out}, form {written}")
         except (StoreError, ClusterError) as e:  # fatal; print the finished runs
             runs += [e.unsaved] if isinstance(e, StoreError) and e.unsaved is not None else []
             if not runs:

@@ -15,8 +15,8 @@ from ..common import (
     merge_warnings,
     notice,
     open_store_for_writing,
-    print_json,
     print_plan,
+    print_runs_json,
     print_status,
     progress_bars,
     resumable,
@@ -70,7 +70,7 @@ def run_config(
     runs = [o.run for o in outcomes if o.run is not None]
     warnings = merge_warnings(runs)
     if as_json:
-        print_json([row for r in runs for row in r.rows()], warnings)
+        print_runs_json(runs, warnings)
         return 1 if failed else 0
     for warning in warnings:
         notice(warning)
@@ -100,11 +100,8 @@ def table(outcomes: list[Any], now: str = "") -> Any:
     """Build the table of headline metrics of finished runs. A failed run shows the reason instead."""
     from rich.text import Text
 
-    from ...report.cells import terminal_cell
     from ...report.terminal.rich_table import FittingTable
-    from ...tasks import load_task
-    from ...tasks.base import MetricInfo
-    from ...tasks.info import summary_metrics
+    from ...report.terminal.scores import summary_text
 
     shown = FittingTable(
         title="experiment (percent, 95 % interval)",
@@ -120,10 +117,7 @@ def table(outcomes: list[Any], now: str = "") -> Any:
             shown.add_row(Text(outcome.cell.name), Text(outcome.cell.task), "", "", failed)
             continue
         for protocol in outcome.cell.protocols:
-            overall = [s for s in outcome.run.score_rows if s.protocol == protocol and s.group == "all"]
-            wanted = summary_metrics(load_task(outcome.cell.task).info, [s.metric for s in overall])
-            found = [s for s in overall if s.metric in wanted]
-            text = ", ".join(f"{s.metric} {terminal_cell(MetricInfo(), s).with_interval}" for s in found)
+            text = summary_text(outcome.run, protocol)
             name, task = Text(outcome.cell.name), Text(outcome.cell.task)
             shown.add_row(name, task, outcome.run.id, protocol, Text(text))
     return shown

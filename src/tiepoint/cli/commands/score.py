@@ -14,7 +14,7 @@ from ..common import (
     console,
     notice,
     open_store_for_writing,
-    print_json,
+    print_runs_json,
     print_status,
     print_tables,
     progress_bars,
@@ -102,7 +102,7 @@ def score_command(
     runs = [run for own in found.values() for run in own]
     warnings = list(dict.fromkeys(w for r in runs for w in r.warnings))
     if json_:
-        print_json([row for r in runs for row in r.rows()], warnings)
+        print_runs_json(runs, warnings)
         return
     print_tables(runs, warnings)
     if task == "tss":
@@ -148,7 +148,7 @@ def import_results(
     with open_store_for_writing(store) as opened:
         runs, notes = import_files(files, opened, name=as_text(name), split=split, tasks=tasks)
     if json_:
-        print_json([row for r in runs for row in r.rows()], notes)
+        print_runs_json(runs, notes)
         return
     if len(runs) <= 3:
         print_tables(runs, notes)

@@ -193,7 +193,7 @@ _BY_PARAMETER: dict[str, Names] = {
     "methods": run_completions, "run": run_completions, "runs": run_completions, "baseline": run_completions,
     "split": splits, "metric": metrics, "group": groups, "device": _fixed("cpu", "cuda"),
     "on_bad": _fixed("error", "miss", "keep-zeros"), "missing": _fixed("error", "skip", "zero"),
-    "results_form": _fixed("final", "document"),
+    "results_form": _fixed("auto", "final", "document"),
     "form": _fixed("html", "md", "latex", "csv", "json", "parquet"),
     "table": _fixed("combined", "tasks", "scores"), "suite": _fixed("hpatches-v1", "hpatches"),
     "lists": _fixed("official", "clean"), "what": _fixed("methods", "tasks", "datasets", "runs"),

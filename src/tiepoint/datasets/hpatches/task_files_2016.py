@@ -4,7 +4,7 @@
 Sets of sequences are train and test if the dataset has a ``test_set.txt``, else `all`. For each set and noise
 level (easy, hard), classification and matching benchmarks and retrieval files ``SET_NOISE_Ss_SEED`` are
 written, each with labels. Random samples come from PCG64. Its seed is a hash of the given seed, the numbers
-of patches and the file name.
+of patches and the file name. Retrieval pools of one size have successive seeds.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ...core.formatting import count_text
 from ...core.hashing import hash_json, seeded_generator
 from ...formats.file_io import read_lines
 from ...formats.hpatches_v1 import definitions as benchmarks
-from ...formats.hpatches_v1.classification import write_classification_labels, write_patch_pairs
+from ...formats.hpatches_v1.classification import PatchPairs, write_classification_labels, write_patch_pairs
 from ...formats.hpatches_v1.matching import matching_truth, write_matching_labels
 from ...formats.hpatches_v1.retrieval import retrieval_truth, write_retrieval_labels
 from .dataset import HPatchesDataset
@@ -42,7 +42,8 @@ class V1Sizes:
 
     positives: int = 200_000
     negatives: int = 1_000_000
-    pools: tuple[tuple[int, int], ...] = ((5, 5), (40, 2))
+    pools: tuple[tuple[int, int], ...] = ((5, 15), (40, 40))
+    """Pools of retrieval: sequences of a pool, and sequences of the set per pool (rounded, at least one)."""
     queries_per_sequence: int = 100
     min_deviation: float = 10.0
 
@@ -56,7 +57,12 @@ class V1Report:
 
 
 def write_v1_tasks(
-    data: HPatchesDataset, out: str | Path, *, seed: int = 0, sizes: V1Sizes | None = None
+    data: HPatchesDataset,
+    out: str | Path,
+    *,
+    seed: int = 0,
+    sizes: V1Sizes | None = None,
+    label_column: bool = False,
 ) -> V1Report:
     """Write the 2016 task files to ``OUT/classification``, ``OUT/matching`` and ``OUT/retrieval``.
 
@@ -65,6 +71,7 @@ def write_v1_tasks(
         out: Target folder.
         seed: Random seed.
         sizes: Limits of the list sizes.
+        label_column: Whether `.pairs` files have the label as a third column, as in the document of 2016.
 
     Returns:
         The number of rows of each file, and notes on files that are skipped or smaller than published.
@@ -77,7 +84,7 @@ def write_v1_tasks(
     report, root, limits = V1Report(), Path(out), sizes or V1Sizes()
     usable = _usable(data, limits.min_deviation, report)
     for name, sequences in _sets(data).items():
-        writer = _SetWriter(data, sequences, name, noises, root, seed, limits, report)
+        writer = _SetWriter(data, sequences, name, noises, root, seed, limits, report, label_column)
         writer.classification()
         writer.matching()
         writer.retrieval(usable)
@@ -126,10 +133,11 @@ class _SetWriter:
     seed: int
     sizes: V1Sizes
     report: V1Report
+    label_column: bool
 
-    def _rng(self, file: str) -> np.random.Generator:
+    def _rng(self, file: str, seed: int | None = None) -> np.random.Generator:
         lengths = hash_json({s: self.data.count(s) for s in self.sequences})
-        return seeded_generator(self.seed, "hpatches-v1", lengths, file)
+        return seeded_generator(self.seed if seed is None else seed, "hpatches-v1", lengths, file)
 
     def _images(self, noise: str) -> list[str]:
         images = self.data.images(self.sequences[0])
@@ -147,7 +155,7 @@ class _SetWriter:
         for noise in self.noises:
             table = tuple(f"{s}.{m}" for s in self.sequences for m in images[noise][: space.n_images])
             file = f"{self.name}_{noise}_pos.pairs"
-            write_patch_pairs(folder / file, replace(pairs, images=table))
+            self._write_pairs(folder / file, replace(pairs, images=table), positive=True)
             self.report.rows[f"classification/{file}"] = n_pos
         for kind in ("diffseq", "sameseq"):
             n_neg = min(self.sizes.negatives, 5 * n_pos, space.available(kind) // 2)
@@ -157,7 +165,7 @@ class _SetWriter:
                 continue
             file = f"{self.name}_{kind}_neg"
             pairs = draw_pairs(space, kind, n_neg, images[self.noises[0]], self._rng(file))
-            write_patch_pairs(folder / f"{file}.pairs", pairs)
+            self._write_pairs(folder / f"{file}.pairs", pairs, positive=False)
             self.report.rows[f"classification/{file}.pairs"] = n_neg
             for noise in self.noises:
                 path = folder / f"{self.name}_{kind}_{noise}.benchmark"
@@ -168,6 +176,10 @@ class _SetWriter:
         if n_pos < self.sizes.positives:
             count = count_text(n_pos, "positive pair")
             self.report.notes.append(f"{self.name}: {count}, fewer than published, because it is small")
+
+    def _write_pairs(self, path: Path, pairs: PatchPairs, *, positive: bool) -> None:
+        labels = np.full(len(pairs), positive) if self.label_column else None
+        write_patch_pairs(path, replace(pairs, labels=labels))
 
     def matching(self) -> None:
         """Write one matching benchmark per noise level and kind of sequence.
@@ -191,16 +203,19 @@ class _SetWriter:
     def retrieval(self, usable: Mapping[str, NDArray[np.int64]]) -> None:
         """Write retrieval benchmarks: queries and random pools of several sizes."""
         sizes: dict[int, int] = {}
-        for size, draws in self.sizes.pools:
+        for size, per_pool in self.sizes.pools:
             n_sequences = min(size, len(self.sequences))
-            sizes.setdefault(n_sequences, 1 if n_sequences == len(self.sequences) else draws)
+            sizes.setdefault(n_sequences, max(1, round(len(self.sequences) / per_pool)))
+        if len(self.sequences) in sizes:
+            sizes[len(self.sequences)] = 1
         candidates = {s: usable[s] for s in self.sequences}
         for noise in self.noises:
             for n_sequences, draws in sizes.items():
-                for draw in range(draws):
-                    file = f"{self.name}_{noise}_{n_sequences}s_{draw:02d}"
+                for seed in range(self.seed, self.seed + draws):
+                    stem = f"{self.name}_{noise}_{n_sequences}s"
+                    file = f"{stem}_{seed}"
                     n_queries = self.sizes.queries_per_sequence * n_sequences
-                    images, rng = self._images(noise), self._rng(file)
+                    images, rng = self._images(noise), self._rng(stem, seed)
                     pool, queries = draw_retrieval(
                         self.sequences, candidates, images, n_sequences, n_queries, rng
                     )

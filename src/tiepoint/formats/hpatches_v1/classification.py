@@ -6,7 +6,7 @@ Labels are one 0 or 1 per line, in the order of the `.pairs` files. ``#`` starts
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from ..file_io import read_bytes, write_bytes
 from ..text.identifiers import scan_fields
 from ..text.numbers import parse_table
 from .definitions import read_classification, without_comments
-from .patch_ids import PatchList, check_patch_ids, recode, sequence_codes
+from .patch_ids import PatchList, check_patch_ids, recode, sequence_codes, split_image
 
 _CHUNK = 1 << 16
 
@@ -93,15 +93,25 @@ def read_patch_pairs(path: str | Path, counts: Mapping[str, int] | None = None) 
         return pairs
 
 
+def has_label_column(path: str | Path) -> bool:
+    """Return whether the first line of a `.pairs` file has a label after the two patches."""
+    with without_comments(path) as data:
+        return data.partition(b"\n")[0].count(b",") == 2
+
+
 def write_patch_pairs(path: str | Path, pairs: PatchPairs) -> None:
-    """Write a `.pairs` file without labels: one ``patch_a,patch_b`` per line."""
+    """Write a `.pairs` file: ``patch_a,patch_b`` per line, and ``,label`` if the pairs have labels."""
 
     def chunks() -> Iterator[bytes]:
         for lo in range(0, len(pairs), _CHUNK):
             part = slice(lo, lo + _CHUNK)
             a = PatchList(pairs.images, pairs.image_a[part], pairs.index_a[part]).ids()
             b = PatchList(pairs.images, pairs.image_b[part], pairs.index_b[part]).ids()
-            yield "".join([f"{x},{y}\n" for x, y in zip(a, b, strict=True)]).encode()
+            if pairs.labels is None:
+                yield "".join([f"{x},{y}\n" for x, y in zip(a, b, strict=True)]).encode()
+            else:
+                labels = pairs.labels[part].astype(int).tolist()
+                yield "".join([f"{x},{y},{z}\n" for x, y, z in zip(a, b, labels, strict=True)]).encode()
 
     write_bytes(path, chunks())
 
@@ -233,6 +243,22 @@ def read_distances(
     distances = np.ascontiguousarray(table[:, 0])
     refuse_nan(path, distances, on_nan)
     return distances
+
+
+def lengths_in_lists(benchmarks: Iterable[Path]) -> tuple[dict[str, int], tuple[str, ...]]:
+    """Return the smallest possible number of patches of each sequence, and the image names, in pair lists."""
+    lengths: dict[str, int] = {}
+    images: dict[str, None] = {}
+    for path in dict.fromkeys(part for file in benchmarks for part in read_classification(file).pairs):
+        pairs = read_patch_pairs(path)
+        for patches in (pairs.a, pairs.b):
+            last = np.full(len(pairs.images), -1, np.int64)
+            np.maximum.at(last, patches.image, patches.index)
+            for name, index in zip(pairs.images, last.tolist(), strict=True):
+                sequence, image = split_image(name)
+                lengths[sequence] = max(lengths.get(sequence, 0), index + 1)
+                images[image] = None
+    return lengths, tuple(images)
 
 
 def missing_results(folder: str | Path, benchmark: LabelledPairs) -> list[str]:

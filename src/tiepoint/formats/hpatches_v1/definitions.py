@@ -200,7 +200,7 @@ def find_benchmarks(folder: str | Path, task: str, pattern: str = "*") -> list[P
 
     Searches ``FOLDER/TASK``, ``FOLDER/benchmarks/TASK`` and ``FOLDER``, and returns the files of the first
     folder that has any. Files in ``FOLDER`` itself are selected by their content. `pattern` selects files by
-    name (``train_*``).
+    name, with or without the suffix (``train_*``, ``train_easy_illum.benchmark``).
     """
     root = Path(folder)
     if task not in TASKS:
@@ -219,7 +219,7 @@ def find_benchmarks(folder: str | Path, task: str, pattern: str = "*") -> list[P
             f"no {task} .benchmark file in {root}, {root / task} or {root / 'benchmarks' / task}; "
             "pass their folder as `tasks`, or create such files for this dataset first"
         )
-    selected = [p for p in found if fnmatchcase(p.stem, pattern)]
+    selected = [p for p in found if fnmatchcase(p.stem, pattern.removesuffix(".benchmark"))]
     if not selected:
         raise UnknownNameError(f"{task} benchmark", pattern, (p.stem for p in found))
     return selected

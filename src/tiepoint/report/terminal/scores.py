@@ -10,8 +10,8 @@ from ...core.scores import ScoreRow
 from ...run.result import Run
 from ...tasks import stored_task
 from ...tasks.base import MetricInfo, Task
-from ...tasks.info import metric_info, table_columns
-from ..cells import terminal_cell
+from ...tasks.info import metric_info, summary_metrics, table_columns
+from ..cells import NO_VALUE, terminal_cell
 from ..leaderboard import cautions_of, expand_columns, heading, with_better
 from ..runs.names import distinct_names
 from ..runs.sections import is_single
@@ -65,6 +65,58 @@ def subset_table(runs: Sequence[Run], names: Mapping[str, str], protocol: str) -
                 *own, Text(label), str(n), *cells, end_section=k in (len(subsets) - 1, len(rows) - 1)
             )
     return table
+
+
+def benchmark_table(
+    runs: Sequence[Run], names: Mapping[str, str], protocol: str, columns: Sequence[tuple[str, str]]
+) -> Any | None:
+    """Return a table with one row per method and benchmark. None if there are fewer than two benchmarks.
+
+    `columns` are the metrics and groups of the table over all benchmarks.
+    """
+    from rich.text import Text
+
+    from .rich_table import FittingTable
+
+    task = stored_task(runs[0].task)
+    scores = {r.id: _scores(r, protocol) for r in runs}
+    groups = dict.fromkeys(g for found in scores.values() for _, g in found)
+    benchmarks = [g for g in groups if g.startswith("benchmark=") and "," not in g]
+    found = {
+        (run, benchmark, k): score
+        for run, by in scores.items()
+        for benchmark in benchmarks
+        for k, (metric, group) in enumerate(columns)
+        if (score := by.get((metric, _group(benchmark, "" if group == "all" else group)))) is not None
+    }
+    if len(benchmarks) < 2:
+        return None
+    kept = [k for k in range(len(columns)) if any(k == at for _, _, at in found)]
+    table = FittingTable(title=f"{task.name}, protocol {protocol}, by benchmark", keys=min(2, len(runs)))
+    if len(runs) > 1:
+        table.add_column("method")
+    table.add_column("benchmark")
+    for k in kept:
+        table.add_column(heading(task, *columns[k], between="\n"), justify="right", overflow="fold")
+    for run in runs:
+        for benchmark in benchmarks:
+            cells = [
+                Text(
+                    terminal_cell(
+                        metric_info(task.info, columns[k][0]), found.get((run.id, benchmark, k))
+                    ).with_interval
+                )
+                for k in kept
+            ]
+            own = [Text(names[run.id] if benchmark == benchmarks[0] else "")] if len(runs) > 1 else []
+            last = benchmark == benchmarks[-1]
+            table.add_row(*own, Text(benchmark.removeprefix("benchmark=")), *cells, end_section=last)
+    return table
+
+
+def _reasons(scores: Sequence[ScoreRow | None]) -> list[str]:
+    """Return why scores of a table are undefined, each reason once."""
+    return list(dict.fromkeys(f"{s.metric}: {s.note}" for s in scores if s and s.value is None and s.note))
 
 
 def pair_tables(runs: Sequence[Run]) -> list[Any]:
@@ -137,9 +189,10 @@ def shown_columns(runs: Sequence[Run], task: Task, protocol: str) -> list[tuple[
 
 
 def score_tables(runs: Sequence[Run]) -> list[Any]:
-    """Return one table per task and protocol, with intervals and chance level. Task `tss` has a second one.
+    """Return one table per task and protocol, with intervals and chance level.
 
-    Explanations of marks follow each table. Explanations of the main scores are last.
+    Explanations of marks and reasons for missing scores follow each table. Task `tss` and tasks with several
+    benchmarks have a second table, by subset or benchmark. Explanations of the main scores are last.
     """
     from rich.text import Text
 
@@ -176,9 +229,23 @@ def score_tables(runs: Sequence[Run]) -> list[Any]:
                 table.add_row("chance", "", *chance, style="dim")
             tables.append(table)
             tables += [Text(f"* {text}") for text in cautions_of(shown)]
+            tables += [Text(f"{NO_VALUE} {text}") for text in _reasons(shown)]
+            if (by_benchmark := benchmark_table(own, names, protocol, columns)) is not None:
+                tables.append(by_benchmark)
             if name == "tss":
                 tables.append(subset_table(own, names, protocol))
     return tables + [Text(text) for text in dict.fromkeys(r.lead[1] for r in runs if r.lead is not None)]
+
+
+def summary_text(run: Run, protocol: str) -> str:
+    """Return the main scores of a run under a protocol on one line."""
+    overall = [s for s in run.score_rows if s.protocol == protocol and s.group == "all"]
+    info = stored_task(run.task).info
+    main = summary_metrics(info, [s.metric for s in overall])
+    found = [s for s in overall if s.metric in main]
+    return ", ".join(
+        f"{s.metric} {terminal_cell(metric_info(info, s.metric), s).with_interval}" for s in found
+    )
 
 
 def intervals_text(scores: Sequence[ScoreRow | None]) -> str:

@@ -111,6 +111,10 @@ class DenseTask(BaseTask):
     family = "dense"
     result_forms = ("final",)
 
+    def results_form(self, opened: Any) -> str:
+        """Return the only form, `final`."""
+        return "final"
+
     def write_results(
         self,
         folder: Path,

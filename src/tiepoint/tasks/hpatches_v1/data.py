@@ -17,6 +17,7 @@ from ...core.hashing import hash_file, hash_json
 from ...core.records import Arrays, Features, Records, Unit
 from ...core.scores import Score, scene_kind
 from ...datasets.hpatches.dataset import HPatchesDataset
+from ...formats.hpatches_v1.classification import has_label_column
 from ...formats.hpatches_v1.definitions import find_benchmarks
 from ...formats.hpatches_v1.patch_ids import split_image
 from ..base import BaseTask, BaseTaskData
@@ -176,6 +177,10 @@ class V1Task(BaseTask):
         """Last part of the task name. It is part of the names of folders and benchmark files."""
         return self.name.split("/")[-1]
 
+    def dataset(self, data: Path, benchmarks: Sequence[Path]) -> HPatchesDataset:
+        """Open the dataset of these `.benchmark` files."""
+        return HPatchesDataset(data)
+
     def definition(self, path: Path, data: HPatchesDataset) -> Definition:
         """Read the benchmark of a `.benchmark` file."""
         raise NotImplementedError
@@ -191,7 +196,12 @@ class V1Task(BaseTask):
         raise NotImplementedError
 
     def write_benchmark(
-        self, records: Records, folder: Path, opened: Any = None, arrays: GetArrays | None = None
+        self,
+        records: Records,
+        folder: Path,
+        opened: Any = None,
+        arrays: GetArrays | None = None,
+        form: str = "final",
     ) -> Path:
         """Write the result file of one benchmark into `folder`. `arrays` returns the features of an item."""
         raise NotImplementedError
@@ -199,8 +209,8 @@ class V1Task(BaseTask):
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenHPatchesV1:
         """Open a folder in the HPatches layout and its `.benchmark` files."""
         chosen = self.options.parse(self.name, options)
-        dataset = HPatchesDataset(Path(data))
         files = definition_files(Path(data), chosen, self.role)
+        dataset = self.dataset(Path(data), files)
         return OpenHPatchesV1(self, dataset, [self.definition(path, dataset) for path in files], chosen)
 
     def comparison(self, protocol: str) -> str:
@@ -253,6 +263,13 @@ class V1Task(BaseTask):
             raise InputError("\n".join([head, *lines, *end]))
         return [self.read_results(d, Path(folder), opened, on_bad) for d in definitions]
 
+    def results_form(self, opened: OpenHPatchesV1) -> str:
+        """Return `document` if the suite's pair lists have labels, as in the document, else `final`."""
+        own = next(iter(opened.definitions.values())).files[0].parent
+        lists = (p for folder in (own, own.parent / "classification") for p in sorted(folder.glob("*.pairs")))
+        first = next(lists, None)
+        return "document" if first is not None and has_label_column(first) else "final"
+
     def write_results(
         self,
         folder: Path,
@@ -270,7 +287,7 @@ class V1Task(BaseTask):
             folder = folder / self.role
             folder.mkdir(parents=True, exist_ok=True)
         for by in records.values():
-            yield self.write_benchmark(by[COMPARISON], folder, opened, arrays)
+            yield self.write_benchmark(by[COMPARISON], folder, opened, arrays, form)
 
 
 Part = tuple[NDArray[np.int64], Floats, Floats | None]

@@ -50,6 +50,11 @@ def selection(labels: NDArray[np.bool_], balance: str, rules: HPatchesV1Rules) -
     return np.sort(np.concatenate([np.flatnonzero(labels), chosen]))
 
 
+def is_imbalanced(labels: NDArray[np.bool_]) -> bool:
+    """Return whether the numbers of positive and negative pairs differ."""
+    return 2 * int(labels.sum()) != len(labels)
+
+
 def ranked_distances(records: Records, rules: HPatchesV1Rules) -> NDArray[np.float64]:
     """Return the distances that the rules rank. Failures are infinite, or -infinite if NaN ranks first."""
     distances = printed_classification(records, records["distance"], rules)
@@ -115,7 +120,7 @@ def _of_benchmark(records: Records, rules: HPatchesV1Rules, protocol: str) -> It
                 protocol,
                 pooled=bins,
                 chance=chance[metric],
-                note=CAUTION + WARNING if metric == "auc" and 2 * int(y.sum()) != len(y) else None,
+                note=CAUTION + WARNING if metric == "auc" and is_imbalanced(y) else None,
                 extra={"balance": balance, "benchmark": meta["benchmark"]},
             )
 
@@ -141,33 +146,19 @@ def _mean(scores: Sequence[Score], group: str) -> Score:
     )
 
 
-def record_warnings(records: Sequence[Records]) -> list[str]:
-    """Return a warning if the ROC area of any benchmark is computed on an imbalanced list."""
-    found = []
-    for r in records:
-        positives, pairs = int(np.asarray(r["label"], bool).sum()), len(r)
-        if 2 * positives != pairs:
-            found.append(
-                f"{r.meta['benchmark']} has {positives} positive and {pairs - positives} negative pairs"
-            )
-    if not found:
-        return []
-    more = f", and {len(found) - 1} more benchmarks are imbalanced" if found[1:] else ""
-    return [
-        f"a ROC area (auc) of an imbalanced list hides low precision: read ap, or auc of balance=balanced "
-        f"({found[0]}{more})"
-    ]
-
-
 def curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator[tuple[str, str, Any, Any]]:
-    """Compute the ROC and precision-recall curves of every benchmark and balance: (group, curve, x, y)."""
+    """Compute the ROC and precision-recall curves of every benchmark and balance: (group, curve, x, y).
+
+    The name of a ROC curve states that its list is imbalanced.
+    """
     ties = "file" if rules.file_order else "expected"
     for r in records:
         distances, labels = ranked_distances(r, rules), np.asarray(r["label"], bool)
         for balance in ("balanced", "imbalanced"):
             at = selection(labels, balance, rules)
             group = group_name(balance=balance, benchmark=r.meta["benchmark"])
-            for name, make in (("roc", roc_curve), ("pr", precision_recall_curve)):
+            roc = "roc (imbalanced)" if is_imbalanced(labels[at]) else "roc"
+            for name, make in ((roc, roc_curve), ("pr", precision_recall_curve)):
                 curve = make(distances[at], labels[at], ties=ties)
                 if np.isfinite(curve.y).all():  # else no positive pair is retrieved
                     yield group, name, curve.x, curve.y

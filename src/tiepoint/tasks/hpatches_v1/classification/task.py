@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from ....core.formatting import path_below
 from ....core.records import Features, Records
-from ....datasets.hpatches.dataset import HPatchesDataset
+from ....datasets.hpatches.dataset import LENGTHS_FILE, HPatchesDataset
 from ....formats.hpatches_v1.classification import (
     LabelledPairs,
+    lengths_in_lists,
     load_classification,
     missing_results,
     read_classification_results,
@@ -55,6 +56,14 @@ class HPatchesV1Classification(V1Task):
         replacements={("auc", "all"): ("auc", "balance=balanced")},
     )
 
+    def dataset(self, data: Path, benchmarks: Sequence[Path]) -> HPatchesDataset:
+        """Open the dataset. Without strips and lengths, the pair lists state the numbers of patches."""
+        if data.is_dir() and not any(data.glob("*/*.png")) and not (data / LENGTHS_FILE).is_file():
+            dataset = HPatchesDataset.from_lengths(*lengths_in_lists(benchmarks))
+            dataset.root = data
+            return dataset
+        return super().dataset(data, benchmarks)
+
     def definition(self, path: Path, data: HPatchesDataset) -> Definition:
         """Return the labelled pairs of patches."""
         pairs = load_classification(path, data.counts)
@@ -65,10 +74,6 @@ class HPatchesV1Classification(V1Task):
     def compare(self, definition: Definition, features: Features) -> Records:
         """Compute the distances of all pairs of a benchmark, in file order."""
         return compare(definition, features)
-
-    def record_warnings(self, records: Sequence[Records]) -> list[str]:
-        """Return a warning about pair lists on which the ROC area is misleading."""
-        return scoring.record_warnings(records)
 
     def missing_results(self, definition: Definition, folder: Path) -> list[str]:
         """Return the missing result files of the pair lists, if the benchmark's own file is also missing."""
@@ -89,6 +94,7 @@ class HPatchesV1Classification(V1Task):
         folder: Path,
         opened: OpenHPatchesV1 | None = None,
         arrays: GetArrays | None = None,
+        form: str = "final",
     ) -> Path:
         """Write ``BENCHMARK.results`` as the 2016 tool does: squared l2, six decimals."""
         path = path_below(folder, records.meta["benchmark"], what="the benchmark", ending=".results")

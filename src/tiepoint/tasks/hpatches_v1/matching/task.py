@@ -39,9 +39,9 @@ WRITTEN = 2
 
 
 def _neighbours(value: Any) -> Any:
-    """Parse a number of neighbours (at least 1) or ``all``."""
+    """Parse a number of neighbours (at least 1) or ``all``. None means the default of the form."""
     number = int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 19 else value
-    if number == "all" or (isinstance(number, int) and not isinstance(number, bool) and number >= 1):
+    if number in (None, "all") or (isinstance(number, int) and not isinstance(number, bool) and number >= 1):
         return number
     raise ValueError(f"neighbours: expected a positive integer or all, found {value!r}")
 
@@ -53,9 +53,10 @@ class HPatchesV1MatchingOptions(BenchmarkOptions):
     """Score that is printed first: `ap`, the mean over image pairs of the 2016 program, or `map_query`, the
     mean over reference patches of its document. The option does not change any score."""
 
-    neighbours: Annotated[int | Literal["all"], BeforeValidator(_neighbours)] = WRITTEN
-    """Number of neighbours in a written results file, or ``all``. A file with all neighbours reproduces every
-    score of the run, including `map_query`."""
+    neighbours: Annotated[int | Literal["all"] | None, BeforeValidator(_neighbours)] = None
+    """Number of neighbours in a written results file, or ``all``. The default is 2 in the form `final` and
+    ``all`` in the form `document`. A file with all neighbours reproduces every score of the run, including
+    `map_query`."""
 
 
 class HPatchesV1Matching(V1Task):
@@ -129,15 +130,16 @@ class HPatchesV1Matching(V1Task):
         folder: Path,
         opened: OpenHPatchesV1 | None = None,
         arrays: GetArrays | None = None,
+        form: str = "final",
     ) -> Path:
         """Write ``BENCHMARK.results`` as the 2016 tool does: two neighbours, squared l2, ``%e``.
 
-        The option `neighbours` sets another number. Records contain two neighbours; further ones are searched
-        in the features that `arrays` returns.
+        The form `document` has all neighbours. The option `neighbours` sets another number. Records contain
+        two neighbours; further ones are searched in the features that `arrays` returns.
         """
         path = path_below(folder, records.meta["benchmark"], what="the benchmark", ending=".results")
-        wanted = getattr(opened and opened.options, "neighbours", WRITTEN)
-        _write_neighbours(path, records, arrays, wanted)
+        wanted = getattr(opened and opened.options, "neighbours", None)
+        _write_neighbours(path, records, arrays, wanted or ("all" if form == "document" else WRITTEN))
         return path
 
 

@@ -100,6 +100,7 @@ class HPatchesV1Retrieval(V1Task):
         folder: Path,
         opened: OpenHPatchesV1 | None = None,
         arrays: GetArrays | None = None,
+        form: str = "final",
     ) -> Path:
         """Write ``BENCHMARK.results`` with 51 patches per query.
 

@@ -232,12 +232,13 @@ def compare_workbench(opened: OpenKeypoints, scene: str, features: Features) -> 
         columns["lt"].append(better.astype(np.int32))
         columns["eq"].append(ties.astype(np.int32))
         columns["candidates"].append(np.full(len(asked), len(target), np.int32))
-        if corresponding:
-            pair |= legacy_precision(queries, pool)
+        pair |= legacy_precision(queries, pool, np.arange(len(queries)) if corresponding else right)
     table = {name: np.concatenate([*parts, np.empty(0, np.int32)]) for name, parts in columns.items()}
     meta = {"scene": scene, "tau_px": options.tau_px, "reference_keypoints": len(source), "pairs": pairs}
     if options.tie != "protocol":
         meta["tie"] = options.tie
+    if not corresponding:
+        meta["rows_correspond"] = False
     return Records("rank", table, meta)
 
 
@@ -275,13 +276,16 @@ def rank_of_answers(queries: NDArray[Any], pool: NDArray[Any], asked: Ints, righ
     return better, ties
 
 
-def legacy_precision(queries: NDArray[Any], pool: NDArray[Any]) -> dict[str, int]:
-    """Count the mutual nearest neighbours of a pair, and those with equal row indices ("correct")."""
+def legacy_precision(queries: NDArray[Any], pool: NDArray[Any], right: NDArray[Any]) -> dict[str, int]:
+    """Count the mutual nearest neighbours of a pair, and those that are the `right` row of their query.
+
+    The older tool counts only keypoints whose rows correspond, where row i is right for query i.
+    """
     good_q, good_p = (np.flatnonzero(np.isfinite(x).all(axis=1)) for x in (queries, pool))
     if len(good_q) == 0 or len(good_p) == 0:
         return {"matches": 0, "correct": 0}
     a, b = np.ascontiguousarray(queries[good_q]), np.ascontiguousarray(pool[good_p])
     there, back = first_two(a, b, distance="l2").index, first_two(b, a, distance="l2").index
     mutual = back[there] == np.arange(len(a))
-    same = good_q[mutual] == good_p[there[mutual]]
+    same = right[good_q[mutual]] == good_p[there[mutual]]
     return {"matches": int(mutual.sum()), "correct": int(same.sum())}

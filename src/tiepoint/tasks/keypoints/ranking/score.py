@@ -45,9 +45,9 @@ KS = (1, 5, 10)
 RANKS = 10
 
 
-_NO_ROWS = (
-    "needs keypoints whose rows correspond in all images: a set made with mode=projected, or "
-    "keypoint_source=homography_projection"
+_DETECTED = (
+    "rows do not correspond: a match is correct if its keypoint is the nearest one within tau_px of the true "
+    "position. DescriptorWorkbench stores 0"
 )
 
 
@@ -295,6 +295,7 @@ def experiment_metrics(records: Sequence[Records]) -> ExperimentMetrics:
 def score_workbench(records: Sequence[Records]) -> list[Score]:
     """Compute the scores with the tool's names. Unmeasured values, which the tool stores as 0, are NaN."""
     m = experiment_metrics(records)
+    corresponding = all(r.meta.get("rows_correspond", True) for r in records)
     scenes = tuple(sorted(str(r.meta["scene"]) for r in records))
     kinds = tuple(scene_kind(s, ("i", "v")) for s in scenes)
     ap = [m.per_scene_ap.get(s, []) for s in scenes]
@@ -319,7 +320,7 @@ def score_workbench(records: Sequence[Records]) -> list[Score]:
         scores.append(macro_score(f"{name}_map_including_zeros", zeros.of_kind(kind)))
         scores.append(macro_score(f"{name}_map_with_zeros", zeros.of_kind(kind)))
     scores += by_scene("true_map_micro", sums) + by_scene("true_map_micro_including_zeros", zeros)
-    scores += _at_k(records, scenes, kinds) + _legacy(m, scenes, kinds)
+    scores += _at_k(records, scenes, kinds) + _legacy(m, scenes, kinds, None if corresponding else _DETECTED)
     scores += [
         count_score("total_queries_processed", m.total_queries_processed),
         count_score("total_queries_excluded", m.total_queries_excluded),
@@ -356,11 +357,12 @@ def _at_k(records: Sequence[Records], scenes: tuple[str, ...], kinds: tuple[str,
     return scores
 
 
-def _legacy(m: ExperimentMetrics, scenes: tuple[str, ...], kinds: tuple[str, ...]) -> list[Score]:
+def _legacy(
+    m: ExperimentMetrics, scenes: tuple[str, ...], kinds: tuple[str, ...], note: str | None
+) -> list[Score]:
     lists = [m.per_scene_precisions.get(s, []) for s in scenes]
     total = np.array([exact_mean(values) * len(values) for values in lists])
     sums = SceneSums(scenes, kinds, total, np.array([len(values) for values in lists], float))
-    note = None if m.precisions_per_image else _NO_ROWS
     return [
         micro_score("mean_precision", sums, note=note),
         macro_score("legacy_macro_precision_by_scene", sums, note=note),
