@@ -176,8 +176,8 @@ class Run:
         """
         found = {(s.metric, s.group, s.protocol): s.value for s in self.score_rows}
         if protocol is None:
-            known = {s.protocol for s in self.score_rows}
-            protocol = known.pop() if len(known) == 1 else "exact"
+            protocols = {s.protocol for s in self.score_rows}
+            protocol = protocols.pop() if len(protocols) == 1 else "exact"
         for name in (metric, stored_task(self.task).info.other_names.get(metric, metric)):
             if (name, group, protocol) in found:
                 value = found[name, group, protocol]

@@ -17,7 +17,7 @@ from ...cases import Cases
 from ...info import count
 from ...options import Sizes
 from ...steps import StepTable
-from ..data import CITE, LICENCE, WORKBENCH_VERSIONS, KeypointTask, step_means
+from ..data import CITE, LICENCE, KeypointTask, step_means
 from ..options import TruthOptions
 from .compare import compare_exact, compare_workbench, rows_correspond
 from .score import KS, RANKS, cases, query_values, score_exact, score_workbench
@@ -149,7 +149,7 @@ class KeypointRanking(KeypointTask):
         cite=CITE,
         licence=LICENCE,
         title="Keypoint ranking",
-        protocol_versions=WORKBENCH_VERSIONS | {"workbench": 3},
+        protocol_versions={"workbench": 3},
     )
     protocols = ("exact", "workbench")
     options = RankingOptions
