@@ -17,7 +17,7 @@ import pytest
 from damage_world import flip, forget, run_all, scores_of, zero
 
 import tiepoint
-from tiepoint.core import hashing
+from tiepoint.core import file_stamps, hashing
 from tiepoint.core.errors import StoreError, TiepointError
 from tiepoint.core.hashing import verify_checksum
 from tiepoint.store.feature_cache import FeatureCache
@@ -231,7 +231,10 @@ def test_flipped_bits_of_the_database_are_found_or_change_no_score(
     assert found > 3
 
 
-def test_a_check_reads_files_of_datasets_whose_hash_is_remembered(tmp_path: Path) -> None:
+def test_a_check_reads_files_of_datasets_whose_hash_is_remembered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_stamps, "SETTLED_NS", 0)
     data = tmp_path / "large.bin"
     data.write_bytes(bytes(100_000))
     with Store.open(tmp_path / "s") as store:
