@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from visitors import visitor
 
 import tiepoint as tp
 from tiepoint.serve import run_index
+from tiepoint.serve.app import application
 from tiepoint.serve.run_index import RunIndex
 from tiepoint.store.maintenance.edit_runs import rename_method
 from tiepoint.store.store import Store
@@ -33,3 +35,21 @@ def test_snapshot_run_extended_or_renamed_is_reloaded(
         with Store.open(where) as writer:
             rename_method(writer, "meanstd", "renamed")
         assert [r.method for r in library.snapshot().runs] == ["renamed"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "address", "words"),
+    [("values", "/run/{id}", "scenes not shown"), ("records", "/task/{task}?curves=1", "curves not shown")],
+)
+def test_page_corrupt_file_shows_rest_with_note(
+    patches: Path, tmp_path: Path, kind: str, address: str, words: str
+) -> None:
+    where = tmp_path / "s"
+    run = tp.evaluate("meanstd", task="hpatches/matching", data=patches, store=where, jobs=1)
+    for path in (where / kind).rglob("*"):
+        if path.is_file():
+            path.write_bytes(b"junk")
+    with Store.open(where, mode="read") as store, visitor(application(RunIndex(store, wait_s=60))) as client:
+        answer = client.get(address.format(id=run.id, task=run.task))
+    assert answer.status_code == 200
+    assert words in answer.text
