@@ -17,7 +17,7 @@ from ..core.formatting import count_text, printable
 from .shell import common_options
 from .shell.console import PIPED, console, progress_bars, width_of
 from .shell.flag_names import as_flags
-from .shell.streams import can_ask
+from .shell.streams import can_ask, result_stream
 
 if TYPE_CHECKING:
     from ..store.store import Store
@@ -74,7 +74,8 @@ def print_verbose(message: str) -> None:
 
 def dump_json(value: Any, **how: Any) -> None:
     """Print one JSON value to standard output, with non-ASCII characters escaped."""
-    print(json.dumps(value, indent=1, **how).replace("\x7f", "\\u007f"))
+    text = json.dumps(value, indent=1, **how).replace("\x7f", "\\u007f")
+    print(text, file=result_stream())
 
 
 @contextlib.contextmanager

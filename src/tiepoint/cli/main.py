@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Collection, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import typer
@@ -20,7 +21,14 @@ from .common import error, print_verbose
 from .shell import common_options
 from .shell.common_options import add_common_options, missing, reorder_arguments
 from .shell.flag_names import set_command_flags
-from .shell.streams import OutputError, discard_pending, reserve_standard_fds, tolerant_streams
+from .shell.streams import (
+    OutputError,
+    discard_pending,
+    reserve_standard_fds,
+    result_stream,
+    stdout_for_result,
+    tolerant_streams,
+)
 
 GRACE_S = 12.0
 """Seconds after SIGTERM or SIGHUP until a command that is still running is killed."""
@@ -125,7 +133,8 @@ def _run(arguments: list[str]) -> int:
     root = command()
     arguments = reorder_arguments(root, arguments)
     set_command_flags(root, arguments)
-    with tolerant_streams(), _signals() as received:
+    as_json = "--json" in arguments
+    with tolerant_streams(), stdout_for_result() if as_json else nullcontext(), _signals() as received:
         code = _code(root, arguments)
     return 128 + received[0] if received and code == STOPPED else code
 
@@ -165,13 +174,13 @@ def _code(root: Any, arguments: list[str]) -> int:
     debug = "--debug" in arguments
     try:
         code = _called(root, arguments)
-        sys.stdout.flush()
+        result_stream().flush()
         print_verbose("done")
         return _stopped() if code == STOPPED else code
     except (typer.Abort, KeyboardInterrupt):
         return _stopped()
     except OutputError as e:
-        discard_pending(sys.stdout)
+        discard_pending(result_stream())
         if not e.quiet:
             error(str(e))
         return e.exit_code

@@ -19,6 +19,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from .errors import InputError
+from .file_stamps import FileStamp, file_stamp, has_reliable_ctime, is_settled
 from .regular_files import read_content, regular_file_size
 
 BLOCK = 1 << 20
@@ -128,36 +129,43 @@ def hash_array(array: np.ndarray[Any, Any]) -> str:
     return digest.hexdigest()
 
 
-_memo: dict[tuple[str, int, int, int], str] = {}
+_memo: dict[tuple[str, FileStamp], str] = {}
 
 
 def hash_file(path: str | Path, *, reread: bool = False) -> str:
-    """Return the SHA-256 of a file, memoised by (path, size, mtime, inode).
+    """Return the SHA-256 of a file, memoised by its path and stamp.
 
-    `reread` ignores the memo, to detect a corrupt file whose mtime has not changed. Raise `InputError` if the
-    file is missing or unreadable.
+    A file that changed in the last two seconds is not memoised. On a file system without reliable ctime the
+    memo is not used. `reread` ignores the memo, to detect corruption that leaves the stamp unchanged. Raise
+    `InputError` if the file is missing or unreadable.
     """
     p = os.fspath(path)
+    known = None if reread else cached_file_hash(p)
+    if known is not None:
+        return known
     try:
-        key = _stamp(p)
-        if reread or key not in _memo:
-            regular_file_size(p)
-            digest = hashlib.sha256()
-            with open(p, "rb") as f:
-                while chunk := f.read(_CHUNK):
-                    digest.update(chunk)
-            _memo[key] = digest.hexdigest()
-        return _memo[key]
+        regular_file_size(p)
+        digest = hashlib.sha256()
+        with open(p, "rb") as f:
+            stamp = file_stamp(os.fstat(f.fileno()))
+            settled = is_settled(stamp)
+            while chunk := f.read(_CHUNK):
+                digest.update(chunk)
+        if settled:
+            _memo[_resolved(p), stamp] = digest.hexdigest()
+        return digest.hexdigest()
     except OSError as e:
         raise InputError(f"cannot read {p}: {e.strerror or e}") from e
 
 
 def cached_file_hash(path: str | Path) -> str | None:
-    """Return the memoised hash of a file. None if the file was not hashed or has changed."""
+    """Return the memoised hash of a file. None if there is none, or if the file may have changed."""
+    p = os.fspath(path)
     try:
-        return _memo.get(_stamp(os.fspath(path)))
+        stamp = file_stamp(os.stat(p))
     except OSError:
         return None
+    return _memo.get((_resolved(p), stamp)) if has_reliable_ctime(stamp) else None
 
 
 def hash_files(paths: Sequence[str | Path], threads: int) -> None:
@@ -178,11 +186,6 @@ def hash_files(paths: Sequence[str | Path], threads: int) -> None:
         list(pool.map(several, [paths[i : i + size] for i in range(0, len(paths), size)]))
 
 
-def _stamp(path: str) -> tuple[str, int, int, int]:
-    found = os.stat(path)
-    return _resolved(path), found.st_size, found.st_mtime_ns, found.st_ino
-
-
 def _resolved(path: str) -> str:
     """Return the path with links resolved. Each folder is resolved once, because many files share it."""
     if os.path.islink(path):
@@ -201,8 +204,8 @@ def _real_folder(folder: str) -> str:
 def hash_folder(path: str | Path, *, most_files: int = 10_000, most_bytes: int = 1 << 30) -> str:
     """Return a hash of the names and contents of all files below a folder, except `SKIPPED` and stores.
 
-    If the folder has more than `most_files` files or `most_bytes` bytes, file sizes and modification times
-    are hashed instead of the contents.
+    If the folder has more than `most_files` files or `most_bytes` bytes, file sizes, modification times and
+    status change times are hashed instead of the contents.
     """
     root = Path(path)
     found: list[tuple[str, os.stat_result]] = []
@@ -217,7 +220,7 @@ def hash_folder(path: str | Path, *, most_files: int = 10_000, most_bytes: int =
     rows = [
         [
             Path(file).relative_to(root).as_posix(),
-            hash_file(file) if read else [stat.st_size, stat.st_mtime_ns],
+            hash_file(file) if read else [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns],
         ]
         for file, stat in found
         if Path(file).is_file()
@@ -227,31 +230,39 @@ def hash_folder(path: str | Path, *, most_files: int = 10_000, most_bytes: int =
 
 def load_memo(path: Path) -> None:
     """Load the file hashes that an earlier process saved. Ignore a corrupt file."""
-    for stamp, digest in _saved_hashes(path):
-        _memo.setdefault(stamp, digest)
+    for key, digest in _saved_hashes(path):
+        _memo.setdefault(key, digest)
 
 
 def unchanged_file_hashes(path: Path) -> list[tuple[Path, str]]:
-    """Return the saved hashes of those files whose size, mtime and inode have not changed."""
+    """Return the latest saved hashes of those files whose size, modification time and inode are the same."""
+    latest = {name: (stamp, digest) for (name, stamp), digest in sorted(_saved_hashes(path), key=_ctime)}
     found = []
-    for stamp, digest in _saved_hashes(path):
+    for name, (stamp, digest) in latest.items():
         with contextlib.suppress(OSError):
-            if _stamp(stamp[0]) == stamp:
-                found.append((Path(stamp[0]), digest))
+            if file_stamp(os.stat(name))[:4] == stamp[:4]:
+                found.append((Path(name), digest))
     return found
 
 
-def _saved_hashes(path: Path) -> list[tuple[tuple[str, int, int, int], str]]:
+def _ctime(row: tuple[tuple[str, FileStamp], str]) -> int:
+    return row[0][1][4]
+
+
+def _saved_hashes(path: Path) -> list[tuple[tuple[str, FileStamp], str]]:
     try:
         rows = verify_checksum(read_content(path))["files"]
-        return [((name, size, mtime_ns, inode), digest) for name, size, mtime_ns, inode, digest in rows]
+        return [
+            ((name, (device, inode, size, mtime_ns, ctime_ns)), digest)
+            for name, device, inode, size, mtime_ns, ctime_ns, digest in rows
+        ]
     except (OSError, ValueError, TypeError, KeyError):
         return []
 
 
 def save_memo(path: Path, atomic_file: Callable[[Path], contextlib.AbstractContextManager[Path]]) -> None:
     """Save the memoised hashes of files over 64 KiB. Smaller files are as fast to hash again."""
-    rows = sorted((*key, digest) for key, digest in _memo.items() if key[1] > 65536)
+    rows = sorted((name, *stamp, digest) for (name, stamp), digest in _memo.items() if stamp[2] > 65536)
     text = add_checksum({"files": rows})
     with contextlib.suppress(OSError, ValueError):
         if read_content(path) == text.encode():

@@ -19,23 +19,24 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from ..core.errors import FormatError
+from ..core.file_stamps import FileStamp, file_stamp
 from ..core.regular_files import regular_file_size
 from .file_io import check_unpacked_size, format_errors
 from .sniff import HEAD_BYTES, sniff
 
 
 class FileMap(mmap.mmap):
-    """Memory map with the identity of its file: device, inode, modification time and size."""
+    """Memory map with the identity of its file."""
 
-    file: tuple[int, ...] = ()
+    file: FileStamp | None = None
     address: int = 0
 
 
 def file_of(array: NDArray[Any]) -> tuple[FileMap, int] | None:
     """Return the memory-mapped file that contains an array, and the byte offset of the array.
 
-    Return None for arrays that `map_npy` did not create. Two maps with equal `FileMap.file` have equal bytes,
-    unless a file was edited and its modification time reset.
+    Return None for arrays that `map_npy` did not create. Two maps with equal `FileMap.file` have equal bytes
+    if the file was not edited within one tick of the file system's clock.
 
     >>> file_of(np.zeros(3)) is None
     True
@@ -44,7 +45,7 @@ def file_of(array: NDArray[Any]) -> tuple[FileMap, int] | None:
     while isinstance(owner, np.ndarray):
         owner = owner.base
     owner = owner.obj if isinstance(owner, memoryview) else owner
-    if not isinstance(owner, FileMap) or not owner.file:
+    if not isinstance(owner, FileMap) or owner.file is None:
         return None
     return owner, array.__array_interface__["data"][0] - owner.address
 
@@ -78,8 +79,7 @@ def map_file(path: str | Path) -> FileMap:
     with open(path, "rb", opener=lambda p, flags: os.open(p, flags | getattr(os, "O_NONBLOCK", 0))) as f:
         try:
             content = FileMap(f.fileno(), 0, access=mmap.ACCESS_READ)
-            facts = os.fstat(f.fileno())
-            content.file = (facts.st_dev, facts.st_ino, facts.st_mtime_ns, facts.st_size)
+            content.file = file_stamp(os.fstat(f.fileno()))
             content.address = np.frombuffer(content, np.uint8, 1).__array_interface__["data"][0]
         except ValueError as e:
             raise FormatError(Path(path), "is empty, expected a .npy file") from e

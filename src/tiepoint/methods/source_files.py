@@ -100,7 +100,7 @@ def sources_of(*roots: str | Path) -> SourceFiles:
             files[file] = name
             if file.suffix != ".py":
                 continue
-            code = _parsed(file, file.stat().st_mtime_ns, file.stat().st_size)
+            code = _parsed(file, hash_file(file))
             texts.update(code.texts)
             for module, level, names in code.imports:
                 waiting += search.reached(file, module, level, names)
@@ -216,7 +216,8 @@ class _Code:
 
 
 @lru_cache(maxsize=1024)
-def _parsed(file: Path, mtime_ns: int, size: int) -> _Code:
+def _parsed(file: Path, content: str) -> _Code:
+    """Parse a source file once per content hash."""
     try:
         tree = ast.parse(file.read_bytes())
     except (SyntaxError, ValueError) as e:

@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
 from typing import Any
 
@@ -23,6 +24,7 @@ from .figures.plot import figures_of
 from .galleries import gallery, match_gallery, pair_gallery
 from .leaderboard import Leaderboard, column_title, leaderboard
 from .runs.card import agrees, card_rows, duration, times_differ
+from .runs.lazy_records import try_part
 from .runs.names import distinct_names
 from .runs.sections import TaskSection, sections
 
@@ -257,15 +259,16 @@ def _family(name: str, parts: Sequence[Part], tasks: Mapping[str, Any]) -> dict[
 
 
 def _section(section: TaskSection, table: Leaderboard) -> dict[str, Any]:
-    drawn = figures_of(section)
+    skipped: list[str] = []
+    drawn = figures_of(section, skipped)
     if len(section.methods) <= MAX_SUMMARY_METHODS:
         drawn = [f for f in drawn if f.kind != "scores"]
     # A score at the default threshold duplicates the score without a threshold.
     columns = [i for i, name in enumerate(table.titles) if name not in table.titles[:i]]
     explained, misses = [], None
     if not section.more:
-        explained = conventions(section)
-        misses = gallery(section) or match_gallery(section) or pair_gallery(section)
+        explained = try_part("steps between protocols", partial(conventions, section), skipped) or []
+        misses = try_part("pictures of failures", partial(_pictures, section), skipped)
     metric, group = table.columns[0]
     every = _every(section)
     inside = [f"table of {count_text(len(table.rows), 'run')}"]
@@ -285,7 +288,7 @@ def _section(section: TaskSection, table: Leaderboard) -> dict[str, Any]:
         "metrics": _metrics(section, table),
         "table": table,
         "columns": columns,
-        "notes": [n for n in table.notes if not n.startswith(SMALL) or not table.wording],
+        "notes": [*(n for n in table.notes if not n.startswith(SMALL) or not table.wording), *skipped],
         "small_notes": [n for n in table.notes if n.startswith(SMALL)],
         "every": every,
         "inside": ", ".join([*inside, count_text(len(every["rows"]), "score")]),
@@ -295,6 +298,10 @@ def _section(section: TaskSection, table: Leaderboard) -> dict[str, Any]:
         "conventions": explained,
         "misses": misses,
     }
+
+
+def _pictures(section: TaskSection) -> dict[str, Any] | None:
+    return gallery(section) or match_gallery(section) or pair_gallery(section)
 
 
 def _metrics(section: TaskSection, table: Leaderboard) -> list[tuple[str, str]]:

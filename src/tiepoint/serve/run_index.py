@@ -14,8 +14,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
-import sqlalchemy as sa
-
 from ..core.errors import TiepointError
 from ..core.hashing import hash_bytes, hash_json
 from ..core.regular_files import exists
@@ -23,9 +21,8 @@ from ..report.runs.lazy_records import RecordCache, lazy_run
 from ..report.runs.sections import TaskSection, sections
 from ..run.result import Run
 from ..store.run_queries import load_runs
-from ..store.schema import runs as run_table
+from ..store.schema import change_count
 from ..store.store import Store
-from ..store.urls import DATABASE
 from ..tasks import stored_task
 
 T = TypeVar("T")
@@ -87,7 +84,7 @@ INDEX_CACHE_BYTES = 1 << 25
 class IndexSnapshot:
     """Snapshot of the store: finished runs, oldest first, without per-scene scores."""
 
-    stamp: Hashable
+    stamp: int
     runs: tuple[Run, ...]
     failed: int
 
@@ -134,18 +131,9 @@ class RunIndex:
             self._asked = time.monotonic()
             return self._shelf
 
-    def _stamp(self) -> Hashable:
-        database = self.store.root / DATABASE
-        if database.is_file() and "://" not in self.store.where:
-            return tuple(
-                (found.st_mtime_ns, found.st_size)
-                for suffix in ("", "-wal")
-                if (path := database.with_name(DATABASE + suffix)).is_file()
-                for found in [path.stat()]
-            )
+    def _stamp(self) -> int:
         with self.store.reading() as connection:
-            query = sa.select(sa.func.count(), sa.func.max(run_table.c.created_at)).select_from(run_table)
-            return tuple(connection.execute(query).one())
+            return change_count(connection)
 
     def cached(self, what: str, key: Hashable, make: Callable[[], T]) -> T:
         """Return a table or figure from the cache. Compute it if missing or if the store has changed."""

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import DamagedError, FormatError
+from ..core.file_stamps import FileStamp, file_stamp
 from ..core.hashing import add_checksum, block_sums, hash_array, hash_json, verify_checksum
 from ..core.processes import cores
 from ..core.records import Arrays
@@ -40,7 +41,7 @@ class FeatureCache:
     """
 
     root: Path
-    _headers: dict[str, tuple[tuple[int, int, int], dict[str, Any]]] = field(
+    _headers: dict[str, tuple[FileStamp, dict[str, Any]]] = field(
         default_factory=dict, repr=False, compare=False
     )
     _maps: dict[str, tuple[dict[str, Any], Mapping[str, NDArray[Any]]]] = field(
@@ -61,8 +62,7 @@ class FeatureCache:
         """
         path = f"{self.root}/{key[:2]}/{key}/meta.json"
         try:
-            found = os.stat(path)
-            stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
+            stamp = file_stamp(os.stat(path))
             known = self._headers.get(key)
             if known is None or known[0] != stamp:
                 known = self._headers[key] = (stamp, _header(read_content(path)))

@@ -12,6 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from ..core.errors import StoreError
+from ..core.file_stamps import FileStamp, file_stamp
 from ..core.hashing import hash_bytes
 from .urls import without_secret
 
@@ -180,9 +181,8 @@ def copy_database(database: Path, folder: Path) -> Path:
     return folder / database.name
 
 
-def _stamp(path: Path) -> tuple[int, int] | None:
+def _stamp(path: Path) -> FileStamp | None:
     try:
-        found = path.stat()
+        return file_stamp(path.stat())
     except FileNotFoundError:
         return None
-    return found.st_mtime_ns, found.st_size

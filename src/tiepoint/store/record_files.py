@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import DamagedError, StoreError
+from ..core.file_stamps import FileStamp, file_stamp
 from ..core.hashing import checksum
 from ..core.records import Records
 from ..core.regular_files import read_content
@@ -45,9 +46,7 @@ class RecordStore:
 
     root: Path
     hold: bool = False
-    _held: dict[str, tuple[tuple[int, int, int], Records]] = field(
-        default_factory=dict, repr=False, compare=False
-    )
+    _held: dict[str, tuple[FileStamp, Records]] = field(default_factory=dict, repr=False, compare=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def path(self, key: str) -> Path:
@@ -100,10 +99,8 @@ class RecordStore:
             if sum(r.size_bytes for _, r in self._held.values()) + records.size_bytes <= _HELD:
                 self._held[key] = (self._stamp(key), records)
 
-    def _stamp(self, key: str) -> tuple[int, int, int]:
-        """Return size, mtime and inode of a file."""
-        found = self.path(key).stat()
-        return found.st_size, found.st_mtime_ns, found.st_ino
+    def _stamp(self, key: str) -> FileStamp:
+        return file_stamp(self.path(key).stat())
 
     def get(self, key: str) -> Records:
         """Read the records of a key. Raise `DamagedError` if the file is missing or corrupt."""

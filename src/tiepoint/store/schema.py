@@ -6,13 +6,21 @@ The views have the columns of the DescriptorWorkbench schema, so that SQL writte
 
 from __future__ import annotations
 
+import time
+
 import sqlalchemy as sa
 
 from ..metrics.experiment import METADATA
 
 metadata = sa.MetaData()
 
-versions = sa.Table("tiepoint_schema", metadata, sa.Column("version", sa.Integer, nullable=False))
+versions = sa.Table(
+    "tiepoint_schema",
+    metadata,
+    sa.Column("version", sa.Integer, nullable=False),
+    sa.Column("changes", sa.BigInteger, nullable=False),
+)
+"""Format version, and a counter that every write transaction increments."""
 
 datasets = sa.Table(
     "datasets",
@@ -187,7 +195,7 @@ group by r.method_id, r.dataset_id, r.keypoint_set_id, m.name, d.path, m.config,
     return [results, experiments]
 
 
-VERSION = 5
+VERSION = 6
 """Format version of a store."""
 
 
@@ -206,4 +214,15 @@ def create(connection: sa.Connection) -> None:
         connection.execute(sa.text(f"drop view if exists {name}"))
     for statement in statements():
         connection.execute(sa.text(statement))
-    connection.execute(sa.insert(versions).values(version=VERSION))
+    # A database that replaces another one must not repeat its numbers.
+    connection.execute(sa.insert(versions).values(version=VERSION, changes=time.time_ns()))
+
+
+def count_change(connection: sa.Connection) -> None:
+    """Increment the counter of write transactions."""
+    connection.execute(sa.update(versions).values(changes=versions.c.changes + 1))
+
+
+def change_count(connection: sa.Connection) -> int:
+    """Return the counter of write transactions. It differs after every change of the store."""
+    return int(connection.execute(sa.select(versions.c.changes)).scalar_one())

@@ -253,11 +253,12 @@ class Store:
         """Open a write transaction. Convert database errors to `StoreError`.
 
         Without `lock` no other process can write at the same time. With `lock`, on PostgreSQL, writers with a
-        different lock can.
+        different lock can. The last statement increments the change counter of the store.
         """
         with self._transaction() as connection:
             begin_write(connection, lock)
             yield connection
+            schema.count_change(connection)
             commit(connection)
 
     @contextlib.contextmanager

@@ -150,7 +150,7 @@ def test_a_table_of_other_types_is_refused(data: Path, was: bytes, now: bytes) -
         open_pack(pack)
 
 
-def test_check_verifies_the_hashes(data: Path) -> None:
+def test_check_verifies_the_hashes(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = pack_dataset(data).path
     assert check_dataset(data).ok
     strip = HPatchesDataset(data).pack.strips["v_bb/h3"]  # type: ignore[union-attr]
@@ -169,6 +169,11 @@ def test_check_verifies_the_hashes(data: Path) -> None:
     swapped[-14] ^= 1
     png.write_bytes(swapped)
     os.utime(png, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    assert any("v_cc/ref.png changed later" in w for w in check_dataset(data).warnings)
+    monkeypatch.setattr(
+        "tiepoint.datasets.hpatches.pack.hash_file",
+        lambda path: open_pack(data / PACK).strips[f"{path.parent.name}/{path.stem}"].content,
+    )  # a decayed disk
     assert any("not the file that was packed" in p for p in check_dataset(data).problems)
 
 

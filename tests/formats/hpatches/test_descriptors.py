@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from tiepoint.core.errors import FormatError, InputError
+from tiepoint.core.hashing import hash_file
 from tiepoint.formats.hpatches.descriptors import (
     count_descriptor_rows,
     find_descriptor_file,
@@ -86,7 +87,7 @@ def test_damaged_cache_copy_is_made_anew(tmp_path):
     path, cache = tmp_path / "ref.csv", tmp_path / "cache"
     write_descriptors(path, VALUES)
     read_descriptors(path, cache=cache)
-    parsed_copy(path, cache).write_bytes(b"junk")
+    parsed_copy(hash_file(path), cache).write_bytes(b"junk")
     assert np.array_equal(read_descriptors(path, cache=cache).values, VALUES)
     assert np.array_equal(read_descriptors(path, cache=cache).values, VALUES)
 

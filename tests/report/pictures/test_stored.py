@@ -162,3 +162,22 @@ def test_the_gallery_draws_the_matches_of_the_worst_pairs(runs: list[Run], tmp_p
     plain = pair_gallery(section)
     assert plain is not None, "without features both images are shown"
     assert [p["label"] for p in plain["misses"][0]["pictures"]] == ["image 1", "image 2"]
+
+
+def test_pairs_show_method_name_draws_newest_and_says_so(
+    runs: list[Run], pairs_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["room/a--b", "--out", str(tmp_path / "out.png"), "--store", str(tmp_path / "s")]
+    assert command(["pairs", "show", runs[1].method, *given]) == 0
+    assert "newest of" not in capsys.readouterr().err
+    with Store.open(tmp_path / "s") as store:
+        options = {"seeds": 2}
+        newer = evaluate(
+            RunRequest("sift?max_features=50", "pose/relative", pairs_file, ("exact",), options), store
+        )
+    assert newer.method == runs[1].method
+    assert command(["pairs", "show", newer.method, *given]) == 0
+    said = capsys.readouterr().err
+    assert f"this is the newest of 2 runs of {newer.method}" in said
+    assert newer.id in said.partition("older:")[0]
+    assert runs[1].id in said.partition("older:")[2]

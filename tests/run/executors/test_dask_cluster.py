@@ -5,14 +5,17 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
 
+from tiepoint import evaluate
 from tiepoint.cli.main import run as tiepoint
 from tiepoint.core.errors import FormatError, InputError
 from tiepoint.run import costs
@@ -129,6 +132,7 @@ class Queue:
 
     def __init__(self) -> None:
         self.worker_spec = {"Q-1": {}, "Q-11": {}}
+        self.job_cls = SimpleNamespace(failures=[])
         self.calls: list[Any] = []
 
     def sync(self, call: Any, *given: Any) -> None:
@@ -207,3 +211,29 @@ def test_a_driver_of_gpus_that_does_not_answer_is_not_waited_for(monkeypatch: py
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setattr(subprocess, "run", silent)
     assert costs.visible_gpus() == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("more", [{"jobs": 1}, {"adapt": {"maximum": 2}}], ids=["jobs", "adapt"])
+@pytest.mark.parametrize("sbatch", ["missing", "failing"])
+def test_evaluate_job_not_submitted_raises_soon(
+    patches: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sbatch: str, more: dict[str, Any]
+) -> None:
+    words = "No such file or directory: 'sbatch'"
+    if sbatch == "failing":
+        (tmp_path / "sbatch").write_text("#!/bin/sh\necho invalid account >&2\nexit 1\n")
+        (tmp_path / "sbatch").chmod(0o755)
+        words = "invalid account"
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    start = time.monotonic()
+    with pytest.raises(
+        InputError, match=rf"cannot submit a job to the queue: `sbatch[^`]*` failed: .*{words}"
+    ):
+        evaluate(
+            "meanstd",
+            task="hpatches/matching",
+            data=patches,
+            store=tmp_path / "store",
+            cluster={"slurm": {"cores": 1, "memory": "1GB", "interface": "lo"}, **more},
+        )
+    assert time.monotonic() - start < 25  # at most 10 s of them after the cluster has started

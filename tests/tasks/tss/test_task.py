@@ -3,13 +3,19 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from tss_world import score_results
 
+import tiepoint
+from tiepoint.core import file_stamps
 from tiepoint.core.errors import InputError, ProblemsError, UnknownNameError
 from tiepoint.core.records import Records
 from tiepoint.core.scores import Score, caution_note
@@ -341,6 +347,22 @@ def test_files_through_the_method_give_the_same(results: Path, data: Path) -> No
     keys = {method.key(i) for i in opened.items}
     assert len(keys) == 4
     assert None not in keys
+
+
+def test_evaluate_flows_copied_with_their_times_change_score(
+    results: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_stamps, "SETTLED_NS", 0)
+    flow, other = results / "A" / "p1" / "flow1.flo", tmp_path / "other.flo"
+    write_flo(other, read_pair_result(results / "A" / "p1").arrays["flow1"] + np.float32(9))
+    for file in (flow, other):
+        os.utime(file, ns=(10**18, 10**18))
+    time.sleep(0.02)
+    given: Any = {"task": "tss", "data": data, "store": tmp_path / "store", "jobs": 1}
+    before = tiepoint.evaluate(f"files:{results}", **given)
+    subprocess.run(["cp", "-p", other, flow], check=True)
+    assert flow.stat().st_mtime_ns == 10**18
+    assert tiepoint.evaluate(f"files:{results}", **given).rows() != before.rows()
 
 
 def test_subset_scores_are_written(results: Path, data: Path, tmp_path: Path) -> None:

@@ -98,7 +98,9 @@ def _pairs() -> None:
 
 @app.command("show")
 def show_pair_command(
-    run: str = typer.Argument(..., metavar="RUN", help="Run id or its prefix; see `tiepoint list runs`."),
+    run: str = typer.Argument(
+        ..., metavar="RUN", help="A method, for its newest run, or a run id or its prefix."
+    ),
     pair: str = typer.Argument(..., metavar="PAIR", help="Name of a pair; slashes may be written as `-`."),
     out: Path = typer.Option(None, "--out", help="Picture to write; default PAIR.png."),
     most: int = typer.Option(
@@ -122,11 +124,14 @@ def show_pair_command(
     from ...report.pictures.error_colours import chosen_rows, count_grades
     from ...report.pictures.matches import RunPairs, pair_picture
     from ...report.runs.lazy_records import lazy_run
-    from ...store.run_queries import load_run
+    from ...report.runs.selection import one_run
 
     rows = _rows(points)
     with open_store_for_reading(store) as opened:
-        found = RunPairs(lazy_run(load_run(opened, run), opened))
+        stored, remarks = one_run(opened, run)
+        for line in remarks:
+            print_status(line)
+        found = RunPairs(lazy_run(stored, opened))
         name = found.pair_name(pair)
         matched = found.matches(name)
         chosen = chosen_rows(matched, lines, rows)

@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 import typer
 
 from ...core.formatting import count_text, printable
-from ..common import STORE, console, notice, open_store_for_reading
+from ..common import STORE, console, dump_json, notice, open_store_for_reading
 
 MAX_CELLS = 5_000
 """Maximum number of cells for which a result is fitted to the terminal width."""
+
+
+MAX_CELL_CHARS = 2_000
+"""Maximum number of characters of a printed cell."""
 
 
 def sql(
@@ -37,9 +40,9 @@ def sql(
     if json_:
         names = _unique_names(found.columns)
         rows = [dict(zip(names, row, strict=True)) for row in found.rows]
-        print(json.dumps(rows, indent=1, default=str))
+        dump_json(rows, default=str)
         return
-    cells = [["" if v is None else printable(str(v)) for v in row] for row in found.rows]
+    cells = [["" if v is None else _cell(v) for v in row] for row in found.rows]
     if len(cells) * len(found.columns) > MAX_CELLS:
         _print_lines([[printable(column) for column in found.columns], *cells])
         return
@@ -53,6 +56,17 @@ def sql(
     for texts in cells:
         table.add_row(*map(Text, texts))
     console().print(table)
+
+
+def _cell(value: object) -> str:
+    r"""Return the text of a value. A long text ends with the number of characters that were cut.
+
+    >>> _cell("ab\n"), len(_cell("x" * 5_000)), _cell("x" * 5_000)[-30:]
+    ('ab\\n', 2024, 'xxxxxx… (3,000 characters cut)')
+    """
+    text = str(value)
+    cut = len(text) - MAX_CELL_CHARS
+    return printable(text) if cut <= 0 else f"{printable(text[:MAX_CELL_CHARS])}… ({cut:,} characters cut)"
 
 
 def _print_lines(grid: Sequence[Sequence[str]]) -> None:

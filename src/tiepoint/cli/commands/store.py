@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import typer
@@ -12,6 +11,7 @@ from ...core.formatting import age_s, count_text, format_bytes, format_seconds, 
 from ..common import (
     STORE,
     confirm,
+    dump_json,
     notice,
     open_store_for_reading,
     open_store_for_writing,
@@ -51,7 +51,7 @@ def check_and_report(store: str | None, json_: bool = False) -> int:
             for p in found.problems
         ]
         plain = {"runs": found.runs, "files": dict(found.files), "bytes": dict(found.sizes)}
-        print(json.dumps({**plain, "problems": problems}, indent=1))
+        dump_json({**plain, "problems": problems})
     else:
         print("\n".join(printable(line) for line in as_flags(str(found)).splitlines()))
     return 0 if found.ok else 2
@@ -73,7 +73,7 @@ def ls(
     with open_store_for_reading(store) as opened:
         found = list_runs(opened, method=method, task=task, dataset=dataset)
     if json_:
-        print(json.dumps([run.to_dict() for run in found], indent=1))
+        dump_json([run.to_dict() for run in found])
         return
     if not found:
         print("no runs" + (" match" if method or task or dataset else " yet"))
@@ -118,7 +118,7 @@ def rm(
         with open_store_for_writing(store, create=False) as opened:
             report = remove_runs(opened, [run for run, _, _ in report.runs])
     if json_:
-        print(json.dumps(report.to_dict(), indent=1))
+        dump_json(report.to_dict())
     elif not dry_run:
         print(f"deleted {count_text(len(report.runs), 'run')}, {format_bytes(report.size_bytes)}")
 
@@ -143,7 +143,7 @@ def rename(
         with open_store_for_writing(store, create=False) as opened:
             found = rename_method(opened, old, new)
     if json_:
-        print(json.dumps(found.to_dict(), indent=1))
+        dump_json(found.to_dict())
         return
     for before, after in found.ids.items():
         print(f"{before} -> {after}")
@@ -165,7 +165,7 @@ def size(
     with open_store_for_reading(store) as opened:
         found = store_size(opened)
     if json_:
-        print(json.dumps(found.to_dict(), indent=1))
+        dump_json(found.to_dict())
         return
     kinds = [[k, f"{a.files:,}", format_bytes(a.size_bytes)] for k, a in found.kinds.items()]
     print_plain_table(
@@ -214,7 +214,7 @@ def prune(
         with open_store_for_writing(store, create=False) as opened:
             report = prune_store(opened, older_than_s=age, larger_than_bytes=most)
     if json_:
-        print(json.dumps(report.to_dict(), indent=1))
+        dump_json(report.to_dict())
     elif not dry_run and report.files:
         print(f"removed {format_bytes(report.size_bytes)}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import ctypes
 import errno
 import os
 import re
@@ -139,6 +140,51 @@ def tolerant_streams() -> Iterator[None]:
             yield
         finally:
             sys.stdout, sys.stderr = before
+
+
+_result: list[TextIO] = []
+
+
+def result_stream() -> TextIO:
+    """Return the stream for the result of a command: standard output, also within `stdout_for_result`."""
+    return _result[-1] if _result else sys.stdout
+
+
+@contextlib.contextmanager
+def stdout_for_result() -> Iterator[None]:
+    """Reserve standard output for `result_stream`. All other output goes to standard error.
+
+    This includes the output of C code and of worker processes that start within the block.
+    """
+    before, saved = sys.stdout, os.dup(1)
+    before.flush()
+    try:
+        is_standard = before.fileno() == 1
+    except (OSError, ValueError):  # a stream in memory
+        is_standard = False
+    with contextlib.ExitStack() as opened:
+        if is_standard:
+            own = open(saved, "w", encoding=before.encoding, errors=before.errors, closefd=False)  # noqa: SIM115
+            opened.callback(own.close)
+            _result.append(cast(TextIO, TolerantStream(own)))
+        else:
+            _result.append(before)
+        os.dup2(2, 1)
+        sys.stdout = sys.stderr
+        try:
+            yield
+        finally:
+            _flush_c_streams()
+            sys.stdout = before
+            _result.pop()
+            os.dup2(saved, 1)
+    os.close(saved)
+
+
+def _flush_c_streams() -> None:
+    """Write the buffered output of C code while descriptor 1 is standard error."""
+    if os.name == "posix":
+        ctypes.CDLL(None).fflush(None)
 
 
 def discard_pending(stream: TextIO) -> None:

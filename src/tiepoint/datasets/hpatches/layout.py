@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ...core.errors import FormatError
+from ...core.file_stamps import FileStamp, settled_stamp
 from ...core.scores import scene_kind
 from ...formats.hpatches.patch_strip import StripHeader, read_strip_header
 
@@ -84,19 +85,19 @@ def scan_folder(root: Path) -> StripLayout:
     return layout
 
 
-_headers: dict[tuple[str, int, int, int], StripHeader] = {}
-"""Cache of strip headers by path, size, modification time and inode."""
+_headers: dict[FileStamp, StripHeader] = {}
 
 
 def _header(path: Path) -> StripHeader:
     try:
-        stat = os.stat(path)
+        stamp = settled_stamp(path)
     except OSError:
-        return read_strip_header(path)  # raises an error with the reason
-    key = (str(path), stat.st_size, stat.st_mtime_ns, stat.st_ino)
-    if key not in _headers:
-        _headers[key] = read_strip_header(path)
-    return _headers[key]
+        stamp = None  # reading it raises an error with the reason
+    if stamp is None:
+        return read_strip_header(path)
+    if stamp not in _headers:
+        _headers[stamp] = read_strip_header(path)
+    return _headers[stamp]
 
 
 def _misplaced(root: Path, folders: list[Path], sequences: dict[str, list[Path]]) -> str | None:

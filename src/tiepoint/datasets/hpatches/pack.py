@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import InputError
+from ...core.file_stamps import file_stamp, has_reliable_ctime, is_settled
 from ...core.formatting import count_text
 from ...core.hashing import hash_bytes, hash_file, hash_json
 from ...core.processes import cores
@@ -125,10 +126,11 @@ def _strip(root: Path, key: str) -> tuple[PackedStrip, NDArray[np.uint8]]:
     """Read a strip once, then hash and decode the same bytes."""
     path = root / f"{key}.png"
     stat = path.stat()
+    ctime_ns = stat.st_ctime_ns if is_settled(file_stamp(stat)) else 0
     data = read_bytes(path)
     patches = decode_strip(data, path=path)
     sequence, _, image = key.rpartition("/")
-    facts = hash_bytes(data), stat.st_size, stat.st_mtime_ns, hash_bytes(np.ascontiguousarray(patches).data)
+    facts = hash_bytes(data), stat.st_size, ctime_ns, hash_bytes(np.ascontiguousarray(patches).data)
     return PackedStrip(sequence, image, len(patches), *facts), patches
 
 
@@ -144,13 +146,15 @@ def _strips(root: Path) -> dict[str, os.stat_result]:
 def _changed(root: Path, pack: PatchPack, strips: dict[str, os.stat_result]) -> str | None:
     """Return a message if strips have changed since packing, else None.
 
-    If only the modification time differs, the contents are compared.
+    If a strip has the same size but its status change time differs or is not reliable, the contents are
+    compared.
     """
     for key in sorted(set(strips) ^ set(pack.strips)):
         return f"{key}.png was {'added' if key in strips else 'removed'}"
     for key, strip in pack.strips.items():
         same = strips[key].st_size == strip.size
-        if same and strips[key].st_mtime_ns != strip.mtime_ns:
+        stamp = file_stamp(strips[key])
+        if same and (stamp[4] != strip.ctime_ns or not has_reliable_ctime(stamp)):
             same = hash_file(root / f"{key}.png") == strip.content
         if not same:
             return f"{key}.png changed"

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import FormatError, InputError
-from ...core.hashing import hash_json
+from ...core.hashing import hash_bytes, hash_file, hash_json
 from ..file_io import map_bytes, reading, write_bytes
 from ..npy import map_npy, read_npz
 from ..text.numbers import find_delimiter, parse_table
@@ -132,8 +132,8 @@ def read_descriptors(
     Args:
         path: A `.csv`, `.npy` or `.npz` file. Any other suffix is read as text.
         delimiter: Separator of a text file. If None, it is detected.
-        cache: Folder for parsed copies of text files. A copy is reused if path, size, modification time and
-            inode of the text file have not changed. If None, no copy is stored.
+        cache: Folder for parsed copies of text files. A copy is reused if the content of the text file has
+            not changed. If None, no copy is stored.
 
     Raises:
         FormatError: Rows differ in length, a field is not a number, or an array has the wrong shape or type.
@@ -144,10 +144,12 @@ def read_descriptors(
         return read_array(p)
     if cache is None:
         return DescriptorTable(parse_table(map_bytes(p), path=p, delimiter=delimiter))
-    copy = parsed_copy(p, cache, delimiter=delimiter)
+    copy = parsed_copy(hash_file(p), cache, delimiter=delimiter)
     for _ in range(2):
         if not copy.is_file():
-            values = parse_table(map_bytes(p), path=p, delimiter=delimiter)
+            content = map_bytes(p)
+            values = parse_table(content, path=p, delimiter=delimiter)
+            copy = parsed_copy(hash_bytes(content.data), cache, delimiter=delimiter)
             write_bytes(copy, npy_chunks(values))
         try:
             return DescriptorTable(map_npy(copy))
@@ -156,16 +158,9 @@ def read_descriptors(
     return DescriptorTable(parse_table(map_bytes(p), path=p, delimiter=delimiter))
 
 
-def parsed_copy(path: Path, cache: str | Path, *, delimiter: str | None = None) -> Path:
-    """Return the path of the parsed copy of a text file.
-
-    The name depends on path, size, modification time and inode of the text file.
-    """
-    try:
-        stat = path.stat()
-    except OSError as e:
-        raise FormatError(path, "the file does not exist") from e
-    key = hash_json([_PARSED, str(path.resolve()), stat.st_size, stat.st_mtime_ns, stat.st_ino, delimiter])
+def parsed_copy(content: str, cache: str | Path, *, delimiter: str | None = None) -> Path:
+    """Return the path of the parsed copy of a text file with this content hash."""
+    key = hash_json([_PARSED, content, delimiter])
     return Path(cache) / key[:2] / f"{key}.npy"
 
 

@@ -42,7 +42,8 @@ class PackedStrip:
     content: str
     """SHA-256 of the PNG file. Cache keys contain it, so packing a dataset does not change them."""
     size: int
-    mtime_ns: int
+    ctime_ns: int
+    """Time of the last status change of the PNG file; 0 if it changed just before it was packed."""
     pixels: str
     """SHA-256 of the pixels."""
     offset: int = 0

@@ -67,8 +67,8 @@ def clear_cache() -> None:
 def upload(arrays: Sequence[Array]) -> list[DeviceRows]:
     """Upload matrices to the device without rounding. Memory-mapped files stay cached there.
 
-    The cache contains read-only memory-mapped matrices, by file, modification time and offset. It evicts the
-    oldest matrices when its share of the memory is full.
+    The cache contains read-only memory-mapped matrices, by file stamp and offset. It evicts the oldest
+    matrices when its share of the memory is full.
     """
     device = get_device()
     keys = [_key(device, x) for x in arrays]

@@ -136,12 +136,9 @@ class DenseFiles:
 
     @property
     def config(self) -> dict[str, Any]:
-        """State of the folder: names, sizes and times of its result files."""
-        found = []
-        for file in sorted(self.root.rglob("*")):
-            if file.name in _FILES:
-                stat = file.stat()
-                found.append([file.relative_to(self.root).as_posix(), stat.st_size, stat.st_mtime_ns])
+        """State of the folder: names and hashes of its result files."""
+        files = [file for file in sorted(self.root.rglob("*")) if file.name in _FILES]
+        found = [[file.relative_to(self.root).as_posix(), hash_file(file)] for file in files]
         return {"path": str(self.root), "files": hash_json(found)}
 
     def check_items(self, items: Sequence[Item]) -> None:

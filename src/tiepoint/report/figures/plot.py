@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from ...core.errors import InputError, UnknownNameError, close_names
 from ...core.formatting import first_few
 from ...run.result import Run
 from ..compare.comparison import Comparison
+from ..runs.lazy_records import try_part
 from ..runs.names import DisplayNames, parse_names, read_names
 from ..runs.sections import TaskSection, sections
 from .curves import curve_figures
@@ -33,10 +35,17 @@ COMPARISON_KINDS: dict[str, Callable[[Comparison, DisplayNames], Figure]] = {
 }
 
 
-def figures_of(section: TaskSection) -> list[Figure]:
-    """Return all figures of a section, in the order of the report."""
-    single = [make(section) for make in KINDS.values()]
-    return [f for f in [*single, *curve_figures(section)] if f is not None]
+def figures_of(section: TaskSection, skipped: list[str] | None = None) -> list[Figure]:
+    """Return all figures of a section, in the order of the report.
+
+    With `skipped`, figures whose files are missing or corrupt are omitted, and the list receives a message
+    about each of them.
+    """
+    found: list[Figure | None] = []
+    for kind, make in KINDS.items():
+        found.append(try_part(f"figure {kind}", partial(make, section), skipped))
+    found += try_part("figures of curves", partial(curve_figures, section), skipped) or []
+    return [f for f in found if f is not None]
 
 
 def plot(

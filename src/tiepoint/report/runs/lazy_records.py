@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ...core.errors import DamagedError, StoreError, TiepointError
 from ...core.formatting import count_text
@@ -25,6 +25,7 @@ from ...store.stored_run import StoredRun
 from ...tasks import stored_task
 from ...tasks.base import Task, TaskData
 
+T = TypeVar("T")
 RECORD_CACHE_BYTES = 1 << 28
 TABLE_CACHE_SIZE = 64
 """Maximum number of scene value files cached in memory."""
@@ -82,6 +83,20 @@ def report_damage(report: Callable[[str], None], most: int = 5) -> Iterator[None
         report(message)
     if len(messages) > most:
         report(f"{count_text(len(messages) - most, 'more corrupt file')}; `store check` lists all of them")
+
+
+def try_part(name: str, make: Callable[[], T], skipped: list[str] | None) -> T | None:
+    """Return a part of a report. If its files cannot be read, append a message to `skipped`.
+
+    Without a list the error is raised.
+    """
+    try:
+        return make()
+    except (TiepointError, OSError) as e:
+        if skipped is None:
+            raise
+        skipped.append(f"{name} not shown: {e}")
+        return None
 
 
 class LazyRecords(Mapping[str, Records]):

@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ...core.errors import InputError, UnknownNameError
+from ...core.formatting import printable
 from ...core.processes import scratch_folder
 from ..costs import cores, has_dashboard, visible_gpus
 from .cluster_spec import ADDRESS, QUEUES, ClusterFile, read_spec
@@ -32,8 +33,17 @@ def replace_finished_jobs(
     """Resubmit queue jobs whose workers have left. `workers` has the names of the connected workers.
 
     `met_s` has the time at which the workers of each job were last connected.
+
+    Raises:
+        InputError: A job could not be submitted, and no worker has connected until now.
     """
     now = time.monotonic()
+    workers = list(workers)
+    if made.job_cls.failures and not workers and not met_s:
+        raise InputError(
+            f"cannot submit a job to the queue: {made.job_cls.failures[0]}; run the command on a machine "
+            "that can submit jobs, or correct the cluster file"
+        )
     there = {f"{worker}-" for worker in workers}  # a job of several workers adds -0, -1 … to its name
     met_s |= {job: now for job in made.worker_spec if any(w.startswith(f"{job}-") for w in there)}
     gone = [job for job in made.worker_spec if now - met_s.get(job, now) > JOB_TIMEOUT_S]
@@ -83,12 +93,34 @@ def queue_cluster(wanted: ClusterFile, where: str, security: Any = None) -> Any:
     arguments["job_script_prologue"] = [f"export {SAFE_PATH}=1", *prologue]
     if security is not None:
         arguments["security"] = security
+    arguments["job_cls"] = _reporting_job(cls.job_cls)
     board = {"dashboard_address": ":0", "dashboard": has_dashboard()}  # Dask opens a port in any case
     arguments["scheduler_options"] = {**board, **(arguments.get("scheduler_options") or {})}
     try:
         return cls(**arguments)
     except (TypeError, ValueError) as e:
         raise InputError(f"{where}: {kind}: {e}") from e
+
+
+def _reporting_job(job_class: Any) -> Any:
+    """Return a job class that records in `failures` why jobs could not be submitted.
+
+    Dask only logs the error and waits for workers of the job.
+    """
+    from distributed.core import Status
+
+    class ReportingJob(job_class):  # type: ignore[misc]
+        failures: ClassVar[list[str]] = []
+
+        async def _submit_job(self, script_filename: str) -> Any:
+            try:
+                return await super()._submit_job(script_filename)
+            except (OSError, RuntimeError) as e:
+                self.status = Status.failed  # otherwise the cluster cannot be closed
+                self.failures.append(f"`{self.submit_command}` failed: {printable(str(e))}")
+                raise
+
+    return ReportingJob
 
 
 def _job_queues() -> Any:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import json
 import shlex
+from functools import partial
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -16,6 +17,7 @@ from ...core.formatting import count_text
 from ...report.cells import score_cell
 from ...report.export import scores_frame, scores_text
 from ...report.runs.card import card_rows
+from ...report.runs.lazy_records import try_part
 from ...run.recompare import requested_options
 from ...run.result import Run
 from ...store.run_queries import load_run
@@ -52,6 +54,10 @@ def run_page(library: RunIndex, request: Request) -> Response:
         }
         for s in scores[:MAX_SCORES]
     ]
+    skipped: list[str] = []
+    scenes = None
+    if section is not None:
+        scenes = try_part("scenes", partial(scene_names, library, section, run), skipped)
     manifest = run.manifest.plain()
     manifest["units"] = f"{count_text(len(manifest['units']), 'unit')}; keys are in manifest.json"
     return page(
@@ -61,13 +67,13 @@ def run_page(library: RunIndex, request: Request) -> Response:
         run=run,
         name=run.method if section is None else section.names[run.id],
         card=[(k, v) for k, v in card_rows(run) if k != "warning"],
-        warnings=run.manifest.warnings,
+        warnings=[*run.manifest.warnings, *skipped],
         command=rerun_command(run, library.store.where),
         scores=rows,
         left=len(scores) - len(rows),
         manifest=json.dumps(manifest, indent=1, sort_keys=True, default=str),
         section=section,
-        scenes=[] if section is None else scene_names(library, section, run),
+        scenes=scenes or [],
         files=list(FILES),
         made=run.created_at[:16].replace("T", " "),
     )

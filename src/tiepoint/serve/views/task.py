@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -20,6 +21,7 @@ from ...report.figures.heat_map import heat_map
 from ...report.figures.intervals import intervals_figure
 from ...report.figures.pareto import COSTS, pareto_figure
 from ...report.leaderboard import leaderboard
+from ...report.runs.lazy_records import try_part
 from ...report.runs.sections import TaskSection, is_canary, sections
 from ...run.result import Run
 from ...tasks.info import metric_info
@@ -64,10 +66,12 @@ def task(library: RunIndex, request: Request) -> Response:
     if steps:
         conventions += library.cached("steps", key, lambda: by_step(section))
     curves = params.choice_param(request, "curves", ("", "1"), "") == "1"
+    skipped: list[str] = []
     drawn = [(k, _soon(library, view, k, until)) for k in KINDS]
     figures = [(k, f[0]) for k, f in drawn if f is not None and f[0] is not None]
     if curves:
-        every = library.cached("curves", key, lambda: curve_figures(section))
+        make = partial(library.cached, "curves", key, partial(curve_figures, section))
+        every = try_part("figures of curves", make, skipped) or []
         figures += [(f"curve{i}", f) for i, f in enumerate(every)]
     return page(
         request,
@@ -89,6 +93,7 @@ def task(library: RunIndex, request: Request) -> Response:
         steps=steps,
         curves=curves,
         figures=figures,
+        skipped=skipped,
         methods=[(r.id, section.names[r.id]) for r in section.runs if not is_canary(r)],
         query={k: v for k, v in view.asked.items() if v},
     )
