@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -369,3 +371,17 @@ def test_report_of_scored_files_draws_precision_recall(three: Program) -> None:
     three(*SCORE)
     three("report", "--out", "report.html")
     assert "Precision-recall" in Path("report.html").read_text()
+
+
+def test_score_of_results_copied_over_others_is_new(three: Program) -> None:
+    """`cp -p` keeps size and time of the file."""
+    path = RESULTS / "train_easy_illum.results"
+    first = three.json(*SCORE).value("success_rate")
+    other, lines = Path("other.results"), path.read_text().splitlines()
+    index = lines[1].split(",")
+    lines[1] = ",".join([index[1], index[0], *index[2:]])
+    other.write_text("\n".join(lines) + "\n")
+    assert other.stat().st_size == path.stat().st_size
+    os.utime(other, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns))
+    subprocess.run(["cp", "-p", other, path], check=True)
+    assert three.json(*SCORE).value("success_rate") != first

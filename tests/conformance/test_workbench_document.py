@@ -592,6 +592,13 @@ DOCUMENT_NAMES = (
 """Every metric, count and column that the document names."""
 
 
+def test_results_state_newest_of_how_many_runs(ranked: Program) -> None:
+    for tau in (3, 5, 7):
+        ranked(*RANKING, "-o", f"tau_px={tau}")
+    rows = ranked.sql("select newest_of from results where protocol = 'exact'")
+    assert sorted(row["newest_of"] or 0 for row in rows) == [0, 0, 3]
+
+
 def test_every_name_of_the_document_is_a_column(ranked: Program) -> None:
     ranked(*RANKING, "--protocol", "workbench")
     (row,) = ranked.sql(f"select {', '.join(DOCUMENT_NAMES)} from results")

@@ -152,7 +152,8 @@ def statements() -> list[str]:
     """Return the SQL of the views.
 
     A row of `results` combines the newest run of every task. Older runs of the same method, dataset, keypoint
-    set and task, with other options, have separate rows. A failed run has a row with its error.
+    set and task, with other options, have separate rows. Column `newest_of` counts the runs of a task from which
+    the newest was taken. A failed run has a row with its error.
     """
     same = "method_id, dataset_id, coalesce(keypoint_set_id, '')"
     tasks = ", ".join(f"'{task}'" for task in dict.fromkeys(task for task, _ in WORKBENCH_COLUMNS.values()))
@@ -161,14 +162,14 @@ def statements() -> list[str]:
   r.method_id, r.dataset_id, r.keypoint_set_id,
   {_pivot()},
   {_metadata()} as metadata,
-  max(r.created_at) as timestamp, null as error
+  max(r.created_at) as timestamp, max(case when t.place = 1 then t.runs end) as newest_of, null as error
 from (
   select *, min(id) over (partition by {same}) as experiment_id from runs where task like 'keypoints/%'
 ) r
 join (
   select p.run_id, p.protocol, row_number() over (
     partition by {same}, q.task, p.protocol order by q.created_at desc, q.id
-  ) as place
+  ) as place, count(*) over (partition by {same}, q.task, p.protocol) as runs
   from (select distinct run_id, protocol from scores) p join runs q on q.id = p.run_id
   where q.task in ({tasks}) and q.status = 'done'
 ) t on t.run_id = r.id
@@ -180,7 +181,7 @@ group by r.experiment_id, r.method_id, r.dataset_id, r.keypoint_set_id, s.protoc
 union all select
   r.id, r.id, null, m.name, d.name, r.method_id, r.dataset_id, r.keypoint_set_id,
   {", ".join("null" for _ in WORKBENCH_COLUMNS)},
-  'success=false;error_message=' || replace(r.error, ';', ',') || ';', r.created_at, r.error
+  'success=false;error_message=' || replace(r.error, ';', ',') || ';', r.created_at, null, r.error
 from runs r join methods m on m.id = r.method_id join datasets d on d.id = r.dataset_id
 where r.task in ({tasks}) and r.status = 'failed'"""
     experiments = """create view experiments as select
