@@ -69,11 +69,12 @@ class PairedResult:
         """Joint confidence intervals of all differences, as low (k,) and high (k,).
 
         An interval excludes 0 if and only if the pair is separated; see `intervals_matching_tests`. NaN if
-        there are fewer than 6 scenes.
+        there are fewer than 6 scenes, or if the difference is the same in all scenes.
         """
         if self.sample.interval_kind == "none" or not len(self.pairs):
             return np.full(len(self.pairs), np.nan), np.full(len(self.pairs), np.nan)
-        return intervals_matching_tests(self.difference, self.reach * self._error[0], self.separated)
+        half = np.where(self._gap.flat, np.nan, self.reach * self._error[0])
+        return intervals_matching_tests(self.difference, half, self.separated)
 
     @cached_property
     def single_bounds(self) -> tuple[Array, Array]:

@@ -104,6 +104,11 @@ class MetricInfo:
         return self.better == "lower"
 
     @property
+    def bounded(self) -> bool | None:
+        """Whether scores are between 0 and 1. None for fractions, where the values of the scenes decide."""
+        return None if self.unit == "fraction" else False
+
+    @property
     def scale(self) -> tuple[float, str]:
         """Factor and symbol for tables and axes. Fractions are shown in percent, other units unchanged.
 

@@ -250,3 +250,21 @@ def test_few_scenes_near_one_have_the_interval_of_their_score() -> None:
         i = scene_interval(tables[row.method])
         assert (row.low, row.high) == pytest.approx((i.low, i.high), abs=1e-12)
         assert row.high < 1  # type: ignore[operator]
+
+
+def test_compare_methods_flat_scores_have_no_zero_width_interval() -> None:
+    x = np.random.default_rng(0).uniform(0.3, 0.6, 10)
+    tables = {
+        "perfect": table(np.ones(10)),
+        "same": table(np.full(10, 0.5)),
+        "a": table(x),
+        "b": table(x + 0.1),
+    }
+    c = compare_methods(tables)
+    by = {r.method: r for r in c.rows}
+    assert (by["perfect"].low, by["perfect"].high) == (pytest.approx(0.05**0.1), 1)
+    assert (by["same"].low, by["same"].high) == (None, None)
+    assert any("perfect" in n and "one-sided" in n for n in c.notes)
+    assert any("same" in n and "no interval" in n for n in c.notes)
+    pair = c.pair("b", "a")
+    assert (pair.low, pair.high, pair.single_low, pair.separated) == (None, None, None, True)

@@ -10,8 +10,10 @@ from typing import Any, cast
 import numpy as np
 
 from ...core.errors import InputError, UnknownNameError
+from ...core.formatting import first_few
 from ...core.scores import PooledBins, SceneValues
 from ...stats.duplicates import duplicate_scenes, identical_methods, merge_scenes
+from ...stats.intervals import NO_SPREAD, one_sided
 from ...stats.paired import MAX_STEP_DOWN_METHODS, against, all_pairs, compare_pairs, compare_pairs_wide
 from ...stats.resampling import RESAMPLES, make_scene_score, seed_of
 from ...stats.samples import MethodSample, sample_of_pooled, sample_of_scenes
@@ -164,8 +166,21 @@ def _compare(
         percent=bounded,
         pooled=sample.by_scene is None,
         wide=len(distinct) > MAX_STEP_DOWN_METHODS,
-        notes=(*aligned.notes, *duplicates),
+        notes=(*aligned.notes, *duplicates, *_flat_notes(names, distinct, sample, bounded, level)),
     )
+
+
+def _flat_notes(
+    names: list[str], distinct: list[int], sample: MethodSample, bounded: bool, level: float
+) -> list[str]:
+    """Return notes about methods whose scenes all have the same value. Empty if there are no intervals."""
+    if sample.interval_kind == "none":
+        return []
+    flat = sorted(set(distinct) & set(np.flatnonzero(sample.flat).tolist()))
+    edge = [m for m in flat if bounded and sample.by_scene is not None and sample.value[m] in (0, 1)]
+    notes = [f"all scenes of {names[m]} are at {sample.value[m]:g}: {one_sided(level)}" for m in edge]
+    inside = [names[m] for m in flat if m not in edge]
+    return notes + ([f"{first_few(inside)}: {NO_SPREAD}"] if inside else [])
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from ...core.scores import ScoreRow
 from ...run.result import Run
 from ...tasks import stored_task
 from ...tasks.base import Task
-from ...tasks.info import headline_column, metric_info
+from ...tasks.info import MetricInfo, headline_column, metric_info
 from ..runs.lazy_records import scene_tables
 from ..runs.names import data_names, distinct_names, options_of
 from ..runs.sections import is_canary, is_single
@@ -75,12 +75,13 @@ def compare_runs(
     classes = _classify(named, chosen, baseline)
     if baseline is not None and baseline not in classes.tables:
         raise InputError(f"{baseline} has no scene values, so nothing can be tested against it")
+    info = metric_info(task.info, metric)
     score: dict[str, Any] = {
         "task": task.name,
         "metric": metric,
         "group": group,
         "protocol": protocol,
-        "higher_is_better": not metric_info(task.info, metric).lower,
+        "higher_is_better": not info.lower,
     }
     remedy = _remedy(list(named), runs)
     imported = {name for name, run in named.items() if run.manifest.is_imported}
@@ -99,15 +100,21 @@ def compare_runs(
             allow=allow,
             remedy=remedy,
             ranks_only=ranks_only,
+            bounded=info.bounded,
             **score,
         )
     else:
-        comparison = Comparison((), percent=all(0 <= r.value <= 1 for r in classes.untested), **score)
+        comparison = Comparison((), percent=_percent(info, classes.untested), **score)
     sign = -1.0 if comparison.higher_is_better else 1.0
     ordered = sorted([*comparison.rows, *classes.untested], key=lambda r: sign * r.value)
     rows = (replace(r, run=named[r.method].id, base_name=named[r.method].method) for r in ordered)
     notes += [*comparison.notes, *_shift(comparison, classes.values), *classes.notes()]
     return replace(comparison, rows=tuple(rows), notes=tuple(notes))
+
+
+def _percent(info: MetricInfo, rows: Sequence[MethodRow]) -> bool:
+    """Return whether scores are shown in percent: fractions between 0 and 1."""
+    return info.bounded is not False and all(0 <= r.value <= 1 for r in rows)
 
 
 def _table_name(baseline: str, named: Mapping[str, Run]) -> str:
