@@ -43,7 +43,7 @@ def compare_section(section: TaskSection) -> tuple[Comparison | None, list[str]]
         return None, []
     score: dict[str, Any] = {"metric": section.metric, "group": section.group, "protocol": section.protocol}
     try:
-        comparison = compare_runs(section.runs, ranks_only=True, **score)
+        comparison = compare_runs(section.runs, ranks_only=True, test=section.test, **score)
     except InputError as e:
         return None, [f"there are no groups, because {e.one_line}"]
     return comparison, list(comparison.notes)

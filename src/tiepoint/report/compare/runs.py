@@ -12,6 +12,7 @@ from ...core.formatting import first_few
 from ...core.hashing import hash_json
 from ...core.scores import ScoreRow
 from ...run.result import Run
+from ...stats.paired import SIGN_FLIP
 from ...tasks import stored_task
 from ...tasks.base import Task
 from ...tasks.info import MetricInfo, headline_column, metric_info
@@ -38,6 +39,7 @@ def compare_runs(
     baseline: str | None = None,
     allow: Collection[str] = (),
     ranks_only: bool = False,
+    test: str = SIGN_FLIP,
 ) -> Comparison:
     """Compare runs of one task by a score, by default the task's headline score.
 
@@ -46,7 +48,8 @@ def compare_runs(
 
     Three sorts of runs are listed but not tested: reference methods (`constant`, `random`, `oracle`, unless
     one is the `baseline`), runs with a single value, and runs without scene values. Letters, ranks and
-    p-values do not depend on them. `ranks_only` skips intervals and differences to the baseline.
+    p-values do not depend on them. `ranks_only` skips intervals and differences to the baseline. `test` is
+    `sign-flip` or `bootstrap-t`.
 
     Raises:
         InputError: There are no runs, the runs have several tasks, or a run lacks the protocol or the score.
@@ -101,6 +104,7 @@ def compare_runs(
             remedy=remedy,
             ranks_only=ranks_only,
             bounded=info.bounded,
+            test=test,
             **score,
         )
     else:
