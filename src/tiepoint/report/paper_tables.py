@@ -305,6 +305,8 @@ def _not_separated(section: TaskSection, column: Column, best: str) -> tuple[set
         found = compare_runs(runs, **words)
     except InputError as e:
         return set(), [f"Nothing is tested, because {e.one_line}."]
+    if found.caution:
+        return set(), [f"Nothing is tested, because {found.caution}."]
     rows = {r.run: r for r in found.rows if r.tested}
     if best not in rows or len(rows) < 2:
         return set(), []

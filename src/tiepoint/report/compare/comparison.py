@@ -84,7 +84,8 @@ class Comparison:
     """Comparison of methods on the same scenes, best first. See `to_frame`, `to_latex` and `save`.
 
     With too many methods (`wide`), `pairs` has only pairs with the baseline, and no row has letters.
-    `skewed` counts the skewed pairs. A comparison without pairs is not tested.
+    `skewed` counts the skewed pairs. If the methods were scored on different queries, `caution` states it,
+    and nothing is tested.
     """
 
     rows: tuple[MethodRow, ...]
@@ -111,6 +112,7 @@ class Comparison:
     wide: bool = False
     test: str = "sign-flip"
     skewed: int = 0
+    caution: str = ""
     notes: tuple[str, ...] = ()
 
     @property

@@ -214,6 +214,8 @@ def legend(c: Comparison) -> list[str]:
     lines = [f"{scene_count_text(c)}, {methods}; confidence intervals: {how}."]
     if not c.scenes:
         lines = ["There are no scene values, so nothing is tested."]
+    if c.caution:
+        lines = [f"Caution: {c.caution}. Differences are not tested."]
     if c.pairs:
         over = (
             f"over {count_text(c.family_size, 'comparison')} with {c.baseline}"
