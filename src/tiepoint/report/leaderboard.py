@@ -139,14 +139,16 @@ def leaderboard(
 
 
 def column_title(task: Task, metric: str, group: str) -> str:
-    """Return a descriptive column title, with the unit unless it is percent.
+    """Return a descriptive column title, with the unit unless it is percent, and the direction of an error.
 
     >>> from tiepoint.tasks import stored_task
     >>> column_title(stored_task("tss"), "aepe", "subset=JODS")
-    'end-point error, JODS (px)'
+    'end-point error, JODS (px, lower is better)'
     """
-    unit = metric_info(task.info, metric).scale[1]
-    return score_title(task.info, metric, group) + ("" if unit in ("%", "") else f" ({unit})")
+    info = metric_info(task.info, metric)
+    unit = "" if info.scale[1] == "%" else info.scale[1]
+    details = ", ".join(x for x in (unit, "lower is better" if info.lower else "") if x)
+    return score_title(task.info, metric, group) + (f" ({details})" if details else "")
 
 
 def expand_columns(task: Task, columns: Sequence[Column], runs: Sequence[Run]) -> list[Column]:

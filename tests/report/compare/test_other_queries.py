@@ -46,7 +46,9 @@ def test_compare_other_keypoints_allowed_tests(store: Path) -> None:
 
 
 def test_compare_other_subset_is_refused_and_names_allow(store: Path) -> None:
-    few = tp.evaluate("sift", task=TASK, data=DATA, store=store, scenes=["v_bark", "v_dogman"], progress=False)
+    few = tp.evaluate(
+        "sift", task=TASK, data=DATA, store=store, scenes=["v_bark", "v_dogman"], progress=False
+    )
     with pytest.raises(InputError, match=r"allow=\"dataset|allow=\"lists"):
         tp.compare([few, "orb"], task=TASK, metric="true_map_micro", store=store)
 
