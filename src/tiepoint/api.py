@@ -123,6 +123,7 @@ def compare(
     dataset: str | None = None,
     baseline: str | None = None,
     allow: str | Sequence[str] = (),
+    test: str = "sign-flip",
     store: str | Path | None = None,
 ) -> Comparison:
     """Compare methods on the same scenes by differences, intervals, tests and group letters.
@@ -139,6 +140,7 @@ def compare(
         baseline: Method to compare the others with; default the best method.
         allow: Differences to accept between the runs: ``dataset``, ``lists``, ``scenes``, ``split`` …, as a
             list or separated by commas.
+        test: ``sign-flip`` (differences symmetric about 0) or ``bootstrap-t``; see docs/inference.md.
         store: Store with the named runs.
 
     Returns:
@@ -175,7 +177,7 @@ def compare(
         chosen, told = under_protocol(chosen, protocol or shared_protocol(chosen))
         notes += told
     found = compare_runs(
-        chosen, metric=metric, group=group, protocol=protocol, baseline=baseline, allow=allow
+        chosen, metric=metric, group=group, protocol=protocol, baseline=baseline, allow=allow, test=test
     )
     return replace(found, notes=(*found.notes, *notes))
 
@@ -197,6 +199,7 @@ def write_report(
     protocol: str | None = None,
     table: str | None = None,
     names: Any = None,
+    test: str = "sign-flip",
 ) -> Path:
     """Write a report of runs: ``html``, ``md``, ``latex``, ``csv``, ``json`` or ``parquet``.
 
@@ -209,6 +212,7 @@ def write_report(
         protocol: Only scores under this protocol; default `exact` if the runs have it.
         table: Table in Markdown, LaTeX and CSV: ``combined``, ``tasks`` or ``scores``; see docs/paper.md.
         names: Display names in tables: a YAML file, or its content as a mapping.
+        test: Test of the comparisons: ``sign-flip`` or ``bootstrap-t``; see docs/inference.md.
     """
     from .report.export import write
     from .report.figures.plot import display_names
@@ -221,7 +225,7 @@ def write_report(
     chosen = chosen if protocol is None else of_protocol(chosen, protocol)
     target = _path("path", path)
     with report_damage(lambda told: _warn([told])):
-        write(chosen, target, form, table=table, display=display)
+        write(chosen, target, form, table=table, display=display, test=test)
     return target
 
 

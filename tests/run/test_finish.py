@@ -10,19 +10,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from tiepoint.cli.main import run as command
 from tiepoint.core.errors import UnitError
-from tiepoint.core.scores import SceneValues
+from tiepoint.core.scores import SceneValues, Score
 from tiepoint.run import finish, update
 from tiepoint.run.engine import evaluate, store_failure
 from tiepoint.run.preparation import prepare_run
 from tiepoint.run.request import RunRequest
+from tiepoint.run.scoring import score_rows_with_intervals
 from tiepoint.run.update import is_current, update_run
 from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
 from tiepoint.store.stored_run import StoredRun, run_id
 from tiepoint.store.writers import save_run
+from tiepoint.tasks import load_task
 
 MATCHING = "hpatches/matching"
 PROTOCOLS = ("exact", "hpatches-python", "hpatches-matlab")
@@ -175,3 +178,12 @@ def test_protocols_of_processes_at_the_same_time_are_all_kept(patches: Path, tmp
             run = only(store)
             assert {s.protocol for s in run.scores} == set(PROTOCOLS)
             assert set(run.manifest.values) == set(PROTOCOLS)
+
+
+def test_score_rows_subpixel_errors_get_plain_t_interval() -> None:
+    x = np.array([0.7, 0.9, 0.95, 0.99, 0.92, 0.97])
+    scenes = SceneValues(tuple("abcdef"), ("v",) * 6, x[None])
+    (row,) = score_rows_with_intervals(load_task("tss"), [Score("aepe", "all", x.mean(), 6, scenes=scenes)])
+    expected = stats.ttest_1samp(x, 0).confidence_interval(0.95)
+    assert (row.low, row.high) == pytest.approx((expected.low, expected.high))
+    assert row.high > 1

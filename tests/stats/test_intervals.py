@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tiepoint.core.errors import InputError
-from tiepoint.core.scores import SceneValues
+from tiepoint.core.scores import PooledBins, SceneValues
 from tiepoint.stats.interval_bounds import acceleration, bca_bounds, standard_error
-from tiepoint.stats.intervals import scene_interval
+from tiepoint.stats.intervals import image_interval, pooled_interval, scene_interval
 from tiepoint.stats.resampling import exact_product, make_scene_score, resample, strata_of
 
 
@@ -100,11 +100,47 @@ def test_scenes_without_a_value_do_not_count() -> None:
     )
 
 
-@pytest.mark.parametrize("n", [8, 50])
-def test_equal_scenes_give_a_point_and_a_note(n: int) -> None:
-    i = scene_interval(table(np.ones(n)))
-    assert (i.low, i.high) == (1, 1)
+@pytest.mark.parametrize("n", [6, 8, 39, 40, 50])
+def test_scene_interval_all_scenes_at_an_end_gives_one_sided_bound(n: int) -> None:
+    bound = 0.05 ** (1 / n)
+    top, bottom = scene_interval(table(np.ones(n))), scene_interval(table(np.zeros(n)))
+    assert (top.low, top.high, top.kind) == (pytest.approx(bound), 1, "one-sided")
+    assert (bottom.low, bottom.high, bottom.kind) == (0, pytest.approx(1 - bound), "one-sided")
+    assert "one-sided 95 % bound" in str(top.note)
+
+
+@pytest.mark.parametrize("n", [6, 50])
+@pytest.mark.parametrize("value", [0.3, 1 / 3, 7.0])
+def test_scene_interval_all_scenes_equal_inside_gives_none(n: int, value: float) -> None:
+    i = scene_interval(table(np.full(n, value)))
+    assert (i.low, i.high, i.kind) == (None, None, "none")
     assert "same value" in str(i.note)
+
+
+def test_scene_interval_pixel_errors_all_zero_gives_none() -> None:
+    i = scene_interval(table(np.zeros(8)), bounded=False)
+    assert (i.low, i.high, i.kind) == (None, None, "none")
+
+
+@pytest.mark.parametrize("n", [1, 5])
+def test_scene_interval_few_perfect_scenes_gives_none(n: int) -> None:
+    assert scene_interval(table(np.ones(n))).low is None
+
+
+@pytest.mark.parametrize("n", [8, 45])
+def test_pooled_interval_perfect_list_gives_none(n: int) -> None:
+    rows = np.array([[k, k, 1, 4] for k in range(n)])
+    positives = np.tile([3.0, 0.0], (n, 1))
+    for statistic in ("ap", "auc"):
+        bins = PooledBins(tuple(f"s{k:02d}" for k in range(n)), ("v",) * n, positives, rows, statistic)
+        i = pooled_interval(bins, value=1.0)
+        assert (i.low, i.high, i.kind) == (None, None, "none")
+        assert "same value" in str(i.note)
+
+
+def test_image_interval_equal_pairs_gives_none() -> None:
+    pairs = [(a, b) for a in "abcdefg" for b in "abcdefg" if a < b]
+    assert image_interval(np.zeros(len(pairs)), pairs, np.ones(len(pairs))) is None
 
 
 @pytest.mark.parametrize("n", [10, 60])

@@ -13,13 +13,22 @@ from keypoint_world import make_features, make_scenes, run_task
 from tss_world import score_results
 
 from tiepoint.core.errors import InputError
+from tiepoint.report.figures.figure import axis_label
+from tiepoint.report.leaderboard import column_title
 from tiepoint.run.fit_transforms import TransformFitter
 from tiepoint.run.result_files import has_result_files
 from tiepoint.run.scoring import time_scores
 from tiepoint.store.schema import WORKBENCH_COLUMNS
 from tiepoint.tasks import TASKS, capabilities, stored_task
 from tiepoint.tasks.base import BaseTask, BaseTaskData, MetricInfo, Task, TaskInfo
-from tiepoint.tasks.info import headline_column, metric_info, metric_label, summary_metrics, table_columns
+from tiepoint.tasks.info import (
+    headline_column,
+    metric_info,
+    metric_label,
+    score_title,
+    summary_metrics,
+    table_columns,
+)
 
 KIT = Path(__file__).parents[1] / "data" / "synthetic_tss"
 CAPABILITIES = [
@@ -45,6 +54,45 @@ def test_the_facts_of_a_task_are_complete(name: str) -> None:
         assert facts.scale[0] in (1.0, 100.0)
         if facts.unit in ("px", "ms"):
             assert facts.lower
+
+
+@pytest.mark.parametrize("name", TASK_NAMES)
+def test_error_metrics_say_lower_is_better_in_every_caption(name: str) -> None:
+    task = TASKS.load(name)
+    for metric, facts in task.info.metrics.items():
+        captions = [
+            facts.sentence(),
+            column_title(task, metric, "all"),
+            axis_label(score_title(task.info, metric), facts),
+        ]
+        for caption in captions:
+            assert ("lower is better" in caption) is facts.lower, (metric, caption)
+            assert not (facts.lower and "higher is better" in caption)
+
+
+UNITS_OF_THRESHOLDS = ("px", "pixels", "°", "degrees", "%", "length", "larger side")
+
+
+@pytest.mark.parametrize("name", TASK_NAMES)
+@pytest.mark.parametrize(
+    "group", ["tau_px=3", "threshold_px=5", "threshold_deg=10", "threshold=0.001", "alpha=0.1"]
+)
+def test_threshold_groups_have_unit_in_every_caption(name: str, group: str) -> None:
+    task = TASKS.load(name)
+    value = group.partition("=")[2]
+    for metric, facts in task.info.metrics.items():
+        title = column_title(task, metric, group)
+        assert any(unit in title.partition(value)[2] for unit in UNITS_OF_THRESHOLDS), (metric, title)
+        if not isinstance(facts.words, str) and value in (words := facts.sentence(group)):
+            assert any(unit in words.partition(value)[2] for unit in UNITS_OF_THRESHOLDS), (metric, words)
+
+
+def test_pose_precision_threshold_is_not_shown_in_percent() -> None:
+    info = TASKS.load("pose/relative").info
+    assert score_title(info, "precision", "threshold=0.001") == "precision at 0.001 focal lengths"
+    assert "0.001 focal lengths" in info.metrics["precision"].sentence("threshold=0.001")
+    tss = TASKS.load("tss").info
+    assert score_title(tss, "flow_accuracy", "threshold=5") == "flow accuracy at 5 %"
 
 
 def test_every_score_is_declared_by_its_task(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from ..tasks.capabilities import HasConventionSteps, HasIntermediateSteps
 from ..tasks.info import metric_info, score_title
 from ..tasks.steps import StepTable
 from .cells import value_text
+from .compare.protocol_order import order_sentence, protocol_scores
 from .runs.lazy_records import no_records, scored_records
 from .runs.sections import TaskSection
 
@@ -31,13 +32,17 @@ MAX_STEP_CHARS = 18
 
 @dataclass(frozen=True)
 class ConventionTable:
-    """A table with rows (method, cell texts). `legend` explains the columns."""
+    """A table with rows (method, cell texts). `legend` explains the columns.
+
+    `order` states whether the order of methods changes between the protocols.
+    """
 
     title: str
     columns: tuple[str, ...]
     legend: tuple[str, ...]
     rows: tuple[tuple[str, tuple[str, ...]], ...]
     note: str = ""
+    order: str = ""
 
 
 def conventions(section: TaskSection) -> list[ConventionTable]:
@@ -61,9 +66,10 @@ def by_protocol(section: TaskSection) -> ConventionTable | None:
         (section.names[r.id], tuple(value_text(section.info, scores.get((r.id, p))) for p in have))
         for r in section.runs
     ]
-    return ConventionTable(
-        f"{_capital(section.score_words)} under each protocol", tuple(have), (), tuple(rows)
-    )
+    by = protocol_scores(section.names, section.runs, section.metric, section.group, section.protocol)
+    order = order_sentence(by, lower=section.info.lower)
+    title = f"{_capital(section.score_words)} under each protocol"
+    return ConventionTable(title, tuple(have), (), tuple(rows), order=order)
 
 
 def run_steps(

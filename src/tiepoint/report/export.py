@@ -12,6 +12,7 @@ from ..core.errors import InputError, UnknownNameError
 from ..formats.csv_table import frame_csv, to_csv
 from ..formats.file_io import atomic_path
 from ..run.result import Run
+from ..stats.paired import SIGN_FLIP, TESTS
 from . import paper_tables
 from .cells import ScoreCell
 from .compare.export import latex_text
@@ -47,25 +48,29 @@ def write(
     progress: Progress | None = None,
     table: str | None = None,
     display: DisplayNames | None = None,
+    test: str = SIGN_FLIP,
 ) -> None:
     """Write the scores of runs to a file in one of `FORMATS`.
 
     `table` is one of `TABLES` and applies to Markdown, LaTeX and CSV. By default, CSV has all scores.
     Markdown and LaTeX have the tables of a paper: `tasks`, and also `combined` if there are several tasks.
-    `display` has the display names.
+    `display` has the display names. `test` compares methods in HTML, Markdown and LaTeX.
     """
     check_table(form, table, display)
+    check_test(form, table, test)
     with atomic_path(path) as temporary:
         if form == "parquet":
             scores_frame(runs).to_parquet(temporary, index=False)
         elif form == "html":
             from .html_page import iter_page
 
-            pieces = iter_page(runs, title=title, progress=progress)
+            pieces = iter_page(runs, title=title, progress=progress, test=test)
             with temporary.open("w", encoding="utf-8", newline="\n") as f:
                 f.writelines(pieces)
         else:
-            text = scores_text(runs, form, title=title, progress=progress, table=table, display=display)
+            text = scores_text(
+                runs, form, title=title, progress=progress, table=table, display=display, test=test
+            )
             temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
@@ -81,6 +86,14 @@ def check_table(form: str, table: str | None, display: DisplayNames | None) -> N
         raise InputError("`names` are for the tables `combined` and `tasks` of md, latex and csv")
 
 
+def check_test(form: str, table: str | None, test: str) -> None:
+    """Raise an error for an unknown test, and for a test in a format that lists scores only."""
+    if test not in TESTS:
+        raise UnknownNameError("test", test, TESTS)
+    if test != SIGN_FLIP and (form in ("json", "parquet") or (form == "csv" and table in (None, "scores"))):
+        raise InputError(f"`test` has no effect on {form}; it is for html, md and latex")
+
+
 def scores_text(
     runs: Sequence[Run],
     form: str,
@@ -89,6 +102,7 @@ def scores_text(
     progress: Progress | None = None,
     table: str | None = None,
     display: DisplayNames | None = None,
+    test: str = SIGN_FLIP,
 ) -> str:
     """Return the scores in one of the text formats; see `write`. `title` is the title of the HTML page."""
     if form == "csv" and table in (None, "scores"):
@@ -100,14 +114,14 @@ def scores_text(
     if form == "html":
         from .html_page import render_page
 
-        return render_page(runs, title=title, progress=progress)
+        return render_page(runs, title=title, progress=progress, test=test)
     if table == "scores":
         make = _markdown if form == "md" else _latex
-        return "\n".join(make(s) for s in sections(runs))
-    return _paper(runs, form, table, (display or DisplayNames()).check_unique(runs))
+        return "\n".join(make(s) for s in sections(runs, test=test))
+    return _paper(runs, form, table, (display or DisplayNames()).check_unique(runs), test)
 
 
-def _paper(runs: Sequence[Run], form: str, table: str | None, display: DisplayNames) -> str:
+def _paper(runs: Sequence[Run], form: str, table: str | None, display: DisplayNames, test: str) -> str:
     """Return the tables of a paper as Markdown, LaTeX or CSV."""
     tables: list[paper_tables.PaperTable] = []
     if not runs:
@@ -115,10 +129,10 @@ def _paper(runs: Sequence[Run], form: str, table: str | None, display: DisplayNa
     if table in (None, "combined"):
         # A combined table of one task would repeat the table of the task.
         tables += paper_tables.combined_tables(
-            runs, display, one=form == "csv", least=2 if table is None else 1
+            runs, display, one=form == "csv", least=2 if table is None else 1, test=test
         )
     if table != "combined":
-        tables += paper_tables.task_tables(runs, display)
+        tables += paper_tables.task_tables(runs, display, test=test)
     if not tables:
         raise InputError("there are only canaries (constant, random, oracle), which tables skip")
     if form == "csv":

@@ -15,6 +15,7 @@ from .._version import __version__
 from ..core.errors import InputError
 from ..core.formatting import count_text
 from ..run.result import Run
+from ..stats.paired import SIGN_FLIP
 from ..tasks.info import FAMILIES, metric_info
 from .cells import score_cell, value_text
 from .convention_tables import conventions
@@ -199,18 +200,22 @@ class LazySequence(Sequence[Any]):
         return map(self._make, self._given)
 
 
-def render_page(runs: Sequence[Run], *, title: str, progress: Progress | None = None) -> str:
+def render_page(
+    runs: Sequence[Run], *, title: str, progress: Progress | None = None, test: str = SIGN_FLIP
+) -> str:
     """Return the HTML page. Names are escaped; figures are inline SVG."""
-    return "".join(iter_page(runs, title=title, progress=progress))
+    return "".join(iter_page(runs, title=title, progress=progress, test=test))
 
 
-def iter_page(runs: Sequence[Run], *, title: str, progress: Progress | None = None) -> Iterator[str]:
-    """Yield the HTML page in chunks."""
+def iter_page(
+    runs: Sequence[Run], *, title: str, progress: Progress | None = None, test: str = SIGN_FLIP
+) -> Iterator[str]:
+    """Yield the HTML page in chunks. `test` compares the methods of each task."""
     if not runs:
         raise InputError("there are no finished runs to report; run a method on a task first")
     from jinja2 import Environment
 
-    found = sections(runs)
+    found = sections(runs, test=test)
     parts: list[Part] = []
     tasks: dict[str, dict[str, Any]] = {}
     for i, section in enumerate(found):

@@ -15,7 +15,7 @@ from ..tasks.info import metric_info, metric_label, score_title, table_columns
 from .cells import ScoreCell, score_cell, value_text
 from .compare.comparison import Comparison
 from .compare.findings import ComparisonFinding, compare_section, finding_for
-from .compare.sentences import these_scenes
+from .compare.sentences import assumption, skewed_sentence, these_scenes
 from .compare.text_table import rank_range
 from .runs.sections import TaskSection, is_canary
 
@@ -139,14 +139,16 @@ def leaderboard(
 
 
 def column_title(task: Task, metric: str, group: str) -> str:
-    """Return a descriptive column title, with the unit unless it is percent.
+    """Return a descriptive column title, with the unit unless it is percent, and the direction of an error.
 
     >>> from tiepoint.tasks import stored_task
     >>> column_title(stored_task("tss"), "aepe", "subset=JODS")
-    'end-point error, JODS (px)'
+    'end-point error, JODS (px, lower is better)'
     """
-    unit = metric_info(task.info, metric).scale[1]
-    return score_title(task.info, metric, group) + ("" if unit in ("%", "") else f" ({unit})")
+    info = metric_info(task.info, metric)
+    unit = "" if info.scale[1] == "%" else info.scale[1]
+    details = ", ".join(x for x in (unit, "lower is better" if info.lower else "") if x)
+    return score_title(task.info, metric, group) + (f" ({details})" if details else "")
 
 
 def expand_columns(task: Task, columns: Sequence[Column], runs: Sequence[Run]) -> list[Column]:
@@ -181,14 +183,16 @@ def _wording(comparison: Comparison | None) -> str:
     if comparison is None or not _grouped(comparison):
         return ""
     if comparison.wide:
-        return "" if comparison.pooled else f"Rank ranges hold jointly at {100 * comparison.level:g} %."
+        ranks = f"Rank ranges hold jointly at {100 * comparison.level:g} %. {assumption(comparison)}"
+        return "" if comparison.pooled else ranks
     text = (
         f"Methods that share a letter are not separated by {these_scenes(comparison)} "
         f"({100 * comparison.level:g} %, family-wise); rank ranges hold jointly."
     )
     if comparison.smallest_p > 0:
         text += f" The smallest possible p is {comparison.smallest_p:.2g}."
-    return text
+    text += f" {assumption(comparison)}"
+    return f"{text} {skewed_sentence(comparison)}" if comparison.skewed else text
 
 
 def best_value(section: TaskSection, metric: str, group: str) -> float | None:

@@ -11,6 +11,7 @@ from ..core.errors import InputError
 from ..core.formatting import count_text
 from ..core.scores import ScoreRow, caution_note
 from ..run.result import Run
+from ..stats.paired import BOOTSTRAP_T, SIGN_FLIP
 from ..tasks.base import Column, MetricInfo
 from ..tasks.info import FAMILIES, metric_info, table_columns
 from .cells import NO_VALUE, ScoreCell, score_cell, value_text
@@ -35,6 +36,11 @@ ALONE = ("threshold_deg",)
 MAX_PAPER_COLUMNS = 8
 MARKS = "best in bold, second underlined"
 TIED = "\N{DAGGER}"
+ASSUMES = {
+    SIGN_FLIP: "sign-flip test, null hypothesis: scene differences symmetric about 0",
+    BOOTSTRAP_T: "bootstrap-t test, null hypothesis: mean difference 0",
+}
+"""Test and null hypothesis, for captions."""
 
 
 @dataclass(frozen=True)
@@ -68,14 +74,19 @@ class PaperTable:
 
 
 def combined_tables(
-    runs: Sequence[Run], display: DisplayNames, *, one: bool = False, least: int = 1
+    runs: Sequence[Run],
+    display: DisplayNames,
+    *,
+    one: bool = False,
+    least: int = 1,
+    test: str = SIGN_FLIP,
 ) -> list[PaperTable]:
     """Return tables of headline scores by method and task: one per task family, or a single table if `one`.
 
     Methods of one family have no scores on tasks of another family, so a single table is mostly empty.
-    Reference methods and families with fewer than `least` tasks are excluded.
+    Reference methods and families with fewer than `least` tasks are excluded. `test` compares the methods.
     """
-    found = sections(runs)
+    found = sections(runs, test=test)
     order = {family: i for i, family in enumerate(FAMILIES)}
     families = sorted({s.definition.family for s in found}, key=lambda f: (order.get(f, len(order)), f))
     parts = [[s for s in found if s.definition.family == f] for f in families]
@@ -83,9 +94,9 @@ def combined_tables(
     return [t for p in parts if (t := _combined(p, display, alone=len(parts) == 1)) is not None]
 
 
-def task_tables(runs: Sequence[Run], display: DisplayNames) -> list[PaperTable]:
+def task_tables(runs: Sequence[Run], display: DisplayNames, *, test: str = SIGN_FLIP) -> list[PaperTable]:
     """Return one table per section: the headline score by group (noise, subset …), or the task's columns."""
-    return [_of_task(s, display) for s in sections(runs) if s.methods]
+    return [_of_task(s, display) for s in sections(runs, test=test) if s.methods]
 
 
 def _combined(found: Sequence[TaskSection], display: DisplayNames, *, alone: bool) -> PaperTable | None:
@@ -105,7 +116,7 @@ def _combined(found: Sequence[TaskSection], display: DisplayNames, *, alone: boo
     what = f"{families.pop()}: headline score of each task" if len(families) == 1 else "Headline scores"
     return PaperTable(
         label,
-        _caption(what, {s.protocol for s in found}, rows),
+        _caption(what, {s.protocol for s in found}, rows, found[0].test),
         tuple(_task_heads(found, heads, display)),
         rows,
         tuple(_chance(s, head) for s, head in zip(found, heads, strict=True)),
@@ -207,7 +218,7 @@ def _of_task(section: TaskSection, display: DisplayNames) -> PaperTable:
     cautions = cautions_of(section.score(r, *c) for r in section.methods for c in columns)
     return PaperTable(
         section.title,
-        _caption(f"{title}: {words}" if words else title, {section.protocol}, rows),
+        _caption(f"{title}: {words}" if words else title, {section.protocol}, rows, section.test),
         tuple(_group_heads(section, columns, display)),
         rows,
         tuple(_chance(section, c) for c in columns),
@@ -288,11 +299,14 @@ def _not_separated(section: TaskSection, column: Column, best: str) -> tuple[set
         "group": group,
         "protocol": section.protocol,
         "ranks_only": True,
+        "test": section.test,
     }
     try:
         found = compare_runs(runs, **words)
     except InputError as e:
         return set(), [f"Nothing is tested, because {e.one_line}."]
+    if found.caution:
+        return set(), [f"Nothing is tested, because {found.caution}."]
     rows = {r.run: r for r in found.rows if r.tested}
     if best not in rows or len(rows) < 2:
         return set(), []
@@ -312,14 +326,16 @@ def _chance(section: TaskSection, column: Column) -> str:
     return "" if level is None else value_text(metric_info(section.definition.info, column[0]), level)
 
 
-def _caption(what: str, protocols: set[str], rows: Sequence[tuple[str, Sequence[ScoreCell]]]) -> str:
+def _caption(
+    what: str, protocols: set[str], rows: Sequence[tuple[str, Sequence[ScoreCell]]], test: str
+) -> str:
     cells = [c for _, own in rows for c in own]
     under = f", protocol {protocols.pop()}" if len(protocols) == 1 else ""
     text = f"{what}{under}."
     if any(c.best for c in cells):
         text += f" {MARKS[0].upper()}{MARKS[1:]}"
         text += (
-            f"; {TIED} not separated from the best (95 %, family-wise in a column)."
+            f"; {TIED} not separated from the best (95 %, family-wise in a column; {ASSUMES[test]})."
             if any(c.tied for c in cells)
             else "."
         )

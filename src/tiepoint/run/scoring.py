@@ -75,7 +75,7 @@ def _row(task: Task, score: Score, known: dict[tuple[int, float], Interval], mem
     note = score.note
     interval = None
     if low is None and score.scenes is not None:
-        interval = scene_interval(score.scenes)
+        interval = scene_interval(score.scenes, bounded=metric_info(task.info, score.metric).bounded)
     elif low is None and score.pooled is not None:
         place = (id(score.pooled), score.value)
         if place not in known:

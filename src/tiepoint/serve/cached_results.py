@@ -91,6 +91,8 @@ def _make_comparison(library: RunIndex, section: TaskSection) -> CachedCompariso
                 comparison = compare_runs(section.runs, **words)
         except InputError as e:
             return CachedComparison(None, e.one_line, finding(section))
+        if comparison.caution:
+            return CachedComparison(None, comparison.caution, finding(comparison))
         # Lazy pairs compute only the interval for the sentence; plain rows would compute all intervals.
         sentence = finding(comparison)
         kept = CachedComparison(replace(comparison, pairs=tuple(comparison.pairs)), "", sentence)

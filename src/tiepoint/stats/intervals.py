@@ -21,12 +21,16 @@ Floats = NDArray[np.float64]
 
 MIN_IMAGES = 6
 IMAGE_RESAMPLES = 2000
+NO_SPREAD = "all scenes have the same value, so there is no interval"
 _RESAMPLE_BATCH = 4_000_000
 
 
 @dataclass(frozen=True)
 class Interval:
-    """Confidence interval of a score. If `kind` is `none`, the bounds are None and `note` has the reason."""
+    """Confidence interval of a score.
+
+    `kind` is `bca`, `t`, `one-sided` or `none`. For `none` the bounds are None and `note` has the reason.
+    """
 
     low: float | None
     high: float | None
@@ -49,7 +53,8 @@ def scene_interval(
     Distinct scenes are the independent units, and are resampled within their kind. With 40 or more scenes the
     method is the BCa bootstrap. With 6 to 39 scenes it is Student t with the stratified standard error. The
     logit scale is used if the score is within 0.1 of 0 or 1, or if the plain bounds leave the range 0 to 1.
-    With fewer than 6 scenes there is no interval.
+    With fewer than 6 scenes there is no interval. Scenes that are all equal have none either, except if all
+    are at 0 or 1 of a bounded score: then the other end is a one-sided bound, see `edge_bounds`.
 
     Args:
         values: scenes, kinds, cells and weights.
@@ -61,7 +66,7 @@ def scene_interval(
             for errors in pixels.
 
     Returns:
-        The interval, which always contains the score.
+        The interval, which contains the score.
 
     >>> x = SceneValues(tuple("abcdef"), ("v",) * 6, np.array([[0.4, 0.5, 0.6, 0.5, 0.45, 0.55]]))
     >>> i = scene_interval(x); i.kind, i.n_scenes, round(i.low, 4), round(i.high, 4)
@@ -86,6 +91,12 @@ def scene_interval(
         bounded = bool((inside >= 0).all() and (inside <= 1).all())
     sample = sample_of_scenes([score], seed=seed, resamples=resamples)
     low, high = (float(b[0]) for b in sample.bounds(level=level, bounded=bounded))
+    if np.isnan(low):
+        flat = NO_SPREAD if note is None else f"{note}; {NO_SPREAD}"
+        return Interval(None, None, "none", n, flat, level)
+    if sample.flat[0]:
+        edge = f"all {n} scenes are at {score.value():g}: {one_sided(level)}"
+        return Interval(low, high, "one-sided", n, edge if note is None else f"{note}; {edge}", level)
     return _interval(score.value(), low, high, sample.interval_kind, n, note, level)
 
 
@@ -102,7 +113,8 @@ def pooled_interval(
 
     A pooled score is computed from one ranked list over all scenes. Conventions and arguments are those of
     `scene_interval`. The t interval uses the jackknife standard error. If the exact score `value` is given,
-    the interval is shifted by the difference between the exact and the binned score. Scores on the same
+    the interval is shifted by the difference between the exact and the binned score. A list that every scene
+    ranks equally well has no interval, because a pooled score is not a mean over scenes. Scores on the same
     scenes may share a `memo` to save time; the results are the same.
     """
     _check_level(level)
@@ -120,6 +132,8 @@ def pooled_interval(
         samples = resample(strata, resamples=resamples, seed=seed_for(bins.scenes, bins.kinds, seed))
         resampled = pooled_resampled(bins, samples, memo=memo)[:, None]
     sample = MethodSample(np.array([exact if resampled is None else binned]), influence, resampled, strata)
+    if sample.flat[0]:
+        return Interval(None, None, "none", n, NO_SPREAD, level)
     low, high = (float(b[0]) for b in sample.bounds(level=level, bounded=True))
     if resampled is not None:
         low, high = (float(np.clip(b + exact - binned, 0, 1)) for b in (low, high))
@@ -141,7 +155,8 @@ def image_interval(
     has weight k. The weight of a pair is multiplied by the weights of its two images. NaN values are skipped.
     The interval is valid for other images **of the same scenes**, not for new scenes. A resample without any
     pair is sampled again. With the `classes` of pairs, the images of each class are resampled separately. The
-    random seed is derived from the image names. None if there are fewer than 6 images in total or in a class.
+    random seed is derived from the image names. None if there are fewer than 6 images in total or in a class,
+    or if all resamples give the same mean.
 
     >>> pairs = [(a, b) for a in "abcdef" for b in "abcdef" if a < b]
     >>> low, high = image_interval(np.linspace(0, 1, 15), pairs, np.ones(15))
@@ -174,15 +189,21 @@ def image_interval(
             total = weight.sum(axis=1)
             means.append((weight @ values[known])[total > 0] / total[total > 0])
     low, high = np.quantile(np.concatenate(means)[:resamples], [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
+    return (float(low), float(high)) if low < high else None
+
+
+def one_sided(level: float) -> str:
+    """Describe the interval of a mean whose scenes are all at 0 or all at 1.
+
+    >>> one_sided(0.95)
+    'the other end of the interval is the one-sided 95 % bound'
+    """
+    return f"the other end of the interval is the one-sided {100 * level:g} % bound"
 
 
 def _interval(
     value: float, low: float, high: float, kind: str, n: int, note: str | None, level: float
 ) -> Interval:
-    if low == high:
-        flat = "all scenes have the same value, so the interval is a point"
-        note = flat if note is None else f"{note}; {flat}"
     return Interval(min(low, value), max(high, value), kind, n, note, level)
 
 

@@ -10,6 +10,7 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
+from .bootstrap_t import bootstrap_t_family
 from .interval_bounds import (
     family_half_width,
     intervals_matching_tests,
@@ -17,11 +18,14 @@ from .interval_bounds import (
     wide_family_half_width,
 )
 from .multiplicity import TestFamily, benjamini_hochberg
+from .resampling import stratum_members
 from .samples import MethodSample
 from .sign_flip import FLIPS, sign_flip_family, wide_family
+from .skewness import skewness, skewness_limit
 
 Ints = NDArray[np.int64]
 Array = NDArray[np.float64]
+SIGN_FLIP, BOOTSTRAP_T = TESTS = ("sign-flip", "bootstrap-t")
 
 
 @dataclass(frozen=True)
@@ -69,11 +73,12 @@ class PairedResult:
         """Joint confidence intervals of all differences, as low (k,) and high (k,).
 
         An interval excludes 0 if and only if the pair is separated; see `intervals_matching_tests`. NaN if
-        there are fewer than 6 scenes.
+        there are fewer than 6 scenes, or if the difference is the same in all scenes.
         """
         if self.sample.interval_kind == "none" or not len(self.pairs):
             return np.full(len(self.pairs), np.nan), np.full(len(self.pairs), np.nan)
-        return intervals_matching_tests(self.difference, self.reach * self._error[0], self.separated)
+        half = np.where(self._gap.flat, np.nan, self.reach * self._error[0])
+        return intervals_matching_tests(self.difference, half, self.separated)
 
     @cached_property
     def single_bounds(self) -> tuple[Array, Array]:
@@ -119,6 +124,15 @@ class PairedResult:
         return np.array([effect_size(d, s, n) for d, s in zip(self.difference, se, strict=True)])
 
     @cached_property
+    def skewed(self) -> NDArray[np.bool_]:
+        """Whether the scene differences of each pair are more skewed than 99 % of normal samples, (k,)."""
+        assert self._gap.contributions is not None
+        own = self._gap.contributions.copy()
+        for member in stratum_members(self.sample.strata):
+            own[member] -= own[member].mean(axis=0)
+        return np.asarray(np.abs(skewness(own)) > skewness_limit(len(own)))
+
+    @cached_property
     def resolvable(self) -> Array:
         """Smallest true difference (k,) that would be separated with a probability of 80 %."""
         critical = self.family.critical(self.level)
@@ -137,18 +151,29 @@ class PairedResult:
 
 
 def compare_pairs(
-    sample: MethodSample, pairs: Ints, *, level: float = 0.95, flips: int = FLIPS, seed: int = 0
+    sample: MethodSample,
+    pairs: Ints,
+    *,
+    level: float = 0.95,
+    flips: int = FLIPS,
+    seed: int = 0,
+    test: str = SIGN_FLIP,
 ) -> PairedResult:
     """Compare pairs of methods and return the result. The pairs form one family of tests.
 
     `pairs` (k, 2) are column indices of the sample. The contributions of scenes to each difference are tested
-    by sign flips with step-down max-T, both for means over scenes and for pooled scores. The test uses
-    `flips` random sign patterns, or all patterns if there are at most `flips`. `level` is the confidence
-    level of the intervals and of the family of tests.
+    with step-down max-T, both for means over scenes and for pooled scores. The sign-flip test uses `flips`
+    random sign patterns, or all patterns if there are at most `flips`. Joint intervals of the bootstrap-t
+    test use its own critical value. `level` is the confidence level of the intervals and of the family.
     """
     pairs = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
     difference = sample.value[pairs[:, 0]] - sample.value[pairs[:, 1]]
     assert sample.contributions is not None
+    if test == BOOTSTRAP_T:
+        family = bootstrap_t_family(sample.contributions, pairs, sample.strata, seed=seed)
+        return PairedResult(
+            sample, pairs, difference, family, level, find_reach=partial(family.critical, level)
+        )
     family = sign_flip_family(sample.contributions, pairs, sample.strata, flips=flips, seed=seed)
     reach = partial(family_half_width, sample.influence, pairs, sample.strata, level=level, seed=seed)
     return PairedResult(sample, pairs, difference, family, level, find_reach=reach)

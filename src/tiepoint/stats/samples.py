@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.scores import PooledBins
-from .interval_bounds import bca_bounds, standard_error, t_bounds
+from .interval_bounds import bca_bounds, edge_bounds, standard_error, t_bounds
 from .pooled import (
     pooled_contributions,
     pooled_influence,
@@ -27,6 +27,9 @@ Array = NDArray[np.float64]
 BOOTSTRAP_FROM = 40
 STUDENT_FROM = 6
 """Minimum numbers of scenes for intervals by the BCa bootstrap and by Student t."""
+
+FLAT = 1e-12
+"""Largest standard error, relative to the score, that counts as no spread."""
 
 MAX_RESAMPLED_METHODS = 300
 """Maximum number of methods whose resampled scores are all in memory at the same time."""
@@ -65,6 +68,12 @@ class MethodSample:
             return "none"
         kind = "none" if self.n_scenes < STUDENT_FROM else "t"
         return kind if self.resampled is None and self.draw is None else "bca"
+
+    @property
+    def flat(self) -> NDArray[np.bool_]:
+        """Whether each score has no spread over scenes, up to rounding, (m,)."""
+        se = standard_error(self.influence, self.strata)[0]
+        return np.asarray(se <= FLAT * np.abs(self.value))
 
     def resampled_scores(self, columns: Ints) -> Array:
         """Return the resampled scores of some methods, (r, k)."""
@@ -129,13 +138,25 @@ class MethodSample:
     def bounds(self, *, level: float = 0.95, bounded: bool = False) -> tuple[Array, Array]:
         """Compute the interval of each score as low (m,) and high (m,). NaN if there are fewer than 6 scenes.
 
-        Set `bounded` if the scores are between 0 and 1. Differences are not bounded.
+        Set `bounded` if the scores are between 0 and 1. Differences are not bounded. A score without spread
+        has no interval (NaN), except a bounded mean with all scenes at 0 or 1; see `edge_bounds`.
         """
         k = len(self.value)
         if self.interval_kind == "none" or k == 0:
             return np.full(k, np.nan), np.full(k, np.nan)
         if self.draw is not None:
             return self.chosen_bounds(np.arange(k), level=level, bounded=bounded)
+        low, high = self._spread_bounds(level, bounded)
+        edges = bounded and self.by_scene is not None
+        for i in np.flatnonzero(self.flat):
+            low[i], high[i] = (
+                edge_bounds(self.value[i], self.n_scenes, level=level) if edges else (np.nan,) * 2
+            )
+        return low, high
+
+    def _spread_bounds(self, level: float, bounded: bool) -> tuple[Array, Array]:
+        """Compute intervals by BCa or Student t, from the spread of the scenes."""
+        k = len(self.value)
         se, df = standard_error(self.influence, self.strata)
         if self.resampled is not None:
             return bca_bounds(self.value, self.resampled, self.influence, self.strata, level=level, df=df)

@@ -85,7 +85,7 @@ class MetricInfo:
     the group of a score (for example on a threshold), `words` is a function of the group's parts. `short` is
     the detail, usually a threshold, that the metric name does not state for the score `all`. `better` is
     `higher`, `lower`, or None for a metric that only describes the data. `title` is the display name, if the
-    one derived from the metric name is unclear.
+    one derived from the metric name is unclear. `threshold_unit` is the unit of groups such as `threshold=5`.
 
     >>> error = MetricInfo("mean distance from the true place", unit="px", better="lower")
     >>> error.sentence()
@@ -97,11 +97,17 @@ class MetricInfo:
     better: str | None = "higher"
     short: str = ""
     title: str = ""
+    threshold_unit: str = "%"
 
     @property
     def lower(self) -> bool:
         """Whether lower values are better."""
         return self.better == "lower"
+
+    @property
+    def bounded(self) -> bool | None:
+        """Whether scores are between 0 and 1. None for fractions, where the values of the scenes decide."""
+        return None if self.unit == "fraction" else False
 
     @property
     def scale(self) -> tuple[float, str]:
@@ -196,7 +202,7 @@ def score_title(info: TaskInfo, metric: str, group: str = "all") -> str:
     """Return the display name of a score with its threshold, such as ``area under curve at 10°``."""
     facts = metric_info(info, metric)
     title = facts.title or metric_title(metric)
-    part = group_title(group) or facts.short.replace("@", "at ")
+    part = group_title(group, facts.threshold_unit) or facts.short.replace("@", "at ")
     separator = " " if part.startswith("at ") else ", "
     return f"{title}{separator}{part}" if part else title
 
@@ -332,13 +338,13 @@ def short_title(metric: str) -> str:
     return _SHORT.get(metric) or " ".join(_LETTERS.get(w, w) for w in words)
 
 
-def group_title(group: str) -> str:
-    """Return a group as text. Empty for the group `all`.
+def group_title(group: str, threshold_unit: str = "%") -> str:
+    """Return a group as text, thresholds with their unit. Empty for the group `all`.
 
     >>> group_title("all"), group_title("negatives=inter,noise=hard"), group_title("tau_px=5")
     ('', 'inter negatives, hard', 'at 5 px')
     """
-    return "" if group == "all" else ", ".join(_part(part) for part in group.split(","))
+    return "" if group == "all" else ", ".join(_part(part, threshold_unit) for part in group.split(","))
 
 
 def kind_title(kind: str) -> str:
@@ -350,7 +356,7 @@ def kind_title(kind: str) -> str:
     return KINDS.get(kind, kind)
 
 
-def _part(part: str) -> str:
+def _part(part: str, threshold_unit: str) -> str:
     key, _, value = part.partition("=")
     made = {
         "noise": value,
@@ -360,6 +366,7 @@ def _part(part: str) -> str:
         "tau_px": f"at {value} px",
         "threshold_px": f"at {value} px",
         "threshold_deg": f"at {value}°",
-        "threshold": f"at {value} %",
+        "threshold": f"at {value} {threshold_unit}",
+        "alpha": f"at {value} of the reference length",
     }
     return made.get(key, f"{key.replace('_', ' ')} {value}".strip())

@@ -250,3 +250,58 @@ def test_few_scenes_near_one_have_the_interval_of_their_score() -> None:
         i = scene_interval(tables[row.method])
         assert (row.low, row.high) == pytest.approx((i.low, i.high), abs=1e-12)
         assert row.high < 1  # type: ignore[operator]
+
+
+def test_compare_methods_flat_scores_have_no_zero_width_interval() -> None:
+    x = np.random.default_rng(0).uniform(0.3, 0.6, 10)
+    tables = {
+        "perfect": table(np.ones(10)),
+        "same": table(np.full(10, 0.5)),
+        "a": table(x),
+        "b": table(x + 0.1),
+    }
+    c = compare_methods(tables)
+    by = {r.method: r for r in c.rows}
+    assert (by["perfect"].low, by["perfect"].high) == (pytest.approx(0.05**0.1), 1)
+    assert (by["same"].low, by["same"].high) == (None, None)
+    assert any("perfect" in n and "one-sided" in n for n in c.notes)
+    assert any("same" in n and "no interval" in n for n in c.notes)
+    pair = c.pair("b", "a")
+    assert (pair.low, pair.high, pair.single_low, pair.separated) == (None, None, None, True)
+
+
+def skewed_pair(n: int = 20) -> dict[str, SceneValues]:
+    x = np.random.default_rng(0).uniform(0.3, 0.5, n)
+    lead = np.full(n, 0.01) + 0.001 * np.arange(n)
+    lead[0] = 0.4
+    return {"a": table(x + lead), "b": table(x)}
+
+
+def test_compare_methods_skewed_differences_are_marked() -> None:
+    c = compare_methods(skewed_pair())
+    pair = c.pair("a", "b")
+    assert (pair.skewed, c.skewed) == (True, 1)
+    text = str(c)
+    assert "skewed: the error probability may be two to three times 5 %" in c.answer("a", "b")
+    assert "‡ skewed" in text
+    (row,) = [r for r in c.to_dict()["methods"] if r["name"] == "b"]
+    assert row["skewed"] is True
+    assert c.to_dict()["pairs"][0]["skewed"] is True
+    plain = compare_methods(three())
+    assert (plain.skewed, "‡" in str(plain)) == (0, False)
+
+
+def test_compare_methods_states_null_hypothesis() -> None:
+    c = compare_methods(three())
+    assert "Null hypothesis: scene differences are symmetric about 0" in str(c)
+    assert c.to_dict()["assumption"] in c.to_dict()["legend"]
+
+
+def test_compare_methods_bootstrap_t_is_named_and_tests() -> None:
+    c = compare_methods(three(), test="bootstrap-t")
+    assert "symmetric bootstrap-t test (10,000 resamples" in str(c)
+    assert "the mean difference is 0" in str(c)
+    assert (c.test, c.smallest_p) == ("bootstrap-t", pytest.approx(1 / 10_001))
+    assert c.pair("high", "low").separated
+    with pytest.raises(UnknownNameError, match="bootstrap-t"):
+        compare_methods(three(), test="bootstrap")

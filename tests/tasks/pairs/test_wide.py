@@ -183,7 +183,7 @@ def test_points_are_carried_both_ways(clicked: Path, tmp_path: Path) -> None:
     assert scores["maa", "all"]["value"] == pytest.approx((there + back) / 2)
     assert scores["area", "all"]["value"] == pytest.approx((1 + 1 - 16 / 20) / 2)
     assert scores["maa", "category=WGABS"]["n"] == 3
-    assert scores["maa", "all"]["low"] <= scores["maa", "all"]["value"] <= scores["maa", "all"]["high"]
+    assert np.isnan(scores["maa", "all"]["low"])  # all pairs have the same value
     chance = scores["recall", "threshold_px=5"]["chance"]
     assert 0.002 < chance <= 1.001 * np.pi * 25 / (SIZE[0] * SIZE[1])
     tool = run(Move((8, 0)), "wxbs/points", clicked, tmp_path / "store", TOOL)

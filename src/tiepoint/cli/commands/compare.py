@@ -31,6 +31,9 @@ def compare_command(
     allow: list[str] = typer.Option(
         None, "--allow", help="Differences to accept: dataset, lists, scenes, split …"
     ),
+    test: str = typer.Option(
+        "sign-flip", "--test", help="sign-flip (differences symmetric about 0) or bootstrap-t."
+    ),
     out: Path = typer.Option(
         None, "--out", help="Write the table here: .md, .tex, .csv, .json, .parquet or .txt."
     ),
@@ -57,6 +60,7 @@ def compare_command(
         dataset=dataset,
         baseline=baseline,
         allow=split_values(allow),
+        test=test,
         store=store,
     )
     written = {} if out is None else {"file": str(comparison.save(out))}

@@ -35,6 +35,9 @@ def report(
     split: str = typer.Option(None, "--split", help="Only runs of this split, e.g. full."),
     dataset: str = typer.Option(None, "--dataset", help="Only runs on a dataset of this name."),
     protocol: str = typer.Option(None, "--protocol", help="Only scores under this protocol; default exact."),
+    test: str = typer.Option(
+        "sign-flip", "--test", help="sign-flip (differences symmetric about 0) or bootstrap-t."
+    ),
     store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
 ) -> None:
     """Write a report of the runs in a store.
@@ -45,7 +48,7 @@ def report(
     Example: `tiepoint report --format latex --names names.yaml --out tables.tex`
     """
     from ...core.errors import UnknownNameError
-    from ...report.export import SUFFIX, check_table, write
+    from ...report.export import SUFFIX, check_table, check_test, write
     from ...report.runs.lazy_records import report_damage
     from ...report.runs.names import read_names
     from ...report.runs.selection import of_dataset, of_protocol, of_split, runs_of
@@ -54,6 +57,7 @@ def report(
     selected = split_values(task)
     display = None if names is None else read_names(names)
     check_table(form, table, display)
+    check_test(form, table, test)
     with open_store_for_reading(store) as opened, progress_bars() as progress:
         runs = runs_of(opened, methods, singles=form not in ("html", "md", "latex"))
         for name in selected:
@@ -65,7 +69,7 @@ def report(
         runs = runs if dataset is None else of_dataset(runs, dataset)
         runs = runs if protocol is None else of_protocol(runs, protocol)
         with report_damage(notice):
-            write(runs, path, form, progress=progress, table=table, display=display)
+            write(runs, path, form, progress=progress, table=table, display=display, test=test)
     print(f"wrote {path} ({count_text(len(runs), 'run')})")
 
 

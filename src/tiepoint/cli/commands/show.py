@@ -75,6 +75,8 @@ def show_run_command(
     if points is not None:
         print(f"wrote {count_text(points, 'point')} to {curves}")
     if steps is not None:
+        if steps.order:
+            out.print(steps.order, markup=False, highlight=False)
         for table in terminal_convention_tables(steps):
             out.print(table)
         print_lines("note", steps.notes)

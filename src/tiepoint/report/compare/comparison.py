@@ -20,7 +20,7 @@ class PairRow:
     pair is `separated`. `single_low` and `single_high` are the interval of this pair alone. `p` is the
     p-value of this pair alone, `p_adjusted` is adjusted for its family, and `q_exploratory` is by
     Benjamini-Hochberg. `wins` counts the scenes in which `first` is better, equal and worse. It is None for
-    pooled scores.
+    pooled scores. `skewed` is whether the scene differences are more skewed than 99 % of normal samples.
     """
 
     first: str
@@ -37,6 +37,7 @@ class PairRow:
     wins: tuple[int, int, int] | None
     single_low: float | None = None
     single_high: float | None = None
+    skewed: bool = False
 
     def swapped(self) -> PairRow:
         """Return the pair in reverse order (second - first)."""
@@ -83,6 +84,8 @@ class Comparison:
     """Comparison of methods on the same scenes, best first. See `to_frame`, `to_latex` and `save`.
 
     With too many methods (`wide`), `pairs` has only pairs with the baseline, and no row has letters.
+    `skewed` counts the skewed pairs. If the methods were scored on different queries, `caution` states it,
+    and nothing is tested.
     """
 
     rows: tuple[MethodRow, ...]
@@ -107,6 +110,9 @@ class Comparison:
     smallest_p: float = 1.0
     pooled: bool = False
     wide: bool = False
+    test: str = "sign-flip"
+    skewed: int = 0
+    caution: str = ""
     notes: tuple[str, ...] = ()
 
     @property

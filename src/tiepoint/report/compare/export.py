@@ -16,7 +16,7 @@ from ...formats.csv_table import frame_csv
 from ...formats.file_io import atomic_path
 from ...stats.multiplicity import join_letters
 from .comparison import Comparison, MethodRow
-from .sentences import legend, sentences, title
+from .sentences import assumption, legend, sentences, title
 from .text_table import comparison_text, header, markdown, row_cells, visible_name
 
 _LATEX = {
@@ -30,6 +30,7 @@ _LATEX = {
     "°": r"$^{\circ}$",
     "µ": r"$\mu$",
     "†": r"$^{\dagger}$",
+    "‡": r"$^{\ddagger}$",
     "`": r"\`{}",
     "–": "--",
     "−": "$-$",
@@ -119,6 +120,7 @@ def _record(c: Comparison, r: MethodRow) -> dict[str, Any]:
         "identical_to": r.identical_to,
         "tested": r.tested,
         "n_scenes": c.n_scenes,
+        "skewed": None if v is None else v.skewed,
     }
 
 
@@ -143,6 +145,7 @@ def as_dict(c: Comparison) -> dict[str, Any]:
         "n_methods": c.n_methods,
         "methods": [_record(c, r) for r in c.rows],
         "pairs": [_pair_record(asdict(p)) for p in c.pairs],
+        "assumption": assumption(c) if c.pairs else None,
         "answer": sentences(c),
         "legend": legend(c),
     }

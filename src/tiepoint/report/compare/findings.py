@@ -43,10 +43,11 @@ def compare_section(section: TaskSection) -> tuple[Comparison | None, list[str]]
         return None, []
     score: dict[str, Any] = {"metric": section.metric, "group": section.group, "protocol": section.protocol}
     try:
-        comparison = compare_runs(section.runs, ranks_only=True, **score)
+        comparison = compare_runs(section.runs, ranks_only=True, test=section.test, **score)
     except InputError as e:
         return None, [f"there are no groups, because {e.one_line}"]
-    return comparison, list(comparison.notes)
+    caution = [f"there are no groups, because {comparison.caution}"] if comparison.caution else []
+    return comparison, [*caution, *comparison.notes]
 
 
 def finding_for(
@@ -102,7 +103,7 @@ def find_in_comparison(c: Comparison, canaries: Sequence[str] | None = None) -> 
     found = ComparisonFinding(first.method, value, second.method, f"{gap}{unit}")
     separated = _separated_from(c, first.method) if first.tested else {}
     if second.method not in separated or not isinstance(c.pairs, PairRows):
-        why = f"{first.method if not first.tested else second.method} has no scene values"
+        why = c.caution or f"{first.method if not first.tested else second.method} has no scene values"
         sentence = f"{first.method} leads {second.method} by {gap}{unit}; {why}, so nothing is tested."
         return replace(found, why=why, sentence=sentence)
     pair = c.pairs.one(first.method, second.method)

@@ -10,9 +10,19 @@ from typing import Any, cast
 import numpy as np
 
 from ...core.errors import InputError, UnknownNameError
+from ...core.formatting import first_few
 from ...core.scores import PooledBins, SceneValues
 from ...stats.duplicates import duplicate_scenes, identical_methods, merge_scenes
-from ...stats.paired import MAX_STEP_DOWN_METHODS, against, all_pairs, compare_pairs, compare_pairs_wide
+from ...stats.intervals import NO_SPREAD, one_sided
+from ...stats.paired import (
+    MAX_STEP_DOWN_METHODS,
+    SIGN_FLIP,
+    TESTS,
+    against,
+    all_pairs,
+    compare_pairs,
+    compare_pairs_wide,
+)
 from ...stats.resampling import RESAMPLES, make_scene_score, seed_of
 from ...stats.samples import MethodSample, sample_of_pooled, sample_of_scenes
 from ...stats.sign_flip import FLIPS
@@ -40,6 +50,7 @@ def compare_methods(
     resamples: int = RESAMPLES,
     seed: int | None = None,
     ranks_only: bool = False,
+    test: str = SIGN_FLIP,
 ) -> Comparison:
     """Compare methods by their values in the same scenes.
 
@@ -72,10 +83,11 @@ def compare_methods(
         resamples: number of bootstrap resamples, used for 40 or more scenes.
         seed: random seed, by default derived from the scene names.
         ranks_only: skip intervals and differences to the baseline.
+        test: `sign-flip` or `bootstrap-t`; see docs/inference.md.
 
     Raises:
         ProblemsError: The runs differ in data, pair lists or protocol.
-        UnknownNameError: The baseline is not among the methods.
+        UnknownNameError: The baseline is not among the methods, or the test is unknown.
 
     >>> x = np.array([[0.9, 0.8, 0.7, 0.8, 0.6, 0.7]])
     >>> table = lambda cells: SceneValues(tuple("pqrstu"), ("v",) * 6, cells)
@@ -86,6 +98,8 @@ def compare_methods(
         raise InputError("nothing to compare; name at least one method")
     if baseline is not None and baseline not in tables:
         raise UnknownNameError("baseline", baseline, tables)
+    if test not in TESTS:
+        raise UnknownNameError("test", test, TESTS)
     notes = check_metadata(meta, allow, remedy) if meta else []
     if isinstance(next(iter(tables.values())), PooledBins):
         aligned = _from_pooled(cast("Mapping[str, PooledBins]", tables), values, seed, resamples)
@@ -94,8 +108,8 @@ def compare_methods(
     if seed is None:
         seed = seed_of("flips", list(aligned.scenes), list(aligned.kinds))
     bounded = aligned.bounded if bounded is None else bounded
-    test = {"level": level, "flips": flips, "seed": seed}
-    result = _compare(list(tables), aligned, baseline, higher_is_better, bounded, ranks_only, test)
+    how = {"level": level, "flips": flips, "seed": seed, "test": test}
+    result = _compare(list(tables), aligned, baseline, higher_is_better, bounded, ranks_only, how)
     return replace(
         result,
         task=task,
@@ -114,10 +128,10 @@ def _compare(
     higher_is_better: bool,
     bounded: bool,
     ranks_only: bool,
-    test: dict[str, Any],
+    how: dict[str, Any],
 ) -> Comparison:
-    """Compare methods on their common scenes. `test` has the options `level`, `flips` and `seed`."""
-    sample, level = aligned.sample, test["level"]
+    """Compare methods on their common scenes. `how` has `level`, `flips`, `seed` and `test`."""
+    sample, level = aligned.sample, how["level"]
     sign = 1.0 if higher_is_better else -1.0
     same_as = _duplicates(aligned.identical, None if baseline is None else names.index(baseline))
     distinct = [m for m in range(len(names)) if m not in same_as]
@@ -126,14 +140,17 @@ def _compare(
     columns = np.array(distinct, dtype=np.int64)
     letters: list[tuple[str, ...]]
     if len(distinct) > MAX_STEP_DOWN_METHODS:
-        wide = compare_pairs_wide(sample, columns, base, **test)
+        if how["test"] != SIGN_FLIP:
+            most = f"at most {MAX_STEP_DOWN_METHODS} methods"
+            raise InputError(f"{how['test']}: {len(distinct)} methods are too many; compare {most}")
+        wide = compare_pairs_wide(sample, columns, base, **{k: v for k, v in how.items() if k != "test"})
         every = wide.shown
         letters, ranks = [()] * len(distinct), counted_ranks(wide, sign)
     else:
-        every = compare_pairs(sample, columns[all_pairs(len(distinct))], **test)
+        every = compare_pairs(sample, columns[all_pairs(len(distinct))], **how)
         letters, ranks = letters_and_ranks(distinct, every, sign=sign)
     with_base = columns[against(distinct.index(base), len(distinct))]
-    shown = every if baseline is None else compare_pairs(sample, with_base, **test)
+    shown = every if baseline is None else compare_pairs(sample, with_base, **how)
     shape: dict[str, Any] = {"level": level, "bounded": bounded, "sign": sign, "ranks_only": ranks_only}
     rows = method_rows(names, distinct, base, sample, shown, letters, ranks, **shape)
     by_kind = dict(zip(names, aligned.by_kind, strict=True))
@@ -164,8 +181,23 @@ def _compare(
         percent=bounded,
         pooled=sample.by_scene is None,
         wide=len(distinct) > MAX_STEP_DOWN_METHODS,
-        notes=(*aligned.notes, *duplicates),
+        test=how["test"],
+        skewed=int(every.skewed.sum()),
+        notes=(*aligned.notes, *duplicates, *_flat_notes(names, distinct, sample, bounded, level)),
     )
+
+
+def _flat_notes(
+    names: list[str], distinct: list[int], sample: MethodSample, bounded: bool, level: float
+) -> list[str]:
+    """Return notes about methods whose scenes all have the same value. Empty if there are no intervals."""
+    if sample.interval_kind == "none":
+        return []
+    flat = sorted(set(distinct) & set(np.flatnonzero(sample.flat).tolist()))
+    edge = [m for m in flat if bounded and sample.by_scene is not None and sample.value[m] in (0, 1)]
+    notes = [f"all scenes of {names[m]} are at {sample.value[m]:g}: {one_sided(level)}" for m in edge]
+    inside = [names[m] for m in flat if m not in edge]
+    return notes + ([f"{first_few(inside)}: {NO_SPREAD}"] if inside else [])
 
 
 @dataclass(frozen=True)

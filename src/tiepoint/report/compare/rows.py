@@ -40,6 +40,7 @@ def pair_row(names: Sequence[str], p: PairedResult, k: int, *, sign: float) -> P
         effect=_number(p.effect[k]),
         resolvable=_number(p.resolvable[k]),
         wins=None if won is None else (won[0], won[1], won[2]),
+        skewed=bool(p.skewed[k]),
     )
 
 

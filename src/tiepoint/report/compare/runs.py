@@ -12,16 +12,26 @@ from ...core.formatting import first_few
 from ...core.hashing import hash_json
 from ...core.scores import ScoreRow
 from ...run.result import Run
+from ...stats.paired import SIGN_FLIP
 from ...tasks import stored_task
 from ...tasks.base import Task
-from ...tasks.info import headline_column, metric_info
+from ...tasks.info import MetricInfo, headline_column, metric_info
 from ..runs.lazy_records import scene_tables
 from ..runs.names import data_names, distinct_names, options_of
 from ..runs.sections import is_canary, is_single
 from ..runs.selection import split_summary
-from .comparability import REMEDY, SCENES, VALUES, WEIGHTS, check_differences, check_metadata
+from .comparability import (
+    REMEDY,
+    SCENES,
+    VALUES,
+    WEIGHTS,
+    DifferingRunsError,
+    check_differences,
+    check_metadata,
+)
 from .comparison import Comparison, MethodRow
 from .methods import compare_methods
+from .protocol_order import order_sentence, protocol_scores
 
 ALLOWED = ("dataset", "lists", "split", SCENES, VALUES, WEIGHTS, "all")
 """Differences between compared runs that a caller may allow."""
@@ -38,15 +48,18 @@ def compare_runs(
     baseline: str | None = None,
     allow: Collection[str] = (),
     ranks_only: bool = False,
+    test: str = SIGN_FLIP,
 ) -> Comparison:
     """Compare runs of one task by a score, by default the task's headline score.
 
     Values are the stored scores of the runs. Intervals and tests come from their scene values. Runs with
-    different data or pair lists raise an error unless `allow` names the difference (see `ALLOWED`).
+    different data or pair lists raise an error unless `allow` names the difference (see `ALLOWED`). Methods
+    that were scored on different queries of the same data are listed with a `caution` and not tested.
 
     Three sorts of runs are listed but not tested: reference methods (`constant`, `random`, `oracle`, unless
     one is the `baseline`), runs with a single value, and runs without scene values. Letters, ranks and
-    p-values do not depend on them. `ranks_only` skips intervals and differences to the baseline.
+    p-values do not depend on them. `ranks_only` skips intervals and differences to the baseline. `test` is
+    `sign-flip` or `bootstrap-t`.
 
     Raises:
         InputError: There are no runs, the runs have several tasks, or a run lacks the protocol or the score.
@@ -75,12 +88,13 @@ def compare_runs(
     classes = _classify(named, chosen, baseline)
     if baseline is not None and baseline not in classes.tables:
         raise InputError(f"{baseline} has no scene values, so nothing can be tested against it")
+    info = metric_info(task.info, metric)
     score: dict[str, Any] = {
         "task": task.name,
         "metric": metric,
         "group": group,
         "protocol": protocol,
-        "higher_is_better": not metric_info(task.info, metric).lower,
+        "higher_is_better": not info.lower,
     }
     remedy = _remedy(list(named), runs)
     imported = {name for name, run in named.items() if run.manifest.is_imported}
@@ -90,24 +104,68 @@ def compare_runs(
         notes = check_metadata({n: _meta(named[n]) for n in own}, allow, remedy)
     if foreign := [name for name in classes.numbers if name in imported]:
         notes += _check_imported(named, foreign, allow, remedy)
+    comparison = None
     if classes.tables:
-        comparison = compare_methods(
-            classes.tables,
-            baseline=baseline,
-            values=classes.values,
-            meta={name: _meta(named[name]) for name in classes.tables},
-            allow=allow,
-            remedy=remedy,
-            ranks_only=ranks_only,
-            **score,
-        )
-    else:
-        comparison = Comparison((), percent=all(0 <= r.value <= 1 for r in classes.untested), **score)
+        try:
+            comparison = compare_methods(
+                classes.tables,
+                baseline=baseline,
+                values=classes.values,
+                meta={name: _meta(named[name]) for name in classes.tables},
+                allow=allow,
+                remedy=remedy,
+                ranks_only=ranks_only,
+                bounded=info.bounded,
+                test=test,
+                **score,
+            )
+        except DifferingRunsError as e:
+            if not set(e.keys) <= _from_methods([named[name] for name in classes.tables]):
+                raise
+            score["caution"] = f"the methods are scored on different queries: {'; '.join(e.problems)}"
+            classes.untested += [_untested_row(name, chosen[name]) for name in classes.tables]
+    if comparison is None:
+        comparison = Comparison((), percent=_percent(info, classes.untested), **score)
     sign = -1.0 if comparison.higher_is_better else 1.0
     ordered = sorted([*comparison.rows, *classes.untested], key=lambda r: sign * r.value)
     rows = (replace(r, run=named[r.method].id, base_name=named[r.method].method) for r in ordered)
+    ids = {run.id: name for name, run in named.items()}
+    order = order_sentence(protocol_scores(ids, runs, metric, group, protocol), lower=info.lower)
     notes += [*comparison.notes, *_shift(comparison, classes.values), *classes.notes()]
+    notes += [order.removesuffix(".")] if order else []
     return replace(comparison, rows=tuple(rows), notes=tuple(notes))
+
+
+def _from_methods(runs: Sequence[Run]) -> set[str]:
+    """Return the differences that the outputs of methods cause on the same data, lists and options.
+
+    A method that finds other keypoints has other queries, so scenes have other weights. It may lack values
+    or scenes. Keypoints and matches are read from other items, so a method of each sort has its own list.
+    """
+    if any(r.manifest.is_imported for r in runs):
+        return {WEIGHTS}
+    facts = [
+        hash_json([m.dataset.hash, m.split, options_of(r), sorted(m.units)])
+        for r in runs
+        for m in [r.manifest]
+    ]
+    if len(set(facts)) > 1:
+        return {WEIGHTS}
+    lists: dict[str, set[str]] = {}
+    for r in runs:
+        lists.setdefault(r.manifest.method.family, set()).add(r.manifest.lists)
+    own_lists = {"lists"} if all(len(own) == 1 for own in lists.values()) else set()
+    return {WEIGHTS, VALUES, SCENES} | own_lists
+
+
+def _untested_row(name: str, score: ScoreRow) -> MethodRow:
+    assert score.value is not None
+    return MethodRow(name, score.value, score.low, score.high, tested=False)
+
+
+def _percent(info: MetricInfo, rows: Sequence[MethodRow]) -> bool:
+    """Return whether scores are shown in percent: fractions between 0 and 1."""
+    return info.bounded is not False and all(0 <= r.value <= 1 for r in rows)
 
 
 def _table_name(baseline: str, named: Mapping[str, Run]) -> str:
@@ -183,7 +241,7 @@ def _classify(named: Mapping[str, Run], scores: Mapping[str, ScoreRow], baseline
         if tables is not None and column in tables:
             found.tables[name], found.values[name] = tables[column], score.value
             continue
-        found.untested.append(MethodRow(name, score.value, score.low, score.high, tested=False))
+        found.untested.append(_untested_row(name, score))
         (found.canaries if canary else found.without_values if tables is None else found.numbers).append(name)
     return found
 

@@ -7,13 +7,17 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from ...core.formatting import count_text
-from ...stats.paired import MAX_STEP_DOWN_METHODS
+from ...stats.paired import BOOTSTRAP_T, MAX_STEP_DOWN_METHODS
 from ...tasks.info import kind_title
 from .comparison import Comparison, PairRow
 from .rows import is_reversed
 
 if TYPE_CHECKING:
     from ..runs.sections import TaskSection
+
+
+SKEWED = "‡"
+"""Mark of pairs with skewed scene differences."""
 
 
 def number(c: Comparison, value: float | None, *, signed: bool = False) -> str:
@@ -71,6 +75,7 @@ def comparison_answer(c: Comparison, pair: PairRow, *, with_baseline: bool = Fal
         low, high = sorted((pair.low, pair.high)) if pair.difference >= 0 else (-pair.high, -pair.low)
         bounds = f" ({kind} {number(c, low)} to {number(c, high)})"
     tested = f"p = {p_value(pair.p_adjusted)}, family-wise over {count_text(family, 'pair')}"
+    tested += f" ({skewed_words(c)})" if pair.skewed else ""
     if not pair.separated:
         floor = ""
         if pair.resolvable is not None:
@@ -158,11 +163,38 @@ def title(c: Comparison) -> str:
     return ", ".join(x for x in (task or "comparison", score, unit, order) if x)
 
 
+def assumption(c: Comparison) -> str:
+    """State the null hypothesis of the test, under which its error probability is 5 %."""
+    error = f"{100 * (1 - c.level):.3g} %"
+    if c.test == BOOTSTRAP_T:
+        return f"Null hypothesis: the mean difference is 0; the error probability of {error} is approximate."
+    return (
+        "Null hypothesis: scene differences are symmetric about 0; "
+        f"the error probability of {error} holds under this assumption."
+    )
+
+
+def skewed_words(c: Comparison) -> str:
+    """Return what skewed scene differences do to the error probability."""
+    times = "twice" if c.test == BOOTSTRAP_T else "two to three times"
+    return f"skewed: the error probability may be {times} {100 * (1 - c.level):.3g} %"
+
+
+def skewed_sentence(c: Comparison) -> str:
+    """Return a sentence that explains the mark of skewed pairs and counts these pairs."""
+    pairs = len(c.pairs)
+    return (
+        f"{SKEWED} {skewed_words(c)}. In {c.skewed} of {count_text(pairs, 'pair')} the scene differences are "
+        f"more skewed than 99 % of normal samples of {count_text(c.n_scenes, 'scene')}."
+    )
+
+
 def _difference_intervals(c: Comparison, level: str, over: str) -> str:
     """Explain how the intervals of differences were computed, and how to read an interval that ends at 0."""
     hold = f"Intervals of differences hold jointly at {level} (max-T {over}) and exclude"
     if not joint(c.family_size, c.wide):
-        hold = "The interval of the difference is from Student t and excludes"
+        source = "the bootstrap-t" if c.test == BOOTSTRAP_T else "Student t"
+        hold = f"The interval of the difference is from {source} and excludes"
     shown = [r.versus for r in c.rows if r.versus is not None]
     cut = any(v.separated and 0.0 in (v.low, v.high) for v in shown)
     ends = "; one that ends at 0 shows which method is better, not by how much" if cut else ""
@@ -182,6 +214,8 @@ def legend(c: Comparison) -> list[str]:
     lines = [f"{scene_count_text(c)}, {methods}; confidence intervals: {how}."]
     if not c.scenes:
         lines = ["There are no scene values, so nothing is tested."]
+    if c.caution:
+        lines = [f"Caution: {c.caution}. Differences are not tested."]
     if c.pairs:
         over = (
             f"over {count_text(c.family_size, 'comparison')} with {c.baseline}"
@@ -192,7 +226,13 @@ def legend(c: Comparison) -> list[str]:
         patterns = f"all {c.draws:,} patterns" if c.exact else f"{c.draws - 1:,} patterns"
         subject = " of the contributions of scenes to the pooled score" if c.pooled else ""
         test = f"studentised sign-flip test{subject} ({patterns}), {steps} {over}"
+        if c.test == BOOTSTRAP_T:
+            patterns = f"{c.draws - 1:,} resamples of scenes"
+            test = f"symmetric bootstrap-t test{subject} ({patterns}), {steps} {over}"
         lines.append(f"p: {test}; the smallest possible p is {p_value(c.smallest_p)}.")
+        lines.append(assumption(c))
+        if c.skewed:
+            lines.append(skewed_sentence(c))
         if c.interval_kind != "none":
             lines.append(_difference_intervals(c, level, over))
     if c.pairs and c.wide:

@@ -8,7 +8,7 @@ from textwrap import wrap
 
 from ...stats.multiplicity import join_letters
 from .comparison import Comparison, MethodRow
-from .sentences import joint, legend, number, p_value, sentences, title
+from .sentences import SKEWED, joint, legend, number, p_value, sentences, title
 
 
 def blocks(widths: Sequence[int], width: int, *, keys: int = 1, between: int = 2) -> list[list[int]]:
@@ -73,7 +73,8 @@ def row_cells(c: Comparison, row: MethodRow) -> list[str]:
     if v is None:
         out += ["", "", ""] + ([] if c.pooled else [""])
     else:
-        out += [number(c, v.difference, signed=True), _interval(c, v.low, v.high), p_value(v.p_adjusted)]
+        out += [number(c, v.difference, signed=True), _interval(c, v.low, v.high)]
+        out.append(p_value(v.p_adjusted) + SKEWED * v.skewed)
         if not c.pooled:
             out.append("–" if v.wins is None else "-".join(map(str, v.wins)))
     return [*out, rank_range(row), join_letters(row.letters)]

@@ -93,13 +93,13 @@ def escape_mathtext(text: str) -> str:
 
 
 def axis_label(metric: str, info: MetricInfo) -> str:
-    """Return the axis label of a metric: its name and unit.
+    """Return the axis label of a metric: its name and unit, and the direction of an error.
 
-    >>> axis_label("ap", MetricInfo()), axis_label("inliers", MetricInfo(unit="count"))
-    ('ap (%)', 'inliers')
+    >>> axis_label("ap", MetricInfo()), axis_label("aepe", MetricInfo(unit="px", better="lower"))
+    ('ap (%)', 'aepe (px, lower is better)')
     """
-    unit = info.scale[1]
-    return f"{metric} ({unit})" if unit else metric
+    details = ", ".join(x for x in (info.scale[1], "lower is better" if info.lower else "") if x)
+    return f"{metric} ({details})" if details else metric
 
 
 def only_best(drawn: int, every: int, *, data: bool = True) -> str:

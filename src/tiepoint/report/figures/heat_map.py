@@ -88,7 +88,8 @@ def heat_map(section: TaskSection) -> Figure | None:
     return Figure(
         f"scenes {section.title}",
         f"{section.score_words[0].upper()}{section.score_words[1:]} by scene.",
-        f"{count_text(len(scenes), 'scene')}, grouped by kind, easy ones first; brighter is better."
+        f"{count_text(len(scenes), 'scene')}, grouped by kind, easy ones first; brighter is better"
+        f" ({'lower' if lower else 'higher'} values)."
         + only_best(len(section.inspected), len(methods), data=False),
         picture,
         to_csv(["method", *scenes], rows),

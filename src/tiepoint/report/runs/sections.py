@@ -60,7 +60,8 @@ class TaskSection:
 
     `dataset` is set if the report has runs of the task on several datasets. `looks` numbers the methods, so
     that each has the same colour in all figures. `more` marks an additional section of the same task and
-    dataset, for runs without the protocol of the first section. `display` has the display names.
+    dataset, for runs without the protocol of the first section. `display` has the display names, `test` the
+    name of the test that compares the methods.
     """
 
     task: str
@@ -72,6 +73,7 @@ class TaskSection:
     more: bool = False
     dataset: str = ""
     display: DisplayNames = field(default_factory=DisplayNames)
+    test: str = "sign-flip"
 
     @property
     def title(self) -> str:
@@ -171,13 +173,17 @@ class TaskSection:
 
 
 def sections(
-    runs: Sequence[Run], protocol: str = "exact", display: DisplayNames | None = None
+    runs: Sequence[Run],
+    protocol: str = "exact",
+    display: DisplayNames | None = None,
+    *,
+    test: str = "sign-flip",
 ) -> list[TaskSection]:
     """Group runs into sections by task and dataset, in alphabetical order.
 
     Runs without the requested protocol, such as imported results, get an additional section under their most
     frequent protocol. That section has all runs of the task and dataset with this protocol. Every run with
-    scores is in a section.
+    scores is in a section. `test` is the test of the comparisons.
     """
     found: list[TaskSection] = []
     for task in sorted({r.task for r in runs}):
@@ -186,7 +192,7 @@ def sections(
     found = found if display is None else [replace(s, display=display) for s in found]
     names = dict.fromkeys(s.names[r.id] for s in found for r in s.methods)
     looks = {name: i for i, name in enumerate(names)}
-    return [replace(s, looks=looks) for s in found]
+    return [replace(s, looks=looks, test=test) for s in found]
 
 
 def _by_dataset(runs: Sequence[Run]) -> dict[str, list[Run]]:

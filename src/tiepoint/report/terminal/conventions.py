@@ -15,12 +15,16 @@ from ...run.result import Run
 from ...store.store import Store
 from ...tasks import stored_task
 from ...tasks.base import Task
-from ...tasks.info import metric_info, table_columns
+from ...tasks.info import headline_column, metric_info, table_columns
 from ...tasks.steps import StepTable
 from ..cells import value_text
+from ..compare.protocol_order import order_sentence, protocol_scores
+from ..compare.runs import shared_protocol
 from ..convention_tables import run_steps
 from ..leaderboard import heading
 from ..runs.lazy_records import scored_records
+from ..runs.names import distinct_names
+from ..runs.selection import runs_of
 
 SHOWN = ("protocol", "metric", "group", "value", "n", "low", "high", "note")
 """Columns of the scores in JSON."""
@@ -30,7 +34,8 @@ SHOWN = ("protocol", "metric", "group", "value", "n", "low", "high", "note")
 class RunConventions:
     """Overall `scores` under each protocol, and by metric the `steps` that lead from one to another.
 
-    `missing` has advice for each protocol without scores. `notes` has the notes of the scores.
+    `missing` has advice for each protocol without scores. `notes` has the notes of the scores. `order` states
+    whether the order of the stored methods changes between the protocols; empty if there is one method.
     """
 
     task: str
@@ -38,6 +43,7 @@ class RunConventions:
     steps: list[StepTable]
     missing: dict[str, str]
     notes: list[str]
+    order: str = ""
 
     @property
     def protocols(self) -> list[str]:
@@ -76,9 +82,27 @@ def conventions_of(run: Run, store: Store | None = None, progress: Progress = no
     if reason is not None and len({s.protocol for s in scores}) < 2:
         raise InputError(reason)
     notes = [f"{s.protocol}: {s.note}" for s in scores if s.note]
+    order = "" if store is None else _order(run, task, store)
     return RunConventions(
-        run.task, scores, steps, missing, [*dict.fromkeys(notes), *([reason] if reason else [])]
+        run.task, scores, steps, missing, [*dict.fromkeys(notes), *([reason] if reason else [])], order
     )
+
+
+def _order(run: Run, task: Task, store: Store) -> str:
+    """Return whether protocols order the methods differently that have runs on the same data and options."""
+    own = run.manifest
+    alike = [
+        r
+        for r in runs_of(store, task=run.task, singles=False)
+        if (r.manifest.dataset.hash, r.manifest.lists) == (own.dataset.hash, own.lists)
+    ]
+    column = headline_column(task.info, [(s.metric, s.group) for s in run.score_rows])
+    if column is None:
+        return ""
+    names = {r.id: name for r, name in zip(alike, distinct_names(alike), strict=True)}
+    first = shared_protocol(alike)
+    by = protocol_scores(names, alike, *column, first)
+    return order_sentence(by, lower=metric_info(task.info, column[0]).lower)
 
 
 def _overall(run: Run, task: Task, protocol: str) -> list[ScoreRow]:
@@ -100,6 +124,7 @@ def _overall(run: Run, task: Task, protocol: str) -> list[ScoreRow]:
 def conventions_json(found: RunConventions) -> dict[str, Any]:
     """Return all values as a JSON-serialisable dict. Scores are fractions."""
     return {
+        "order": found.order,
         "protocols": [{k: getattr(s, k) for k in SHOWN} for s in found.scores],
         "steps": [
             {

@@ -49,6 +49,14 @@ def _budgets(value: Any) -> tuple[int, ...]:
     return found
 
 
+def _near_line(parts: Mapping[str, str]) -> str:
+    """Describe the match precision. Only thresholds of the mean distance are named in the group."""
+    limit = "squared distance below 5e-4 squared focal lengths"
+    if "threshold" in parts:
+        limit = f"distance below {parts['threshold']} focal lengths"
+    return f"share of matches with an epipolar {limit}, mean over pairs"
+
+
 class RelativeOptions(PairsOptions):
     """Options of `pose/relative`."""
 
@@ -135,20 +143,27 @@ class RelativePose(PairsTask):
             "auc_seed_min": MetricInfo("smallest area over seeds of the estimator"),
             "auc_seed_max": MetricInfo("largest area over seeds of the estimator"),
             "accuracy": MetricInfo(_at("share of pairs with a pose error below {} degrees")),
-            "map": MetricInfo(_at("mean of the accuracies up to {} degrees in steps of 5")),
+            "map": MetricInfo(_at("mean of the accuracies up to {} degrees in steps of 5 degrees")),
             "maa": MetricInfo("mean accuracy at 1, 2, …, 10 degrees"),
             "mean_auc": MetricInfo("mean of the areas up to 5, 10 and 20 degrees"),
-            "rotation_error_deg": MetricInfo("median angle between rotations", unit="deg", better="lower"),
-            "translation_error_deg": MetricInfo(
-                "median angle between directions of translation", unit="deg", better="lower"
+            "rotation_error_deg": MetricInfo(
+                "median over pairs of the angle between rotations", unit="deg", better="lower"
             ),
-            "precision": MetricInfo("share of matches near their true epipolar lines, mean over pairs"),
+            "translation_error_deg": MetricInfo(
+                "median over pairs of the angle between translation directions",
+                unit="deg",
+                better="lower",
+            ),
+            "precision": MetricInfo(_near_line, threshold_unit="focal lengths"),
             "epipolar_precision_px": MetricInfo(
                 lambda parts: (
-                    f"share of matches within {parts.get('tau_px', 'some')} px of their true epipolar lines"
+                    f"share of matches within {parts.get('tau_px', 'some')} px of their true epipolar lines, "
+                    "mean over pairs"
                 )
             ),
-            "matching_score": MetricInfo("right matches by keypoints of the first image, mean over pairs"),
+            "matching_score": MetricInfo(
+                "correct matches divided by the keypoints of the first image, mean over pairs"
+            ),
             "inliers": count("matches that agree with the estimated pose, mean over pairs"),
             "matches": count("matches, mean over pairs"),
             "failures": MetricInfo("pairs for which some call gave no pose", unit="count", better="lower"),

@@ -119,7 +119,7 @@ def _with_interval(score: Score, records: Sequence[Records], values: Floats, wei
     images = [(str(r.meta["images"][0]), str(r.meta["images"][1])) for r in records]
     found = image_interval(values, images, weights, classes=classes)
     if found is None:
-        said = f"no interval: a class has fewer than {MIN_IMAGES} images"
+        said = f"no interval: a class has fewer than {MIN_IMAGES} images, or all pairs have the same value"
         return replace(score, scenes=None, note="; ".join(p for p in (score.note, said) if p))
     said = "interval over images of the same classes"
     return replace(score, low=found[0], high=found[1], note="; ".join(p for p in (score.note, said) if p))

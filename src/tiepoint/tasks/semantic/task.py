@@ -83,7 +83,8 @@ class SemanticPck(PointsTask):
             "pck": MetricInfo(
                 lambda at: (
                     f"share of keypoints carried to within {at.get('alpha', HEADLINE_ALPHA)} times the "
-                    f"length of their true position{_PER.get(at.get('per', ''), '')}"
+                    "reference length (box, image or keypoints) of their true position"
+                    f"{_PER.get(at.get('per', ''), '')}"
                 ),
                 short="@0.1",
             ),

@@ -65,7 +65,7 @@ _METRICS = {
         for name, words in (
             ("precision", "share of queries with a correct answer"),
             ("success", "share of queries with a correct answer"),
-            ("recall", "share of the correct answers that are"),
+            ("recall", "mean over queries of the share of the correct answers that are"),
         )
         for k in KS
     },

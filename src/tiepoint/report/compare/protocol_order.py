@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""State whether the order of methods differs between the protocols of a task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+from ...core.formatting import count_text
+from ...run.result import Run
+from ..runs.sections import is_canary
+
+MAX_SWAPS = 3
+"""Maximum number of swapped pairs that a sentence names."""
+
+
+def swapped_pairs(
+    first: Mapping[str, float], second: Mapping[str, float], *, lower: bool
+) -> list[tuple[str, str]]:
+    """Return the pairs (better, worse) under `first` whose order is reversed under `second`. Ties count not.
+
+    >>> swapped_pairs({"a": 0.9, "b": 0.8, "c": 0.1}, {"a": 0.5, "b": 0.6, "c": 0.1}, lower=False)
+    [('a', 'b')]
+    """
+    sign = -1.0 if lower else 1.0
+    both = sorted((m for m in first if m in second), key=lambda m: -sign * first[m])
+    return [
+        (a, b)
+        for a, b in combinations(both, 2)
+        if sign * (first[a] - first[b]) > 0 and sign * (second[a] - second[b]) < 0
+    ]
+
+
+def order_sentence(by_protocol: Mapping[str, Mapping[str, float]], *, lower: bool) -> str:
+    """State between which two protocols which methods swap places. Empty without two methods and protocols.
+
+    `by_protocol` has the scores by protocol and method. Every protocol is compared with the first one.
+
+    >>> order_sentence({"exact": {"a": 2.0, "b": 1.0}, "old": {"a": 1.0, "b": 2.0}}, lower=False)
+    'The order of methods changes between exact and old: a and b swap.'
+    """
+    names = list(by_protocol)
+    others = [p for p in names[1:] if len(set(by_protocol[names[0]]) & set(by_protocol[p])) > 1]
+    if not others:
+        return ""
+    swaps = {p: swapped_pairs(by_protocol[names[0]], by_protocol[p], lower=lower) for p in others}
+    changes = [f"between {names[0]} and {p}: {_pairs_text(pairs)}" for p, pairs in swaps.items() if pairs]
+    if changes:
+        return f"The order of methods changes {'; '.join(changes)}."
+    return f"The order of methods is the same under {' and '.join([names[0], *others])}."
+
+
+def _pairs_text(pairs: Sequence[tuple[str, str]]) -> str:
+    shown = ", ".join(f"{a} and {b}" for a, b in pairs[:MAX_SWAPS])
+    more = len(pairs) - MAX_SWAPS
+    return f"{shown} swap" if more <= 0 else f"{shown} and {count_text(more, 'more pair')} swap"
+
+
+def protocol_scores(
+    names: Mapping[str, str], runs: Sequence[Run], metric: str, group: str, first: str
+) -> dict[str, dict[str, float]]:
+    """Return a score by protocol and method, `first` before other protocols. `names` are by run id.
+
+    Reference methods are excluded.
+    """
+    found: dict[str, dict[str, float]] = {first: {}}
+    for run in runs:
+        for s in run.score_rows:
+            if (s.metric, s.group) == (metric, group) and s.value is not None and not is_canary(run):
+                found.setdefault(s.protocol, {})[names[run.id]] = s.value
+    return {first: found[first]} | {p: found[p] for p in sorted(found) if p != first}
