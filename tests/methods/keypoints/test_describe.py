@@ -133,8 +133,9 @@ def slow_surf(image, x, y, size, angle_deg):
     for i in range(20):
         for j in range(20):
             u, v = j - 9.5, i - 9.5
-            px = math.floor(x + s * (math.cos(a) * u - math.sin(a) * v) + 0.5)
-            py = math.floor(y + s * (math.sin(a) * u + math.cos(a) * v) + 0.5)
+            # the first pixel right of and below the pixel corner nearest to the sample, corner = pixel - 0.5
+            px = math.floor((x + s * (math.cos(a) * u - math.sin(a) * v) + 0.5) + 0.5)
+            py = math.floor((y + s * (math.sin(a) * u + math.cos(a) * v) + 0.5) + 0.5)
             gx = total(py - half, px, py + half, px + half) - total(py - half, px - half, py + half, px)
             gy = total(py, px - half, py + half, px + half) - total(py - half, px - half, py, px + half)
             g = math.exp(-(u * u + v * v) / (2 * 3.3**2))

@@ -14,6 +14,7 @@ from scipy.ndimage import gaussian_filter
 from tiepoint.core.keypoints import Keypoints
 from tiepoint.core.records import Item
 from tiepoint.methods.keypoints.factory import plan_part
+from tiepoint.methods.keypoints.surf import SurfDescriptor, dominant_orientations, integral
 from tiepoint.methods.resolve import resolve
 
 pytest.importorskip("cv2")
@@ -98,3 +99,21 @@ def best_shift(describe, image, size_px, axis):
 def test_sift_descriptor_is_centred_with_precise_upscale(image, spec, expected, axis):
     made = plan_part(spec, "keypoints").build("cpu")
     assert best_shift(made.describe, image, 3.0, axis) == pytest.approx(expected, abs=0.08)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("size_px", [8.0, 20.0])
+def test_surf_descriptor_half_turn_is_centred(image, size_px, axis):
+    assert best_shift(SurfDescriptor().describe, image, size_px, axis) == pytest.approx(0, abs=0.08)
+
+
+def test_surf_orientation_half_turn_turns_by_180(image):
+    height, width = image.shape[:2]
+    xy = np.random.default_rng(3).uniform((60, 60), (width - 61, height - 61), (200, 2))
+    xy = np.floor(xy) + 0.5  # both images round these positions to the same pixel
+    turned = np.ascontiguousarray(image[::-1, ::-1])
+    sizes = np.full(len(xy), 12.0)
+    first = dominant_orientations(integral(image), xy, sizes)
+    second = dominant_orientations(integral(turned), turned_back(xy, 2, width, height), sizes)
+    apart = np.abs((second - first) % 360 - 180)
+    assert np.median(apart) < 1
