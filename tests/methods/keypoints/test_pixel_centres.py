@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 
+from tiepoint.core.errors import InputError
 from tiepoint.core.keypoints import Keypoints
 from tiepoint.core.records import Item
+from tiepoint.methods.dense.sparse_to_dense import KeypointFlow
 from tiepoint.methods.keypoints.factory import plan_part
 from tiepoint.methods.keypoints.surf import SurfDescriptor, dominant_orientations, integral
 from tiepoint.methods.resolve import resolve
@@ -72,6 +74,34 @@ def test_sift_without_precise_upscale_is_quarter_pixel_off(image, spec, turns, e
     found, count = residual(spec, image, turns)
     assert count > 150
     np.testing.assert_allclose(found, expected, atol=0.02)
+
+
+@pytest.mark.parametrize(("precise", "expected"), [(True, 0), (False, 0.5)])
+def test_homography_flow_half_turn_has_residual_only_without_precise_upscale(image, precise, expected):
+    from tiepoint.methods.dense.opencv import HomographyFlow
+
+    height, width = image.shape[:2]
+    turned = np.ascontiguousarray(np.rot90(image, 2))
+    h = HomographyFlow(precise_upscale=precise).estimate(image, turned)
+    centre = h @ [(width - 1) / 2, (height - 1) / 2, 1]
+    found = centre[:2] / centre[2] - [(width - 1) / 2, (height - 1) / 2]
+    np.testing.assert_allclose(found, [expected, expected], atol=0.05)
+
+
+def test_sparse_precise_upscale_belongs_to_sift():
+    assert KeypointFlow().config["precise_upscale"] is True
+    assert "precise_upscale" not in KeypointFlow(features="orb").config
+    with pytest.raises(InputError, match="belongs to sift, not to orb"):
+        KeypointFlow(features="orb", precise_upscale=False)
+
+
+def test_sift_cache_key_names_precise_upscale():
+    keys = {
+        spec: resolve(spec, family="keypoints").key(Item("s/1", "c"))
+        for spec in ("sift", "sift?precise_upscale=true", "sift?precise_upscale=false", "vsift")
+    }
+    assert keys["sift"] == keys["sift?precise_upscale=true"]
+    assert keys["vsift"] == keys["sift?precise_upscale=false"] != keys["sift"]
 
 
 def best_shift(describe, image, size_px, axis):

@@ -227,6 +227,15 @@ def test_an_exception_names_method_and_image(colour):
         extracted(Raises(), colour)
 
 
+@pytest.mark.parametrize("query", ["extended=true", "precise_upscale=false", "weights=1,2&extended=true"])
+def test_fusion_at_own_places_passes_parameters_to_descriptors(query):
+    pytest.importorskip("cv2")
+    with pytest.raises(InputError, match="need paired keypoint sets"):  # the parameter is accepted
+        resolve(f"fuse:sift@fast,surf@fast?{query}", family="keypoints")
+    with pytest.raises(InputError, match="unknown parameter of fuse 'extend'"):
+        resolve("fuse:sift@set:a,surf@set:b?extend=true", family="keypoints")
+
+
 @pytest.mark.parametrize(
     ("written", "ours"),
     [
