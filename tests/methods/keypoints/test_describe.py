@@ -82,12 +82,20 @@ def test_every_option_has_an_effect(text, colour, keypoints):
     assert not (np.array_equal(plain[0], flipped[0]) and np.array_equal(plain[1], flipped[1]))
 
 
-def test_sift_and_akaze_are_opencvs_at_their_own_keypoints(colour):
+@pytest.mark.parametrize("precise", [True, False])
+def test_sift_is_opencvs_at_its_own_keypoints(colour, precise):
+    import cv2
+
+    made = cv2.SIFT_create(enable_precise_upscale=precise)
+    found, values = made.detectAndCompute(to_grey(colour), None)
+    spec = f"sift?precise_upscale={precise}"
+    assert np.array_equal(describe(spec, colour, Keypoints.from_cv(found))[0], values)
+
+
+def test_akaze_is_opencvs_at_its_own_keypoints(colour):
     import cv2
 
     grey = to_grey(colour)
-    found, values = cv2.SIFT_create().detectAndCompute(grey, None)
-    assert np.array_equal(describe("sift", colour, Keypoints.from_cv(found))[0], values)
     made = getattr(cv2, "AKAZE_create", None) or cv2.xfeatures2d.AKAZE_create
     found, values = made().detectAndCompute(grey, None)
     assert np.array_equal(describe("akaze", colour, Keypoints.from_cv(found))[0], values)
@@ -125,8 +133,9 @@ def slow_surf(image, x, y, size, angle_deg):
     for i in range(20):
         for j in range(20):
             u, v = j - 9.5, i - 9.5
-            px = math.floor(x + s * (math.cos(a) * u - math.sin(a) * v) + 0.5)
-            py = math.floor(y + s * (math.sin(a) * u + math.cos(a) * v) + 0.5)
+            # the first pixel right of and below the pixel corner nearest to the sample, corner = pixel - 0.5
+            px = math.floor((x + s * (math.cos(a) * u - math.sin(a) * v) + 0.5) + 0.5)
+            py = math.floor((y + s * (math.sin(a) * u + math.cos(a) * v) + 0.5) + 0.5)
             gx = total(py - half, px, py + half, px + half) - total(py - half, px - half, py + half, px)
             gy = total(py, px - half, py + half, px + half) - total(py - half, px - half, py, px + half)
             g = math.exp(-(u * u + v * v) / (2 * 3.3**2))

@@ -13,6 +13,7 @@ from tiepoint.methods.keypoints.detectors import (
     strongest_first,
 )
 from tiepoint.methods.keypoints.factory import DETECTORS, plan_part
+from tiepoint.methods.keypoints.spec import with_params
 
 NAMES = ("sift", "orb", "akaze", "kaze", "brisk", "fast", "agast", "gftt", "mser", "harris", "surf", "random")
 
@@ -113,12 +114,16 @@ def test_harris_scale_follows_the_image(zoom):
     assert found.size_px[away.argmin(axis=0)] / zoom == pytest.approx(4.7, rel=0.2)
 
 
-def test_sift_is_opencvs_own(colour):
+@pytest.mark.parametrize(
+    ("spec", "settings"),
+    [("sift", {"enable_precise_upscale": True}), ("sift?precise_upscale=false", {})],
+)
+def test_sift_is_opencvs_own(colour, spec, settings):
     cv2 = pytest.importorskip("cv2")
     from tiepoint.formats.image.reader import to_grey
 
-    own = Keypoints.from_cv(cv2.SIFT_create().detect(to_grey(colour), None))
-    found = detect("sift?max_features=none", colour)
+    own = Keypoints.from_cv(cv2.SIFT_create(**settings).detect(to_grey(colour), None))
+    found = detect(with_params(spec, ["max_features=none"]), colour)
     assert sorted(map(tuple, own.to_array().round(4))) == sorted(map(tuple, found.to_array().round(4)))
 
 

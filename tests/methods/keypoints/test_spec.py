@@ -227,12 +227,29 @@ def test_an_exception_names_method_and_image(colour):
         extracted(Raises(), colour)
 
 
+@pytest.mark.parametrize("query", ["extended=true", "precise_upscale=false", "weights=1,2&extended=true"])
+def test_fusion_at_own_places_passes_parameters_to_descriptors(query):
+    pytest.importorskip("cv2")
+    with pytest.raises(InputError, match="need paired keypoint sets"):  # the parameter is accepted
+        resolve(f"fuse:sift@fast,surf@fast?{query}", family="keypoints")
+    with pytest.raises(InputError, match="unknown parameter of fuse 'extend'"):
+        resolve("fuse:sift@set:a,surf@set:b?extend=true", family="keypoints")
+
+
 @pytest.mark.parametrize(
     ("written", "ours"),
     [
         ("SIFT?max_features=60", "sift?max_features=60"),
         ("DspHoNC_V2@Sift", "dsphonc@sift"),
-        ("VSIFT", "sift"),
+        ("VSIFT", "sift?precise_upscale=false"),
+        ("vsift?max_features=9@SURF", "sift?precise_upscale=false&max_features=9@surf"),
+        ("brief@Vanilla_SIFT?sigma=2", "brief@sift?precise_upscale=false&sigma=2"),
+        ("dsp:VSIFT", "dsp:sift?precise_upscale=false"),
+        ("DSPSIFT_V2", "dspsift?precise_upscale=false"),
+        ("fuse:VSIFT,SURF@SIFT?sigma=2", "fuse:sift,surf?precise_upscale=false@sift?sigma=2"),
+        ("fuse:VSIFT@set:A,surf@set:B", "fuse:sift@set:A,surf@set:B?precise_upscale=false"),
+        ("fuse:VSIFT@set:A,surf@set:B?weights=1,2",
+         "fuse:sift@set:A,surf@set:B?weights=1,2&precise_upscale=false"),
         ("fuse:SIFT@set:A,dsp:SURF@SET:B?a=b", "fuse:sift@set:A,dsp:surf@set:B?a=b"),
         ("files:OUT/A,SIFT", "files:OUT/A,SIFT"),
         ("kornia:HardNet?weights=A/SIFT", "kornia:HardNet?weights=A/SIFT"),

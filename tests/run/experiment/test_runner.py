@@ -229,7 +229,41 @@ def test_lists_are_a_grid():
     cells = plan(parse_experiment(found, "e.yaml"))
     assert len(cells) == 2 * (4 + 1) * 3
     assert len({(c.name, c.task, str(c.options)) for c in cells}) == len(cells)
-    assert "dsp:sift?scales=1,1.5,2&root=after@surf?max_features=2000" in {c.spec for c in cells}
+    pooled = "dsp:sift?precise_upscale=false&scales=1,1.5,2&root=after@surf?max_features=2000"
+    assert pooled in {c.spec for c in cells}
+
+
+@pytest.mark.parametrize(
+    ("descriptor", "expected"),
+    [
+        ({"type": "sift"}, "sift?precise_upscale=false"),
+        ({"type": "VSIFT"}, "sift?precise_upscale=false"),
+        ({"type": "sift?precise_upscale=true"}, "sift?precise_upscale=true"),
+        ({"type": "rgbsift"}, "rgbsift?precise_upscale=false"),
+        ({"type": "dspsift"}, "dsp:sift?precise_upscale=false&scales=1,1.5,2"),
+        ({"type": "DSPSIFT_V2"}, "dsp:sift?precise_upscale=false&scales=1,1.5,2"),
+        ({"type": "surf", "pooling": "stacking"}, "fuse:surf,sift?precise_upscale=false&weights=1,0.5"),
+        ({"type": "composite", "components": BOTH}, "fuse:sift,surf?precise_upscale=false"),
+        ({"type": "surf"}, "surf"),
+    ],
+)
+def test_plan_sift_in_file_means_opencv_default(descriptor, expected):
+    (cell,) = plan(
+        parse_experiment(
+            merged(
+                {"keypoints": {"generator": "SIFT"}},
+                {"descriptors": [{"name": "d", **descriptor}]},
+                {"evaluation": {"image_retrieval": {"enabled": False}, "geometry": False}},
+            ),
+            "e.yaml",
+        )
+    )
+    assert cell.spec == f"{expected}@sift?precise_upscale=false&max_features=2000"
+
+
+def test_plan_generator_with_precise_upscale_keeps_it():
+    found = merged({"keypoints": {"generator": "sift?precise_upscale=true"}})
+    assert all("@sift?precise_upscale=true&" in c.spec for c in plan(parse_experiment(found, "e.yaml")))
 
 
 def file(tmp_path, sequences, **change):
@@ -244,7 +278,8 @@ def test_an_experiment_runs_resumes_and_lands_in_the_view(sequences, tmp_path, c
     pytest.importorskip("cv2")
     path = file(tmp_path, sequences)
     assert tiepoint(["run", "--config", str(path), "--dry-run"]) == 0
-    assert "d on keypoints/ranking: sift@sift?max_features=40, 4 items, 2 units" in capsys.readouterr().out
+    spec = "sift?precise_upscale=false@sift?precise_upscale=false&max_features=40"
+    assert f"d on keypoints/ranking: {spec}, 4 items, 2 units" in capsys.readouterr().out
     store = str(tmp_path / "store")
     assert tiepoint(["run", "--config", str(path), "--store", store, "--json"]) == 0
     first = json.loads(capsys.readouterr().out)["scores"]

@@ -134,8 +134,6 @@ def make_keypoint_method(text: str, device: str) -> tuple[Any, str]:
 
     The object has ``extract``, or it combines a detector and a descriptor.
     """
-    from .adapter import DetectThenDescribe
-
     text = canonical_name(text)
     if text.startswith(FUSE):
         components, _ = fused_parts(text)
@@ -143,13 +141,9 @@ def make_keypoint_method(text: str, device: str) -> tuple[Any, str]:
             return _fused_at_own_places(text, device)
     spec = split_detector(text)
     if spec.detector is not None:
-        where, what = plan_part(spec.detector, DETECTORS), plan_part(spec.descriptor, "keypoints")
-        detector = where.build(device)
-        check_roles(detector, spec.detector, "detect")
-        descriptor = what.build(device)
-        check_roles(descriptor, spec.descriptor, "describe")
-        name = f"{what.name(descriptor)}@{where.name(detector)}"
-        return DetectThenDescribe(detector, descriptor, name=name), name
+        return _at_detector(
+            plan_part(spec.descriptor, "keypoints"), plan_part(spec.detector, DETECTORS), device
+        )
     plan = plan_part(text, "keypoints")
     stage = parse_stage(text)
     home = HOME.get(ALIASES.get(stage.name, stage.name).partition(":")[0])
@@ -161,6 +155,21 @@ def make_keypoint_method(text: str, device: str) -> tuple[Any, str]:
         thing = plan.build(device)
         return thing, plan.name(thing)
     return _at_home(plan, plan_part(home, DETECTORS), text, device)
+
+
+def _at_detector(
+    what: FactoryPlan, where: FactoryPlan, device: str, params: Mapping[str, Any] | None = None
+) -> tuple[Any, str]:
+    """Create a descriptor at the keypoints of a detector. The descriptor also gets the accepted `params`."""
+    from .adapter import DetectThenDescribe
+
+    detector = where.build(device)
+    check_roles(detector, where.text, "detect")
+    accepted = {k: v for k, v in (params or {}).items() if k in what.accepted_parameters()}
+    descriptor = what.build(device, accepted)
+    check_roles(descriptor, what.text, "describe")
+    name = f"{what.name(descriptor)}@{where.name(detector)}"
+    return DetectThenDescribe(detector, descriptor, name=name), name
 
 
 def _at_home(descriptor: FactoryPlan, detector: FactoryPlan, text: str, device: str) -> tuple[Any, str]:
@@ -195,16 +204,30 @@ def _lone(plan: FactoryPlan, text: str, device: str) -> tuple[Any, str]:
 
 
 def _fused_at_own_places(text: str, device: str) -> tuple[Any, str]:
-    """Return a fusion of descriptors, each at its own keypoints, and the name of the fusion."""
+    """Return a fusion of descriptors, each at its own keypoints, and the name of the fusion.
+
+    Parameters that do not belong to the fusion are passed to the descriptors that accept them.
+    """
     components, query = fused_parts(text)
     params = dict(parse_stage(f"fuse?{query}").params) if query else {}
-    known = [k for k in parameters_of(Fusion) if k != "components"]
+    specs = [split_detector(component) for component in components]
+    plans = [plan_part(spec.descriptor, "keypoints") for spec in specs]
+    own = {k for k in parameters_of(Fusion) if k != "components"}
+    known = own.union(*(plan.accepted_parameters() for plan in plans))
     for key in params:
         if key not in known:
-            raise UnknownNameError("parameter of fuse", key, known)
-    parts, names = zip(*(make_keypoint_method(component, device) for component in components), strict=True)
-    fusion = Fusion([p.descriptor for p in parts], **params)
-    name = str(Stage("fuse", params, ",".join(names)).without_defaults(Fusion))
+            raise UnknownNameError("parameter of fuse", key, sorted(known))
+    rest = {k: v for k, v in params.items() if k not in own}
+    parts, names = zip(
+        *(
+            _at_detector(plan, plan_part(str(spec.detector), DETECTORS), device, rest)
+            for plan, spec in zip(plans, specs, strict=True)
+        ),
+        strict=True,
+    )
+    fusion = Fusion([p.descriptor for p in parts], **{k: v for k, v in params.items() if k in own})
+    factories = [factory for plan in plans for factory in plan.factories()]
+    name = str(Stage("fuse", params, ",".join(names)).without_defaults(Fusion, *factories))
     return FusionOfPairs(fusion, parts, name=name), name
 
 

@@ -231,15 +231,16 @@ def packed_octaves(
 class SiftDescriptor:
     """SIFT of OpenCV, 128 values from 0 to 255; the 4 x 4 grid spans 6 times the keypoint's size.
 
-    At SIFT keypoints the result equals OpenCV's own descriptors. OpenCV skips the doubled octave if no
-    keypoint needs it. A keypoint that needs it is always added, so that descriptors do not depend on the
-    other keypoints.
+    At SIFT keypoints of the same `precise_upscale` the result equals OpenCV's own descriptors. With False,
+    OpenCV's default, the grid is centred 0.25 px left of and above the keypoint. OpenCV skips the doubled
+    octave if no keypoint needs it. A keypoint that needs it is always added, so that descriptors do not
+    depend on the other keypoints.
     """
 
     name, distance, libraries = "sift", "l2", ("cv2", "numpy")
 
-    def __init__(self, sigma: float = 1.6, n_octave_layers: int = 3) -> None:
-        self.sigma, self.n_octave_layers = sigma, n_octave_layers
+    def __init__(self, sigma: float = 1.6, n_octave_layers: int = 3, precise_upscale: bool = True) -> None:
+        self.sigma, self.n_octave_layers, self.precise_upscale = sigma, n_octave_layers, precise_upscale
 
     def describe(self, image: Image, keypoints: Keypoints) -> Described:
         """Return descriptors (n, 128), integers in float32, and a mask (n,) of nonzero rows."""
@@ -249,7 +250,9 @@ class SiftDescriptor:
         octaves = packed_octaves(keypoints.size_px, self.sigma, self.n_octave_layers, channel.shape)
         points = cv_keypoints(keypoints, octaves)
         doubled = cv2.KeyPoint(0.0, 0.0, 1.0, 0.0, 0.0, 255 | 1 << 8, len(points))
-        extractor: Any = opencv("SIFT_create")(0, self.n_octave_layers, 0.04, 10.0, self.sigma)
+        extractor: Any = opencv("SIFT_create")(
+            0, self.n_octave_layers, 0.04, 10.0, self.sigma, enable_precise_upscale=self.precise_upscale
+        )
         values, valid = compute_descriptors(extractor, channel, [*points, doubled], DIMENSION, np.float32)
         return values[:-1], valid[:-1]
 

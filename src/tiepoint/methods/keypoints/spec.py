@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -126,15 +126,18 @@ ALIASES: Mapping[str, str] = {"dspsift": "dsp:sift", "dsprgbsift": "dsp:rgbsift"
 """Names of pooled descriptors."""
 
 OTHER_NAMES: Mapping[str, str] = {
-    "vsift": "sift",
-    "vanilla_sift": "sift",
-    "dspsift_v2": "dspsift",
-    "dsprgbsift_v2": "dsprgbsift",
+    "vsift": "sift?precise_upscale=false",
+    "vanilla_sift": "sift?precise_upscale=false",
+    "dspsift_v2": "dspsift?precise_upscale=false",
+    "dsprgbsift_v2": "dsprgbsift?precise_upscale=false",
     "dsphonc_v2": "dsphonc",
 }
-"""Descriptor names in the older workbench tool, and their names in tiepoint."""
+"""Descriptor names in the older workbench tool, and their specifications in tiepoint.
 
-_NAME = r"(?P<before>^(?:fuse:)?(?:dsp:)?|@{})(?P<name>[A-Z][\w-]*)(?=$|[?@,:])"
+The tool uses OpenCV's SIFT with its default, without `precise_upscale`.
+"""
+
+_NAME = r"(?P<before>^(?:fuse:)?(?:dsp:)?|@{})(?P<name>[A-Z][\w-]*)(?:(?P<query>\?)|(?=$|[@,:]))"
 """Pattern of a name in a specification: at its start, after an ``@``, or a component of a fusion."""
 
 
@@ -144,15 +147,61 @@ def canonical_name(text: str) -> str:
     Unknown names stay unchanged.
 
     >>> [canonical_name(n) for n in ("RGBSIFT@set:Mine", "DSPSIFT_V2?scales=1,2@SURF", "fuse:SIFT,Surf")]
-    ['rgbsift@set:Mine', 'dspsift?scales=1,2@surf', 'fuse:sift,surf']
+    ['rgbsift@set:Mine', 'dspsift?precise_upscale=false&scales=1,2@surf', 'fuse:sift,surf']
     """
     families = ("keypoints", "detectors", PLUGGED)
     known = {e.name for e in METHODS if e.family in families}
+    fused = text.lower().startswith(FUSE)
+    of_fusion: list[str] = []
 
     def spelled(match: re.Match[str]) -> str:
         name, low = match["name"], match["name"].lower()
-        other = OTHER_NAMES.get(low, low)
-        return match[0] if name in known or other not in known else match["before"].lower() + other
+        other, _, params = OTHER_NAMES.get(low, low).partition("?")
+        if name in known or other not in known:
+            return match[0]
+        start, end = match["before"].lower() + other, match["query"] or ""
+        if fused and not match["before"].startswith("@"):
+            of_fusion.extend(params.split("&") if params else [])
+        elif params:
+            start, end = with_params(start, [params]), "&" if end else ""
+        return start + end
 
-    others = r"|,\s*(?:dsp:)?" if text.lower().startswith("fuse:") else ""
-    return re.sub(_NAME.format(others), spelled, text, flags=re.IGNORECASE)
+    others = r"|,\s*(?:dsp:)?" if fused else ""
+    text = re.sub(_NAME.format(others), spelled, text, flags=re.IGNORECASE)
+    return _with_fusion_params(text, list(dict.fromkeys(of_fusion))) if of_fusion else text
+
+
+def with_params(text: str, params: Sequence[str]) -> str:
+    """Append ``key=value`` parameters to a specification that may already have parameters.
+
+    >>> with_params("sift?sigma=2", ["border_px=4"]), with_params("sift", [])
+    ('sift?sigma=2&border_px=4', 'sift')
+    """
+    return f"{text}{'&' if '?' in text else '?'}{'&'.join(params)}" if params else text
+
+
+def _with_fusion_params(text: str, params: Sequence[str]) -> str:
+    """Append parameters to a fusion. They apply to all components that accept them."""
+    if all(split_detector(part).detector is not None for part in fused_parts(text)[0]):
+        return with_params(text, params)
+    spec = split_detector(text)
+    fusion = with_params(spec.descriptor, params)
+    return fusion if spec.detector is None else f"{fusion}@{spec.detector}"
+
+
+OPENCV_SIFT = ("sift", "rootsift", "rgbsift", "rgbsift_channel_avg")
+"""Descriptors computed by OpenCV's SIFT, which accept `precise_upscale`."""
+
+
+def workbench_part(text: str) -> str:
+    """Return the specification of a detector or descriptor in a file of the older workbench tool.
+
+    SIFT means OpenCV's default there, without `precise_upscale`, unless the file gives this parameter.
+
+    >>> [workbench_part(n) for n in ("SIFT", "dspsift_v2", "surf", "sift?precise_upscale=true")]
+    ['sift?precise_upscale=false', 'dspsift?precise_upscale=false', 'surf', 'sift?precise_upscale=true']
+    """
+    text = canonical_name(text)
+    name = text.partition("?")[0]
+    is_sift = ALIASES.get(name, name).removeprefix("dsp:") in OPENCV_SIFT
+    return with_params(text, ["precise_upscale=false"] if is_sift and "precise_upscale" not in text else [])

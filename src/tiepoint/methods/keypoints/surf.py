@@ -57,7 +57,10 @@ def hessian_layer(ii, size, step, det, trace):  # type: ignore[no-untyped-def]
 
 @cached_njit(nogil=True, inline="always")
 def _haar(ii, y, x, half):  # type: ignore[no-untyped-def]
-    """Return the Haar responses right - left and lower - upper at a pixel. The filter's side is 2 `half`."""
+    """Return the Haar responses right - left and lower - upper. The filter's side is 2 `half`, so even.
+
+    Its centre is between pixels, at (x - 0.5, y - 0.5).
+    """
     left = _box(ii, y - half, x - half, y + half, x)
     right = _box(ii, y - half, x, y + half, x + half)
     upper = _box(ii, y - half, x - half, y, x + half)
@@ -78,8 +81,8 @@ def orientations(ii, xy, scale, out):  # type: ignore[no-untyped-def]
             for j in range(-6, 7):
                 if i * i + j * j < 36:
                     weight = math.exp(-(i * i + j * j) / (2 * 2.5 * 2.5))
-                    y = math.floor(xy[k, 1] + i * s + 0.5)
-                    x = math.floor(xy[k, 0] + j * s + 0.5)
+                    y = math.floor(xy[k, 1] + i * s + 1)
+                    x = math.floor(xy[k, 0] + j * s + 1)
                     gx, gy = _haar(ii, y, x, half)
                     dx[n], dy[n] = weight * gx, weight * gy
                     angle[n] = math.atan2(gy, gx)
@@ -113,8 +116,8 @@ def describe(ii, xy, scale, angle, extended, out):  # type: ignore[no-untyped-de
             for j in range(20):
                 u = j - 9.5
                 weight = math.exp(-(u * u + v * v) / (2 * 3.3 * 3.3))
-                x = math.floor(xy[k, 0] + s * (c * u - z * v) + 0.5)
-                y = math.floor(xy[k, 1] + s * (z * u + c * v) + 0.5)
+                x = math.floor(xy[k, 0] + s * (c * u - z * v) + 1)
+                y = math.floor(xy[k, 1] + s * (z * u + c * v) + 1)
                 gx, gy = _haar(ii, y, x, half)
                 du = weight * (c * gx + z * gy)
                 dv = weight * (-z * gx + c * gy)
@@ -176,7 +179,7 @@ class SurfDetector(CappedDetector):
     of the Laplacian. Angles are the dominant Haar direction, NaN if `upright`.
     """
 
-    name, libraries = "surf", ("numba", "numpy", "scipy")
+    name, libraries, revision = "surf", ("numba", "numpy", "scipy"), 2
     threshold: float = 4e-4
     n_octaves: int = 4
     upright: bool = False
@@ -265,7 +268,7 @@ class SurfDescriptor:
     count as 0.
     """
 
-    name, distance, libraries = "surf", "l2", ("numba", "numpy")
+    name, distance, libraries, revision = "surf", "l2", ("numba", "numpy"), 2
     extended: bool = False
     upright: bool = False
 

@@ -17,13 +17,14 @@ def card_rows(run: Run) -> list[tuple[str, str]]:
     """Return the summary of a run as (name, value) rows. Empty values are skipped; warnings are last.
 
     Dense methods have no row for the distance, because they compare no descriptors. Each fitted transform has
-    a row.
+    a row. Methods that use OpenCV's SIFT state `precise_upscale`, because its default differs from OpenCV's.
     """
     m = run.manifest
     machine = m.machine
     rows = {
         "method": run.method,
         "distance": None if m.method.family == "dense" else m.method.distance,
+        "sift": upscale_text(m.method.config),
         "task": run.task,
         "protocols": ", ".join(m.protocols),
         "dataset": f"{m.dataset.name} ({m.dataset.hash[:12]})",
@@ -38,6 +39,25 @@ def card_rows(run: Run) -> list[tuple[str, str]]:
     before = next((i for i, (k, _) in enumerate(card) if k == "task"), len(card))
     card[before:before] = [("fitted", fitted_transform_text(f)) for f in m.method.fitted]
     return card + [("warning", str(w)) for w in m.warnings]
+
+
+def upscale_text(config: Mapping[str, Any]) -> str:
+    """Return the values of `precise_upscale` in a method's config and its parts. Empty if there are none.
+
+    >>> upscale_text({"params": {"precise_upscale": True}, "parts": {"a": {"params": {"sigma": 1.6}}}})
+    'precise_upscale=true'
+    """
+    found: set[str] = set()
+
+    def visit(node: Mapping[str, Any]) -> None:
+        for key, value in node.items():
+            if key == "precise_upscale":
+                found.add(str(value).lower())
+            elif isinstance(value, Mapping):
+                visit(value)
+
+    visit(config)
+    return f"precise_upscale={' and '.join(sorted(found))}" if found else ""
 
 
 def fitted_transform_text(entry: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...core.errors import InputError
 from ...methods.keypoints.pooling import SCALES
-from ...methods.keypoints.spec import ALIASES, OTHER_NAMES
+from ...methods.keypoints.spec import ALIASES, with_params, workbench_part
 from .config import AGGREGATIONS, DescriptorPlan, Evaluation, Experiment, KeypointPlaces
 
 PROJECTED_BORDER_PX = 40.0
@@ -103,16 +103,17 @@ def places(keypoints: KeypointPlaces, descriptor: DescriptorPlan, experiment: st
         raise InputError(f"keypoints: keypoint sets need the source database, found {keypoints.source}")
     out = []
     for detector in keypoints.generator:
+        detector = workbench_part(detector)
         name = detector.partition("?")[0]
         if tuned and name != "sift":
             raise InputError(
                 f"keypoints: {', '.join(tuned)} belong to sift, not to {name}; write {name}?key=value"
             )
-        text = _joined(detector, [f"{k}={v}" for k, v in tuned.items()])
+        text = with_params(detector, [f"{k}={v}" for k, v in tuned.items()])
         if keypoints.source == "homography_projection":
             out.append(KeypointSource(f"set:{experiment}_{name}_projected", name, make=text))
         else:
-            out.append(KeypointSource(_joined(text, _limits(keypoints, text)), name))
+            out.append(KeypointSource(with_params(text, _limits(keypoints, text)), name))
     return out
 
 
@@ -122,11 +123,6 @@ def _limits(keypoints: KeypointPlaces, detector: str) -> list[str]:
     if keypoints.border_px is not None and "border_px" not in detector:
         parts.append(f"border_px={keypoints.border_px:g}")
     return parts
-
-
-def _joined(head: str, params: list[str]) -> str:
-    """Append parameters to a method name that may already have parameters."""
-    return f"{head}{'&' if '?' in head else '?'}{'&'.join(params)}" if params else head
 
 
 def variants(d: DescriptorPlan) -> Iterator[tuple[str, str]]:
@@ -140,7 +136,7 @@ def variants(d: DescriptorPlan) -> Iterator[tuple[str, str]]:
 
 
 def _spec(d: DescriptorPlan, pooling: str, aggregation: str | None, root: str) -> str:
-    kind = OTHER_NAMES.get(d.type, d.type)
+    kind, _, query = workbench_part(d.type).partition("?")
     aggregation = None if aggregation is None else AGGREGATIONS.get(aggregation, aggregation)
     if kind == "composite":
         return composite(d, root)
@@ -150,6 +146,7 @@ def _spec(d: DescriptorPlan, pooling: str, aggregation: str | None, root: str) -
         if pooling not in ("none", "domain_size_pooling", "dsp"):
             raise InputError(f"{d.name}: {d.type} is already pooled over sizes")
         kind, pooling = ALIASES[kind].partition(":")[2], "dsp"
+    kind = with_params(kind, [query] if query else [])
     if pooling == "stacking":
         return stacked_descriptor(d, kind, aggregation, root)
     if d.secondary_descriptor or d.stacking_weight is not None:
@@ -201,7 +198,7 @@ def pooling_variant(d: DescriptorPlan, kind: str, pooling: str, aggregation: str
         if aggregation is not None:
             raise InputError(f"{d.name}: pooling_aggregation has an effect only with pooling")
         if normalize is None and root == "none" and d.norm_type is None:
-            return _joined(head, params)
+            return with_params(head, params)
         scales: tuple[float, ...] = (1.0,)
     else:
         scales = d.scales or SCALES
@@ -217,7 +214,7 @@ def pooling_variant(d: DescriptorPlan, kind: str, pooling: str, aggregation: str
         "root": None if root == "none" else root.removesuffix("_pooling"),
     }
     params += [f"{k}={v}" for k, v in given.items() if v is not None]
-    return _joined(f"dsp:{head}", params)
+    return with_params(f"dsp:{head}", params)
 
 
 def stacked_descriptor(d: DescriptorPlan, kind: str, aggregation: str | None, root: str) -> str:
@@ -228,9 +225,10 @@ def stacked_descriptor(d: DescriptorPlan, kind: str, aggregation: str | None, ro
     if aggregation not in (None, "concatenate"):
         raise InputError(f"{d.name}: stacking concatenates; remove pooling_aggregation")
     head, params = _base(kind, d.extended, d.name)
-    other = d.secondary_descriptor or "sift"
+    other, of_other = _base(workbench_part(d.secondary_descriptor or "sift"), False, d.name)
     weight = 0.5 if d.stacking_weight is None else d.stacking_weight
-    text = _joined(f"fuse:{head},{OTHER_NAMES.get(other, other)}", [*params, f"weights=1,{weight:g}"])
+    shared = dict.fromkeys([*params, *of_other])
+    text = with_params(f"fuse:{head},{other}", [*shared, f"weights=1,{weight:g}"])
     return text if root == "none" else f"{text}+rootsift"
 
 
@@ -241,7 +239,7 @@ def composite(d: DescriptorPlan, root: str) -> str:
         raise InputError(f"{d.name}: a composite needs at least two components")
     parts, own = [], []
     for c in d.components:
-        head, params = _base(OTHER_NAMES.get(c.descriptor, c.descriptor), c.extended, d.name)
+        head, params = _base(workbench_part(c.descriptor), c.extended, d.name)
         own += params
         parts.append(head + (f"@set:{c.keypoint_set_name}" if c.keypoint_set_name else ""))
     params = list(dict.fromkeys(own))
@@ -250,7 +248,7 @@ def composite(d: DescriptorPlan, root: str) -> str:
     weights = [c.weight for c in d.components]
     if any(w is not None for w in weights):
         params.append(f"weights={_numbers(tuple(1.0 if w is None else w for w in weights))}")
-    text = _joined(f"fuse:{','.join(parts)}", params)
+    text = with_params(f"fuse:{','.join(parts)}", params)
     return text if root == "none" else f"{text}+rootsift"
 
 
