@@ -152,7 +152,7 @@ def statements() -> list[str]:
     """Return the SQL of the views.
 
     A row of `results` combines the newest run of every task. Older runs of the same method, dataset, keypoint
-    set and task, with other options, have separate rows. Column `newest_of` counts the runs of a task from which
+    set and task, with other options, have separate rows. Column `newest_of` is the number of runs from which
     the newest was taken. A failed run has a row with its error.
     """
     same = "method_id, dataset_id, coalesce(keypoint_set_id, '')"
