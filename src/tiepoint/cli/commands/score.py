@@ -37,24 +37,22 @@ def score_command(
     benchmark: list[str] = typer.Option(None, "--benchmark", help="Definition files to use; NAME or NAME*."),
     protocol: list[str] = typer.Option(None, "--protocol", help="Protocols; default exact."),
     name: str = typer.Option(None, "--name", help="Name of the run; only for results of one method."),
-    on_bad: str = typer.Option(None, "--on-bad", help="NaN distances: error or miss; not for flows."),
+    on_bad: str = typer.Option(None, "--on-bad", help="Treat NaN distances as error or miss; not for flows."),
     option: list[str] = typer.Option(None, "-o", "--option", help="Option of the task, key=value."),
     auto_flip: bool = typer.Option(
         False, "--auto-flip", help="tss: invert both masks when that raises the score."
     ),
     use_prec: bool = typer.Option(
-        False, "--use-prec", help="tss: pixel accuracy instead of IoU in scores.csv and for --auto-flip."
+        False, "--use-prec", help="tss: use pixel accuracy instead of IoU in scores.csv and for --auto-flip."
     ),
     missing: str = typer.Option(
-        None, "--missing", help="tss and dense tasks: error, skip or zero for missing files."
+        None, "--missing", help="tss and dense tasks: how to treat missing files: error, skip or zero."
     ),
     scores_csv: bool = typer.Option(False, "--scores-csv", help="tss: write RESULTS/SUBSET/scores.csv."),
     pairs: bool = typer.Option(
         None, "--pairs/--no-pairs", help="tss: print both rows of every pair; default with 20 pairs or fewer."
     ),
-    jobs: int = typer.Option(
-        0, "--jobs", min=0, help="At most this many worker processes; 0 means one per core."
-    ),
+    jobs: int = typer.Option(0, "--jobs", min=0, help="Maximum number of workers; 0 means one per core."),
     store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
     json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
@@ -110,7 +108,7 @@ def _write_scores_csv(runs: Sequence[Any], results: Path, protocols: Sequence[st
         for path in write_subset_scores(run.unit_records, results, protocols):
             print_status(f"wrote {path}")
         for subset in subsets_without_results(run.unit_records):
-            notice(f"{results} has no results of {subset}: no scores.csv for it")
+            notice(f"{results}: no results of the subset {subset}; its scores.csv was not written")
 
 
 def _print_pairs(runs: Sequence[Any], wanted: bool | None) -> None:
