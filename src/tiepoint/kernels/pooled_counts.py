@@ -68,7 +68,7 @@ def rank_counts_across(
         def compiled(rows: Any = rows, group: Any = group) -> Any:
             widths = {r.shape[1:] for r in rows}
             if len(widths) > 1:
-                raise InputError(f"parts of a pool have rows of {sorted(widths)} numbers; all must be equal")
+                raise InputError(f"parts of a pool must have rows of equal length, found {sorted(widths)}")
             pool = rows[0] if len(rows) == 1 else np.concatenate(rows)
             named = {"query_group": groups, "pool_group": group, "distance": distance, "squared": squared}
             return rank_counts(queries, pool, query, target, position, **named)
@@ -120,7 +120,7 @@ class PooledCounts:
             from .numba_backend.group_counts import bucket_table
 
             if not np.isfinite(self._value).all():
-                raise InputError("a positive has no finite distance; exclude it and count it as missed")
+                raise InputError("a positive has no finite distance; exclude the pair and count it as missed")
             self._low = float(self._value[0])
             span = float(self._value[-1]) - self._low
             self._scale = (_BUCKETS - 1) / span if span > 0 else 0.0
