@@ -31,7 +31,7 @@ def checked_file(path: str, what: str) -> Path:
     if not is_file(file):
         if exists(file):
             regular_file_size(file)  # says what it is
-        raise InputError(f"{path}: {what} not found; give the path of a local file (nothing is downloaded)")
+        raise InputError(f"{path}: {what} not found; pass a local file, because nothing is downloaded")
     other = explain_wrong_type(file, "")
     if other:
         raise InputError(f"{path} {other}")
@@ -56,5 +56,7 @@ def flatten_output(output: Array, rows: int, where: str) -> Array:
     """Return the output as (rows, d); a trailing (d, 1, 1) is flattened."""
     values = np.asarray(output)
     if values.ndim < 1 or len(values) != rows:
-        raise InputError(f"{where}: the network returned an array of shape {values.shape} for {rows} patches")
+        raise InputError(
+            f"{where}: the network returned shape {values.shape}; expected {rows} rows, one per patch"
+        )
     return values.reshape(rows, -1)
