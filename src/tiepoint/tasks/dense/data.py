@@ -45,9 +45,11 @@ class OpenDense(BaseTaskData):
             self.pairs = [p for p in self.pairs if p.kind in self.options.kinds]
             broken = [b for b in broken if b.kind in self.options.kinds]
         if broken and self.options.missing == "error":
-            raise ProblemsError(f"pairs in {data} ({ALLOW} leaves these out)", [b.reason for b in broken])
+            raise ProblemsError(
+                f"unusable pairs in {data} ({ALLOW} excludes them)", [b.reason for b in broken]
+            )
         if not self.pairs:
-            raise InputError(f"{task}: no pair in {data} has {needs} as ground truth")
+            raise InputError(f"{task}: no pair in {data} has {needs} as ground truth; choose another dataset")
         self._items = {p.item: p for p in self.pairs}
         self._units = {p.key: p for p in self.pairs}
         self.known = sorted({*self._items, *(b.item for b in broken)})
@@ -115,7 +117,7 @@ class OpenDense(BaseTaskData):
             return self._compare(pair, flow, self.options)
         except FormatError as e:
             if self.options.missing == "error":
-                raise InputError(f"{e} ({ALLOW} leaves this pair out)") from e
+                raise InputError(f"{e} ({ALLOW} excludes this pair)") from e
             meta = meta_of(pair, self.options, absent=False, no_truth=str(e))
             return Records("pixel", {"valid": np.zeros(1, np.int64)}, meta)
 
@@ -206,7 +208,7 @@ def oriented_flow(pair: DensePair, result: PairResult, missing: str) -> Flow | N
     if result.problems or own not in result.arrays:
         if missing == "error":
             why = "; ".join(result.problems) or f"{own} is missing"
-            raise InputError(f"{pair.item}: {why}; allow it with {ALLOW}")
+            raise InputError(f"{pair.item}: {why}; to accept missing flows, pass {ALLOW}")
         if own not in result.arrays:
             return None
     source, target = pair.sizes()
