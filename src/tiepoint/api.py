@@ -64,7 +64,7 @@ def evaluate(
 
     _is_text(task=task, on_bad=on_bad, device=device, **({} if name is None else {"name": name}))
     if not hasattr(jobs, "__index__") or isinstance(jobs, bool):
-        raise _wrong("jobs", jobs, "a whole number")
+        raise _wrong("jobs", jobs, "an integer")
     protocols = _texts("protocol", protocol)
     _place("store", store)
     request = RunRequest(
@@ -286,14 +286,14 @@ def _wrong(name: str, value: Any, expected: str) -> InputError:
 def _is_text(**given: Any) -> None:
     for name, value in given.items():
         if not isinstance(value, str):
-            raise _wrong(name, value, "text")
+            raise _wrong(name, value, "a string")
 
 
 def _texts(name: str, value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
         return (value,)
     if not isinstance(value, Sequence) or not all(isinstance(v, str) for v in value):
-        raise _wrong(name, value, "a text, or several")
+        raise _wrong(name, value, "a string or a list of strings")
     return tuple(value)
 
 
@@ -319,9 +319,7 @@ def _place(name: str, value: Any) -> None:
 def _runs(given: Any, kinds: Any = None) -> list[Any]:
     from .run.result import Run
 
-    words = (
-        "runs, as `evaluate` and `load` give them" if kinds is None else "runs, or of names or ids of them"
-    )
+    words = "runs from `evaluate` or `load`" if kinds is None else "runs, run names or run ids"
     if isinstance(given, Iterable) and not isinstance(given, str):
         runs = list(given)
         if all(isinstance(run, kinds or Run) for run in runs):

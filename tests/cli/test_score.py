@@ -104,10 +104,10 @@ def test_scores_csv_beside_a_subset_alone(world: Path, call: Says) -> None:
 def test_results_of_another_subset_are_refused(world: Path, refused: Says) -> None:
     wrong = ("--results", "results/A", "--data", "data")
     for task in ("tss", "dense/flow", "dense/pck"):
-        assert "could be of any of the subsets A, B" in refused("score", task, *wrong)
+        assert "subset is ambiguous: one of A, B" in refused("score", task, *wrong)
     files = ("run", "files:results/A", "--task", "tss", "--data", "data")
-    assert "could be of any of the subsets A, B" in refused(*files)
-    assert "could be of any" in refused("flow", "show", *wrong)
+    assert "subset is ambiguous: one of A, B" in refused(*files)
+    assert "subset is ambiguous" in refused("flow", "show", *wrong)
 
 
 def test_what_is_refused(world: Path, refused: Says) -> None:
@@ -116,11 +116,11 @@ def test_what_is_refused(world: Path, refused: Says) -> None:
     flow = ("score", "dense/flow", "--results", "results", "--data", "data")
     assert "--scores-csv has no effect on dense/flow" in refused(*flow, "--scores-csv")
     assert "--pairs has no effect on dense/flow" in refused(*flow, "--pairs")
-    assert "is a file, not a folder" in refused("score", "tss", "--results", "file", "--data", "data")
-    assert "about descriptors" in refused(*SCORE, "--on-bad", "miss")
-    assert "auto_flip is on or off" in refused(*SCORE, "-o", "auto_flip=maybe")
+    assert "is a file; pass a folder" in refused("score", "tss", "--results", "file", "--data", "data")
+    assert "applies to descriptors" in refused(*SCORE, "--on-bad", "miss")
+    assert "auto_flip must be a Boolean" in refused(*SCORE, "-o", "auto_flip=maybe")
     none = ("--results", "empty", "--data", "data", "--missing", "skip")
-    assert "no folder for any of the 3 pairs" in refused("score", "dense/flow", *none)
+    assert "no folder of any of 3 pairs" in refused("score", "dense/flow", *none)
     Path("results/A/scores.csv").mkdir()
     assert "cannot write results/A/scores.csv" in refused(*SCORE, "--scores-csv", "--protocol", "tss-cpp")
 

@@ -51,7 +51,10 @@ def test_the_life_of_a_store(where: str, capsys: pytest.CaptureFixture[str]) -> 
     assert size["kinds"]["features"]["files"] == 12
     assert set(size["methods"]) == {"pixels", "meanstd"}
     assert run(["store", "size", *on]) == 0
-    assert re.search(r"^features +12 +\d", capsys.readouterr().out, re.M)
+    printed = capsys.readouterr().out
+    assert re.search(r"^features +12 +\d", printed, re.M)
+    assert re.search(r"^measured costs +\d", printed, re.M)
+    assert "kept" not in printed
 
     assert run(["store", "rm", runs[0]["run"], "--dry-run", *on]) == 0
     assert "6 features" in capsys.readouterr().out
@@ -154,6 +157,6 @@ def test_a_store_that_cannot_be_written_is_checked_as_it_is(
     before = Path(where, "tiepoint.sqlite").read_bytes()
     assert run(["store", "check", "--store", where]) == 2
     said = capsys.readouterr()
-    assert "cannot be written: the database is not rebuilt" in said.err
+    assert "is read-only, so the database was not rebuilt" in said.err
     assert f"run {gone.stem} is in the database and has no file" in said.out
     assert Path(where, "tiepoint.sqlite").read_bytes() == before

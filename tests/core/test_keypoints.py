@@ -42,5 +42,5 @@ def test_positions_alone_make_keypoints():
 @pytest.mark.parametrize("value", [np.nan, np.inf, -1e300])
 def test_octaves_and_classes_are_whole_numbers(value):
     for name in ("octave", "class_id"):
-        with pytest.raises(InputError, match="whole numbers"):
+        with pytest.raises(InputError, match="must be integers"):
             Keypoints.at([[1, 2]], **{name: value})

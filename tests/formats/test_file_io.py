@@ -29,13 +29,13 @@ def test_a_long_line_is_refused_before_its_fields_are_made(
     assert len(read_table(path)) == 50
     path.write_text("x0,y0,x1,y1\n" + "1,2,3,4\n" * 50 + "1," * 60)
     for read in (check_lines, read_lines, read_table):
-        with pytest.raises(FormatError, match=r"line 52: is longer than 100 bytes"):
+        with pytest.raises(FormatError, match=r"line 52: is longer than the limit of 100 bytes"):
             read(path)
 
 
 def test_many_lines_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_io, "MAX_LINES", 10)
-    with pytest.raises(FormatError, match="more than 10 lines"):
+    with pytest.raises(FormatError, match="more lines than the limit of 10"):
         lines_of(b"\n" * 11, "x")
 
 

@@ -63,7 +63,7 @@ def test_pipes_and_long_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="is a pipe"):
         read_json(tmp_path / "pipe")
     (tmp_path / "long").write_bytes(b" " * 100)
-    with pytest.raises(FormatError, match="at most 50 are read"):
+    with pytest.raises(FormatError, match="the limit is 50"):
         read_json(tmp_path / "long", most=50)
 
 

@@ -49,10 +49,10 @@ def test_all_header_versions(tmp_path: Path, version: tuple[int, int]) -> None:
     [
         (lambda b: b"", "empty"),
         (lambda b: b"PK\x03\x04" + b, "first bytes"),
-        (lambda b: b[:-1], "may be corrupt"),
-        (lambda b: b + b"\0", "may be corrupt"),
+        (lambda b: b[:-1], "may be truncated or corrupt"),
+        (lambda b: b + b"\0", "may be truncated or corrupt"),
         (lambda b: b[:40], "not a readable .npy file"),
-        (lambda b: b.replace(b"(2, 3)", b"(9, 9)"), "may be corrupt"),
+        (lambda b: b.replace(b"(2, 3)", b"(9, 9)"), "may be truncated or corrupt"),
         (lambda b: b.replace(b"(2, 3)", b"(-1,3"), "not a readable .npy file"),
     ],
 )

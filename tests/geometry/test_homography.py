@@ -57,7 +57,7 @@ def test_mirror_is_in_front():
 
 
 def test_reference_at_infinity_is_refused():
-    with pytest.raises(InputError, match="at infinity"):
+    with pytest.raises(InputError, match="to infinity"):
         project([[1, 0, 0], [0, 1, 0], [0.5, 0, 1]], [[0, 0]], reference=(-2, 0))
 
 

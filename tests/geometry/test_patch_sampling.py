@@ -85,7 +85,7 @@ def test_minified_texture_is_averaged():
 
 
 def test_output_behind_the_camera_is_refused():
-    with pytest.raises(InputError, match="behind infinity"):
+    with pytest.raises(InputError, match="to infinity"):
         render_view(np.zeros((9, 9, 1)), [[1, 0, 0], [0, 1, 0], [-0.1, 0, 1]], (50, 50))
     with pytest.raises(InputError, match="channels"):
         render_view(np.zeros((9, 9)), np.eye(3), (5, 5))

@@ -226,9 +226,9 @@ def test_several_pools_at_once_are_each_by_itself():
             for (near, own), (right, truth) in zip(together, expected, strict=True):
                 assert all(a.tobytes() == b.tobytes() for a, b in zip(near, right, strict=True))
                 assert own.tobytes() == truth.tobytes()
-    with pytest.raises(InputError, match=r"pool, row 3: NaN|row 3 of b is not finite"):
+    with pytest.raises(InputError, match=r"pool, row 3: NaN|row 3 of b has NaN or infinite values"):
         first_two_aligned(queries, [pool, bad])
-    with pytest.raises(InputError, match="a row for each of the 60"):
+    with pytest.raises(InputError, match="one row for each of the 60"):
         first_two_aligned(queries, [pool, pool[:5]])
 
 

@@ -105,9 +105,9 @@ def test_no_queries():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"k": 5}, "k is 5, but the pool offers 4 rows"),
+        ({"k": 5}, "k is 5, but a query has 4 pool rows"),
         ({"k": 0}, "k must be 1 to 4"),
-        ({"k": 4, "exclude": [0, -1]}, "offers 3 rows"),
+        ({"k": 4, "exclude": [0, -1]}, "a query has 3 pool rows"),
         ({"exclude": [4, 0]}, r"exclude\[0\] is 4"),
         ({"exclude": [0]}, "exclude must be 2 integers"),
         ({"pool": np.full((4, 3), np.nan)}, "pool, row 0: NaN"),

@@ -140,7 +140,9 @@ def test_across_refuses_what_it_cannot_take():
     bad = good.copy()
     bad[1, 2] = np.nan
     row_b = np.ones(1, np.int64)
-    with pytest.raises(InputError, match=r"row 1 of matrix 1 \(side b\) is not finite"):
+    with pytest.raises(
+        InputError, match=r"row 1 of matrix 1 \(side b\) has NaN, infinite or too large values"
+    ):
         pair_distances_across([good, bad], [lists[0], lists[0], row_b, row_b, lists[0]], np.zeros(1))
     huge = np.array([[1e200], [-1e200]])
     with pytest.raises(InputError, match="remove failed rows first"):
@@ -208,12 +210,12 @@ def test_no_pairs():
         ({"b": np.ones((3, 5))}, "4 columns"),
         ({"index_a": [0, 3]}, r"index_a\[1\] is 3, but there are 3 rows"),
         ({"index_b": [0, -1]}, r"index_b\[1\] is -1"),
-        ({"index_a": [0]}, "index_a has 1 entries"),
+        ({"index_a": [0]}, "equal lengths, found 1 and 2"),
         ({"index_a": [0.5, 1.0]}, "index_a must be integers"),
         ({"distance": "hamming"}, "packed bits"),
         ({"squared": True, "distance": "l1"}, "l2 only"),
-        ({"a": np.full((3, 4), np.nan)}, "row 0 of a is not finite"),
-        ({"b": np.full((3, 4), np.inf)}, "row 0 of b is not finite"),
+        ({"a": np.full((3, 4), np.nan)}, "row 0 of a has NaN or infinite values"),
+        ({"b": np.full((3, 4), np.inf)}, "row 0 of b has NaN or infinite values"),
         ({"a": np.zeros((3, 4)), "distance": "cosine"}, "all zero"),
         ({"a": np.ones((3, 4), complex)}, "real numbers"),
     ],
@@ -225,7 +227,7 @@ def test_wrong_input_is_explained(change, message):
 
 
 def test_masked_l1_needs_an_even_number_of_columns():
-    with pytest.raises(InputError, match="side by side"):
+    with pytest.raises(InputError, match="an even number of columns"):
         pair_distances(np.ones((2, 3)), np.ones((2, 3)), [0], [0], distance="masked_l1")
 
 

@@ -111,14 +111,14 @@ def test_a_constant_descriptor_ties_with_everything():
     ("change", "message"),
     [
         ({"target_distance": [np.nan]}, r"target_distance\[0\] is nan"),
-        ({"target_distance": [-1.0]}, "expected >= 0"),
+        ({"target_distance": [-1.0]}, "expected a value >= 0"),
         ({"target_distance": [1.0, 2.0]}, "equal length"),
         ({"target_query": [2]}, r"target_query\[0\] is 2, but there are 2 queries"),
         ({"target_query": [0.5]}, "must be integers"),
         ({"target_position": [4], "target_in_pool": True}, r"target_position\[0\] is 4"),
-        ({"limits": np.ones((3, 1), int)}, r"limits must be integers \(2, s\)"),
+        ({"limits": np.ones((3, 1), int)}, r"limits must be integers of shape \(2, s\)"),
         ({"query_group": [0, 1]}, "must be passed together"),
-        ({"query_group": [0], "pool_group": [0, 1, 2, 3]}, "must name a group"),
+        ({"query_group": [0], "pool_group": [0, 1, 2, 3]}, "expected one group"),
         ({"squared": True, "distance": "l1"}, "l2 only"),
     ],
 )

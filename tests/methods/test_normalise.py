@@ -87,7 +87,7 @@ def test_matlab_variant(training, image, clip):
 def test_clipping_has_an_effect_and_stays_in_range(training):
     hashes = {transforms.fit_zca(training, clip=c).hash for c in (0.0, 0.01, 0.25)}
     assert len(hashes) == 3
-    with pytest.raises(InputError, match="clip must be a share of the energy"):
+    with pytest.raises(InputError, match="clip must be a fraction of the energy"):
         transforms.fit_zca(training, clip=1.0)
 
 
@@ -106,7 +106,7 @@ def test_pca_keeps_the_strongest_directions(training):
     np.testing.assert_allclose(variances, sorted(d, reverse=True)[:3], rtol=1e-4)
     white = transforms.fit_pca(training, dims=3, whiten=True).apply(training).astype(np.float64)
     np.testing.assert_allclose(white.std(axis=0), 1, atol=1e-4)
-    with pytest.raises(InputError, match="1 to 12 dims"):
+    with pytest.raises(InputError, match="dims must be 1 to 12"):
         transforms.fit_pca(training, dims=13)
 
 
@@ -114,7 +114,7 @@ def test_what_cannot_be_fitted_is_explained(training):
     with pytest.raises(InputError, match="more training descriptors than dimensions"):
         transforms.fit_zca(training[:12])
     training[:, 3] = 1
-    with pytest.raises(InputError, match="1 of 12 directions do not vary"):
+    with pytest.raises(InputError, match="1 of 12 directions have no variance"):
         transforms.fit_zca(training)
     training[0, 0] = np.nan
     with pytest.raises(InputError, match="NaN"):
@@ -144,7 +144,7 @@ def test_chain_asks_for_the_fit(training, patches):
 
 
 def test_fitted_transforms_need_training():
-    with pytest.raises(InputError, match=r"\+zca is fitted on the training sequences"):
+    with pytest.raises(InputError, match=r"\+zca must be fitted on the training sequences"):
         resolve("sift+zca", family="patches")
     with pytest.raises(InputError, match="did you mean 'clip'"):
         resolve("resize+zca?clap=1", family="patches", fit=lambda method, request: None)

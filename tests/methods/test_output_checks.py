@@ -88,7 +88,7 @@ def test_rows_the_method_gave_up_are_misses_without_asking():
 @pytest.mark.parametrize(
     ("returned", "message"),
     [
-        (None, "returned nothing"),
+        (None, "returned None"),
         (np.ones(4), r"shape \(n, d\), found \(4,\)"),
         (np.ones((4, 3, 1)), "found"),
         (np.array([["a"], ["b"], ["c"], ["d"]]), "must be numbers"),
@@ -113,9 +113,9 @@ def test_number_types():
 def test_bits_are_packed_and_mistakes_noticed():
     bits = np.random.default_rng(0).random((4, 256)) < 0.5
     np.testing.assert_array_equal(check(bits, distance="hamming")["values"], np.packbits(bits, axis=1))
-    with pytest.raises(InputError, match="one bit a byte"):
+    with pytest.raises(InputError, match="one bit per byte"):
         check(bits.astype(np.uint8), distance="hamming")
-    with pytest.raises(InputError, match="packed bits in uint8"):
+    with pytest.raises(InputError, match=r"packed bits \(uint8\)"):
         check(GOOD, distance="hamming")
 
 

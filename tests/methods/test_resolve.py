@@ -187,9 +187,9 @@ def test_usage_errors(patches):
         resolve("sfit", family="patches")
     with pytest.raises(InputError, match="unknown family"):
         resolve("sift", family="patch")
-    with pytest.raises(InputError, match="unknown value 'drop' of on_bad"):
+    with pytest.raises(InputError, match="unknown value 'drop' of `on_bad`"):
         resolve("sift", family="patches", on_bad="drop")
-    with pytest.raises(InputError, match=r"a zero vector has no direction; use `on_bad=.miss.`"):
+    with pytest.raises(InputError, match=r"undefined for zero vectors; use `on_bad=.miss.`"):
         resolve(ByCosine(), family="patches", on_bad="keep-zeros")
     with pytest.raises(UnknownNameError, match="parameter of sift 'size'"):
         resolve("sift?size=3", family="patches")

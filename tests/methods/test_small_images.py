@@ -45,7 +45,7 @@ def test_small_images_give_a_result_or_a_sentence(family: str, spec: str) -> Non
 
 def test_orb_says_which_image_is_too_small() -> None:
     pytest.importorskip("cv2", reason="OpenCV is not installed")
-    with pytest.raises(InputError, match="orb failed on a/1: an image of 64 x 1 pixels is too small for it"):
+    with pytest.raises(InputError, match="orb failed on a/1: an image of 64 x 1 pixels is too small"):
         resolve("orb", family="keypoints").extract(Item("a/1", "x"), image(1, 64))
 
 
@@ -54,5 +54,5 @@ def test_orb_says_which_image_is_too_small() -> None:
 )
 def test_transforms_of_what_is_no_descriptor_are_refused(family: str, spec: str) -> None:
     pytest.importorskip("cv2", reason="OpenCV is not installed")
-    with pytest.raises(InputError, match=r"leave it out|transform"):
+    with pytest.raises(InputError, match=r"remove the image|transform"):
         resolve(spec, family=family)

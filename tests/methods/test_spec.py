@@ -40,9 +40,9 @@ def test_text_of_a_spec_parses_to_the_same():
         ("sift+rootsfit", "did you mean 'rootsift'"),
         ("resize?size", "write [?]key=value"),
         ("resize?size=4&size=6", "given twice"),
-        ("", "no method in ''"),
+        ("", "'' names no method"),
         ("+l2", "no method"),
-        ("mine.py", "say which class"),
+        ("mine.py", "the class is missing"),
     ],
 )
 def test_what_cannot_be_read_is_explained(text, message):

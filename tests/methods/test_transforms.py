@@ -72,7 +72,7 @@ def test_every_transform_changes_the_key_and_order_matters():
 
 
 def test_bits_have_no_square_root():
-    with pytest.raises(InputError, match=r"\+rootsift works on real-valued.*'orb' is compared by hamming"):
+    with pytest.raises(InputError, match=r"\+rootsift needs real-valued.*'orb' is compared by hamming"):
         resolve("orb+rootsift", family="patches")
 
 

@@ -142,7 +142,11 @@ def test_without_features_the_case_says_what_makes_them(world: Path, tmp_path: P
     for view in case.views:
         assert view.score is not None
         assert view.answered is None
-        said = "without a spec" if view.run.method == "Mine" else f"rerun {view.run.method} on hpatches-v1/m"
+        said = (
+            "a Python object as method"
+            if view.run.method == "Mine"
+            else f"rerun {view.run.method} on hpatches-v1/m"
+        )
         assert said in view.missing
 
 

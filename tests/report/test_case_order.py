@@ -104,5 +104,5 @@ def test_numbers_and_names_share_no_keys() -> None:
 
 
 def test_columns_of_different_lengths_are_refused() -> None:
-    with pytest.raises(ValueError, match="differ in length"):
+    with pytest.raises(ValueError, match="must have equal lengths"):
         Cases(np.arange(3), np.ones(2), None, str)

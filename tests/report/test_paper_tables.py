@@ -226,7 +226,7 @@ def test_csv_of_all_scores_is_what_it_was(report_runs: list[Run]) -> None:
         (("--format", "html", "--table", "tasks"), "--table has no effect on html"),
         (("--format", "json", "--table", "tasks"), "--table has no effect on json"),
         (("--format", "md", "--table", "task"), "did you mean 'tasks'"),
-        (("--format", "csv", "--names", "NAMES"), "are for the tables"),
+        (("--format", "csv", "--names", "NAMES"), "needs the table"),
         (("--format", "md", "--names", "nothing.yaml"), "nothing.yaml: the file does not exist"),
     ],
 )
@@ -253,5 +253,5 @@ def test_python_and_the_command_write_the_same(
         report_runs, tmp_path / "b.tex", form="latex", names={"methods": {"pixels": "Pixels"}}
     )
     assert made.read_text() == out.read_text()
-    with pytest.raises(InputError, match="only canaries"):
+    with pytest.raises(InputError, match="all runs are canaries"):
         scores_text([r for r in report_runs if is_canary(r)], "latex")

@@ -98,7 +98,7 @@ def test_result_files_that_a_task_has_not_are_refused_first(
     told = refused(
         capsys, tmp_path / "s", "pixels", "nosuch", "--task", "hpatches/matching", "--data", patches, *out
     )
-    assert "has no result files" in told
+    assert "cannot write result files" in told
     assert "nosuch" in told
 
 

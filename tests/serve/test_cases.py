@@ -78,7 +78,7 @@ def test_orders_are_those_of_the_atlas_and_are_kept(place: Path) -> None:
     for path in kept:
         path.write_bytes(path.read_bytes()[:100])
     assert order_of(open_library(place), runs, HARD, "wrong") is not None
-    assert order_of(library, runs, "no such scene", "wrong") is None
+    assert order_of(library, runs, "do not have this scene", "wrong") is None
 
 
 def test_pictures_are_those_of_the_dataset_and_have_tags(place: Path) -> None:

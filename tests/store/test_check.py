@@ -74,7 +74,7 @@ def test_a_damaged_file_is_named_and_its_rows_stay(
         (store.root / "runs" / "bbb.json").rename(store.root / "runs" / "ccc.json")
         (problem, named) = rebuild(store)
         assert "aaa.json is not a run file" in problem
-        assert "ccc.json holds the run bbb" in named
+        assert "ccc.json contains the run bbb" in named
         assert [r.id for r in load_runs(store)] == ["aaa"]
     assert run(["data", "check", "--store", str(tmp_path / "s")]) == 2
     assert "aaa.json is not a run file" in capsys.readouterr().out
@@ -262,7 +262,7 @@ def test_one_of_something_is_not_told_as_several() -> None:
     assert told.splitlines() == [
         "1 run in the store",
         "records: 1 file, 0.0 MB verified",
-        "1 leftover of killed processes, removed by the next run",
+        "1 leftover of killed processes, to be removed by the next run",
         "1 problem:",
         "  - broken",
     ]

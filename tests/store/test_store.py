@@ -120,7 +120,7 @@ def test_an_unknown_or_ambiguous_run_is_a_sentence(tmp_path: Path) -> None:
             load_run(store, "zz")
         save_run(store, a_run("aaa1"))
         save_run(store, a_run("aaa2"))
-        with pytest.raises(InputError, match="several runs begin"):
+        with pytest.raises(InputError, match="several run ids begin"):
             load_run(store, "aaa")
 
 
@@ -135,9 +135,8 @@ def test_store_of_another_format_version_is_refused(
     before = look(tmp_path)
     with pytest.raises(StoreError) as refused:
         Store.open(where, mode=mode)
-    told = (
-        f"{where}: the store has format version {version}, and this tiepoint needs version {schema.VERSION}"
-    )
+    needed = f"but this version of tiepoint needs {schema.VERSION}"
+    told = f"{where}: the store has format version {version}, {needed}"
     assert str(refused.value) == f"{told}; pass a new `store` and run again"
     for command in (["list", "runs"], ["store", "check"], ["store", "size"]):
         assert run([*command, "--store", str(where)]) == 2

@@ -48,7 +48,7 @@ def test_the_folder_for_files_of_a_sqlite_url_can_be_said(tmp_path: Path) -> Non
 
 SECRET = "s3cret"
 WRONG = {
-    "unknown scheme": (f"mysql://u:{SECRET}@h/db?files=x", r"known are sqlite .* and postgresql"),
+    "unknown scheme": (f"mysql://u:{SECRET}@h/db?files=x", r"use sqlite .* or postgresql"),
     "no database": (f"postgresql://u:{SECRET}@h?files=x", "names no database"),
     "no database, slash": (f"postgresql://u:{SECRET}@h/?files=x", "names no database"),
     "no files": (f"postgresql://u:{SECRET}@h/db", r"\?files=DIR"),
@@ -63,7 +63,7 @@ WRONG = {
     "two slashes": ("sqlite://a.db", "three slashes"),
     "no file": ("sqlite://", "three slashes"),
     "in memory": ("sqlite:///:memory:", "three slashes"),
-    "sqlite with a setting": ("sqlite:///a.db?mode=rwc", "only the parameter files"),
+    "sqlite with a setting": ("sqlite:///a.db?mode=rwc", "takes only `files`"),
     "a path of a URL": ("sqlite:/a.db", "pass the URL as a string"),
 }
 

@@ -163,7 +163,7 @@ def test_a_task_without_facts_has_defaults() -> None:
     assert not [c for c in CAPABILITIES if isinstance(task, c) or isinstance(BaseTaskData(), c)]
     with pytest.raises(InputError, match="unknown protocol of my/bare 'exakt'; did you mean 'exact'"):
         task.comparison("exakt")
-    with pytest.raises(InputError, match="has no result files"):
+    with pytest.raises(InputError, match="cannot write result files"):
         has_result_files(task)
     with pytest.raises(InputError, match="`fit_on`"):
         TransformFitter(BaseTaskData(), Path())(cast(Any, None), cast(Any, None))

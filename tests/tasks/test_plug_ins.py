@@ -153,7 +153,7 @@ def test_broken_plug_ins_hide_no_other_task(tmp_path: Path) -> None:
     rows = {row["name"]: row for row in json.loads(done.stdout)}
     assert "'broken' cannot be loaded" in rows["my/task"]["about"]
     assert rows["tss"]["options"]["missing"]["default"] == "error"
-    assert "the task 'tss' of broken is skipped: the name is taken by tiepoint" in done.stderr
+    assert "the task 'tss' of broken is skipped: its name is already used by tiepoint" in done.stderr
     done = tiepoint("run", "resize", "--task", "my/task", "--data", ".", at=tmp_path, site=site)
     assert done.returncode == 2
     assert "'broken' cannot be loaded (ModuleNotFoundError: No module named" in done.stderr
@@ -166,5 +166,5 @@ def test_a_plug_in_does_not_replace_a_task_of_ours(tmp_path: Path, monkeypatch: 
     registry.add("mine", "tiepoint.tasks.tss.task:TASK", family="dense")
     assert [e.target for e in registry if e.name == "mine"] == ["tiepoint.tasks.tss.task:TASK"]
     assert registry.problems == [
-        "the task 'mine' of broken is skipped: the name is taken by tiepoint.tasks.tss.task:TASK"
+        "the task 'mine' of broken is skipped: its name is already used by tiepoint.tasks.tss.task:TASK"
     ]

@@ -134,7 +134,7 @@ def without_effect(context: Any, names: Iterable[str], why: str) -> None:
             useless.append(flag if flag.startswith("-") else (parameter.metavar or flag).strip("[]."))
     if useless:
         has, them = ("has", "it") if len(useless) == 1 else ("have", "them")
-        raise InputError(f"{', '.join(useless)} {has} no effect {why}; leave {them} out")
+        raise InputError(f"{', '.join(useless)} {has} no effect {why}; remove {them}")
 
 
 def join_words(words: Sequence[str]) -> str:
@@ -153,7 +153,7 @@ def as_text(name: str | None) -> str | None:
     try:
         return os.fsencode(name).decode("utf-8")
     except UnicodeError as e:
-        raise InputError(f"the name {name!r} is not valid UTF-8") from e
+        raise InputError(f"the name {name!r} is not valid UTF-8; choose another name") from e
 
 
 def split_values(given: Sequence[str] | None) -> list[str]:
@@ -175,10 +175,10 @@ def key_values(given: Sequence[str] | None) -> dict[str, Any]:
     for text in given or ():
         key, equals, value = text.partition("=")
         if not equals or not key:
-            raise InputError(f"option {text!r} is not of the form key=value")
+            raise InputError(f"option {text!r} is not of the form key=value; write for example -o tau_px=3")
         name, read = key.replace("-", "_"), _parse_value(value)
         if options.setdefault(name, read) != read:
-            raise InputError(f"option {name} is given twice, as {options[name]!r} and as {read!r}")
+            raise InputError(f"option {name} is given twice, as {options[name]!r} and {read!r}; remove one")
     return options
 
 
@@ -197,7 +197,7 @@ def task_options(option: Sequence[str] | None, **flags: Any) -> dict[str, Any]:
             continue
         if name in found:
             flag = "--" + name.replace("_", "-")
-            raise InputError(f"option {name} is given twice, with -o and with {flag}")
+            raise InputError(f"option {name} is given twice, with -o and with {flag}; remove one")
         found[name] = value
     return found
 

@@ -199,7 +199,7 @@ def _code(root: Any, arguments: list[str]) -> int:
             raise
         given = e.object[e.start : e.end].encode("ascii", "backslashreplace").decode()
         error(
-            f"{given!r} on the command line or in a name cannot be encoded in this locale; use a UTF-8 one, "
+            f"the locale cannot encode {given!r} of the command line or a file name; use a UTF-8 locale "
             "such as LC_ALL=C.UTF-8"
         )
         return 2

@@ -55,7 +55,7 @@ def path_part(name: str, what: str) -> str:
     'v_bird'
     >>> path_part("../../x", "the scene")
     Traceback (most recent call last):
-    tiepoint.core.errors.InputError: the scene '../../x' cannot be part of a path: it has a slash
+    tiepoint.core.errors.InputError: the scene '../../x' cannot be part of a path: it has a slash; rename it
     """
     reason = None
     if not name.strip(". "):
@@ -73,7 +73,7 @@ def path_part(name: str, what: str) -> str:
     if reason is None:
         return name
     cut = name if len(name) <= 60 else name[:57] + "…"
-    raise InputError(f"{what} '{printable(cut)}' cannot be part of a path: {reason}")
+    raise InputError(f"{what} '{printable(cut)}' cannot be part of a path: {reason}; rename it")
 
 
 def method_name(name: str) -> str:
@@ -116,7 +116,7 @@ def path_below(folder: str | Path, *names: str, what: str, ending: str = "") -> 
         inner = inner.parent
     if inner != root and not inner.resolve().is_relative_to(root.resolve()):
         raise InputError(
-            f"{printable(str(inner))} is a link that leads out of {printable(str(root))}; remove it"
+            f"{printable(str(inner))} is a link to a place outside {printable(str(root))}; remove the link"
         )
     return path
 
@@ -154,14 +154,12 @@ def size_bytes(text: str) -> int:
     (20000000000, 1572864, 0)
     >>> size_bytes("20")
     Traceback (most recent call last):
-    tiepoint.core.errors.InputError: '20' is not a size; write a number and a unit, as 20GB, 500MB or 1.5GiB
+    tiepoint.core.errors.InputError: '20' is not a size; write number and unit, such as 20GB or 1.5GiB
     """
     found = _AMOUNT.fullmatch(text)
     unit = None if found is None else _SIZES.get(found[2].lower())
     if found is None or unit is None:
-        raise InputError(
-            f"'{printable(text)}' is not a size; write a number and a unit, as 20GB, 500MB or 1.5GiB"
-        )
+        raise InputError(f"'{printable(text)}' is not a size; write number and unit, such as 20GB or 1.5GiB")
     return math.floor(float(found[1]) * unit)
 
 
@@ -172,12 +170,12 @@ def age_s(text: str) -> float:
     (43200.0, 2592000.0)
     >>> age_s("soon")
     Traceback (most recent call last):
-    tiepoint.core.errors.InputError: 'soon' is not an age; write a number and a unit, as 30d, 12h or 2w
+    tiepoint.core.errors.InputError: 'soon' is not an age; write number and unit, such as 30d or 12h
     """
     found = _AMOUNT.fullmatch(text)
     unit = None if found is None else _AGES.get(found[2].lower())
     if found is None or unit is None:
-        raise InputError(f"'{printable(text)}' is not an age; write a number and a unit, as 30d, 12h or 2w")
+        raise InputError(f"'{printable(text)}' is not an age; write number and unit, such as 30d or 12h")
     return float(found[1]) * unit
 
 

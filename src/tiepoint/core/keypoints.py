@@ -70,7 +70,7 @@ class Keypoints:
         def column(values: ArrayLike, dtype: type) -> NDArray[Any]:
             given = np.asarray(values)
             if dtype is np.int64 and given.dtype.kind == "f" and not (np.abs(given) < 1 << 62).all():
-                raise InputError("octaves and classes of keypoints are whole numbers, found NaN or infinity")
+                raise InputError("keypoint octaves and classes must be integers, found NaN or infinity")
             return np.array(np.broadcast_to(given.astype(dtype, copy=False), (n,)))
 
         return cls(
@@ -94,7 +94,7 @@ class Keypoints:
             return cls.at(np.empty((0, 2)))
         if t.ndim != 2 or t.shape[1] not in (2, len(COLUMNS)):
             raise InputError(
-                f"a keypoint array must have shape (n, 7): {', '.join(COLUMNS)}; found {t.shape}"
+                f"keypoints need 2 columns (x, y) or 7 ({', '.join(COLUMNS)}), found shape {t.shape}"
             )
         if t.shape[1] == 2:
             return cls.at(t)
@@ -133,5 +133,5 @@ class Keypoints:
     def __getitem__(self, rows: Any) -> Keypoints:
         """Return the keypoints selected by a slice, a boolean mask or an integer array."""
         if isinstance(rows, (int, np.integer)):
-            raise InputError("index keypoints with a slice, a mask or an integer array, not one integer")
+            raise InputError("one integer cannot index keypoints; use a slice, a mask or an integer array")
         return Keypoints(*(getattr(self, field.name)[rows] for field in fields(self)))

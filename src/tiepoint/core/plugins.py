@@ -59,7 +59,7 @@ class Registry:
         """Register `name`. Each name can be registered once."""
         key = self._key(name, family)
         if key in self._entries:
-            raise InputError(f"{self.what} {key!r} is registered twice")
+            raise InputError(f"{self.what} {key!r} is already registered; choose another name")
         self._entries[key] = RegistryEntry(name, target, summary, family, needs)
 
     def _key(self, name: str, family: str) -> str:
@@ -76,8 +76,8 @@ class Registry:
             known = self._entries.setdefault(self._key(point.name, PLUGGED), plug)
             if known.target != plug.target:
                 self.problems.append(
-                    f"the {self.what} {point.name!r} of {package or point.value} is skipped: the name is "
-                    f"taken by {known.package or known.target}"
+                    f"the {self.what} {point.name!r} of {package or point.value} is skipped: its name is "
+                    f"already used by {known.package or known.target}"
                 )
 
     def __iter__(self) -> Iterator[RegistryEntry]:

@@ -161,14 +161,14 @@ def check_threads(name: str, *, least: int = 1) -> None:
     >>> os.environ["SOME_NUM_THREADS"] = "0"
     >>> check_threads("SOME_NUM_THREADS")
     Traceback (most recent call last):
-    tiepoint.core.errors.InputError: the environment variable SOME_NUM_THREADS is '0'; a whole number ...
+    tiepoint.core.errors.InputError: the environment variable SOME_NUM_THREADS is '0'; set an integer ...
     >>> del os.environ["SOME_NUM_THREADS"]
     """
     value = os.environ.get(name, "").strip()
     if value and not (value.isascii() and value.isdigit() and int(value[:18]) >= least):
         raise InputError(
-            f"the environment variable {name} is {value[:40]!r}; a whole number from {least} on is expected: "
-            "set one, or unset it"
+            f"the environment variable {name} is {value[:40]!r}; set an integer of at least {least}, "
+            "or unset the variable"
         )
 
 

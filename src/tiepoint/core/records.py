@@ -31,7 +31,7 @@ class Records:
             raise ValueError(f"the kind of records must be one of {KINDS}, found {self.kind!r}")
         lengths = {name: len(column) for name, column in self.columns.items()}
         if len(set(lengths.values())) > 1:
-            raise ValueError(f"columns differ in length: {lengths}")
+            raise ValueError(f"record columns must have equal lengths, found {lengths}")
 
     def __len__(self) -> int:
         return next((len(c) for c in self.columns.values()), 0)

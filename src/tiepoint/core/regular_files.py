@@ -35,7 +35,7 @@ def regular_file_size(path: str | Path, *, most: int | None = None) -> int:
 
     >>> regular_file_size("/dev/zero")
     Traceback (most recent call last):
-    tiepoint.core.errors.FormatError: /dev/zero: is a device; a plain file is needed
+    tiepoint.core.errors.FormatError: /dev/zero: is a device; expected a regular file
     """
     try:
         facts = os.stat(path)
@@ -45,9 +45,9 @@ def regular_file_size(path: str | Path, *, most: int | None = None) -> int:
         raise FormatError(path, f"cannot be read: {getattr(e, 'strerror', None) or e}") from e
     for is_kind, words in () if stat.S_ISREG(facts.st_mode) else _KINDS:
         if is_kind(facts.st_mode):
-            raise FormatError(path, f"is {words}; a plain file is needed")
+            raise FormatError(path, f"is {words}; expected a regular file")
     if most is not None and facts.st_size > most:
-        raise FormatError(path, f"has {facts.st_size} bytes, at most {most} are read")
+        raise FormatError(path, f"has {facts.st_size} bytes, the limit is {most}")
     return facts.st_size
 
 

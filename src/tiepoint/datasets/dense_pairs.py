@@ -118,7 +118,7 @@ def find_pairs(root: str | Path, broken: list[BrokenPair] | None = None) -> list
         if pairs:
             return pairs
         if found:
-            raise ProblemsError(f"no pair in {path} can be used", [b.reason for b in found])
+            raise ProblemsError(f"{path}: no usable image pair", [b.reason for b in found])
     raise InputError(
         f"{path} contains no pairs; expected the TSS layout, image sequences with homographies, PF-WILLOW "
         "classes with .mat keypoints, or folders with image1, image2 and flow"
@@ -156,7 +156,7 @@ def _tss(root: Path, broken: list[BrokenPair]) -> list[DensePair]:
 def _mask_box(path: Path) -> Box:
     y, x = np.nonzero(read_mask(path))
     if not len(x):
-        raise FormatError(path, "has no foreground and therefore no box; choose another `scale`")
+        raise FormatError(path, "the mask is empty, so the object has no box; choose another `scale`")
     return float(x.min()), float(y.min()), float(x.max() + 1), float(y.max() + 1)
 
 
@@ -205,7 +205,7 @@ def _read_keypoints(a: Path, b: Path) -> tuple[Points, Points]:
     source, target = read_pf_keypoints(a), read_pf_keypoints(b)
     if len(source) != len(target):
         counts = f"has {len(target)} keypoints, {a.name} has {len(source)}"
-        raise FormatError(b, f"{counts}; files of a class must agree")
+        raise FormatError(b, f"{counts}; all files of a class must have the same number")
     return source, target
 
 

@@ -184,7 +184,7 @@ def _read_scene(name: str, folder: Path, problems: list[str]) -> SequenceFiles:
         match = _IMAGE.fullmatch(path.stem)
         k = int(match[1]) if match else 0
         if k in images:
-            problems.append(f"{folder}: duplicate image {k}: {images[k].name} and {path.name}")
+            problems.append(f"{folder}: {images[k].name} and {path.name} are both image {k}; remove one")
         images[k] = path
     homographies: dict[int, Path] = {}
     for path in sorted(folder.iterdir()):
@@ -193,7 +193,7 @@ def _read_scene(name: str, folder: Path, problems: list[str]) -> SequenceFiles:
             k = int(match[1] or match[2])
             if k in homographies:
                 both = f"{homographies[k].name} and {path.name}"
-                problems.append(f"{folder}: duplicate homography 1 to {k}: {both}")
+                problems.append(f"{folder}: two homographies from image 1 to {k}: {both}; remove one")
             homographies[k] = path
     last = max(images)
     absent = last - len(images)
@@ -201,7 +201,7 @@ def _read_scene(name: str, folder: Path, problems: list[str]) -> SequenceFiles:
         problems.append(f"{folder}: {absent} of images 1 to {last} are missing; number images from 1 on")
     else:
         problems += [
-            f"{folder}: image {k} is missing (there is an image {last})"
+            f"{folder}: image {k} is missing; images must be numbered from 1 to {last}"
             for k in range(1, last)
             if k not in images
         ]
@@ -213,7 +213,7 @@ def _read_scene(name: str, folder: Path, problems: list[str]) -> SequenceFiles:
         if k != 1 and k not in homographies
     ]
     problems += [
-        f"{folder}: {homographies[k].name} has no image {k}"
+        f"{folder}: {homographies[k].name} exists, but image {k} is missing"
         for k in sorted(homographies)
         if k != 1 and k not in images
     ]

@@ -55,11 +55,11 @@ def check_unpacked_size(path: str | Path, file_bytes: int, announced: int) -> No
 
     >>> check_unpacked_size("a", 2_000_000, 2_200_000_000)
     Traceback (most recent call last):
-    tiepoint.core.errors.FormatError: a: would unpack from 2000000 to 2200000000 bytes, at most 332435456
+    tiepoint.core.errors.FormatError: a: would unpack from 2000000 to 2200000000 bytes, the limit is 332435456
     """
     limit = min(MAX_UNPACKED_BYTES, UNPACKED_BYTES + UNPACKED_RATIO * file_bytes)
     if announced > limit:
-        raise FormatError(path, f"would unpack from {file_bytes} to {announced} bytes, at most {limit}")
+        raise FormatError(path, f"would unpack from {file_bytes} to {announced} bytes, the limit is {limit}")
 
 
 def error_reason(error: BaseException) -> str:
@@ -262,7 +262,7 @@ def _check_lines(data: bytes | mmap.mmap, path: str | Path) -> None:
         end = data.rfind(b"\n", at, at + MAX_LINE_CHARS + 1)
         if end < 0:
             line = data[:at].count(b"\n") + 1
-            raise FormatError(path, f"is longer than {MAX_LINE_CHARS} bytes", line=line)
+            raise FormatError(path, f"is longer than the limit of {MAX_LINE_CHARS} bytes", line=line)
         at = end + 1
 
 
@@ -274,7 +274,7 @@ def lines_of(data: bytes, path: str | Path) -> list[str]:
     """
     _check_lines(data, path)
     if data.count(b"\n") > MAX_LINES:
-        raise FormatError(path, f"has more than {MAX_LINES:,} lines")
+        raise FormatError(path, f"has more lines than the limit of {MAX_LINES:,}")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as e:

@@ -35,12 +35,12 @@ def open_hdf5(path: Path) -> Iterator[Any]:
         file = h5py.File(path, "r")
     except OSError as e:
         problem = "is truncated" if "truncated" in str(e) else "is not a readable HDF5 file"
-        raise FormatError(path, f"{problem} ({_reason(e)}); copy or write it again") from e
+        raise FormatError(path, f"{problem} ({_reason(e)}); copy or write the file again") from e
     try:
         with file:
             yield file
     except _H5PY_ERRORS as e:
-        raise FormatError(path, f"is corrupt ({_reason(e)}); copy or write it again") from e
+        raise FormatError(path, f"is corrupt ({_reason(e)}); copy or write the file again") from e
 
 
 def _reason(error: Exception) -> str:
@@ -83,7 +83,9 @@ def read_numbers(group: Any, name: str, path: Path) -> NDArray[Any]:
     `check_unpacked_size`). Datasets stored in other files are refused.
     """
     if name not in group:
-        raise FormatError(path, f"{group.name} has no dataset {name}; it has {', '.join(group) or 'nothing'}")
+        raise FormatError(
+            path, f"{group.name} has no dataset {name}; its datasets are {', '.join(group) or 'nothing'}"
+        )
     try:
         data = group[name]
         dtype = data.dtype
@@ -92,12 +94,12 @@ def read_numbers(group: Any, name: str, path: Path) -> NDArray[Any]:
         if data.external or data.is_virtual:
             raise FormatError(
                 path,
-                f"{group.name}/{name} is stored in other files, which are not read; store it in this file",
+                f"{group.name}/{name} is stored outside this file and was not read; store it in this file",
             )
         for shape in (data.shape or (), data.chunks or ()):
             check_unpacked_size(path, regular_file_size(path), math.prod(shape) * dtype.itemsize)
         if data.chunks is not None and not _has_valid_chunks(data, regular_file_size(path)):
-            raise FormatError(path, f"{group.name}/{name} has chunks outside the file; write it again")
+            raise FormatError(path, f"{group.name}/{name} has chunks beyond the file's end; write it again")
         return np.asarray(data[()])
     except _H5PY_ERRORS as e:
         raise FormatError(path, f"{group.name}/{name} cannot be read ({_reason(e)}); write it again") from e

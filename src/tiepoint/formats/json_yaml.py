@@ -74,7 +74,7 @@ def parse_json(data: bytes, path: str | Path) -> Any:
     if _deeper(value, MAX_JSON_DEPTH):
         raise _too_deep(path)
     if _SURROGATE.search(data) and not _encodable(value):
-        raise FormatError(path, "unsupported JSON: half a surrogate pair (\\ud800 to \\udfff)")
+        raise FormatError(path, "unsupported JSON: a single surrogate (\\ud800 to \\udfff), expected a pair")
     return value
 
 
@@ -235,7 +235,7 @@ def _loader() -> Any:
                 self.sizes[id(node)] = self.count - before
             self.level -= 1
             if self.count > MAX_YAML_NODES:
-                problem = f"more than {MAX_YAML_NODES:,} values (those of aliases count each time)"
+                problem = f"more than {MAX_YAML_NODES:,} values (values behind aliases count at each use)"
                 raise ComposerError(None, None, problem, event.start_mark)
             return node
 

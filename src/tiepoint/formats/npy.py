@@ -102,8 +102,11 @@ def array_in(path: str | Path, content: bytes | bytearray | mmap.mmap) -> NDArra
     count = math.prod(shape)
     expected = offset + count * dtype.itemsize
     if len(content) != expected:
-        size = f"{expected} bytes" if expected < 1 << 63 else "more bytes than any file has"
-        raise FormatError(path, f"the header requires {size}, the file has {len(content)}; it may be corrupt")
+        size = f"{expected} bytes" if expected < 1 << 63 else "more bytes than a file can have"
+        raise FormatError(
+            path,
+            f"the header requires {size}, but the file has {len(content)}; it may be truncated or corrupt",
+        )
     try:
         if not count:
             empty = np.empty(shape, dtype)
@@ -118,7 +121,7 @@ def array_in(path: str | Path, content: bytes | bytearray | mmap.mmap) -> NDArra
 def _header_bytes(start: bytes | bytearray) -> int:
     """Return the byte offset of the data in a ``.npy`` file."""
     if len(start) < 10 or not start.startswith(npy.MAGIC_PREFIX) or start[6] not in (1, 2, 3):
-        raise ValueError("its first bytes are not those of a .npy file")
+        raise ValueError("the first bytes are not those of a .npy file")
     if start[6] == 1:
         return 10 + int.from_bytes(start[8:10], "little")
     return 12 + int.from_bytes(start[8:12], "little")
@@ -134,7 +137,7 @@ _MAX_BRACKETS = 64
 def _header(head: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Parse a ``.npy`` header. Tokens are checked first to protect Python's parser from malicious input."""
     if len(head) > _MAX_HEADER_BYTES:
-        raise ValueError(f"the header would have {len(head)} bytes")
+        raise ValueError(f"the header of {len(head)} bytes is too long")
     text = head[10 if head[6] == 1 else 12 :].decode("latin1")
     at = brackets = 0
     while at < len(text):
@@ -199,7 +202,7 @@ def _open_zip(path: str | Path) -> zipfile.ZipFile:
     except zipfile.BadZipFile as e:
         with open(path, "rb") as file:
             if file.read(len(npy.MAGIC_PREFIX)) == npy.MAGIC_PREFIX:
-                raise FormatError(path, "is one array, not an .npz of named arrays") from e
+                raise FormatError(path, "is a .npy file, expected a .npz file of named arrays") from e
         raise
 
 
@@ -221,7 +224,7 @@ def _content(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytearray:
     with archive.open(info) as file:
         while piece := file.read(_STEP):
             if at + len(piece) > len(out):
-                raise ValueError(f"{info.filename} is longer than the {len(out)} bytes it announces")
+                raise ValueError(f"{info.filename} is longer than the {len(out)} bytes in the zip directory")
             view[at : at + len(piece)] = piece
             at += len(piece)
     if at < len(out):

@@ -58,7 +58,7 @@ def read_npy_objects(path: str | Path) -> Any:
     width = 2 if data[6:7] == b"\x01" else 4
     begin = 8 + width + int.from_bytes(data[8 : 8 + width], "little")
     if b"'|O'" not in data[:begin]:
-        raise FormatError(path, "is an .npy of numbers, expected a list of dictionaries")
+        raise FormatError(path, "is a .npy file of numbers, expected a pickled list of dictionaries")
     return parse_arrays(data[begin:], path=path)
 
 
@@ -117,16 +117,16 @@ class _ArrayBuilder:
                 content = content.arguments[0] if content.arguments else b""
             if isinstance(content, list) and dtype.hasobject:
                 if len(content) != count:
-                    raise ValueError(f"{len(content)} objects for {count} elements")
+                    raise ValueError(f"found {len(content)} objects, expected {count}")
                 flat = [self.plain(v) for v in content]
                 return flat if shape else flat[0]
             if dtype.hasobject or not isinstance(content, bytes | bytearray):
                 raise ValueError(f"its content is {type(content).__name__}")
             if len(content) != count * dtype.itemsize:
-                raise ValueError(f"{len(content)} bytes for {count} numbers of {dtype.itemsize}")
+                raise ValueError(f"found {len(content)} bytes for {count} numbers of {dtype.itemsize} bytes")
             self.left -= len(content)
             if self.left < 0:
-                raise ValueError("the arrays have more bytes than the file")
+                raise ValueError("the arrays have more bytes in total than the file")
             array = np.frombuffer(content, dtype).astype(dtype.newbyteorder("="))
             return array.reshape(shape, order="F" if fortran else "C")
         except (TypeError, ValueError, OverflowError) as e:
@@ -164,6 +164,4 @@ def _refusal(note: Any, path: str | Path) -> FormatError:
         note = note.callee
     name = note.name if isinstance(note, OpaqueObject) else None
     requested = ".".join(name) if name else f"something of type {type(note).__name__}"
-    return FormatError(
-        path, f"requests {requested}, which is not an array and could run code; it is not read"
-    )
+    return FormatError(path, f"contains {requested}, which is refused because it could run code")

@@ -41,24 +41,24 @@ def check_key(key: Any, depth: int = KEY_DEPTH) -> int:
     4
     >>> check_key([1])
     Traceback (most recent call last):
-    ValueError: a key is a list, expected text, a number or a short tuple of them
+    ValueError: a dictionary key or set element is a list, expected text, number or short tuple
     """
     if isinstance(key, _PLAIN_KEYS) or hasattr(key, "callee"):
         return 1
     if isinstance(key, int):
         if abs(key) < _MAX_INT:
             return 1
-        raise ValueError("a key is a number of more than 60 bits")
+        raise ValueError("a dictionary key or set element is a number of more than 60 bits")
     if not isinstance(key, tuple):
         kind = type(key).__name__
-        raise ValueError(f"a key is a {kind}, expected text, a number or a short tuple of them")
+        raise ValueError(f"a dictionary key or set element is a {kind}, expected text, number or short tuple")
     if not depth or len(key) > KEY_PARTS:
-        raise ValueError("a key is a tuple with too many parts or levels")
+        raise ValueError("a dictionary key or set element is a tuple with too many parts or levels")
     parts = 0
     for part in key:
         parts += check_key(part, depth - 1)
         if parts > KEY_PARTS:
-            raise ValueError("a key is a tuple with too many parts or levels")
+            raise ValueError("a dictionary key or set element is a tuple with too many parts or levels")
     return parts
 
 
@@ -72,7 +72,7 @@ def check_size(value: Any, file_bytes: int) -> None:
     ...     x = [x, x]
     >>> check_size(x, 300)
     Traceback (most recent call last):
-    ValueError: it expands to more than 1001200 parts
+    ValueError: the data expands to more than 1001200 values
     """
     limit = _BASE_PARTS + _PARTS_PER_BYTE * file_bytes
     known: dict[int, tuple[int, int]] = {}  # parts and levels by container
@@ -84,9 +84,9 @@ def check_size(value: Any, file_bytes: int) -> None:
             if id(container) in known or type(container) in _LEAVES:
                 continue
             if id(container) in ancestors:
-                raise ValueError("it contains itself")
+                raise ValueError("a container contains itself")
             if len(ancestors) > MAX_PICKLE_DEPTH:
-                raise ValueError(f"it has more than {MAX_PICKLE_DEPTH} levels")
+                raise ValueError(f"the data has more than {MAX_PICKLE_DEPTH} nested levels")
             parts = parts_of(container)
             inner = [p for p in parts if type(p) not in _LEAVES]
             if not inner:
@@ -102,9 +102,9 @@ def check_size(value: Any, file_bytes: int) -> None:
         count = 1 + leaves + sum(size for size, _ in sizes)
         levels = 1 + max((depth for _, depth in sizes), default=0)
         if count > limit:
-            raise ValueError(f"it expands to more than {limit} parts")
+            raise ValueError(f"the data expands to more than {limit} values")
         if levels > MAX_PICKLE_DEPTH:
-            raise ValueError(f"it has more than {MAX_PICKLE_DEPTH} levels")
+            raise ValueError(f"the data has more than {MAX_PICKLE_DEPTH} nested levels")
         known[id(container)] = count, levels
 
 
@@ -183,12 +183,12 @@ def parse_plain_pickle(data: bytes, *, path: str | Path = "pickle") -> Any:
         for op, argument, position in pickletools.genops(data):
             if op.name == "STOP":
                 if len(machine.stack) != 1 or machine.stack[0] is _MARK:
-                    raise FormatError(path, "is a corrupt pickle: it ends with no value or several")
+                    raise FormatError(path, "is a corrupt pickle: it must end with exactly one value")
                 check_size(machine.stack[0], len(data))
                 return machine.stack[0]
             if not machine.step(op.name, argument):
                 reason = (
-                    f"has the pickle instruction {op.name} at byte {position}, which plain data never needs"
+                    f"has the pickle instruction {op.name} at byte {position}, which plain data does not use"
                 )
                 raise FormatError(path, reason)
     except FormatError:
@@ -274,14 +274,14 @@ class _Machine:
                 _check_keys(more)
                 target.update(more)
             elif not isinstance(target, OpaqueObject):
-                raise TypeError("an item is added to a value that is not a list")
+                raise TypeError("an item is appended to a value that is not a list")
         elif name == "GLOBAL":
             module, _, attribute = str(argument).partition(" ")
             stack.append(OpaqueObject((module, attribute)))
         elif name == "STACK_GLOBAL":
             attribute, module = stack.pop(), stack.pop()
             if not isinstance(module, str) or not isinstance(attribute, str):
-                raise TypeError("a global is not named by text")
+                raise TypeError("the name of a global is not text")
             stack.append(OpaqueObject((module, attribute)))
         elif name in ("REDUCE", "NEWOBJ"):
             arguments, callee = stack.pop(), stack.pop()
@@ -289,7 +289,7 @@ class _Machine:
             if isinstance(stack[-1], bytes):  # a copy of text, which a hostile file can request repeatedly
                 self.copied += len(stack[-1])
                 if self.copied > 2 * self.file_bytes:
-                    raise ValueError("it creates more bytes than it has")
+                    raise ValueError("the pickle creates far more bytes than the file has")
         elif name == "NEWOBJ_EX":
             keywords, arguments, callee = stack.pop(), stack.pop(), stack.pop()
             stack.append(OpaqueObject(None, callee, (arguments, keywords)))
@@ -319,7 +319,7 @@ def _fill(target: Any, flat: list[Any]) -> None:
         for key, value in zip(flat[::2], flat[1::2], strict=True):
             target[key] = value
     elif not isinstance(target, OpaqueObject):
-        raise TypeError("a key is set on a value that is not a dictionary")
+        raise TypeError("a key is assigned to a value that is not a dictionary")
 
 
 def _called(callee: Any, arguments: Any) -> Any:

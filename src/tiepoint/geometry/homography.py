@@ -26,7 +26,7 @@ def as_homography(h: ArrayLike) -> Floats:
     """
     m = np.asarray(h, dtype=np.float64)
     if m.shape != (3, 3):
-        raise InputError(f"a homography has shape (3, 3), found {m.shape}")
+        raise InputError(f"a homography must have shape (3, 3), found {m.shape}")
     if not np.isfinite(m).all():
         raise InputError("a homography must be finite, found NaN or inf")
     if is_singular(m):
@@ -40,7 +40,7 @@ def as_points(points: ArrayLike) -> Floats:
     if p.size == 0:
         return np.empty((0, 2))
     if p.ndim != 2 or p.shape[1] != 2:
-        raise InputError(f"points have shape (n, 2), found {p.shape}")
+        raise InputError(f"points must have shape (n, 2), found {p.shape}")
     return p
 
 
@@ -75,7 +75,7 @@ def project(h: ArrayLike, points: ArrayLike, *, reference: tuple[float, float] =
     m, p = as_homography(h), as_points(points)
     side = denominator(m, [reference])[0]
     if side == 0:
-        raise InputError(f"the reference point {reference} is at infinity; pass one that is in view")
+        raise InputError(f"the reference point {reference} is mapped to infinity; pass a point in view")
     w = denominator(m, p)
     front = w * np.sign(side) > 0
     safe = np.where(front, w, 1.0)

@@ -24,7 +24,7 @@ def as_frames(frames: ArrayLike) -> Floats:
     if f.size == 0:
         return np.empty((0, 2, 3))
     if f.ndim != 3 or f.shape[1:] != (2, 3):
-        raise InputError(f"frames have shape (n, 2, 3), found {f.shape}")
+        raise InputError(f"frames must have shape (n, 2, 3), found {f.shape}")
     return f
 
 
@@ -99,10 +99,10 @@ def sample_patches(image: ArrayLike, frames: ArrayLike, size: int = 65) -> NDArr
     """
     pixels = np.ascontiguousarray(image, dtype=np.float32)
     if pixels.ndim != 2 or pixels.size == 0:
-        raise InputError(f"patches are sampled from a grey image (h, w), found shape {pixels.shape}")
+        raise InputError(f"patch sampling needs a grey image (h, w), found shape {pixels.shape}")
     f = as_frames(frames)
     if not np.isfinite(f).all():
-        raise InputError("a frame is NaN or inf; remove frames without a projection before sampling")
+        raise InputError("a frame has NaN or infinite values; remove invalid frames before sampling")
     steps = np.linalg.norm(f[:, :, :2], axis=1) * 2 / size
     narrow = np.linalg.svd(f[:, :, :2], compute_uv=False)[:, 1] * 2 / size
     levels = np.floor(np.log2(np.clip(narrow / 2, 1, None))).astype(np.int64)
@@ -179,7 +179,7 @@ def render_view(image: ArrayLike, to_source: ArrayLike, size: Size) -> NDArray[n
     m, around = as_homography(to_source), corners((size[0] + 1, size[1] + 1)) - 0.5
     w = denominator(m, around)
     if not (np.all(w > 0) or np.all(w < 0)):
-        raise InputError("part of the output lies at or behind infinity")
+        raise InputError("the homography maps part of the output to infinity; choose another view")
     stretch = float(np.linalg.norm(local_affine(m, around), ord=2, axis=(1, 2)).max())
     # A scale of one may come out slightly larger.
     count = min(max(math.ceil(stretch - 1e-9), 1), _MAX_RENDER_SAMPLES)

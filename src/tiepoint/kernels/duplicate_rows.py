@@ -153,7 +153,7 @@ def number_groups(
     q, p = np.asarray(query_group), np.asarray(pool_group)
     if q.shape != (queries,) or p.shape != (rows,):
         raise InputError(
-            f"query_group {q.shape} and pool_group {p.shape} must name a group for each of the "
+            f"query_group and pool_group have shapes {q.shape} and {p.shape}; expected one group for each of "
             f"{queries} queries and {rows} pool rows"
         )
     names, group = np.unique(p, return_inverse=True)

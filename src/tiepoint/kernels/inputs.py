@@ -23,22 +23,22 @@ BLOCK = 16384
 def check_shapes(a: Matrix, b: Matrix, distance: str, *, names: tuple[str, str]) -> None:
     """Raise InputError unless both arrays are (n, d) with equal d and a dtype supported by the distance."""
     if distance not in DISTANCES:
-        raise InputError(f"unknown distance {distance!r}; one of {', '.join(DISTANCES)}")
+        raise InputError(f"unknown distance {distance!r}; choose one of {', '.join(DISTANCES)}")
     for name, x in zip(names, (a, b), strict=True):
         if x.ndim != 2:
             raise InputError(f"{name} must have shape (n, d), found {x.shape}")
         if distance == "hamming" and x.dtype != np.uint8:
-            raise InputError(f"{name}: hamming compares packed bits, uint8 (n, bytes), found {x.dtype}")
+            raise InputError(f"{name}: hamming needs packed bits as uint8 (n, bytes), found {x.dtype}")
         if x.dtype.kind not in "fiub":
             raise InputError(f"{name} must be real numbers, found dtype {x.dtype}")
     if a.shape[1] != b.shape[1]:
         raise InputError(
-            f"{names[0]} have {a.shape[1]} columns and {names[1]} {b.shape[1]}; expected equal numbers"
+            f"{names[0]} have {a.shape[1]} columns, but {names[1]} have {b.shape[1]}; expected equal numbers"
         )
     if a.shape[1] == 0:
         raise InputError(f"{names[0]} have no columns; a descriptor needs at least one number")
     if distance == "masked_l1" and a.shape[1] % 2:
-        raise InputError(f"masked_l1 needs values and mask side by side, found {a.shape[1]} columns")
+        raise InputError(f"masked_l1 needs an even number of columns, values and masks, found {a.shape[1]}")
 
 
 def prepare_rows(values: Matrix, distance: str, *, name: str) -> Matrix:
@@ -59,7 +59,7 @@ def prepare_rows(values: Matrix, distance: str, *, name: str) -> Matrix:
         else:
             beyond = f"a value beyond {MAX_ABS_VALUE:g}, whose square overflows"
             reason = "infinite" if np.isinf(x[bad]).any() else beyond
-        raise InputError(f"{name}, row {bad}: {reason}; remove failed rows before comparing")
+        raise InputError(f"{name}, row {bad}: {reason}; remove failed rows before the comparison")
     if distance == "cosine":
         return normalise(x, name=name)
     if distance == "masked_l1":

@@ -79,7 +79,7 @@ def nearest(
         excluded = excluded.astype(np.int64)
     rows = len(pool) - int(excluded is not None and bool(np.any(excluded >= 0)))
     if not 1 <= k <= rows:
-        raise InputError(f"k is {k}, but the pool offers {rows} rows to a query; k must be 1 to {rows}")
+        raise InputError(f"k is {k}, but a query has {rows} pool rows; k must be 1 to {rows}")
 
     def on_device() -> tuple[Any, Any]:
         from .torch_backend.nearest_scan import nearest
@@ -148,7 +148,7 @@ def first_two_aligned(
     queries, pools = np.asarray(queries), [np.asarray(p) for p in pools]
     if len(queries) == 0 or any(len(p) != len(queries) for p in pools):
         sizes = [len(p) for p in pools]
-        raise InputError(f"pools must have a row for each of the {len(queries)} queries, found {sizes}")
+        raise InputError(f"each pool must have one row for each of the {len(queries)} queries, found {sizes}")
     rows = np.arange(len(queries))
 
     def one(i: int, _: int) -> tuple[Any, ...]:

@@ -39,7 +39,7 @@ def pair_distances(
     check_shapes(a, b, distance, names=("rows of a", "rows of b"))
     left, right = _index(index_a, len(a), "index_a"), _index(index_b, len(b), "index_b")
     if len(left) != len(right):
-        raise InputError(f"index_a has {len(left)} entries and index_b {len(right)}; expected equally many")
+        raise InputError(f"index_a and index_b must have equal lengths, found {len(left)} and {len(right)}")
     direct = _direct(a, b, distance)
 
     def on_device() -> Array:
@@ -138,7 +138,7 @@ def _refuse_not_finite(parts: Any, part: Any, row: Any, name: str, place: Any, o
     for i in np.flatnonzero(~np.isfinite(out[place])):
         if first_bad_row(parts[part[i]][row[i] : row[i] + 1]) is not None:
             where = f"pair {i}: row {row[i]} of matrix {part[i]} (side {name})"
-            raise InputError(f"{where} is not finite or too large; remove failed rows first")
+            raise InputError(f"{where} has NaN, infinite or too large values; remove failed rows first")
 
 
 def _short(index: Array, end: int, name: str) -> NDArray[np.int32]:
@@ -160,7 +160,7 @@ def finish(value: Floats, distance: str, *, squared: bool) -> Floats:
     if distance == "l2" and not squared:
         return np.sqrt(value, out=value)
     if squared and distance != "l2":
-        raise InputError(f"squared distances exist for l2 only, found {distance}")
+        raise InputError(f"squared distances are defined for l2 only, found {distance}")
     if distance == "cosine":
         value *= 0.5
     return value
@@ -194,7 +194,9 @@ def _run_direct(a: Any, b: Any, left: Any, right: Any, distance: str, out: Any) 
         pair = int(np.argmin(np.isfinite(out)))
         for name, x, row in (("a", a, left[pair]), ("b", b, right[pair])):
             if first_bad_row(x[row : row + 1]) is not None:
-                raise InputError(f"pair {pair}: row {row} of {name} is not finite; remove failed rows first")
+                raise InputError(
+                    f"pair {pair}: row {row} of {name} has NaN or infinite values; remove failed rows first"
+                )
 
 
 def _run_gathered(a: Any, b: Any, left: Any, right: Any, distance: str, out: Any) -> None:

@@ -120,7 +120,7 @@ class PooledCounts:
             from .numba_backend.group_counts import bucket_table
 
             if not np.isfinite(self._value).all():
-                raise InputError("a positive has no finite distance; exclude it and count it as missed")
+                raise InputError("a positive has no finite distance; exclude the pair and count it as missed")
             self._low = float(self._value[0])
             span = float(self._value[-1]) - self._low
             self._scale = (_BUCKETS - 1) / span if span > 0 else 0.0

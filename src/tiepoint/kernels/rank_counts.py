@@ -63,10 +63,10 @@ def rank_counts(
     """
     queries, pool = np.asarray(queries), np.asarray(pool)
     if squared and distance != "l2":
-        raise InputError(f"squared distances exist for l2 only, found {distance}")
+        raise InputError(f"squared distances are defined for l2 only, found {distance}")
     query, target, position = check_targets(target_query, target_distance, target_position, len(queries))
     if target_in_pool and (i := first_outside(position, 0, len(pool))) is not None:
-        raise InputError(f"target_position[{i}] is {position[i]}; the pool has {len(pool)} rows")
+        raise InputError(f"target_position[{i}] is {position[i]}, but the pool has {len(pool)} rows")
     limit, column = _limits(limits, len(queries), len(pool))
     order = np.argsort(query, kind="stable")
     given = RankTargets(
@@ -164,8 +164,8 @@ def check_targets(
     q, d, p = np.asarray(query), np.asarray(distance, dtype=np.float64), np.asarray(position)
     if q.ndim != 1 or not q.shape == d.shape == p.shape:
         raise InputError(
-            f"target_query {q.shape}, target_distance {d.shape} and target_position {p.shape} "
-            "must be one-dimensional and of equal length"
+            f"target_query, target_distance and target_position must be one-dimensional and of equal length, "
+            f"found shapes {q.shape}, {d.shape} and {p.shape}"
         )
     if q.size and (q.dtype.kind not in "iu" or p.dtype.kind not in "iu"):
         raise InputError(f"target_query and target_position must be integers, found {q.dtype} and {p.dtype}")
@@ -173,7 +173,7 @@ def check_targets(
         raise InputError(f"target_query[{i}] is {q[i]}, but there are {queries} queries")
     if not np.all(d >= 0):
         i = int(np.argmin(d >= 0))
-        raise InputError(f"target_distance[{i}] is {d[i]}; expected >= 0, infinite for a failure")
+        raise InputError(f"target_distance[{i}] is {d[i]}; expected a value >= 0, or infinity for a failure")
     return q.astype(np.int64), d, p.astype(np.int64)
 
 
@@ -183,7 +183,9 @@ def _limits(limits: ArrayLike | None, queries: int, rows: int) -> tuple[Ints, In
         return np.full((queries, 1), rows), np.zeros((queries, 1), np.int64)
     values = np.asarray(limits)
     if values.ndim != 2 or len(values) != queries or values.dtype.kind not in "iu":
-        raise InputError(f"limits must be integers ({queries}, s), found {values.dtype} {values.shape}")
+        raise InputError(
+            f"limits must be integers of shape ({queries}, s), found {values.dtype} {values.shape}"
+        )
     bounded = np.clip(values, 0, rows).astype(np.int64)
     column = np.argsort(bounded, axis=1, kind="stable")
     return np.ascontiguousarray(np.take_along_axis(bounded, column, axis=1)), column

@@ -197,4 +197,4 @@ class OracleMatches:
 
     def match(self, image1: Image, image2: Image) -> tuple[Points, Points]:
         """Raise an error, because only a task can compute the matches of an oracle."""
-        raise InputError("oracle: this task does not provide true correspondences; choose another method")
+        raise InputError("oracle: this task provides no true correspondences; choose another method")

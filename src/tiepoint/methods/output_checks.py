@@ -62,14 +62,14 @@ def check_on_bad(on_bad: str, distance: str, name: str) -> None:
 
     >>> check_on_bad("keep-zeros", "cosine", "mine")
     Traceback (most recent call last):
-    tiepoint.core.errors.InputError: mine is compared by cosine, and a zero vector has no direction; use \
+    tiepoint.core.errors.InputError: mine is compared by cosine, which is undefined for zero vectors; use \
 `on_bad="miss"`
     """
     if on_bad not in ON_BAD:
-        raise InputError(f"unknown value {on_bad!r} of on_bad; choose one of {', '.join(ON_BAD)}")
+        raise InputError(f"unknown value {on_bad!r} of `on_bad`; choose one of {', '.join(ON_BAD)}")
     if on_bad == KEEP_ZEROS and distance == "cosine":
         raise InputError(
-            f'{name} is compared by cosine, and a zero vector has no direction; use `on_bad="miss"`'
+            f'{name} is compared by cosine, which is undefined for zero vectors; use `on_bad="miss"`'
         )
 
 
@@ -105,7 +105,9 @@ def check_descriptors(
     values = _two_dimensional(given, rows, where)
     values = _packed(values, where) if distance == "hamming" else _real(values, where)
     if distance == "masked_l1" and values.shape[1] % 2:
-        raise InputError(f"{where}: masked_l1 needs values and as many mask columns, found {values.shape[1]}")
+        raise InputError(
+            f"{where}: masked_l1 needs an even number of columns, values and masks, found {values.shape[1]}"
+        )
     valid = _claimed_mask(claimed, rows, where)
     looked_at = values if valid.all() else np.where(valid[:, None], values, values.dtype.type(1))
     found = _bad_rows(looked_at, distance, zero_rows_are_valid)
@@ -164,7 +166,7 @@ def output_array(given: Any, where: str, ragged: str) -> Array:
 
 def _two_dimensional(given: Any, rows: int, where: str) -> Array:
     if given is None:
-        raise InputError(f"{where}: the method returned nothing; return an array with one row a patch")
+        raise InputError(f"{where}: the method returned None; return an array with one row per patch")
     values = output_array(given, where, "descriptors differ in length; all rows need the same dimension")
     if values.dtype == object or values.dtype.kind not in "biuf":
         raise InputError(f"{where}: descriptors must be numbers, found dtype {values.dtype}")
@@ -183,12 +185,10 @@ def _packed(values: Array, where: str) -> Array:
     if values.dtype == bool:
         return np.packbits(values, axis=1)
     if values.dtype != np.uint8:
-        raise InputError(
-            f"{where}: hamming descriptors are packed bits in uint8 or one bool per bit, found {values.dtype}"
-        )
+        raise InputError(f"{where}: hamming needs packed bits (uint8) or bools, found {values.dtype}")
     if values.size >= 256 and values.max() == 1:
         raise InputError(
-            f"{where}: hamming descriptors look like one bit a byte; return bool, or numpy.packbits of them"
+            f"{where}: hamming descriptors seem to store one bit per byte; return bool, or use numpy.packbits"
         )
     return np.ascontiguousarray(values)
 

@@ -114,8 +114,8 @@ class MethodRegistry(Registry):
         elsewhere = sorted({e.family for e in self._entries.values() if e.name == name})
         if elsewhere:
             raise InputError(
-                f"{self.what} {name!r} is for {' and '.join(elsewhere)}, and this task is for {family}; "
-                f"known for {family}: {', '.join(self.names(family)) or 'none'}"
+                f"{self.what} {name!r} is for {' and '.join(elsewhere)}, but this task is for {family}; "
+                f"methods for {family}: {', '.join(self.names(family)) or 'none'}"
             )
         raise unknown_method(self.what, name, family, self.names(family))
 

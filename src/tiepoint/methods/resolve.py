@@ -136,7 +136,8 @@ def _resolve_pairs(spec: Any, parsed: Spec | None, **options: Any) -> Method:
         if choose_family(thing) == "pairs":
             if parsed.transforms:
                 raise InputError(
-                    f"+{parsed.transforms[0].name} needs descriptors, and {own} returns matches; leave it out"
+                    f"+{parsed.transforms[0].name} needs descriptors, but {own} returns matches; remove "
+                    "the transform"
                 )
             return _bound(thing, own, "pairs", device, on_bad, spec)
     return with_matcher(resolve(plain, family="keypoints", **options), given, spec)
@@ -176,9 +177,7 @@ def _with_distance(factory: Any, base: Stage, device: str) -> tuple[Any, str]:
     if wanted == own:
         return made, display_name(made, Stage(base.name, rest, base.argument), factory)
     if own not in REAL_VALUED:
-        raise InputError(
-            f"{base.name} computes bits, which are compared by {own}; leave out ?distance={wanted}"
-        )
+        raise InputError(f"{base.name} computes bits, which are compared by {own}; remove ?distance={wanted}")
     if wanted not in CHOICES:
         raise UnknownNameError(f"distance of {base.name}", wanted, CHOICES)
     made.distance = wanted
@@ -251,18 +250,18 @@ def apply_transform(
     Transforms require real-valued descriptors and raise an error for `hamming`. Failed rows stay failed.
     """
     if method.family not in ("patches", "keypoints"):
-        raise InputError(f"+{stage.name} works on descriptors, and {method.name!r} has none; leave it out")
+        raise InputError(f"+{stage.name} needs descriptors, but {method.name!r} has none; omit the transform")
     if method.distance not in REAL_VALUED:
         raise InputError(
-            f"+{stage.name} works on real-valued descriptors, and {method.name!r} is compared by "
-            f"{method.distance}; leave the transform out"
+            f"+{stage.name} needs real-valued descriptors, but {method.name!r} is compared by "
+            f"{method.distance}; remove the transform"
         )
     if stage.name in ROOTING and method.meta.get("rooted"):
-        raise InputError(f"{method.name!r} is rooted already; leave out +{stage.name}")
+        raise InputError(f"{method.name!r} is already square-rooted; remove +{stage.name}")
     plain_apply = transforms.TRANSFORMS[stage.name].apply
     if plain_apply is not None:
         if stage.params:
-            raise InputError(f"+{stage.name} takes no parameters, found {stage.query}")
+            raise InputError(f"+{stage.name} takes no parameters; remove {stage.query}")
         apply, known = plain_apply, stage
         config = transform_config(method.config, known)
     else:
@@ -325,8 +324,8 @@ def _fitted(
     fitter, images = transforms.FITTERS[stage.name]
     if fit is None:
         raise InputError(
-            f"+{stage.name} is fitted on the training sequences of a split; run it on a task with a split "
-            "that has some (for hpatches, `split` a, b or c)"
+            f"+{stage.name} must be fitted on the training sequences of a split; choose a task and split "
+            "with training sequences (for hpatches, `split` a, b or c)"
         )
     _, keywords = arguments(fitter, stage, given=1)
     known = stage.without_defaults(fitter)

@@ -118,7 +118,7 @@ def parse_spec(text: str) -> Spec:
         found.append(Stage(name, _params(tail)))
         rest = head
     if not rest:
-        raise InputError(f"no method in {text!r}; write a name such as sift, or sift+rootsift")
+        raise InputError(f"{text!r} names no method; write a name such as sift, or sift+rootsift")
     base, is_file = _base(rest)
     return Spec(base, is_file, tuple(reversed(found)))
 
@@ -135,7 +135,7 @@ def _base(text: str) -> tuple[Stage, bool]:
     if scheme:
         return Stage(scheme["scheme"], params, scheme["argument"]), False
     if head.endswith(".py"):
-        raise InputError(f"{head}: say which class to use, as in {head}:MyDescriptor")
+        raise InputError(f"{head}: the class is missing; write it after a colon, as in {head}:MyDescriptor")
     return Stage(head, params), False
 
 
@@ -165,9 +165,9 @@ def _params(text: str) -> dict[str, Any]:
     for part in query.split("&") if query else []:
         key, equals, value = part.partition("=")
         if not equals or not key:
-            raise InputError(f"cannot read the parameter {part!r} in {text!r}; write ?key=value&key=value")
+            raise InputError(f"{text!r}: invalid parameter {part!r}; write ?key=value&key=value")
         if key in params:
-            raise InputError(f"parameter {key!r} is given twice in {text!r}")
+            raise InputError(f"{text!r}: parameter {key!r} is given twice; remove one")
         params[key] = _value(value)
     return params
 
@@ -190,7 +190,7 @@ def instantiate(factory: Any, stage: Stage, device: str) -> Any:
     """
     if not (inspect.isclass(factory) or inspect.isfunction(factory) or isinstance(factory, UserFactory)):
         if stage.params:
-            raise InputError(f"method {stage.name!r} is an object and takes no parameters")
+            raise InputError(f"method {stage.name!r} is an object and takes no parameters; remove them")
         return factory
     positional, keywords = arguments(factory, stage, extra={"device": device})
     return factory(*positional, **keywords)

@@ -154,13 +154,11 @@ def _decomposed(descriptors: Array, name: str) -> tuple[Floats, Floats, Floats]:
     x = np.array(descriptors, np.float64)
     if x.ndim != 2 or len(x) <= x.shape[1]:
         raise InputError(
-            f"+{name} needs more training descriptors than dimensions, but their shape is {x.shape}; "
+            f"+{name} needs more training descriptors than dimensions, found shape {x.shape}; "
             "train on more sequences"
         )
     if not np.isfinite(x).all():
-        raise InputError(
-            f"+{name}: the training descriptors contain NaN or infinite values; leave those rows out"
-        )
+        raise InputError(f"+{name}: the training descriptors contain NaN or infinity; remove these rows")
     mean = x.mean(axis=0)
     x -= mean  # in place: training sets fill gigabytes
     covariance = x.T @ x
@@ -171,7 +169,7 @@ def _decomposed(descriptors: Array, name: str) -> tuple[Floats, Floats, Floats]:
 def _clipped(eigenvalues: Floats, energy: float) -> Floats:
     """Raise small eigenvalues to the first whose cumulative share, in ascending order, exceeds `energy`."""
     if not 0 <= energy < 1:
-        raise InputError(f"clip must be a share of the energy, at least 0 and below 1, but is {energy}")
+        raise InputError(f"clip must be a fraction of the energy, at least 0 and below 1, found {energy}")
     if energy == 0:
         return eigenvalues
     ascending = np.sort(eigenvalues)
@@ -184,7 +182,7 @@ def _inverse_root(eigenvalues: Floats, name: str) -> Floats:
     if (eigenvalues <= floor).any():
         flat = int((eigenvalues <= floor).sum())
         raise InputError(
-            f"+{name}: {flat} of {len(eigenvalues)} directions do not vary in the training descriptors and "
+            f"+{name}: {flat} of {len(eigenvalues)} directions have no variance in the training data and "
             "cannot be whitened; use clip, or pca with fewer dims"
         )
     return np.asarray(1 / np.sqrt(eigenvalues))
@@ -200,7 +198,7 @@ def fit_pca(descriptors: Array, *, dims: int | None = None, whiten: bool = False
     mean, values, vectors = _decomposed(descriptors, "pca")
     keep = len(values) if dims is None else dims
     if not 1 <= keep <= len(values):
-        raise InputError(f"+pca can keep 1 to {len(values)} dims, not {dims}")
+        raise InputError(f"+pca: dims must be 1 to {len(values)}, found {dims}")
     scale = _inverse_root(values[:keep], "pca") if whiten else np.ones(keep)
     return FittedTransform("pca", mean, vectors[:, :keep] * scale)
 

@@ -84,7 +84,7 @@ def user_failure(
         if small:
             height, width = small[0]
             return InputError(
-                f"{what}: an image of {width} x {height} pixels is too small for it; leave it out ({words})"
+                f"{what}: an image of {width} x {height} pixels is too small; remove the image ({words})"
             )
     return UserCodeError(what, words, last_lines(error))
 
@@ -331,7 +331,7 @@ def load_from_file(file: str, name: str) -> UserFactory:
         module_name, path, loader=_FromSource(module_name, str(path))
     )
     if spec is None or spec.loader is None:
-        raise InputError(f"{file}: cannot be imported as Python")
+        raise InputError(f"{file}: not a Python file; expected FILE.py")
     module = importlib.util.module_from_spec(spec)
     importlib.invalidate_caches()
     with around.active():

@@ -45,7 +45,7 @@ def flow_counts(
     ([0, 1], 2, 1)
     """
     if flow.shape != truth.shape:
-        raise ValueError(f"flow {flow.shape} and truth {truth.shape} differ in shape")
+        raise ValueError(f"flow and truth must have the same shape, found {flow.shape} and {truth.shape}")
     from ._dense_loops import error_counts, lenient_counts
 
     thresholds, unknown = _limits(thresholds_px, rule)
@@ -76,7 +76,7 @@ def flow_counts_resized(
     array([16])
     """
     if rule.lenient or rule.resampling == "imresize":
-        raise ValueError("only bilinear rules are counted while resizing; resize the flow first")
+        raise ValueError("only bilinear rules can be counted during resizing; resize the flow first")
     from ..geometry.flow.resize import resize_plan
     from ._dense_loops import resized_counts
 
@@ -89,7 +89,7 @@ def _limits(thresholds_px: Sequence[float], rule: FlowRule) -> tuple[Flow, Any]:
     """Return the thresholds and the error of an unknown estimate, both in the precision of the rule."""
     thresholds: Flow = np.asarray(thresholds_px, np.float64)
     if len(thresholds) == 0 or (np.diff(thresholds) < 0).any():
-        raise ValueError("thresholds must not be empty and must not decrease")
+        raise ValueError("thresholds must be a non-empty list in ascending order")
     return thresholds.astype(rule.dtype), rule.dtype(rule.unknown_error_px)
 
 
@@ -159,7 +159,7 @@ def mask_counts(mask: Mask, truth: Mask, *, bitwise: bool = False) -> MaskCounts
     (1.0, 0.5)
     """
     if mask.shape != truth.shape:
-        raise ValueError(f"masks {mask.shape} and {truth.shape} differ in shape")
+        raise ValueError(f"mask and truth must have the same shape, found {mask.shape} and {truth.shape}")
     a, b = np.asarray(mask), np.asarray(truth)
     if bitwise and not a.dtype == b.dtype == np.uint8:
         raise ValueError(f"bitwise counts need uint8 masks, found {a.dtype} and {b.dtype}")
@@ -206,7 +206,7 @@ def pck_length(
         return float(max(size))
     if scale == "box":
         if box is None:
-            raise ValueError("scale 'box' needs an object box")
+            raise ValueError("scale 'box' needs an object box; pass `box` or choose another scale")
         return float(max(box[2] - box[0], box[3] - box[1]))
     if scale == "keypoints":
         valid = points[np.isfinite(points).all(axis=1)]

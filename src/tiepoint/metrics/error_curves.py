@@ -96,7 +96,7 @@ def maa(errors: ArrayLike, t: int = 10) -> float:
     """
     e = _errors(errors, t).ravel()
     if t > 10:
-        raise InputError(f"`maa` is defined up to 10, found {t}")
+        raise InputError(f"`maa` is defined for thresholds up to 10, found {t}")
     counts, _ = np.histogram(e[np.isfinite(e)], bins=np.arange(11.0))
     return float((np.cumsum(counts)[:t] / e.size).mean()) if e.size else float("nan")
 
@@ -108,7 +108,7 @@ def map_roma(errors: ArrayLike, t: int) -> float:
     (0.0, 0.5, 0.75)
     """
     if t < 5 or t % 5:
-        raise InputError(f"`map` is defined at multiples of 5, found {t}")
+        raise InputError(f"`map` is defined for thresholds that are multiples of 5, found {t}")
     return float(np.mean([accuracy(errors, step) for step in range(5, t + 1, 5)]))
 
 

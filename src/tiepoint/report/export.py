@@ -81,9 +81,9 @@ def check_table(form: str, table: str | None, display: DisplayNames | None) -> N
     if table is not None and table not in TABLES:
         raise UnknownNameError("table", table, TABLES)
     if table is not None and form not in ("md", "latex", "csv"):
-        raise InputError(f"`table` has no effect on {form}; it is for md, latex and csv")
+        raise InputError(f"`table` has no effect on {form}; use it with md, latex or csv")
     if display is not None and (table == "scores" or (table is None and form not in ("md", "latex"))):
-        raise InputError("`names` are for the tables `combined` and `tasks` of md, latex and csv")
+        raise InputError("`names` needs the table `combined` or `tasks` of md, latex or csv")
 
 
 def check_test(form: str, table: str | None, test: str) -> None:
@@ -134,7 +134,7 @@ def _paper(runs: Sequence[Run], form: str, table: str | None, display: DisplayNa
     if table != "combined":
         tables += paper_tables.task_tables(runs, display, test=test)
     if not tables:
-        raise InputError("there are only canaries (constant, random, oracle), which tables skip")
+        raise InputError("all runs are canaries (constant, random, oracle), which tables skip")
     if form == "csv":
         return _combined_csv(tables[0]) if table == "combined" else _tasks_csv(tables)
     if form == "md":

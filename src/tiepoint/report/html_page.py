@@ -131,12 +131,12 @@ def headline(answers: Sequence[SummaryLine]) -> str:
     if most == 1 or len(names) > 2:
         sure = sum(a.sure is True for a in answers)
         lead = count_text(len(led), "method leads", "methods lead")
-        return f"{lead} {len(answers)} tasks, in {sure} of them separated from the next."
+        return f"{lead} {len(answers)} tasks, in {sure} of them separated from the next method."
     texts = []
     for name in names:
         sure = sum(a.first == name and a.sure is True for a in answers)
         texts.append(
-            f"{name} leads {most} of {len(answers)} tasks, in {sure} of them separated from the next"
+            f"{name} leads {most} of {len(answers)} tasks, in {sure} of them separated from the next method"
         )
     return "; ".join(texts) + "."
 

@@ -147,7 +147,7 @@ class ClusterRuns:
         for path in paths:
             if not wait_for_file(path):
                 raise ClusterError(
-                    f"{path}: a worker wrote this file, but this machine does not see it; rerun the command"
+                    f"{path}: a worker wrote this file, but it is not visible here; rerun the command"
                 )
         units = context.opened.units
         return ComputedRecords(

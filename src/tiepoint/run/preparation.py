@@ -194,7 +194,7 @@ class _Preparation:
         has = "has" if len(names) == 1 else "have"
         if any(r.fit_on is not None for r in requests) and not any(r.fit.log for r in ready):
             self.checks.errors.append(
-                InputError(f"`fit_on` has no effect: {', '.join(names)} {has} no transform that is fitted")
+                InputError(f"`fit_on` has no effect: {', '.join(names)} {has} no fitted transform")
             )
         for device in sorted(
             {str(r.method_options.get("device", "cpu")) for r in requests if not r.on_cluster}
@@ -243,7 +243,7 @@ class _Preparation:
         key = task_key(request)
         task, ready = self.tasks[key], self.ready[key, request_key(request)]
         if task is None:
-            raise RuntimeError(f"{request.method} on {request.task} is not prepared")
+            raise RuntimeError(f"{request.method} on {request.task} was not prepared before the run")
         protocols = checked_protocols(task, request.protocols)
         seconds = self.seconds.pop(key, 0.0)
         method = _named(ready.method, request)

@@ -185,7 +185,7 @@ class Run:
         there = {f"{m} of {g} under {p}" for m, g, p in found}
         near, others = close_names(f"{metric} of {group} under {protocol}", there)
         known = "; ".join((near + others)[:20])
-        raise KeyError(f"no score {metric!r} for {group!r} under {protocol!r}; there are: {known}")
+        raise KeyError(f"no score {metric!r} for {group!r} under {protocol!r}; available: {known}")
 
     def plot(self, kind: str = "scores", **how: Any) -> Any:
         """Draw a figure of this run in the style of the report. ``out="fig.pdf"`` writes it to a file.

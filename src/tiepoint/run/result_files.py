@@ -51,7 +51,7 @@ def has_result_files(task: Task, form: str = "auto") -> None:
         raise InputError(f"{task.name} has no result files; export its scores as CSV instead")
     if form not in ("auto", *task.result_forms):
         raise InputError(
-            f"{task.name} writes result files in the form {', '.join(task.result_forms)} only; omit "
+            f"{task.name} writes result files only in the form {', '.join(task.result_forms)}; omit "
             f'`results_form="{form}"`'
         )
 
@@ -62,7 +62,7 @@ def refuse_options_of_writing(task: Task, options: Mapping[str, Any]) -> None:
     for name in task.info.writing_options:
         if options.get(name, usual[name]["default"]) != usual[name]["default"]:
             raise InputError(
-                f"option {name} has no effect here: it applies to result files that a run writes with "
+                f"option {name} has no effect here; it applies to result files that a run writes with "
                 "`write_results`"
             )
 
@@ -112,7 +112,7 @@ def score_results(
         method_name(name)
     task = load_task(task_name)
     if not results.is_dir():
-        why = "is a file, not a folder" if results.exists() else "does not exist"
+        why = "is a file; pass a folder" if results.exists() else "does not exist"
         raise InputError(f"the results folder {results} {why}")
     given = dict(options or {})
     if not isinstance(task, ReadsResults):

@@ -77,7 +77,7 @@ def application(library: RunIndex, door: AccessPolicy | None = None) -> Starlett
 
 async def _failed(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
-    words = error.detail if isinstance(error, HTTPException) else "something went wrong"
+    words = error.detail if isinstance(error, HTTPException) else "internal error"
     return page(request, "error.html", status, title=f"{status}", words=words)
 
 
@@ -131,14 +131,14 @@ def serve(
     door = AccessPolicy(host, token)
     for folder in data:
         if not folder.exists():
-            raise InputError(f"there is no {folder}; `data` names folders to look for datasets in")
+            raise InputError(f"{folder} does not exist; pass existing folders as `data`")
     library = RunIndex(store, data=data, cache=cache_folder())
     evict_oldest(cache_folder())
     library.snapshot()
     listening = _listen(host, port)
     threading.Thread(target=_prepare, args=(library,), daemon=True).start()
     shown = f"[{host}]" if ":" in host else host
-    said(f"the store {store.where} is at http://{shown}:{listening.getsockname()[1]}/ (Ctrl-C ends)")
+    said(f"the store {store.where} is at http://{shown}:{listening.getsockname()[1]}/ (press Ctrl-C to stop)")
     config = uvicorn.Config(
         application(library, door), log_level="warning", access_log=False, server_header=False,
         timeout_graceful_shutdown=2, proxy_headers=False, lifespan="off",

@@ -64,11 +64,11 @@ class AccessPolicy:
     def __post_init__(self) -> None:
         if self.token is None and not is_loopback(self.host):
             raise InputError(
-                f"others can reach {self.host}; give a `token` that visitors must know, e.g. "
+                f"other machines can reach {self.host}; pass an access `token`, e.g. "
                 f'`token="{secrets.token_urlsafe(18)}"`'
             )
         if self.token is not None and len(self.token) < 8:
-            raise InputError("the `token` has fewer than 8 characters; give a longer one")
+            raise InputError("the `token` has fewer than 8 characters; pass a longer one")
 
     @property
     def cookie_value(self) -> str:

@@ -51,7 +51,7 @@ def run_param(shelf: IndexSnapshot, given: str) -> Run:
         return shelf.by_id[given]
     found = [r for i, r in shelf.by_id.items() if _ID.fullmatch(given) and i.startswith(given)]
     if len(found) != 1:
-        raise HTTPException(404, "there is no such finished run in the store")
+        raise HTTPException(404, "the store has no finished run with this id")
     return found[0]
 
 
@@ -59,7 +59,7 @@ def runs_param(library: RunIndex, request: Request, given: str) -> list[Run]:
     """Parse comma-separated run ids of one task and return the runs."""
     names = [n for n in given.split(",") if n]
     if not 1 <= len(names) <= MAX_URL_METHODS:
-        raise HTTPException(404, f"give one to {MAX_URL_METHODS} runs, separated by commas")
+        raise HTTPException(404, f"pass 1 to {MAX_URL_METHODS} run ids, separated by commas")
     shelf = library.snapshot()
     found = list({r.id: r for r in (run_param(shelf, n) for n in names)}.values())
     if len({r.task for r in found}) > 1:
@@ -73,7 +73,7 @@ def section_of(shelf: IndexSnapshot, runs: Sequence[Run], protocol: str = "") ->
     for section in shelf.sections:
         if ids <= {r.id for r in section.runs} and protocol in ("", section.protocol):
             return section
-    raise HTTPException(404, "these runs share no dataset and protocol")
+    raise HTTPException(404, "these runs have no common dataset and protocol; choose other runs")
 
 
 def url(*parts: str, **query: Any) -> str:

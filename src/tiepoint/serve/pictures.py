@@ -84,7 +84,7 @@ def picture_answer(library: RunIndex, request: Request) -> Response:
         make = None if case is None else picture_names(case).get(part)
         image = None if make is None else make()
         if image is None:
-            raise HTTPException(404, "there is no such picture, or its dataset is missing")
+            raise HTTPException(404, "this picture does not exist, or its dataset is missing")
         body = encode_picture(image)
         if path is not None:
             with contextlib.suppress(TiepointError, OSError), atomic_file(path) as temporary:

@@ -73,7 +73,7 @@ def static_response(request: Request) -> Response:
     """Return the response with a style sheet or a script."""
     name = request.path_params["name"]
     if name not in STATIC:
-        raise HTTPException(404, "there is no such file")
+        raise HTTPException(404, "this file does not exist")
     return with_etag(request, static_text(name).encode(), STATIC[name][2])
 
 
@@ -106,12 +106,12 @@ async def endpoint(request: Request) -> Response:
     view = request.query_params.get("view", "/")
     parts = urlsplit(view)
     if not view.startswith("/") or view.startswith("//") or len(view) > 4000 or parts.netloc:
-        raise HTTPException(400, "the parameter view must be the path of a page")
+        raise HTTPException(400, "the parameter view must be the path of a page, such as /")
     if parts.path.split("/")[1] not in VIEWS or not view.isprintable():
         raise HTTPException(404, "only pages can be saved")
     status, headers, body = await local_response(request, view)
     if status != 200 or not headers.get("content-type", "").startswith("text/html"):
-        raise HTTPException(404, "there is no such page to save")
+        raise HTTPException(404, "this page does not exist")
     base = f"{request.url.scheme}://{request.headers['host']}"
     made = await standalone_page(request, body.decode(), base)
     name = re.sub(r"[^A-Za-z0-9]+", "-", parts.path).strip("-") or "home"
@@ -130,7 +130,9 @@ async def standalone_page(request: Request, page: str, base: str) -> str:
         status, headers, body = await local_response(request, unescape(source))
         total += len(body)
         if total > MAX_PAGE_BYTES:
-            raise HTTPException(400, "this page has too many pictures for one file")
+            raise HTTPException(
+                400, "the pictures of this page are too large for one file; save a page with fewer pictures"
+            )
         if status == 200:
             kind = headers["content-type"].partition(";")[0]
             known[source] = f"data:{kind};base64,{base64.b64encode(body).decode()}"

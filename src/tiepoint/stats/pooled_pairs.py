@@ -90,11 +90,12 @@ def pair_groups(bins: PooledBins, strata: Ints) -> list[PairGroup]:
     rows = np.asarray(bins.negatives, dtype=np.int64).reshape(-1, 4)
     if n != len(bins.scenes) or len(bins.kinds) != n:
         raise InputError(
-            f"pooled bins: {len(bins.scenes)} scenes, {len(bins.kinds)} kinds, {n} rows of positives"
+            f"pooled bins: {len(bins.scenes)} scenes, {len(bins.kinds)} kinds and {n} rows of positives; "
+            "expected equal numbers"
         )
     if len(rows) and (rows.min() < 0 or rows[:, :2].max() >= n or rows[:, 2].max() >= width):
         raise InputError(
-            f"pooled bins: negatives with a scene outside 0…{n - 1} or a bin outside 0…{width - 1}"
+            f"pooled bins: negatives have a scene outside 0 to {n - 1} or a bin outside 0 to {width - 1}"
         )
     one, other, place, times = np.ascontiguousarray(rows.T)
     code, pair = _distinct(np.minimum(one, other) * n + np.maximum(one, other), n * n)

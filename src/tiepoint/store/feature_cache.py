@@ -221,7 +221,7 @@ def _header(data: bytes) -> dict[str, Any]:
     meta = verify_checksum(data)
     kinds = {"arrays": dict, "content": str, "sums": dict}
     if not all(isinstance(meta.get(name), kind) for name, kind in kinds.items()):
-        raise ValueError("it is not the header of an entry")
+        raise ValueError("it is not the header of a cache entry")
     return meta
 
 

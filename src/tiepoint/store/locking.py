@@ -54,7 +54,7 @@ def make_engine(url: str, mode: str) -> tuple[sa.Engine, Path | None]:
         engine = sa.create_engine(made, connect_args=wait)
     except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError, ValueError) as e:
         # The error may quote the URL with its password.
-        raise StoreError(f"cannot understand the store URL: {without_secret(str(e), url)}") from None
+        raise StoreError(f"invalid store URL: {without_secret(str(e), url)}") from None
     except ModuleNotFoundError as e:
         raise StoreError(
             f"this database needs the package {e.name!r}: pip install 'tiepoint[postgres]'"

@@ -57,7 +57,7 @@ def rebuild_in_transaction(store: Store, connection: sa.Connection) -> list[str]
             with connection.begin_nested(), database_errors(run):
                 insert_run(connection, run)
         except InputError as e:
-            problems.append(f"{e}; remove {path} and run again")
+            problems.append(f"{e}; remove {path} and rerun the method")
     for name in connection.execute(sa.select(runs.c.id)).scalars().all():
         if name not in there:
             connection.execute(sa.delete(scores).where(scores.c.run_id == name))
@@ -180,7 +180,7 @@ def damaged_database(store: Store) -> list[tuple[str, str]]:
         return [(f"the database cannot be read: {e}", again)]
     wrong = [] if found == ["ok"] else [f"the database is corrupt: {found[0]}"]
     if known != {_plain(text) for text in statements()}:
-        wrong.append("a view of the database has been changed")
+        wrong.append("a view of the database differs from its definition")
     return [(what, again) for what in wrong]
 
 

@@ -42,7 +42,7 @@ def load_rows(
         try:
             made = StoredRun(*facts, row["time_s"], None if row["keypoint_set_id"] is None else known)
         except ValueError as e:
-            raise StoreError(f"run {row['id']}: {e}; `store check` rebuilds its row from its file") from e
+            raise StoreError(f"run {row['id']}: {e}; `store check` rebuilds the row from the run file") from e
         found.append(made)
     return found
 
@@ -111,10 +111,10 @@ def load_run(store: Store, run_id: str) -> StoredRun:
     """Return the run with an id or an unambiguous id prefix."""
     found = load_runs(store, run_id=run_id)
     if not found:
-        raise InputError(f"the store {store.where} has no run {run_id!r}; `list runs` shows those it has")
+        raise InputError(f"the store {store.where} has no run {run_id!r}; `list runs` shows all runs")
     if len(found) > 1:
         raise InputError(
-            f"several runs begin with {run_id!r}: {', '.join(r.id for r in found)}; give more characters"
+            f"several run ids begin with {run_id!r}: {', '.join(r.id for r in found)}; pass more characters"
         )
     return found[0]
 

@@ -80,7 +80,7 @@ def _checked(query: str, allowed: tuple[str, ...]) -> tuple[str, str]:
         at = found.end()
     word = _WORD.match(query, at)
     if word is None or word[1].lower() not in allowed:
-        raise InputError(f"a query can only read: it starts with {', '.join(allowed[:-1])} or {allowed[-1]}")
+        raise InputError(f"a query can only read; start it with {', '.join(allowed[:-1])} or {allowed[-1]}")
     return word[1].lower(), query[at:]
 
 
@@ -134,12 +134,12 @@ def _ask_sqlite(engine: sa.Engine, query: str, timeout_s: float, most_rows: int 
         connection.set_progress_handler(check_timeout, _STEPS)
         cursor = connection.execute(query)
         if cursor.description is None:
-            raise InputError("this statement returns no rows; a query can only read")
+            raise InputError("this statement returns no rows; write a query that reads, such as select")
         return _answer([c[0] for c in cursor.description], cursor.fetchmany, cursor.fetchall, most_rows)
     except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as e:
         if late:
             raise InputError(_too_long(timeout_s)) from e
-        message = "it may only read" if "not authorized" in str(e) else str(e)
+        message = "a query can only read" if "not authorized" in str(e) else str(e)
         raise InputError(f"the database refuses this query: {message}") from e
     finally:
         connection.close()
@@ -158,7 +158,7 @@ def _answer(
 
 
 def _too_long(timeout_s: float) -> str:
-    return f"the query took longer than {timeout_s:g} s and was stopped; ask for less, or raise `timeout`"
+    return f"the query took longer than {timeout_s:g} s and was stopped; select less, or raise `timeout`"
 
 
 _POSTGRESQL_WORDS = ("select", "with", "values", "table", "explain", "show")
@@ -205,7 +205,7 @@ def _ask_postgresql(engine: sa.Engine, query: str, timeout_s: float, most_rows: 
                 "FETCH ALL FROM user_query" if most_rows is None else f"FETCH {most_rows + 1} FROM user_query"
             )
         if cursor.description is None:
-            raise InputError("this statement returns no rows; a query can only read")
+            raise InputError("this statement returns no rows; write a query that reads, such as select")
         return _answer([c[0] for c in cursor.description], cursor.fetchmany, cursor.fetchall, most_rows)
     except (dialect.loaded_dbapi.Error, dialect.loaded_dbapi.Warning) as e:
         if getattr(e, "sqlstate", None) == "57014":

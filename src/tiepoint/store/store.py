@@ -107,7 +107,7 @@ class Store:
         """
         text = str(where) if where is not None else default_store()
         if not text:  # an unset variable; an empty path would be the current folder
-            raise StoreError("`store` is empty; name a folder or a database URL")
+            raise StoreError("`store` is empty; pass a folder or a database URL")
         if is_url(text):
             named = read_url(text)
             root, shown = named.files, named.shown
@@ -115,7 +115,7 @@ class Store:
         else:
             root, shown = Path(text), text
             if root.exists() and not root.is_dir():
-                raise StoreError(f"the store {root} is a file; a store is a folder or a database URL")
+                raise StoreError(f"the store {root} is a file; pass a folder or a database URL")
             if storable_text(text) != text and mode != "read":
                 raise StoreError(
                     f"the store {storable_text(text)}: the name is not UTF-8; choose another folder"
@@ -184,7 +184,7 @@ class Store:
                 raise StoreError(f"there is no store at {self.where}{why}")
             store = self._readable(database)
         if store._check_version() == 0:
-            raise StoreError(f"the database of the store {self.where} is empty")
+            raise StoreError(f"the database of the store {self.where} is empty; run a method to fill it")
         self._use_caches()
         return store
 
@@ -223,7 +223,7 @@ class Store:
             version = schema.version_of(connection)
         if version not in (0, schema.VERSION):
             raise StoreError(
-                f"{self.where}: the store has format version {version}, and this tiepoint needs version "
+                f"{self.where}: the store has format version {version}, but this version of tiepoint needs "
                 f"{schema.VERSION}; pass a new `store` and run again"
             )
         return version

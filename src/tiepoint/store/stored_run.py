@@ -141,7 +141,7 @@ class Manifest(_Facts):
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
             reason = str(e).partition("\n")[0]
             raise StoreError(
-                f"the database of the store is corrupt, a manifest cannot be read ({reason}); "
+                f"the database of the store is corrupt: a manifest cannot be read ({reason}); "
                 "`store check` rebuilds the database from the run files"
             ) from e
 
@@ -248,5 +248,5 @@ def read_run(path: Path) -> StoredRun:
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as e:
         raise StoreError(f"{path} is not a run file: {e}") from e
     if run.id != path.stem:
-        raise StoreError(f"{path} holds the run {run.id}; name it {run.id}.json or remove it")
+        raise StoreError(f"{path} contains the run {run.id}; rename the file to {run.id}.json or remove it")
     return run

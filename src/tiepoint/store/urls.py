@@ -65,9 +65,9 @@ def read_url(where: str) -> StoreUrl:
     if kind == "postgres":
         kind = scheme = "postgresql"
     if kind not in FORMS:
-        known = " and ".join(f"{name} ({form})" for name, form in FORMS.items())
+        known = " or ".join(f"{name} ({form})" for name, form in FORMS.items())
         raise StoreError(
-            f"a store URL cannot begin with {printable(scheme[:40])}://; known are {known}. "
+            f"a store URL cannot begin with {printable(scheme[:40])}://; use {known}. "
             "Pass a folder as a plain path"
         )
     if found is None or len(found[2]) < 2:
@@ -93,9 +93,7 @@ def _sqlite(scheme: str, rest: str, files: str, query: dict[str, str]) -> StoreU
             f"{FORMS['sqlite']}, not sqlite://{printable(rest)}"
         )
     if query:
-        raise StoreError(
-            f"a sqlite URL accepts only the parameter files, not {', '.join(map(printable, query))}"
-        )
+        raise StoreError(f"a sqlite URL takes only `files`; remove {', '.join(map(printable, query))}")
     database = Path(path)
     beside = database.parent if database.name == DATABASE else database.with_suffix(".files")
     return StoreUrl(f"{scheme}:///{path}", Path(files) if files else beside, f"sqlite:///{path}")
@@ -106,7 +104,7 @@ def _server(scheme: str, rest: str, files: str, query: dict[str, str], stray: bo
     place, _, name = rest.partition("/")
     user, at, host = place.rpartition("@")
     if "@" in user or "@" in name or (not at and stray):
-        raise StoreError(f"the postgresql URL has an @ that does not end its password; {_ESCAPED}: {form}")
+        raise StoreError(f"the postgresql URL has an unescaped @; {_ESCAPED}: {form}")
     port = re.fullmatch(r"(?:\[[^\]]*\]|[^:\[\]]*)(?::(\d*))?", host)
     if port is None or (port[1] and not 0 < int(port[1][:6]) < 65536):
         # Not shown: a password with a slash or a question mark looks like a port.
@@ -118,10 +116,10 @@ def _server(scheme: str, rest: str, files: str, query: dict[str, str], stray: bo
     )
     bare = f"{scheme}://{host}/{printable(name)}"
     if not name and not query.get("dbname"):
-        raise StoreError(f"the store {bare} names no database; expected {form}")
+        raise StoreError(f"the store URL {bare} names no database; expected {form}")
     if not files:
         raise StoreError(
-            f"the store {bare} does not say where its files are; add the folder for records and features to "
+            f"the store URL {bare} lacks the folder of its files; add the folder for records and features to "
             f"the URL: {bare}?files=DIR"
         )
     open_ = {k: v for k, v in query.items() if k not in _SECRET}

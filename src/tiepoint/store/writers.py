@@ -133,7 +133,7 @@ def save_keypoint_set(store: Store, made: KeypointSet, *, overwrite: bool = Fals
     with store.begin() as connection:
         if made.name in sets_below(store.root) and not overwrite:
             raise InputError(
-                f"there is already a keypoint set {made.name!r}; choose another name, or replace it with "
+                f"the store already has a keypoint set {made.name!r}; choose another name or replace it with "
                 "`overwrite`"
             )
         with atomic_folder(folder, replace=True) as temporary:

@@ -24,7 +24,7 @@ class TaskRegistry(Registry):
         if isinstance(found, type) or not isinstance(found, Task) or found.name != entry.name:
             raise InputError(
                 f"{entry.target} of {entry.package or 'tiepoint'} is registered as the task {entry.name!r}, "
-                "but is not a task of that name; derive it from tiepoint.tasks.base.BaseTask"
+                "but is not a task with this name; derive it from tiepoint.tasks.base.BaseTask"
             )
         return found
 

@@ -129,11 +129,11 @@ class MissingTask(BaseTask):
 
     def open(self, data: Path, options: Mapping[str, Any]) -> TaskData:
         """Raise an error that asks the user to install the task's package."""
-        raise InputError(f"the task {self.name!r} is not installed; install its package")
+        raise InputError(f"the task {self.name!r} is not installed; install the package that provides it")
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
         """Raise an error that asks the user to install the task's package."""
-        raise InputError(f"the task {self.name!r} is not installed; install its package")
+        raise InputError(f"the task {self.name!r} is not installed; install the package that provides it")
 
 
 def comparison_version(task: Task, comparison: str) -> int:

@@ -44,7 +44,7 @@ class Cases:
             len(self.score if self.confidence is None else self.confidence),
         }
         if len(lengths) > 1:
-            raise ValueError(f"keys, score and confidence of cases differ in length: {sorted(lengths)}")
+            raise ValueError(f"keys, score and confidence must have equal lengths, found {sorted(lengths)}")
 
     def __len__(self) -> int:
         return len(self.keys)

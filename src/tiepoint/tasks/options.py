@@ -49,14 +49,14 @@ class TaskOptions(BaseModel):
             if legacy and getattr(chosen, name) == value:
                 names = ", ".join(legacy)
                 raise InputError(
-                    f"option {name}={value} of {task} is for the protocol exact; under {names} it is fixed; "
+                    f"option {name}={value} of {task} needs the protocol exact and is fixed under {names}; "
                     "request only exact, or remove the option"
                 )
         for name, protocol in cls.only_under.items():
             if protocol not in protocols and getattr(chosen, name) != cls.model_fields[name].default:
                 raise InputError(
-                    f"option {name} of {task} has no effect under {', '.join(protocols)}; it is for the "
-                    f"protocol {protocol}, so request that too, or remove the option"
+                    f"option {name} of {task} has no effect under {', '.join(protocols)}; also request the "
+                    f"protocol {protocol}, or remove the option"
                 )
 
     @classmethod
@@ -108,8 +108,8 @@ def flag(value: Any, info: ValidationInfo) -> bool:
     if word not in (*_ON, *_OFF):
         name = info.field_name
         raise ValueError(
-            f"{name} is on or off, found {value!r}; write {name}=true or {name}=false "
-            "(yes, no, on, off, 1 and 0 do too)"
+            f"{name} must be a Boolean, found {value!r}; write {name}=true or {name}=false "
+            "(or yes, no, on, off, 1, 0)"
         )
     return word in _ON
 

@@ -37,9 +37,9 @@ def test_a_release_is_named_with_what_is_missing_and_what_can_run(some, capsys):
 
 def test_one_dataset_at_a_time(some, capsys):
     code, text = check(capsys, "l.json", "--data", "l.json")
-    assert (code, "not both" in text) == (2, True)
+    assert (code, "pass either DATASET or --data" in text) == (2, True)
     code, text = check(capsys)
-    assert (code, "needs a DATASET or --store STORE" in text) == (2, True)
+    assert (code, "pass DATASET or --store STORE" in text) == (2, True)
     code, text = check(capsys, "--store", "nowhere", "--missing")
     assert (code, "--missing has no effect on a store" in text) == (2, True)
     code, text = check(capsys, "nowhere")

@@ -59,7 +59,7 @@ def test_a_server_that_trickles_is_given_up(server, thing, get):
     mirror = Mirror(
         url=server.put("/a", thing(DATA[:800], pause_s=0.002, ranges=False)), verified="no: a test"
     )
-    with pytest.raises(MirrorError, match=r"the server sent [\d,]+ bytes in 80 s"):
+    with pytest.raises(MirrorError, match=r"the server is too slow: [\d,]+ bytes in 80 s"):
         fetch(mirror, get.part, HOSTS, max_bytes=10_000, options=options)
     assert len(server.asked) == 4
 
@@ -151,21 +151,21 @@ def test_a_pause_that_is_too_long_is_not_waited(server, thing, get):
 def test_an_announced_length_that_is_too_long_ends_in_a_sentence(server, thing, get):
     with pytest.raises(MirrorError, match=r"ended after 300,000 of 300,100 bytes|broke"):
         get(server.put("/a", thing(DATA, length=300_100, ranges=False)))
-    with pytest.raises(MirrorError, match=r"has 300,100 bytes, 300,000 are published"):
+    with pytest.raises(MirrorError, match=r"has 300,100 bytes instead of the published 300,000"):
         get(server.put("/b", thing(DATA, length=300_100)), size=300_000)
 
 
 def test_an_announced_length_that_is_too_short_is_seen_where_the_size_is_published(server, thing, get):
     assert get(server.put("/a", thing(DATA, length=1000))) == DATA[:1000]
-    with pytest.raises(MirrorError, match="1,000 bytes, 300,000 are published"):
+    with pytest.raises(MirrorError, match="1,000 bytes instead of the published 300,000"):
         get(server.put("/b", thing(DATA, length=1000)), size=300_000)
 
 
 def test_more_than_expected_is_not_taken(server, thing, get):
-    with pytest.raises(MirrorError, match="300,000 bytes, at most 1,000 are expected"):
+    with pytest.raises(MirrorError, match="300,000 bytes, the limit is 1,000"):
         get(server.put("/a", thing(DATA)), most=1000)
     assert get.part.length == 0
-    with pytest.raises(MirrorError, match="sends more than 1,000 bytes"):
+    with pytest.raises(MirrorError, match="sends more than the limit of 1,000 bytes"):
         get(server.put("/b", thing(DATA, no_length=True)), most=1000)
     assert get.part.length <= 1000
 
@@ -186,7 +186,7 @@ def test_what_is_no_archive_is_named(server, thing, get):
 
 
 def test_a_body_that_is_packed_unasked_is_refused(server, thing, get):
-    with pytest.raises(MirrorError, match="an encoding that was not requested"):
+    with pytest.raises(MirrorError, match="a content encoding that was not requested"):
         get(server.put("/a", thing(DATA, headers={"Content-Encoding": "gzip"})))
 
 
@@ -196,10 +196,10 @@ def test_redirects_go_to_listed_hosts_only(server, thing, get):
     elsewhere = f"http://localhost:{server.port}/a"
     url = server.put("/away", thing(location=elsewhere))
     get.part.drop()
-    with pytest.raises(AddressError, match="redirects to localhost, a host not listed"):
+    with pytest.raises(AddressError, match="redirects to localhost, which is not an allowed host"):
         get(url)
     assert get(url, hosts=("127.0.0.1", "localhost")) == DATA
-    with pytest.raises(AddressError, match="its host is not listed"):
+    with pytest.raises(AddressError, match="its host is not in the list"):
         get(elsewhere)
 
 

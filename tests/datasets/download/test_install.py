@@ -118,8 +118,8 @@ def test_mirrors_are_tried_in_order_and_hashes_decide(server, thing, sources, tm
     text = "\n".join(told)
     assert "returned 404" in text
     assert "is a web page" in text
-    assert text.count("the file is corrupt or another one: MD5") == 2
-    assert f"2,000 bytes, {len(DATA):,} are published" in text
+    assert text.count("the file is corrupt or has changed: MD5") == 2
+    assert f"2,000 bytes instead of the published {len(DATA):,}" in text
 
 
 def test_no_mirror_is_a_list_of_reasons(server, thing, sources, tmp_path):
@@ -127,7 +127,8 @@ def test_no_mirror_is_a_list_of_reasons(server, thing, sources, tmp_path):
         server.put("/a", thing(codes=[403])), server.put("/b", thing(location="http://localhost/b"))
     )
     with pytest.raises(
-        ProblemsError, match=r"no mirror delivered EVD.zip(?s:.*)returned 403(?s:.*)not listed(?s:.*)manually"
+        ProblemsError,
+        match=r"no mirror delivered EVD.zip(?s:.*)returned 403(?s:.*)not an allowed host(?s:.*)manually",
     ):
         get(tmp_path, path)
     assert not (tmp_path / "sets" / "EVD").exists()
@@ -135,7 +136,7 @@ def test_no_mirror_is_a_list_of_reasons(server, thing, sources, tmp_path):
 
 def test_an_unguarded_address_is_asked_only_when_allowed(sources, tmp_path):
     path = sources("http://a.invalid/EVD.zip", hosts=["a.invalid"])
-    with pytest.raises(ProblemsError, match="not encrypted and has no published hash"):
+    with pytest.raises(ProblemsError, match="not encrypted and no hash is published"):
         get(tmp_path, path)
     with pytest.raises(ProblemsError, match="connection failed"):
         get(tmp_path, path, options=FetchOptions(wait=lambda _: None, allow_http=True))
@@ -145,7 +146,7 @@ def test_a_licence_must_be_accepted_or_asked_for(server, thing, sources, tmp_pat
     path = sources(server.put("/a", thing(DATA)))
     with pytest.raises(InputError, match=r"the licence of a test .* `accept_licence`"):
         get(tmp_path, path, accept_licence=False)
-    with pytest.raises(InputError, match="may not be downloaded directly: sign here; then pass"):
+    with pytest.raises(InputError, match="cannot be downloaded directly: sign here; then pass"):
         get(tmp_path, sources(ask="sign here"))
     assert server.asked == []
 
@@ -155,7 +156,7 @@ def test_too_little_room_is_told_before_anything_is_fetched(server, thing, sourc
     monkeypatch.setattr(
         "tiepoint.datasets.download.sources.shutil.disk_usage", lambda _: type("Usage", (), {"free": 9})()
     )
-    with pytest.raises(InputError, match=r"has 9 B free, evd needs about 300 kB"):
+    with pytest.raises(InputError, match=r"9 B are free, but evd needs about 300 kB"):
         get(tmp_path, path)
     assert server.asked == []
 
@@ -165,9 +166,7 @@ def test_another_file_at_the_same_address_is_noticed(server, thing, sources, tmp
     got = get(tmp_path, path)
     os.rename(got.folder, tmp_path / "away")
     server.put("/a", thing(planes(("cat", "vin")), etag='"two"'))
-    with pytest.raises(
-        InputError, match=r"delivers another file than the first time(?s:.*)remove .*EVD.source"
-    ):
+    with pytest.raises(InputError, match=r"has changed since the first download(?s:.*)remove .*EVD.source"):
         get(tmp_path, path)
     record_path(got.folder).unlink()
     assert get(tmp_path, path).report.release.have == 2
@@ -221,12 +220,12 @@ def test_archives_folders_and_lists_that_were_fetched_by_hand(server, sources, t
     assert server.asked == []
     os.rename(again.folder, tmp_path / "copy2")
     (tmp_path / "copy" / "1" / "link.png").symlink_to("/etc/passwd")
-    with pytest.raises(InputError, match="is a link"):
+    with pytest.raises(InputError, match="is a symbolic link"):
         get(tmp_path, path, from_file=tmp_path / "copy")
     with pytest.raises(InputError, match="does not exist"):
         get(tmp_path, path, from_file=tmp_path / "nowhere.zip")
     known = sources({"url": "http://127.0.0.1:1/EVD.zip", "md5": "0" * 32})
-    with pytest.raises(InputError, match="is corrupt or another file"):
+    with pytest.raises(InputError, match="is corrupt or has changed"):
         get(tmp_path, known, from_file=by_hand)
 
 
@@ -278,7 +277,7 @@ def test_a_process_that_is_stopped_leaves_a_part_that_the_next_continues(
     out, err = process.communicate(timeout=60)
     assert not (sets / "EVD").exists()
     if number == signal.SIGINT:
-        assert (process.returncode, "Downloaded data is kept" in err) == (130, True)
+        assert (process.returncode, "The downloaded part is saved" in err) == (130, True)
         assert "Traceback" not in out + err
     have = part.stat().st_size
     assert 0 < have < len(DATA)

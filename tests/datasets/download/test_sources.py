@@ -66,9 +66,12 @@ def test_a_file_of_ones_own_replaces_the_package(tmp_path, monkeypatch):
     ("change", "words"),
     [
         (lambda s, _: s.update(extra=1), "Extra inputs"),
-        (lambda s, _: s["files"][0]["mirrors"][0].update(url="file:///etc/passwd"), "only http and https"),
-        (lambda s, _: s["files"][0]["mirrors"][0].update(url="https://u:p@cmp.felk.cvut.cz/a"), "no user"),
-        (lambda s, _: s["files"][0]["mirrors"][0].update(url="https://evil.org/a"), "not in the hosts"),
+        (lambda s, _: s["files"][0]["mirrors"][0].update(url="file:///etc/passwd"), "http or https"),
+        (
+            lambda s, _: s["files"][0]["mirrors"][0].update(url="https://u:p@cmp.felk.cvut.cz/a"),
+            "no user name",
+        ),
+        (lambda s, _: s["files"][0]["mirrors"][0].update(url="https://evil.org/a"), "is missing in `hosts`"),
         (lambda s, _: s["files"][0]["mirrors"][0].update(md5="abc"), "pattern"),
         (lambda s, _: s["files"][0].update(name="../x"), "cannot be part of a path"),
         (lambda s, _: s.update(folder="/tmp"), "cannot be part of a path"),

@@ -77,7 +77,7 @@ def test_all_problems_are_listed_at_once(folder):
     for words in (
         "i_a: missing image e2, which other sequences have",
         "v_b: image h1 has 5 patches but ref has 6",
-        "v_b/h2.png: is 8 pixels wide, the others 9",
+        "v_b/h2.png: is 8 pixels wide, other strips are 9",
         "v_b/e1.png: the file is empty",
         "v_b/e2.png: is a truncated PNG",
         "i_empty: has no PNG strip",
@@ -144,7 +144,7 @@ def test_lengths_without_patches(tmp_path, as_folder):
     assert not data.has_patches
     assert data.item("v_b/t5").count == 6
     assert data.item("v_b/t5").content != data.item("v_b/t4").content
-    with pytest.raises(InputError, match="only lengths"):
+    with pytest.raises(InputError, match="but no patches"):
         data.read("v_b/ref")
     path.write_text(json.dumps({"lengths": LENGTHS, "images": ["e1", "ref"]}))
     assert HPatchesDataset(path).images("i_a") == ("ref", "e1")
@@ -154,7 +154,7 @@ def test_lengths_without_patches(tmp_path, as_folder):
     ("value", "words"),
     [
         ("{", "not JSON"),
-        ("[]", "object of lengths"),
+        ("[]", "maps sequences to numbers"),
         ('{"a": 0}', "a: expected a number"),
         ('{"a": 5, "b": "x"}', "b: expected a number"),
         ('{"a": 5, "b": [4, 3]}', "b: expected a number"),
@@ -182,7 +182,7 @@ def test_a_length_may_be_an_interval(tmp_path):
     assert data.lengths == LENGTHS
     assert data.open_lengths == {"v_c": (7, 9)}
     assert data.missing(["v_c"]) == [
-        "the number of patches of 'v_c' is not known exactly (7 to 9); state one number"
+        "the number of patches of 'v_c' is not known exactly (7 to 9); state one number in the lengths file"
     ]
     assert "not known exactly: v_c" in str(check_dataset(path))
 

@@ -66,7 +66,7 @@ def test_a_pack_without_strips(data: Path, tmp_path: Path, alone: str) -> None:
     report = check_dataset(given)
     assert report.ok, report
     if alone == "file":
-        with pytest.raises(InputError, match="no strips"):
+        with pytest.raises(InputError, match="without strip files"):
             HPatchesDataset(given).path("v_bb", "ref")
 
 
@@ -207,7 +207,7 @@ def test_wrong_input(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     lengths = tmp_path / "only"
     lengths.mkdir()
     (lengths / "lengths.json").write_text('{"v_a": 3}')
-    with pytest.raises(InputError, match="no strips to pack"):
+    with pytest.raises(InputError, match="but no strips to pack"):
         pack_dataset(lengths)
     strip = data / "v_bb" / "e2.png"
     whole = strip.read_bytes()

@@ -98,15 +98,15 @@ def test_slashes_of_either_direction_name_the_same_file(tmp_path: Path) -> None:
         ({"K1": [[1, 0, 0], [0, 1], [1]]}, "entry 1, K1: expected 3 x 3 numbers, found a list of 3"),
         ({"T_0to1": None}, "entry 1 lacks `T_0to1`, which pose needs"),
         ({"T_0to1": (2 * np.eye(4)).tolist()}, "the last row is [0., 0., 0., 2.]; expected 0, 0, 0, 1"),
-        ({"T_0to1": np.diag([1.0, 1.01, 1, 1]).tolist()}, "R is not a rotation, R^T R differs"),
-        ({"T_0to1": np.diag([1.0, 1, -1, 1]).tolist()}, "R is not a rotation, it mirrors"),
-        ({"T_0to1": np.eye(4).tolist()}, "t is 0, so it has no direction"),
+        ({"T_0to1": np.diag([1.0, 1.01, 1, 1]).tolist()}, "R is not a rotation (R^T R differs"),
+        ({"T_0to1": np.diag([1.0, 1, -1, 1]).tolist()}, "R is not a rotation (it reflects)"),
+        ({"T_0to1": np.eye(4).tolist()}, "the translation t is 0 and has no direction"),
         ({"T_0to1": [[float("nan")] * 4] * 4}, "entry 1, T_0to1: a number is not finite"),
         ({"size0": [65, 48]}, "a.png has 64 x 48 pixels, 65 x 48 are stated"),
         ({"size0": [64.5, 48]}, "size0: expected [width, height] in pixels, found [64.5, 48]"),
-        ({"centre": 1}, "`centre` is 0 or 0.5"),
-        ({"turns": [4, 0]}, "`turns` are two numbers of 0 to 3"),
-        ({"image0": 3}, "image0 and image1 must be names of files"),
+        ({"centre": 1}, "must be 0 or 0.5"),
+        ({"turns": [4, 0]}, "`turns` must be two numbers of quarter turns, each 0 to 3"),
+        ({"image0": 3}, "image0 and image1 must be file names"),
     ],
 )
 def test_a_bad_entry_is_one_sentence(tmp_path: Path, change: dict[str, Any], said: str) -> None:
@@ -127,7 +127,7 @@ def test_names_and_pairs_that_repeat_are_problems(tmp_path: Path) -> None:
     twice = write(tmp_path, {"name": "x"}, {"name": "x", "image0": "c.png"})
     assert "have the same name 'x'" in problems(twice)
     clash = write(tmp_path, {"name": "s/x"}, {"name": "s-x", "image0": "c.png"})
-    assert "the names s/x, s-x differ only in slashes, written as `-`" in problems(clash)
+    assert "the names s/x, s-x differ only in slashes, which become `-`" in problems(clash)
 
 
 def test_names_get_their_scene_where_stems_repeat(tmp_path: Path) -> None:
@@ -182,9 +182,9 @@ def test_clicked_points_homographies_and_keypoints_in_json(tmp_path: Path) -> No
     np.testing.assert_allclose(back.T_0to1 @ truth.T_0to1, np.eye(4), atol=1e-15)
     assert "lacks `points0`, `points1`, which keypoints needs" in problems(folder, needs="keypoints")
     write(tmp_path, {"points0": [[1, 2]], "points1": [[1, 2], [3, 4]]})
-    assert "1 points0, 2 points1; their numbers must agree" in problems(tmp_path, needs="keypoints")
+    assert "1 points0, 2 points1; expected equal numbers" in problems(tmp_path, needs="keypoints")
     write(tmp_path, {"H": np.ones((3, 3)).tolist()})
-    assert "H is not invertible" in problems(tmp_path, needs="homography")
+    assert "H: not invertible" in problems(tmp_path, needs="homography")
 
 
 def test_an_exif_orientation_is_said(tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_the_megadepth_sample() -> None:
     [
         ({"box1": [10, 10, 5, 5]}, r"box1: expected x1 < x2 and y1 < y2, found [10.0, 10.0, 5.0, 5.0]"),
         ({"ids": [1.5]}, "ids: expected integer ids of keypoints"),
-        ({"corrs": [[1, 2, 3, 4]], "crossval": [1, 2]}, "1 corrs, 2 crossval; their numbers must agree"),
+        ({"corrs": [[1, 2, 3, 4]], "crossval": [1, 2]}, "1 corrs, 2 crossval; expected equal numbers"),
         ({"points0": [[True, False]]}, "points0: expected n x 2 numbers"),
     ],
 )

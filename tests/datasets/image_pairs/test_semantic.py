@@ -64,14 +64,14 @@ def test_spair_names_what_is_wrong(tmp_path: Path) -> None:
     with pytest.raises(ProblemsError) as caught:
         read_pairs(tmp_path, needs="keypoints")
     assert "has 40 x 30 pixels, 41 x 30 are stated" in str(caught.value)
-    assert "2 points0, 1 points1, 2 ids; their numbers must agree" in str(caught.value)
+    assert "2 points0, 1 points1, 2 ids; expected equal numbers" in str(caught.value)
     file = tmp_path / "PairAnnotation" / "test" / "000001-2008_1-2009_2:cat.json"
     file.write_text(file.read_text()[:50])
     with pytest.raises(ProblemsError, match="may be truncated"):
         read_pairs(tmp_path, needs="keypoints")
     file.unlink()
     file.parent.rmdir()
-    with pytest.raises(InputError, match="give the folder of another split"):
+    with pytest.raises(InputError, match="pass the folder of an existing split"):
         read_pairs(tmp_path, needs="keypoints")
 
 
@@ -149,5 +149,5 @@ def test_keypoints_that_only_the_target_has_are_known(tmp_path: Path) -> None:
     assert truth.annotations["visible1"].tolist() == [0, 1, 9]
     assert truth.swapped().annotations["visible1"].tolist() == [0, 9]
     (folder / "2009_2.json").write_text(json.dumps({"kps": []}))
-    with pytest.raises(ProblemsError, match="expected `kps` with a number"):
+    with pytest.raises(ProblemsError, match="`kps` must map keypoint numbers"):
         read_pairs(tmp_path, needs="keypoints")

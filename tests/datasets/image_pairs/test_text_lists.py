@@ -92,7 +92,7 @@ def test_turned_poses_equal_the_golden_ones(folder: Path, turns: int) -> None:
     [
         ("a.png b.png 1 2 3", "line 1 has 5 fields; expected 38 (names, turns, K0, K1, T_0to1); 4"),
         ("a.png b.png", "line 1 lacks `K0`, `K1`, `T_0to1`, which pose needs"),
-        ("a.png b.png 0 7", "line 1: fields 3 and 4 are 0 to 3 quarter turns, found ['0', '7']"),
+        ("a.png b.png 0 7", "line 1: fields 3 and 4 must be quarter turns, each 0 to 3, found ['0', '7']"),
         (line(pose(), (0, 0)).replace("500.0", "5x", 1), "line 1: could not convert string to float: '5x'"),
         (line(pose(), (0, 0), "a.png c.png"), "c.png is missing and its size is not stated"),
     ],

@@ -107,7 +107,7 @@ def test_every_option_of_a_set_has_an_effect(sequences, sift, options):
 def test_wrong_requests_are_explained(sequences):
     with pytest.raises(UnknownNameError, match="mode"):
         make_keypoint_set(sequences, "x", mode="both")
-    with pytest.raises(InputError, match="for the entire set"):
+    with pytest.raises(InputError, match="an option of the keypoint set"):
         make_keypoint_set(sequences, "x", detector="sift?border_px=3")
     with pytest.raises(UnknownNameError, match="unknown detector"):
         make_keypoint_set(sequences, "x", detector="brief")

@@ -91,7 +91,10 @@ def test_broken_files_are_problems_not_crashes(tmp_path: Path) -> None:
     [
         ("scannet_sample", "8 pairs of 16 images, 16 of them present"),
         ("truth/scannet_test.npz", "100 scenes, 15 pairs per scene"),
-        ("truth/scannet_test_pairs_with_gt.txt", "(orthonormal to 1.5e-05), baselines of 0.0104 to"),
+        (
+            "truth/scannet_test_pairs_with_gt.txt",
+            "(orthonormal to 1.5e-05), baselines of 0.0104 to",
+        ),
         ("truth/megadepth_1500.json", "2 scenes, 600 to 900 pairs per scene"),
         ("megadepth_sample", "K and T: 1 pair, centre of the first pixel at (0.5, 0.5)"),
         ("wxbs", "correspondences: 16 pairs, 16 to 64 each"),

@@ -187,7 +187,7 @@ def test_npz_with_several_arrays(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", flow=np.ones((1, 2, 2)), other=np.zeros(3))
     assert read_flow_array(tmp_path / "a.npz").shape == (1, 2, 2)
     np.savez(tmp_path / "b.npz", a=np.ones((1, 2, 2)), b=np.zeros(3))
-    with pytest.raises(FormatError, match="one called 'flow'"):
+    with pytest.raises(FormatError, match="one named 'flow'"):
         read_flow_array(tmp_path / "b.npz")
 
 

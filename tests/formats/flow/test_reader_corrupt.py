@@ -126,7 +126,7 @@ def test_a_png_that_unpacks_to_much_is_refused(tmp_path: Path, read: Callable[[P
             + chunk(b"IEND", b"")
         )
         (tmp_path / "m.png").write_bytes(data)
-        with pytest.raises(FormatError, match=r"cannot come from|exceeds limit"):
+        with pytest.raises(FormatError, match=r"are too few for|exceeds limit"):
             read(tmp_path / "m.png")
 
 
@@ -143,5 +143,5 @@ def test_a_matlab_file_that_unpacks_to_much_is_refused(tmp_path: Path) -> None:
     packed = zlib.compress(bytes(50_000_000))
     body = b"MATLAB 5.0".ljust(124) + b"\x00\x01IM" + struct.pack("<II", 15, len(packed)) + packed
     (tmp_path / "a.mat").write_bytes(body)
-    with pytest.raises(FormatError, match="unpacks to more"):
+    with pytest.raises(FormatError, match="more bytes than the limit"):
         read_pf_keypoints(tmp_path / "a.mat")

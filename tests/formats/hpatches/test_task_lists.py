@@ -20,7 +20,7 @@ def test_round_trip(tmp_path):
     ("value", "words"),
     [
         ("{", "not JSON"),
-        ([], "object of splits"),
+        ([], "maps split names"),
         ({"a": ["i_x"]}, "'test'"),
         ({"a": {"test": []}}, "empty"),
         ({"a": {"test": ["x", "x"]}}, "duplicate"),

@@ -57,7 +57,7 @@ def test_round_trips(tmp_path):
         ("s,idx\ni_a,x\n", 2, "non-negative integer"),
         ("s,idx\ni_a,99999999999\n", 2, "not a patch index"),
         ("s,idx\ni_a,0\ni_q,0\n", 3, "no sequence 'i_q'"),
-        ("s,idx\ni_a,10\n", 2, "it has 10 patches"),
+        ("s,idx\ni_a,10\n", 2, "the sequence has 10 patches"),
     ],
 )
 def test_bad_lists(tmp_path, text, line, words):
@@ -73,5 +73,5 @@ def test_bad_pairs(tmp_path):
     with pytest.raises(FormatError, match="image number 6"):
         read_pairs_csv(tmp_path / "p.csv")
     (tmp_path / "p.csv").write_text("s1,t1,idx1,s2,t2,idx2\ni_a,0,1,i_a,5,12\n")
-    with pytest.raises(FormatError, match="written for other data"):
+    with pytest.raises(FormatError, match="may belong to another dataset"):
         read_pairs_csv(tmp_path / "p.csv", {"i_a": 10})

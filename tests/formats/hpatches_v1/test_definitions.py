@@ -90,7 +90,7 @@ def test_classification_truth_from_file_column_or_identifiers(tmp_path):
     put(tmp_path, x__labels="1\n0\n0\n0\n1")
     assert load_classification(tmp_path / "x.benchmark").labels.tolist() == [1, 0, 0, 0, 1]
     put(tmp_path, p__pairs=labelled(POS, 1), n__pairs=labelled(NEG, 0))
-    with pytest.raises(FormatError, match="differs from the label") as e:
+    with pytest.raises(FormatError, match="the label differs from that") as e:
         load_classification(tmp_path / "x.benchmark")
     assert e.value.line == 2
     (tmp_path / "x.labels").unlink()
@@ -197,7 +197,7 @@ def test_retrieval_files(tmp_path):
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ("", 1, "found nothing"),
+        ("", 1, "found an empty line"),
         ("i_a.ref,i_a.ref\ni_a.ref.1\n", 1, "duplicate"),
         ("i_a.ref,i_c.ref\ni_a.ref.1\n", 1, "no sequence 'i_c'"),
         ("i_a.ref\n", None, "found none"),
@@ -244,7 +244,7 @@ def test_find_benchmarks(tmp_path):
     assert [p.stem for p in find_benchmarks(tmp_path / "deep", "matching", "*_2")] == ["x_2"]
     with pytest.raises(InputError, match="x_1, x_2"):
         find_benchmarks(tmp_path / "deep", "matching", "y")
-    with pytest.raises(InputError, match="no retrieval"):
+    with pytest.raises(InputError, match="file of retrieval"):
         find_benchmarks(tmp_path / "deep", "retrieval")
     with pytest.raises(InputError, match="does not exist"):
         find_benchmarks(tmp_path / "no", "matching")
@@ -293,5 +293,5 @@ def test_lists_with_and_without_labels_together(tmp_path):
     put(tmp_path, x__labels="0\n1\n0\n1\n")
     assert load_classification(tmp_path / "x.benchmark").labels.tolist() == [False, True, False, True]
     put(tmp_path, x__labels="0\n0\n0\n1\n")
-    with pytest.raises(FormatError, match=r"x.labels, line 2: differs"):
+    with pytest.raises(FormatError, match=r"x.labels, line 2: the label differs"):
         load_classification(tmp_path / "x.benchmark")

@@ -119,8 +119,8 @@ def test_any_number_of_neighbours_and_blanks_and_order(tmp_path):
         ),
         (BORING.replace("1, 0\n", "1, -1\n"), "line 2: value 2 is -1"),
         (BORING.replace("1, 0\n", "1, 0.5\n"), "line 2: value 2 is 0.5"),
-        (BORING.replace("14.2", "12.2"), "line 5: value 1 is 12.2, less than 12.3"),
-        (BORING.replace("0, 1\n", "1, 1\n"), "reference patch 0 has a duplicate target"),
+        (BORING.replace("14.2", "12.2"), "line 5: value 1 is 12.2, less than the 12.3"),
+        (BORING.replace("0, 1\n", "1, 1\n"), "reference patch 0 has the same target twice"),
         (BORING.replace("7.5", "nan"), "line 3: value 2 is NaN"),
         (BORING.replace("0, 1\n", "\n0, 1\n"), "line 4: empty line"),
         (BORING.replace("boring.b", "borin.b"), "no image 's_borin.b'"),
@@ -139,7 +139,7 @@ def test_bad_matching_results(tmp_path, text, words):
 def test_matching_results_with_a_missing_pair(tmp_path):
     (tmp_path / "x.results").write_text(BORING)
     b = MatchingBenchmark("x", (("s_boring.a", "s_boring.b"), ("s_boring.b", "s_boring.a")))
-    with pytest.raises(FormatError, match="1 of 2 pairs are missing, the first is s_boring"):
+    with pytest.raises(FormatError, match="1 of 2 pairs are missing; the first missing pair is s_boring"):
         read_matching_results(tmp_path / "x.results", b, TWO)
     with pytest.raises(FormatError, match="does not exist"):
         read_matching_results(tmp_path / "no.results", b, TWO)
@@ -197,7 +197,7 @@ def test_small_pool_needs_fewer_neighbours(tmp_path, retrieval):
     ("text", "words"),
     [
         ("", "empty"),
-        ("a.ref\na.ref.0,a.e1.0,b.ref.1\n", "line 1: the pool differs from r.benchmark"),
+        ("a.ref\na.ref.0,a.e1.0,b.ref.1\n", "line 1: the pool differs from that of r.benchmark"),
         (POOL + "\na.ref.0,a.e1.0\n", "line 2: expected 3 patches (the query and its 2 nearest), found 2"),
         (POOL + "\na.ref.0,a.e1.0,b.ref.1\n", "1 of 2 queries have no row, the first is b.ref.1"),
         (POOL + "\na.ref.0,a.e1.0,b.ref.1\na.ref.0,a.e1.0,b.ref.1\n", "line 3: duplicate query a.ref.0"),

@@ -49,7 +49,7 @@ def test_a_small_png_cannot_ask_for_gigabytes(tmp_path: Path, depth: int, colour
     """0.3 MB of blank pixels that took 4.5 GB; Deflate could give so many."""
     path = png(tmp_path / "a.png", (8_000, 9_000), depth, colour, 500_000)
     for reader in readers:
-        with pytest.raises(FormatError, match=r"8000 x 9000 pixels .*at most \d+ are read|cannot come from"):
+        with pytest.raises(FormatError, match=r"8000 x 9000 pixels .*the limit is \d+|are too few for"):
             reader(path)
 
 
@@ -73,7 +73,7 @@ def test_other_kinds_are_bounded_before_they_are_decoded(tmp_path: Path, suffix:
             if struct.unpack_from("<H", data, at + 12 * tag)[0] in (256, 257, 278):
                 struct.pack_into("<HII", data, at + 12 * tag + 2, 4, 1, 11_000)
     path.write_bytes(data)
-    with pytest.raises(FormatError, match=r"at most \d+ are read"):
+    with pytest.raises(FormatError, match=r"the limit is \d+"):
         read_image(path)
 
 
@@ -81,7 +81,7 @@ def test_large_images_that_have_their_bytes_are_allowed() -> None:
     check_pixels("a", (8_000, 8_000), 100)
     check_pixels("a", (12_000, 8_500), 20_000_000)
     check_pixels("a", (MAX_PIXELS, 1), 1 << 30)
-    with pytest.raises(FormatError, match="at most 178956970"):
+    with pytest.raises(FormatError, match="the limit is 178956970"):
         check_pixels("a", (MAX_PIXELS + 1, 1), 1 << 30)
 
 

@@ -95,7 +95,7 @@ def test_a_damaged_orientation_is_none(tmp_path):
 def test_a_tiff_whose_numbers_have_no_black_and_white_is_refused(tmp_path, kind):
     """Fractions from 0 to 1 were read as an image of 0 and 1."""
     Image.fromarray(np.linspace(0, 1, 16).reshape(4, 4).astype(kind)).save(tmp_path / "a.tif")
-    with pytest.raises(FormatError, match="write it with 8 or 16 bits"):
+    with pytest.raises(FormatError, match="convert the image to 8 or 16 bits"):
         read_image(tmp_path / "a.tif")
     Image.fromarray(np.full((4, 4), 257 * 200, np.uint16)).save(tmp_path / "b.tif")
     assert (read_image(tmp_path / "b.tif") == 200).all()

@@ -54,6 +54,6 @@ def test_unset_angle_is_minus_one_in_the_file(tmp_path):
 
 
 def test_non_finite_positions_are_refused(tmp_path):
-    with pytest.raises(FormatError, match="keypoint 1 is not finite"):
+    with pytest.raises(FormatError, match="keypoint 1 has a NaN or infinite value"):
         write_keypoint_csv(tmp_path / "k.csv", Keypoints.at([[1, 2], [np.inf, 0]]))
     assert not (tmp_path / "k.csv").exists()

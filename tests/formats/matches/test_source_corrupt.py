@@ -72,7 +72,7 @@ def test_links_to_other_files_are_not_followed(h5py, tmp_path: Path) -> None:
         f["b.png"] = h5py.ExternalLink(str(tmp_path / "other.h5"), "/a.png")
         f["a.png"].create_dataset("descriptors", (4, 2), "f8", external=[(str(tmp_path / "secret"), 0, 64)])
     assert set(feature_groups(path).values()) == {"a.png"}
-    with pytest.raises(FormatError, match="stored in other files"):
+    with pytest.raises(FormatError, match="stored outside this file"):
         read_hdf5_features(path, "a.png")
 
 

@@ -139,9 +139,9 @@ def test_what_a_class_may_return() -> None:
     ("made", "words"),
     [
         (np.zeros((20, 30)), "or a flow"),
-        (np.zeros((20, 30, 2), int), "a flow is float"),
+        (np.zeros((20, 30, 2), int), "a flow must be float"),
         ((np.zeros((20, 30, 2)), np.zeros(4)), "mask has shape"),
-        ((), "found 0 things"),
+        ((), "a tuple of 0 elements"),
     ],
 )
 def test_what_a_class_may_not_return(made, words: str) -> None:
@@ -225,7 +225,7 @@ def test_sparse_without_opencv(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_on_bad_is_refused() -> None:
-    with pytest.raises(InputError, match='`on_bad="miss"` is about descriptors'):
+    with pytest.raises(InputError, match='`on_bad="miss"` applies to descriptors'):
         resolve("zero", family="dense", on_bad="miss")
 
 

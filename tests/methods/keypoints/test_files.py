@@ -91,11 +91,11 @@ def test_two_files_of_one_image_are_refused(tmp_path):
     (tmp_path / "v_a").mkdir()
     for name in ("1.csv", "1.ppm.csv"):
         write_keypoint_csv(tmp_path / "v_a" / name, Keypoints.at([[50, 40]]))
-    with pytest.raises(InputError, match=r"1\.csv and 1\.ppm\.csv are of the same image; remove one"):
+    with pytest.raises(InputError, match=r"1\.csv and 1\.ppm\.csv belong to the same image; remove one"):
         find_file(tmp_path, "v_a/1", (".csv",))
 
 
 def test_octaves_that_are_no_numbers_name_the_file(tmp_path):
     np.savez(tmp_path / "1.npz", keypoints=np.full((1, 7), np.nan), descriptors=np.ones((1, 4)))
-    with pytest.raises(FormatError, match=r"1\.npz: octaves and classes of keypoints are whole numbers"):
+    with pytest.raises(FormatError, match=r"1\.npz: keypoint octaves and classes must be integers"):
         read_features(tmp_path / "1.npz")

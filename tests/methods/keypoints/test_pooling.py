@@ -87,7 +87,7 @@ def test_scale_weights_restated():
     ):
         raw = np.array([formula(a) for a in scales])
         assert scale_weights(scales, name, 0.3) == pytest.approx(raw / raw.sum())
-    with pytest.raises(InputError, match="zero at all scales"):
+    with pytest.raises(InputError, match="vanish at all scales"):
         scale_weights(np.array([2.0, 3.0]), "triangular", 0.1)
 
 
@@ -120,7 +120,7 @@ def test_failed_scales_are_left_out_and_concatenation_needs_all():
         ({"normalize": "twice"}, "value of normalize"),
         ({"norm": "l1", "normalize": "none"}, "no effect"),
         ({"norm": "l3"}, "unknown norm"),
-        ({"base": Sized(rooted=True), "root": "after"}, "rooted already"),
+        ({"base": Sized(rooted=True), "root": "after"}, "already square-rooted"),
     ],
 )
 def test_options_without_effect_are_refused(options, words):
@@ -176,11 +176,11 @@ def test_fusion_blends_and_weighs():
 @pytest.mark.parametrize(
     ("components", "options", "words"),
     [
-        ([Sized(), Sized(columns=4)], {"aggregation": "average"}, "one dimension"),
+        ([Sized(), Sized(columns=4)], {"aggregation": "average"}, "equal dimension"),
         ([Sized(), Sized()], {"aggregation": "average", "weights": "1,2"}, "have an effect only"),
         ([Sized(), Sized()], {"aggregation": "weighted"}, "needs weights"),
         ([Sized(), Sized()], {"weights": "1"}, "1 weights for 2"),
-        ([Sized(), Sized()], {"weights": "0,0"}, "nor all zero"),
+        ([Sized(), Sized()], {"weights": "0,0"}, "or all zero"),
     ],
 )
 def test_fusion_refuses_what_has_no_meaning(components, options, words):
@@ -215,5 +215,5 @@ def test_pairs_are_checked_by_number_not_by_order():
     assert np.array_equal(values, expected)
     assert valid.all()
     bad = [good[0], Side(PairedPlaces([5, 4, 6], moved), second)]
-    with pytest.raises(InputError, match="not partners"):
+    with pytest.raises(InputError, match="do not correspond"):
         FusionOfPairs(Fusion([first, second]), bad, name="pairs").extract_item(Item("a/1", "x"), IMAGE)

@@ -126,7 +126,7 @@ def test_onnx_mistakes(tmp_path):
     for spec, message in [
         ("bad.onnx", "not an ONNX model"),
         ("none.onnx", "ONNX file not found"),
-        ("m.onnx?size=9", "input is 8 x 8"),
+        ("m.onnx?size=9", "input of the model is 8 x 8"),
         ("m.onnx?output=e", "unknown output"),
         ("m.onnx?input=zscores", "unknown input"),
         ("m.onnx?distance=l7", "unknown distance"),

@@ -148,7 +148,7 @@ def test_constructors_functions_and_parameters(net, tmp_path, patches):
         f"torch:{net}:Net?{weights}&dims=5": "does not fit Net: of another shape: fc.weight, fc.bias",
         f"torch:{net}:Points?weights={tmp_path}/w.pth": "missing: shift; unexpected: fc.weight, fc.bias",
         f"torch:{net}:Net?weights={tmp_path}/no.pth": "weight file not found",
-        f"torch:{net}:torch": "not a torch.nn.Module",
+        f"torch:{net}:torch": "expected torch.nn.Module",
         f"torch:{net}:Nte": "did you mean 'Net'",
         "torch:net.pt": "names no class",
         f"torch:{net}:small?{weights}&batch=0": "batch is 0; expected a positive number",
@@ -207,7 +207,7 @@ def test_keypoints_from_an_image_or_at_given_places(net, tmp_path):
     alone = resolve(f"torch:{net}:Net?weights={tmp_path}/w.pth&patch_px=8", family="keypoints")
     with pytest.raises(UserCodeError, match="in forward"):
         alone.extract(item, image)
-    with pytest.raises(InputError, match="`patch_px` has no effect: torch:Own is not run on patches"):
+    with pytest.raises(InputError, match="`patch_px` has no effect, because torch:Own is not run on patches"):
         resolve(f"torch:{net}:Own?patch_px=8", family="keypoints")
 
 

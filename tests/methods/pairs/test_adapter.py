@@ -98,12 +98,12 @@ def test_points_are_interpolated_for_dense_tasks():
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ((P, P[:2]), r"points0 has shape \(3, 2\) and points1 \(2, 2\)"),
-        ((P, np.full((3, 2), np.inf)), r"points1\[0\] is not finite"),
-        ((np.zeros((3, 4)), P), r"points0 has shape \(3, 4\), not \(n, 2\)"),
-        ((P, P + 60), r"points1\[0\] = \(61, 62\) lies outside the image of 50 x 40 px"),
+        ((P, P[:2]), r"differ in shape: \(3, 2\), \(2, 2\)"),
+        ((P, np.full((3, 2), np.inf)), r"points1\[0\] is NaN or infinite"),
+        ((np.zeros((3, 4)), P), r"points0 has shape \(3, 4\), expected \(n, 2\)"),
+        ((P, P + 60), r"points1\[0\] = \(61, 62\) is outside the image of 50 x 40 px"),
         ((P, P, [1, 2]), r"confidence has shape \(2,\), expected \(3,\)"),
-        ((P, P, [1, np.nan, 2]), r"confidence\[1\] is not finite"),
+        ((P, P, [1, np.nan, 2]), r"confidence\[1\] is NaN or infinite"),
     ],
 )
 def test_what_is_refused(value, message):
@@ -135,7 +135,7 @@ def test_queries_are_answered_besides_the_matches():
 def test_a_method_that_only_answers_needs_queries():
     only = type("Only", (), {"match_points": Answering.match_points})()
     assert sorted(extract(only, Payload(*IMAGES, P))) == ["answers"]
-    with pytest.raises(InputError, match="has only match_points, and a--b has no query points"):
+    with pytest.raises(InputError, match="has only match_points, but a--b has no query points"):
         extract(only, Payload(*IMAGES))
     short = type("Short", (), {"match_points": lambda self, a, b, points: points[1:]})()
     with pytest.raises(InputError, match="2 answers for 3 points"):
@@ -169,7 +169,7 @@ def test_an_exception_fails_one_pair():
 
 
 def test_on_bad_and_transforms_have_no_meaning():
-    with pytest.raises(InputError, match="is about descriptors and has no effect on matches"):
+    with pytest.raises(InputError, match="applies to descriptors and has no effect on matches"):
         resolve(given((P, P)), family="pairs", on_bad="miss")
     with pytest.raises(InputError, match=r"\+l2 needs descriptors"):
         resolve("random+l2", family="pairs")

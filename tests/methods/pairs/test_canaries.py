@@ -77,9 +77,9 @@ def test_oracle_key_changes_with_truth():
 
 
 def test_oracle_without_truth_raises(truth):
-    with pytest.raises(InputError, match="a--b has no ground truth that gives correspondences"):
+    with pytest.raises(InputError, match="a--b has no true correspondences"):
         oracle_features(PairTruth(truth.pair), 0.0)
-    with pytest.raises(InputError, match="this task does not provide true correspondences"):
+    with pytest.raises(InputError, match="this task provides no true correspondences"):
         resolve("oracle", family="pairs").extract(ITEM, Payload(*IMAGES))
 
 

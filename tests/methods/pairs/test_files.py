@@ -159,17 +159,17 @@ def refused(folder, message, query="", item=0):
 
 def test_points_that_are_not_finite(tmp_path):
     write_matches(tmp_path, "--".join(w.NAMES[0]), points0=[[1, 2], [np.nan, 3]], points1=[[1, 2], [3, 4]])
-    refused(tmp_path, r"points0\[1\] is not finite")
+    refused(tmp_path, r"points0\[1\] is NaN or infinite")
 
 
 def test_shapes_that_differ(tmp_path):
     write_matches(tmp_path, "--".join(w.NAMES[0]), points0=np.ones((3, 2)), points1=np.ones((2, 2)))
-    refused(tmp_path, r"points0 has shape \(3, 2\) and points1 \(2, 2\)")
+    refused(tmp_path, r"differ in shape: \(3, 2\), \(2, 2\)")
 
 
 def test_matches_outside_the_image(tmp_path):
     write_matches(tmp_path, "--".join(w.NAMES[0]), points0=[[1, 2]], points1=[[3, 2000]])
-    refused(tmp_path, r"points1\[0\] = \(3, 2000\) lies outside the image of 1296 x 968 px")
+    refused(tmp_path, r"points1\[0\] = \(3, 2000\) is outside the image of 1296 x 968 px")
 
 
 def test_float16_beyond_1024_px_is_told(tmp_path):
@@ -197,7 +197,7 @@ def test_int16_that_has_wrapped_around(tmp_path):
 def test_an_index_that_names_no_keypoint(tmp_path):
     pair = w.Indexed((np.ones((3, 2)), np.ones((2, 2))), np.array([0, 1, 2]), np.ones(3))
     w.write_glue_factory(tmp_path / "g", {w.NAMES[0]: pair})
-    refused(tmp_path / "g", "match 2 refers to keypoint 2 of 2")
+    refused(tmp_path / "g", "match 2 refers to keypoint 2, but there are 2")
 
 
 def test_a_pickled_npz_is_refused(tmp_path):
@@ -215,7 +215,7 @@ def test_a_loftr_dump_with_a_foreign_global_is_refused(tmp_path):
             return (exec, ("raise SystemExit",))
 
     w.write_loftr(tmp_path / "l", w.world(), bad=Foreign())
-    refused(tmp_path / "l", r"requests builtins\.exec, which is not an array", "?resize=none")
+    refused(tmp_path / "l", r"contains builtins\.exec, which is refused", "?resize=none")
 
 
 def test_truncated_hdf5(tmp_path):
@@ -245,7 +245,7 @@ def test_absent_pairs_are_all_named_at_once(tmp_path):
 def test_one_place_for_two_different_pairs(tmp_path):
     write_matches(tmp_path, "a--b", points0=[[1, 2]], points1=[[3, 4]])
     both = [w.item("s0/a.jpg", "s0/b.jpg"), w.item("s1/a.jpg", "s1/b.jpg")]
-    with pytest.raises(ProblemsError, match=r"would both be read from a--b\.npz"):
+    with pytest.raises(ProblemsError, match=r"have the same matches, a--b\.npz"):
         method(tmp_path).check(both)
 
 
@@ -253,7 +253,7 @@ def test_superglue_needs_the_resize(tmp_path):
     folder = w.write_superglue(tmp_path / "sg", w.world())
     refused(folder, r"points are in pixels of resized images; state")
     refused(folder, "`resize` is 'big'", "?resize=big")
-    refused(w.write_own(tmp_path / "own", w.world()), "in original pixels; leave out `resize`", "?resize=640")
+    refused(w.write_own(tmp_path / "own", w.world()), "in original pixels; remove `resize`", "?resize=640")
 
 
 def test_slashes_in_either_direction(tmp_path):
@@ -271,7 +271,7 @@ def test_an_unknown_layout_says_what_is_there_and_what_is_known(tmp_path):
 def test_two_layouts_in_one_folder(tmp_path):
     w.write_own(tmp_path, w.world())
     w.write_glue_factory(tmp_path, w.world())
-    with pytest.raises(InputError, match="keep one of them in a folder"):
+    with pytest.raises(InputError, match="put each into its own folder"):
         method(tmp_path)
 
 

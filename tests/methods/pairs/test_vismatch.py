@@ -79,5 +79,5 @@ def test_names_and_settings_are_in_the_key(package):
 
 
 def test_without_the_package_the_way_to_it_is_told():
-    with pytest.raises(InputError, match="environment of their own, as docs/adding-a-method"):
+    with pytest.raises(InputError, match="new environment, see docs/adding-a-method"):
         resolve("vismatch:loftr", family="pairs")

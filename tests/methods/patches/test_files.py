@@ -101,7 +101,7 @@ def test_wrong_folders_are_explained(tmp_path, table):
         with pytest.raises(InputError, match=message):
             resolve(f"files:{spec}", family="patches")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match=r"no SEQ/IM\.csv"):
+    with pytest.raises(InputError, match=r"expected SEQ/IM\.csv"):
         resolve(f"files:{tmp_path / 'empty'}", family="patches")
 
 
@@ -140,7 +140,7 @@ def test_written_descriptors_come_back(tmp_path, patches, name):
     np.testing.assert_array_equal(
         back.extract(item, None)["values"], method.extract(item, patches)["values"].astype(np.float64)
     )
-    with pytest.raises(InputError, match="exists already"):
+    with pytest.raises(InputError, match="exists; choose"):
         describe_to_csv(method, [(item, patches)], tmp_path / "out")
     describe_to_csv(method, [(item, patches)], tmp_path / "out", overwrite=True)
 

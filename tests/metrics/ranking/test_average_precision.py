@@ -197,7 +197,7 @@ def test_constant_list_scores_chance():
         ({"normaliser": "some"}, "unknown normaliser 'some'"),
         ({"ties": "lucky"}, "unknown tie rule 'lucky'"),
         ({"cutoff": 0}, "at least 1"),
-        ({"normaliser": 1}, "smaller than the 2 relevant"),
+        ({"normaliser": 1}, "at least the 2 relevant"),
     ],
 )
 def test_wrong_choices(kwargs, message):
@@ -214,7 +214,7 @@ def test_wrong_lists():
         average_precision([1, 2], [1, -1])
     with pytest.raises(InputError, match="0 or 1"):
         average_precision([1, 2], [0.5, 0.5], normaliser="retrieved")
-    with pytest.raises(InputError, match="non-decreasing"):
+    with pytest.raises(InputError, match="ascending order"):
         average_precision_of_lists([1, 2], [1, 0], [1, 0], 2)
 
 

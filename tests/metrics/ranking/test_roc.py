@@ -111,7 +111,7 @@ def test_needed_positives_reads_the_curve():
 def test_errors():
     with pytest.raises(InputError, match="extend or stop"):
         roc_auc([1, 2], [1, 0], unretrieved="drop")
-    with pytest.raises(InputError, match="recall must lie"):
+    with pytest.raises(InputError, match="recall must be"):
         fpr_at_recall([1, 2], [1, 0], recall=0)
     with pytest.raises(InputError, match="labels of 0 or 1"):
         roc_auc([1, 2], [0.5, 0])

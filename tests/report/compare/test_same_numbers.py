@@ -143,7 +143,7 @@ def test_a_baseline_that_fits_several_runs_names_them() -> None:
     assert table_name("sift (on_bad=miss)", runs) == "sift (on_bad=miss)"
     assert table_name("26123", runs) == "sift (on_bad=error)"
     with pytest.raises(
-        InputError, match=r"fits 2 runs; .*\(on_bad=error\)' \(26123be93b4d\), .*c8fb937f2b28"
+        InputError, match=r"matches 2 runs; .*\(on_bad=error\)' \(26123be93b4d\), .*c8fb937f2b28"
     ):
         table_name("sift", runs)
     with pytest.raises(UnknownNameError, match="unknown baseline 'orb'"):

@@ -48,7 +48,7 @@ def test_the_split_that_all_have_is_taken_and_said(store: Path, capsys: pytest.C
     assert call("compare", "sift", "orb", "net", "--task", MATCHING, store=store) == 0
     out = capsys.readouterr().out
     assert "8 scenes" in out
-    assert "of sift, orb the runs on split full are taken, the only split that all methods have" in out
+    assert "sift, orb: using the runs on split full, the only split that all methods have" in out
     table = out[out.index("\n---") :].splitlines()[2:5]
     assert [line.split()[0] for line in table] == ["net", "orb", "sift"]
 
@@ -59,7 +59,7 @@ def test_a_split_can_be_named(store: Path, capsys: pytest.CaptureFixture[str]) -
     assert call("compare", "--task", MATCHING, "--split", "a", store=store) == 0
     assert "2 distinct methods" in capsys.readouterr().out
     assert call("compare", "sift", "net", "--task", MATCHING, "--split", "a", store=store) == 2
-    assert "net has no run of split 'a'; it has full" in capsys.readouterr().err
+    assert "net has no run of split 'a'; its splits are full" in capsys.readouterr().err
     with pytest.raises(UnknownNameError, match=r"'b'.*Known: a, full"):
         tp.compare(task=MATCHING, split="b", store=store)
 
@@ -116,7 +116,7 @@ def test_numbers_without_scenes_are_shown_and_not_tested(
 ) -> None:
     assert call("compare", "net", "deep", "pixels", "meanstd", "--task", VERIFICATION, store=store) == 0
     out = capsys.readouterr().out
-    assert "net, deep have one number each and no scene values" in out
+    assert "net, deep have single scores without scene values" in out
     assert "dataset and lists of net, deep are not known" in out
     found = tp.compare(["net", "deep", "pixels", "meanstd"], task=VERIFICATION, store=store)
     by = {r.method: r for r in found.rows}
@@ -124,9 +124,9 @@ def test_numbers_without_scenes_are_shown_and_not_tested(
     assert by["pixels"].low is not None
     assert {p.first for p in found.pairs} | {p.second for p in found.pairs} == {"pixels", "meanstd"}
     assert [r.value for r in found.rows] == sorted((r.value for r in found.rows), reverse=True)
-    with pytest.raises(InputError, match="net is not tested"):
+    with pytest.raises(InputError, match="net was not tested"):
         found.pair("net", "pixels")
-    with pytest.raises(InputError, match="nothing can be tested against it"):
+    with pytest.raises(InputError, match="no scene values to test against"):
         tp.compare(["net", "pixels"], task=VERIFICATION, baseline="net", store=store)
     for form in (found.to_markdown(), found.to_latex(), str(found), json.dumps(found.to_dict())):
         assert "net" in form

@@ -85,11 +85,11 @@ def test_display_names_are_in_the_figure_and_no_two_methods_share_one(report_run
     assert "mean AP (%)" in text
     assert "Pixels" in text
     assert "Odd," in figure.csv
-    with pytest.raises(InputError, match="are both called 'X'"):
+    with pytest.raises(InputError, match="have the same display name 'X'"):
         plot("scores", report_runs, names={"methods": {"pixels": "X", "meanstd": "X"}})
     with pytest.raises(UnknownNameError, match="did you mean 'methods'"):
         plot("scores", report_runs, names={"method": {"pixels": "X"}})
-    with pytest.raises(InputError, match="each with lines"):
+    with pytest.raises(InputError, match="with lines"):
         plot("scores", report_runs, names={"methods": ["pixels"]})
 
 
@@ -131,7 +131,7 @@ def test_what_is_not_there_is_said(report_runs: list[Run], tmp_path: Path) -> No
     drawing = Drawing(lambda axes: axes.plot([0, 1], [0, 1]), "a line")
     for path, more, words in (
         ("a.gif", {}, "suffix of a figure"),
-        ("a.pdf", {"columns": 3}, "neither 1 nor 2"),
+        ("a.pdf", {"columns": 3}, "must be 1 or 2"),
         ("a.pdf", {"width": 0.1}, "from 1.5 to 20"),
     ):
         with pytest.raises(InputError, match=words):
@@ -168,7 +168,7 @@ def test_a_broken_file_of_names_says_where(tmp_path: Path, report_runs: list[Run
     with pytest.raises(InputError, match=r"names\.yaml, line"):
         plot("scores", report_runs, names=bad)
     bad.write_text("methods:\n  a:\n")
-    with pytest.raises(InputError, match="'a' is called None"):
+    with pytest.raises(InputError, match="the display name of 'a' is None"):
         plot("scores", report_runs, names=bad)
     with pytest.raises(InputError, match="does not exist"):
         plot("scores", report_runs, names=tmp_path / "none.yaml")

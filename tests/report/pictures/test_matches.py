@@ -124,7 +124,7 @@ def test_some_of_many_keep_the_shares_of_colours() -> None:
 
 @pytest.mark.parametrize("row", [-1, 4])
 def test_a_row_that_is_not_there_is_named(row: int) -> None:
-    with pytest.raises(InputError, match=rf"pair p has no match {row}; they are numbered from 0 to 3"):
+    with pytest.raises(InputError, match=rf"pair p has no match {row}; its matches are numbered from 0 to 3"):
         chosen_rows(made(), 0, (row,))
 
 
@@ -132,7 +132,7 @@ def test_chosen_rows() -> None:
     assert chosen_rows(made(), 0, (3, 1, 3)).tolist() == [3, 1]
     assert chosen_rows(made(), 2, ()).tolist() == [1, 3]
     assert chosen_rows(made(), 9, ()).tolist() == [0, 1, 2, 3]
-    with pytest.raises(InputError, match="give one of them"):
+    with pytest.raises(InputError, match="pass one of them"):
         chosen_rows(made(), 2, (1,))
 
 

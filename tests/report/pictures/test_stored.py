@@ -143,7 +143,7 @@ class Nothing:
 def test_runs_that_cannot_be_drawn_say_why(runs: list[Run], pairs_file: Path, tmp_path: Path) -> None:
     with Store.open(tmp_path / "s") as store:
         run = evaluate(RunRequest(Nothing(), "pose/relative", pairs_file, ("exact",)), store)
-    with pytest.raises(InputError, match="without a spec"):
+    with pytest.raises(InputError, match="a Python object as method"):
         RunPairs(run)
 
 

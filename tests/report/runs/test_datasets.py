@@ -116,7 +116,7 @@ def test_a_figure_of_a_task_on_two_datasets_needs_the_name_of_one(
     capsys.readouterr()
     assert command(words) == 2
     told = capsys.readouterr().err
-    assert "2 datasets have a figure 'scores'" in told
+    assert "figure 'scores' exists for 2 datasets" in told
     assert "choose one with --dataset" in told
     (name, *_) = re.findall(r"patches [0-9a-f]{8}", told)
     assert command([*words, "--dataset", name]) == 0

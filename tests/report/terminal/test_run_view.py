@@ -177,7 +177,7 @@ def test_conventions_say_what_the_matlab_tool_would_use(
 
 def test_a_task_with_one_protocol_has_nothing_to_tell_apart(odd: Run) -> None:
     alone = Run(replace(odd.stored, task="dense/pck"))
-    with pytest.raises(InputError, match="one protocol only, exact"):
+    with pytest.raises(InputError, match="only the protocol exact"):
         conventions_of(alone)
 
 

@@ -59,7 +59,7 @@ def test_what_a_word_means() -> None:
         ({"slurm": JOB, "adapt": {"minimum": 4}}, "adapt.maximum: Field required"),
         ({"slurm": JOB, "jobs": 0}, "jobs: .*greater than or equal to 1, found 0"),
         ({"local": 2, "lifetime": "1h"}, "lifetime is for slurm, pbs, lsf, sge; remove it"),
-        ({"scheduler": "tcp://h:1", "resources": {"GPU": 1}}, "start those of the scheduler with"),
+        ({"scheduler": "tcp://h:1", "resources": {"GPU": 1}}, "start your own workers with"),
         ({"local": 1, "security": {"tls_ca": "ca.pem"}}, "'tls_ca'; did you mean 'tls_ca_file'"),
         ({"scheduler": "nowhere.json"}, "the scheduler file nowhere.json does not exist"),
     ],
@@ -81,7 +81,7 @@ def test_what_is_no_cluster_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         read_spec(str(tmp_path / "broken.yaml"))
     monkeypatch.setattr(dask_cluster, "CONNECT_S", 0.2)
     with (
-        pytest.raises(InputError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"),
+        pytest.raises(InputError, match=r"no Dask scheduler answered at tcp://127\.0\.0\.1:9"),
         dask_cluster.connect("tcp://127.0.0.1:9"),
     ):
         pass

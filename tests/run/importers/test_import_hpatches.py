@@ -258,7 +258,10 @@ def test_images_of_matlab_matching_tables_by_name(tmp_path):
         path.write_text(text)
         ((names,), _) = import_files([path], store)
         assert names.value("map", "all", "hpatches-matlab") == numbers.value("map", "all", "hpatches-matlab")
-        for wrong, words in ((";e3;", "image 'e3' is not of noise 'hard'"), (";2.5;", "a name like e1")):
+        for wrong, words in (
+            (";e3;", "image 'e3' does not have the noise level 'hard'"),
+            (";2.5;", "a name such as e1"),
+        ):
             path.write_text(text.replace(";h3;", wrong, 1))
             with pytest.raises(InputError, match=words):
                 import_files([path], store)
@@ -271,13 +274,17 @@ def test_images_of_matlab_matching_tables_by_name(tmp_path):
         ("x_matching_full.p", pickle.dumps({"v_a": {"e": {1: {"ap": 0.5}}}}), "is missing"),
         ("x_matching_full.p", pickle.dumps({"v_a": 3}), "'e' is missing"),
         ("x_verification_full.p", pickle.dumps([1, 2]), "'e' is missing"),
-        ("x_retrieval_full.p", pickle.dumps({"v_a": {"e": {}}}), "by query number, found 'v_a'"),
+        (
+            "x_retrieval_full.p",
+            pickle.dumps({"v_a": {"e": {}}}),
+            "expected query numbers as keys, found 'v_a'",
+        ),
         ("x_retrieval_full.p", pickle.dumps({0: {"e": {"many": 1}}}), "by pool size"),
         ("results.p", pickle.dumps({}), "NAME_TASK_SPLIT"),
         ("x.json", b"{", "is not JSON"),
         ("x.json", b'{"full": {"sift": {"a": 1}}}', "no verification, matching or retrieval"),
-        ("x.csv", b"a,b\n1,2\n", "score table of the MATLAB tool"),
-        ("x.txt", b"", "no importer reads"),
+        ("x.csv", b"a,b\n1,2\n", "not a table of the MATLAB tool"),
+        ("x.txt", b"", "cannot be imported"),
     ],
 )
 def test_files_that_are_something_else(tmp_path, name, content, message):

@@ -204,7 +204,7 @@ def test_a_csv_export_has_the_scenes_of_its_metadata(tmp_path):
     text = " ".join(notes)
     assert "keys of metadata that make no score: kps_per_sec (1 of 3)" in text
     assert "columns that are not imported: uses_color" in text
-    assert "without intervals" not in text
+    assert "scores have no intervals" not in text
     found = tp.compare(task="keypoints/ranking", metric="true_map_micro", store=tmp_path / "store")
     assert {row.method: row.tested for row in found.rows} == {"surf": True, "other": True, "plain": False}
 
@@ -314,13 +314,16 @@ def test_imported_numbers_can_be_compared(database, tmp_path):
         ("sift", pytest.approx(0.35), True),  # its metadata has the scenes
         ("orb", 0.05, False),
     ]
-    assert "orb has one number and no scene values" in str(found)
+    assert "orb has a single score without scene values" in str(found)
 
 
 def test_wrong_files_are_explained(tmp_path):
     empty = tmp_path / "a.db"
     sqlite3.connect(empty).execute("create table t (x)").connection.commit()
-    with Store.open(tmp_path / "store") as store, pytest.raises(FormatError, match="no table results"):
+    with (
+        Store.open(tmp_path / "store") as store,
+        pytest.raises(FormatError, match="the table results is missing"),
+    ):
         import_files([empty], store)
     bad = tmp_path / "b.csv"
     bad.write_text("name,true_map_micro\nx,1\n")
@@ -361,15 +364,15 @@ def test_a_name_fits_one_descriptor_and_settings_must_have_an_effect(database, t
         ("update locked_keypoints set scene_name = '../../../x'", "cannot be part of a path"),
         ("update locked_keypoints set scene_name = char(27) || '[31m'", "cannot be part of a path"),
         ("update locked_keypoints set image_name = '..'", "cannot be part of a path"),
-        ("update locked_keypoints set x = 'far'", "expected numbers for x"),
-        ("update locked_keypoints set x = 9e999", "expected numbers for x"),
+        ("update locked_keypoints set x = 'far'", "expected numbers in x"),
+        ("update locked_keypoints set x = 9e999", "expected numbers in x"),
         ("update results set true_map_micro = 'high'", "true_map_micro: expected a number"),
         ("update results set keypoint_verification_ap = x'00ff'", "expected a number"),
         ("update results set processing_time_ms = 'long'", "processing_time_ms: expected a number"),
-        ("alter table experiments drop column descriptor_type", "no id and descriptor_type"),
-        ("alter table locked_keypoints drop column octave", "locked_keypoints has no octave"),
-        ("alter table keypoint_sets drop column name", "keypoint_sets has no name"),
-        ("update results set metadata = cast(zeroblob(20000000) as text)", "damaged database"),
+        ("alter table experiments drop column descriptor_type", "lacks id or descriptor_type"),
+        ("alter table locked_keypoints drop column octave", "locked_keypoints lacks octave"),
+        ("alter table keypoint_sets drop column name", "keypoint_sets lacks name"),
+        ("update results set metadata = cast(zeroblob(20000000) as text)", "corrupt database"),
     ],
 )
 def test_a_database_that_does_not_hold_is_refused_before_anything_is_stored(

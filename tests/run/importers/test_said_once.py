@@ -47,13 +47,13 @@ def test_two_results_of_one_experiment_are_two_runs(tmp_path: Path) -> None:
     with Store.open(tmp_path / "s") as store:
         _, notes = import_files([path], store)
         assert [r.scores[0].value for r in load_runs(store)] == [0.5, 0.9]
-    assert "w.db: experiment 1 (sift) has 2 results; each is a run of its own" in notes
+    assert "w.db: experiment 1 (sift) has 2 results; each becomes a separate run" in notes
 
 
 def test_results_without_experiment_are_told(tmp_path: Path) -> None:
     rows, notes = read_workbench(database(tmp_path, "insert into results values (7, 0.9, 5, '')"))
     assert len(rows) == 1
-    assert notes[0] == "1 results were left out: they are of experiments that w.db does not have"
+    assert notes[0] == "1 results were skipped: their experiments are missing in w.db"
 
 
 def test_keypoints_of_two_images_never_become_those_of_one(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_keypoints_of_two_images_never_become_those_of_one(tmp_path: Path) -> No
     fine = sets + point.format(1, "1.ppm") + point.format(2, "1ppm.ppm")
     read_workbench(database(tmp_path, fine))
     (tmp_path / "w.db").unlink()
-    with pytest.raises(FormatError, match=r"keypoints of v_a: 1\.png and 1\.ppm would both be image 1"):
+    with pytest.raises(FormatError, match=r"keypoints of v_a: 1\.png and 1\.ppm are both image 1"):
         read_workbench(database(tmp_path, fine + point.format(1, "1.png")))
 
 
@@ -81,7 +81,7 @@ def test_names_in_a_csv_export_are_text_as_it_stands(tmp_path: Path) -> None:
     path = written(tmp_path, "w.csv", "descriptor_type,true_map_micro\n007,0.5\nnan,0.6\n")
     assert [row["name"] for row in read_workbench(path)[0]] == ["007", "nan"]
     for text, words in (
-        ("descriptor_type,true_map_micro\n ,0.5\n", "has no descriptor_type"),
+        ("descriptor_type,true_map_micro\n ,0.5\n", "descriptor_type is empty"),
         ("descriptor_type,true_map_micro,true_map_micro\na,0.5,0.9\n", "duplicate"),
     ):
         with pytest.raises(FormatError, match=words):
@@ -91,7 +91,10 @@ def test_names_in_a_csv_export_are_text_as_it_stands(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (VERIFICATION + 2 * "d,a,inter,easy,imbalanced,0,0.5,0\n", "line 3: .*duplicate noise"),
+        (
+            VERIFICATION + 2 * "d,a,inter,easy,imbalanced,0,0.5,0\n",
+            "line 3: .*same noise, negatives and method",
+        ),
         (VERIFICATION.strip() + ",pr_ap\nd,a,inter,easy,imbalanced,0,0.5,0,0.9\n", "line 1: duplicate"),
         (VERIFICATION + "d,a,inter,everything,imbalanced,0,0.5,0\n", "unknown noise 'everything'"),
     ],
@@ -108,8 +111,8 @@ def test_a_query_and_a_pool_are_there_once(tmp_path: Path) -> None:
             read_json_results(written(tmp_path, "r.json", json.dumps(table)), split=None, tasks=None)
 
     one = {z: {"100": 0.1} for z in "eht"}
-    refused({"1": one, "01": one}, "query: duplicate number")
-    refused({"1": {z: {"100": 0.1, "0100": 0.9} for z in "eht"}}, "pool: duplicate number")
+    refused({"1": one, "01": one}, "query: two keys are the same number")
+    refused({"1": {z: {"100": 0.1, "0100": 0.9} for z in "eht"}}, "pool: two keys are the same number")
     refused({"1": one, "2": {z: {"100": 0.1, "500": 0.2} for z in "eht"}}, "query 2, e has 2 pools")
 
 

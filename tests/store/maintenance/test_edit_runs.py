@@ -75,9 +75,9 @@ def test_wrong_ids_are_refused_before_anything_goes(where: Path) -> None:
         before = _files(where)
         for wanted, words in (
             (["nosuch"], "`store ls`"),
-            ([own, "pixels"], f"'pixels' is a method; name its runs by their ids: {own}"),
+            ([own, "pixels"], f"'pixels' is a method; pass the ids of its runs: {own}"),
             ([""], "no run ''"),
-            ([], "name the runs"),
+            ([], "no runs to delete"),
         ):
             with pytest.raises(InputError, match=words):
                 remove_runs(store, wanted)

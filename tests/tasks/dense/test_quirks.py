@@ -155,6 +155,6 @@ def test_explicit_defaults_are_the_same_run(tmp_path: Path) -> None:
     TASK.options.check_protocols("tss", defaults, ["tss-cpp"])
     TASK.options.check_protocols("tss", {"complement": True}, ["tss-cpp", "exact"])
     with pytest.raises(
-        InputError, match="option complement of tss has no effect under tss-cpp; it is for the"
+        InputError, match="option complement of tss has no effect under tss-cpp; also request the"
     ):
         TASK.options.check_protocols("tss", {"complement": True}, ["tss-cpp"])

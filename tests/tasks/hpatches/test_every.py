@@ -113,5 +113,5 @@ def test_legacy_protocols_refuse_it():
     check = RETRIEVAL.options.check_protocols
     check(RETRIEVAL.name, {"distractors": "every"}, ["exact"])
     check(RETRIEVAL.name, {"distractors": "list"}, ["exact", "hpatches-python"])
-    with pytest.raises(InputError, match="distractors=every of hpatches/retrieval is for the protocol exact"):
+    with pytest.raises(InputError, match="distractors=every of hpatches/retrieval needs the protocol exact"):
         check(RETRIEVAL.name, {"distractors": "every"}, ["exact", "hpatches-python"])

@@ -88,11 +88,11 @@ def test_an_unknown_split(world, task):
 
 def test_task_files_made_for_other_lengths(world):
     world.data.write_text(json.dumps(LENGTHS | {"i_bee": 4, "v_elk": 2}))
-    with pytest.raises(ProblemsError, match="does not exist, it has") as e:
+    with pytest.raises(ProblemsError, match="does not exist: the sequence has") as e:
         VERIFICATION.open(world.data, {"tasks": world.tasks})
     files = " ".join(e.value.problems)
     assert all(f"verif_{k}_split-full.csv" in files for k in ("pos", "neg_intra", "neg_inter"))
-    with pytest.raises(ProblemsError, match="was the file written for other data") as e:
+    with pytest.raises(ProblemsError, match="the file may belong to another dataset") as e:
         RETRIEVAL.open(world.data, {"tasks": world.tasks})
     assert len(e.value.problems) == 2
 
@@ -149,7 +149,7 @@ def test_a_wrong_delimiter(world, tmp_path):
         run_files(world, folder, tmp_path, query="?delimiter=,")
     one = folder / "v_dog" / "e1.csv"
     one.write_text(one.read_text().replace(";", ",", 3))
-    with pytest.raises(ProblemsError, match="v_dog/e1 has 5 columns, most files 8"):
+    with pytest.raises(ProblemsError, match="v_dog/e1 has 5 columns, most files have 8"):
         run_files(world, folder, tmp_path)
 
 
@@ -191,7 +191,9 @@ def test_without_a_name_the_split_is_full_or_everything(world, tmp_path):
     assert opened.setting.split.name == "all"
     assert len(opened.units) == 5
     assert any("`split`" in w for w in opened.warnings)
-    with pytest.raises(ProblemsError, match=r"lacks 35 of its 40 sequences .* the split 'all' has all"):
+    with pytest.raises(
+        ProblemsError, match=r"lacks 35 of its 40 sequences .* use the split 'all', which has all"
+    ):
         MATCHING.open(path, {"split": "a"})
     path.write_text(json.dumps(some | {"v_wall": [1777, 1781]}))
     assert any("not known exactly: v_wall" in w for w in MATCHING.open(path, {}).warnings)

@@ -135,7 +135,7 @@ def test_failures_cannot_be_written_as_rankings(world, tmp_path):
     valid = {k: np.arange(len(v)) > 0 for k, v in descriptors.items()}
     no_queries = {k: np.zeros(len(v), bool) for k, v in descriptors.items() if k.endswith("/ref")}
     opened, records = run_task(RETRIEVAL, world, features_of(descriptors, valid=no_queries))
-    with pytest.raises(InputError, match="fewer neighbours"):
+    with pytest.raises(InputError, match="too few neighbours"):
         RETRIEVAL.write_benchmark(records[0], tmp_path, opened)
     opened, records = run_task(MATCHING, world, features_of(descriptors, valid=valid))
     text = MATCHING.write_benchmark(records[0], tmp_path, opened).read_text()

@@ -55,8 +55,8 @@ def test_pairs_and_distances(file):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("Outside", r"match 0 names rows \[0, 99\]"),
-        ("Short", "1 matches and 0 distances"),
+        ("Outside", r"match 0: rows \[0, 99\] exceed"),
+        ("Short", "0 distances for 1 matches"),
         ("NoMatch", "no match"),
     ],
 )

@@ -306,7 +306,7 @@ def test_another_poselib_is_refused_before_any_work(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(poselib, "__version__", "3.0.0")
     estimator.import_library.cache_clear()
     try:
-        with pytest.raises(InputError, match=r"PoseLib 3.0.0 names its options differently"):
+        with pytest.raises(InputError, match=r"PoseLib 3.0.0 has other option names"):
             tp.evaluate(f"files:{folder}", task="pose/relative", data=data, store=tmp_path / "s")
     finally:
         estimator.import_library.cache_clear()

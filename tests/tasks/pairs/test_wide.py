@@ -247,7 +247,7 @@ def test_seeds_have_a_spread_and_the_order_of_matches_does_not_count(clicked: Pa
 def test_f_of_another_shape_is_refused(clicked: Path, tmp_path: Path) -> None:
     for k in range(7):
         write(tmp_path / "F", f"{'WGABS' if k % 2 else 'WGBS'}/pair{k}", F=np.zeros((3, 4)))
-    with pytest.raises(InputError, match=r"F has shape \(3, 4\), not \(3, 3\)"):
+    with pytest.raises(InputError, match=r"F has shape \(3, 4\), expected \(3, 3\)"):
         run(f"files:{tmp_path / 'F'}", "wxbs/fundamental", clicked, tmp_path / "store")
 
 

@@ -305,7 +305,7 @@ def test_wrong_options_and_folders(results: Path, data: Path, tmp_path: Path) ->
     with pytest.raises(InputError, match="is not a folder"):
         scored(tmp_path / "nowhere", data)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="no folder for any of the 4 pairs"):
+    with pytest.raises(InputError, match="no folder of any of 4 pairs"):
         scored(tmp_path / "empty", data)
     with pytest.raises(InputError, match="contains no pair"):
         scored(results, tmp_path / "empty")
@@ -395,7 +395,7 @@ def test_results_of_one_subset_are_not_scored_as_another(results: Path, data: Pa
     shutil.copytree(data / "A" / "p1", data / "B" / "p1")
     own = alone(results, "A")
     for missing in ("error", "skip", "zero"):
-        with pytest.raises(InputError, match="could be of any of the subsets A, B"):
+        with pytest.raises(InputError, match="subset is ambiguous: one of A, B"):
             scored(own, data, missing=missing)
     whole = scored(results, data, missing="skip")
     found = scored(own, data, subsets="A")
@@ -404,7 +404,7 @@ def test_results_of_one_subset_are_not_scored_as_another(results: Path, data: Pa
     shutil.copytree(own / "p1", results / "p1")  # beside folders of subsets that do have their own
     assert scored(results, data, missing="skip") == pytest.approx(whole, nan_ok=True)
     shutil.rmtree(results / "B")
-    with pytest.raises(InputError, match="could be of any"):
+    with pytest.raises(InputError, match="subset is ambiguous"):
         scored(results, data, missing="skip")
 
 
@@ -414,7 +414,7 @@ def test_files_method_refuses_an_unclear_subset(results: Path, data: Path) -> No
     shutil.copytree(data / "A" / "p1", data / "B" / "p1")
     method = resolve(f"files:{alone(results, 'A')}", family="dense")
     assert method.check is not None
-    with pytest.raises(InputError, match="could be of any of the subsets A, B"):
+    with pytest.raises(InputError, match="subset is ambiguous: one of A, B"):
         method.check(TASK.open(data, {}).items)
     method.check(TASK.open(data, {"subsets": "A"}).items)
 
@@ -486,7 +486,7 @@ def test_words_for_on_and_off(data: Path, name: str) -> None:
     for value in ("True", "yes", "On", "1", 1, True, "TRUE"):
         assert TASK.open(data, {name: value}).options.model_dump()[name] is True, value
     for value in ("maybe", "", 2, 0.5, []):
-        with pytest.raises(InputError, match=f"{name} is on or off"):
+        with pytest.raises(InputError, match=f"{name} must be a Boolean"):
             TASK.open(data, {name: value})
 
 
@@ -501,7 +501,7 @@ def damage(path: Path) -> None:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_ground_truth_that_breaks_past_its_header(results: Path, data: Path, protocol: str) -> None:
     damage(data / "A" / "p1" / "mask1.png")
-    with pytest.raises(InputError, match=r"mask1.png.*`missing=\"skip\"` or .* leaves this pair out"):
+    with pytest.raises(InputError, match=r"mask1.png.*`missing=\"skip\"` or .* excludes this pair"):
         scored(results, data, protocol)
     for missing in ("skip", "zero"):
         records, _ = score_results(results, data, protocol, {"missing": missing})

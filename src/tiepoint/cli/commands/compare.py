@@ -21,15 +21,15 @@ def compare_command(
     ),
     group: str = typer.Option(None, "--group", help="Group of the score, e.g. noise=hard."),
     protocol: str = typer.Option(
-        None, "--protocol", help="Protocol; default one that all runs have, exact before others."
+        None, "--protocol", help="Protocol; default one that all runs share, preferably exact."
     ),
     split: str = typer.Option(None, "--split", help="Only runs of this split, e.g. full."),
     dataset: str = typer.Option(None, "--dataset", help="Only runs on a dataset of this name."),
     baseline: str = typer.Option(
-        None, "--baseline", help="Method or run id the others are compared with; default the best."
+        None, "--baseline", help="Method or run id to compare the others with; default the best."
     ),
     allow: list[str] = typer.Option(
-        None, "--allow", help="Differences to accept: dataset, lists, scenes, split …"
+        None, "--allow", help="Differences between runs to accept: dataset, lists, scenes, split …"
     ),
     test: str = typer.Option(
         "sign-flip", "--test", help="sign-flip (differences symmetric about 0) or bootstrap-t."

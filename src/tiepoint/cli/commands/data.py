@@ -34,10 +34,10 @@ def check_data_command(
     Example: `tiepoint data check hpatches-release`
     """
     if folder is not None and data is not None:
-        raise InputError("check takes one dataset: give it with --data or without, not both")
+        raise InputError("two datasets given; pass either DATASET or --data")
     data = folder if data is None else data
     if data is None and store is None:
-        raise InputError("check needs a DATASET or --store STORE")
+        raise InputError("nothing to check; pass DATASET or --store STORE")
     if data is None:
         without_effect(context, ("fast", "missing"), "on a store, which is always read completely")
     code = 0
@@ -94,14 +94,14 @@ def make(
 def cut(
     data: Path = typer.Option(..., "--data", help="Folder of image sequences with homographies."),
     out: Path = typer.Option(..., "--out", help="Folder for the patch strips."),
-    max_patches: int = typer.Option(2000, "--max-patches", help="At most this many patches per sequence."),
+    max_patches: int = typer.Option(2000, "--max-patches", help="Maximum number of patches per sequence."),
     side: int = typer.Option(65, "--side", help="Patch side in pixels."),
     magnification: float = typer.Option(
-        5.0, "--magnification", help="Patch size as a multiple of the region."
+        5.0, "--magnification", help="Patch size as a multiple of the keypoint region."
     ),
     seed: int = typer.Option(0, "--seed", help="Random seed of the patch jitter."),
     jobs: int = typer.Option(
-        0, "--jobs", min=0, help="At most this many sequences at the same time; 0 means one per core."
+        0, "--jobs", min=0, help="Maximum number of sequences cut in parallel; 0 means one per core."
     ),
 ) -> None:
     """Cut patches from image sequences into the HPatches layout and print the measured overlaps.
@@ -129,7 +129,7 @@ def cut(
 def pack(
     data: Path = typer.Argument(..., help="Folder of patch strips."),
     to: Path = typer.Option(
-        None, "--to", help="File to write (.tiepack), then given as --data; default: into the folder."
+        None, "--to", help="Pack file to write (.tiepack), to pass as --data; default: in the folder."
     ),
 ) -> None:
     """Decode all patch strips into one memory-mapped file, so that runs read no PNG.
@@ -150,7 +150,7 @@ SUITES = ("hpatches-v1", "hpatches")
 
 def tasks(
     context: typer.Context,
-    suite: str = typer.Option(..., "--suite", help="hpatches-v1 (2016) or hpatches (2017)."),
+    suite: str = typer.Option(..., "--suite", help="Benchmark: hpatches-v1 (2016) or hpatches (2017)."),
     data: Path = typer.Option(..., "--data", help="Folder of patch strips, or a JSON file of patch counts."),
     out: Path = typer.Option(..., "--out", help="Folder for the task files."),
     seed: int = typer.Option(0, "--seed", help="Seed of random sampling (hpatches-v1, clean lists)."),
@@ -198,7 +198,7 @@ def _given_files(folder: Path | None) -> tuple[Path | None, Path | None]:
     splits, has_lists = splits_file(folder), any(folder.glob("retr_*_split-*.csv"))
     if splits is None and not has_lists:
         raise InputError(
-            f"{folder} has neither a splits.json nor a retr_*_split-*.csv; omit --tasks or name another"
+            f"{folder} has neither a splits.json nor a retr_*_split-*.csv; omit --tasks or change it"
         )
     return splits, folder if has_lists else None
 

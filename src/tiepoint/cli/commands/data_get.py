@@ -25,18 +25,16 @@ if TYPE_CHECKING:
 
 def get(
     context: typer.Context,
-    name: str = typer.Argument(None, help="Name of the dataset; without one, all are listed."),
+    name: str = typer.Argument(None, help="Name of the dataset; without a name, list all datasets."),
     to: Path = typer.Option(
-        Path("."), "--to", help="Folder to put the dataset's folder in; default: this one."
+        Path("."), "--to", help="Parent folder of the dataset; default: the current folder."
     ),
-    accept_licence: bool = typer.Option(
-        False, "--accept-licence", help="Accept the licence without being asked."
-    ),
+    accept_licence: bool = typer.Option(False, "--accept-licence", help="Accept the licence without asking."),
     dry_run: bool = typer.Option(
         False, "--dry-run", help="Print files, sources, sizes and licence; download nothing."
     ),
     from_file: list[Path] = typer.Option(
-        None, "--from", help="Archive, folder or list you downloaded yourself; may be repeated."
+        None, "--from", help="Archive, folder or list downloaded manually; may be repeated."
     ),
     sources: Path = typer.Option(
         None, "--sources", help="Use this file of sources instead of the built-in one (or TIEPOINT_SOURCES)."
@@ -88,13 +86,13 @@ def get(
                 unpack_progress=lambda done, total: update("unpack", done, total),
             )
     except KeyboardInterrupt as e:
-        raise RunInterrupted("Interrupted. Downloaded data is kept; rerun the command to resume.") from e
+        raise RunInterrupted("Interrupted. The downloaded part is saved; rerun the command to resume.") from e
     print(as_flags(str(got)))
     release = got.report.release
     if release is not None and not release.complete:
         notice(
             f"the dataset is incomplete: {release.have:,} of {release.total:,} parts of {release.title} "
-            "are present as published"
+            "are present and equal the published ones"
         )
     return 0 if got.report.ok else 2
 

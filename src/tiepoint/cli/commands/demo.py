@@ -13,9 +13,7 @@ from ..common import notice, print_runs_json, print_tables, progress_bars, resum
 
 def demo(
     out: Path = typer.Option(Path("tiepoint-demo"), "--out", help="Folder for data, store and report."),
-    jobs: int = typer.Option(
-        0, "--jobs", min=0, help="At most this many worker processes; 0 means one per core."
-    ),
+    jobs: int = typer.Option(0, "--jobs", min=0, help="Maximum number of workers; 0 means one per core."),
     json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
     """Create a small photo set, run methods of all families on it, print tables and write a report.

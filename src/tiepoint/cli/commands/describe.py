@@ -43,7 +43,7 @@ def describe(
             if len(existing) == 1
             else f"{existing[0]} and {count_text(len(existing) - 1, 'more file')} exist"
         )
-        raise InputError(f"{which} already; choose another folder or replace them with --overwrite")
+        raise InputError(f"{which}; choose another folder, or pass --overwrite to replace files")
     if resolved.check is not None:
         resolved.check([dataset.item(s, i) for s, i in keys])
     failed, total = 0, 0

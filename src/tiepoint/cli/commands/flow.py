@@ -20,7 +20,7 @@ PICTURES = Path("tiepoint-pictures")
 """Default folder for pictures, below the current folder."""
 _BG = typer.Option("000255255", "--bg-color", help="Background of images, RRRGGGBBB or R,G,B.")
 _SIZE2 = typer.Option(
-    None, "--size2", help="WIDTHxHEIGHT of image 2 as the method saw it, if image sizes do not tell."
+    None, "--size2", help="WIDTHxHEIGHT at which the method read image 2, if image sizes do not tell."
 )
 _FLOW_BG = typer.Option("128128128", "--flow-bg-color", help="Colour of unknown or masked flow.")
 
@@ -40,25 +40,27 @@ def show_flow_command(
     out: Path = typer.Option(
         None,
         "--out",
-        help=f"Picture to write, with --results a folder that gets SUBSET/PAIR; default in {PICTURES}.",
+        help=f"Picture to write, or folder for SUBSET/PAIR with --results; default in {PICTURES}.",
     ),
-    truth: Path = typer.Option(None, "--truth", help="True flow of any size; adds it and an error map."),
+    truth: Path = typer.Option(
+        None, "--truth", help="True flow of any size; adds panels of the true flow and the error."
+    ),
     image1: Path = typer.Option(
-        None, "--image1", help="Image 1, where the flow starts; adds it and its foreground."
+        None, "--image1", help="Image 1, where the flow starts; adds panels of the image and its foreground."
     ),
     image2: Path = typer.Option(
-        None, "--image2", help="Image 2, where the flow ends; adds the warped image."
+        None, "--image2", help="Image 2, where the flow ends; adds a panel of the warped image."
     ),
     size2: str = _SIZE2,
     mask: Path = typer.Option(None, "--mask", help="Foreground mask of image 1."),
-    plain: bool = typer.Option(False, "--plain", help="Draw only the coloured flow, unscaled, uncaptioned."),
+    plain: bool = typer.Option(False, "--plain", help="Draw only the flow, without scaling and captions."),
     results: Path = typer.Option(None, "--results", help="Results in the TSS layout, instead of FLOW."),
     data: Path = typer.Option(None, "--data", help="TSS dataset for --results."),
     vis_dir: str = typer.Option(
         None,
         "--vis-dir",
-        help="With --results: write beside the results, into this sub-folder of each pair, as the TSS kit; "
-        "a full path gets SUBSET/PAIR.",
+        help="With --results: sub-folder of each pair's results to write to, as in the TSS kit; "
+        "a full path gets sub-folders SUBSET/PAIR.",
     ),
     bg_color: str = _BG,
     flow_bg_color: str = _FLOW_BG,
@@ -77,7 +79,7 @@ def show_flow_command(
     colours = parse_colour(bg_color), parse_colour(flow_bg_color)
     if results is not None:
         if flow is not None or data is None:
-            raise InputError("--results needs --data and no FLOW; see tiepoint flow show --help")
+            raise InputError("--results needs --data and excludes FLOW; see tiepoint flow show --help")
         alone = ("truth", "image1", "image2", "size2", "mask", "plain")
         without_effect(context, alone, "with --results, which draws the pictures of the TSS kit")
         if out is not None and vis_dir is not None:
@@ -163,7 +165,7 @@ def _partner(path: Path | None, image: Any, flow: Any) -> Any:
     other = path.with_name(f"{path.stem[:-1]}{'2' if path.stem[-1] == '1' else '1'}{path.suffix}")
     if not other.is_file():
         return None
-    notice(f"{printable(str(other))} is used as image 1; its size sets the scale of the flow")
+    notice(f"using {printable(str(other))} as image 1; its size determines the scale of the flow")
     return read_image(other)
 
 
@@ -207,7 +209,9 @@ def _show_results(
     for problem in problems:
         notice(problem)
     if not count:
-        raise InputError(f"{results}: nothing to draw in {count_text(len(keys), 'pair')}")
+        raise InputError(
+            f"{results}: nothing could be drawn for {count_text(len(keys), 'pair')}; see the warnings above"
+        )
     where = place / "SUBSET" / "PAIR" if beside is None else results / "SUBSET" / "PAIR" / beside
     total = f"{count_text(count, 'picture')} of {count_text(drawn, 'pair')}"
     typer.echo(f"{total} in {where}; sheet.png shows them with captions")
@@ -267,10 +271,10 @@ def warp(
     image1: Path = typer.Option(
         None,
         "--image1",
-        help="Image 1, if sizes differ; default the file beside image 2.",
+        help="Image 1, needed if sizes differ; default the file beside image 2.",
     ),
     size2: str = _SIZE2,
-    mask: Path = typer.Option(None, "--mask", help="Foreground mask of image 1; the rest is background."),
+    mask: Path = typer.Option(None, "--mask", help="Foreground mask of image 1; fills the background."),
     bg_color: str = _BG,
 ) -> None:
     """Warp image 2 back onto image 1: the colour at p + flow(p), or background outside image 2.
@@ -302,7 +306,7 @@ def warp(
         if not known_size:
             raise InputError(
                 f"{mask} is {_wh(shape)}, {flow} is {_wh(values)}: "
-                "a mask must have the size of the flow or of image 1"
+                "resize the mask to the size of the flow or of image 1"
             )
         picture = foreground(picture, resize_mask(shape, values.shape[:2]), background=background)
     write_image(out, picture)

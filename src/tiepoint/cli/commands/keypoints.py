@@ -48,11 +48,15 @@ def make(
     name: str = typer.Argument(..., help="Name of the new set, or a recipe: sift_surf_intersection."),
     data: Path = typer.Option(..., "--data", help="Folder of image sequences."),
     detector: str = typer.Option(None, "--detector", help="Detector, e.g. sift or surf?threshold=0.001."),
-    mode: str = typer.Option("independent", "--mode", help="independent, or projected from image 1."),
+    mode: str = typer.Option(
+        "independent",
+        "--mode",
+        help="Detect in each image (independent) or project from image 1 (projected).",
+    ),
     max_features: int = typer.Option(
         2000, "--max-features", min=0, help="Maximum number of keypoints per image; 0 for all."
     ),
-    border_px: float = typer.Option(40.0, "--border-px", help="Margin to all edges of an image."),
+    border_px: float = typer.Option(40.0, "--border-px", help="Width of the border without keypoints."),
     min_distance_px: float = typer.Option(
         None, "--min-distance-px", help="Minimum distance between two keypoints."
     ),
@@ -78,7 +82,7 @@ def make(
             )
         else:
             if detector is None:
-                raise InputError(f"{name!r} is not a recipe ({', '.join(RECIPES)}); name a --detector")
+                raise InputError(f"{name!r} is not a recipe ({', '.join(RECIPES)}); pass a --detector")
             keypoints = make_keypoint_set(
                 sequences, name, detector=detector, mode=mode, max_features=max_features or None,
                 border_px=border_px, min_distance_px=min_distance_px, min_size_px=min_size_px,
@@ -92,8 +96,8 @@ def make(
 def intersect(
     first: str = typer.Argument(..., metavar="A", help="Keypoint set."),
     second: str = typer.Argument(..., metavar="B", help="Keypoint set of the same images."),
-    out: str = typer.Option(..., "--out", metavar="NAME", help="Name; the two sets are NAME_a and NAME_b."),
-    tolerance_px: float = typer.Option(3.0, "--tolerance-px", help="Maximum distance of matches."),
+    out: str = typer.Option(..., "--out", metavar="NAME", help="Prefix of the new sets NAME_a and NAME_b."),
+    tolerance_px: float = typer.Option(3.0, "--tolerance-px", help="Maximum distance of matched keypoints."),
     overwrite: bool = OVERWRITE,
     store: str = STORE,
 ) -> None:
@@ -114,7 +118,7 @@ def subset(
     out: str = typer.Option(..., "--out", metavar="NAME", help="Name of the new set."),
     count: int = typer.Option(None, "--count", help="Number of keypoints to select."),
     scope: str = typer.Option("image", "--scope", help="Apply --count per image or per set."),
-    by: str = typer.Option("response", "--by", help="Choose by response, size (largest first) or random."),
+    by: str = typer.Option("response", "--by", help="Select by response, size (largest first) or random."),
     seed: int = typer.Option(0, "--seed", help="Seed for --by random."),
     min_size_px: float = typer.Option(None, "--min-size-px", help="Minimum keypoint size."),
     max_size_px: float = typer.Option(None, "--max-size-px", help="Maximum keypoint size."),
@@ -131,9 +135,7 @@ def subset(
     from ...datasets.keypoint_sets.filters import subset as subset_of
 
     if all(v is None for v in (count, min_size_px, max_size_px, min_distance_px)):
-        raise InputError(
-            "nothing to select by; pass --count, --min-size-px, --max-size-px or --min-distance-px"
-        )
+        raise InputError("no selection; pass --count, --min-size-px, --max-size-px or --min-distance-px")
     if count is None:
         without_effect(context, ("scope", "by", "seed"), "without --count")
     elif by != "random":
@@ -167,7 +169,9 @@ def import_(
 def export(
     name: str = typer.Argument(..., metavar="SET", help="Keypoint set."),
     out: Path = typer.Option(..., "--out", help="Folder for SCENE/IMAGE.csv."),
-    names: str = typer.Option("number", "--names", help="number (1.csv) or workbench (1ppm.csv)."),
+    names: str = typer.Option(
+        "number", "--names", help="Names of files: number (1.csv) or workbench (1ppm.csv)."
+    ),
     store: str = STORE,
 ) -> None:
     """Write a set as keypoint CSVs. Importing these files gives the same numbers.

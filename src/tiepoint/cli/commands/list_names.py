@@ -41,9 +41,7 @@ def list_things(
     if what not in _LISTS:
         raise UnknownNameError("list", what, _LISTS)
     if what in _BUILT_IN and store not in (None, default_store()):
-        raise InputError(
-            f"--store has no effect on `list {what}`: {what} come with tiepoint, not with a store"
-        )
+        raise InputError(f"--store has no effect on `list {what}`: {what} are built in; omit --store")
     rows = _LISTS[what](store)
     if json_:
         dump_json(rows)

@@ -24,13 +24,13 @@ from ..common import (
 def report(
     methods: list[str] = typer.Argument(None, metavar="[METHOD...]", help="Methods or run ids; default all."),
     out: Path = typer.Option(None, "--out", help="File to write; default report.html (or .md, .tex, …)."),
-    form: str = typer.Option("html", "--format", help="html, md, latex, csv, json or parquet."),
+    form: str = typer.Option("html", "--format", help="Format: html, md, latex, csv, json or parquet."),
     table: str = typer.Option(
         None,
         "--table",
-        help="For md, latex, csv: combined (methods by tasks), tasks (by groups), scores (all).",
+        help="Table in md, latex and csv: combined (methods by tasks), tasks or scores.",
     ),
-    names: Path = typer.Option(None, "--names", help="YAML file of display names, for tables of a paper."),
+    names: Path = typer.Option(None, "--names", help="YAML file of display names for the tables."),
     task: list[str] = typer.Option(None, "--task", help="Only these tasks."),
     split: str = typer.Option(None, "--split", help="Only runs of this split, e.g. full."),
     dataset: str = typer.Option(None, "--dataset", help="Only runs on a dataset of this name."),
@@ -75,11 +75,13 @@ def report(
 
 def plot(
     kind: str = typer.Argument(
-        None, metavar="[KIND]", help="scores, scenes, time, bytes, differences or a curve; default a list."
+        None,
+        metavar="[KIND]",
+        help="Figure: scores, scenes, time, bytes, differences or a curve; default: list all.",
     ),
     methods: list[str] = typer.Argument(None, metavar="[METHOD...]", help="Methods or run ids; default all."),
-    task: str = typer.Option(None, "--task", help="Task, if several have the figure."),
-    protocol: str = typer.Option(None, "--protocol", help="Protocol; default exact, or what the runs have."),
+    task: str = typer.Option(None, "--task", help="Task, required if several tasks have the figure."),
+    protocol: str = typer.Option(None, "--protocol", help="Protocol; default exact if the runs have it."),
     group: str = typer.Option(None, "--group", help="Group of a curve or score, e.g. noise=hard."),
     split: str = typer.Option(None, "--split", help="Only runs of this split, e.g. full."),
     dataset: str = typer.Option(None, "--dataset", help="Only runs on a dataset of this name."),
@@ -87,7 +89,7 @@ def plot(
     out: Path = typer.Option(
         None, "--out", help="File to write: .pdf, .svg, .png, or .csv for the data; default KIND.pdf."
     ),
-    columns: int = typer.Option(1, "--columns", help="Width in columns of a paper: 1 or 2."),
+    columns: int = typer.Option(1, "--columns", help="Width of the figure in columns of a paper: 1 or 2."),
     width: float = typer.Option(None, "--width", help="Width in inches."),
     names: Path = typer.Option(None, "--names", help="YAML file of display names."),
     store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
@@ -107,14 +109,14 @@ def plot(
         from ...api import compare
 
         if task is None:
-            raise InputError("a figure of differences needs one task; pass `task`")
+            raise InputError("the figure `differences` needs one task; pass `task`")
         filters: dict[str, Any] = {"group": group, "protocol": protocol, "split": split, "dataset": dataset}
         of: Any = compare(methods or (), task=task, store=store, baseline=baseline, **filters)
         about: dict[str, Any] = {}
     else:
         about = {"task": task, "protocol": protocol, "group": group}
         if baseline is not None:
-            raise InputError("`baseline` has no effect on this figure; it applies to differences")
+            raise InputError("`baseline` has no effect on this figure; use it with `differences`, or omit it")
         with open_store_for_reading(store) as opened:
             of = runs_of(opened, methods, singles=False)
             of = of if split is None else of_split(of, split, methods or ())

@@ -52,18 +52,18 @@ SET_BY_CONFIG = (
 def run(
     context: typer.Context,
     methods: list[str] = typer.Argument(
-        None, metavar="METHOD...", help="Names, files:DIR, onnx:FILE, my.py:Class …"
+        None, metavar="METHOD...", help="Methods: NAME, files:DIR, onnx:FILE, my.py:Class …"
     ),
     task: list[str] = typer.Option(
-        None, "--task", help="Tasks, repeated or comma-separated; needed without --config."
+        None, "--task", help="Tasks, repeated or comma-separated; required without --config."
     ),
-    data: Path = typer.Option(None, "--data", help="Folder of the dataset; needed without --config."),
+    data: Path = typer.Option(None, "--data", help="Folder of the dataset; required without --config."),
     tasks: Path = typer.Option(None, "--tasks", help="Folder of benchmark definitions."),
     benchmark: list[str] = typer.Option(None, "--benchmark", help="Definition files to use: NAME or NAME*."),
     protocol: list[str] = typer.Option(None, "--protocol", help="Protocols; the default is exact."),
     split: str = typer.Option(None, "--split", help="Split of the task (HPatches 2017)."),
     jobs: int = typer.Option(
-        None, "--jobs", min=0, help="At most this many worker processes; default 0, one per core."
+        None, "--jobs", min=0, help="Maximum number of workers; default 0, one per core."
     ),
     cluster: str = typer.Option(
         None, "--cluster", help="Dask workers: tcp://HOST:8786, local:NUMBER or a YAML file."
@@ -73,14 +73,12 @@ def run(
     on_bad: str = typer.Option(
         None, "--on-bad", help="How to treat invalid descriptors: error (default), miss or keep-zeros."
     ),
-    device: str = typer.Option(
-        None, "--device", help="Device of networks and of the comparison; default cpu."
-    ),
+    device: str = typer.Option(None, "--device", help="Device of networks and comparisons; default cpu."),
     fit_on: Path = typer.Option(
         None, "--fit-on", help="Dataset to fit +pca, +zca … on instead of the split's training sequences."
     ),
     write_results: Path = typer.Option(
-        None, "--write-results", help="Folder to which result files of the task are written."
+        None, "--write-results", help="Write the result files of the task to this folder."
     ),
     results_form: str = typer.Option(
         "auto", "--results-form", help="Layout of result files: auto, final, or document (HPatches 2016)."
@@ -194,7 +192,7 @@ def _check_arguments(
     if missing := [argument for argument, present in given.items() if not present]:
         raise InputError(f"run needs {join_words(missing)}, or --config FILE; see tiepoint run --help")
     if name is not None and methods and len(methods) > 1:
-        raise InputError(f"--name is for a single method, and there are {len(methods)}: {', '.join(methods)}")
+        raise InputError(f"--name is for a single method, found {len(methods)}: {', '.join(methods)}")
     if results_form not in FORMS:
         raise UnknownNameError("form of result files", results_form, FORMS)
     if context.params.get("write_results") is None:

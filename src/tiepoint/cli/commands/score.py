@@ -39,7 +39,7 @@ def score_command(
     benchmark: list[str] = typer.Option(None, "--benchmark", help="Definition files to use; NAME or NAME*."),
     protocol: list[str] = typer.Option(None, "--protocol", help="Protocols; default exact."),
     name: str = typer.Option(None, "--name", help="Name of the run; only for results of one method."),
-    on_bad: str = typer.Option(None, "--on-bad", help="NaN distances: error or miss; not for flows."),
+    on_bad: str = typer.Option(None, "--on-bad", help="Treat NaN distances as error or miss; not for flows."),
     option: list[str] = typer.Option(None, "-o", "--option", help="Option of the task, key=value."),
     auto_flip: bool = typer.Option(
         False, "--auto-flip", help="tss: invert both masks when that raises the score."
@@ -52,9 +52,7 @@ def score_command(
     pairs: bool = typer.Option(
         None, "--pairs/--no-pairs", help="tss: print both rows of every pair; default with 20 pairs or fewer."
     ),
-    jobs: int = typer.Option(
-        0, "--jobs", min=0, help="At most this many worker processes; 0 means one per core."
-    ),
+    jobs: int = typer.Option(0, "--jobs", min=0, help="Maximum number of workers; 0 means one per core."),
     store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
     json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
@@ -116,7 +114,7 @@ def _write_scores_csv(runs: Sequence[Any], results: Path, protocols: Sequence[st
         for path in write_subset_scores(run.unit_records, results, protocols):
             print_status(f"wrote {path}")
         for subset in subsets_without_results(run.unit_records):
-            notice(f"{results} has no results of {subset}: no scores.csv for it")
+            notice(f"{results}: no results of the subset {subset}; its scores.csv was not written")
 
 
 def _print_pairs(runs: Sequence[Any], wanted: bool | None) -> None:

@@ -15,12 +15,14 @@ from ..common import open_store_for_reading, print_status
 def serve(
     store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
     port: int = typer.Option(8765, "--port", min=0, max=65535, help="Port to listen on; 0 takes a free one."),
-    host: str = typer.Option("127.0.0.1", "--host", help="Address to listen on; others need --token."),
+    host: str = typer.Option(
+        "127.0.0.1", "--host", help="Address to listen on; an address that others can reach needs --token."
+    ),
     token: str = typer.Option(
-        None, "--token", envvar="TIEPOINT_TOKEN", help="Access token; also $TIEPOINT_TOKEN."
+        None, "--token", envvar="TIEPOINT_TOKEN", help="Access token; default $TIEPOINT_TOKEN."
     ),
     data: list[Path] = typer.Option(
-        None, "--data", help="Folders with datasets that were moved; may be repeated."
+        None, "--data", help="Folder to search for datasets that were moved; may be repeated."
     ),
 ) -> None:
     """Show the store in a browser: leaderboards, comparisons of two methods, scenes and single failures.
@@ -32,7 +34,7 @@ def serve(
     try:
         from ...serve.app import serve as serve_store
     except ModuleNotFoundError as e:
-        raise InputError(f"serving pages needs the package {e.name!r}: pip install 'tiepoint[serve]'") from e
+        raise InputError(f"serve: the package {e.name!r} is missing; pip install 'tiepoint[serve]'") from e
 
     with contextlib.suppress(KeyboardInterrupt), open_store_for_reading(store) as opened:
         serve_store(opened, host=host, port=port, token=token, data=data or (), said=print_status)

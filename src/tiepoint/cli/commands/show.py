@@ -18,9 +18,11 @@ def show_run_command(
     run: str = typer.Argument(
         ...,
         metavar="RUN",
-        help="A method, for its newest run, or a run id or its prefix; see `tiepoint list runs`.",
+        help="Method (shows its newest run), run id or prefix of an id; see `tiepoint list runs`.",
     ),
-    task: str = typer.Option(None, "--task", help="Task of the run, if the method has runs of several."),
+    task: str = typer.Option(
+        None, "--task", help="Task of the run, required if the method has runs of several tasks."
+    ),
     conventions: bool = typer.Option(
         False, "--conventions", help="Explain the differences between protocols step by step."
     ),
@@ -105,12 +107,10 @@ def show_pair_command(
     ),
     pair: str = typer.Argument(..., metavar="PAIR", help="Name of a pair; slashes may be written as `-`."),
     out: Path = typer.Option(None, "--out", help="Picture to write; default PAIR.png."),
-    most: int = typer.Option(
-        200, "--max", min=1, help="Maximum number of matches to draw, spread evenly by error."
-    ),
+    most: int = typer.Option(200, "--max", min=1, help="Maximum number of drawn matches, sampled by error."),
     lines: int = typer.Option(0, "--lines", min=0, help="Number of matches to draw epipolar lines for."),
     points: str = typer.Option(
-        None, "--points", metavar="I,J", help="Draw the epipolar lines of these matches, by row from 0."
+        None, "--points", metavar="I,J", help="Draw the epipolar lines of these matches, numbered from 0."
     ),
     store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
 ) -> None:
@@ -149,6 +149,4 @@ def _rows(text: str | None) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in split_values([text] if text else []))
     except ValueError as e:
-        raise InputError(
-            f"--points {text!r}: not a list of integers; pass rows of matches such as 0,17"
-        ) from e
+        raise InputError(f"--points {text!r}: not a list of integers; pass match numbers such as 0,17") from e

@@ -34,9 +34,7 @@ def sql(
     with open_store_for_reading(store) as opened:
         found = run_query(opened.engine, query, timeout_s=timeout, most_rows=limit or None)
     if found.truncated:
-        notice(
-            f"the result is truncated after {count_text(limit, 'row')}; raise `limit`, or set it to 0 for all"
-        )
+        notice(f"the result is truncated after {count_text(limit, 'row')}; raise `limit`, or pass 0 for all")
     if json_:
         names = _unique_names(found.columns)
         rows = [dict(zip(names, row, strict=True)) for row in found.rows]

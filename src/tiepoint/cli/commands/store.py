@@ -23,6 +23,9 @@ from ..shell.flag_names import as_flags
 if TYPE_CHECKING:
     from ...store.maintenance.space import PruneReport
 
+KIND_LABELS = {"kept lists": "cached lists", "kept costs": "measured costs"}
+"""Printed names of file kinds whose JSON key is not plain English."""
+
 
 def check_store_command(
     store: str = STORE, json_: bool = typer.Option(False, "--json", help="Print one JSON object.")
@@ -150,7 +153,7 @@ def rename(
     would = "would be" if dry_run else "is now"
     print(f"{printable(old)} {would} called {printable(new)} in {count_text(len(found.ids), 'run')}")
     if any(a != b for a, b in found.ids.items()):
-        notice(f"the new ids equal those of runs with --name '{printable(new)}'")
+        notice(f"the new run ids are those of `tiepoint run … --name '{printable(new)}'`")
 
 
 def size(
@@ -167,7 +170,9 @@ def size(
     if json_:
         dump_json(found.to_dict())
         return
-    kinds = [[k, f"{a.files:,}", format_bytes(a.size_bytes)] for k, a in found.kinds.items()]
+    kinds = [
+        [KIND_LABELS.get(k, k), f"{a.files:,}", format_bytes(a.size_bytes)] for k, a in found.kinds.items()
+    ]
     print_plain_table(
         ["kind", "files", "size"], [*kinds, ["all", "", format_bytes(found.total_bytes)]], right=2
     )
@@ -187,7 +192,9 @@ def prune(
         None, "--older-than", help="Remove features last used before this age: 30d, 12h, 8w."
     ),
     larger_than_total: str = typer.Option(
-        None, "--larger-than-total", help="Remove until the store has at most this size: 20GB, 500MB."
+        None,
+        "--larger-than-total",
+        help="Remove features until the store has at most this size: 20GB, 500MB.",
     ),
     store: str = STORE,
     dry_run: bool = typer.Option(False, "--dry-run", help="Print what would be removed; change nothing."),
@@ -222,11 +229,11 @@ def prune(
 def _print_prune(report: PruneReport) -> None:
     after = report.before_bytes - report.size_bytes
     if not report.files:
-        print(f"nothing to remove: the store has {format_bytes(report.before_bytes)}")
+        print(f"nothing to remove: the size of the store is {format_bytes(report.before_bytes)}")
     for kind, amount in report.files.items():
         print(f"{kind}: {amount.files:,}, {format_bytes(amount.size_bytes)}")
     if report.files:
-        print(f"the store has {format_bytes(report.before_bytes)}, and {format_bytes(after)} without them")
+        print(f"size of the store: {format_bytes(report.before_bytes)}, {format_bytes(after)} afterwards")
     if report.wanted_bytes is not None and after > report.wanted_bytes:
         print(f"still above {format_bytes(report.wanted_bytes)}: nothing else can be removed")
     if report.in_use:

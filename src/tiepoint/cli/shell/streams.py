@@ -79,7 +79,7 @@ class TolerantStream:
     def write(self, text: str) -> int:
         """Write text. Replace unencodable characters."""
         if not isinstance(text, str):
-            raise TypeError(f"this stream takes text, not {type(text).__name__}")
+            raise TypeError(f"a text stream takes str, found {type(text).__name__}")
         if self._careful and not text.isprintable():
             text = clean(text)
         if self._encoding is None:

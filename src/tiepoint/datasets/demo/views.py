@@ -170,7 +170,9 @@ def photo_path(name: str) -> Path:
         raise InputError("the demo set needs the photographs of scikit-image; pip install 'tiepoint[demo]'")
     path = Path(next(iter(spec.submodule_search_locations))) / "data" / PHOTOS[name]
     if not path.is_file():
-        raise InputError(f"{path} is not in this scikit-image; pip install --upgrade scikit-image")
+        raise InputError(
+            f"{path}: the installed scikit-image lacks this photograph; pip install --upgrade scikit-image"
+        )
     return path
 
 

@@ -34,9 +34,9 @@ def checked_url(url: str) -> str:
     except ValueError as e:
         raise AddressError(f"{printable(url)} is not a URL ({e})") from e
     if parts.scheme not in ("http", "https"):
-        raise AddressError(f"{printable(url)} is not allowed: only http and https are")
+        raise AddressError(f"{printable(url)} is not allowed: the URL must begin with http or https")
     if not host or parts.username is not None or any(c.isspace() or not c.isprintable() for c in url):
-        raise AddressError(f"{printable(url)} is not allowed: it needs a host, no user and no blanks")
+        raise AddressError(f"{printable(url)} is not allowed: it needs a host, no user name and no spaces")
     return url
 
 
@@ -61,10 +61,10 @@ def next_url(url: str, location: str, hosts: Sequence[str]) -> str:
     except ValueError as e:
         raise AddressError(f"{printable(url)} redirects to an invalid URL ({e})") from e
     if urlsplit(url).scheme == "https" and urlsplit(target).scheme != "https":
-        raise AddressError(f"{printable(url)} redirects to http, which is not encrypted; not followed")
+        raise AddressError(f"{printable(url)} redirects to http, which is not encrypted; refused")
     if not is_listed(target, hosts):
         host = urlsplit(target).hostname
-        raise AddressError(f"{printable(url)} redirects to {host}, a host not listed for this dataset")
+        raise AddressError(f"{printable(url)} redirects to {host}, which is not an allowed host")
     return target
 
 
@@ -104,7 +104,7 @@ def open_url(
         OSError: The server does not respond.
     """
     if not is_listed(checked_url(url), hosts):
-        raise AddressError(f"{printable(url)} is not allowed: its host is not listed for this dataset")
+        raise AddressError(f"{printable(url)} is not allowed: its host is not in the list of this dataset")
     opener = _opener()
     headers = {"User-Agent": f"tiepoint/{__version__}", "Accept-Encoding": "identity", **headers}
     for _ in range(MAX_REDIRECTS):

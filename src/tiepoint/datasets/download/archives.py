@@ -69,14 +69,14 @@ class MemberPaths:
 
     def _parts(self, name: str) -> list[str]:
         if name.startswith("/"):
-            raise self._refused(name, "it is absolute")
+            raise self._refused(name, "its path is absolute")
         parts = [part for part in name.split("/") if part not in ("", ".")]
         if any(part in _IGNORED or part.startswith("._") for part in parts):
             return []
         if ".." in parts:
-            raise self._refused(name, "it leads outside")
+            raise self._refused(name, "its path leads out of the folder")
         if len(parts) > MAX_PATH_DEPTH:
-            raise self._refused(name, f"it is more than {MAX_PATH_DEPTH} folders deep")
+            raise self._refused(name, f"its path has more than {MAX_PATH_DEPTH} levels")
         try:
             return [path_part(part, "the part") for part in parts]
         except InputError as e:
@@ -120,7 +120,9 @@ class _Writer:
             return
         self.files += 1
         if self.files > self.max_files:
-            raise InputError(f"{self.archive}: has more than {self.max_files:,} files; not unpacked")
+            raise InputError(
+                f"{self.archive}: the archive has more than {self.max_files:,} files and was not unpacked"
+            )
         target = self.folder / path
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -139,7 +141,7 @@ class _Writer:
     def count(self, more: int) -> None:
         self.bytes += more
         if self.bytes > self.max_bytes:
-            reason = f"unpacks to more than {self.max_bytes:,} bytes, far more than expected"
+            reason = f"the content has more than {self.max_bytes:,} bytes, far more than expected"
             raise InputError(f"{self.archive}: {reason}; not unpacked")
 
 
@@ -203,7 +205,7 @@ def _unzip(file: IO[bytes], writer: _Writer, progress: Progress | None) -> None:
                 writer.paths.folder(info.filename)
                 continue
             if info.flag_bits & 1:
-                raise InputError(f"{writer.archive}: is encrypted; not unpacked")
+                raise InputError(f"{writer.archive}: the archive is encrypted; unpack it manually")
             with members.open(info) as source:
                 writer.write(info.filename, source)
             done += info.compress_size
@@ -244,13 +246,17 @@ class _Bounded:
 
     def read(self, size: int = -1) -> bytes:
         if not 0 <= size <= _MAX_READ_BYTES:
-            raise InputError(f"{self.writer.archive}: has a header of {size:,} bytes; not unpacked")
+            raise InputError(
+                f"{self.writer.archive}: the archive has a header of {size:,} bytes and was not unpacked"
+            )
         self.last = self.inner.read(size)
         return self.last
 
     def seek(self, offset: int, whence: int = 0) -> int:
         if whence == 0 and offset > self.writer.max_bytes + _SLACK + 1024 * self.writer.max_files:
-            raise InputError(f"{self.writer.archive}: has a member far longer than expected")
+            raise InputError(
+                f"{self.writer.archive}: the archive has a file far longer than expected and was not unpacked"
+            )
         return self.inner.seek(offset, whence)
 
     def tell(self) -> int:

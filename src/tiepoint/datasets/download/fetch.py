@@ -94,7 +94,9 @@ def fetch(
             raise MirrorError(f"{mirror.url}: {reason}")
         seconds = 2.0 ** min(failures, 5) if pause is None else pause
         if seconds > options.max_pause_s:
-            raise MirrorError(f"{mirror.url}: {reason}; the server requests a pause of {seconds:.0f} s")
+            raise MirrorError(
+                f"{mirror.url}: {reason}; the server requests a pause of {seconds:.0f} s, try again later"
+            )
         options.report(f"{reason}; retrying in {seconds:.0f} s")
         options.wait(seconds)
     raise AssertionError
@@ -117,24 +119,26 @@ def _once(
     with response:
         if response.status == 416 and have:
             part.drop()
-            raise _RetryError("the file has changed since the download started", 0.0)
+            raise _RetryError("the file on the server has changed since the download started", 0.0)
         if response.status not in (200, 206) or (response.status == 206 and not have):
             _refused(url, response)
         if response.headers.get("Content-Encoding", "identity") != "identity":
-            raise MirrorError(f"{url} sends an encoding that was not requested")
+            raise MirrorError(f"{url} sends a content encoding that was not requested")
         stamp = _stamp(mirror, response, have)
         if response.status == 206 and (before is None or stamp is None or not stamp.same(before)):
             part.drop()
-            raise _RetryError("the file has changed since the download started", 0.0)
+            raise _RetryError("the file on the server has changed since the download started", 0.0)
         assert stamp is not None
         total = stamp.total
         if total is not None and mirror.size is not None and total != mirror.size:
-            raise MirrorError(f"{url} has {total:,} bytes, {mirror.size:,} are published: it is another file")
+            raise MirrorError(
+                f"{url} has {total:,} bytes instead of the published {mirror.size:,}, so it is another file"
+            )
         if total is not None and total > max_bytes:
-            raise MirrorError(f"{url} has {total:,} bytes, at most {max_bytes:,} are expected")
+            raise MirrorError(f"{url} has {total:,} bytes, the limit is {max_bytes:,}")
         if response.status == 200:
             if have:
-                options.report("the download restarts: the server has no ranges, or the file has changed")
+                options.report("the download restarts: the server cannot resume it, or the file has changed")
             part.begin(stamp)
         _receive(url, response, part, total, max_bytes, options)
     return stamp
@@ -180,7 +184,7 @@ def _receive(
                 raise MirrorError(f"{url}: the content {problem}")
             have += len(chunk)
             if have > max_bytes:
-                raise MirrorError(f"{url} sends more than {max_bytes:,} bytes")
+                raise MirrorError(f"{url} sends more than the limit of {max_bytes:,} bytes")
             with refusal(part.path):
                 file.write(chunk)
             if options.progress is not None:
@@ -188,7 +192,7 @@ def _receive(
             now = options.clock()
             if now - since > options.stall_timeout_s:
                 if have - at < _MIN_PROGRESS_BYTES:
-                    raise _RetryError(f"the server sent {have - at:,} bytes in {now - since:.0f} s")
+                    raise _RetryError(f"the server is too slow: {have - at:,} bytes in {now - since:.0f} s")
                 since, at = now, have
         if total is not None and have < total:
             raise _RetryError(f"the connection ended after {have:,} of {total:,} bytes")
@@ -242,7 +246,7 @@ def fetch_file(file: SourceFile, folder: Path, hosts: Sequence[str], options: Fe
     for i, mirror in enumerate(file.mirrors):
         part = PartialFile(folder / f"{file.name}.{i}.part")
         if not (options.allow_http or is_guarded(mirror)):
-            reason = "is not encrypted and has no published hash, so it could be changed in transit"
+            reason = "not encrypted and no hash is published, so the file could be altered in transit"
             reasons.append(f"{mirror.url}: {reason}; pass `allow_http` to use it anyway")
             continue
         try:
@@ -271,6 +275,6 @@ def verify_file(mirror: Mirror, part: PartialFile) -> FetchedFile:
     for kind, published, found in checks:
         if published is not None and published != found:
             part.drop()
-            reason = f"the file is corrupt or another one: {kind} {found}, published {published}"
+            reason = f"the file is corrupt or has changed: {kind} {found}, published {published}"
             raise MirrorError(f"{mirror.url}: {reason}")
     return FetchedFile(part.path, mirror.url, size, sha256, bool(mirror.sha256 or mirror.md5))

@@ -68,8 +68,8 @@ def _is_published(path: Path, size: int, sha256: str, md5: str, source: DatasetS
         return True
     if known and len(known) == len(mirrors):
         raise InputError(
-            f"{path} is corrupt or another file: SHA-256 {sha256}, MD5 {md5} differ from those published for "
-            f"{path.name}; download it again, or rename it to unpack it anyway"
+            f"{path} is corrupt or has changed: SHA-256 {sha256}, MD5 {md5} differ from those published for "
+            f"{path.name}; download the file again, or rename it to skip this check"
         )
     return False
 
@@ -95,7 +95,7 @@ def _copy_folder(folder: Path, new: Path) -> None:
         for name in [*folders, *names]:
             path = Path(parent, name)
             if path.is_symlink():
-                raise InputError(f"{path} is a link; only files are copied")
+                raise InputError(f"{path} is a symbolic link; replace it by the file")
         for name in sorted(names):
             path = Path(parent, name)
             member = member_paths.file(path.relative_to(folder).as_posix())
@@ -181,8 +181,8 @@ def check_unchanged(folder: Path, name: str, fetched: FetchedFile) -> None:
             continue
         if fetched.url and entry.get("sha256") != fetched.sha256:
             raise InputError(
-                f"{fetched.url} delivers another file than the first time: SHA-256 {fetched.sha256}, "
-                f"recorded {entry.get('sha256')}; to accept it, remove {record_path(folder)}"
+                f"{fetched.url} has changed since the first download: SHA-256 {fetched.sha256}, "
+                f"recorded {entry.get('sha256')}; to accept the new file, remove {record_path(folder)}"
             )
 
 
@@ -247,12 +247,12 @@ def get_dataset(
     plan = plan_for(name, source, to)
     if source.licence.ask and not local_files:
         raise InputError(
-            f"{source.title} may not be downloaded directly: {source.licence.ask}; then pass the files as "
+            f"{source.title} cannot be downloaded directly: {source.licence.ask}; then pass the files as "
             "`from_file`"
         )
     if not accept_licence:
         raise InputError(
-            f"{source.title} has the licence {source.licence.name} ({source.licence.terms}; see "
+            f"{source.title} is under the licence {source.licence.name} ({source.licence.terms}; see "
             f"{source.licence.page}); pass `accept_licence` to accept it"
         )
     work = plan.folder.parent / WORK
@@ -339,5 +339,6 @@ def _find_dataset(base: Path, new: Path, source: DatasetSource) -> tuple[Path, C
     assert first is not None
     reason = first.problems[0] if first.problems else first.title.rpartition(": ")[2]
     raise FormatError(
-        new.parent, f"the unpacked files are not {source.title} ({reason}); the archives stay in this folder"
+        new.parent,
+        f"the unpacked files are not {source.title} ({reason}); the downloaded archives are in this folder",
     )

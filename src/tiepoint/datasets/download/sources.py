@@ -102,11 +102,11 @@ class DatasetSource(_Strict):
     @model_validator(mode="after")
     def _check_hosts(self) -> DatasetSource:
         if not self.files and self.licence.ask is None:
-            raise ValueError("a source needs files, or instructions in `ask`")
+            raise ValueError("a source needs `files`, or instructions in `ask`")
         for file in self.files:
             for mirror in file.mirrors:
                 if not is_listed(mirror.url, self.hosts):
-                    raise ValueError(f"the host of {mirror.url} is not in the hosts of the source")
+                    raise ValueError(f"the host of {mirror.url} is missing in `hosts` of the source")
         return self
 
     @property
@@ -192,8 +192,8 @@ class DownloadPlan:
         needed = self.required_bytes - fetched
         if needed > self.free:
             raise InputError(
-                f"{self.folder.parent} has {format_size(self.free)} free, {self.name} needs about "
-                f"{format_size(needed)} (archives and their content); free some space or choose another `to`"
+                f"{self.folder.parent}: {format_size(self.free)} are free, but {self.name} needs about "
+                f"{format_size(needed)} for archives and content; free some space or choose another `to`"
             )
 
     def __str__(self) -> str:

@@ -156,7 +156,7 @@ class HPatchesDataset:
         """Read the patches of an image, uint8 (n, side, side)."""
         if not self.has_patches:
             name = self.root or "this dataset"
-            raise InputError(f"{name} has no patches, only lengths; use files:DIR descriptors")
+            raise InputError(f"{name} has numbers of patches but no patches; pass descriptors as files:DIR")
         if self._pack is not None:
             self._known(sequence, image)
             return self._pack.read(f"{sequence}/{image}")
@@ -165,9 +165,9 @@ class HPatchesDataset:
     def path(self, sequence: str, image: str) -> Path:
         """Return the path of a patch strip."""
         if self.root is None:
-            raise InputError("this dataset has no image files, only numbers of patches")
+            raise InputError("this dataset has only numbers of patches; open a folder of strips")
         if self.root.is_file():
-            raise InputError(f"{self.root} is a pack file; it has no strips")
+            raise InputError(f"{self.root} is a pack file without strip files; open the folder of strips")
         self._known(sequence, image)
         return self.root / sequence / f"{image}.png"
 
@@ -207,7 +207,7 @@ class HPatchesDataset:
             if sequence in self.open_lengths:
                 low, high = self.open_lengths[sequence]
                 count = f"the number of patches of {sequence!r} is not known exactly ({low} to {high})"
-                problems.append(f"{count}; state one number")
+                problems.append(f"{count}; state one number in the lengths file")
             elif sequence not in self.lengths:
                 error = UnknownNameError("sequence", sequence, self.sequences)
                 problems.append(str(error).split(" Known:")[0])
@@ -239,11 +239,11 @@ def _read_lengths(path: Path) -> tuple[dict[str, int], dict[str, tuple[int, int]
     if isinstance(raw, dict) and "lengths" in raw:
         unknown = sorted(set(raw) - {"lengths", "images"})
         if unknown:
-            raise FormatError(path, f"unknown key {unknown[0]!r}; known are lengths, images")
+            raise FormatError(path, f"unknown key {unknown[0]!r}; the keys are lengths and images")
         images = raw.get("images", STANDARD_IMAGES)
         raw = raw["lengths"]
     if not isinstance(raw, dict) or not raw:
-        raise FormatError(path, "expected an object of lengths (numbers of patches) by sequence")
+        raise FormatError(path, "expected a JSON object that maps sequences to numbers of patches")
     problems = []
     lengths: dict[str, int] = {}
     unsure: dict[str, tuple[int, int]] = {}
@@ -263,7 +263,7 @@ def _read_lengths(path: Path) -> tuple[dict[str, int], dict[str, tuple[int, int]
         problems += [p for name in dict.fromkeys(images) for p in _name_problems(name, "the image")]
         problems += [f"duplicate image {name!r}" for name, count in Counter(images).items() if count > 1]
     if not lengths and not problems:
-        problems.append("no sequence has an exact number of patches; state one number for each")
+        problems.append("no sequence has an exact number of patches; state one number per sequence")
     if problems:
         raise ProblemsError(f"dataset {path}", problems)
     return lengths, unsure, tuple(images)

@@ -75,7 +75,7 @@ def scan_folder(root: Path) -> StripLayout:
     for sequence, files in sequences.items():
         strips = layout.strips.setdefault(sequence, {})
         if "." in sequence:
-            layout.problems.append(f"{sequence}: a sequence name must not have a dot")
+            layout.problems.append(f"{sequence}: a sequence name must not contain a dot; rename the folder")
         for path in files:
             try:
                 strips[path.stem] = _header(path)
@@ -141,7 +141,7 @@ def _compare(layout: StripLayout, present: dict[str, set[str]]) -> None:
         for image, header in strips.items():
             if header.side != layout.side:
                 layout.problems.append(
-                    f"{sequence}/{image}.png: is {header.side} pixels wide, the others {layout.side}"
+                    f"{sequence}/{image}.png: is {header.side} pixels wide, other strips are {layout.side}"
                 )
         counts = Counter(h.count for h in strips.values())
         expected = strips["ref"].count if "ref" in strips else counts.most_common(1)[0][0] if counts else 0
@@ -149,5 +149,5 @@ def _compare(layout: StripLayout, present: dict[str, set[str]]) -> None:
             if header.count != expected and header.side == layout.side:
                 layout.problems.append(
                     f"{sequence}: image {image} has {header.count} patches but ref has {expected}; "
-                    "patch k of every image must be the same location"
+                    "row k of every strip must show the same location"
                 )

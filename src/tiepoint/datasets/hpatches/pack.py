@@ -71,11 +71,11 @@ def pack_dataset(
         raise InputError(f"{root} is not a folder of patch strips")
     dataset = HPatchesDataset(root, packed=False)
     if not dataset.has_patches or dataset.side is None:
-        raise InputError(f"{root} has numbers of patches only; there are no strips to pack")
+        raise InputError(f"{root} has numbers of patches but no strips to pack")
     default = root / PACK if os.access(root, os.W_OK) else _cache() / _name(_strips(root))
     path = default if to is None else Path(to).expanduser()
     if path.suffix != SUFFIX or path.is_dir():
-        raise InputError(f"{path} is not the name of a pack; pass a file that ends in {SUFFIX}")
+        raise InputError(f"{path} is not a valid name of a pack file; pass a file name that ends in {SUFFIX}")
     keys = [f"{s}/{m}" for s in dataset.sequences for m in dataset.images(s)]
 
     def strips() -> Iterator[tuple[PackedStrip, NDArray[np.uint8]]]:

@@ -74,7 +74,7 @@ def draw_pairs(
     Repeated pairs (in either order) and `diffseq` pairs from one scene are rejected.
     """
     if size > space.available(kind):
-        raise InputError(f"{size} {kind} pairs requested, the dataset has only {space.available(kind)}")
+        raise InputError(f"{size} {kind} pairs are requested, but the dataset has {space.available(kind)}")
     starts = np.concatenate([[0], np.cumsum(space.lengths)])
     distinct = np.empty((0, 6), np.int64)
     keys = np.empty(0, np.int64)

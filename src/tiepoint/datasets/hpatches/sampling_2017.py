@@ -50,7 +50,7 @@ class LegacyStream:
 
         sizes = np.asarray(n, np.int64)
         if sizes.size and sizes.min() < 2:
-            raise InputError("a sequence has only one patch; sampling needs two different ones")
+            raise InputError("a sequence has only one patch; sampling a pair needs at least two")
         first, second = np.empty(len(sizes), np.int64), np.empty(len(sizes), np.int64)
         swaps = np.empty(int(sizes.max(initial=2)), np.uint32)
         self._pos = kernel.first_two_of_permutation(

@@ -143,7 +143,7 @@ def split_problems(data: HPatchesDataset, split: Split, images: Sequence[str] = 
     >>> some = HPatchesDataset.from_lengths({"i_a": 3}, unsure={"v_b": (2, 4)})
     >>> for problem in split_problems(some, Split("mine", ("i_a", "v_b", "i_c"))):
     ...     print(problem)
-    split 'mine': the number of patches of v_b (2 to 4) is not known exactly; state one number for each
+    split 'mine': the number of patches of v_b (2 to 4) is not known exactly; state one number each
     split 'mine': unknown sequence 'i_c'; did you mean 'i_a'?
     """
     absent = [s for s in split.test if s not in data.lengths]
@@ -155,12 +155,12 @@ def split_problems(data: HPatchesDataset, split: Split, images: Sequence[str] = 
     problems = []
     if unsure:
         names = ", ".join(f"{s} ({ranges[s][0]} to {ranges[s][1]})" for s in unsure)
-        problems.append(f"the number of patches of {names} is not known exactly; state one number for each")
+        problems.append(f"the number of patches of {names} is not known exactly; state one number each")
     if len(unknown) > _MAX_LISTED // 2:
         names = first_few(unknown, _MAX_LISTED)
         problems.append(
             f"the dataset lacks {len(unknown)} of its {len(split.test)} sequences ({names}); "
-            f"the split {WHOLE!r} has all sequences of the dataset"
+            f"use the split {WHOLE!r}, which has all sequences of the dataset"
         )
         unknown = []
     present = [s for s in split.test if s in data.lengths]

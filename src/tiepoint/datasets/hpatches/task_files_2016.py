@@ -109,7 +109,7 @@ def _sets(data: HPatchesDataset) -> dict[str, tuple[str, ...]]:
 def _usable(data: HPatchesDataset, deviation: float, report: V1Report) -> dict[str, NDArray[np.int64]]:
     """Return the indices of reference patches with enough contrast for a query, by sequence."""
     if not data.has_patches:
-        report.notes.append("the dataset has no pixels: queries are not filtered by contrast")
+        report.notes.append("the dataset has no pixels, so queries are not filtered by contrast")
         return {s: np.arange(data.count(s)) for s in data.sequences}
     return {s: high_contrast_indices(data.patches(s, "ref"), deviation) for s in data.sequences}
 
@@ -160,8 +160,8 @@ class _SetWriter:
         for kind in ("diffseq", "sameseq"):
             n_neg = min(self.sizes.negatives, 5 * n_pos, space.available(kind) // 2)
             if n_neg == 0:
-                reason = "because it has too few sequences or patches"
-                self.report.notes.append(f"{self.name}: no {kind} negatives, {reason}")
+                reason = "because the set has too few sequences or patches"
+                self.report.notes.append(f"{self.name}: no {kind} negatives were sampled, {reason}")
                 continue
             file = f"{self.name}_{kind}_neg"
             pairs = draw_pairs(space, kind, n_neg, images[self.noises[0]], self._rng(file))
@@ -175,7 +175,7 @@ class _SetWriter:
                 self.report.rows[f"classification/{path.name}"] = n_pos + n_neg
         if n_pos < self.sizes.positives:
             count = count_text(n_pos, "positive pair")
-            self.report.notes.append(f"{self.name}: {count}, fewer than published, because it is small")
+            self.report.notes.append(f"{self.name}: {count}, fewer than published, as the dataset is small")
 
     def _write_pairs(self, path: Path, pairs: PatchPairs, *, positive: bool) -> None:
         labels = np.full(len(pairs), positive) if self.label_column else None
@@ -221,7 +221,7 @@ class _SetWriter:
                     )
                     if not len(queries):
                         reason = "no patch has enough contrast for a query"
-                        self.report.notes.append(f"{file}: skipped, because {reason}")
+                        self.report.notes.append(f"{file} is skipped because {reason}")
                         continue
                     benchmark = benchmarks.RetrievalBenchmark(file, pool, queries)
                     path = self.root / "retrieval" / f"{file}.benchmark"

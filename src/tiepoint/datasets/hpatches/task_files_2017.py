@@ -159,10 +159,10 @@ def _splits(
         if not found:
             found = {WHOLE: known[WHOLE]}
             count = count_text(len(data.sequences), "sequence")
-            report.notes.append(f"no published split is complete; the split {WHOLE!r} has all {count}")
+            report.notes.append(f"no published split is complete; writing the split {WHOLE!r} of {count}")
     problems = [p for s in found.values() for p in split_problems(data, s, ["ref"])]
     if problems:
-        raise ProblemsError("these splits cannot be written for the dataset", problems)
+        raise ProblemsError("the dataset does not fit these splits", problems)
     if WHOLE in found:
         report.notes += excluded_note(data)
     return found
@@ -195,7 +195,7 @@ def _given_lists(
         present = [p for p in paths if p.is_file()]
         if len(present) == 1:
             (lack,) = (p.name for p in paths if p not in present)
-            problems.append(f"{folder} has {present[0].name} but not {lack}; they belong together")
+            problems.append(f"{folder} has {present[0].name} but not {lack}; add the missing file")
         for path in present:
             try:
                 found.setdefault(name, []).append(read_patches_csv(path, data.lengths))
@@ -252,7 +252,7 @@ def _write_verification(
             reason = "the row count was changed"
         report.notes.append(
             f"split {split.name}: {', '.join(differ)} differ from the published files ({reason}); "
-            "scores on them are not comparable with published ones"
+            "scores on these files are not comparable with published scores"
         )
 
 
@@ -273,7 +273,7 @@ def _write_retrieval(
     files = _retrieval_files(split.name)
     if given is None and not usable:
         report.notes.append(
-            f"split {split.name}: no retrieval lists, because sampling them needs the pixels (contrast); "
+            f"split {split.name}: no retrieval lists, because sampling by contrast needs the pixels; "
             f"pass a folder with {' and '.join(files)} as `tasks`"
         )
         return

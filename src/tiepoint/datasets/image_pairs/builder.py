@@ -75,7 +75,7 @@ def assemble_pairs(
     names.
     """
     if not drafts and not findings.problems:
-        findings.problems.append("it contains no image pair")
+        findings.problems.append("the dataset contains no image pair")
     scenes = scenes_of([(d.images, d.scene) for d in drafts])
     names = _names(drafts, scenes, findings)
     return tuple(
@@ -160,7 +160,7 @@ def _annotations(draft: PairDraft, findings: PairProblems) -> dict[str, Matrix]:
             continue
         if key == "H" and is_singular(array):
             findings.problems.append(
-                f"{draft.where}, H is not invertible; expected a homography from image 0 to image 1"
+                f"{draft.where}, H: not invertible; expected a homography from image 0 to image 1"
             )
             continue
         truth[key] = array
@@ -174,7 +174,7 @@ def _annotations(draft: PairDraft, findings: PairProblems) -> dict[str, Matrix]:
         lengths = {key: len(truth[key]) for key in together if key in truth}
         if len(set(lengths.values())) > 1:
             words = ", ".join(f"{n} {key}" for key, n in lengths.items())
-            findings.problems.append(f"{draft.where} has {words}; their numbers must agree")
+            findings.problems.append(f"{draft.where} has {words}; expected equal numbers")
     return truth
 
 
@@ -199,7 +199,7 @@ def _names(drafts: Sequence[PairDraft], scenes: Sequence[str], findings: PairPro
         files.setdefault(file_name(name), []).append(name)
     for clash in (group for group in files.values() if len(group) > 1):
         findings.problems.append(
-            f"the names {first_names(clash)} differ only in slashes, written as `-` in files; rename one"
+            f"the names {first_names(clash)} differ only in slashes, which become `-` in files; rename one"
         )
     return names
 

@@ -46,7 +46,7 @@ def camera_matrix(model: str, values: Sequence[float], where: str, findings: Pai
     """
     names = PARAMETERS.get(model)
     if names is None:
-        why = "bends straight lines even without parameters" if model in _CURVED else "is not known"
+        why = "is always distorted" if model in _CURVED else "is not known"
         findings.problems.append(
             f"{where}: the model {model} {why}; undistort the images to PINHOLE (colmap image_undistorter)"
         )
@@ -134,7 +134,7 @@ def view_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
         views[fields[0]] = PosedImage(fields[0], K, size, pose)
     listed = file.with_name(PAIRS)
     if not listed.is_file():
-        raise FormatError(listed, f"is missing; it lists the pairs of {file.name}, two names a line")
+        raise FormatError(listed, f"is missing; list the pairs of {file.name} in it, two names per line")
     return pair_views(read_pair_list(listed, findings), views, findings, scene=file.parent.absolute().name)
 
 
@@ -158,7 +158,7 @@ def read_pair_list(file: Path, findings: PairProblems) -> list[tuple[str, str, s
         if not fields or line.startswith("#"):
             continue
         if len(fields) < 2:
-            findings.problems.append(f"{where} has one name; expected two")
+            findings.problems.append(f"{where} has one image name; expected two")
             continue
         found.append((where, fields[0].replace("\\", "/"), fields[1].replace("\\", "/")))
     return found
@@ -177,7 +177,7 @@ def pair_views(
     for where, a, b in pairs:
         absent = [name for name in (a, b) if name not in views]
         if absent:
-            findings.problems.append(f"{where} names {' and '.join(absent)}, which has no pose")
+            findings.problems.append(f"{where}: no pose is given for {' and '.join(absent)}")
             continue
         v0, v1 = views[a], views[b]
         if v0.pose is None or v1.pose is None or None in (v0.size, v1.size) or v0.K is None or v1.K is None:
@@ -223,7 +223,7 @@ def model_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
         binary = next((root / p for p in _PLACES if (root / p / "images.bin").is_file()), None)
         if binary is not None:
             raise FormatError(
-                binary, "is a binary model; write it as text (colmap model_converter --output_type TXT)"
+                binary, "is a binary model; convert it to text (colmap model_converter --output_type TXT)"
             )
         return None
     above = (root, base, base.parent, base.parent.parent)
@@ -237,8 +237,8 @@ def model_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
     shared = _shared(views)
     if not shared and not findings.problems:
         findings.problems.append(
-            f"no two of {count_text(len(views), 'image')} share {SHARED} points, {OVERLAP:g} of all; "
-            f"name pairs in {PAIRS}"
+            f"no two of {count_text(len(views), 'image')} share {SHARED} points, {OVERLAP:g} of all points; "
+            f"list the pairs in {PAIRS}"
         )
     names = list(shared)
     if len(names) > MAX_PAIRS:

@@ -35,16 +35,20 @@ def scannet_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None
         return None
     beside = file.with_name(file.name.replace("test", "intrinsics"))
     if not beside.is_file():
-        raise FormatError(beside, f"is missing; K of the pairs of {file.name} is in it")
+        raise FormatError(beside, f"is missing; add this file, which has K of the pairs of {file.name}")
     index, cameras = read_npz(file), read_npz(beside)
     lacking = [key for key in ("name", "rel_pose") if key not in index]
     if lacking:
         raise FormatError(file, f"lacks {', '.join(lacking)}; it has {first_names(sorted(index), 8)}")
     names, poses = index["name"], index["rel_pose"]
     if names.ndim != 2 or names.shape[1] != 4 or poses.shape != (len(names), 12):
-        raise FormatError(file, f"expected name (n, 4), rel_pose (n, 12), found {names.shape}, {poses.shape}")
+        raise FormatError(
+            file, f"expected shapes name (n, 4) and rel_pose (n, 12), found {names.shape} and {poses.shape}"
+        )
     if names.dtype.kind not in "iu" or (names < 0).any():
-        raise FormatError(file, f"name is {names.dtype}, expected numbers of scene, scan and two frames")
+        raise FormatError(
+            file, f"name has type {names.dtype}, expected the non-negative integers scene, scan, frame, frame"
+        )
     drafts = []
     for i, ((scene, scan, *frames), pose) in enumerate(zip(names.tolist(), poses, strict=True)):
         where, folder = f"row {i}", f"scene{scene:04d}_{scan:02d}"
@@ -100,7 +104,7 @@ def megadepth_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | No
         index = read_arrays(file)
         lacking = [key for key in _KEYS if key not in index] if isinstance(index, dict) else list(_KEYS)
         if lacking:
-            raise FormatError(file, f"lacks {', '.join(lacking)}; it is not an index of image pairs")
+            raise FormatError(file, f"lacks {', '.join(lacking)}, so it is not an index of image pairs")
         for key in _KEYS:
             if not isinstance(index[key], list | tuple | np.ndarray) or getattr(index[key], "ndim", 1) == 0:
                 raise FormatError(file, f"{key} is {type(index[key]).__name__}, expected a list")
@@ -111,7 +115,7 @@ def megadepth_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | No
                 pair = _indexed(index, i, j, where)
                 pair.facts = {"overlap": _share(info[1])}
             except (IndexError, TypeError, ValueError, KeyError, np.linalg.LinAlgError) as e:
-                findings.problems.append(f"{where} cannot be read ({type(e).__name__}: {e})")
+                findings.problems.append(f"{where} is invalid ({type(e).__name__}: {e})")
                 continue
             drafts.append(pair)
     return drafts if files else None

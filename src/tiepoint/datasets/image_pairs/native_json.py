@@ -50,7 +50,7 @@ def own_drafts(value: Any, findings: PairProblems) -> list[PairDraft]:
     for i, entry in enumerate(entries, start=1):
         where = f"entry {i}"
         if not isinstance(entry, dict):
-            findings.problems.append(f"{where} is not an object with image0 and image1")
+            findings.problems.append(f"{where} must be a JSON object with image0 and image1")
             continue
         drafts.append(_draft(entry, where, findings))
     return drafts
@@ -89,7 +89,7 @@ def _draft(entry: Mapping[str, Any], where: str, findings: PairProblems) -> Pair
 def _two_names(names: Any, where: str, findings: PairProblems) -> tuple[str | None, str | None]:
     two = list(names) if isinstance(names, list | tuple) else []
     if len(two) != 2 or any(n is not None and not isinstance(n, str) for n in two):
-        findings.problems.append(f"{where}: image0 and image1 must be names of files")
+        findings.problems.append(f"{where}: image0 and image1 must be file names")
         return None, None
     return two[0], two[1]
 
@@ -114,7 +114,7 @@ def _size(entry: Mapping[str, Any], side: int, where: str, findings: PairProblem
 def _centre(value: Any, where: str, findings: PairProblems) -> float:
     if value not in (0, 0.5) or isinstance(value, bool):
         findings.problems.append(
-            f"{where}: `centre` is 0 or 0.5, where K puts the first pixel, found {value!r}"
+            f"{where}: `centre` (of the first pixel under K) must be 0 or 0.5, found {value!r}"
         )
         return 0.0
     return float(value)
@@ -122,7 +122,9 @@ def _centre(value: Any, where: str, findings: PairProblems) -> float:
 
 def _turns(value: Any, where: str, findings: PairProblems) -> tuple[int, int]:
     if not isinstance(value, list | tuple) or len(value) != 2 or any(v not in (0, 1, 2, 3) for v in value):
-        findings.problems.append(f"{where}: `turns` are two numbers of 0 to 3 quarter turns, found {value!r}")
+        findings.problems.append(
+            f"{where}: `turns` must be two numbers of quarter turns, each 0 to 3, found {value!r}"
+        )
         return 0, 0
     return int(value[0]), int(value[1])
 

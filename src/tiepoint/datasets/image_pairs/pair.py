@@ -58,7 +58,7 @@ class ImagePair:
             if path is None or not is_file(path):
                 named = f"image{side} ({path})" if path else f"image{side} without a file name"
                 raise InputError(
-                    f"pair {self.name}: {named} is missing; add the file or provide matches as files"
+                    f"pair {self.name}: {named} is missing; add the image, or provide matches as files:DIR"
                 )
             images.append(np.ascontiguousarray(np.rot90(read_image(path), turns)))
         return PairPayload(images[0], images[1], None if queries is None else queries.copy())
@@ -69,7 +69,9 @@ class ImagePair:
         for side, (path, size) in enumerate(((self.image0, self.size0), (self.image1, self.size1))):
             if size is None:
                 if path is None or not path.is_file():
-                    raise InputError(f"pair {self.name}: image{side} is missing and has no `size{side}`")
+                    raise InputError(
+                        f"pair {self.name}: image{side} is missing; add the image, or state its `size{side}`"
+                    )
                 size = read_size(path) if self.turns[side] % 2 == 0 else read_size(path)[::-1]
             found.append(size)
         return found[0], found[1]

@@ -76,11 +76,11 @@ class PairProblems:
         R = T[:3, :3]
         off = float(np.abs(R.T @ R - np.eye(3)).max())
         if off > ORTHONORMAL or np.linalg.det(R) <= 0:
-            reason = f"R^T R differs from the identity by {off:.2g}" if off > ORTHONORMAL else "it mirrors"
-            self.problems.append(f"{where}: R is not a rotation, {reason}; expected x1 = R x0 + t")
+            reason = f"R^T R differs from the identity by {off:.2g}" if off > ORTHONORMAL else "it reflects"
+            self.problems.append(f"{where}: R is not a rotation ({reason}); expected R of x1 = R x0 + t")
             return None
         if moved and not T[:3, 3].any():
-            self.problems.append(f"{where}: t is 0, so it has no direction; remove the pair")
+            self.problems.append(f"{where}: the translation t is 0 and has no direction; remove the pair")
             return None
         return T
 
@@ -146,7 +146,7 @@ class PairProblems:
         if header is not None and stated is not None and header != stated:
             self.problems.append(
                 f"{where}: {path} has {header[0]} x {header[1]} pixels, {stated[0]} x {stated[1]} are stated;"
-                " K belongs to one size only"
+                " state the size to which K belongs"
             )
         if header is None and stated is None and assumed is not None:
             self.assumed[str(path or where)] = assumed

@@ -43,7 +43,7 @@ def read_pairs(path: str | Path, *, needs: str = "pose", images: str | Path | No
         raise UnknownNameError("need", needs, NEEDS)
     root = Path(path).expanduser()
     if not root.exists():
-        raise InputError(f"{root} does not exist; give a file or folder of pairs")
+        raise InputError(f"{root} does not exist; pass a file or folder of image pairs")
     if not root.is_dir():
         regular_file_size(root)
     folder = root if root.is_dir() else root.parent

@@ -39,7 +39,7 @@ def spair_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
     if not (root / "PairAnnotation").is_dir() and split != root:
         return None
     if not split.is_dir():
-        raise InputError(f"{split} does not exist; give the folder of another split of {root}")
+        raise InputError(f"{split} does not exist; pass the folder of an existing split of {root}")
     base = split.parent.parent
     findings.folders = (base / "JPEGImages", *findings.folders)
     drafts: list[PairDraft] = []
@@ -71,7 +71,7 @@ def _published(
     if None in names and len(stems) == 3:
         names = [f"{stem}.jpg" for stem in stems[1:]]
     elif None in names:
-        findings.problems.append(f"{file.name}: expected NUMBER-SOURCE-TARGET:CLASS.json as its name")
+        findings.problems.append(f"{file.name}: the file must be named NUMBER-SOURCE-TARGET:CLASS.json")
     truth = {"points0": entry["src_kps"], "points1": entry["trg_kps"]}
     truth |= {"box0": entry["src_bndbox"], "box1": entry["trg_bndbox"]}
     if "kps_ids" in entry:
@@ -105,7 +105,7 @@ def _visible(file: Path, findings: PairProblems) -> list[int] | None:
         return None
     keypoints = found.get("kps") if isinstance(found, dict) else None
     if not isinstance(keypoints, dict) or not all(_NUMBER.fullmatch(number) for number in keypoints):
-        findings.problems.append(f"{file.name}: expected `kps` with a number and [x, y] or null each")
+        findings.problems.append(f"{file.name}: `kps` must map keypoint numbers to [x, y] or null")
         return None
     return sorted(int(number) for number, place in keypoints.items() if place is not None)
 
@@ -197,7 +197,7 @@ def _pascal_row(
     number = row.get("class", "")
     category = NUMBERED.get(number, number)
     if row.get("flip", "0") not in ("0", "0.0", ""):
-        findings.problems.append(f"{where}: a mirrored pair is for training only; remove it from the list")
+        findings.problems.append(f"{where}: mirrored pairs are for training only; remove the pair")
     points: list[Points | None] = []
     for name in names:
         key = (category, Path(name).stem)
@@ -225,7 +225,7 @@ def _pascal_keypoints(path: Path, findings: PairProblems) -> Points | None:
 def _willow_row(row: list[str], where: str, findings: PairProblems) -> PairDraft:
     names = ["/".join(word.strip().replace("\\", "/").split("/")[-2:]) for word in row[:2]]
     if len(names) < 2:
-        findings.problems.append(f"{where} has {len(names)} fields; expected two names and numbers")
+        findings.problems.append(f"{where} has {len(names)} fields; expected two image names, then numbers")
         names = [*names, "", ""]
     try:
         numbers = np.array([float(word) for word in row[2:]])
@@ -251,7 +251,7 @@ def willow_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
         for file in sorted(folder.glob("*.mat")):
             image = next((file.with_suffix(s) for s in SUFFIXES if file.with_suffix(s).is_file()), None)
             if image is None:
-                findings.problems.append(f"{file} has no image beside it")
+                findings.problems.append(f"{file}: the image of the same name is missing")
                 continue
             try:
                 points[f"{folder.name}/{image.name}"] = read_pf_keypoints(file)
@@ -275,7 +275,7 @@ def _common(a: Points | None, b: Points | None, where: str, findings: PairProble
     if a is None or b is None:
         return {"points0": np.zeros((0, 2)), "points1": np.zeros((0, 2))}  # already reported as a problem
     if len(a) != len(b):
-        findings.problems.append(f"{where}: {len(a)} keypoints and {len(b)}; row i of both is one keypoint")
+        findings.problems.append(f"{where}: {len(a)} and {len(b)} keypoints; expected equal numbers")
         return {"points0": np.zeros((0, 2)), "points1": np.zeros((0, 2))}
     with np.errstate(invalid="ignore"):
         both = np.isfinite(a).all(1) & np.isfinite(b).all(1) & (a >= 0).all(1) & (b >= 0).all(1)

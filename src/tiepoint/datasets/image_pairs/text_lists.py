@@ -29,7 +29,9 @@ def turned_drafts(lines: Sequence[str], findings: PairProblems) -> list[PairDraf
     for where, fields, values in rows(lines, TURNED_FIELDS, findings):
         turns = tuple(int(v) if v in (0, 1, 2, 3) else -1 for v in values[:2]) or (0, 0)
         if -1 in turns:
-            findings.problems.append(f"{where}: fields 3 and 4 are 0 to 3 quarter turns, found {fields[2:4]}")
+            findings.problems.append(
+                f"{where}: fields 3 and 4 must be quarter turns, each 0 to 3, found {fields[2:4]}"
+            )
             continue
         truth, names = len(fields) == 38, (fields[0], fields[1])
         drafts.append(

@@ -119,7 +119,8 @@ def plane_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
             H = read_homography(base / "h" / f"{name}.txt")
             if H[2, 2] == 0:
                 raise FormatError(
-                    base / "h" / f"{name}.txt", "the last element of H is 0; H cannot be normalised"
+                    base / "h" / f"{name}.txt",
+                    "the last element of H is 0, so H cannot be normalised; correct the file",
                 )
         except FormatError as e:
             findings.problems.append(str(e))

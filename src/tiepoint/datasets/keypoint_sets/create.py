@@ -80,7 +80,7 @@ def make_keypoint_set(
     }
     for key in uncapped:
         if key in plan.params:
-            raise InputError(f"`{key}` must not be a parameter of the detector; set it for the entire set")
+            raise InputError(f"`{key}` is an option of the keypoint set; remove it from the detector")
     if plan.factory.__name__ == "RandomKeypoints":
         uncapped["max_features"] = max_features
     thing = FactoryPlan(
@@ -214,7 +214,7 @@ def import_keypoints(folder: Path, name: str, sequences: ImageSequences) -> Keyp
     recipe stores the smallest distance of a keypoint to an edge.
     """
     if not folder.is_dir():
-        raise InputError(f"{folder} is not a folder of SCENE/IMAGE.csv")
+        raise InputError(f"{folder} is not a folder; pass a folder of files SCENE/IMAGE.csv")
     refuse_incomplete(folder)
     images, problems, margin = {}, [], np.inf
     for scene in sequences.scenes:

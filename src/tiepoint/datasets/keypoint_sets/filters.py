@@ -49,7 +49,7 @@ def thin_by_distance(keypoints: Keypoints, distance_px: float | None, *, rows: b
     if distance_px is None:
         return np.arange(len(keypoints)) if rows else keypoints
     if not distance_px > 0:
-        raise InputError(f"the smallest distance must be positive, found {distance_px:g}")
+        raise InputError(f"the minimum distance of keypoints must be positive, found {distance_px:g}")
     cells: dict[tuple[int, int], list[int]] = {}
     retained: list[int] = []
     xy = keypoints.xy
@@ -86,7 +86,7 @@ def subset(
     if by not in ORDERS:
         raise UnknownNameError("order", by, ORDERS)
     if count is not None and count < 1:
-        raise InputError(f"the count must be a positive number, found {count}")
+        raise InputError(f"`count` must be positive, found {count}")
     rows = {}
     for key, keypoints in source.images.items():
         fits = _rows_within(keypoints, min_size_px, max_size_px)
@@ -135,10 +135,10 @@ def intersect(
     must have the same images.
     """
     if not tolerance_px > 0:
-        raise InputError(f"the tolerance must be positive, found {tolerance_px:g}")
+        raise InputError(f"`tolerance_px` must be positive, found {tolerance_px:g}")
     if set(a.images) != set(b.images):
         only = sorted(set(a.images) ^ set(b.images))
-        raise InputError(f"{a.name} and {b.name} have different images, for example {only[0]}")
+        raise InputError(f"{a.name} and {b.name} must have the same images; only one has {only[0]}")
     rows_a, rows_b = {}, {}
     for key in a.images:
         forward = nearest_of(points_within(a.of(key).xy, b.of(key).xy, tolerance_px))

@@ -45,9 +45,9 @@ class CutResult:
         total = sum(c["patches"] for c in self.counts.values())
         pooled = "".join(f"  {self.pooled_overlap[n]:6.3f}" for n in NOISE)
         lines.append(f"{'all':{width}}  {'':8}  {total:7d}{pooled}")
-        lines.append("(columns easy, hard, tough: median overlap of the jittered with the detected region)")
+        lines.append("easy, hard and tough: median overlap of jittered and detected regions")
         if self.empty:
-            lines.append(f"no patch could be cut from: {', '.join(self.empty)} (nothing written for them)")
+            lines.append(f"sequences without patches, not written: {', '.join(self.empty)}")
         return "\n".join(lines)
 
 
@@ -82,7 +82,7 @@ def cut_patches(
     sequences = data if isinstance(data, ImageSequences) else ImageSequences(data)
     options, root = options or CutOptions(), Path(out)
     if options.max_patches < 1 or options.side < 3 or jobs < 1:
-        raise InputError("max_patches and jobs must be at least 1, side at least 3")
+        raise InputError("`max_patches` and `jobs` must be at least 1, and `side` at least 3")
 
     def cut_scene(scene: str) -> CutPatches:
         cut = cut_sequence(sequences, scene, options)
@@ -98,7 +98,9 @@ def cut_patches(
             if progress is not None:
                 progress(len(done), len(sequences.scenes))
     if not any(cut.counts["patches"] for cut in done.values()):
-        raise InputError(f"{sequences.root}: no patch could be cut; do all images show some common texture?")
+        raise InputError(
+            f"{sequences.root}: no patch could be cut; the images of a sequence must share textured regions"
+        )
     full = {scene: cut for scene, cut in done.items() if cut.counts["patches"]}
     return CutResult(
         counts={scene: cut.counts for scene, cut in full.items()},

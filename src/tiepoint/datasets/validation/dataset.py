@@ -81,7 +81,7 @@ class CheckReport:
         if self.release is not None:
             lines += [f"  {line}" for line in self.release.lines(shown=shown)]
         elif self.facts and self.ok:
-            lines.append("  release: none that is known; custom data")
+            lines.append("  release: no known release; custom data")
         if self.uses and self.ok:
             lines.append("  usable for:")
             lines += [f"    {line}" for use in self.uses for line in use.lines(protocols)]
@@ -185,7 +185,7 @@ def _several(root: Path) -> CheckReport | None:
     return CheckReport(
         f"{root}: {count_text(len(datasets), 'dataset')} in its folders",
         tuple(facts),
-        ("the folder itself is not a dataset; pass one of those in it",),
+        ("the folder itself is not a dataset; pass one of its datasets",),
         hints=(
             *(_wrapped(f"not a known dataset: {', '.join(rest)}") if rest else ()),
             "check next:",
@@ -256,7 +256,9 @@ def check_patches(
     ]
     if not data.has_patches:
         if data.open_lengths:
-            facts.append(f"skipped because their length is not known exactly: {', '.join(data.open_lengths)}")
+            facts.append(
+                f"skipped, because their length is not known exactly: {', '.join(data.open_lengths)}"
+            )
         return CheckReport(
             f"{root}: lengths of patch sequences, no pixels",
             tuple(facts),

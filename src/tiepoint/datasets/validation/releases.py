@@ -160,7 +160,7 @@ def patches_release(data: HPatchesDataset) -> Release | None:
     count = f"{len(present) - len(wrong)} of {count_text(len(present), 'sequence')}"
     notes = [f"numbers of patches are the published ones in {count}"]
     if wrong:
-        notes[0] += f"; not in {first_few(wrong, 6)}: these were cut again, scores are not comparable"
+        notes[0] += f"; {first_few(wrong, 6)} differ: patches cut again, scores not comparable"
     own = [s for s in data.sequences if s not in names]
     if own:
         notes.append(f"not part of the release: {first_few(own, 6)}")

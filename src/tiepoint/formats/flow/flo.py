@@ -46,7 +46,7 @@ def read_flo(path: str | Path, *, space: Workspace | None = None, name: str = "f
         shape = (height, width, 2)
         flow = aligned_empty(shape, "<f4") if space is None else space.take(name, shape, "<f4")
         if not _fill(f, flow.data.cast("B")):
-            raise FormatError(path, "changed while it was read")
+            raise FormatError(path, "the file changed while it was read; run the command again")
     return flow.astype(np.float32, copy=False)
 
 
@@ -73,7 +73,7 @@ def _check_length(path: str | Path, width: int, height: int, found: int) -> None
     if found != expected:
         problem = "truncated" if found < expected else "too long"
         raise FormatError(
-            path, f"{problem}: {width} x {height} pixels need {expected} bytes, the file has {found}"
+            path, f"{problem}: {width} x {height} pixels need {expected} bytes, but the file has {found}"
         )
 
 
@@ -106,7 +106,7 @@ def write_flo(path: str | Path, flow: NDArray[np.floating]) -> None:
     """
     values = check_flow_shape(flow)
     if max(values.shape) > MAX_SIDE:
-        raise InputError(f"a .flo side can be {MAX_SIDE} at most, found {values.shape}")
+        raise InputError(f"a .flo file has at most {MAX_SIDE} rows and columns, found shape {values.shape}")
     data = np.ascontiguousarray(values, dtype="<f4")
     with atomic_path(path) as temporary, temporary.open("wb") as f:
         f.write(_HEADER.pack(MAGIC, data.shape[1], data.shape[0]))

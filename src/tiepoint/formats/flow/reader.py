@@ -48,7 +48,7 @@ def read_flow_array(path: str | Path) -> NDArray[np.float32]:
 def _read_npz_flow(path: Path) -> NDArray[Any]:
     def select(names: list[str]) -> str:
         if len(names) != 1 and "flow" not in names:
-            raise FormatError(path, f"expected one array or one called 'flow', found {sorted(names)[:9]}")
+            raise FormatError(path, f"expected one array, or one named 'flow', found {sorted(names)[:9]}")
         return "flow" if "flow" in names else names[0]
 
     (flow,) = read_npz(path, select).values()
@@ -165,7 +165,7 @@ def read_flow(path: str | Path) -> NDArray[np.float32]:
 
     >>> read_flow("flow.tif")
     Traceback (most recent call last):
-    tiepoint.core.errors.InputError: flow.tif: a flow file ends in .flo, .png, .npy, .npz
+    tiepoint.core.errors.InputError: flow.tif: not a flow file; use one of the suffixes .flo, .png, .npy, .npz
     """
     return _FORMATS[_suffix(path)][0](path)
 
@@ -178,5 +178,5 @@ def write_flow(path: str | Path, flow: NDArray[np.floating]) -> None:
 def _suffix(path: str | Path) -> str:
     suffix = Path(path).suffix
     if suffix not in _FORMATS:
-        raise InputError(f"{path}: a flow file ends in {', '.join(SUFFIXES)}")
+        raise InputError(f"{path}: not a flow file; use one of the suffixes {', '.join(SUFFIXES)}")
     return suffix

@@ -91,10 +91,10 @@ def write_pair_result(folder: str | Path, arrays: Arrays) -> None:
 
     >>> write_pair_result("x", {"values": np.zeros(3)})
     Traceback (most recent call last):
-    tiepoint.core.errors.InputError: nothing to write for x: no flow1, flow2, mask1 or mask2
+    tiepoint.core.errors.InputError: x: nothing to write; pass flow1, flow2, mask1 or mask2
     """
     if not any(name in arrays for name in _FILES):
-        raise InputError(f"nothing to write for {folder}: no flow1, flow2, mask1 or mask2")
+        raise InputError(f"{folder}: nothing to write; pass flow1, flow2, mask1 or mask2")
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
     for name, file in _FILES.items():
@@ -114,11 +114,11 @@ def _text(path: Path) -> str:
     with reading(path), path.open("rb") as f:
         data = f.read(_MAX_BYTES + 1)
     if len(data) > _MAX_BYTES:
-        raise FormatError(path, f"has more than {_MAX_BYTES} bytes")
+        raise FormatError(path, f"has more bytes than the limit of {_MAX_BYTES}")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as e:
-        raise FormatError(path, f"is not text: {e.reason} at byte {e.start}") from e
+        raise FormatError(path, f"is not UTF-8 text: {e.reason} at byte {e.start}") from e
 
 
 def read_flip(path: str | Path) -> int:
@@ -152,10 +152,10 @@ def read_pair_names(path: str | Path) -> tuple[str, str]:
         return "", ""
     lines = _text(p).splitlines()
     if len(lines) < 2 or lines[0].strip() != "Image1,Image2":
-        raise FormatError(p, "expected the header Image1,Image2 and one line with two names", line=1)
+        raise FormatError(p, "expected the header Image1,Image2, then one line with two image names", line=1)
     names = [n.strip() for n in lines[1].split(",")]
     if len(names) != 2:
-        raise FormatError(p, f"expected 2 names, found {len(names)}", line=2)
+        raise FormatError(p, f"expected two image names, found {len(names)}", line=2)
     return names[0], names[1]
 
 

@@ -120,7 +120,7 @@ def find_descriptor_file(folder: str | Path, sequence: str, image: str) -> Path 
     """
     found = [p for s in SUFFIXES if (p := Path(folder) / sequence / f"{image}{s}").is_file()]
     if len(found) > 1:
-        raise InputError(f"{found[0]} and {found[1].name} describe the same image; remove one")
+        raise InputError(f"{found[0]} and {found[1].name} are both descriptors of the same image; remove one")
     return found[0] if found else None
 
 

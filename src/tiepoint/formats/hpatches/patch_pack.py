@@ -76,7 +76,9 @@ class PatchPack:
         pixels = self._pixels(key)
         if key not in self._verified:
             if checksum(pixels) != self.sums[key]:
-                raise FormatError(self.path, f"checksum mismatch of {key}; pack the dataset again")
+                raise FormatError(
+                    self.path, f"the pixels of {key} do not match their checksum; pack the dataset again"
+                )
             self._verified.add(key)
         return pixels
 

@@ -64,7 +64,7 @@ def _header(start: bytes, end: bytes, size: int, path: str | Path) -> StripHeade
         raise FormatError(path, f"is {found}, expected an 8-bit grey patch strip; convert the image")
     width, height = header.width, header.height
     if height % width:
-        found = f"is {width} wide and {height} high"
+        found = f"is {width} pixels wide and {height} high"
         raise FormatError(path, f"{found}; the height must be a multiple of the width (the patch side)")
     if width * height > _MAX_PIXELS:
         raise FormatError(path, f"has {width * height} pixels, the limit is {_MAX_PIXELS}; split the strip")

@@ -53,7 +53,7 @@ def read_splits(path: str | Path) -> dict[str, Split]:
     """
     raw = read_json(path)
     if not isinstance(raw, dict) or not raw:
-        raise FormatError(path, "expected an object of splits by name")
+        raise FormatError(path, "expected a JSON object that maps split names to splits")
     return {str(name): _split(path, str(name), value) for name, value in raw.items()}
 
 
@@ -63,12 +63,12 @@ def _split(path: str | Path, name: str, value: Any) -> Split:
     except InputError as e:
         raise FormatError(path, str(e)) from e
     if not isinstance(value, dict) or "test" not in value:
-        raise FormatError(path, f"split {name!r}: expected an object with the list 'test'")
+        raise FormatError(path, f"split {name!r}: expected a JSON object with the list 'test'")
     unknown = sorted(set(value) - {"name", "test", "train"})
     if unknown:
-        raise FormatError(path, f"split {name!r}: unknown key {unknown[0]!r}; known are name, test, train")
+        raise FormatError(path, f"split {name!r}: unknown key {unknown[0]!r}; use name, test, train")
     if value.get("name", name) != name:
-        raise FormatError(path, f"split {name!r}: its 'name' is {value['name']!r}; both must be equal")
+        raise FormatError(path, f"split {name!r}: its 'name' is {value['name']!r}; both names must be equal")
     lists = {}
     for key in ("test", "train"):
         names = value.get(key)
@@ -78,7 +78,7 @@ def _split(path: str | Path, name: str, value: Any) -> Split:
             raise FormatError(path, f"split {name!r}: {key!r} must be a list of sequence names")
         duplicates = sorted({s for s in names if names.count(s) > 1})
         if duplicates:
-            raise FormatError(path, f"split {name!r}: {key!r} has the duplicate {duplicates[0]!r}")
+            raise FormatError(path, f"split {name!r}: {key!r} has the duplicate sequence {duplicates[0]!r}")
         lists[key] = tuple(names)
     if not lists.get("test"):
         raise FormatError(path, f"split {name!r}: the test list is empty")
@@ -195,10 +195,10 @@ def _check_indices(
         return
     i = int(bad[0])
     name = table[seq[i]]
-    more = f" ({bad.size} such rows: was the file written for other data?)"
+    more = f" ({bad.size} such rows; the file may belong to another dataset)"
     if name not in lengths:
         raise FormatError(path, f"the dataset has no sequence {name!r}{more}", line=i + 2)
-    reason = f"patch {index[i]} of {name!r} does not exist, it has {lengths[name]} patches{more}"
+    reason = f"patch {index[i]} of {name!r} does not exist: the sequence has {lengths[name]} patches{more}"
     raise FormatError(path, reason, line=i + 2)
 
 

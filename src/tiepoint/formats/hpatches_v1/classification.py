@@ -185,11 +185,11 @@ def load_classification(path: str | Path, counts: Mapping[str, int] | None = Non
         has_label = np.repeat([part.labels is not None for part in lists], [len(part) for part in lists])
         wrong = np.flatnonzero((labels != stated) & has_label)
         if wrong.size:
-            reason = "differs from the label in the .pairs file; remove one"
+            reason = "the label differs from that in the .pairs file; remove one of the labels"
             raise FormatError(labels_path, reason, line=int(wrong[0]) + 1)
     if labels.all() or not labels.any():
         kind = "negative" if labels.all() else "positive"
-        raise FormatError(p, f"has no {kind} pair among {len(pairs)}; a score needs both kinds")
+        raise FormatError(p, f"has no {kind} pair among {len(pairs)}; a score needs positives and negatives")
     names, sizes = tuple(part.stem for part in benchmark.pairs), tuple(len(part) for part in lists)
     return LabelledPairs(p.stem, pairs, labels, names, sizes)
 

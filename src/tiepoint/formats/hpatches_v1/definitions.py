@@ -122,7 +122,7 @@ def read_pool(path: str | Path, line: str, counts: Mapping[str, int] | None = No
     """Parse the first line of a retrieval file and return the images of the pool."""
     pool = scan_fields(line.encode(), "i", repeat=True, path=path)
     if not pool.rows:
-        raise FormatError(path, "expected the images of the pool, comma-separated, found nothing", line=1)
+        raise FormatError(path, "expected comma-separated images of the pool, found an empty line", line=1)
     if len(pool.table) != len(pool.names):
         code, times = np.unique(pool.names, return_counts=True)
         name = pool.table[code[times > 1][0]]
@@ -216,8 +216,8 @@ def find_benchmarks(folder: str | Path, task: str, pattern: str = "*") -> list[P
             break
     if not found:
         raise InputError(
-            f"no {task} .benchmark file in {root}, {root / task} or {root / 'benchmarks' / task}; "
-            "pass their folder as `tasks`, or create such files for this dataset first"
+            f"no .benchmark file of {task} in {root}, {root / task} or {root / 'benchmarks' / task}; "
+            "pass the folder of these files as `tasks`, or create them with `data tasks`"
         )
     selected = [p for p in found if fnmatchcase(p.stem, pattern.removesuffix(".benchmark"))]
     if not selected:
@@ -245,5 +245,5 @@ def result_folders(folder: str | Path, task: str) -> dict[str, Path]:
         if not found and path.is_dir() and any(path.glob("*.results")):
             found[root.resolve().name] = path
     if not found:
-        raise InputError(f"{root}: no .results file (searched DESC/{task}, {task}/DESC, {task} and itself)")
+        raise InputError(f"{root}: no .results file in DESC/{task}, {task}/DESC, {task} or the folder itself")
     return found

@@ -59,7 +59,7 @@ def _targets(
         ]
         if not len(side[0]) == len(side[1]) == counts[a]:
             found = f"{len(side[0])} and {len(side[1])}"
-            reason = f"expected {counts[a]} indices for {a} and as many for {b}, found {found}"
+            reason = f"expected {counts[a]} indices each for {a} and {b}, found {found}"
             raise FormatError(labels, reason, line=3 * i + 2)
         target = np.empty(counts[a], np.int64)
         target[side[0]] = side[1]
@@ -187,12 +187,12 @@ def _block(
     falls = np.argwhere(distance[1:] < distance[:-1])
     if falls.size:
         k, i = map(int, falls[0])
-        value = f"value {i + 1} is {distance[k + 1, i]:g}, less than {distance[k, i]:g} before it"
+        value = f"value {i + 1} is {distance[k + 1, i]:g}, less than the {distance[k, i]:g} before it"
         raise FormatError(path, f"{value}; dissimilarities must not decrease", line=start + 4 + 2 * k)
     order = np.sort(np.where(np.isfinite(distance), index, -1 - np.arange(len(index))[:, None]), axis=0)
     repeated = np.flatnonzero((order[1:] == order[:-1]).any(axis=0))
     if repeated.size:
-        raise FormatError(path, f"reference patch {repeated[0]} has a duplicate target", line=start + 1)
+        raise FormatError(path, f"reference patch {repeated[0]} has the same target twice", line=start + 1)
     return NeighbourList(a, b, index, distance)
 
 
@@ -216,7 +216,8 @@ def read_matching_results(
     if missing:
         first = ",".join(missing[0])
         raise FormatError(
-            path, f"{len(missing)} of {len(benchmark.pairs)} pairs are missing, the first is {first}"
+            path,
+            f"{len(missing)} of {len(benchmark.pairs)} pairs are missing; the first missing pair is {first}",
         )
     return [found[pair] for pair in benchmark.pairs]
 

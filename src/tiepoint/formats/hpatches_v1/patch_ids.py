@@ -110,5 +110,5 @@ def recode(patches: PatchList, images: Sequence[str]) -> PatchList:
     try:
         table = np.array([code[name] for name in patches.images], np.int32)
     except KeyError as e:
-        raise InputError(f"image {e.args[0]!r} is not in the given list of images") from e
+        raise InputError(f"image {e.args[0]!r} is not in the list of images") from e
     return PatchList(tuple(images), table[patches.image], patches.index)

@@ -75,7 +75,7 @@ def _read_relevant(benchmark: RetrievalBenchmark, path: str | Path, data: bytes)
 def _check_same_pool(path: str | Path, head: str, benchmark: RetrievalBenchmark) -> None:
     if set(read_pool(path, head)) != set(benchmark.pool):
         raise FormatError(
-            path, f"the pool differs from {benchmark.name}.benchmark; both must be equal", line=1
+            path, f"the pool differs from that of {benchmark.name}.benchmark; both must be equal", line=1
         )
 
 

@@ -36,14 +36,12 @@ def check_pixels(path: str | Path, size: tuple[int, int], file_bytes: int, pixel
     >>> check_pixels("a.png", (10_000, 10_000), 9_000_000)
     >>> check_pixels("a", (10_000, 10_000), 300_000)
     Traceback (most recent call last):
-    tiepoint.core.errors.FormatError: a: has 10000 x 10000 pixels in 300000 bytes, at most 66400000 are read
+    tiepoint.core.errors.FormatError: a: has 10000 x 10000 pixels in 300000 bytes, the limit is 66400000
     """
     width, height = size
     limit = min(MAX_PIXELS, (PIXELS + PIXELS_PER_BYTE * file_bytes) * 3 // max(3, pixel_bytes))
     if width * height > limit:
-        raise FormatError(
-            path, f"has {width} x {height} pixels in {file_bytes} bytes, at most {limit} are read"
-        )
+        raise FormatError(path, f"has {width} x {height} pixels in {file_bytes} bytes, the limit is {limit}")
 
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -96,7 +94,7 @@ def png_header(path: str | Path, head: bytes, file_bytes: int, *, limited: bool 
         raise FormatError(path, f"corrupt PNG: unknown colour type {colour}")
     row_bytes = (width * depth * _CHANNELS[colour] + 7) // 8
     if not width or not height or height * row_bytes > MAX_DEFLATE_RATIO * file_bytes:
-        raise FormatError(path, f"{width} x {height} pixels cannot come from {file_bytes} bytes")
+        raise FormatError(path, f"corrupt PNG: {file_bytes} bytes are too few for {width} x {height} pixels")
     if limited:
         check_pixels(path, (width, height), file_bytes, depth * _CHANNELS[colour] // 8)
     return PngHeader(int(width), int(height), int(depth), int(colour), bool(interlace))
@@ -170,7 +168,7 @@ def decode_plain(
     raw = _inflate(path, packed[:count], height * (1 + row_bytes))
     rows = raw.reshape(height, 1 + row_bytes)
     if rows[:, 0].max(initial=0) > 4:
-        raise FormatError(path, "a row has an unknown PNG filter")
+        raise FormatError(path, "corrupt PNG: unknown filter type of a row")
     out = np.empty((height, row_bytes), np.uint8) if out is None else out
     undo_filters(rows, out, kind.pixel_bytes)
     return out
@@ -209,5 +207,5 @@ def _inflate(path: str | Path, packed: NDArray[np.uint8], size: int) -> NDArray[
     except zlib.error as e:
         raise FormatError(path, f"corrupt PNG data: {e}") from e
     if at != size or not unpacker.eof:
-        raise FormatError(path, f"corrupt PNG: the data does not have the expected {size} bytes")
+        raise FormatError(path, f"corrupt PNG: the pixel data does not have the expected {size} bytes")
     return raw

@@ -125,7 +125,7 @@ def _open_image(path: str | Path, *, load: bool = True) -> Image.Image:
             png_header(path, data, len(data))
         check_pixels(path, image.size, len(data))
         if image.format == "TIFF" and image.mode in ("F", "I"):
-            raise FormatError(path, "has 32-bit or signed pixels; write it with 8 or 16 bits")
+            raise FormatError(path, "has 32-bit or signed pixels; convert the image to 8 or 16 bits")
         image.load()
         return image
     except FormatError:

@@ -50,7 +50,7 @@ def read_features(path: Path) -> StoredFeatures:
     arrays = read_npz(path, _ARRAYS)
     for name in ("keypoints", "descriptors"):
         if name not in arrays:
-            raise FormatError(path, f"has no array {name!r}; it has {', '.join(arrays) or 'none'}")
+            raise FormatError(path, f"has no array {name!r}; its arrays are {', '.join(arrays) or 'none'}")
     return _from_arrays(arrays, path)
 
 
@@ -63,7 +63,7 @@ def read_hdf5_features(path: Path, group: str) -> StoredFeatures:
         names = [n for n in ("keypoints", "descriptors", "scores") if n in file[group]]
         arrays = {name: hdf5.read_numbers(file[group], name, path) for name in names}
     if "descriptors" not in arrays:
-        raise FormatError(path, f"{group} has no descriptors; provide matches instead of features")
+        raise FormatError(path, f"{group} has no descriptors; add them, or provide matches")
     if arrays["descriptors"].ndim == 2 and arrays["descriptors"].shape[1] == len(arrays["keypoints"]):
         arrays["descriptors"] = arrays["descriptors"].T
     return _from_arrays(arrays, path)
@@ -75,7 +75,7 @@ def _from_arrays(arrays: Mapping[str, Array], path: Path) -> StoredFeatures:
             raise FormatError(path, f"{name} has type {array.dtype}, expected numbers")
     table, scores = arrays["keypoints"], arrays.get("scores")
     if table.ndim != 2 or table.shape[1] < 2:
-        raise FormatError(path, f"keypoints have shape {table.shape}, expected (n, 2) with x and y first")
+        raise FormatError(path, f"keypoints have shape {table.shape}, expected rows that begin with x, y")
     if scores is not None and scores.shape != (len(table),):
         raise FormatError(
             path, f"{scores.shape} scores for {len(table)} keypoints; expected one score per keypoint"
@@ -117,10 +117,10 @@ def _from_csv(path: Path) -> StoredFeatures:
         if name not in frame.columns:
             raise FormatError(path, f"has no column {name}; its columns are {', '.join(frame.columns[:8])}")
     if frame.columns.has_duplicates:
-        raise FormatError(path, "has a duplicate column")
+        raise FormatError(path, "has two columns of the same name; remove one")
     rest = [name for name in frame.columns if name not in _KEYPOINT_COLUMNS]
     if not rest:
-        raise FormatError(path, "has keypoints only; add the columns of the descriptor")
+        raise FormatError(path, "has no descriptor columns; add them to the keypoint columns")
     try:
         values = {n: frame[n].to_numpy(np.float64) for n in frame.columns if n in _KEYPOINT_COLUMNS}
         descriptors = frame[rest].to_numpy(np.float64)
@@ -151,7 +151,7 @@ def write_keypoint_csv(path: str | Path, keypoints: Keypoints) -> None:
     table[np.isnan(table[:, 3]), 3] = -1.0
     bad = np.flatnonzero(~np.isfinite(table).all(axis=1))
     if len(bad):
-        raise FormatError(path, f"keypoint {bad[0]} is not finite and cannot be written")
+        raise FormatError(path, f"keypoint {bad[0]} has a NaN or infinite value; remove the keypoint")
     rows = (
         ",".join(str(int(v)) if i in _INTEGERS else repr(float(v)) for i, v in enumerate(row))
         for row in table

@@ -101,7 +101,7 @@ def _unpack(kind: int, body: bytes) -> bytes:
         except zlib.error as e:
             raise _CorruptError(str(e)) from e
         if len(content) >= MAX_BYTES:
-            raise _CorruptError(f"it unpacks to more than {MAX_BYTES} bytes")
+            raise _CorruptError(f"the content has more bytes than the limit of {MAX_BYTES}")
         kind, body = next(_elements(content), (0, b""))
     return body if kind == _MATRIX else b""
 
@@ -119,8 +119,8 @@ def _matrix(body: bytes, name: str) -> NDArray[np.float64] | None:
     rows, columns = struct.unpack("<ii", sizes)
     kind, content = parts[3]
     if kind not in _NUMBERS:
-        raise _CorruptError(f"numbers of unknown type {kind}")
+        raise _CorruptError(f"the numbers have the unknown type {kind}")
     dtype = np.dtype(_NUMBERS[kind])
     if rows < 0 or columns < 0 or rows * columns * dtype.itemsize != len(content):
-        raise _CorruptError(f"{rows} x {columns} numbers do not fit {len(content)} bytes")
+        raise _CorruptError(f"{len(content)} bytes do not match {rows} x {columns} numbers")
     return np.frombuffer(content, dtype).reshape(rows, columns, order="F").astype(np.float64)

@@ -129,13 +129,13 @@ def read_keypoint_set(folder: str | Path) -> KeypointSet:
     """Read a keypoint set and check that its content matches the hash in the header."""
     root = Path(folder)
     if not (root / HEADER).is_file():
-        raise InputError(f"{root} is not a keypoint set: it has no {HEADER}")
+        raise InputError(f"{root} is not the folder of a keypoint set, because it has no {HEADER}")
     header = _header(root / HEADER)
     counts: dict[str, int] = header["images"]
     total = sum(counts.values())
     table = _array(root / TABLE)
     if table.shape != (total, len(COLUMNS)) or table.dtype != np.float64:
-        raise FormatError(root / TABLE, f"is {table.dtype} {table.shape}, the header counts {total} rows")
+        raise FormatError(root / TABLE, f"is {table.dtype} {table.shape}, expected float64 with {total} rows")
     integers = table[:, _INTEGERS]
     if not (np.abs(integers) < 1 << 53).all() or not np.array_equal(integers, np.rint(integers)):
         raise FormatError(root / TABLE, "octaves and classes must be integers")
@@ -171,5 +171,8 @@ def _header(path: Path) -> dict[str, Any]:
             raise FormatError(path, f"the keypoint set is corrupt: {key} is missing or not a {kind.__name__}")
     for image, count in header["images"].items():
         if not isinstance(count, int) or not 0 <= count < 1 << 40:
-            raise FormatError(path, f"the keypoint set is corrupt: {image} has {str(count)[:40]} keypoints")
+            raise FormatError(
+                path,
+                f"the keypoint set is corrupt: {image} has the invalid number of keypoints {str(count)[:40]}",
+            )
     return header

@@ -53,7 +53,7 @@ class LoftrFiles:
     def _entries(self) -> list[Any]:
         entries = read_npy_objects(self.path)
         if not isinstance(entries, list):
-            raise FormatError(self.path, "is not a list of dictionaries")
+            raise FormatError(self.path, "expected a list of dictionaries, one per image pair")
         return entries
 
     def files(self, place: int) -> Sequence[Path]:
@@ -70,7 +70,7 @@ class LoftrFiles:
         """Read the matched points of an image pair."""
         found = {new: self._part(place, old) for new, old in zip(_NEW, _OLD, strict=True)}
         if found["points0"] is None or found["points1"] is None:
-            raise FormatError(self.path, f"entry {place} has no mkpts0_f and mkpts1_f")
+            raise FormatError(self.path, f"entry {place} lacks mkpts0_f or mkpts1_f")
         return {k: v.astype(np.float64) for k, v in found.items() if v is not None}
 
     def remarks(self, place: int) -> list[str]:
@@ -185,6 +185,6 @@ class SuperGlueFiles(_IndexedFiles):
         arrays = read_npz(place)
         missing = [n for n in ("keypoints0", "keypoints1", "matches") if n not in arrays]
         if missing:
-            raise FormatError(place, f"has no {' and no '.join(missing)}; it has {', '.join(arrays)}")
+            raise FormatError(place, f"has no {' and no '.join(missing)}; its arrays are {', '.join(arrays)}")
         keypoints = arrays["keypoints0"], arrays["keypoints1"]
         return IndexedSource(keypoints, arrays["matches"], arrays.get("match_confidence"), "matches", place)

@@ -49,7 +49,7 @@ def detect_match_layout(root: Path) -> MatchSource | None:
         found.append(AnswerFiles(json_files))
     if len(found) > 1:
         kinds = " and ".join(s.what for s in found)
-        raise InputError(f"files:{root} has {kinds}; keep one of them in a folder")
+        raise InputError(f"files:{root} mixes {kinds}; put each into its own folder")
     return found[0] if found else None
 
 
@@ -65,7 +65,9 @@ def _hdf5(paths: list[Path]) -> list[MatchSource]:
                 features.append(path)
     sources: list[MatchSource] = [GlueFactoryFiles(path) for path in predictions]
     if matches and not features:
-        raise InputError(f"{matches[0]} has matches of hloc; put the features file beside it")
+        raise InputError(
+            f"{matches[0]} has hloc matches without keypoints; put the features file into the same folder"
+        )
     if matches and (len(matches) > 1 or len(features) > 1):
         several = ", ".join(p.name for p in [*features, *matches])
         raise InputError(f"{matches[0].parent} has {several}; keep one features file and one matches file")

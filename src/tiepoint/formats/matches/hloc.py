@@ -107,7 +107,7 @@ def feature_groups(path: Path) -> dict[str, str]:
     with hdf5.open_hdf5(path) as file:
         groups = hdf5.groups_with(file, ("keypoints",))
     if not groups:
-        raise FormatError(path, "has no group with keypoints")
+        raise FormatError(path, "has no group with a dataset `keypoints`; expected hloc features")
     known = index_unique(((flat_name(g), g) for g in groups), path)
     bare = [flat_name(without_ending(g)) for g in groups]
     counts = Counter(bare)

@@ -38,8 +38,8 @@ def read_matches(path: str | Path) -> Arrays:
     if not ({"points0", "points1"} <= set(arrays) or ALONE & set(arrays)):
         raise FormatError(
             path,
-            "expected points0 and points1 (n, 2), flow (h, w, 2), answers (q, 2), or F or H (3, 3); found "
-            "none of them",
+            "found no known array; expected points0 and points1 (n, 2), flow (h, w, 2), answers (q, 2), "
+            "F (3, 3) or H (3, 3)",
         )
     return arrays
 
@@ -152,5 +152,5 @@ def read_answers(file: Path) -> dict[str, Any]:
     """Read a JSON file of predicted points by pair name."""
     content = read_json(file)
     if not isinstance(content, dict) or not all(isinstance(v, list) for v in content.values()):
-        raise FormatError(file, 'is not {"PAIR": [[x, y], …]}')
+        raise FormatError(file, 'expected a JSON object {"PAIR": [[x, y], …]}')
     return content

@@ -67,7 +67,7 @@ class IndexedSource:
         dtype = self.partner.dtype
         for array in (first, second, *([] if self.scores is None else [self.scores])):
             if array.dtype.kind not in "biuf":
-                raise self._error(f"found {array.dtype}, expected numbers")
+                raise self._error(f"an array has type {array.dtype}, expected numbers")
         for side, points in enumerate(self.keypoints):
             if points.ndim != 2 or points.shape[1] < 2:
                 raise self._error(f"keypoints{side} has shape {points.shape}, expected (n, 2)")
@@ -78,15 +78,13 @@ class IndexedSource:
         if dtype.kind not in "iu":
             raise self._error(f"matches are {dtype}, expected integers")
         if len(second) - 1 > (largest := np.iinfo(dtype).max):
-            problem = (
-                f"{dtype} cannot index {len(second)} keypoints, those above {largest} have wrapped around"
-            )
-            raise self._error(f"{problem}; write int32")
+            problem = f"{dtype} cannot index {len(second)} keypoints; indices above {largest} overflowed"
+            raise self._error(f"{problem}; write matches as int32")
         partner = self.partner.astype(np.int64)
         outside = (partner >= len(second)) | (partner < -1)
         if outside.any():
             i = int(np.argmax(outside))
-            raise self._error(f"match {i} refers to keypoint {partner[i]} of {len(second)}")
+            raise self._error(f"match {i} refers to keypoint {partner[i]}, but there are {len(second)}")
         rows = np.flatnonzero(partner >= 0)
         out: dict[str, NDArray[Any]] = {
             "points0": first[rows, :2].astype(np.float64),
@@ -159,13 +157,13 @@ def index_unique(
 
     >>> index_unique([("a-b", 1), ("a-b", 2)], Path("m.h5"))
     Traceback (most recent call last):
-    tiepoint.core.errors.FormatError: m.h5: duplicate a-b: 1 and 2; keep one of them
+    tiepoint.core.errors.FormatError: m.h5: a-b is stored twice, as 1 and 2; remove one
     """
     index: dict[str, T] = {}
     for name, place in places:
         if name in index:
             both = f"{display(index[name])} and {display(place)}"
-            raise FormatError(path, f"duplicate {name.replace(TWO, ' to ')}: {both}; keep one of them")
+            raise FormatError(path, f"{name.replace(TWO, ' to ')} is stored twice, as {both}; remove one")
         index[name] = place
     return index
 

@@ -104,7 +104,9 @@ class MatchTables:
         except (TypeError, ValueError, OverflowError) as e:
             raise FormatError(place.file, f"contains a value that is not a number ({e})") from e
         except KeyError as e:
-            raise FormatError(place.file, f"has neither {', '.join(MATCH)} nor {', '.join(ANSWER)}") from e
+            raise FormatError(
+                place.file, f"expected columns {', '.join(MATCH)}, or {', '.join(ANSWER)}"
+            ) from e
 
     def remarks(self, place: TableRows) -> list[str]:
         """Return no remarks: tables are assumed to store coordinates with full precision."""
@@ -190,10 +192,10 @@ def read_table(file: Path) -> Any:
         except (ValueError, OSError, OverflowError) as e:
             raise FormatError(file, f"is not a readable table ({' '.join(str(e).split())})") from e
         if not isinstance(table.index, pd.RangeIndex):  # pandas turns surplus fields into an index
-            raise FormatError(file, "has rows with more fields than the header")
+            raise FormatError(file, "a row has more fields than the header; correct the file")
     for name in set(NAMES) & set(table.columns):
         if table[name].dtype.kind not in "iu":
             nameless = [i for i, value in enumerate(table[name]) if not isinstance(value, str) or not value]
             if nameless:
-                raise FormatError(file, f"row {nameless[0] + 1} has no text in its column {name}")
+                raise FormatError(file, f"row {nameless[0] + 1} has an empty {name}")
     return table

@@ -121,7 +121,7 @@ def read_homography(path: str | Path) -> NDArray[np.float64]:
     try:
         text = read_regular_file(path, most=_MAX_MATRIX_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError as e:
-        raise FormatError(path, f"cannot be read as text ({e})") from e
+        raise FormatError(path, f"is not UTF-8 text ({e})") from e
     rows: list[list[float]] = []
     for number, line in enumerate(text.splitlines(), start=1):
         words = line.replace(",", " ").replace(";", " ").split()

@@ -42,7 +42,9 @@ def loop_ready(flow: Any) -> Flow:
     """
     values = np.asarray(flow)
     if values.ndim != 3 or values.shape[2] != 2 or values.dtype.kind not in "fiub":
-        raise ValueError(f"a flow is (height, width, 2) real numbers, found {values.dtype} {values.shape}")
+        raise ValueError(
+            f"a flow must be real numbers of shape (height, width, 2), found {values.dtype} {values.shape}"
+        )
     small = values.dtype.kind == "f" and values.dtype.itemsize <= 4
     return np.require(values, np.float32 if small else np.float64, ["C", "A"])
 

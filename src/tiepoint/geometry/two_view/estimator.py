@@ -28,7 +28,7 @@ def canonical_order(x0: ArrayLike, x1: ArrayLike) -> NDArray[np.intp]:
     rows = np.hstack(as_matches(x0, x1))
     bad = ~np.isfinite(rows).all(axis=1)
     if bad.any():
-        raise InputError(f"match {int(bad.argmax())} is not finite: {rows[bad.argmax()].tolist()}")
+        raise InputError(f"match {int(bad.argmax())} is NaN or infinite: {rows[bad.argmax()].tolist()}")
     order = np.lexsort(rows.T[::-1])
     ordered = rows[order]
     new = np.ones(len(rows), bool)
@@ -66,7 +66,7 @@ def check_poselib(installed: str) -> None:
     """
     if not installed.startswith(POSELIB_SERIES):
         raise InputError(
-            f"PoseLib {installed} names its options differently and would ignore those of tiepoint; "
+            f"PoseLib {installed} has other option names and would ignore the settings of tiepoint; "
             "install a 2.0 release: pip install 'tiepoint[pose]'"
         )
 
@@ -181,7 +181,7 @@ def as_matches(x0: ArrayLike, x1: ArrayLike) -> tuple[Floats, Floats]:
     """Convert matches to two contiguous float64 arrays (n, 2); raise `InputError` if their lengths differ."""
     a, b = (np.ascontiguousarray(x, np.float64).reshape(-1, 2) for x in (x0, x1))
     if len(a) != len(b):
-        raise InputError(f"matches are pairs of points, found {len(a)} and {len(b)}")
+        raise InputError(f"matches need equal numbers of points, found {len(a)} and {len(b)}")
     return a, b
 
 

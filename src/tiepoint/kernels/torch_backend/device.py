@@ -54,7 +54,7 @@ def set_device(device: str | None) -> None:
     if not _NAMES.fullmatch(name):
         raise InputError(f"unknown device {name!r}; `device` is cpu, cuda, cuda:NUMBER, mps or torch:cpu")
     if name == "mps":
-        warnings.warn("mps has no float64: distances are compared on the CPU", UserWarning, stacklevel=2)
+        warnings.warn("mps has no float64, so the CPU computes distances", UserWarning, stacklevel=2)
         name = "cpu"
     if name == "cpu" and os.environ.get("TIEPOINT_KERNELS") == "torch":
         name = "torch:cpu"
@@ -90,7 +90,7 @@ def _check(name: str) -> None:
     except ImportError as e:
         raise InputError(f"`device` {name} needs torch; pip install 'tiepoint[learned]'") from e
     if os.environ.get("NVIDIA_TF32_OVERRIDE", "0") != "0" and name != "torch:cpu":
-        raise InputError("NVIDIA_TF32_OVERRIDE forces products of lower precision; unset it to use `device`")
+        raise InputError("NVIDIA_TF32_OVERRIDE lowers the precision of products; unset it to use `device`")
     try:
         torch.zeros(1, device=name.removeprefix("torch:"), dtype=torch.float64).sum().item()
     except (RuntimeError, AssertionError) as e:
@@ -121,7 +121,9 @@ def run_on_device(work: Callable[[], T], instead: Callable[[], T]) -> T:
         clear_cache()
         if not halve():
             warnings.warn(
-                f"{_device} has too little memory: this comparison runs on the CPU", UserWarning, stacklevel=3
+                f"{_device} has too little memory, so this comparison runs on the CPU",
+                UserWarning,
+                stacklevel=3,
             )
             return instead()
 

@@ -35,7 +35,7 @@ def bind_dense(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable
     """
     if on_bad != "error":
         raise InputError(
-            f'`on_bad="{on_bad}"` is about descriptors and has no effect on flows; for missing results use '
+            f'`on_bad="{on_bad}"` applies to descriptors and has no effect on flows; for missing results use '
             "the option missing=skip or missing=zero"
         )
     thing = as_matcher(thing)
@@ -46,7 +46,7 @@ def bind_dense(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable
         return _with_error_context(name, thing, lambda item, pair: _both(thing, name, item, pair))
     if hasattr(thing, "match"):
         return _with_error_context(name, thing, lambda item, pair: _each(thing, name, item, pair))
-    raise InputError(f"method {name!r} has no match(image1, image2); a dense method needs it")
+    raise InputError(f"method {name!r} has no match(image1, image2); add this method to the class")
 
 
 def _with_error_context(

@@ -56,8 +56,8 @@ def check_layout(root: str | Path, keys: Sequence[str], subsets: Iterable[str] =
     if len(names) > 1 and is_single_pair(root, keys):
         key = next(k for k in keys if is_single_pair(root, [k]))
         raise InputError(
-            f"{root} has the pair {key.partition('/')[2]} directly below it, and it could be of any of the "
-            f"subsets {_some(names)}; move it into {root}/SUBSET, or score one subset alone"
+            f"{root} has the pair {key.partition('/')[2]} outside a subset folder; its subset is ambiguous: "
+            f"one of {_some(names)}; move the pair into {root}/SUBSET, or score one subset alone"
         )
 
 
@@ -73,9 +73,7 @@ def check_folders(root: str | Path, keys: Sequence[str], subsets: Iterable[str] 
     check_layout(base, keys, subsets)
     there = [key for key in keys if pair_folder(base, key).is_dir()]
     if not there:
-        raise InputError(
-            f"{base} has no folder for any of the {len(keys)} pairs; expected for example {sorted(keys)[0]}"
-        )
+        raise InputError(f"{base} has no folder of any of {len(keys)} pairs, such as {sorted(keys)[0]}")
     return there
 
 

@@ -51,7 +51,7 @@ class _OpenCVFlow:
         if min(height, width) < self.least_px:
             raise InputError(
                 f"{type(self).__name__} of OpenCV needs images of at least {self.least_px} x {self.least_px} "
-                f"pixels, found {width} x {height}; leave the pair out"
+                f"pixels, found {width} x {height}; remove the pair"
             )
         pair = [image1, image2] if self.colour else [to_grey(image1), to_grey(image2)]
         second = resize_u8(pair[1], *image1.shape[:2])

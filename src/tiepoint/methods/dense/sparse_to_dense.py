@@ -87,7 +87,7 @@ class MatchedFeatures:
         values = getattr(descriptors, "values", descriptors)
         if positions.ndim != 2 or positions.shape[1] < 2:
             raise InputError(
-                f"method {self.name!r}: keypoints are (n, 2) or more columns, found {positions.shape}"
+                f"method {self.name!r}: keypoints must have at least 2 columns, found {positions.shape}"
             )
         return positions[:, :2], np.asarray(values)
 

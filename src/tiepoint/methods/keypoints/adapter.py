@@ -32,7 +32,7 @@ def as_keypoints(given: Any, where: str) -> Keypoints:
     if isinstance(given, Keypoints):
         return given
     if given is None:
-        raise InputError(f"{where}: the detector returned nothing; return keypoints, or an empty list")
+        raise InputError(f"{where}: the detector returned None; return keypoints, or an empty list")
     if isinstance(given, list | tuple) and len(given) and hasattr(given[0], "pt"):
         return Keypoints.from_cv(given)
     wanted = f"keypoints must be numbers, (n, 2) or (n, {len(COLUMNS)})"
@@ -52,13 +52,13 @@ def check_keypoints(keypoints: Keypoints, image: Image | None, where: str) -> Ke
     """Check that positions are finite and inside the image and sizes positive. Report the first violation."""
     finite = np.isfinite(keypoints.xy).all(axis=1)
     if not finite.all():
-        raise InputError(f"{where}: keypoint {int(np.argmin(finite))} has no finite position")
+        raise InputError(
+            f"{where}: keypoint {int(np.argmin(finite))} has a NaN or infinite position; remove the keypoint"
+        )
     positive = keypoints.size_px > 0
     if not positive.all():
         i = int(np.argmin(positive))
-        raise InputError(
-            f"{where}: keypoint {i} has size {keypoints.size_px[i]:g}; sizes are positive pixels"
-        )
+        raise InputError(f"{where}: keypoint {i} has size {keypoints.size_px[i]:g}; return positive sizes")
     if image is not None and len(keypoints):
         size = (image.shape[1], image.shape[0])
         inside = in_view(keypoints.xy, size)
@@ -66,7 +66,7 @@ def check_keypoints(keypoints: Keypoints, image: Image | None, where: str) -> Ke
             i = int(np.argmin(inside))
             x, y = keypoints.xy[i]
             raise InputError(
-                f"{where}: keypoint {i} at ({x:g}, {y:g}) lies outside the image of {size[0]} x {size[1]} px"
+                f"{where}: keypoint {i} at ({x:g}, {y:g}) is outside the image of {size[0]} x {size[1]} px"
             )
     return keypoints
 
@@ -153,9 +153,7 @@ def _caller(thing: Any, name: str) -> Callable[[Item, Any], Any]:
     if hasattr(thing, "detect") and hasattr(thing, "describe"):
         both = DetectThenDescribe(thing, thing, name=name)
         return lambda item, image: both.extract_item(item, image)
-    raise InputError(
-        f"method {name!r} has neither extract(image) nor detect(image) with describe(image, keypoints)"
-    )
+    raise InputError(f"method {name!r} needs extract(image), or detect(image) and describe(image, keypoints)")
 
 
 def _three(returned: Any, where: str) -> tuple[Any, Any, Any]:
@@ -166,7 +164,7 @@ def _three(returned: Any, where: str) -> tuple[Any, Any, Any]:
         return (*returned, None)
     if isinstance(returned, tuple) and len(returned) == 3:
         return returned
-    raise InputError(f"{where}: extract returns (keypoints, descriptors) or (keypoints, descriptors, valid)")
+    raise InputError(f"{where}: extract must return (keypoints, descriptors[, valid])")
 
 
 def _checked(

@@ -51,9 +51,9 @@ class PatchAtKeypoints:
 
     def __init__(self, inner: Any, magnification: float, patch_px: int, upright: bool) -> None:
         if not magnification > 0:
-            raise InputError(f"magnification must be positive, but is {magnification:g}")
+            raise InputError(f"magnification must be positive, found {magnification:g}")
         if patch_px < 2:
-            raise InputError(f"patch_px must be at least 2, but is {patch_px}")
+            raise InputError(f"patch_px must be at least 2, found {patch_px}")
         self.inner = inner
         self.magnification, self.patch_px, self.upright = float(magnification), int(patch_px), upright
         self.distance = distance_of(inner)
@@ -92,7 +92,7 @@ class PatchMethod(PatchAtKeypoints):
         made: Any = METHODS.load(name, family="patches")
         inner = made()
         if not hasattr(inner, "describe"):
-            raise InputError(f"patch:{name} looks patches up by name and cannot describe new ones")
+            raise InputError(f"patch:{name} looks up stored descriptors and cannot describe new patches")
         super().__init__(inner, magnification, patch_px, upright)
 
 

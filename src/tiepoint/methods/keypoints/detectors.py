@@ -42,9 +42,9 @@ def select_keypoints(
     width - 40.5.
     """
     if max_features is not None and max_features < 1:
-        raise InputError(f"max_features must be a positive number or none, not {max_features}")
+        raise InputError(f"max_features must be a positive number or none, found {max_features}")
     if border_px < 0:
-        raise InputError(f"border_px must not be negative, but is {border_px:g}")
+        raise InputError(f"border_px must not be negative, found {border_px:g}")
     size = (image.shape[1], image.shape[0])
     inside = keypoints[in_view(keypoints.xy, size, border_px=border_px)]
     return inside[strongest_first(inside)[:max_features]]
@@ -89,7 +89,7 @@ class Harris(CappedDetector):
     def __post_init__(self) -> None:
         if self.n_scales < 3:
             raise InputError(
-                f"n_scales must be at least 3, because a scale needs two neighbours, but is {self.n_scales}"
+                f"n_scales must be at least 3, because a scale needs two neighbours; found {self.n_scales}"
             )
         super().__post_init__()
 
@@ -160,7 +160,7 @@ class GridKeypoints(CappedDetector):
         super().__post_init__()
         if not (self.step_px > 0 and self.size_px > 0):
             raise InputError(
-                f"step_px and size_px must be positive, but are {self.step_px:g} and {self.size_px:g}"
+                f"step_px and size_px must be positive, found {self.step_px:g} and {self.size_px:g}"
             )
         self.step_px, self.size_px = float(self.step_px), float(self.size_px)
 
@@ -200,12 +200,10 @@ class RandomKeypoints(CappedDetector):
         low, high = self.min_size_px, self.max_size_px = float(self.min_size_px), float(self.max_size_px)
         if not 0 < low <= high:
             raise InputError(
-                f"min_size_px must be positive and at most max_size_px, but they are {low:g} and {high:g}"
+                f"min_size_px must be above 0 and at most max_size_px, found {low:g} and {high:g}"
             )
         if self.max_features is None or self.max_features < 1:
-            raise InputError(
-                f"random needs a positive number of points as max_features, not {self.max_features}"
-            )
+            raise InputError(f"random needs a positive max_features, found {self.max_features}")
 
     def detect(self, image: Image) -> Keypoints:
         """Return `max_features` points, or none if the border covers the entire image."""

@@ -115,7 +115,9 @@ def load_part(name: str, family: str) -> Any:
     if family == DETECTORS:
         raise unknown_method("detector", name, family, here)
     if f"{DETECTORS}/{name}" in METHODS:
-        raise InputError(f"{name!r} detects and does not describe; write a descriptor before it: sift@{name}")
+        raise InputError(
+            f"{name!r} is a detector without descriptors; combine it with a descriptor, as in sift@{name}"
+        )
     METHODS.entry(name, family=family)
     raise UnknownNameError("method", name, here)
 
@@ -126,7 +128,7 @@ def check_roles(thing: Any, text: str, *needed: str) -> None:
         options = {"detect": ("detect", "detect_item"), "describe": ("describe", "describe_item")}[method]
         if not any(hasattr(thing, option) for option in options):
             what = "detect(image)" if method == "detect" else "describe(image, keypoints)"
-            raise InputError(f"{text!r} has no {what}; it cannot be used there")
+            raise InputError(f"{text!r} has no {what}; add this method to the class")
 
 
 def make_keypoint_method(text: str, device: str) -> tuple[Any, str]:
@@ -198,7 +200,7 @@ def _lone(plan: FactoryPlan, text: str, device: str) -> tuple[Any, str]:
     whole = ("extract", "lookup_item", "lookup")
     if not any(hasattr(thing, method) for method in whole):
         if hasattr(thing, "describe") and not hasattr(thing, "detect"):
-            raise InputError(f"{text!r} describes and does not detect; say where, as in {text}@sift")
+            raise InputError(f"{text!r} is a descriptor without a detector; add one, as in {text}@sift")
         check_roles(thing, text, "detect", "describe")
     return thing, plan.name(thing)
 
@@ -237,7 +239,7 @@ def make_pair(pair: tuple[Any, ...], device: str) -> tuple[Any, str]:
 
     if len(pair) != 2:
         raise InputError(
-            f"a keypoint method must be one object or a pair (descriptor, detector), not {len(pair)} things"
+            f"a keypoint method must be one object or a pair (descriptor, detector), found {len(pair)} items"
         )
     made, names = [], []
     for part, family, needed in zip(pair, ("keypoints", DETECTORS), ("describe", "detect"), strict=True):
@@ -271,12 +273,14 @@ class Fusion:
         kinds = {distance_of(c) for c in components}
         self.binary = kinds == {"hamming"}
         if "hamming" in kinds and not self.binary:
-            raise InputError("bit strings and real-valued descriptors have no common distance; fuse one kind")
+            raise InputError(
+                "binary and real-valued descriptors have no common distance; fuse descriptors of one type"
+            )
         self.pool = load_user_descriptor(aggregation)
         if self.pool is None and aggregation not in AGGREGATIONS:
             raise UnknownNameError("aggregation", aggregation, AGGREGATIONS)
         if self.binary and (aggregation != "concatenate" or weights is not None):
-            raise InputError("bit strings can only be concatenated, and without weights")
+            raise InputError("binary descriptors need aggregation=concatenate without weights")
         if weights is not None and aggregation not in ("concatenate", "weighted"):
             raise InputError("weights have an effect only with aggregation=concatenate or weighted")
         if aggregation == "weighted" and weights is None:
@@ -287,13 +291,11 @@ class Fusion:
         if self.weights is not None:
             if len(self.weights) != len(self.components):
                 raise InputError(
-                    f"there are {len(self.weights)} weights for {len(self.components)} descriptors; "
+                    f"found {len(self.weights)} weights for {len(self.components)} descriptors; "
                     "give one for each"
                 )
             if (self.weights < 0).any() or not self.weights.sum() > 0:
-                raise InputError(
-                    f"weights must not be negative, nor all zero, but are {self.weights.tolist()}"
-                )
+                raise InputError(f"weights must not be negative or all zero, found {self.weights.tolist()}")
         self.distance = "hamming" if self.binary else "l2"
         self.rooted = all(getattr(c, "rooted", False) for c in components)
         self.tiepoint_parts = {f"component{i}": c for i, c in enumerate(components)}
@@ -312,7 +314,7 @@ class Fusion:
         pairs = [m if isinstance(m, tuple) else (m, np.ones(len(m), bool)) for m in made]
         counts = {len(values) for values, _ in pairs}
         if len(counts) != 1:
-            raise InputError(f"components have {sorted(counts)} rows; fusion needs the same points in each")
+            raise InputError(f"components have {sorted(counts)} rows; fusion needs the same keypoints")
         valid = np.logical_and.reduce([np.asarray(v, bool) for _, v in pairs])
         if self.binary:
             return np.concatenate([np.asarray(v) for v, _ in pairs], axis=1), valid
@@ -323,7 +325,7 @@ class Fusion:
         else:
             if len({r.shape[1] for r in rows}) != 1:
                 raise InputError(
-                    f"{self.aggregation} needs descriptors of one dimension, found "
+                    f"{self.aggregation} needs descriptors of equal dimension, found "
                     f"{[r.shape[1] for r in rows]}; concatenate them instead"
                 )
             mask = np.broadcast_to(valid, (len(rows), len(valid)))
@@ -352,15 +354,15 @@ class FusionOfPairs:
         for part in self.parts:
             if not hasattr(part.detector, "pair_ids"):
                 raise InputError(
-                    f"{name}: components at different places need paired keypoint sets, made by intersecting "
-                    "two sets (set:NAME); detectors find different points, and different numbers of them"
+                    f"{name}: components with different keypoints need paired keypoint sets, not "
+                    "detectors; create sets with `keypoints intersect` and write set:NAME"
                 )
 
     def extract_item(self, item: Item, image: Image) -> tuple[Keypoints, Array, Mask]:
         """Return keypoints of the first component and the fused rows."""
         ids = [p.detector.pair_ids(item) for p in self.parts]
         if any(not np.array_equal(ids[0], other) for other in ids[1:]):
-            raise InputError(f"{item.key}: the keypoint sets of {self.name} are not partners row by row")
+            raise InputError(f"{item.key}: the rows of the keypoint sets of {self.name} do not correspond")
         found = [detect_keypoints(p.detector, item, image, f"{self.name} on {item.key}") for p in self.parts]
         if len(found[0]) == 0:
             return found[0], np.empty((0, 1), np.float32), np.empty(0, bool)

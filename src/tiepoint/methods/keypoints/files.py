@@ -52,10 +52,10 @@ def find_file(root: Path, key: str, suffixes: Sequence[str]) -> Path:
     names = [f"{stem}{suffix}" for stem in image_stems(image) for suffix in suffixes]
     found = [path for name in names if is_file(path := root / scene / name)]
     if len(found) > 1:
-        raise InputError(f"{found[0]} and {found[1].name} are of the same image; remove one")
+        raise InputError(f"{found[0]} and {found[1].name} belong to the same image; remove one")
     if found:
         return found[0]
-    raise FormatError(root / scene / f"{image}{suffixes[0]}", f"there is no file for the image {key}")
+    raise FormatError(root / scene / f"{image}{suffixes[0]}", f"the file of the image {key} is missing")
 
 
 class FolderOfImages:
@@ -115,7 +115,11 @@ def set_folder(name: str) -> Path:
     for folder in (Path(name), known.get(first_side(name, known))):
         if folder is not None and is_file(folder / "set.json"):
             return folder
-    offer = f"known there: {', '.join(known)}" if known else "there is none yet; make it first"
+    offer = (
+        f"its sets are {', '.join(known)}"
+        if known
+        else "the store has no set yet; create one with `keypoints make`"
+    )
     raise InputError(f"no keypoint set {name!r} in {store}; {offer}")
 
 
@@ -155,7 +159,7 @@ class KeypointSetPlaces:
         """Return the number of the keypoint pair that each row belongs to."""
         if self.set.pairs is None:
             raise InputError(
-                f"the rows of keypoint set {self.set_name} have no partners; intersect two sets first"
+                f"keypoint set {self.set_name} is not paired; create paired sets with `keypoints intersect`"
             )
         return self.set.pairs[item.key]
 
@@ -197,7 +201,7 @@ class FeatureFiles(FolderOfImages):
         files = [p for p in sorted(self.root.iterdir()) if p.suffix in hdf5.SUFFIXES]
         if len(files) > 1:
             names = ", ".join(p.name for p in files)
-            raise InputError(f"{self.root} has {names}; keep one file of features in a folder")
+            raise InputError(f"{self.root} has several feature files ({names}); keep one per folder")
         return (files[0], feature_groups(files[0])) if files else None
 
     def _place(self, item: Item) -> tuple[Path, str | None]:
@@ -205,7 +209,7 @@ class FeatureFiles(FolderOfImages):
             file, groups = self._groups
             group = find_image(groups, item.key)
             if group is None:
-                raise FormatError(file, f"there is no group for the image {item.key}")
+                raise FormatError(file, f"the group of the image {item.key} is missing")
             return file, group
         return self.file(item), None
 
@@ -253,7 +257,7 @@ class FeatureFiles(FolderOfImages):
         keypoints, descriptors, valid, _ = self._features(item)
         if self.top is not None and self.top < len(keypoints):
             if not keypoints.response.any():
-                raise InputError(f"{self.root}: {item.key} has no scores; `top` requires them")
+                raise InputError(f"{self.root}: {item.key} has no scores; add them or remove `top`")
             best = np.sort(np.argsort(-keypoints.response, kind="stable")[: self.top])
             keypoints, descriptors = keypoints[best], descriptors[best]
             valid = None if valid is None else valid[best]

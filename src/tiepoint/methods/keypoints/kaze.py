@@ -132,5 +132,5 @@ def _computed(
     kept, values = made.compute(grey, points)
     same = len(kept) == len(points) and all(a.pt == b.pt for a, b in zip(kept, points, strict=True))
     if values is None or not same:
-        raise UnitError("OpenCV dropped or reordered keypoints, so rows cannot be assigned")
+        raise UnitError("OpenCV dropped or reordered keypoints, so descriptors cannot be assigned")
     return np.asarray(values)

@@ -46,7 +46,7 @@ class KeyNet:
     ) -> None:
         file = checked_file(weights, "weight file")
         if threshold < 0:
-            raise InputError(f"keynet: threshold must not be negative, but is {threshold:g}")
+            raise InputError(f"keynet: threshold must not be negative, found {threshold:g}")
         self.device = check_torch_device(device, "keynet")
         self.network: Any = kornia.feature.KeyNetDetector(
             pretrained=False, num_features=CANDIDATES, score_threshold=float(threshold)

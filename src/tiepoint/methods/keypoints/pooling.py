@@ -30,9 +30,9 @@ def parse_numbers(given: Any, what: str) -> list[float]:
     try:
         found = [float(p) for p in parts]
     except (TypeError, ValueError) as e:
-        raise InputError(f"{what} must be numbers separated by commas, not {given!r}") from e
+        raise InputError(f"{what} must be numbers separated by commas, found {given!r}") from e
     if not found or not np.isfinite(found).all():
-        raise InputError(f"{what} must be finite numbers, at least one, not {given!r}")
+        raise InputError(f"{what} must be one or more finite numbers, found {given!r}")
     return found
 
 
@@ -43,7 +43,7 @@ def load_user_descriptor(aggregation: str) -> Any:
         return None
     made = load_from_file(file, name)()
     if not hasattr(made, "pool"):
-        raise InputError(f"{aggregation} has no pool(stack, scales); a pooling needs it")
+        raise InputError(f"{aggregation} has no pool(stack, scales); add this method to the class")
     return made
 
 
@@ -71,7 +71,7 @@ def aggregate(
         made = np.asarray(pool.pool(stack[:, whole], labels))
         if made.ndim != 2 or len(made) != int(whole.sum()):
             raise InputError(
-                f"pool(stack, scales) must return {int(whole.sum())} rows, not an array of shape {made.shape}"
+                f"pool(stack, scales) must return {int(whole.sum())} rows, found shape {made.shape}"
             )
         out = np.zeros((len(whole), made.shape[1]), np.float32)
         out[whole] = made
@@ -115,7 +115,7 @@ def scale_weights(scales: Array, weighting: str, sigma: float) -> NDArray[np.flo
         "gaussian": np.exp(-0.5 * away**2),
     }[weighting]
     if not raw.sum() > 0:
-        raise InputError(f"{weighting} weights of width {sigma:g} are zero at all scales; choose others")
+        raise InputError(f"{weighting} weights of width {sigma:g} vanish at all scales; choose other scales")
     return np.asarray(raw / raw.sum())
 
 
@@ -159,17 +159,17 @@ class DomainSizePooling:
                 raise UnknownNameError(f"value of {what}", str(value), STAGES)
         if distance_of(base) not in ("l2", "l1", "cosine"):
             raise InputError(
-                f"bits cannot be pooled: {type(base).__name__} is compared by {distance_of(base)}"
+                f"bits cannot be pooled, and {type(base).__name__} is compared by {distance_of(base)}"
             )
         self.scales = np.array(parse_numbers(scales, "scales"))
         if not (self.scales > 0).all():
-            raise InputError(f"scales must be positive factors, but are {self.scales.tolist()}")
+            raise InputError(f"scales must be positive factors, found {self.scales.tolist()}")
         self.pool = load_user_descriptor(aggregation)
         if self.pool is None and aggregation not in AGGREGATIONS:
             raise UnknownNameError("aggregation", aggregation, AGGREGATIONS)
         self.weights = self._weights(aggregation, weighting, weight_sigma, weights)
         if norm is not None and normalize == "none":
-            raise InputError("norm has no effect with normalize=none; leave one of them out")
+            raise InputError("norm has no effect with normalize=none; remove one of them")
         if norm is not None and norm not in NORMS:
             raise UnknownNameError("norm", norm, NORMS)
         self.base, self.aggregation = base, aggregation
@@ -177,7 +177,7 @@ class DomainSizePooling:
         self.distance = distance_of(base)
         self.rooted = root != "none" or bool(getattr(base, "rooted", False))
         if root != "none" and getattr(base, "rooted", False):
-            raise InputError("the descriptor is rooted already; leave out root")
+            raise InputError("the descriptor is already square-rooted; remove root")
         self.tiepoint_parts = {"base": base} | ({"pool": self.pool} if self.pool is not None else {})
         self.config = {
             "scales": self.scales.tolist(), "aggregation": aggregation, "normalize": normalize,
@@ -196,25 +196,23 @@ class DomainSizePooling:
             return None
         if weights is not None:
             if weighting is not None or sigma is not None:
-                raise InputError("explicit weights replace weighting and weight_sigma; give one or the other")
+                raise InputError("weights exclude weighting and weight_sigma; remove one or the other")
             given_weights = np.array(parse_numbers(weights, "weights"))
             if len(given_weights) != len(self.scales):
                 raise InputError(
                     f"there are {len(given_weights)} weights for {len(self.scales)} scales; give one for each"
                 )
             if (given_weights < 0).any() or not given_weights.sum() > 0:
-                raise InputError(
-                    f"weights must not be negative, nor all zero, but are {given_weights.tolist()}"
-                )
+                raise InputError(f"weights must not be negative or all zero, found {given_weights.tolist()}")
             return np.asarray(given_weights / given_weights.sum())
         chosen = weighting or "gaussian"
         if chosen not in WEIGHTINGS:
             raise UnknownNameError("weighting", chosen, WEIGHTINGS)
         if chosen == "uniform" and sigma is not None:
-            raise InputError("weight_sigma has no effect with weighting=uniform")
+            raise InputError("weight_sigma has no effect with weighting=uniform; remove one of them")
         width = SIGMA if sigma is None else float(sigma)
         if not width > 0:
-            raise InputError(f"weight_sigma must be positive, but is {width:g}")
+            raise InputError(f"weight_sigma must be positive, found {width:g}")
         return scale_weights(self.scales, chosen, width)
 
     def describe(self, image: Image, keypoints: Keypoints) -> tuple[Array, NDArray[np.bool_]]:

@@ -59,7 +59,7 @@ def split_detector(text: str) -> KeypointSpec:
         if _DETECTOR.match(text[at + 1 :]):
             return KeypointSpec(text[:at], text[at + 1 :])
     if text.startswith("@"):
-        raise InputError(f"no descriptor before the @ in {text!r}; write one, as in sift{text}")
+        raise InputError(f"{text!r} lacks a descriptor before the @; write one, as in sift{text}")
     return KeypointSpec(text, None)
 
 
@@ -95,8 +95,8 @@ def locate_keypoint_sets(spec: Any, root: Path) -> Any:
         odd = next((sign for sign in "?+" if sign in str(folder)), None)
         if odd is not None:
             raise InputError(
-                f"the path of the store {root} has a {odd}, which ends the name of a set: rename the folder, "
-                "or go there and give the path from there"
+                f"the path of the store {root} has a {odd}, which ends the name of a set; rename the folder, "
+                "or change into it and pass a relative path"
             )
         return match[0] if folder is None else f"@set:{folder}"
 

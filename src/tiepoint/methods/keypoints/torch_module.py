@@ -106,7 +106,7 @@ class TorchImages:
         made = without_batch(to_arrays(self._call(self._tensor(image))))
         if isinstance(made, np.ndarray):
             raise InputError(
-                f"{self.name} returned one array {made.shape} for an image, not (keypoints, descriptors); "
+                f"{self.name} returned one array {made.shape}, expected (keypoints, descriptors); "
                 "a network on patches needs a detector, as in torch:FILE.py:CLASS?weights=FILE@sift"
             )
         return made

@@ -56,8 +56,8 @@ class XFeatMaps:
         colour = np.repeat(image[:, :, None], 3, axis=2) if image.ndim == 2 else image
         if min(colour.shape[:2]) * ZOOMS[0] < 64:
             raise InputError(
-                "xfeat needs images of at least 107 pixels on each side, "
-                f"but this one has {colour.shape[1]} x {colour.shape[0]}"
+                "xfeat needs images of at least 107 x 107 pixels, "
+                f"found {colour.shape[1]} x {colour.shape[0]}"
             )
         fed = np.ascontiguousarray(colour.transpose(2, 0, 1)[None], np.float32)
         names = [name for pair in _MAPS for name in pair]

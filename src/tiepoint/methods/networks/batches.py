@@ -56,5 +56,7 @@ def flatten_output(output: Array, rows: int, where: str) -> Array:
     """Return the output as (rows, d); a trailing (d, 1, 1) is flattened."""
     values = np.asarray(output)
     if values.ndim < 1 or len(values) != rows:
-        raise InputError(f"{where}: the network returned an array of shape {values.shape} for {rows} patches")
+        raise InputError(
+            f"{where}: the network returned shape {values.shape}; expected {rows} rows, one per patch"
+        )
     return values.reshape(rows, -1)

@@ -90,7 +90,7 @@ def _varint(view: memoryview, at: int, end: int) -> tuple[int, int]:
         at, shift = at + 1, shift + 7
         if byte < 128:
             return value, at
-    raise ValueError("the message ends within a number")
+    raise ValueError("the ONNX file ends within a number")
 
 
 Array = NDArray[Any]
@@ -123,7 +123,7 @@ class Onnx:
         self.session = session(str(file), threads, f"{path} is not an ONNX model that onnxruntime can run")
         self.input, self.layout, self.batch, own = _layout(self.session, path)
         if size is not None and own is not None and size != own:
-            raise InputError(f"{path}: the model's input is {own} x {own}, so size={size} cannot be used")
+            raise InputError(f"{path}: the input of the model is {own} x {own}; remove size={size}")
         self.size = own if own is not None else size
         names = [o.name for o in self.session.get_outputs()]
         if output is not None and output not in names:
@@ -148,7 +148,7 @@ def _layout(session: Any, path: str) -> tuple[Any, str, int | None, int | None]:
     """Return the model input, its layout, and its batch size and side (None if not fixed)."""
     inputs = session.get_inputs()
     if len(inputs) != 1:
-        raise InputError(f"{path}: a patch network has one input, this model has {len(inputs)}")
+        raise InputError(f"{path}: a patch network must have one input, but this model has {len(inputs)}")
     shape = [d if isinstance(d, int) else None for d in inputs[0].shape]
     if inputs[0].type not in _TYPES:
         raise InputError(f"{path}: the input must be floating point, found {inputs[0].type}")
@@ -161,9 +161,11 @@ def _layout(session: Any, path: str) -> tuple[Any, str, int | None, int | None]:
     elif len(shape) == 4 and shape[1] is None and shape[3] != 1:
         layout, height, width = "nchw1", shape[2], shape[3]
     else:
-        raise InputError(f"{path}: cannot tell where the patch goes in an input of shape {inputs[0].shape}")
+        raise InputError(
+            f"{path}: the input has shape {inputs[0].shape}, expected one such as (n, 1, side, side)"
+        )
     if height != width:
-        raise InputError(f"{path}: patches are square, the model's input is {height} x {width}")
+        raise InputError(f"{path}: the input of the model must be square, found {height} x {width}")
     return inputs[0], layout, shape[0], height
 
 

@@ -91,7 +91,7 @@ class LoadedModule:
             self.module, self._inside = owner.user_thing, owner.user_modules.inside
             if not isinstance(self.module, torch.nn.Module):
                 raise InputError(
-                    f"torch:{given} is {type(self.module).__name__} and not a torch.nn.Module; remove torch: "
+                    f"torch:{given} is {type(self.module).__name__}, expected torch.nn.Module; remove torch: "
                     "if it is an ordinary class"
                 )
         self.device = check_torch_device(device, self.name)
@@ -177,7 +177,7 @@ def module_factory(path: Any) -> UserFactory:
     found = _CLASS_IN_FILE.match(str(path))
     if found is None:
         raise InputError(
-            f"torch:{path} names no class; write torch:FILE.py:CLASS?weights=FILE (a TorchScript file is "
+            f"torch:{path} names no class; write torch:FILE.py:CLASS?weights=FILE (for TorchScript files, "
             "torchscript:FILE)"
         )
     return load_from_file(found["file"], found["name"])
@@ -195,7 +195,7 @@ def check_unused(ours: Mapping[str, Any], path: Any, why: str) -> None:
     """Raise an error for settings without effect, unless the constructor received them."""
     taken = shared_settings(path, ours)
     for key in (k for k, v in ours.items() if v is not None and k not in taken):
-        raise InputError(f"`{key}` has no effect: {why}; leave it out")
+        raise InputError(f"`{key}` has no effect, because {why}; remove it")
 
 
 def _copied(module: Any) -> Any:
@@ -203,7 +203,7 @@ def _copied(module: Any) -> Any:
         return copy.deepcopy(module)
     except Exception as e:  # attributes of a user's module may raise any exception
         raise InputError(
-            f"the module {type(module).__name__} cannot be copied ({type(e).__name__}: {e}); name its class "
+            f"the module {type(module).__name__} cannot be copied ({type(e).__name__}: {e}); pass its class "
             "and weights as torch:FILE.py:CLASS?weights=FILE"
         ) from e
 
@@ -231,7 +231,7 @@ def state_dict(file: Path) -> Mapping[str, Any]:
     inner = next((loaded[k] for k in _INSIDE if isinstance(loaded, dict) and k in loaded), loaded)
     state = inner if isinstance(inner, dict) else loaded
     if not isinstance(state, dict) or not all(isinstance(v, torch.Tensor) for v in state.values()):
-        raise InputError(f"{file} contains no state dict (a mapping of names to tensors)")
+        raise InputError(f"{file} contains no state dict; use torch.save(module.state_dict(), FILE)")
     return {k.removeprefix("module."): v for k, v in state.items()}
 
 

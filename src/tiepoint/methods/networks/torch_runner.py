@@ -144,7 +144,7 @@ class NetworkRunner:
                 if not isinstance(found, torch.Tensor) or found.ndim < 1 or len(found) != rows:
                     shape = tuple(found.shape) if isinstance(found, torch.Tensor) else type(found).__name__
                     raise InputError(
-                        f"{self.where}: the network returned {shape} for {rows} patches, not (n, d)"
+                        f"{self.where}: the network returned {shape} for {rows} patches, expected (n, d)"
                     )
                 found = found.detach().float().reshape(rows, -1)
                 self._columns = found.shape[1]

@@ -54,9 +54,9 @@ def output_form(made: Any, kind: str | None, where: str) -> tuple[str, Parts]:
 confidence (n,)]) or a flow (height, width, 2)[, mask[, confidence]]
     """
     if made is None:
-        raise InputError(f"{where}: match returned nothing; {FORMS}")
+        raise InputError(f"{where}: match returned None; {FORMS}")
     if isinstance(made, tuple) and not 1 <= len(made) <= 3:
-        raise InputError(f"{where}: found {len(made)} things; {FORMS}")
+        raise InputError(f"{where}: match returned a tuple of {len(made)} elements; {FORMS}")
     is_several = isinstance(made, tuple) or (
         isinstance(made, list) and len(made) in (2, 3) and _rows(made[0])
     )
@@ -70,11 +70,11 @@ confidence (n,)]) or a flow (height, width, 2)[, mask[, confidence]]
     if kind is not None and found != kind:
         says = {"pairs": "points (n, 2)", "dense": "a flow (height, width, 2)"}
         raise InputError(
-            f"{where}: the method declares kind = {kind!r}, which is {says[kind]}, and gave {first.dtype} "
+            f"{where}: the method declares kind = {kind!r} ({says[kind]}), but returned {first.dtype} "
             f"{first.shape}; {FORMS}"
         )
     if found == "pairs" and len(parts) < 2:
-        raise InputError(f"{where}: found one array {first.shape}; {FORMS}")
+        raise InputError(f"{where}: match returned one array {first.shape}; {FORMS}")
     return found, (first, *parts[1:])
 
 
@@ -89,7 +89,7 @@ def point_array(given: Any, where: str, what: str, count: int | None = None) -> 
     if made.size == 0 and made.ndim < 2:
         made = made.reshape(0, 2)
     if made.ndim != 2 or made.shape[1] != 2:
-        raise InputError(f"{where}: {what} has shape {made.shape}, not (n, 2)")
+        raise InputError(f"{where}: {what} has shape {made.shape}, expected (n, 2)")
     if count is not None and len(made) != count:
         raise InputError(f"{where}: {len(made)} {what} for {count} points; return one row for every point")
     points = made.astype(np.float64)
@@ -103,10 +103,10 @@ def matrix_array(given: Any, where: str, what: str) -> NDArray[np.float64]:
     """Return a fundamental matrix or homography (3, 3) as float64. All NaN means that none was found."""
     made = as_array(given, where)
     if made.shape != (3, 3):
-        raise InputError(f"{where}: {what} has shape {made.shape}, not (3, 3)")
+        raise InputError(f"{where}: {what} has shape {made.shape}, expected (3, 3)")
     matrix = made.astype(np.float64)
     if not np.isfinite(matrix).all() and not np.isnan(matrix).all():
-        raise InputError(f"{where}: {what} is not finite; return all NaN if there is none")
+        raise InputError(f"{where}: {what} has NaN or infinite values; return all NaN if no matrix was found")
     return matrix
 
 
@@ -120,7 +120,7 @@ def match_arrays(
     """
     first, second = point_array(parts[0], where, "points0"), point_array(parts[1], where, "points1")
     if len(first) != len(second):
-        raise InputError(f"{where}: points0 has shape {first.shape} and points1 {second.shape}, not the same")
+        raise InputError(f"{where}: points0 and points1 differ in shape: {first.shape}, {second.shape}")
     for side, (points, size) in enumerate(zip((first, second), sizes, strict=True)):
         if size is not None and len(points):
             check_inside(points, size, f"{where}: points{side}")
@@ -128,12 +128,10 @@ def match_arrays(
     if len(parts) == 3 and parts[2] is not None:
         confidence = as_array(parts[2], where).astype(np.float64)
         if confidence.shape != (len(first),):
-            raise InputError(
-                f"{where}: confidence has shape {confidence.shape}, expected ({len(first)},), one a match"
-            )
+            raise InputError(f"{where}: confidence has shape {confidence.shape}, expected ({len(first)},)")
         if not np.isfinite(confidence).all():
             i = int(np.argmin(np.isfinite(confidence)))
-            raise InputError(f"{where}: confidence[{i}] is not finite; leave such matches out")
+            raise InputError(f"{where}: confidence[{i}] is NaN or infinite; remove such matches")
         out["confidence"] = confidence
     return out
 
@@ -145,8 +143,8 @@ def check_inside(points: NDArray[np.float64], size: tuple[int, int], where: str)
         i = int(np.argmin(inside))
         x, y = points[i]
         raise InputError(
-            f"{where}[{i}] = ({x:g}, {y:g}) lies outside the image of {size[0]} x {size[1]} px; matches are "
-            "in pixels of the original image, the first pixel's centre at (0, 0)"
+            f"{where}[{i}] = ({x:g}, {y:g}) is outside the image of {size[0]} x {size[1]} px; return matches "
+            "in pixels of the original image, with the centre of the first pixel at (0, 0)"
         )
 
 
@@ -164,14 +162,14 @@ def flow_parts(parts: Parts, where: str) -> dict[str, NDArray[Any]]:
     """Return the checked `flow` float32 (h, w, 2) and, if given, `mask` and `confidence` (h, w)."""
     flow = as_array(parts[0], where)
     if flow.ndim != 3 or flow.shape[2] != 2 or flow.dtype.kind != "f" or 0 in flow.shape:
-        raise InputError(f"{where}: a flow is float (height, width, 2), found {flow.dtype} {flow.shape}")
+        raise InputError(f"{where}: a flow must be float (height, width, 2), found {flow.dtype} {flow.shape}")
     out: dict[str, NDArray[Any]] = {"flow": flow.astype(np.float32)}
     for label, part in zip(("mask", "confidence"), parts[1:], strict=False):
         if part is None:
             continue
         values = as_array(part, where)
         if values.ndim != 2:
-            raise InputError(f"{where}: {label} has shape {values.shape}, not (height, width)")
+            raise InputError(f"{where}: {label} has shape {values.shape}, expected (height, width)")
         out[label] = values
     return out
 
@@ -204,8 +202,8 @@ def bind_pairs(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable
     """
     if on_bad != "error":
         raise InputError(
-            f'`on_bad="{on_bad}"` is about descriptors and has no effect on matches; '
-            "leave out matches that are not finite, or correct them"
+            f'`on_bad="{on_bad}"` applies to descriptors and has no effect on matches; '
+            "remove matches with NaN or infinite values, or correct them"
         )
     kind = check_kind(thing, name)
     colour = getattr(thing, "colour", "rgb")
@@ -247,9 +245,7 @@ def _caller(thing: Any, name: str) -> Callable[[Item, Any], list[Any]]:
     if hasattr(thing, "lookup_item"):
         return lambda item, payload: [_one_way(thing.lookup_item(view_for_user(thing, item)))]
     if not any(hasattr(thing, edge) for edge in EDGES):
-        raise InputError(
-            f"method {name!r} has no match(image1, image2), which a method on pairs of images needs"
-        )
+        raise InputError(f"method {name!r} has no match(image1, image2); a method on image pairs needs it")
 
     def call(item: Item, payload: Any) -> list[Any]:
         def images(used_again: bool = False) -> list[Any]:
@@ -267,7 +263,7 @@ def _caller(thing: Any, name: str) -> Callable[[Item, Any], list[Any]]:
             made.append((both["flow1"], both.get("mask1"), both.get("conf1")))
         if not made:
             raise InputError(
-                f"{name} has only match_points, and {item.key} has no query points; add match(image1, image2)"
+                f"{name} has only match_points, but {item.key} has no query points; add match(image1, image2)"
             )
         return made
 

@@ -265,7 +265,7 @@ def image_items(item: Item, payload: Any) -> list[Item]:
     """Return the two images of a pair as items, identified by name and pixels."""
     images = item.images or (ImageFacts(f"{item.key}/0"), ImageFacts(f"{item.key}/1"))
     if len(images) != 2:
-        raise InputError(f"{item.key} has {len(images)} images; a matcher of keypoints needs two")
+        raise InputError(f"{item.key} has {len(images)} images; a keypoint matcher needs two")
     contents = ["", ""] if payload is None else [hash_array(np.ascontiguousarray(i)) for i in payload[:2]]
     return [Item(image_key(f.name), c) for f, c in zip(images, contents, strict=True)]
 

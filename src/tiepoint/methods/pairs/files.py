@@ -42,7 +42,7 @@ class MatchFiles:
         found = detect_match_layout(self.root)
         if found is None:
             raise InputError(
-                f"files:{path} contains {describe_folder(self.root)} and no matches; supported: {KNOWN}"
+                f"files:{path} contains {describe_folder(self.root)} but no matches; supported: {KNOWN}"
             )
         self.source: MatchSource = found
         self.offset, self.top, self.resize = float(offset), top, parsed_resize(resize)
@@ -54,7 +54,7 @@ class MatchFiles:
                 "their size with ?resize=640x480, ?resize=1600 (the longer side) or ?resize=none"
             )
         if not found.resized and self.resize is not None:
-            raise InputError(f"files:{path} contains {found.what} in original pixels; leave out `resize`")
+            raise InputError(f"files:{path} contains {found.what} in original pixels; remove `resize`")
         said = {"offset": self.offset or None, "top": top, "resize": format_resize(self.resize)}
         query = "&".join(f"{k}={v}" for k, v in said.items() if v is not None)
         self.name = f"files:{self.root.name}" + (f"?{query}" if query else "")
@@ -77,7 +77,7 @@ class MatchFiles:
     def _found(self, item: Item) -> tuple[Any, bool]:
         found = self._find(item)
         if found is None:
-            raise InputError(f"{self.root} has no matches for the pair {item.key}")
+            raise InputError(f"{self.root}: the matches of the pair {item.key} are missing")
         return found
 
     def has_item(self, item: Item) -> bool:
@@ -90,7 +90,7 @@ class MatchFiles:
         problems = [f"no matches for the pair {key}" for key in absent]
         if absent and len(absent) == len(items):
             names = [re.sub(r"\|", "/", name) for name in list(self.source.pairs)[:3]]
-            problems.append(f"it has {self.source.what} of {', '.join(names) or 'no pair at all'}")
+            problems.append(f"the folder has {self.source.what} of {', '.join(names) or 'no pair at all'}")
         taken: dict[str, str] = {}
         remarks: dict[str, int] = {}
         for item in items:
@@ -99,7 +99,7 @@ class MatchFiles:
                 continue
             other = taken.setdefault(_shown(found[0]), item.key)
             if other != item.key and not _same_images(item, other, items):
-                problems.append(f"{item.key} and {other} would both be read from {_shown(found[0])}")
+                problems.append(f"{item.key} and {other} have the same matches, {_shown(found[0])}")
             for remark in self.source.remarks(found[0]):
                 remarks[remark] = remarks.get(remark, 0) + 1
         if problems:
@@ -124,21 +124,19 @@ class MatchFiles:
                 arrays[name] = self._original(arrays[name], item, side, name)
         if self.top is not None and "points0" in arrays:
             if "confidence" not in arrays:
-                raise InputError(f"{self.root}: {item.key} has no confidence; `top` requires one")
+                raise InputError(f"{self.root}: {item.key} has no confidence; add it or remove `top`")
             best = np.sort(np.argsort(-arrays["confidence"], kind="stable")[: self.top])
             arrays |= {k: arrays[k][best] for k in ("points0", "points1", "confidence")}
         return arrays
 
     def _original(self, points: NDArray[Any], item: Item, side: int, name: str) -> NDArray[np.float64]:
         if points.ndim != 2 or points.shape[1] != 2:
-            raise InputError(f"{self.root}: {item.key}: {name} has shape {points.shape}, not (n, 2)")
+            raise InputError(f"{self.root}: {item.key}: {name} has shape {points.shape}, expected (n, 2)")
         made = points.astype(np.float64)
         if self.source.resized:
             size = item.images[side].size if len(item.images) == 2 else None
             if size is None:
-                raise InputError(
-                    f"{item.key}: the size of image {side} is not known, and points are rescaled by it"
-                )
+                raise InputError(f"{item.key}: rescaling points needs the size of image {side}; state it")
             made = made / superglue_size(size, self.resize or (-1,)).scale
         return made + self.offset if self.offset else made
 
@@ -177,9 +175,7 @@ def format_resize(resize: tuple[int, ...] | None) -> str | None:
 def turned_around(arrays: Arrays, where: str) -> dict[str, NDArray[Any]]:
     """Reverse the matches of a pair. A flow or answers cannot be reversed."""
     if {"flow", "answers"} & set(arrays):
-        raise InputError(
-            f"{where} exists only in the other direction, and a flow or answers cannot be reversed"
-        )
+        raise InputError(f"{where} exists only for the reversed pair; flows and answers cannot be reversed")
     swapped = {
         "points0": "points1",
         "points1": "points0",

@@ -84,8 +84,8 @@ class Vismatch:
         self.matcher_name, self.most, self.seed, self.device = path, most, seed, device
         if find_spec("vismatch") is None:
             raise InputError(
-                f"vismatch:{path} needs the package 'vismatch', which asks for other versions of OpenCV and "
-                "kornia: install both into an environment of their own, as docs/adding-a-method.md shows"
+                f"vismatch:{path} needs the package 'vismatch', which requires other versions of OpenCV and "
+                "kornia; install tiepoint and vismatch into a new environment, see docs/adding-a-method.md"
             )
         known = list(import_module("vismatch").available_models)
         if path not in known:

@@ -126,10 +126,10 @@ class Matcher:
         if not file.endswith(".py"):
             raise UnknownNameError("matcher", name, [*MATCHERS, "FILE.py:CLASS"])
         if ratio is not None:
-            raise InputError(f"`ratio` is for nn and mnn; {attribute} decides itself which matches it keeps")
+            raise InputError(f"`ratio` applies to nn and mnn only; {attribute} selects its matches itself")
         made = load_from_file(file, attribute)()
         if not hasattr(made, "match"):
-            raise InputError(f"{name} has no match(features1, features2); a matcher needs it")
+            raise InputError(f"{name} has no match(features1, features2); add this method to the class")
         return cls(name, None, made)
 
     @property
@@ -190,12 +190,12 @@ def user_matches(matcher: Any, text: str, a: Any, b: Any, *, distance: str) -> M
     limit = np.array([len(a), len(b)])
     if len(rows) and ((rows < 0).any() or (rows >= limit).any()):
         bad = int(np.argmax(((rows < 0) | (rows >= limit)).any(axis=1)))
-        raise InputError(f"{text}: match {bad} names rows {rows[bad].tolist()} of {limit.tolist()} keypoints")
+        raise InputError(f"{text}: match {bad}: rows {rows[bad].tolist()} exceed {limit.tolist()} keypoints")
     first, second = np.ascontiguousarray(rows[:, 0]), np.ascontiguousarray(rows[:, 1])
     if given is None:
         values = np.ascontiguousarray(a.values), np.ascontiguousarray(b.values)
         return Matches(first, second, pair_distances(*values, first, second, distance=distance))
     apart = np.asarray(given, np.float64).reshape(-1)
     if len(apart) != len(rows):
-        raise InputError(f"{text}: {len(rows)} matches and {len(apart)} distances; return one for each")
+        raise InputError(f"{text}: {len(apart)} distances for {len(rows)} matches; return one per match")
     return Matches(first, second, apart)

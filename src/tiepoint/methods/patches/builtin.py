@@ -135,7 +135,7 @@ class ResizedPixels:
 
     def __init__(self, size: int = 4) -> None:
         if size not in (4, 6):
-            raise InputError(f"resize knows size=4 (the rule of 2017) and size=6 (that of 2016), not {size}")
+            raise InputError(f"resize needs size=4 (HPatches 2017) or size=6 (HPatches 2016), found {size}")
         self.size = size
 
     def describe(self, patches: Array) -> Array:

@@ -75,14 +75,16 @@ class DescriptorFiles:
             if item.count is not None and rows != item.count:
                 problems.append(
                     f"{item.key}{path.suffix} has {rows} descriptors, but {item.key} has {item.count} "
-                    "patches; one row a patch"
+                    "patches; expected one row per patch"
                 )
         usual = Counter(widths.values()).most_common(1)
         for key, width in widths.items():
             if width != usual[0][0]:
-                problems.append(f"{key} has {width} columns, most files {usual[0][0]} (a wrong delimiter?)")
+                problems.append(
+                    f"{key} has {width} columns, most files have {usual[0][0]}; check the delimiter"
+                )
         if self.distance != "hamming" and usual and usual[0][0] == 1:
-            problems.append("the files have one column: is the delimiter another one (?delimiter=)?")
+            problems.append("the files have only one column; set the delimiter with ?delimiter=")
         if problems:
             raise ProblemsError(f"descriptors in {self.folder}", problems)
 
@@ -102,7 +104,7 @@ class DescriptorFiles:
         path = self._file(item)
         table = self._read(path)
         if len(table.values) != rows:
-            raise FormatError(path, f"{len(table.values)} descriptors for {rows} patches; one row a patch")
+            raise FormatError(path, f"{len(table.values)} descriptors for {rows} patches; expected one each")
         values = table.values
         if self.distance == "hamming" and not table.is_bits:
             values = _as_bits(values, path)
@@ -148,7 +150,7 @@ def _as_bits(values: Array, path: Path) -> Array:
 def _first_file(folder: Path) -> Path:
     """Return any descriptor file below ``DIR/SEQ``. If there is none, raise an error with advice."""
     if not is_folder(folder):
-        raise InputError(f"files:{folder}: no such folder")
+        raise InputError(f"files:{folder}: no such folder; pass a folder of descriptor files")
     children = sorted(p for p in folder.iterdir() if p.is_dir())
     for child in children:
         for file in sorted(child.iterdir()):
@@ -166,7 +168,7 @@ def _first_file(folder: Path) -> Path:
         raise InputError(f"files:{folder}: the sequences are two levels deeper; use files:{two}")
     if _has_tables(folder):
         raise InputError(f"files:{folder} is the folder of one sequence; use files:{folder.parent}")
-    raise InputError(f"files:{folder}: no SEQ/IM{'|'.join(SUFFIXES)} in it")
+    raise InputError(f"files:{folder}: no descriptor file; expected SEQ/IM{'|'.join(SUFFIXES)}")
 
 
 def _has_tables(folder: Path) -> bool:
@@ -214,7 +216,7 @@ def describe_to_csv(
     for item, patches in items:
         path = path_below(out, *item.key.split("/"), what="the patch-image", ending=".csv")
         if path.exists() and not overwrite:
-            raise InputError(f"{path} exists already; choose another folder or allow overwriting")
+            raise InputError(f"{path} exists; choose another folder or pass `overwrite`")
         try:
             arrays = method.extract(item, patches)
         except InputError as e:

@@ -43,7 +43,7 @@ def normalise_precision(
         reachable = relevant if cutoff is None else np.minimum(relevant, cutoff)
         if (by < np.floor(reachable)).any():
             i = int(np.argmax(by < np.floor(reachable)))
-            raise InputError(f"the normaliser {by[i]:g} is smaller than the {reachable[i]:g} relevant items")
+            raise InputError(f"the normaliser {by[i]:g} must be at least the {reachable[i]:g} relevant items")
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(by > 0, total / by, np.nan)
 
@@ -187,7 +187,7 @@ def average_precision_of_lists(
     o = np.asarray(owner, np.int64)
     check_ties(ties)
     if o.shape != d.shape or (o.size and (o[0] < 0 or o[-1] >= lists or (np.diff(o) < 0).any())):
-        raise InputError(f"owner must be a non-decreasing list of {len(d)} numbers in 0 … {lists - 1}")
+        raise InputError(f"owner must be {len(d)} list numbers from 0 to {lists - 1} in ascending order")
     blocks = blocks_of_lists(d, v, o, ties=ties)
     total: NDArray[Any] = np.bincount(o, weights=v, minlength=lists)
     return normalise_precision(blocks, total, flavour, normaliser, ties, cutoff)

@@ -45,7 +45,7 @@ def chance_average_precision(
     (0.520833, 0.1713)
     """
     if items < 1 or not 0 <= relevant <= items:
-        raise InputError(f"chance needs items >= 1 and relevant <= items, found {items}, {relevant}")
+        raise InputError(f"chance needs items >= 1 and 0 <= relevant <= items, found {items} and {relevant}")
     r = float(relevant)
     pairs = r * (r - 1.0) if certain else r * r * (1.0 - 1.0 / items)
     columns = (0.0, 0.0, float(items), r, pairs)
@@ -92,7 +92,7 @@ def chance_against_nearest(relevant: int, searched: Sequence[int]) -> float:
     (0.75, 1.0)
     """
     if relevant < 1:
-        raise InputError(f"chance needs at least one correct item, found {relevant}")
+        raise InputError(f"chance needs at least one relevant item, found {relevant}")
     return _integral(relevant, tuple(sorted(int(m) for m in searched)))
 
 

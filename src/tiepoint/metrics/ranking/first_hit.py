@@ -125,7 +125,7 @@ def rank_bounds(
         return high, high
     if ties == "file":
         if eq_before is None:
-            raise InputError("the tie rule 'file' needs eq_before, the equal items before each answer")
+            raise InputError("the tie rule 'file' needs `eq_before`, the equal items before each answer")
         at = low + np.asarray(eq_before, np.float64)
         return at, at
     return low, high

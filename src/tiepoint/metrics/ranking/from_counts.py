@@ -47,7 +47,7 @@ def sort_targets(
     total = np.array([float(len(low))]) if one else np.bincount(o, minlength=lists).astype(np.float64)
     if ties == "file":
         if eq_before is None:
-            raise InputError("the tie rule 'file' needs eq_before, the equal items before each target")
+            raise InputError("the tie rule 'file' needs `eq_before`, the equal items before each target")
         low, same = low + np.asarray(eq_before, np.int64), np.zeros_like(same)
     elif ties == "optimistic":
         same = np.zeros_like(same)

@@ -29,7 +29,7 @@ def expected_validity(lt: ArrayLike, ties: ArrayLike, *, retrieved: ArrayLike | 
     """
     near, m = np.asarray(lt), np.asarray(ties, np.float64)
     if m.size and m.min() < 1:
-        raise InputError("ties must be at least 1")
+        raise InputError("every entry of `ties` must be at least 1")
     right = near == 0
     if retrieved is not None:
         right &= np.asarray(retrieved, bool)
@@ -72,7 +72,7 @@ def chance_matching_average_precision(
             references, references / targets, normaliser=references, certain=False
         )
     if normaliser != "retrieved":
-        raise InputError(f"chance of matching: unknown normaliser {normaliser!r}; None or 'retrieved'")
+        raise InputError(f"chance of matching: unknown normaliser {normaliser!r}; choose None or 'retrieved'")
     from scipy.stats import binom
 
     k = np.arange(1, min(references, int(references / targets) + 60) + 1)

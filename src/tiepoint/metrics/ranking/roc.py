@@ -117,7 +117,7 @@ def fpr_at_recall(
     0.5
     """
     if not 0 < recall <= 1:
-        raise InputError(f"recall must lie in (0, 1], not {recall}")
+        raise InputError(f"recall must be above 0 and at most 1, found {recall}")
     pos, neg, positives, negatives = _steps(distances, relevant, ties)
     if not positives or not negatives:
         return float("nan")

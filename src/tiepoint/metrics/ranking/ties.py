@@ -47,7 +47,7 @@ def check_ties(ties: str) -> None:
     >>> check_ties("expected")
     """
     if ties not in get_args(Ties):
-        raise InputError(f"unknown tie rule {ties!r}; one of {', '.join(get_args(Ties))}")
+        raise InputError(f"unknown tie rule {ties!r}; choose one of {', '.join(get_args(Ties))}")
 
 
 def check_list(distances: Any, relevant: Any) -> tuple[Floats, Floats]:
@@ -62,7 +62,7 @@ def check_list(distances: Any, relevant: Any) -> tuple[Floats, Floats]:
         raise InputError(f"distances and relevance must have the same length, found {d.shape}, {v.shape}")
     bad = np.flatnonzero(np.isnan(d))
     if bad.size:
-        raise InputError(f"distance {bad[0]} is NaN ({bad.size} in all); pass failures as infinite")
+        raise InputError(f"distance {bad[0]} is NaN ({bad.size} in all); pass infinity for failures")
     if v.size and not (v.min() >= 0 and v.max() <= 1):
         raise InputError("relevance must be between 0 and 1")
     return d, v

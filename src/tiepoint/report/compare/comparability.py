@@ -114,7 +114,7 @@ def align_scenes(
     first = next(iter(aligned.values()))
     for name, t in aligned.items():
         if t.kinds != first.kinds:
-            raise InputError(f"{name} assigns other kinds to some scenes than the first method")
+            raise InputError(f"{name} assigns other kinds to scenes than the first method; use the same data")
     finite = np.array([np.isfinite(t.cells) for t in aligned.values()])
     everywhere, anywhere = finite.all(axis=0), finite.any(axis=0)
     if (everywhere != anywhere).any():
@@ -150,7 +150,7 @@ def align_pooled(tables: Mapping[str, PooledBins]) -> dict[str, PooledBins]:
 def _pick(t: SceneValues, order: list[str]) -> SceneValues:
     if len(set(t.scenes)) != len(t.scenes):
         duplicate = next(s for s in t.scenes if t.scenes.count(s) > 1)
-        raise InputError(f"scene {duplicate!r} is listed twice; give one column per scene")
+        raise InputError(f"scene {duplicate!r} is listed twice; pass one column per scene")
     position = {scene: i for i, scene in enumerate(t.scenes)}
     index = [position[scene] for scene in order]
     cells = np.atleast_2d(np.asarray(t.cells, dtype=np.float64))

@@ -137,7 +137,7 @@ class Comparison:
             if name not in known:
                 raise UnknownNameError("method", name, known)
             if not next(r.tested for r in self.rows if r.method == name):
-                raise InputError(f"{name} is not tested, so its differences to others are unknown")
+                raise InputError(f"{name} was not tested (see the notes), so its differences are unknown")
         a, b = known[first], known[second]
         for row in self.pairs:
             if (row.first, row.second) == (a, b):
@@ -149,7 +149,7 @@ class Comparison:
                 f"a comparison of {self.n_methods} methods has only the differences to {self.baseline}; "
                 f"compare {first} and {second} alone"
             )
-        raise InputError(f"{first} and {second} are one method: they agree in every scene")
+        raise InputError(f"{first} and {second} are equal in every scene, so they count as one method")
 
     def answer(self, first: str, second: str) -> str:
         """Return one sentence on whether the first method is better than the second."""

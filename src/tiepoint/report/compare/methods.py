@@ -224,7 +224,7 @@ def _from_scenes(
     scores = [make_scene_score(t) for t in aligned.values()]
     first = scores[0]
     if not first.scenes:
-        raise InputError("no scene has a value for all methods; compare the same score of complete runs")
+        raise InputError("no scene has values of all methods; compare complete runs by the same score")
     stacked = np.concatenate([np.where(s.weights > 0, s.values, np.nan) for s in scores])
     groups = duplicate_scenes(stacked, first.scenes, first.kinds)
     notes += [f"{' = '.join(first.scenes[i] for i in g)} are the same scene and count once" for g in groups]

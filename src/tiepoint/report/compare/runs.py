@@ -66,7 +66,7 @@ def compare_runs(
     """
     runs = list({r.id: r for r in runs}.values())
     if not runs:
-        raise InputError("the store has no finished runs to compare")
+        raise InputError("the store has no finished runs to compare; run a method on a task first")
     tasks = sorted({r.task for r in runs})
     if len(tasks) > 1:
         raise InputError(
@@ -180,7 +180,7 @@ def _table_name(baseline: str, named: Mapping[str, Run]) -> str:
     if len(names) > 1:
         choices = ", ".join(f"{name!r} ({named[name].id})" for name in sorted(names))
         raise InputError(
-            f"baseline {baseline!r} fits {len(names)} runs; give one of these names or ids: {choices}"
+            f"baseline {baseline!r} matches {len(names)} runs; choose one of these names or ids: {choices}"
         )
     return names[0]
 
@@ -215,8 +215,8 @@ class _Classes:
         if self.canaries:
             notes.append(f"canaries are not tested: {first_few(self.canaries)}")
         if self.numbers:
-            has = "has one number" if len(self.numbers) == 1 else "have one number each"
-            notes.append(f"{first_few(self.numbers)} {has} and no scene values, so there is nothing to test")
+            has = "has a single score" if len(self.numbers) == 1 else "have single scores"
+            notes.append(f"{first_few(self.numbers)} {has} without scene values and cannot be tested")
         if self.without_values:
             lack = "lacks" if len(self.without_values) == 1 else "lack"
             notes.append(
@@ -224,7 +224,7 @@ class _Classes:
                 "run the method again to compute them"
             )
         if self.empty:
-            notes.append(f"{first_few(self.empty)} excluded: this score has no value there")
+            notes.append(f"{first_few(self.empty)} excluded: no value of this score")
         return notes
 
 
@@ -281,7 +281,7 @@ def _scores(name: str, run: Run, protocol: str) -> Scores:
     found = {(s.metric, s.group): s for s in run.score_rows if s.protocol == protocol}
     if not found and run.manifest.is_imported:
         have = min(_protocols(run), default="")
-        raise InputError(f'{name} is imported and was scored under {have} alone; use `protocol="{have}"`')
+        raise InputError(f'{name} is imported and was scored only under {have}; use `protocol="{have}"`')
     if not found:
         raise InputError(
             f'run {run.id} of {name} was not scored under {protocol}; run it with `protocol="{protocol}"`'
@@ -315,7 +315,7 @@ def _choose_score(
     if best is None and group is not None and group not in groups:
         raise UnknownNameError(f"group of scores of {task.name}", group, groups)
     if best is None:
-        raise InputError(f"{task.name} has no score to compare by")
+        raise InputError(f"these runs of {task.name} have no score to compare; rerun the methods")
     return best
 
 

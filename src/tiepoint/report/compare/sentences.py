@@ -237,7 +237,7 @@ def legend(c: Comparison) -> list[str]:
             lines.append(_difference_intervals(c, level, over))
     if c.pairs and c.wide:
         ranks = f"; rank ranges hold jointly at {level}, by max-T over all {c.pairs_size:,} pairs"
-        lines.append(f"More than {MAX_STEP_DOWN_METHODS} methods have no letters{ranks}.")
+        lines.append(f"Letters are omitted for more than {MAX_STEP_DOWN_METHODS} methods{ranks}.")
     elif c.pairs:
         lines.append(
             f"Methods that share a letter are not separated by {these_scenes(c)} ({level}, "

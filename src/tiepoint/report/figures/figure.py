@@ -52,7 +52,7 @@ class Figure:
             write_text(path, self.csv)
             return path
         if lacking := save_drawing(self.drawing, path, columns=columns, width=width):
-            text = f"the font of figures lacks {' '.join(lacking)}; give the method a display name without"
+            text = f"the font of figures lacks {' '.join(lacking)}; choose another display name"
             warnings.warn(text, UserWarning, stacklevel=2)
         return path
 

@@ -123,16 +123,16 @@ def _choose(kind: str, found: Sequence[TaskSection], group: str | None) -> Figur
         if kind in known or kind in KINDS:
             near, others = close_names(kind, known)
             titles, existing = first_few([s.title for s in found]), first_few(near + others, 20)
-            reason = "no method has values for it"
+            reason = "no method has the values it shows"
             if kind in ("time", "bytes"):
-                reason = "it takes three methods with a measured cost"
-            raise InputError(f"there is no figure {kind!r} of {titles}: {reason}; there are {existing}")
+                reason = "it needs three methods with a measured cost"
+            raise InputError(f"there is no figure {kind!r} of {titles}: {reason}; available: {existing}")
         raise UnknownNameError("kind of figure", kind, known)
     if len(by_section) > 1:
         titles = ", ".join(s.title for s, _ in by_section)
         several = "task" if len({s.task for s, _ in by_section}) > 1 else "dataset"
         raise InputError(
-            f"{len(by_section)} {several}s have a figure {kind!r}: {titles}; choose one with `{several}`"
+            f"figure {kind!r} exists for {len(by_section)} {several}s: {titles}; choose one with `{several}`"
         )
     section, own = by_section[0]
     if kind in KINDS and group not in (None, own[0].group):
@@ -144,7 +144,7 @@ def _choose(kind: str, found: Sequence[TaskSection], group: str | None) -> Figur
     if wanted not in by_group:
         if group is None:
             raise InputError(
-                f"{kind!r} exists for several groups; choose one with `group`: {', '.join(by_group)}"
+                f"figure {kind!r} exists for several groups; choose one with `group`: {', '.join(by_group)}"
             )
         raise UnknownNameError(f"group of {kind}", group, by_group)
     return by_group[wanted]

@@ -166,7 +166,7 @@ def save_drawing(drawing: Drawing, path: Path, *, columns: int = 1, width: float
         Characters that the font does not have. They are drawn as boxes.
     """
     if columns not in COLUMN_INCHES:
-        raise InputError(f"`columns={columns}` is neither 1 nor 2; a figure covers one column or both")
+        raise InputError(f"`columns={columns}` must be 1 or 2, the width in columns of a paper")
     if path.suffix not in SUFFIXES:
         raise UnknownNameError("suffix of a figure", path.suffix or path.name, SUFFIXES)
     import matplotlib

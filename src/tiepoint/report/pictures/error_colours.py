@@ -86,10 +86,14 @@ def chosen_rows(matched: MatchedPair, lines: int, points: tuple[int, ...]) -> Ro
         InputError: A match in `points` does not exist.
     """
     if lines and points:
-        raise InputError("`lines` and `points` both choose matches; give one of them")
+        raise InputError("`lines` and `points` both select matches; pass one of them")
     for row in points:
         if not 0 <= row < len(matched):
-            known = f"they are numbered from 0 to {len(matched) - 1}" if len(matched) else "there is none"
+            known = (
+                f"its matches are numbered from 0 to {len(matched) - 1}"
+                if len(matched)
+                else "it has no matches"
+            )
             raise InputError(f"pair {matched.name} has no match {row}; {known}")
     if points:
         return np.array(list(dict.fromkeys(points)), np.int64)

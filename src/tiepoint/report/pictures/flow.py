@@ -60,14 +60,14 @@ def target_size(flow: Size, size1: Size | None, size2: Size) -> Size:
     sizes = f"the flow is {format_image_size(flow)} and image 2 is {format_image_size(size2)}"
     if size1 is None:
         raise InputError(
-            f"{sizes}; give image 1 too (`image1`), whose size determines the scale of the flow, "
+            f"{sizes}, so the scale of the flow is unknown; pass image 1 (`image1`), "
             "or the size at which the method read image 2 (`size2`)"
         )
     if proportional(flow, size1):
         return same_scale(flow, size1, size2)
     raise InputError(
-        f"{sizes}, but image 1 is {format_image_size(size1)}: the scale of the flow is unknown; "
-        "give the size at which the method read image 2 (`size2`)"
+        f"{sizes}, but image 1 is {format_image_size(size1)}, so the scale of the flow is unknown; "
+        "pass the size at which the method read image 2 (`size2`)"
     )
 
 
@@ -102,8 +102,8 @@ def at_truth(flow: NDArray[Any], truth: NDArray[Any], seen: Size | None, size2: 
     if seen is None or size2 is None:
         if not proportional(size, full):
             raise InputError(
-                f"the flow is {format_image_size(size)} and the true flow {format_image_size(full)}, of "
-                "other proportions; give both images (`image1`, `image2`), whose sizes determine the scale"
+                f"the flow is {format_image_size(size)} and the true flow {format_image_size(full)}, with "
+                "different aspect ratios; pass both images (`image1`, `image2`), which determine the scale"
             )
         seen, size2 = size, full
     other = np.zeros((*seen, 2), flow.dtype)
@@ -127,7 +127,7 @@ def parse_colour(text: str) -> Colour:
         r, g, b = (int(p) for p in parts)
         if max(r, g, b) <= 255:
             return r, g, b
-    raise InputError(f"cannot read the colour {text!r}; write nine digits RRRGGGBBB or R,G,B, each 0 to 255")
+    raise InputError(f"{text!r} is not a colour; write nine digits RRRGGGBBB or R,G,B, each 0 to 255")
 
 
 def _number(text: str) -> bool:

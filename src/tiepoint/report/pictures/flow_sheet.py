@@ -212,8 +212,8 @@ def _masked(view: FlowView, coloured: Image, background: Colour, flow_background
         return CaptionedPanel(picture, f"foreground of {view.names[0]}")
     if size != size_of(coloured):
         raise InputError(
-            f"the mask is {format_image_size(size)} and the flow {format_image_size(size_of(coloured))}; "
-            "give image 1 (`image1`), which is resized to the mask"
+            f"the mask is {format_image_size(size)}, but the flow is {format_image_size(size_of(coloured))}; "
+            "pass image 1 (`image1`) to show its foreground instead"
         )
     return CaptionedPanel(
         foreground(coloured, view.mask, background=flow_background), "flow in the foreground"

@@ -250,12 +250,12 @@ def _notes(matched: MatchedPair, most: int, chosen: int) -> list[str]:
     drawn = count_text(n, "match", "matches")
     if n > most:
         drawn = f"{most:,} of {n:,} matches drawn, evenly from best to worst"
-    error = f"error: {matched.measure}" if matched.measure else "there is no truth to tell errors by"
+    error = f"error: {matched.measure}" if matched.measure else "no ground truth, so errors are unknown"
     lines = [f"{drawn}; {error}"]
     if chosen and matched.F is not None:
-        lines.append("rings: chosen matches, numbered by row; lines: true epipolar lines of the other end")
+        lines.append("rings: chosen matches, numbered from 0; lines: their true epipolar lines")
     elif chosen and matched.H is not None:
-        lines.append("rings: chosen matches, numbered by row; strokes in image 1 lead to the true place")
+        lines.append("rings: chosen matches, numbered from 0; strokes in image 1 end at the true positions")
     absent = [f"image {k}" for k, image in enumerate(matched.images) if image is None]
     return [*lines, *([f"{' and '.join(absent)}: the file is not there, only its size"] if absent else [])]
 
@@ -308,7 +308,7 @@ class RunPairs:
         self.names: Sequence[str] = opened.drawable_pairs() if isinstance(opened, DrawsMatches) else ()
         if not self.names:
             raise InputError(
-                f"run {run.id} is on {run.task}, which has no matches to draw; choose a run of a task on "
+                f"run {run.id} of {run.task} has no matches to draw; choose a run of a task on "
                 "image pairs or of keypoints/geometry"
             )
 

@@ -86,7 +86,7 @@ def cost(efficiency: Mapping[str, Any]) -> str:
     if efficiency.get("bytes_per_descriptor") is not None:
         parts.append(f"{count_text(efficiency['bytes_per_descriptor'], 'byte')} per descriptor")
     if efficiency.get("peak_memory_bytes") is not None:
-        parts.append(f"{efficiency['peak_memory_bytes'] / 2**20:.1f} MiB of memory at most")
+        parts.append(f"{efficiency['peak_memory_bytes'] / 2**20:.1f} MiB peak memory")
     return ", ".join(parts)
 
 

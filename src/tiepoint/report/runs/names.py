@@ -227,7 +227,9 @@ class DisplayNames:
         for method in sorted({r.method for r in runs}):
             other = taken.setdefault(self.method(method), method)
             if other != method:
-                raise InputError(f"{other} and {method} are both called {self.method(method)!r}; rename one")
+                raise InputError(
+                    f"{other} and {method} have the same display name {self.method(method)!r}; change one"
+                )
         return self
 
 
@@ -253,9 +255,7 @@ def parse_names(found: Any, where: str = "names") -> DisplayNames:
     """
     parts = tuple(DisplayNames.__dataclass_fields__)
     if not isinstance(found, Mapping) or not all(isinstance(v, Mapping) for v in found.values()):
-        raise InputError(
-            f"{where}: expected the sections {', '.join(parts)}, each with lines `name: shown name`"
-        )
+        raise InputError(f"{where}: expected sections {', '.join(parts)} with lines `name: display name`")
     for part in found:
         if part not in parts:
             raise UnknownNameError(f"section of {where}", str(part), parts)
@@ -263,6 +263,6 @@ def parse_names(found: Any, where: str = "names") -> DisplayNames:
         for name, text in names.items():
             if not isinstance(text, str | int | float) or isinstance(text, bool) or not str(text).strip():
                 raise InputError(
-                    f"{where}, {part}: {name!r} is called {text!r}; write a text, quoted if YAML needs it"
+                    f"{where}, {part}: the display name of {name!r} is {text!r}; write text, quoted if needed"
                 )
     return DisplayNames(**{part: {str(k): str(v) for k, v in names.items()} for part, names in found.items()})

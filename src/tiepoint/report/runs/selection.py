@@ -101,13 +101,13 @@ def of_split(runs: Sequence[Run], split: str, requested: Collection[str] = ()) -
     if not selected:
         known = {s for r in runs if (s := r.manifest.split) is not None}
         if not known:
-            raise InputError(f'`split="{split}"` has no effect: the runs chosen are of tasks without splits')
+            raise InputError(f'`split="{split}"` has no effect: the tasks of these runs have no splits')
         raise UnknownNameError("split with runs", split, known)
     for name in requested:
         own = {r.manifest.split for r in runs if name == r.method or r.id.startswith(name)}
         if own and split not in own:
-            have = ", ".join(sorted(s or "one that is not known" for s in own))
-            raise InputError(f"{name} has no run of split {split!r}; it has {have}")
+            have = ", ".join(sorted(s or "an unknown split" for s in own))
+            raise InputError(f"{name} has no run of split {split!r}; its splits are {have}")
     return selected
 
 
@@ -167,7 +167,7 @@ def choose_split(
     (split,) = fit
     other = next(s for s in every if s != split)
     why = "the only split that all methods have" if fixed <= {split} else "a split the others have"
-    notes = [f'of {who} the runs on split {split} are taken, {why}; `split="{other}"` takes others']
+    notes = [f'{who}: using the runs on split {split}, {why}; pass `split="{other}"` for others']
     return [r for r in runs if r.method not in ambiguous or r.manifest.split in (split, None)], notes
 
 

@@ -63,7 +63,7 @@ def conventions_of(run: Run, store: Store | None = None, progress: Progress = no
     task = stored_task(run.task)
     if len(task.protocols) == 1:
         only = task.protocols[0]
-        raise InputError(f"task {task.name} has one protocol only, {only}: there is nothing to compare")
+        raise InputError(f"task {task.name} has only the protocol {only}, so there is nothing to compare")
     scores: list[ScoreRow] = []
     missing: dict[str, str] = {}
     for protocol in task.protocols:
@@ -75,7 +75,7 @@ def conventions_of(run: Run, store: Store | None = None, progress: Progress = no
         if not own:
             missing.setdefault(
                 protocol,
-                f"{protocol} needs its own comparison, and run {run.id} was not run under it; "
+                f"{protocol} needs its own comparison, but run {run.id} lacks this protocol; "
                 f'run it with `protocol="{",".join(task.protocols)}"`',
             )
     steps, reason = run_steps(run, task, store, progress)

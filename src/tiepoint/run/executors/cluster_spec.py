@@ -93,7 +93,7 @@ def read_spec(spec: Any) -> tuple[ClusterFile, str]:
     path = Path(text)
     if path.suffix not in (".yaml", ".yml"):
         raise InputError(
-            "`cluster` is the address of a scheduler (tcp://host:8786), local:NUMBER or a YAML file, found "
+            "`cluster` must be a scheduler address (tcp://host:8786), local:NUMBER or a YAML file, found "
             f"{text!r}"
         )
     found = read_mapping(path, f"a cluster file has one of the sections {', '.join(KINDS)}")
@@ -116,10 +116,10 @@ def _checked(found: dict[str, Any], where: str) -> ClusterFile:
         raise InputError(f"{where}: {place}: {first['msg']}, found {first.get('input')!r}") from e
     idle = [key for key in OF_QUEUES if found.get(key) is not None and kinds[0] not in QUEUES]
     if idle:
-        raise InputError(f"{where}: {', '.join(idle)} is for {', '.join(QUEUES)}; remove it")
+        raise InputError(f"{where}: {', '.join(idle)} applies only to {', '.join(QUEUES)}; remove it")
     if kinds[0] == "scheduler" and file.resources:
         raise InputError(
-            f"{where}: resources applies to workers that tiepoint starts; start those of the scheduler with "
+            f"{where}: resources applies only to workers that tiepoint starts; start your own workers with "
             "--resources"
         )
     if file.jobs is not None and file.adapt is not None:

@@ -79,7 +79,7 @@ def queue_cluster(wanted: ClusterFile, where: str, security: Any = None) -> Any:
             raise UnknownNameError(f"key of {kind} in {where}", key, known)
     for key in ("cores", "memory"):
         if key not in arguments:
-            raise InputError(f"{where}: {kind} needs {key}, of one job")
+            raise InputError(f"{where}: section {kind} lacks {key}; state it for one job")
     processes, _ = shape(wanted)
     # Memory-mapped features would count as memory of the worker; the queue has its own limit.
     extra = ["--nthreads", "1", "--memory-limit", "0"]
@@ -259,13 +259,13 @@ def _client(address: str, security: Any, distributed: Any) -> Iterator[Any]:
     """Connect to a running scheduler."""
     own = {} if ADDRESS.fullmatch(address) else {"scheduler_file": address}
     if own and not Path(address).is_file():
-        raise InputError(f"the scheduler file {address} does not exist; `dask scheduler` writes it")
+        raise InputError(f"the scheduler file {address} does not exist; start `dask scheduler`")
     try:
         client = distributed.Client(
             None if own else address, security=security, timeout=CONNECT_S, set_as_default=False, **own
         )
     except (OSError, TypeError, ValueError) as e:
-        raise InputError(f"no Dask scheduler answers at {address} within {CONNECT_S:.0f} s: {e}") from e
+        raise InputError(f"no Dask scheduler answered at {address} within {CONNECT_S:.0f} s: {e}") from e
     with client:
         yield client
 

@@ -201,7 +201,7 @@ class DaskExecutor:
             raise InputError(f"the worker {name} {problem}")
         if not wait_for_file(token_file(self.expected.root, self.expected.token, answer), SHARED_S):
             raise InputError(
-                f"files that the worker {name} writes into {self.expected.root} do not appear here; choose a "
+                f"files that the worker {name} writes to {self.expected.root} are not visible here; choose a "
                 "`store` in a folder that all machines share"
             )
 

@@ -16,7 +16,7 @@ _NEVER = "had no effect in DescriptorWorkbench and has none here; remove it"
 DEAD_KEYS = {
     "dataset.type": "sequences are recognised by their files; remove it",
     "keypoints.alternative_keypoints.description": "write it as a comment; remove it",
-    "keypoints.num_octaves": "SIFT takes as many octaves as the image has; remove it",
+    "keypoints.num_octaves": "SIFT computes the number of octaves from the image size; remove it",
     "keypoints.use_locked_keypoints": f"{_NEVER}, and name the set in keypoint_set_name",
     "keypoints.locked_keypoints_path": f"{_NEVER}; the command `keypoints import` reads such files",
     "keypoints.keypoints_params": _NEVER,
@@ -24,21 +24,21 @@ DEAD_KEYS = {
     "descriptors.root_normalization": f"{_NEVER}; write rooting_stage: after_pooling",
     "descriptors.normalization": f"{_NEVER}; write normalize_after_pooling and norm_type",
     "descriptors.normalization_stage": f"{_NEVER}; write normalize_before_pooling or normalize_after_pooling",
-    "descriptors.device": "the device is one for all: performance.device",
+    "descriptors.device": "all descriptors share one device; write performance.device",
     "descriptors.components.rooting_stage": f"{_NEVER}; use rootsift as the component's descriptor",
     "evaluation.validation": f"{_NEVER}; the tolerance is evaluation.tau_px",
     "evaluation.num_distractors": f"{_NEVER}; write num_distractor_scenes and num_distractors_per_scene",
     "evaluation.keypoint_verification.num_distractors": f"{_NEVER}; write num_distractors_per_scene",
     "evaluation.keypoint_retrieval.num_distractors": f"{_NEVER}; write num_distractors_per_scene",
-    "evaluation.matching.norm": "the distance belongs to the descriptor (bits: Hamming); remove it",
+    "evaluation.matching.norm": "the descriptor determines the distance; remove it",
     "evaluation.matching.cross_check": "brute_force is always mutual; remove it",
     "evaluation.matching.threshold": f"{_NEVER}; write ratio_threshold",
     "evaluation.matching.ratio_test_threshold": f"{_NEVER}; write ratio_threshold",
-    "database.save_keypoints": f"{_NEVER}; features are always kept in the store",
-    "database.save_descriptors": "features are always kept in the store; remove it",
-    "database.save_matches": "records are always kept in the store; remove it",
-    "database.save_visualizations": "pictures are made by the report; remove it",
-    "performance.parallel_scenes": "scenes always run in parallel; say performance.num_threads",
+    "database.save_keypoints": f"{_NEVER}; features are always stored",
+    "database.save_descriptors": "features are always stored; remove it",
+    "database.save_matches": "records are always stored; remove it",
+    "database.save_visualizations": "the report draws pictures; remove it",
+    "performance.parallel_scenes": "scenes always run in parallel; write performance.num_threads",
     "performance.parallel_images": _NEVER,
     "performance.batch_size": _NEVER,
     "performance.enable_profiling": f"{_NEVER}; costs are always measured",
@@ -64,7 +64,7 @@ Several = Annotated[tuple[str, ...], several]
 
 def _no_truth(value: Any) -> Any:
     if isinstance(value, bool):
-        raise ValueError("expected a number; yes, no, on and off are booleans in YAML")
+        raise ValueError("expected a number, found a Boolean; YAML reads yes, no, on and off as Booleans")
     return value
 
 

@@ -55,7 +55,7 @@ def plan(experiment: Experiment) -> list[GridCell]:
     names = [d.name for d in experiment.descriptors]
     for name in names:
         if names.count(name) > 1:
-            raise InputError(f"two descriptors are called {name!r}; give each its own name")
+            raise InputError(f"two descriptors have the name {name!r}; give each its own name")
     found = []
     for descriptor in experiment.descriptors:
         own = places(experiment.keypoints, descriptor, experiment.experiment.name)
@@ -92,22 +92,22 @@ def places(keypoints: KeypointPlaces, descriptor: DescriptorPlan, experiment: st
     if keypoints.source == "database":
         if tuned or "generator" in keypoints.model_fields_set or "max_features" in keypoints.model_fields_set:
             raise InputError(
-                "keypoints: a set is used as it is; remove generator, max_features and thresholds"
+                "keypoints: a keypoint set has no generator, max_features or thresholds; remove them"
             )
         named = [keypoints.keypoint_set_name] if keypoints.keypoint_set_name else []
         named += [a.keypoint_set_name for a in keypoints.alternative_keypoints]
         if not named:
-            raise InputError("keypoints: the source database needs a keypoint_set_name")
+            raise InputError("keypoints: source: database needs a keypoint_set_name")
         return [KeypointSource(f"set:{name}", name) for name in named]
     if keypoints.keypoint_set_name or keypoints.alternative_keypoints:
-        raise InputError(f"keypoints: keypoint sets need the source database, found {keypoints.source}")
+        raise InputError(f"keypoints: keypoint sets need source: database, found {keypoints.source}")
     out = []
     for detector in keypoints.generator:
         detector = workbench_part(detector)
         name = detector.partition("?")[0]
         if tuned and name != "sift":
             raise InputError(
-                f"keypoints: {', '.join(tuned)} belong to sift, not to {name}; write {name}?key=value"
+                f"keypoints: {', '.join(tuned)} apply to sift, not to {name}; write {name}?key=value"
             )
         text = with_params(detector, [f"{k}={v}" for k, v in tuned.items()])
         if keypoints.source == "homography_projection":
@@ -141,16 +141,16 @@ def _spec(d: DescriptorPlan, pooling: str, aggregation: str | None, root: str) -
     if kind == "composite":
         return composite(d, root)
     if d.components or d.aggregation:
-        raise InputError(f"{d.name}: components and aggregation belong to type: composite")
+        raise InputError(f"{d.name}: components and aggregation apply only to type: composite; remove them")
     if kind in ALIASES:
         if pooling not in ("none", "domain_size_pooling", "dsp"):
-            raise InputError(f"{d.name}: {d.type} is already pooled over sizes")
+            raise InputError(f"{d.name}: {d.type} is already pooled over sizes; remove pooling")
         kind, pooling = ALIASES[kind].partition(":")[2], "dsp"
     kind = with_params(kind, [query] if query else [])
     if pooling == "stacking":
         return stacked_descriptor(d, kind, aggregation, root)
     if d.secondary_descriptor or d.stacking_weight is not None:
-        raise InputError(f"{d.name}: secondary_descriptor and stacking_weight belong to pooling: stacking")
+        raise InputError(f"{d.name}: secondary_descriptor and stacking_weight need pooling: stacking")
     return pooling_variant(d, kind, pooling, aggregation, root)
 
 
@@ -161,7 +161,7 @@ def _numbers(values: tuple[float, ...]) -> str:
 def _base(kind: str, extended: bool, name: str) -> tuple[str, list[str]]:
     """Return the method name of a descriptor and its parameters."""
     if extended and kind != "surf":
-        raise InputError(f"{name}: extended belongs to surf, not to {kind}")
+        raise InputError(f"{name}: extended applies only to surf, not to {kind}; remove it")
     head, _, query = kind.partition("?")
     params = query.split("&") if query else []
     return head, [*params, "extended=true"] if extended else params
@@ -196,7 +196,7 @@ def pooling_variant(d: DescriptorPlan, kind: str, pooling: str, aggregation: str
     if pooling == "none":
         _refuse(d, OF_SCALES, "has an effect only with pooling: domain_size_pooling")
         if aggregation is not None:
-            raise InputError(f"{d.name}: pooling_aggregation has an effect only with pooling")
+            raise InputError(f"{d.name}: pooling_aggregation has an effect only with pooling; remove it")
         if normalize is None and root == "none" and d.norm_type is None:
             return with_params(head, params)
         scales: tuple[float, ...] = (1.0,)
@@ -223,7 +223,7 @@ def stacked_descriptor(d: DescriptorPlan, kind: str, aggregation: str | None, ro
     if _normalize(d) is not None:
         raise InputError(f"{d.name}: stacking normalises each descriptor; remove normalize_…_pooling")
     if aggregation not in (None, "concatenate"):
-        raise InputError(f"{d.name}: stacking concatenates; remove pooling_aggregation")
+        raise InputError(f"{d.name}: stacking always concatenates; remove pooling_aggregation")
     head, params = _base(kind, d.extended, d.name)
     other, of_other = _base(workbench_part(d.secondary_descriptor or "sift"), False, d.name)
     weight = 0.5 if d.stacking_weight is None else d.stacking_weight
@@ -263,9 +263,7 @@ def enabled_tasks(
 
     unknown = [p for p in e.protocols if p not in ("exact", "workbench", "bojanic")]
     if unknown:
-        raise InputError(
-            f"evaluation: unknown protocol {unknown[0]!r}; exact, workbench and bojanic are known"
-        )
+        raise InputError(f"evaluation: unknown protocol {unknown[0]!r}; choose exact, workbench or bojanic")
     wanted: list[tuple[str, dict[str, Any], str]] = []
     if e.ranking:
         options: dict[str, Any] = {
@@ -288,7 +286,7 @@ def enabled_tasks(
         options = {"seed": e.seed, "ratio": e.matching.ratio_threshold}
         own = [m for m in e.matching.method if ".py:" in m]
         if len(own) > 1:
-            raise InputError("evaluation.matching: keypoints/geometry takes only one matcher of your own")
+            raise InputError("evaluation.matching: keypoints/geometry takes only one custom matcher")
         wanted.append(("keypoints/geometry", options | ({"matcher": own[0]} if own else {}), ""))
     for task, options, suffix in wanted:
         if known(task):

@@ -66,11 +66,11 @@ def import_files(
     if tasks is not None and not any(i.task == "hpatches/retrieval" for i in found):
         raise InputError("`tasks` has no effect: these files have no retrieval results of HPatches")
     if split is not None and not found:
-        raise InputError("`split` has no effect: results of DescriptorWorkbench have no splits")
+        raise InputError("`split` has no effect: results of DescriptorWorkbench have no splits; omit it")
     kept = [i for i in found if split is None or i.split == split]
     if found and not kept:
         have = ", ".join(sorted({str(i.split) for i in found}))
-        raise InputError(f"these files have no results of split {split!r}; they have {have}")
+        raise InputError(f"these files have no results of split {split!r}; their splits are {have}")
     rows_of = (row for rows, _ in databases.values() for row in rows)
     own = {i.name for i in kept} | {row.get("base", row["name"]) for row in rows_of}
     if name is not None and len(own) > 1:
@@ -115,7 +115,7 @@ def expand_paths(paths: Iterable[Path]) -> list[Path]:
                 p for p in path.rglob("*") if p.suffix in (*SUFFIXES, *DATABASE_SUFFIXES) and p.is_file()
             )
             if not inside:
-                raise InputError(f"{path} has no result files; known endings are {_ENDINGS}")
+                raise InputError(f"{path} has no result files; known suffixes are {_ENDINGS}")
             out += inside
         elif path.is_file():
             out.append(path)
@@ -134,7 +134,7 @@ def reader(path: Path) -> Callable[..., list[ImportedResult]]:
         raise FormatError(path, explain_wrong_type(path, "is not an SQLite database of the workbench"))
     target = SUFFIXES.get(path.suffix)
     if target is None:
-        raise InputError(f"{path}: no importer reads files that end in {path.suffix!r}; known are {_ENDINGS}")
+        raise InputError(f"{path}: the suffix {path.suffix!r} cannot be imported; known are {_ENDINGS}")
     module, _, attribute = target.partition(":")
     read: Callable[..., list[ImportedResult]] = getattr(importlib.import_module(module), attribute)
     return read

@@ -71,16 +71,16 @@ class MatlabRow:
         for level, names in enumerate(NOISES.items()):
             if text in names:
                 return level
-        raise self.wrong(f"unknown noise {text[:60]!r}; easy, hard or tough")
+        raise self.wrong(f"unknown noise {text[:60]!r}; expected easy, hard or tough")
 
     def image(self) -> int:
         """Parse the number of the second image: ``3``, or ``h3`` if the noise level is `hard`."""
         text = self.fields["imb"].lower()
         digits = text[1:] if text[:1] in NOISES else f"{self.number('imb'):g}"
         if not digits.isascii() or not digits.isdecimal() or len(digits) > _DIGITS:
-            raise self.wrong(f"imb: expected a number or a name like e1, found {text!r}")
+            raise self.wrong(f"imb: expected an image number or a name such as e1, found {text!r}")
         if text[:1] in NOISES and list(NOISES).index(text[0]) != self.noise():
-            raise self.wrong(f"image {text!r} is not of noise {self.fields['geom_noise']!r}")
+            raise self.wrong(f"image {text!r} does not have the noise level {self.fields['geom_noise']!r}")
         return int(digits)
 
     def negatives(self) -> int:
@@ -89,7 +89,7 @@ class MatlabRow:
         for kind, names in enumerate((("inter", "diffseq"), ("intra", "sameseq"))):
             if any(name in text for name in names):
                 return kind
-        raise self.wrong(f"unknown negatives {self.fields['negs']!r}; inter or intra")
+        raise self.wrong(f"unknown negatives {self.fields['negs']!r}; expected inter or intra")
 
 
 def read_score_table(path: Path, *, split: str | None, tasks: Path | None) -> list[ImportedResult]:
@@ -116,9 +116,7 @@ def _rows(path: Path) -> tuple[str, list[MatlabRow]]:
     task = next((t for t, columns in COLUMNS.items() if set(columns) <= set(head)), None)
     if task is None:
         known = "; ".join(f"{t}: {', '.join(c)}" for t, c in COLUMNS.items())
-        raise FormatError(
-            path, f"is not a score table of the MATLAB tool; those have the columns {known}", line=1
-        )
+        raise FormatError(path, f"is not a table of the MATLAB tool; expected the columns {known}", line=1)
     rows = []
     for number, fields in enumerate(table[1:], 2):
         if len(fields) != len(head):
@@ -137,11 +135,14 @@ def _verification(rows: Sequence[MatlabRow]) -> Records:
         cell = cells.setdefault((row.noise(), row.negatives()), {})
         which = ("ap", "pr_ap") if "imbalanced" in row.fields["method"].lower() else ("auc", "roc_auc")
         if which[0] in cell:
-            raise row.wrong("duplicate noise, negatives and method; expected one run of the tool")
+            raise row.wrong("two rows have the same noise, negatives and method; expected one run")
         cell[which[0]] = row.fraction(which[1])
     metrics = [m for m in ("ap", "auc") if all(m in c for c in cells.values())]
     if not metrics:
-        raise FormatError(rows[0].path, "the method must be balanced or imbalanced in every cell")
+        raise FormatError(
+            rows[0].path,
+            "a noise level or kind of negatives lacks the method balanced or imbalanced",
+        )
     columns: dict[str, list[Any]] = {m: [c[m] for c in cells.values()] for m in metrics}
     columns = {"noise": [z for z, _ in cells], "negatives": [k for _, k in cells], **columns}
     return records_from_scores(
@@ -160,7 +161,7 @@ def _matching(rows: Sequence[MatlabRow]) -> Records:
     }
     seen = set(zip(columns["scene"], columns["noise"], columns["image"], strict=True))
     if len(seen) != len(rows):
-        raise InputError(f"{rows[0].path}: duplicate image pair; expected one run of the tool")
+        raise InputError(f"{rows[0].path}: an image pair occurs twice; expected one run of the tool")
     return records_from_scores(PROTOCOL, columns, scenes=scenes, task="hpatches/matching")
 
 
@@ -168,6 +169,6 @@ def _retrieval(rows: Sequence[MatlabRow]) -> Records:
     """Return one score per noise level. The file does not contain the number of distractors."""
     noises = [r.noise() for r in rows]
     if len(set(noises)) != len(rows):
-        raise InputError(f"{rows[0].path}: duplicate noise level; expected one run of the tool")
+        raise InputError(f"{rows[0].path}: a noise level occurs twice; expected one run of the tool")
     columns = {"noise": noises, "pool": [0] * len(rows), "map": [r.fraction("map") for r in rows]}
     return records_from_scores(PROTOCOL, columns, pools=["as-run"], task="hpatches/retrieval")

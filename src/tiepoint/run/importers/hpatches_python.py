@@ -63,7 +63,7 @@ def name_parts(path: Path) -> tuple[str, str, str]:
     parts = path.stem.rsplit("_", 2)
     if len(parts) != 3 or parts[1] not in TASKS or not all(parts):
         raise InputError(
-            f"{path}: expected a name like NAME_TASK_SPLIT{path.suffix}, TASK one of {', '.join(TASKS)}"
+            f"{path}: expected a name NAME_TASK_SPLIT{path.suffix}, TASK one of {', '.join(TASKS)}"
         )
     return parts[0], parts[1], parts[2]
 
@@ -72,7 +72,7 @@ def read_json_results(path: Path, *, split: str | None, tasks: Path | None) -> l
     """Read the results of a JSON file. For a collection, `split` selects the results of one split."""
     raw = json_yaml.read_json(path)
     if not isinstance(raw, Mapping) or not raw:
-        raise FormatError(path, "expected an object of results")
+        raise FormatError(path, "expected a JSON object of results")
     if set(raw) >= OWN_KEYS:
         name, task, own = str(raw["descriptor"]), str(raw["task"]), str(raw["split"])
         return [_imported(name, task, own, raw["results"], path, tasks)]
@@ -81,12 +81,12 @@ def read_json_results(path: Path, *, split: str | None, tasks: Path | None) -> l
         if split is not None and part != split:
             continue
         if not isinstance(by_name, Mapping):
-            raise FormatError(path, f"{part!r}: expected results by descriptor")
+            raise FormatError(path, f"{part!r}: expected an object that maps descriptors to results")
         for descriptor, table in by_name.items():
             task = _task_of(table, path)
             found.append(_imported(str(descriptor), task, str(part), table, path, None))
     if not found:
-        raise FormatError(path, f"has no results of split {split!r}; it has {', '.join(map(str, raw))}")
+        raise FormatError(path, f"has no split {split!r}; its splits are {', '.join(map(str, raw))}")
     return found
 
 
@@ -154,7 +154,7 @@ def _level(table: Any, key: Any, where: str, path: Path) -> Any:
 def matching_records(table: Any, path: Path) -> Records:
     """Convert ``results[sequence][e|h|t][1..5]``: a number each, or a dict with `ap` and optional `sr`."""
     if not isinstance(table, Mapping) or not table:
-        raise FormatError(path, "expected results by sequence")
+        raise FormatError(path, "expected a dictionary that maps sequences to results")
     by_scene = {str(s): value for s, value in table.items()}
     if len(by_scene) != len(table):
         raise FormatError(path, "duplicate sequence")
@@ -186,7 +186,7 @@ def verification_records(table: Any, path: Path) -> tuple[Records, list[str]]:
             balanced = cell.get("balanced") or {}
             if not isinstance(balanced, Mapping):
                 raise FormatError(
-                    path, f"{where}, balanced: expected results by name, found {repr(balanced)[:80]}"
+                    path, f"{where}, balanced: expected a dictionary, found {repr(balanced)[:80]}"
                 )
             auc = _number(balanced["auc"], where, path) if "auc" in balanced else float("nan")
             rows.append((z, k, _number(ap, where, path), auc))
@@ -217,22 +217,22 @@ def _numbered(table: Mapping[Any, Any], where: str, path: Path) -> dict[int, Any
     """Convert the keys of a table to integers. ``1``, ``"1"`` and ``"01"`` are the same key."""
     made = {int(key): value for key, value in table.items()}
     if len(made) != len(table):
-        raise FormatError(path, f"{where}: duplicate number, such as 1 and 01")
+        raise FormatError(path, f"{where}: two keys are the same number, such as 1 and 01")
     return made
 
 
 def retrieval_records(table: Any, path: Path, queries: Path | None) -> tuple[Records, list[str]]:
     """Convert ``results[query][e|h|t][pool]`` with `ap`. `queries` has the sequence of each query."""
     if not isinstance(table, Mapping) or not table:
-        raise FormatError(path, "expected results by query")
+        raise FormatError(path, "expected a dictionary that maps query numbers to results")
     for q in table:
         if not _is_count(q):
-            raise FormatError(path, f"expected results by query number, found {repr(q)[:80]}")
+            raise FormatError(path, f"expected query numbers as keys, found {repr(q)[:80]}")
     by_query = _numbered(table, "query", path)
     numbers = sorted(by_query)
     first = _level(by_query[numbers[0]], "e", f"query {numbers[0]}", path)
     if not isinstance(first, Mapping) or not all(_is_count(k) for k in first):
-        raise FormatError(path, f"query {numbers[0]}, e: expected results by pool size")
+        raise FormatError(path, f"query {numbers[0]}, e: expected a dictionary by pool size")
     pools = sorted(_numbered(first, f"query {numbers[0]}, e: pool", path))
     rows = []
     for q in numbers:
@@ -251,8 +251,6 @@ def retrieval_records(table: Any, path: Path, queries: Path | None) -> tuple[Rec
         return records_from_scores(PROTOCOL, columns, **meta), [note]
     listed = read_patches_csv(queries)
     if len(listed) <= numbers[-1]:
-        raise FormatError(
-            queries, f"lists {len(listed)} queries, and {path} has results of query {numbers[-1]}"
-        )
+        raise FormatError(queries, f"has only {len(listed)} queries, but {path} has query {numbers[-1]}")
     columns["scene"] = listed.seq[np.array(columns["query"])].tolist()
     return records_from_scores(PROTOCOL, columns, scenes=list(listed.sequences), **meta), []

@@ -34,7 +34,7 @@ def scene(library: RunIndex, request: Request) -> Response:
     section = params.section_of(library.snapshot(), runs)
     known = scene_names(library, section, runs[0])
     if name not in known:
-        raise HTTPException(404, "these runs have no such scene")
+        raise HTTPException(404, "these runs do not have this scene")
     by = order_param(request, len(runs))
     order = order_of(library, runs, name, by)
     pages = 1 if order is None else max(1, -(-len(order) // A_PAGE))
@@ -91,16 +91,14 @@ def why_none(runs: list[Run], library: RunIndex) -> str:
     """Return a message that explains why a scene has no cases."""
     for run in runs:
         if run.manifest.is_imported:
-            return f"{run.method} is imported: its numbers are known, its answers are not"
+            return f"{run.method} is imported: its scores are known, but not its answers"
     command = next((c for r in runs if (c := rerun_command(r, library.store.where))), "")
     hint = (
-        f"; this makes them: {command} --protocol exact"
+        f"; to compute them: {command} --protocol exact"
         if command and "exact" not in runs[0].manifest.protocols
         else ""
     )
-    return (
-        f"the records of {runs[0].task} under exact name no single cases, or they are not in the store{hint}"
-    )
+    return f"the records of {runs[0].task} under exact have no single cases or are not in the store{hint}"
 
 
 MATCHES = 400
@@ -115,15 +113,15 @@ def case(library: RunIndex, request: Request) -> Response:
     name, key = request.path_params["scene"], params.text_param(request, "key")
     section = params.section_of(library.snapshot(), runs)
     if name not in scene_names(library, section, runs[0]):
-        raise HTTPException(404, "these runs have no such scene")
+        raise HTTPException(404, "these runs do not have this scene")
     by = order_param(request, len(runs))
     order = order_of(library, runs, name, by)
     at = None if order is None else order.place(key)
     if order is None or at is None:
-        raise HTTPException(404, "these runs have no such case in this scene")
+        raise HTTPException(404, "these runs do not have this case")
     found = replayed_case(library, runs, name, key)
     if found is None:
-        raise HTTPException(404, "these runs have no such case in this scene")
+        raise HTTPException(404, "these runs do not have this case")
     line = row(library, runs, name, order, at)
     ids = ",".join(r.id for r in runs)
     have = picture_names(found)

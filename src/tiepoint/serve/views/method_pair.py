@@ -54,7 +54,7 @@ def method_pair_page(library: RunIndex, request: Request) -> Response:
     names = [request.path_params["first"], request.path_params["second"]]
     first, second = (params.run_param(shelf, n) for n in names)
     if first.id == second.id or first.task != second.task:
-        raise HTTPException(400, "give the ids of two different runs of one task")
+        raise HTTPException(400, "pass the ids of two different runs of one task")
     section = params.section_of(shelf, [first, second], params.text_param(request, "protocol"))
     compared = section_comparison(library, section)
     made, why = compared.comparison, compared.why

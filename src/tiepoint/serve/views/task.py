@@ -105,7 +105,7 @@ def figure_page(library: RunIndex, request: Request) -> Response:
     view = requested_section(library, request)
     made = _figure(library, view, kind)
     if made is None:
-        raise HTTPException(404, "there is no such figure")
+        raise HTTPException(404, "this figure does not exist")
     return figure_answer(request, made.svg)
 
 
@@ -143,18 +143,18 @@ def requested_section(library: RunIndex, request: Request) -> RequestedSection:
     shelf = library.snapshot()
     of_task = [s for s in shelf.sections if s.task == name]
     if not of_task:
-        raise HTTPException(404, "there are no finished runs of such a task in the store")
+        raise HTTPException(404, "the store has no finished runs of this task")
     datasets = tuple(dict.fromkeys(s.dataset for s in of_task))
     dataset = given["dataset"] or datasets[0]
     if dataset not in datasets:
-        raise HTTPException(400, "the store has no runs of this task on such a dataset")
+        raise HTTPException(400, "the store has no runs of this task on this dataset")
     members = {r.id: r for s in of_task if s.dataset == dataset for r in s.runs}
     protocols = tuple(sorted({s.protocol for r in members.values() for s in r.score_rows}))
     splits = tuple(sorted({s for r in members.values() if (s := r.manifest.split) is not None}))
     if given["protocol"] and given["protocol"] not in protocols:
-        raise HTTPException(400, "no run of this task was scored under such a protocol")
+        raise HTTPException(400, "no run of this task was scored under this protocol")
     if given["split"] and given["split"] not in splits:
-        raise HTTPException(400, "no run of this task is of such a split")
+        raise HTTPException(400, "no run of this task has this split")
     kept = [r for r in members.values() if _wanted(r, given)]
     made = sections(kept, given["protocol"] or "exact")
     if not made:
@@ -184,7 +184,7 @@ def _by(section: TaskSection, wanted: str, scores: tuple[tuple[str, str], ...]) 
         return section
     metric, _, group = wanted.partition(" ")
     if (metric, group or "all") not in scores:
-        raise HTTPException(400, "no run of this task has such a score")
+        raise HTTPException(400, "no run of this task has this score")
     changed = replace(section, metric=metric, group=group or "all")
     sign = 1.0 if changed.info.lower else -1.0
 

@@ -53,15 +53,15 @@ def select_runs(heads: Sequence[RunHead], wanted: Sequence[str]) -> list[RunHead
         own = [h.id for h in heads if h.method == name]
         if not fit and own:
             listed = first_few(own, 10, count=False)
-            raise InputError(f"{name!r} is a method; name its runs by their ids: {listed}")
+            raise InputError(f"{name!r} is a method; pass the ids of its runs: {listed}")
         if not fit:
-            raise InputError(f"the store has no run {name!r}; `store ls` lists the ids of those it has")
+            raise InputError(f"the store has no run {name!r}; `store ls` lists the run ids")
         if len(fit) > 1:
             listed = first_few([h.id for h in fit], 5, count=False)
-            raise InputError(f"{len(fit)} runs begin with {name!r}: {listed}; give more characters")
+            raise InputError(f"{len(fit)} run ids begin with {name!r}: {listed}; pass more characters")
         found[fit[0].id] = fit[0]
     if not found:
-        raise InputError("name the runs to delete by their ids; `store ls` lists them")
+        raise InputError("no runs to delete; pass run ids, which `store ls` lists")
     return list(found.values())
 
 
@@ -187,7 +187,7 @@ def _pairs(store: Store, connection: sa.Connection, old: str, new: str) -> list[
     if old not in names:
         raise UnknownNameError("method in the store", old, names)
     if new in names:
-        raise InputError(f"there are runs of a method {printable(new)!r} already; choose another name")
+        raise InputError(f"the store already has runs of a method {printable(new)!r}; choose another name")
     pairs = []
     for run in load_rows(connection, methods.c.name == old):
         method = run.manifest.method.model_copy(update={"name": new, "name_given": True})
@@ -197,7 +197,7 @@ def _pairs(store: Store, connection: sa.Connection, old: str, new: str) -> list[
     made = [b.id for _, b in pairs]
     clash = sorted({name for name in made if name in there or made.count(name) > 1})
     if clash:
-        raise InputError(f"other runs already have the ids of the renamed runs: {', '.join(clash)}")
+        raise InputError(f"other runs have the new ids: {', '.join(clash)}; choose another name")
     return pairs
 
 

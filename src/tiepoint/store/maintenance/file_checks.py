@@ -131,6 +131,6 @@ def _data(path: Path, digest: str) -> None:
     """Verify that a dataset file still has its cached hash."""
     if hashing.hash_file(path, reread=True) != digest:
         raise StoreError(
-            f"{path}: the content has changed since it was first read, though size and time have not; "
+            f"{path}: the content has changed since the first read, but size and modification time have not; "
             "restore the file"
         )

@@ -203,7 +203,7 @@ def prune_store(
         InputError: Neither an age nor a size is given.
     """
     if older_than_s is None and larger_than_bytes is None:
-        raise InputError("nothing selected; give `older_than`, `larger_than_total`, or both")
+        raise InputError("nothing selected; pass `older_than`, `larger_than_total`, or both")
     before = (time.time() if now is None else now) - (older_than_s or 0.0)
     if dry_run:
         return _chosen(store, before, larger_than_bytes, dry_run=True)[0]

@@ -74,7 +74,7 @@ class StoreCheck:
             lines.append(f"{kind}: {count_text(count, 'file')}, {self.sizes[kind] / 1e6:,.1f} MB verified")
         if self.leftovers:
             left = count_text(len(self.leftovers), "leftover")
-            lines.append(f"{left} of killed processes, removed by the next run")
+            lines.append(f"{left} of killed processes, to be removed by the next run")
         lines.append("no problems" if self.ok else f"{count_text(len(self.problems), 'problem')}:")
         return "\n".join([*lines, *(f"  - {p}" for p in self.problems)])
 
@@ -145,7 +145,7 @@ def _in_place(where: str | Path | None, progress: Progress | None, rebuild: bool
     if not ours:
         with Store.open(where, mode="read") as store:
             found = check_store(store, progress=progress)
-            message = f"{root} cannot be written: the database is not rebuilt"
+            message = f"{root} is read-only, so the database was not rebuilt"
             return replace(found, notices=(*store.notices, *([] if rebuild is False else [message])))
     aside = replace_damaged(root)
     first = (

@@ -48,7 +48,7 @@ class OpenDense(BaseTaskData):
         if broken and self.options.strict_truth:
             raise ProblemsError(f"pairs in {data} ({ALLOW} leaves these out)", [b.reason for b in broken])
         if not self.pairs:
-            raise InputError(f"{task}: no pair in {data} has {needs} as ground truth")
+            raise InputError(f"{task}: no pair in {data} has {needs} as ground truth; choose another dataset")
         self._items = {p.item: p for p in self.pairs}
         self._units = {p.key: p for p in self.pairs}
         self.known = sorted({*self._items, *(b.item for b in broken)})
@@ -207,7 +207,7 @@ def oriented_flow(pair: DensePair, result: PairResult, missing: str) -> Flow | N
     if result.problems or own not in result.arrays:
         if missing == "error":
             why = "; ".join(result.problems) or f"{own} is missing"
-            raise InputError(f"{pair.item}: {why}; allow it with {ALLOW}")
+            raise InputError(f"{pair.item}: {why}; to accept missing flows, pass {ALLOW}")
         if own not in result.arrays:
             return None
     source, target = pair.sizes()

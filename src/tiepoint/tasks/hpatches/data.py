@@ -291,8 +291,8 @@ class OpenHPatches(BaseTaskData):
         split, data = self.setting.split, self.setting.data
         if not split.train:
             raise InputError(
-                f"split {split.name!r} has no training sequences to fit a transform on (a, b and c have); "
-                "choose another `split`, or name a dataset with `fit_on`"
+                f"split {split.name!r} has no training sequences to fit a transform; use split a, b or c, "
+                "or pass a dataset as `fit_on`"
             )
         raise_problems(
             Path(data.root or "."), [f"training: {p}" for p in data.missing(split.train, ("ref",))]

@@ -99,15 +99,17 @@ def verification_source(setting: DatasetSplit, kind: str | None, problems: list[
     for path, t in zip(files, tables, strict=True):
         used = 0 if t is None else int(max(t.image1.max(), t.image2.max()))
         if used > setting.levels:
-            problems.append(f"{path}: uses image {used} of a noise level, the dataset has {setting.levels}")
+            problems.append(
+                f"{path}: uses image {used} of a noise level, but the dataset has {setting.levels} per level"
+            )
     if not files and len(setting.lengths) < 2:
-        problems.append("verification compares patches of two sequences; the split has one")
+        problems.append("verification needs at least two sequences, but the split has one")
     if not files and min(setting.lengths.values()) < 2:
         problems.append("verification needs at least two patches in every sequence")
     source = VerificationSource(setting, files, None, kind)
     wants_clean = not files and kind == "clean"
     if wants_clean and any(len(group) == len(setting.lengths) for group in source.same_scene):
-        problems.append("the split has only one scene, so there are no pairs of different scenes")
+        problems.append("the split has only one scene, but clean lists need pairs of different scenes")
     given = VerificationDraw(*known) if files and len(known) == len(files) else None
     return VerificationSource(setting, files, given, kind)
 
@@ -127,8 +129,8 @@ def _check_kind(
     if written != wanted:
         have = "not known to be" if written is None else f"{written} lists, not"
         problems.append(
-            f"the verification files in {folder} are {have} {wanted}; omit `lists`, or write such task "
-            f'files first, with `lists="{wanted}"`'
+            f"the verification files in {folder} are {have} {wanted}; omit `lists`, or create task "
+            f'files with `lists="{wanted}"`'
         )
 
 
@@ -169,7 +171,7 @@ def retrieval_source(setting: DatasetSplit, problems: list[str]) -> RetrievalSou
     if not files and not setting.data.has_patches:
         wanted = " and ".join(f"{n}_split-{setting.split.name}.csv" for n in RETRIEVAL_FILES)
         problems.append(
-            "retrieval lists are sampled by the contrast of patches, and the dataset has no patches; "
+            "sampling retrieval lists needs the contrast of patches, but the dataset has no patches; "
             f"put {wanted} into the folder `tasks`"
         )
     given = (known[0], known[1]) if files and len(known) == len(files) else None
@@ -185,7 +187,7 @@ def _files(setting: DatasetSplit, names: tuple[str, ...], problems: list[str]) -
     there = tuple(p for p in paths if p.is_file())
     if there and len(there) < len(paths):
         lack = ", ".join(p.name for p in paths if p not in there)
-        problems.append(f"{folder} has {there[0].name} but not {lack}; these files belong together")
+        problems.append(f"{folder} has {there[0].name} but not {lack}; add the missing file")
         return ()
     return there
 

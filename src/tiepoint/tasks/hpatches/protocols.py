@@ -237,7 +237,7 @@ def is_imported(records: Sequence[Records]) -> bool:
 def refuse_imported(records: Sequence[Records], what: str) -> None:
     """Raise an error if an operation needs distances and the records contain none."""
     if is_imported(records):
-        raise InputError(f"{what} needs distances, but these results were imported as finished numbers")
+        raise InputError(f"{what} needs distances, but these results were imported as scores")
 
 
 def scored_as_imported(records: Sequence[Records], protocol: str) -> bool:
@@ -247,7 +247,7 @@ def scored_as_imported(records: Sequence[Records], protocol: str) -> bool:
     made = records[0].meta["protocol"]
     if made != protocol:
         raise InputError(
-            f"these results were imported as finished numbers made under {made}; "
+            f"these results were imported as scores under {made}; "
             f'they cannot be scored under {protocol}, only under `protocol="{made}"`'
         )
     return True

@@ -54,9 +54,7 @@ def image_features(features: Features, key: str) -> ComparedFeatures:
     arrays = features.arrays(key)
     for name in ("keypoints", "values"):
         if name not in arrays:
-            raise InputError(
-                f"{key}: the features have no {name!r}; a keypoint task needs keypoints and values"
-            )
+            raise InputError(f"{key}: the features lack {name!r}; a keypoint task needs keypoints and values")
     table = np.asarray(arrays["keypoints"], dtype=np.float64)
     xy = np.ascontiguousarray(table[:, :2]) if table.size else np.empty((0, 2))
     values = np.asarray(arrays["values"])
@@ -66,10 +64,12 @@ def image_features(features: Features, key: str) -> ComparedFeatures:
     if len(values) != len(xy) or len(valid) != len(xy):
         raise InputError(
             f"{key}: {len(xy)} keypoints, {len(values)} descriptors and {len(valid)} validity flags; "
-            "each keypoint needs one of each"
+            "expected equal numbers"
         )
     if len(xy) and not np.isfinite(xy).all():
-        raise InputError(f"{key}: keypoint {int(np.argmin(np.isfinite(xy).all(axis=1)))} is not finite")
+        raise InputError(
+            f"{key}: keypoint {int(np.argmin(np.isfinite(xy).all(axis=1)))} has a NaN or infinite position"
+        )
     return ComparedFeatures(key, xy, values, valid)
 
 
@@ -222,7 +222,7 @@ class OpenKeypoints(BaseTaskData):
         if not inside.all():
             i = int(np.argmin(inside))
             raise InputError(
-                f"{found.key}: keypoint {i} at ({found.xy[i, 0]:g}, {found.xy[i, 1]:g}) lies outside the "
+                f"{found.key}: keypoint {i} at ({found.xy[i, 0]:g}, {found.xy[i, 1]:g}) is outside the "
                 f"image of {self.sequences.size(scene, image)} pixels; remove it before the evaluation"
             )
         return found

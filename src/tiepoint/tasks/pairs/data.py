@@ -106,7 +106,7 @@ def oracle_features(truth: PairTruth, noise_px: float) -> dict[str, Floats]:
     name = truth.pair.name
     table = truth.correspondences()
     if table is None:
-        raise InputError(f"oracle: {name} has no ground truth that gives correspondences")
+        raise InputError(f"oracle: {name} has no true correspondences; choose another dataset")
     seed = int(hash_json(["pairs", "oracle", name])[:32], 16)
     noise = np.random.Generator(np.random.PCG64(seed)).standard_normal((len(table), 2)) * noise_px
     points0, points1 = table[:, :2].astype(np.float64), table[:, 2:] + noise
@@ -169,7 +169,7 @@ class PairMatches:
         if self.confidence is None:
             raise InputError(
                 f"{where}: a budget selects the matches of highest confidence, but these have none; let "
-                "match() return (points0, points1, confidence), or leave the budget out"
+                "match() return (points0, points1, confidence), or remove the budget"
             )
         kept = np.sort(np.argsort(-self.confidence, kind="stable")[:budget])
         return replace(

@@ -31,9 +31,7 @@ def transferred_points(arrays: Arrays, queries: Points, where: str) -> Points:
     if "answers" in arrays:
         found = np.asarray(arrays["answers"], np.float64)
         if found.shape != queries.shape:
-            raise InputError(
-                f"{where}: {len(found)} answers for {len(queries)} points; give one row for every point"
-            )
+            raise InputError(f"{where}: {len(found)} answers for {len(queries)} points; return one per point")
         return found
     if "flow" in arrays:
         return transfer(queries, np.asarray(arrays["flow"]))

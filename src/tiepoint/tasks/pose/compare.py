@@ -72,7 +72,7 @@ def compare(
 def _cameras(truth: PairTruth) -> tuple[Floats, Floats, Floats]:
     """Return K0, K1 and T_0to1 of a pair."""
     if truth.K0 is None or truth.K1 is None or truth.T_0to1 is None:
-        raise InputError(f"pair {truth.pair.name} has no K0, K1 or T_0to1; pose/relative needs all three")
+        raise InputError(f"pair {truth.pair.name} lacks K0, K1 or T_0to1; pose/relative needs all three")
     return truth.K0, truth.K1, np.asarray(truth.T_0to1, np.float64)
 
 

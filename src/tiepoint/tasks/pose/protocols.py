@@ -70,9 +70,7 @@ def parse_image_frame(text: str) -> ImageFrame:
     found = _TEXT.fullmatch(text.strip())
     numbers = [] if found is None else [float(v) for k, v in found.groupdict().items() if v and k != "rule"]
     if found is None or any(number <= 0 for number in numbers):
-        raise InputError(
-            f"unknown frame {text!r}; it is original, WIDTHxHEIGHT, long:SIDE or short:SIDE, such as 640x480"
-        )
+        raise InputError(f"unknown frame {text!r}; write original, WIDTHxHEIGHT, long:SIDE or short:SIDE")
     if found["rule"]:
         return ImageFrame(found["rule"], float(found["side"]))
     if found["width"]:

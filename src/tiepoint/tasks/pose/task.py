@@ -97,7 +97,7 @@ class RelativeOptions(PairsOptions):
         chosen = cls.parse(task, given)
         if chosen.frame is not None and set(protocols) <= {"exact"}:
             raise InputError(
-                f"option frame of {task} has no effect under exact, whose frame is `side_px`; request "
+                f"option frame of {task} has no effect under exact, which uses `side_px`; request "
                 "another protocol too, or remove the option"
             )
         for name in (p for p in protocols if p in PROTOCOLS):

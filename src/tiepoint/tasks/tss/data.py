@@ -94,7 +94,7 @@ class OpenTss(BaseTaskData):
         if problems and self.options.strict_truth:
             raise ProblemsError(f"ground truth in {data} ({ALLOW} leaves these pairs out)", problems)
         if not self.pairs:
-            raise ProblemsError(f"no pair in {data} has complete ground truth", problems)
+            raise ProblemsError(f"{data}: no pair has complete ground truth", problems)
         self.warnings = excluded_pairs_notes(problems)
         if asked := self.options.of_the_readme():
             rules = ", ".join(f"{name}={str(value).lower()}" for name, value in asked.items())

@@ -144,7 +144,7 @@ def check_results(opened: OpenTss, results: str | Path) -> list[str]:
             for part in missing_parts(read_pair_result(pair_folder(results, key), thread_workspace()))
         ]
         if problems:
-            raise ProblemsError(f"results in {results} (allow it with {ALLOW})", problems)
+            raise ProblemsError(f"incomplete results in {results} (to accept them, pass {ALLOW})", problems)
     absent = [key for key in keys if key not in there]
     warnings = [missing_pairs_message(absent, len(keys))] if absent else []
     known = [p.key for p in opened.dataset.pairs if p.subset in opened.subsets]

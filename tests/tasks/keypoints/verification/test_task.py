@@ -287,7 +287,7 @@ def test_every_location_of_other_scenes_against_plain_loops(root, style, rows, m
 def test_every_location_is_for_exact_alone(root):
     check = partial(RETRIEVAL.options.check_protocols, RETRIEVAL.name)
     check({"distractors": "every"}, ["exact"])
-    with pytest.raises(InputError, match="is for the protocol exact; under bojanic it is fixed"):
+    with pytest.raises(InputError, match="needs the protocol exact and is fixed under bojanic"):
         check({"distractors": "every"}, ["exact", "bojanic"])
     with pytest.raises(InputError, match="distractor_images of keypoints/retrieval has no effect"):
         check({"distractors": "every", "distractor_images": 3}, ["exact"])

@@ -46,7 +46,7 @@ def opened_database(path: Path) -> Iterator[sqlite3.Connection]:
         connection.execute("pragma trusted_schema = off")
         yield connection
     except (sqlite3.Error, sqlite3.Warning, OverflowError, UnicodeDecodeError) as e:
-        raise FormatError(path, f"is a damaged database ({e})") from e
+        raise FormatError(path, f"is a corrupt database ({e})") from e
     finally:
         if connection is not None:
             connection.close()
@@ -72,7 +72,7 @@ def checked_count(connection: sqlite3.Connection, table: str, path: Path) -> int
     """Return the number of rows of a table. Raise an error for more than 100,000 rows."""
     count = int(connection.execute(f'select count(*) as n from "{table}"').fetchone()["n"])
     if count > MAX_DATABASE_ROWS:
-        raise FormatError(path, f"has {count:,} {table}, at most {MAX_DATABASE_ROWS:,} are read")
+        raise FormatError(path, f"has {count:,} rows in {table}, the limit is {MAX_DATABASE_ROWS:,}")
     return count
 
 
@@ -83,7 +83,7 @@ def _has_sets(connection: sqlite3.Connection, path: Path) -> bool:
     wanted["locked_keypoints"] = {"id", "keypoint_set_id", *_NAMES, *COLUMNS}
     for table, columns in wanted.items():
         if lacking := sorted(columns - table_columns(connection, table)):
-            raise FormatError(path, f"is damaged: its table {table} has no {', '.join(lacking)}")
+            raise FormatError(path, f"is corrupt: the table {table} lacks {', '.join(lacking)}")
     return True
 
 
@@ -110,7 +110,7 @@ def check_sets(connection: sqlite3.Connection, path: Path) -> None:
     for row in connection.execute(query):
         if row["wrong"] is not None:
             raise FormatError(
-                path, f"keypoint {row['wrong']}: expected numbers for {', '.join(COLUMNS)}, text for names"
+                path, f"keypoint {row['wrong']}: expected numbers in {', '.join(COLUMNS)}, text as names"
             )
         try:
             path_part(str(row["scene_name"]), "the scene of keypoints")
@@ -121,7 +121,7 @@ def check_sets(connection: sqlite3.Connection, path: Path) -> None:
         other = names.setdefault((row["keypoint_set_id"], scene, number), image)
         if other != image:
             both = f"{printable(other)} and {printable(image)}"
-            raise FormatError(path, f"keypoints of {scene}: {both} would both be image {number}")
+            raise FormatError(path, f"keypoints of {scene}: {both} are both image {number}; rename one")
 
 
 def import_sets(path: Path, store: Store) -> list[str]:
@@ -129,7 +129,7 @@ def import_sets(path: Path, store: Store) -> list[str]:
     notes = []
     for made in read_sets(path):
         if made.name in sets_below(store.root):
-            notes.append(f"keypoint set {made.name} is in the store already and was not replaced")
+            notes.append(f"keypoint set {made.name} is already in the store and was not replaced")
             continue
         save_keypoint_set(store, made)
         notes.append(f"keypoint set {made.name}: {count_text(made.total, 'keypoint')} imported")

@@ -63,7 +63,7 @@ def read_workbench(path: Path, *, name: str | None = None) -> tuple[list[dict[st
     if path.suffix == ".csv":
         rows, notes = _csv_rows(path), []
         if not any(workbench_scene_values(row["metadata_values"]) for row in rows):
-            notes = ["a CSV export without scenes in its column metadata gives scores without intervals"]
+            notes = ["the column metadata of the CSV export lists no scenes, so scores have no intervals"]
     else:
         rows, notes = _database_rows(path, name)
     for row in rows:
@@ -80,7 +80,7 @@ def _numbered(rows: Sequence[dict[str, Any]], path: Path) -> list[str]:
         row["again"] = seen[key]
         seen[key] += 1
     return [
-        f"{path.name}: experiment {of} ({name}) has {count} results; each is a run of its own"
+        f"{path.name}: experiment {of} ({name}) has {count} results; each becomes a separate run"
         for (name, of), count in seen.items()
         if count > 1
     ]
@@ -231,18 +231,18 @@ def _csv_rows(path: Path) -> list[dict[str, Any]]:
             named_columns(reader.fieldnames or [], path)
             found = list(reader)
     except (OSError, UnicodeDecodeError, csv.Error) as e:
-        raise FormatError(path, f"cannot be read as CSV ({e})") from e
+        raise FormatError(path, f"is not a readable CSV file ({e})") from e
     rows = []
     for number, line in enumerate(found, start=2):
         row: dict[str, Any] = {}
         for key, text in line.items():
             if key is None or text is None:
-                raise FormatError(path, "has more or fewer fields than the header", line=number)
+                raise FormatError(path, "the row has more or fewer fields than the header", line=number)
             row[key] = _plain(text)
         if "descriptor_type" not in row:
-            raise FormatError(path, "has no column descriptor_type, which says what was measured", line=1)
+            raise FormatError(path, "the column descriptor_type is missing; name the descriptors", line=1)
         if not (called := unescape_formula(line["descriptor_type"].strip())):
-            raise FormatError(path, "has no descriptor_type, which says what was measured", line=number)
+            raise FormatError(path, "descriptor_type is empty; name the descriptor", line=number)
         if "processing_time_s" in row and row["processing_time_s"] is not None:
             seconds = _number(row["processing_time_s"])
             row["processing_time_ms"] = row["processing_time_s"] if seconds is None else 1000 * seconds
@@ -268,7 +268,7 @@ def _database_rows(path: Path, name: str | None) -> tuple[list[dict[str, Any]], 
         tables = table_names(connection)
         columns = table_columns(connection, "results")
         if "results" not in tables or columns.isdisjoint(WORKBENCH_COLUMNS):
-            lacks = "it has no table results" if not columns else "its table results has no known scores"
+            lacks = "the table results is missing" if not columns else "the table results has no known scores"
             raise FormatError(path, f"is not a workbench database: {lacks}")
         every = checked_count(connection, "results", path)
         named = table_columns(connection, "experiments")
@@ -276,7 +276,7 @@ def _database_rows(path: Path, name: str | None) -> tuple[list[dict[str, Any]], 
             found = connection.execute("select *, rowid as row_number from results order by rowid").fetchall()
             return _unnamed(found, name or path.stem, path)
         if not {"id", "descriptor_type"} <= named:
-            raise FormatError(path, "is damaged: its table experiments has no id and descriptor_type")
+            raise FormatError(path, "is corrupt: the table experiments lacks id or descriptor_type")
         sets = {}
         if {"id", "name"} <= table_columns(connection, "keypoint_sets"):
             sets = {r["id"]: r for r in connection.execute("select * from keypoint_sets")}
@@ -287,14 +287,12 @@ def _database_rows(path: Path, name: str | None) -> tuple[list[dict[str, Any]], 
         rows = [_joined(r, sets) for r in connection.execute(query)]
         notes = []
         if lost := every - len(rows):
-            notes.append(
-                f"{lost} results were left out: they are of experiments that {path.name} does not have"
-            )
+            notes.append(f"{lost} results were skipped: their experiments are missing in {path.name}")
         patches = "patch_benchmark_results"
         if patches in tables and (count := checked_count(connection, patches, path)):
             notes.append(
-                f"{count_text(count, 'patch result')} left out: they are not of the HPatches tasks, and SIFT "
-                "and SURF keypoints reach far beyond the patch"
+                f"{count_text(count, 'patch result')} skipped: they are not of HPatches tasks, and SIFT "
+                "and SURF keypoints extend far beyond the patch"
             )
         return rows, notes
 
@@ -308,10 +306,8 @@ def _unnamed(rows: list[dict[str, Any]], base: str, path: Path) -> tuple[list[di
         _read_texts(row)
     if not rows:
         return rows, []
-    called = (
-        f"it is {base}" if len(rows) == 1 else f"they are {base}-1 to {base}-{len(rows)}, as the rows come"
-    )
-    note = f"{path.name} has no table experiments that names its descriptors: {called}; `name` renames them"
+    called = f"it is {base}" if len(rows) == 1 else f"they are {base}-1 to {base}-{len(rows)}, in row order"
+    note = f"{path.name} has no table experiments with descriptor names: {called}; `name` renames them"
     return rows, [note]
 
 

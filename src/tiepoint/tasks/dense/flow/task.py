@@ -37,13 +37,13 @@ class FlowOptions(PairOptions):
 def compare(pair: DensePair, flow: NDArray[Any] | None, options: FlowOptions) -> Records:
     """Count the pixels with known truth, correct pixels and KITTI outliers of a pair, and sum the errors."""
     if pair.flow is None:
-        raise InputError(f"{pair.key} has no flow as ground truth")
+        raise InputError(f"{pair.key} has no true flow; choose another dataset")
     truth = pair.flow()
     source, target = pair.sizes()
     if truth.shape[:2] != source:
         raise FormatError(
             pair.key,
-            f"the true flow is {truth.shape[:2]}, its image is {source} (height, width); they must agree",
+            f"the true flow is {truth.shape[:2]}, its image is {source} (height, width); sizes must agree",
         )
     # The headline threshold is always included.
     pixels = parse_ascending([*options.thresholds_px, HEADLINE_PX])

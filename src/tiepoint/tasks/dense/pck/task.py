@@ -48,7 +48,7 @@ def compare(pair: DensePair, flow: NDArray[Any] | None, options: PckOptions) -> 
     Padding keypoints are excluded.
     """
     if pair.points is None:
-        raise InputError(f"{pair.key} has no keypoints as ground truth")
+        raise InputError(f"{pair.key} has no true keypoints; choose another dataset")
     source, target = pair.points()
     real = np.isfinite(source).all(axis=1) & np.isfinite(target).all(axis=1)
     found = np.full_like(source, np.nan) if flow is None else transfer(source, flow)
@@ -65,7 +65,8 @@ def compare(pair: DensePair, flow: NDArray[Any] | None, options: PckOptions) -> 
     }
     if options.scale not in lengths:
         raise InputError(
-            f"{pair.key} has no reference length for scale {options.scale!r}; one of {', '.join(lengths)}"
+            f"{pair.key} has no reference length for scale {options.scale!r}; choose "
+            f"one of {', '.join(lengths)}"
         )
     meta = meta_of(
         pair,

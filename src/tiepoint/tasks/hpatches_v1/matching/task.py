@@ -165,7 +165,7 @@ def _write_neighbours(path: Path, records: Records, arrays: GetArrays | None, wa
         write_matching_results(path, _recorded(records, int(wanted)))
         return
     if arrays is None:
-        raise InputError("writing more than two neighbours needs the features of the run")
+        raise InputError("writing more than two neighbours needs the features of the run; pass `arrays`")
     write_matching_results(path, _found_again(records, arrays, None if wanted == "all" else int(wanted)))
 
 

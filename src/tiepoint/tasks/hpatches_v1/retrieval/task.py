@@ -82,7 +82,7 @@ class HPatchesV1Retrieval(V1Task):
     ) -> list[Records]:
         """Read the records of every benchmark from ``BENCHMARK.results`` files in `folder`."""
         if on_bad != "error":
-            raise InputError(f"`on_bad` has no effect on {self.name}: its result files hold no distances")
+            raise InputError(f"`on_bad` has no effect on {self.name}: its result files have no distances")
         return super().records_from_results(folder, opened, on_bad)
 
     def read_results(
@@ -107,13 +107,13 @@ class HPatchesV1Retrieval(V1Task):
         The query is first. Other patches keep their order.
         """
         if opened is None:
-            raise InputError("writing retrieval results needs the open task, for the names of the patches")
+            raise InputError("writing retrieval results needs the names of the patches; pass `opened`")
         pool: PatchPool = opened.definitions[records.meta["benchmark"]].content
         ids = np.asarray(records["ids"], np.int64)
         if not np.isfinite(records["distances"]).all():
             raise InputError(
-                f"{records.meta['benchmark']}: some queries have fewer neighbours than the file needs "
-                "because descriptors failed; there is no way to write that in a retrieval results file"
+                f"{records.meta['benchmark']}: some queries have too few neighbours for a results file, "
+                "because descriptors failed; correct the descriptors"
             )
         own = ids == records["query"][:, None]
         rest = np.take_along_axis(ids, np.argsort(own, axis=1, kind="stable"), axis=1)[:, : ids.shape[1] - 1]

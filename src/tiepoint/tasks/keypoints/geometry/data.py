@@ -88,9 +88,7 @@ class OpenGeometry(OpenKeypoints):
         """Return the keypoints of highest response, in ascending order of response."""
         table = np.asarray(features.arrays(side.key)["keypoints"], np.float64)
         if table.shape[1] < 5:
-            raise InputError(
-                f"{side.key}: `top_keypoints` needs the response of keypoints, but there is none"
-            )
+            raise InputError(f"{side.key}: `top_keypoints` needs keypoint responses; remove the option")
         return rows[np.argsort(table[rows, 4])[-top:]]
 
 
@@ -104,8 +102,8 @@ class OpenGeometryPairs(OpenGeometry):
         given = [n for n in ("border_px", "matcher", "top_keypoints") if getattr(options, n) is not None]
         if given:
             raise InputError(
-                f"option {given[0]} of {task.name} is for keypoints, but this method gives matches; leave "
-                "it out"
+                f"option {given[0]} of {task.name} is for keypoints, but this method returns matches; remove "
+                "the option"
             )
 
     @cached_property

@@ -88,13 +88,13 @@ def parse_threshold_frame(text: str) -> ThresholdFrame:
     found = _TEXT.fullmatch(text.strip())
     if found is None or (found["rule"] and float(found["side"]) <= 0):
         raise InputError(
-            f"unknown frame {text!r}; it is original, short:SIDE or long:SIDE with :round or :trunc behind "
-            "it where sides are whole numbers, unit:SIDE or divided:SIDE"
+            f"unknown frame {text!r}; write original, unit:SIDE, divided:SIDE, short:SIDE or long:SIDE; "
+            "append :round or :trunc to the last two for integer sizes"
         )
     if not found["rule"]:
         return ORIGINAL
     if found["rounding"] and found["rule"] in ("unit", "divided"):
-        raise InputError(f"frame {text!r}: {found['rule']} does not resize; remove {found['rounding']}")
+        raise InputError(f"frame {text!r}: {found['rule']} has no rounding; remove {found['rounding']}")
     return ThresholdFrame(found["rule"], float(found["side"]), found["rounding"] or "real")
 
 
