@@ -419,3 +419,25 @@ def test_check_baseline_unit_is_noted(factor: float, noted: bool, demo: Path, tm
     report = check_dataset(root)
     assert report.warnings == ()
     assert any("No angular score depends on the unit" in fact for fact in report.facts) is noted
+
+
+def test_check_unrelated_pose_warns(demo: Path, tmp_path: Path) -> None:
+    root = Path(shutil.copytree(demo / "pose", tmp_path / "pose"))
+
+    def turn(entries: list[dict[str, Any]]) -> None:
+        for entry in entries:
+            entry["T_0to1"] = [[0, 0, 1, 0.1], [0, 1, 0, 0.3], [-1, 0, 0, 0.2], [0, 0, 0, 1]]
+
+    edit_json(root, turn)
+    (warning,) = check_dataset(root).warnings
+    assert "of them fit the given pose; are poses camera-to-world" in warning
+
+
+def test_check_several_lies_gives_one_warning_each(demo: Path, tmp_path: Path) -> None:
+    root = Path(shutil.copytree(demo / "pose", tmp_path / "pose"))
+    json_cameras(halved)(root)
+    json_inverted("T_0to1")(root)
+    json_identical(root)
+    report = check_dataset(root)
+    assert len(report.warnings) == 2, str(report)  # a pose with a wrong K cannot be compared
+    assert "(13 more of these)" in report.warnings[0]

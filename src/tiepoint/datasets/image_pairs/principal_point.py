@@ -49,8 +49,10 @@ def doubt_principal_point(K: Matrix, size: Size) -> CameraDoubt | None:
         message = f"{where} fits an image of {size[0]} x {size[1]} pixels if cx and cy are exchanged"
         return CameraDoubt("swapped", f"{message}; are they given in the order of rows and columns?")
     if offset > MIN_RESIZED and resized < limit:
-        message = f"{where} fits an image of {_times(factor)} the size ({size[0]} x {size[1]} pixels)"
-        return CameraDoubt("resized", f"{message}; is K given for resized images? Scale K to the images")
+        message = (
+            f"{where} fits an image of {_times(factor)} the size, and the image has {size[0]} x {size[1]}"
+        )
+        return CameraDoubt("resized", f"{message} pixels; is K given for resized images? Scale it")
     if not (0 <= share[0] <= 2 and 0 <= share[1] <= 2):
         message = f"{where} is outside the image of {size[0]} x {size[1]} pixels"
         return CameraDoubt("outside", f"{message}; is K that of another size?")

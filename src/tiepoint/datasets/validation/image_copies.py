@@ -15,7 +15,7 @@ from ..image_pairs.pair import ImagePair
 from ..image_pairs.problems import first_names
 
 SHARING = ("wxbs", "pf-willow", "pf-pascal", "spair")
-"""Datasets published with photographs that several pairs or classes share."""
+"""Datasets whose pairs or classes may share photographs as published."""
 
 
 class ImageCopies(NamedTuple):
@@ -43,11 +43,12 @@ def find_image_copies(pairs: Sequence[ImagePair], *, reread: bool = False) -> Im
         if path is not None and is_file(path):
             hash_file(path, reread=True)
     warnings = []
-    identical = [pair.name for pair in pairs if is_identical(pair)]
+    identical = [pair for pair in pairs if is_identical(pair)]
     if identical:
+        names = first_names([pair.name for pair in identical])
         warnings.append(
-            f"{count_text(len(identical), 'pair has', 'pairs have')} two identical images "
-            f"({first_names(identical)}): no method can fail there; replace one image or remove the pair"
+            f"{count_text(len(identical), 'pair has', 'pairs have')} two identical images ({names}): "
+            "no method can fail there; replace one image or remove the pair"
         )
     places, scenes = _places(pairs)
     copies = _copied_scenes(scenes)
@@ -57,11 +58,11 @@ def find_image_copies(pairs: Sequence[ImagePair], *, reread: bool = False) -> Im
             f"{count_text(len(copies), 'scene is a copy', 'scenes are copies')} ({first_names(named)}): "
             "scores count the content twice and intervals are too narrow; remove the copy"
         )
-    within = {frozenset(str(p) for p in (pair.image0, pair.image1)) for pair in pairs}
+    known = {pair.image0 for pair in identical}
     shared = []
     for files in places.values():
         own = [path for path, of in files.items() if not of & copies.keys()]
-        if len(own) > 1 and frozenset(map(str, own)) not in within:
+        if len(own) > 1 and known.isdisjoint(files):
             shared.append(" = ".join(_short(path) for path in own[:2]))
     if not shared:
         return ImageCopies(tuple(warnings))

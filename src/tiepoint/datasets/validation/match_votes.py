@@ -9,6 +9,7 @@ of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, islice, zip_longest
 from typing import NamedTuple
 
 import numpy as np
@@ -84,15 +85,8 @@ def sample_pairs(truths: Sequence[PairTruth]) -> list[PairTruth]:
     if len(scenes) > MAX_PAIRS:
         names = list(scenes)
         scenes = {names[i]: scenes[names[i]] for i in np.linspace(0, len(names) - 1, MAX_PAIRS).astype(int)}
-    turn = sorted(((i, k) for k, own in enumerate(scenes.values()) for i in range(len(own))))
-    listed = list(scenes.values())
-    chosen: list[PairTruth] = []
-    for i, k in turn:
-        if len(chosen) == MAX_PAIRS:
-            break
-        if _is_usable(listed[k][i]):
-            chosen.append(listed[k][i])
-    return chosen
+    turns = chain.from_iterable(zip_longest(*scenes.values()))
+    return list(islice((truth for truth in turns if truth is not None and _is_usable(truth)), MAX_PAIRS))
 
 
 def has_pose(truth: PairTruth) -> bool:
@@ -113,17 +107,18 @@ def _is_usable(truth: PairTruth) -> bool:
 def count_votes(pairs: Sequence[PairTruth], step: _Step = lambda _done, _total: None) -> Votes:
     """Count the votes of each pair. The result is cached in the open store, keyed by content.
 
-    If all pairs together have fewer than `MIN_VOTES` votes, the first `MAX_DETAILED` pairs are matched again
-    with more detail: homographies after the images were aligned by them, poses on larger images.
+    If all pairs together have fewer than `MIN_VOTES` of every kind, the first `MAX_DETAILED` pairs are
+    matched again with more detail: homographies after the images were aligned by them, poses on larger
+    images.
     """
-    contents = [[truth.pair.content(), truth.definition()] for truth in pairs]
+    contents = [[truth.pair.scene, truth.pair.content(), truth.definition()] for truth in pairs]
     key = [_REVISION, contents, library_versions(("cv2",))]
     return np.asarray(cached_arrays("truth-votes", key, lambda: {"votes": _count(pairs, step)})["votes"])
 
 
 def _count(pairs: Sequence[PairTruth], step: _Step) -> Votes:
     votes = _count_with(_plain, pairs, step)
-    if votes[:, :2].sum(axis=0).max() < MIN_VOTES:
+    if votes.sum(axis=0).max() < MIN_VOTES:
         detailed = _count_with(_detailed, pairs[:MAX_DETAILED], step)
         if detailed[:, :2].sum(axis=0).max() > votes[:, :2].sum(axis=0).max():
             votes[:] = 0
@@ -217,7 +212,8 @@ def _detailed(truth: PairTruth) -> Iterator[_Found]:
         aligned = cv2.warpPerspective(image0, align, image1.shape[1::-1])
         points0, points1 = _sift_matches(truth, aligned, image1, _FEATURES)
         unaligned = _mapped(np.linalg.inv(align), points0)
-        yield _original(unaligned, scale0), _original(points1, scale1), (scale0, scale1)
+        known = np.isfinite(unaligned).all(axis=1)
+        yield _original(unaligned[known], scale0), _original(points1[known], scale1), (scale0, scale1)
 
 
 def _matched(truth: PairTruth, side_px: int, features: int) -> _Found:
