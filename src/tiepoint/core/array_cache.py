@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Cache of sampled or parsed pair lists in the store folder.
+"""Cache of small computed arrays in the store folder, such as sampled or parsed pair lists.
 
 The name of a cache file is its cache key. Each file starts with a hash of its content, and corrupt files are
 recomputed.

@@ -21,6 +21,8 @@ from ..formats.image.reader import read_image, read_size
 from ..formats.keypoints.pf_willow import read_pf_keypoints
 from ..geometry.flow.resize import UNKNOWN
 from ..geometry.flow.warp import homography_flow, lands_inside
+from .image_pairs.ground_truth import PairTruth
+from .image_pairs.pair import ImagePair
 from .image_sequences import ImageSequences, NoSequencesError
 from .tss import TRUTH_FILES, TssDataset
 
@@ -39,7 +41,8 @@ class DensePair:
 
     `flow()` returns the ground-truth flow on the source, float32 (h, w, 2), 1e10 if unknown. `points()`
     returns corresponding positions (n, 2) in source and target, NaN for padding. `box()` returns the object
-    in the target, x1 y1 x2 y2. Each function is None if the dataset has no such ground truth.
+    in the target, x1 y1 x2 y2. Each function is None if the dataset has no such ground truth. `homography` is
+    the homography that the flow was computed from, if any.
     """
 
     item: str
@@ -52,6 +55,7 @@ class DensePair:
     flow: Callable[[], Flow] | None = None
     points: Callable[[], tuple[Points, Points]] | None = None
     box: Callable[[], Box] | None = None
+    homography: NDArray[np.float64] | None = None
 
     @property
     def key(self) -> str:
@@ -66,6 +70,11 @@ class DensePair:
         """Return (height, width) of source and target, from the headers."""
         first, second = (read_size(p)[::-1] for p in (self.image1, self.image2))
         return (first, second) if self.direction == 1 else (second, first)
+
+    def truth(self) -> PairTruth:
+        """Return the pair from image 1 to image 2, with its homography if it has one."""
+        pair = ImagePair(self.item, self.scene, image0=self.image1, image1=self.image2)
+        return PairTruth(pair, annotations={} if self.homography is None else {"H": self.homography})
 
     def content(self) -> str:
         """Return a hash of the two images."""
@@ -183,7 +192,7 @@ def _sequences(root: Path, _broken: list[BrokenPair]) -> list[DensePair]:
             paths = data.path(scene, "1"), data.path(scene, k)
             flow = partial(homography_truth, h, *sizes)
             key, kind, truth = f"{scene}/1_{k}", data.kind(scene), hash_json(h.tolist())
-            out.append(DensePair(key, 1, scene, kind, *paths, truth, flow))
+            out.append(DensePair(key, 1, scene, kind, *paths, truth, flow, homography=h))
     return out
 
 

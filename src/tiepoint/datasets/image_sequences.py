@@ -17,6 +17,8 @@ from ..core.hashing import hash_file, hash_json
 from ..core.scores import scene_kind
 from ..formats.image.reader import SUFFIXES, read_image, read_size
 from ..formats.text.numbers import read_homography
+from .image_pairs.ground_truth import PairTruth
+from .image_pairs.pair import ImagePair
 
 _IMAGE = re.compile(r"(?:img)?([1-9]\d*)", re.IGNORECASE)
 _MAX_LISTED = 20
@@ -110,6 +112,22 @@ class ImageSequences:
         """Return the homography from image 1 to image k, float64 (3, 3), as stored."""
         self.path(scene, k)
         return np.eye(3) if int(k) == 1 else self._matrices[scene, int(k)].copy()
+
+    def pair(self, scene: str, k: str | int) -> PairTruth:
+        """Return the reference image of a scene, image k, and the homography between them."""
+        pair = ImagePair(
+            f"{scene}/1-{k}",
+            scene,
+            image0=self.path(scene, 1),
+            image1=self.path(scene, k),
+            size0=self.size(scene, 1),
+            size1=self.size(scene, k),
+        )
+        return PairTruth(pair, annotations={"H": self.homography(scene, k)})
+
+    def pairs(self) -> tuple[PairTruth, ...]:
+        """Return the pairs of the reference image and every other image of its scene."""
+        return tuple(self.pair(scene, k) for scene in self.scenes for k in self.images(scene)[1:])
 
     def content(self, scene: str, name: str | int) -> str:
         """Return the content hash of an image file."""

@@ -17,6 +17,7 @@ from ..formats.flow.flo import read_flo, read_flo_size
 from ..formats.flow.tss import corr_pixels, read_corr, read_flip, read_pair_names
 from ..formats.image.mask import read_mask, read_mask_size
 from ..formats.image.reader import read_image
+from .image_pairs.pair import ImagePair
 
 TRUTH_FILES = ("flow1.flo", "flow2.flo", "mask1.png", "mask2.png")
 _TEXT_FILES = ("flip_gt.txt", "pair.txt")
@@ -94,6 +95,11 @@ class TssPair:
         except FormatError as e:
             found.append(str(e))
         return found
+
+    def image_pair(self) -> ImagePair:
+        """Return the two images without their ground truth."""
+        images = (self.folder / "image1.png", self.folder / "image2.png")
+        return ImagePair(self.key, self.key, image0=images[0], image1=images[1])
 
     def image_content(self) -> str:
         """Return a hash of the two image files. The files may be missing."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..core.errors import StoreError, TiepointError
 from ..core.scores import Score
+from ..datasets.validation.truth_check import NO_OPENCV, check_ground_truth
 from ..store.maintenance.journal import FOLDER as JOURNAL_FOLDER
 from ..store.maintenance.journal import finish_changes
 from ..store.maintenance.usage import note_uses
@@ -18,6 +19,7 @@ from ..store.status_files import track_progress
 from ..store.store import Store
 from ..store.stored_run import run_id
 from ..tasks.base import Task
+from ..tasks.capabilities import HasPairTruths
 from .compute import compute_missing
 from .context import FeatureSummary, Progress, no_progress, set_kernel_device
 from .costs import efficiency, sizes
@@ -88,6 +90,10 @@ def evaluate_prepared(
         stored_records = StoredRecords(stored.manifest.units, store.records)
         run = Run.from_stored(stored, store, stored_records, protocols, first)
         return replace(run, warnings=list(dict.fromkeys([*manifest.warnings, *run.warnings])))
+    checking = time.perf_counter()
+    doubts = _ground_truth_warnings(prepared, session, progress)
+    manifest = manifest.model_copy(update={"warnings": (*manifest.warnings, *doubts)})
+    started += time.perf_counter() - checking  # not a cost of the method
     if (store.root / JOURNAL_FOLDER).is_dir():
         finish_changes(store)
     cached = context.temporary_key is None
@@ -140,6 +146,16 @@ def evaluate_prepared(
         raise
     run = Run.from_stored(finished, store, records, protocols, first)
     return replace(run, warnings=[*recompute_notices(context, since_ns), *repairs, *run.warnings])
+
+
+def _ground_truth_warnings(prepared: PreparedRun, session: RunSession, progress: Progress) -> tuple[str, ...]:
+    """Return warnings about ground truth that is probably wrong. The store caches the expensive part."""
+    if not isinstance(prepared.opened, HasPairTruths):
+        return ()
+    found = check_ground_truth(prepared.opened.pair_truths(), partial(progress, "ground truth"))
+    if NO_OPENCV in found.notes:
+        session.report(NO_OPENCV)
+    return found.warnings
 
 
 def store_failure(prepared: PreparedRun, error: TiepointError, store: Store) -> None:

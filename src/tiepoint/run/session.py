@@ -45,7 +45,7 @@ class RunSession(ExitStack):
         super().__init__()
         self.root = root
         self.cluster = cluster
-        self._report = report
+        self.report = report
         self._pool: ProcessPool | None = None
         self._cluster_runs: ClusterRuns | None = None
         if root not in _cleaned:
@@ -67,7 +67,7 @@ class RunSession(ExitStack):
         submitted: dict[int, PreparedRun] = {}
         for run in runs:
             if not is_cacheable(run) or run.method.spec is None:
-                self._report(f"{run.method.name} cannot be sent to the cluster; running it locally")
+                self.report(f"{run.method.name} cannot be sent to the cluster; running it locally")
             elif run.fit.log or self._missing(run, store) is not None:
                 submitted[id(run)] = run
         if submitted:
@@ -75,9 +75,7 @@ class RunSession(ExitStack):
 
             device = str(next(iter(submitted.values())).request.method_options.get("device", "cpu"))
             methods = [run.method for run in submitted.values()]
-            self._cluster_runs = connect_cluster_runs(
-                self, self.cluster, store, methods, device, self._report
-            )
+            self._cluster_runs = connect_cluster_runs(self, self.cluster, store, methods, device, self.report)
             self._cluster_runs.submit(submitted, partial(self._repaired, store=store), progress)
 
     def _missing(self, prepared: PreparedRun, store: Store) -> RunContext | None:
@@ -94,7 +92,7 @@ class RunSession(ExitStack):
             since_ns = time.time_ns()
             discard_damaged(context)
             for notice in recompute_notices(context, since_ns):
-                self._report(notice)
+                self.report(notice)
         return context
 
     def collect(self, prepared: PreparedRun) -> ComputedRecords | None:

@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from ..core.records import Arrays, Features, Item, Records
 from ..core.scores import SceneCurves, Score
+from ..datasets.image_pairs.ground_truth import PairTruth
 from .base import Column, TaskData
 from .cases import Cases, DenseCase, MatchedPair, QueryCase
 from .steps import StepTable
@@ -212,6 +213,14 @@ class DependsOnMethod(Protocol):
 
     def method_facts(self, meta: Mapping[str, Any], comparison: str) -> Mapping[str, Any]:
         """Return the properties of the method that are part of the record key."""
+
+
+@runtime_checkable
+class HasPairTruths(Protocol):
+    """Task data of image pairs, whose ground truth is compared with matches before the first run."""
+
+    def pair_truths(self) -> Sequence[PairTruth]:
+        """Return the image pairs with their pose or homography, if they have one."""
 
 
 @runtime_checkable

@@ -183,7 +183,7 @@ def test_a_check_reads_images_and_trusts_no_memory(tmp_path):
     stamp = (tmp_path / "1.bmp").stat()
     (tmp_path / "1.bmp").write_bytes((tmp_path / "0.bmp").read_bytes())
     os.utime(tmp_path / "1.bmp", ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
-    assert "are the same image" in str(check_dataset(tmp_path).warnings)
+    assert "1 pair has two identical images" in str(check_dataset(tmp_path).warnings)
 
 
 def test_flow_pairs_are_decoded_unless_in_a_hurry(tmp_path):

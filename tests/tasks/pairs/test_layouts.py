@@ -94,8 +94,8 @@ def test_the_layout_does_not_change_a_score(tmp_path: Path) -> None:
     for write in (as_json, as_model, as_views, as_text):
         root = tmp_path / write.__name__
         (root / "images").mkdir(parents=True)
-        for name in "abc":
-            Image.fromarray(np.zeros((SIZE[1], SIZE[0], 3), np.uint8)).save(root / "images" / f"{name}.png")
+        for i, name in enumerate("abc"):
+            Image.fromarray(np.full((SIZE[1], SIZE[0], 3), i, np.uint8)).save(root / "images" / f"{name}.png")
         write(root, pairs)
         run = tp.evaluate(f"files:{given}", task="pose/relative", data=str(root), store=tmp_path / "store")
         scores = run.scores

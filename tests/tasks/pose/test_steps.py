@@ -126,7 +126,10 @@ def test_a_stored_run_under_its_protocols(tmp_path: Path) -> None:
         p.pair.name: (p, m) for p, m in world() if p.pair.dataset == "scannet" and p.pair.name != "b0--a0"
     }
     data, folder = write_world(tmp_path / "w", given)
-    with pytest.warns(UserWarning, match="images are missing"):
+    with (
+        pytest.warns(UserWarning, match="images are missing"),
+        pytest.warns(UserWarning, match="is K given for resized images"),  # sizes hold all that is seen
+    ):
         tp.evaluate(
             f"files:{folder}", task="pose/relative", data=data, store=tmp_path / "store",
             protocol=["exact", "superglue", "loftr"], seeds=2,

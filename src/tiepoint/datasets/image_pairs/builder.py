@@ -96,7 +96,7 @@ def _checked(draft: PairDraft, name: str, scene: str, findings: PairProblems, ne
     ]
     T = None if draft.T is None else findings.pose(draft.T, f"{draft.where}, T_0to1")
     for side in (0, 1):
-        _principal_point(K[side], sizes[side], f"{draft.where}, K{side}", findings)
+        findings.camera(K[side], sizes[side], f"{draft.where}, K{side}")
     annotations = _annotations(draft, findings)
     stated = {"K0": draft.K[0], "K1": draft.K[1], "T_0to1": draft.T, **draft.truth}
     findings.lacks(draft.where, [f"`{key}`" for key in NEEDS[needs] if stated.get(key) is None], needs)
@@ -139,17 +139,6 @@ def rotated_camera(K: Matrix, size: Size, turns: int, centre: float) -> Matrix:
     """
     shift = np.array([[0, 0, centre], [0, 0, centre], [0, 0, 0]], np.float64)
     return np.asarray(turned_intrinsics(K - shift, size, turns) + shift, np.float64)
-
-
-def _principal_point(K: Matrix | None, size: Size | None, where: str, findings: PairProblems) -> None:
-    if K is None or size is None:
-        return
-    cx, cy = float(K[0, 2]), float(K[1, 2])
-    if not (0 <= cx <= size[0] and 0 <= cy <= size[1]):
-        findings.warnings.append(
-            f"{where}: the principal point ({cx:g}, {cy:g}) is outside the image of {size[0]} x {size[1]} "
-            "pixels; is K that of another size?"
-        )
 
 
 def _annotations(draft: PairDraft, findings: PairProblems) -> dict[str, Matrix]:

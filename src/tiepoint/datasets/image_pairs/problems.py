@@ -16,6 +16,7 @@ from ...core.regular_files import is_file
 from ...formats.image.reader import SUFFIXES, read_orientation, read_size
 from ...formats.text.numbers import is_singular
 from .pair import Matrix, Size
+from .principal_point import doubt_principal_point
 
 ORTHONORMAL = 1e-3
 """Maximum deviation of R^T R from the identity. Published poses with five decimals reach 1.5e-5."""
@@ -40,6 +41,7 @@ class PairProblems:
     lacking: dict[str, list[str]] = field(default_factory=dict)
     assumed: dict[str, Size] = field(default_factory=dict)
     sizeless: dict[str, str] = field(default_factory=dict)
+    doubts: dict[str, list[str]] = field(default_factory=dict)
     _sizes: dict[Path, Size | None] = field(default_factory=dict)
 
     def intrinsics(self, value: Any, where: str) -> Matrix | None:
@@ -57,6 +59,12 @@ class PairProblems:
         else:
             return K
         return None
+
+    def camera(self, K: Matrix | None, size: Size | None, where: str) -> None:
+        """Record a principal point that contradicts the image size. Each kind of mistake is one warning."""
+        doubt = None if K is None or size is None else doubt_principal_point(K, size)
+        if doubt is not None:
+            self.doubts.setdefault(doubt.kind, []).append(f"{where}: {doubt.message}")
 
     def pose(self, value: Any, where: str, *, moved: bool = True) -> Matrix | None:
         """Parse a 4x4 or 3x4 pose from nested or flat numbers. Return None if it is invalid.
@@ -199,6 +207,8 @@ class PairProblems:
         if self.problems:
             raise ProblemsError(str(self.place), list(dict.fromkeys(self.problems)))
         warnings = list(self.warnings)
+        for first, *others in self.doubts.values():
+            warnings.append(first + (f" ({len(others)} more of these)" if others else ""))
         if self.absent:
             names = dict.fromkeys(self.short(name) for name in self.absent)
             warnings.append(

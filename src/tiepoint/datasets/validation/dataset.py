@@ -26,6 +26,7 @@ from ..dense_pairs import BrokenPair, find_pairs
 from ..hpatches.dataset import HPatchesDataset
 from ..hpatches.layout import scan_folder
 from ..hpatches.pack import PACK
+from ..image_pairs.ground_truth import PairTruth
 from ..image_pairs.problems import PairProblems
 from ..image_pairs.reader import detect_layout, known_layouts
 from ..tss import TssDataset, TssPair
@@ -39,6 +40,7 @@ from .releases import (
     sequences_release,
     tss_release,
 )
+from .truth_check import check_ground_truth
 from .usable_tasks import Protocols, UsableTask, flow_uses, pair_uses, patch_uses, sequence_uses
 
 _MAX_LISTED = 12
@@ -52,7 +54,8 @@ _wrapped = partial(wrap, width=80, subsequent_indent="  ", break_long_words=Fals
 class CheckReport:
     """Result of a dataset check.
 
-    `title` has the path and the layout. `hints` are suggested next steps.
+    `title` has the path and the layout. `notes` are remarks about the ground truth. `hints` are suggested
+    next steps.
     """
 
     title: str
@@ -62,6 +65,7 @@ class CheckReport:
     release: Release | None = None
     uses: tuple[UsableTask, ...] = ()
     hints: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -77,7 +81,7 @@ class CheckReport:
         It has properties, release, usable tasks with their protocols, problems, warnings and hints. At most
         `shown` missing names are listed.
         """
-        lines = [self.title, *(f"  {fact}" for fact in self.facts)]
+        lines = [self.title, *(f"  {fact}" for fact in self.facts), *(f"  note: {n}" for n in self.notes)]
         if self.release is not None:
             lines += [f"  {line}" for line in self.release.lines(shown=shown)]
         elif self.facts and self.ok:
@@ -106,7 +110,8 @@ def check_dataset(
     Args:
         path: The folder of a dataset, a JSON pair list, or a JSON file with the number of patches per
             sequence.
-        deep: Whether to decode every image. Otherwise only names and headers are read.
+        deep: Whether to decode every image and to compare ground truth with matches. Otherwise only names and
+            headers are read.
         progress: Called with the numbers of processed and all strips or images.
     """
     root = Path(path).expanduser()
@@ -130,7 +135,8 @@ def _check(root: Path, deep: bool, progress: Callable[[int, int], None] | None) 
         pairs = check_pairs(root, deep=deep, progress=progress)
         if pairs is not None:
             release = pairs_release([t.pair for t in pairs.truths]) if pairs.truths else None
-            return CheckReport(*pairs[:4], release, tuple(pair_uses(root, pairs.truths)))
+            uses = tuple(pair_uses(root, pairs.truths))
+            return CheckReport(*pairs[:4], release, uses, notes=pairs.notes)
         if root.suffix != ".json" and (root.is_file() or not scan_folder(root).strips):
             return _unknown(root)
     return check_patches(root, deep=deep, progress=progress)
@@ -354,10 +360,12 @@ def _tss(root: Path, deep: bool) -> CheckReport:
     if deep and not problems:
         problems = [problem for pair in pairs for problem in _undecoded(pair)]
     facts = (count_text(len(pairs), "pair"),)
+    found = check_ground_truth([PairTruth(pair.image_pair()) for pair in pairs] if deep else (), reread=True)
     bare = sum(not all((p.folder / f"image{i}.png").exists() for i in (1, 2)) for p in pairs)
     warning = f"{count_text(bare, 'pair')} without image1.png and image2.png: are these results?"
     uses = tuple(flow_uses(root, images=not bare))
-    return CheckReport("", facts, tuple(problems), (warning,) if bare else (), tss_release(pairs), uses)
+    warnings = (*((warning,) if bare else ()), *found.warnings)
+    return CheckReport("", facts, tuple(problems), warnings, tss_release(pairs), uses, notes=found.notes)
 
 
 def _flow_folders(root: Path, deep: bool) -> CheckReport:
@@ -369,9 +377,9 @@ def _flow_folders(root: Path, deep: bool) -> CheckReport:
             _ = pair.images(), pair.flow and pair.flow()
         except InputError as e:
             problems.append(f"{pair.key}: {e}")
-    return CheckReport(
-        "", (count_text(len(pairs), "pair"),), tuple(problems), uses=tuple(flow_uses(root)[1:])
-    )
+    found = check_ground_truth([pair.truth() for pair in pairs] if deep else (), reread=True)
+    facts, uses = (count_text(len(pairs), "pair"),), tuple(flow_uses(root)[1:])
+    return CheckReport("", facts, tuple(problems), found.warnings, uses=uses, notes=found.notes)
 
 
 def _undecoded(pair: TssPair) -> Iterator[str]:
@@ -393,7 +401,7 @@ def _image_sequences(root: Path, deep: bool) -> CheckReport:
     images = ImageSequences(root)
     counts = {scene: len(images.images(scene)) for scene in images.scenes}
     facts = (f"{count_text(len(counts), 'sequence')}, {count_text(sum(counts.values()), 'image')}",)
-    release = sequences_release(list(counts), counts)
-    return CheckReport(
-        "", facts, tuple(images.check() if deep else ()), release=release, uses=tuple(sequence_uses(root))
-    )
+    release, uses = sequences_release(list(counts), counts), tuple(sequence_uses(root))
+    problems = tuple(images.check() if deep else ())
+    found = check_ground_truth(images.pairs() if deep and not problems else (), reread=True)
+    return CheckReport("", facts, problems, found.warnings, release, uses, notes=found.notes)

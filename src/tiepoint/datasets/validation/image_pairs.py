@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -12,22 +12,26 @@ import numpy as np
 
 from ...core.errors import FormatError, InputError, ProblemsError
 from ...core.formatting import count_text
-from ...core.hashing import hash_bytes
 from ...formats.image.reader import read_image
 from ..image_pairs.builder import NEEDS, PairDraft, assemble_pairs
 from ..image_pairs.ground_truth import PairTruth
 from ..image_pairs.pair import ImagePair
-from ..image_pairs.problems import PairProblems, first_names
+from ..image_pairs.problems import PairProblems
 from ..image_pairs.reader import detect_layout
+from .truth_check import TruthReport, check_ground_truth
+
+MIN_BASELINE, MAX_BASELINE = 0.001, 100.0
+"""Range of plausible median baselines in metres."""
 
 
 class PairsReport(NamedTuple):
-    """Report on a dataset of image pairs: title, properties, problems, warnings, and the pairs."""
+    """Report on a dataset of image pairs: title, properties, problems, warnings, notes, and the pairs."""
 
     title: str
     facts: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     truths: tuple[PairTruth, ...] = ()
 
 
@@ -36,7 +40,8 @@ def check_pairs(
 ) -> PairsReport | None:
     """Check a dataset of image pairs of any layout. Return None for other data.
 
-    If `deep`, every image is decoded. If some pairs have K or T, all pairs must have both.
+    If `deep`, every image is decoded and the ground truth is compared with matches. If some pairs have K or
+    T, all pairs must have both.
     """
     folder = root if root.is_dir() else root.parent
     findings = PairProblems(root, (folder, folder / "images"))
@@ -49,14 +54,13 @@ def check_pairs(
     truths = assemble_pairs(drafts, findings, needs=_needs(drafts))
     if deep:
         _decode([truth.pair for truth in truths], findings, progress)
-    warnings: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
+    title, facts = f"{root}: {layout.name}", tuple(_facts(truths) if truths else [])
     try:
         warnings = findings.end()
     except ProblemsError as e:
-        problems = e.problems
-    facts = _facts(truths) if truths else []
-    return PairsReport(f"{root}: {layout.name}", tuple(facts), problems, warnings, truths)
+        return PairsReport(title, facts, e.problems, truths=truths)
+    found = check_ground_truth(truths, reread=True) if deep else TruthReport()
+    return PairsReport(title, facts, (), (*warnings, *found.warnings), found.notes, truths)
 
 
 def _needs(drafts: Sequence[PairDraft]) -> str:
@@ -72,22 +76,15 @@ def _needs(drafts: Sequence[PairDraft]) -> str:
 def _decode(
     pairs: Sequence[ImagePair], findings: PairProblems, progress: Callable[[int, int], None] | None
 ) -> None:
-    """Decode each image once and warn about images with equal content."""
+    """Decode each image once and collect problems."""
     paths = sorted({p for pair in pairs for p in (pair.image0, pair.image1) if p is not None and p.is_file()})
-    same: dict[str, list[str]] = defaultdict(list)
     for i, path in enumerate(paths, start=1):
         try:
             read_image(path)
-            same[hash_bytes(path.read_bytes())].append(f"{path.parent.name}/{path.name}")
         except FormatError as e:
             findings.problems.append(str(e))
         if progress is not None:
             progress(i, len(paths))
-    for group in same.values():
-        if len(group) > 1:
-            findings.warnings.append(
-                f"{first_names(group)} are the same image: their pairs are not independent"
-            )
 
 
 def _facts(truths: Sequence[PairTruth]) -> list[str]:
@@ -132,6 +129,10 @@ def _truth_facts(truths: Sequence[PairTruth]) -> list[str]:
             f"rotations of {angles.min():.3g} to {angles.max():.3g} degrees (orthonormal to {off:.2g}), "
             f"baselines of {lengths.min():.3g} to {lengths.max():.3g}"
         )
+        if not MIN_BASELINE <= (middle := float(np.median(lengths))) <= MAX_BASELINE:
+            facts.append(
+                f"the median baseline is {middle:.3g}: are these metres? No angular score depends on the unit"
+            )
     for key, name in (("corrs", "correspondences"), ("points0", "keypoints")):
         counts = [len(truth.annotations[key]) for truth in truths if key in truth.annotations]
         if counts:

@@ -66,6 +66,26 @@ def fundamental(K0: ArrayLike, K1: ArrayLike, T: ArrayLike) -> NDArray[np.float6
     return np.asarray(np.linalg.inv(intrinsics(K1)).T @ essential(T) @ np.linalg.inv(intrinsics(K0)))
 
 
+def in_front(u0: ArrayLike, u1: ArrayLike, T: ArrayLike, *, min_sine: float = 0.0) -> NDArray[np.bool_]:
+    """Return whether the points (n,) that matches triangulate to are in front of both cameras.
+
+    `u0` and `u1` (n, 2) are normalised coordinates. The depths z0 and z1 minimise |z0 R u0 + t - z1 u1|. The
+    result is False for rays that are parallel, or whose angle has a sine of at most `min_sine`: noise decides
+    the sign of such depths.
+
+    >>> T = np.hstack([np.eye(3), [[-1], [0], [0]]])
+    >>> in_front([[0.3, 0.0], [0.1, 0.0]], [[0.1, 0.0], [0.3, 0.0]], T).tolist()
+    [True, False]
+    """
+    pose = np.asarray(T, np.float64)
+    x0, x1 = (np.asarray(u, np.float64).reshape(-1, 2) for u in (u0, u1))
+    a, b = (np.column_stack([x, np.ones(len(x))]) for x in (x0, x1))
+    a, t = a @ pose[:3, :3].T, pose[:3, 3]
+    aa, bb, ab = (a * a).sum(axis=1), (b * b).sum(axis=1), (a * b).sum(axis=1)
+    at, bt, determinant = a @ t, b @ t, aa * bb - ab**2
+    return np.asarray((determinant > min_sine**2 * aa * bb) & (bt * ab > at * bb) & (bt * aa > at * ab), bool)
+
+
 def as_points_keep_dtype(x: ArrayLike) -> Floats:
     """Convert points to (n, 2); float32 stays float32, other types become float64."""
     p = np.asarray(x)

@@ -16,6 +16,7 @@ from ...core.hashing import hash_json
 from ...core.records import Features, Item, Records, Unit
 from ...core.scores import Score
 from ...datasets.dense_pairs import BrokenPair, DensePair, find_pairs
+from ...datasets.image_pairs.ground_truth import PairTruth
 from ...formats.flow.tss import PairResult
 from ...geometry.flow.resize import resize_flow_pair, same_scale
 from ...geometry.flow.warp import transfer
@@ -58,6 +59,10 @@ class OpenDense(BaseTaskData):
     def items(self) -> Sequence[Item]:
         """One item per image pair."""
         return [Item(key, pair.content()) for key, pair in self._items.items()]
+
+    def pair_truths(self) -> Sequence[PairTruth]:
+        """Return all image pairs, with homographies that flows were computed from."""
+        return [pair.truth() for pair in self._items.values()]
 
     @cached_property
     def units(self) -> Sequence[Unit]:

@@ -18,7 +18,6 @@ from ...core.hashing import hash_json
 from ...core.records import Arrays, Features, Item, Records, Unit
 from ...core.scores import Score
 from ...datasets.image_pairs.ground_truth import PairTruth
-from ...datasets.image_pairs.pair import ImagePair
 from ...datasets.image_sequences import ImageSequences
 from ...geometry.correspondence import in_view
 from ..base import BaseTask, BaseTaskData
@@ -115,19 +114,9 @@ class OpenKeypoints(BaseTaskData):
         s = self.sequences
         return tuple(Item(f"{scene}/{k}", s.content(scene, k)) for scene in s.scenes for k in s.images(scene))
 
-    def image_pair(self, scene: str, image: str) -> PairTruth:
-        """Return the reference image of a scene, another of its images, and the homography between them."""
-        s = self.sequences
-        first = s.images(scene)[0]
-        pair = ImagePair(
-            f"{scene}/{first}-{image}",
-            scene,
-            image0=s.path(scene, first),
-            image1=s.path(scene, image),
-            size0=s.size(scene, first),
-            size1=s.size(scene, image),
-        )
-        return PairTruth(pair, annotations={"H": s.homography(scene, image)})
+    def pair_truths(self) -> Sequence[PairTruth]:
+        """Return the pairs of the reference image and every other image of its scene."""
+        return self.sequences.pairs()
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:

@@ -227,7 +227,7 @@ def replay_matches(opened: OpenKeypoints, scene: str, image: str, features: Feat
     s = opened.sequences
     first = s.images(scene)[0]
     source, target = (opened.features_of(features, scene, k) for k in (first, image))
-    pair, matching = opened.image_pair(scene, image), getattr(opened.options, "matching", None)
+    pair, matching = opened.sequences.pair(scene, image), getattr(opened.options, "matching", None)
     if matching is not None and is_matcher(matching):
         made = user_class_matches(matching, source, target, distance=features.distance)
         return match_errors(pair, source.xy[made.first], target.xy[made.second])

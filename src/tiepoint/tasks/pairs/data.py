@@ -253,6 +253,10 @@ class OpenPairs(BaseTaskData):
         """Return the ground truth of an item."""
         return self.data.truth(item)
 
+    def pair_truths(self) -> Sequence[PairTruth]:
+        """Return all pairs with their ground truth."""
+        return self.data.truths
+
     @cached_property
     def units(self) -> tuple[Unit, ...]:
         """One unit per pair."""

@@ -15,6 +15,7 @@ from ...core.buffers import thread_workspace
 from ...core.errors import ErrorCollector, FormatError, InputError, ProblemsError, UnknownNameError
 from ...core.hashing import hash_json
 from ...core.records import Features, Item, Records, Unit
+from ...datasets.image_pairs import ground_truth
 from ...datasets.tss import PairTruth, TssDataset, TssPair
 from ...formats.flow.flo import read_flo
 from ...formats.flow.tss import PairResult
@@ -105,6 +106,10 @@ class OpenTss(BaseTaskData):
     def items(self) -> Sequence[Item]:
         """One item per pair. Its content hash covers both images."""
         return [Item(p.key, p.image_content()) for p in self.pairs]
+
+    def pair_truths(self) -> Sequence[ground_truth.PairTruth]:
+        """Return all image pairs without their flow."""
+        return [ground_truth.PairTruth(pair.image_pair()) for pair in self.pairs]
 
     @cached_property
     def units(self) -> Sequence[Unit]:

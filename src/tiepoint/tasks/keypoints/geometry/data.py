@@ -32,9 +32,7 @@ class OpenGeometry(OpenKeypoints):
     @cached_property
     def pairs(self) -> Mapping[str, PairTruth]:
         """Pairs of the reference image and every other image of its sequence, by name."""
-        s = self.sequences
-        every = [self.image_pair(scene, k) for scene in s.scenes for k in s.images(scene)[1:]]
-        return {truth.pair.name: truth for truth in every}
+        return {truth.pair.name: truth for truth in self.sequences.pairs()}
 
     def drawable_pairs(self) -> tuple[str, ...]:
         """Return the names of the pairs of the reference image and every other image of its sequence."""
