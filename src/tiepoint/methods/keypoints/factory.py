@@ -60,7 +60,8 @@ class FactoryPlan:
             p.build(device, {k: v for k, v in rest.items() if k in p.accepted_parameters()})
             for p in self.parts
         ]
-        return self.factory(made[0] if len(made) == 1 else made, **own)
+        typed = Stage(stage.name, own).typed_for(self.factory).params
+        return self.factory(made[0] if len(made) == 1 else made, **typed)
 
     def factories(self) -> list[Callable[..., Any]]:
         """Return the factories that may receive parameters."""
@@ -203,7 +204,7 @@ def _fused_at_own_places(text: str, device: str) -> tuple[Any, str]:
         if key not in known:
             raise UnknownNameError("parameter of fuse", key, known)
     parts, names = zip(*(make_keypoint_method(component, device) for component in components), strict=True)
-    fusion = Fusion([p.descriptor for p in parts], **params)
+    fusion = Fusion([p.descriptor for p in parts], **Stage("fuse", params).typed_for(Fusion).params)
     name = str(Stage("fuse", params, ",".join(names)).without_defaults(Fusion))
     return FusionOfPairs(fusion, parts, name=name), name
 
