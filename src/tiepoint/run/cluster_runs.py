@@ -82,7 +82,7 @@ class ClusterRuns:
         request = prepared.request
         fit_on = None if request.fit_on is None else request.fit_on.absolute()
         request = replace(request, data=request.data.absolute(), fit_on=fit_on)  # for any working folder
-        recipe = make_recipe(request, prepared.method.spec or "", self.store.root.absolute(), threads=1)
+        recipe = make_recipe(request, prepared.method, self.store.root.absolute(), threads=1)
         return self.executor.remote(recipe, prepared.method.family, prepared.opened.data_hash)
 
     def _submit(

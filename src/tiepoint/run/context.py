@@ -259,7 +259,8 @@ def data_for_family(task: Task, opened: TaskData, family: str) -> TaskData:
 class ContextRecipe:
     """Plain values from which another process builds a `RunContext`.
 
-    `root` is the folder of the store. Workers do not use the database.
+    `root` is the folder of the store. Workers do not use the database. `outside` is the hash of
+    the state that user code reads outside its objects (`outside_hash`).
     """
 
     task: str
@@ -270,6 +271,7 @@ class ContextRecipe:
     root: str
     threads: int
     fit_on: str | None = None
+    outside: str | None = None
 
     @property
     def key(self) -> str:
@@ -291,6 +293,7 @@ class ContextRecipe:
 
     def build(self) -> RunContext:
         """Build the context and limit the threads of this process."""
+        from ..methods.identity import outside_hash
         from ..methods.resolve import resolve
         from ..tasks import TASKS
         from .fit_transforms import TransformFitter
@@ -302,6 +305,11 @@ class ContextRecipe:
         opened = self.open_task()
         fit = TransformFitter(opened, root, fit_on=None if self.fit_on is None else Path(self.fit_on))
         method = resolve(self.method, family=method_family(task, self.method), fit=fit, **self.method_options)
+        if self.outside not in (None, outside_hash(method.config)):
+            raise InputError(
+                f"{method.name}: its code reads globals or settings that have other values in a worker "
+                "process than in the process that started it; run it with `jobs` 1"
+            )
         opened = data_for_family(task, opened, method.family)
         method = with_oracle(method, opened)
         return RunContext(
