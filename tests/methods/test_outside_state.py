@@ -188,6 +188,34 @@ def test_key_global_without_content_is_not_cached(load, made):
     del sys.modules["outside_m"]
 
 
+def test_key_log_that_is_only_written_does_not_count(load):
+    body = METHOD.replace("return", "CALLS.append(len(p)); return").format
+    module = load(outside_w="CALLS = []\nclass M:\n" + body(1))
+    first = key(module.M())
+    module.CALLS.append(1)
+    assert key(module.M()) == first
+    module = load(outside_x="CALLS = []\nclass M:\n" + body("len(CALLS)"))
+    first = key(module.M())
+    module.CALLS.append(1)
+    assert key(module.M()) != first
+
+
+def test_distinct_names_state_outside_is_shown(load):
+    from types import SimpleNamespace
+
+    from tiepoint.report.runs.names import distinct_names
+    from tiepoint.store.stored_run import DatasetFacts, Manifest, MethodFacts
+
+    module = load(outside_y="N = 1\nclass M:\n" + METHOD.format("N"))
+    runs = []
+    for i in (1, 2):
+        module.N = i
+        facts = MethodFacts(name="M", family="patches", config=dict(resolved(module.M()).config))
+        manifest = Manifest(task="t", method=facts, dataset=DatasetFacts(hash="0", name="d"))
+        runs.append(SimpleNamespace(id=i, task="t", method="M", created_at="", manifest=manifest))
+    assert distinct_names(runs) == ["M (default outside_y.py:N)", "M (outside_y.py:N=2)"]
+
+
 def test_key_logger_and_type_variables_do_not_count(load):
     text = "import logging\nfrom typing import TypeVar\nL = logging.getLogger()\nT = TypeVar('T')\n"
     module = load(outside_n=text + "class M:\n" + METHOD.format("len([L, T])"))

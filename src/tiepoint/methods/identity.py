@@ -129,7 +129,9 @@ def _outside(cls: type, content: ObjectState, sources: SourceFiles) -> dict[str,
     outside = OutsideState(values, files)
     outside.follow([cls, *content.reached])
     outside.check_modules({**sys.modules, **content.modules})
-    found: dict[str, Any] = {"state": _brief(outside.found)} if outside.found else {}
+    found: dict[str, Any] = (
+        {"state": {k: _brief(v) for k, v in outside.found.items()}} if outside.found else {}
+    )
     if more := sorted(file.resolve() for file in values.files if file.resolve() not in files):
         found["source"] = sources_of(*more).hash
     content.libraries |= values.libraries if found else set()

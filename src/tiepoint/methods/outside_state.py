@@ -12,9 +12,11 @@ import enum
 import functools
 import importlib.util
 import inspect
+import itertools
 import logging
 import os
 import sys
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import (
@@ -34,6 +36,8 @@ from .source_index import MISSING, SourceIndex, canonical, source_index
 
 _NO_DATA = (logging.Logger, GenericAlias, UnionType)
 _READS = ("LOAD_GLOBAL", "LOAD_NAME")
+_LOGS, _WRITES = (list, set, dict, deque), ("append", "appendleft", "extend", "add", "update", "clear")
+"""Containers, and methods that change them and return None. Code that calls nothing else reads nothing."""
 _INSTEAD = "pass it to the constructor, or create it where it is used"
 _STALE = (
     "the loaded code differs from {}, which was edited or removed after it was imported (or an import hook "
@@ -45,13 +49,13 @@ class OutsideState:
     """Follows functions and classes of user code to the state they read.
 
     `content` hashes values and lists the classes and functions in them. `sources` are the files whose content
-    is in the key. `found` has a name and the state of each thing that the sources do not determine.
+    is in the key. `found` has the state of each thing that the sources do not determine, by name.
     """
 
     def __init__(self, content: ObjectState, sources: Iterable[Path]) -> None:
         self.content = content
         self.sources = {str(file) for file in sources}
-        self.found: list[list[Any]] = []
+        self.found: dict[str, Any] = {}
         self._seen: set[int] = set()
         self._waiting: list[Any] = []
         self._kept: list[Any] = []
@@ -112,7 +116,7 @@ class OutsideState:
         is_generated = code.co_filename.startswith("<")
         if is_generated or not self._is_user(code.co_filename):
             if not label.endswith("__"):  # those of a dataclass follow from its fields
-                self.found.append([label, canonical(code) if is_generated else f"{own.__module__}.{label}"])
+                self._add(label, canonical(code) if is_generated else f"{own.__module__}.{label}")
         elif code.co_qualname != label or os.path.realpath(code.co_filename) != file:
             self._keyed(label, function)
 
@@ -137,9 +141,12 @@ class OutsideState:
             self._globals(code, own.__globals__)
 
     def _globals(self, code: CodeType, variables: Mapping[str, Any]) -> None:
-        for step in dis.get_instructions(code):
+        steps = list(dis.get_instructions(code))
+        for step, after in zip(steps, [*steps[1:], None], strict=True):
             if step.opname in _READS and step.argval in variables and not step.argval.startswith("__"):
-                self._global(step.argval, variables, code)
+                is_log = type(variables[step.argval]) in _LOGS and after is not None
+                if not (is_log and after.argval in _WRITES):
+                    self._global(step.argval, variables, code)
             elif step.opname == "IMPORT_NAME":
                 module = self._module(step.argval, variables)
                 if module is not None:
@@ -209,9 +216,14 @@ class OutsideState:
         self._keys.add((label, id(value)))
         self._kept.append(value)
         try:
-            self.found.append([label, self.content.hash_value(value, label)])
+            self._add(label, self.content.hash_value(value, label))
         except NotHashable as e:
             raise NotHashable("", f"its code reads `{e.what or label}`: {e.why}; {_INSTEAD}") from e
+
+    def _add(self, label: str, state: Any) -> None:
+        """Add a state. Things in files of the same name are numbered."""
+        names = itertools.chain([label], (f"{label} ({i})" for i in itertools.count(2)))
+        self.found[next(name for name in names if name not in self.found)] = state
 
     def _check(self, function: FunctionType) -> list[Any]:
         """Return the default arguments that the source states, `MISSING` for those that are computed.
