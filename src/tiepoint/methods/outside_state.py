@@ -144,8 +144,8 @@ class OutsideState:
         steps = list(dis.get_instructions(code))
         for step, after in zip(steps, [*steps[1:], None], strict=True):
             if step.opname in _READS and step.argval in variables and not step.argval.startswith("__"):
-                is_log = type(variables[step.argval]) in _LOGS and after is not None
-                if not (is_log and after.argval in _WRITES):
+                is_log = type(variables[step.argval]) in _LOGS
+                if not is_log or after is None or after.argval not in _WRITES:
                     self._global(step.argval, variables, code)
             elif step.opname == "IMPORT_NAME":
                 module = self._module(step.argval, variables)

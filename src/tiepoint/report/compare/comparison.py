@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -108,6 +108,7 @@ class Comparison:
     pooled: bool = False
     wide: bool = False
     notes: tuple[str, ...] = ()
+    cautions: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def n_scenes(self) -> int:

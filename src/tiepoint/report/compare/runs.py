@@ -107,7 +107,8 @@ def compare_runs(
     ordered = sorted([*comparison.rows, *classes.untested], key=lambda r: sign * r.value)
     rows = (replace(r, run=named[r.method].id, base_name=named[r.method].method) for r in ordered)
     notes += [*comparison.notes, *_shift(comparison, classes.values), *classes.notes()]
-    return replace(comparison, rows=tuple(rows), notes=tuple(notes))
+    cautions = {name: text for name, run in named.items() if (text := run.manifest.caution)}
+    return replace(comparison, rows=tuple(rows), notes=tuple(notes), cautions=cautions)
 
 
 def _table_name(baseline: str, named: Mapping[str, Run]) -> str:
