@@ -22,6 +22,11 @@ def test_an_option_that_is_no_value_of_json_is_text() -> None:
         assert key_values([f"x={text}"]) == {"x": text}
 
 
+def test_key_values_null_stays_text() -> None:
+    """An option that is None counts as not given: `-o scenes=null` used all scenes."""
+    assert key_values(["scenes=null", "tau_px=3"]) == {"scenes": "null", "tau_px": 3}
+
+
 def test_warnings_of_one_method_are_plain() -> None:
     assert merge_warnings([a_run("sift", "a", "x", "y"), a_run("sift", "b", "x", "y")]) == ["x", "y"]
 

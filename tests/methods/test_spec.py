@@ -12,13 +12,13 @@ from tiepoint.methods.spec import Stage, arguments, parse_spec
     [
         ("sift", "sift", None, {}, []),
         ("sift+rootsift+l2", "sift", None, {}, ["rootsift", "l2"]),
-        ("resize?size=6", "resize", None, {"size": 6}, []),
-        ("resize?size=6+zca?clip=0.25", "resize", None, {"size": 6}, ["zca"]),
+        ("resize?size=6", "resize", None, {"size": "6"}, []),
+        ("resize?size=6+zca?clip=0.25", "resize", None, {"size": "6"}, ["zca"]),
         ("files:out/mine", "files", "out/mine", {}, []),
         ("files:a+b/c?distance=l1+power", "files", "a+b/c", {"distance": "l1"}, ["power"]),
         ("kornia:TFeat?weights=w/a.params", "kornia", "TFeat", {"weights": "w/a.params"}, []),
         ("dir/my_file.py:Mine", "dir/my_file.py", "Mine", {}, []),
-        ("my_file.py:Mine?flag=true&x=1.5", "my_file.py", "Mine", {"flag": True, "x": 1.5}, []),
+        ("my_file.py:Mine?flag=true&x=1.5", "my_file.py", "Mine", {"flag": "true", "x": "1.5"}, []),
         ("vlfeat-sift+hpatches-python", "vlfeat-sift", None, {}, ["hpatches-python"]),
     ],
 )

@@ -136,6 +136,7 @@ def test_what_users_wrote_is_called_from_one_thread(
         return read(key)
 
     monkeypatch.setattr(context.opened, "read_item", reading)
+    monkeypatch.setattr(feature_pipeline, "repeat_items", lambda context, computed: {})
     make(changed(context, mine))
     assert here == {threading.get_ident()}
     assert threading.get_ident() not in reads

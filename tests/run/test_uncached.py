@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tiepoint.cli.main import run as command
-from tiepoint.run import engine
+from tiepoint.run import engine, feature_pipeline
 from tiepoint.run.engine import evaluate
 from tiepoint.run.request import RunRequest
 from tiepoint.store.run_queries import load_runs
@@ -38,6 +38,7 @@ class Mine:
 @pytest.fixture
 def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(engine, "efficiency", lambda context, root: {})
+    monkeypatch.setattr(feature_pipeline, "SHARE", 0.0)
     (tmp_path / "mine.py").write_text(MINE)
     return tmp_path
 
@@ -49,7 +50,7 @@ def test_features_are_made_once_a_command(
     asked = ["run", f"{mine / 'mine.py'}:Mine", "--task", tasks, "--data", str(patches)]
     assert command([*asked, "--store", str(mine / "s")]) == 0
     assert "not cached" in capsys.readouterr().err
-    assert (mine / "log").read_text() == "x" * 48  # three sequences of sixteen images
+    assert (mine / "log").read_text() == "x" * 49  # three sequences of sixteen images, and one twice
     assert not (mine / "s" / "features").exists()
     assert not list((mine / "s").rglob(".tmp-*"))
 

@@ -7,6 +7,7 @@ import io
 import json
 import shlex
 from html import unescape
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -136,3 +137,31 @@ def test_the_store_is_read_again_when_it_has_changed(odd_store: Any, library: Ru
     (odd_store / "tiepoint.sqlite").touch()
     library._asked = -10.0
     assert library.snapshot() is not before
+
+
+def test_pages_mark_runs_that_are_not_deterministic(odd_store: Path, tmp_path: Path) -> None:
+    """The mark comes from the manifest and the notes of scores, as `save_run` writes them."""
+    from dataclasses import replace
+    from shutil import copytree
+
+    from visitors import visitor
+
+    from tiepoint.serve.app import application
+    from tiepoint.store.run_queries import load_runs
+    from tiepoint.store.store import Store
+    from tiepoint.store.writers import save_run
+
+    with Store.open(copytree(odd_store, tmp_path / "s")) as store:
+        first, second = load_runs(store)[:2]
+        marked = {"nondeterministic_items": 2, "warnings": ("it is not deterministic",)}
+        manifest = first.manifest.model_copy(update=marked)
+        save_run(store, replace(first, manifest=manifest))
+    with Store.open(tmp_path / "s", mode="read") as store:
+        library = RunIndex(store, cache=tmp_path / "cache", wait_s=600)
+        with visitor(application(library)) as here:
+            for page in (TASK, f"/run/{first.id}", f"/two/{first.id}/{second.id}", "/runs", "/"):
+                answer = here.get(page)
+                assert answer.status_code == 200, page
+                assert "is not deterministic" in unescape(answer.text), page
+                assert " *<" in answer.text or ">*<" in answer.text, page
+            assert "is not deterministic" not in unescape(here.get(f"/run/{second.id}").text)

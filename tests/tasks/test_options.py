@@ -294,3 +294,9 @@ def test_problems_can_be_left_to_the_caller() -> None:
     assert len(checks.errors) == 2
     with pytest.raises(UnknownNameError, match="option of my/task"):
         TaskOptions.parse("my/task", {"a": 1})
+
+
+def test_names_that_look_like_numbers_are_text() -> None:
+    """`-o scenes=7` is read as JSON, and the scene is called 7."""
+    assert RankingOptions.parse("keypoints/ranking", {"scenes": 7}).scenes == ("7",)
+    assert TssOptions.parse("tss", {"subsets": [True, "b"]}).subsets == ("true", "b")

@@ -168,6 +168,8 @@ def split_values(given: Sequence[str] | None) -> list[str]:
 def key_values(given: Sequence[str] | None) -> dict[str, Any]:
     """Parse ``key=value`` options. A value is parsed as JSON if possible, otherwise it is text.
 
+    ``null`` is text, because an option that is None counts as not given.
+
     >>> key_values(["tau_px=3", "policy=mutual", "sizes=[1, 2]"])
     {'tau_px': 3, 'policy': 'mutual', 'sizes': [1, 2]}
     """
@@ -184,9 +186,10 @@ def key_values(given: Sequence[str] | None) -> dict[str, Any]:
 
 def _parse_value(value: str) -> Any:
     try:
-        return json.loads(value)
+        parsed = json.loads(value)
     except (ValueError, RecursionError):
         return value
+    return value if parsed is None else parsed
 
 
 def task_options(option: Sequence[str] | None, **flags: Any) -> dict[str, Any]:

@@ -66,15 +66,18 @@ CAUTION = "caution: "
 """Prefix of the notes that are cautions. A score with a caution is marked wherever it is printed."""
 
 
-def caution_note(note: str | None) -> str:
-    """Return the first part of a note that starts with `CAUTION`, without the prefix, else an empty text.
+NOT_DETERMINISTIC = "is not deterministic"
+"""Words of the caution about a method, which all scores of a run carry."""
 
-    >>> caution_note("caution: few pairs; wide interval"), caution_note("few pairs"), caution_note(None)
-    ('few pairs', '', '')
+
+def caution_notes(note: str | None) -> list[str]:
+    """Return the cautions in the note of a score.
+
+    >>> caution_notes("caution: few pairs; wide interval; caution: two"), caution_notes("few pairs")
+    (['few pairs', 'two'], [])
     """
-    if note is None or not note.startswith(CAUTION):
-        return ""
-    return note.removeprefix(CAUTION).split("; ")[0]
+    parts = (note or "").split("; ")
+    return [part.removeprefix(CAUTION) for part in parts if part.startswith(CAUTION)]
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,8 @@ class MethodHooks(Protocol):
     """Built-in: warnings about the method's input. `check_items` may append to them."""
     uncached_reason: str | None
     """Built-in: reason why features cannot be cached, for a method that contains user code."""
+    constructor: Any
+    """Built-in: the user's class that receives parameters which the method does not have itself."""
     given_keypoints: bool
     """Built-in: whether keypoints are read from a keypoint set or from files."""
 

@@ -9,6 +9,7 @@ its source, parameters, attributes, files and libraries.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,11 @@ from ..core.plugins import distance_of
 from ..core.records import Item
 from .base import no_item_key
 from .object_state import NotHashable, ObjectState
+from .outside_state import OutsideState
 from .registry import METHODS
-from .source_files import library_versions, sources_of
+from .source_files import SourceFiles, library_versions, sources_of
 from .spec import parameters_of
+from .torch_settings import torch_settings
 from .user_code import UserObject, is_builtin_class, view_for_user
 
 MAX_INLINE_CHARS = 500
@@ -73,6 +76,8 @@ def _builtin(thing: Any, distance: str, device: str, on_bad: str) -> tuple[dict[
     stated = getattr(thing, "config", None)
     parts = getattr(thing, "tiepoint_parts", None)
     made["libraries"] = library_versions(getattr(cls, "libraries", LIBRARIES))
+    if "torch" in made["libraries"] and (settings := torch_settings(of_networks=True)):
+        made["torch"] = settings
     if parts is not None:
         made["params"] = dict(stated or {})
         known = {
@@ -109,10 +114,30 @@ def _user(thing: Any) -> dict[str, Any]:
     if isinstance(stated := getattr(own, "config", None), Mapping):
         made["config"] = _brief(content.hash_value(dict(stated), "config"))
     sources = sources_of(*sorted(content.files))
+    made |= _outside(type(own), content, sources)
     read = {text: found for text in sources.texts if (found := content.hash_named_files(text, folders=False))}
     made["source"] = hash_json([sources.hash, read])
     made["libraries"] = library_versions({*sources.libraries, *content.libraries})
     return made
+
+
+def _outside(cls: type, content: ObjectState, sources: SourceFiles) -> dict[str, Any]:
+    """Return the state that a class's code reads elsewhere and that its sources do not determine."""
+    values = ObjectState(content.modules, content.folder, folders=False)
+    values.covered = content.covered
+    files = {file for _, file in sources.files}
+    outside = OutsideState(values, files)
+    outside.follow([cls, *content.reached])
+    outside.check_modules({**sys.modules, **content.modules})
+    found: dict[str, Any] = (
+        {"state": {k: _brief(v) for k, v in outside.found.items()}} if outside.found else {}
+    )
+    if more := sorted(file.resolve() for file in values.files if file.resolve() not in files):
+        found["source"] = sources_of(*more).hash
+    content.libraries |= values.libraries if found else set()
+    if "torch" in {*sources.libraries, *content.libraries} and (settings := torch_settings()):
+        found["torch"] = settings
+    return {"outside": found} if found else {}
 
 
 def _brief(value: Any) -> Any:
@@ -124,6 +149,20 @@ def _loaded(modules: Mapping[str, Any]) -> list[Path]:
     """Return the source files of the modules that a user's file has already imported."""
     files = [getattr(m, "__file__", None) for m in modules.values()]
     return [Path(f) for f in files if f]
+
+
+def outside_hash(config: Mapping[str, Any]) -> str:
+    """Hash the state that user code reads outside its objects. Workers must have the same state."""
+    found: list[Any] = []
+
+    def collect(value: Any) -> None:
+        if isinstance(value, Mapping):
+            found.extend(value[key] for key in ("outside", "torch") if key in value)
+            for part in value.values():
+                collect(part)
+
+    collect(config)
+    return hash_json(found)
 
 
 def item_part(thing: Any) -> Callable[[Item], Sequence[Any]]:

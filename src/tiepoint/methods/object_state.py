@@ -46,13 +46,22 @@ class ObjectState:
     Args:
         modules: Modules in the folder of a user's file, by name. They are not in ``sys.modules``.
         folder: Second folder for relative paths, after the current folder.
+        folders: Whether a text or path that names a folder stands for the files in it.
+
+    `reached` lists the classes and functions in the values. `covered` has the classes whose data attributes
+    and the functions whose closures and defaults are part of the state.
     """
 
-    def __init__(self, modules: Mapping[str, Any] | None = None, folder: Path | None = None) -> None:
+    def __init__(
+        self, modules: Mapping[str, Any] | None = None, folder: Path | None = None, *, folders: bool = True
+    ) -> None:
         self.modules = modules or {}
         self.folder = folder
+        self.folders = folders
         self.files: set[Path] = set()
         self.libraries: set[str] = set()
+        self.reached: list[Any] = []
+        self.covered: set[Any] = set()
         self._open: list[int] = []
 
     def written_in(self, cls: type) -> set[Path]:
@@ -69,6 +78,8 @@ class ObjectState:
                 "its class was defined in a session or in the main script, where a change would not be "
                 "noticed; put it into a separate file and name it FILE.py:CLASS",
             )
+        if not file.is_file():
+            raise NotHashable("", f"its file {file} no longer exists; put it back")
         for base in cls.__mro__[1:-1]:
             self.code(base, "")
         return {file, *self.files}
@@ -101,7 +112,7 @@ class ObjectState:
 
     def text(self, value: str) -> Any:
         """Return the state of a text, with the hash of the file or folder if the text is its path."""
-        found = self.hash_named_files(value)
+        found = self.hash_named_files(value, folders=self.folders)
         return {"text": value, "content": found} if found else value
 
     def hash_named_files(self, value: str | PurePath, *, folders: bool = True) -> list[str]:
@@ -126,7 +137,8 @@ class ObjectState:
 
     def _other(self, value: Any, what: str) -> Any:
         if isinstance(value, PurePath):
-            return {"path": str(value), "content": self.hash_named_files(value)}
+            found = self.hash_named_files(value, folders=self.folders)
+            return {"path": str(value), "content": found}
         if isinstance(value, enum.Enum):
             return {"enum": self.code(type(value), what), "name": value.name}
         if isinstance(value, np.generic):
@@ -191,7 +203,8 @@ class ObjectState:
         for cls in reversed(type(value).__mro__):
             file = self._file(cls)
             if file is not None and not is_installed(file):
-                found |= {k: v for k, v in vars(cls).items() if _is_data(k, v)}
+                self.covered.add(cls)
+                found |= {k: v for k, v in vars(cls).items() if is_data(k, v)}
                 slots = getattr(cls, "__slots__", ())
                 names = (slots,) if isinstance(slots, str) else tuple(slots)
                 found |= {n: getattr(value, n) for n in names if hasattr(value, n) and n != "__dict__"}
@@ -199,7 +212,8 @@ class ObjectState:
         return {k: self.hash_value(v, f"{what}.{k}" if what else k) for k, v in found.items() if k not in but}
 
     def code(self, thing: Any, what: str) -> Any:
-        """Return the name of a class or function, and register its source file or library."""
+        """Return the name of a class or function, and register it and its source file or library."""
+        self.reached.append(thing)
         module = str(getattr(thing, "__module__", None) or "builtins")
         name = f"{module}.{getattr(thing, '__qualname__', thing.__name__)}"
         if module == "__main__":
@@ -234,8 +248,13 @@ class ObjectState:
             parts = [value.func, list(value.args), dict(value.keywords)]
             return {"partial": self.hash_value(parts, what)}
         if isinstance(value, types.MethodType):
-            return {"method": value.__func__.__qualname__, "of": self.hash_value(value.__self__, what)}
+            function = value.__func__
+            of = {"method": function.__qualname__, "of": self.hash_value(value.__self__, what)}
+            found = inspect.getattr_static(type(value.__self__), function.__name__, None)
+            is_own = getattr(found, "__func__", found) is function
+            return of if is_own else {**of, "function": self.hash_value(function, what)}
         if isinstance(value, types.FunctionType):
+            self.covered.add(value)
             cells = [c.cell_contents for c in value.__closure__ or () if _is_filled(c)]
             rest = [list(value.__defaults__ or ()), dict(value.__kwdefaults__ or {}), cells]
             return {
@@ -262,6 +281,9 @@ class ObjectState:
         self.libraries.add("torch")
         if isinstance(net, torch.jit.ScriptModule):
             return {"torchscript": _saved(net), "training": net.training}
+        shared = torch.nn.modules.module
+        if shared._global_forward_hooks or shared._global_forward_pre_hooks:
+            raise NotHashable(what, "torch has global forward hooks")
         usual = set(vars(torch.nn.Module())) - {"training"}
         parts = []
         for name, part in net.named_modules():
@@ -281,7 +303,7 @@ def _is_plain_mapping(value: Mapping[Any, Any]) -> bool:
     return type(value) is dict or type(value).__module__ in ("collections", "builtins")
 
 
-def _is_data(name: str, value: Any) -> bool:
+def is_data(name: str, value: Any) -> bool:
     """Return whether a class attribute is data."""
     if name.startswith("__") or name == "_abc_impl":
         return False

@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..core.errors import InputError, UnknownNameError
 from ..core.regular_files import exists
+from .parameters import Text, annotation_of, guess, read_value
 from .transforms import TRANSFORMS
 from .user_code import UserFactory, UserObject, is_builtin_class
 
@@ -24,7 +24,10 @@ _SCHEME = re.compile(r"^(?P<scheme>[a-z][a-z0-9-]+):(?P<argument>.+)$", re.DOTAL
 
 @dataclass(frozen=True)
 class Stage:
-    """A name with its parameters: the method itself or one transform."""
+    """A name with its parameters: the method itself or one transform.
+
+    Values from a specification are `Text` until `typed_for` reads them.
+    """
 
     name: str
     params: Mapping[str, Any] = field(default_factory=dict)
@@ -32,18 +35,45 @@ class Stage:
 
     @property
     def query(self) -> str:
-        """The parameters as ``key=value&key=value``."""
-        return "&".join(f"{k}={v}" for k, v in self.params.items())
+        """The parameters as ``key=value&key=value``, as written unless they were read."""
+        return "&".join(f"{k}={_written(v)}" for k, v in self.params.items())
+
+    def typed_for(self, *factories: Callable[..., Any]) -> Stage:
+        """Return the stage with values of the types that the first factory with that parameter declares.
+
+        >>> def make(mode: str, size=4): ...
+        >>> parse_stage("f?mode=none&size=6").typed_for(make).params
+        {'mode': 'none', 'size': 6}
+        """
+        return Stage(self.name, {k: self._typed(k, factories) for k in self.params}, self.argument)
+
+    def _typed(self, key: str, factories: Iterable[Callable[..., Any]]) -> Any:
+        value, unread = self.params[key], None
+        if not isinstance(value, Text):
+            return value
+        for factory in factories:
+            known = parameters_of(factory)
+            rest = next((p for p in known.values() if p.kind is p.VAR_KEYWORD), None)
+            if (parameter := known.get(key, rest)) is None:
+                continue
+            try:
+                read = read_value(value, annotation_of(factory, parameter))
+            except ValueError as e:
+                raise InputError(f"{self.name}: parameter {key} is {str(value)!r}; write {e}") from None
+            if not isinstance(read, Text):
+                return read
+            unread = value  # the factory passes it on
+        return guess(value) if unread is None else unread
 
     def without_defaults(self, *factories: Callable[..., Any]) -> Stage:
-        """Return the stage without parameters that equal their defaults in all factories.
+        """Return the typed stage without parameters that equal their defaults in all factories.
 
         >>> str(Stage("f", {"size": 4, "mode": "a"}).without_defaults(lambda size=4, mode="b": None))
         'f?mode=a'
         """
         known = [parameters_of(factory) for factory in factories]
         kept = {}
-        for key, value in self.params.items():
+        for key, value in self.typed_for(*factories).params.items():
             is_default = [_is_default(p[key], value) for p in known if key in p]
             if not is_default or not all(is_default):
                 kept[key] = value
@@ -57,7 +87,10 @@ class Stage:
         >>> str(Stage("some/my.py", {}, "Slow").without_paths())
         'Slow'
         """
-        params = {k: Path(v).name if isinstance(v, str) and "/" in v else v for k, v in self.params.items()}
+        params = {
+            k: Path(v).name if isinstance(v, str | Path) and "/" in str(v) else v
+            for k, v in self.params.items()
+        }
         if self.name.endswith(".py"):
             return Stage(str(self.argument), params)
         argument = self.argument
@@ -96,7 +129,7 @@ def parse_spec(text: str) -> Spec:
     transforms.
 
     >>> parse_spec("resize?size=6+l2").base
-    Stage(name='resize', params={'size': 6}, argument=None)
+    Stage(name='resize', params={'size': '6'}, argument=None)
     >>> parse_spec("files:out/mine+power").transforms[0].name
     'power'
     >>> parse_spec("sift+rootsfit")
@@ -143,7 +176,7 @@ def parse_stage(text: str) -> Stage:
     """Parse a name with its parameters and return the stage. For a Python file, the argument is the class.
 
     >>> parse_stage("fast?threshold=20").params
-    {'threshold': 20}
+    {'threshold': '20'}
     """
     return _base(text)[0]
 
@@ -168,19 +201,8 @@ def _params(text: str) -> dict[str, Any]:
             raise InputError(f"{text!r}: invalid parameter {part!r}; write ?key=value&key=value")
         if key in params:
             raise InputError(f"{text!r}: parameter {key!r} is given twice; remove one")
-        params[key] = _value(value)
+        params[key] = Text(value)
     return params
-
-
-def _value(text: str) -> Any:
-    words = {"true": True, "false": False, "none": None}
-    if text.lower() in words:
-        return words[text.lower()]
-    try:
-        value = ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text
-    return value if isinstance(value, int | float) else text
 
 
 def instantiate(factory: Any, stage: Stage, device: str) -> Any:
@@ -202,7 +224,12 @@ def display_name(thing: Any, stage: Stage | str, *factories: Callable[..., Any])
     `stage` is the specification of the object. `factories` are the functions that received its parameters. A
     `name` that already contains ``?`` is returned unchanged.
     """
-    shown = Stage(stage) if isinstance(stage, str) else stage.without_defaults(*factories).without_paths()
+    if isinstance(stage, str):
+        shown = Stage(stage)
+    else:
+        constructor = getattr(thing, "constructor", None) if is_builtin_class(type(thing)) else None
+        typed = stage.typed_for(*factories, *([] if constructor is None else [constructor]))
+        shown = typed.without_defaults(*factories).without_paths()
     own = own_name(thing)
     if own is None:
         return str(shown)
@@ -244,13 +271,18 @@ def arguments(
         for key in stage.params:
             if key not in named:
                 raise UnknownNameError(f"parameter of {stage.name}", key, [k for k in named if k != "device"])
-    keywords = {k: v for k, v in (extra or {}).items() if k in named} | dict(stage.params)
+    keywords = {k: v for k, v in (extra or {}).items() if k in named}
+    keywords |= stage.typed_for(factory).params
     missing = [k for k in named if known[k].default is inspect.Parameter.empty and k not in keywords]
     if missing:
         how = ":PATH" if missing[0] == "path" else f"?{missing[0]}=VALUE"
         before = stage.name if stage.argument is None else f"{stage.name}:{stage.argument}"
         raise InputError(f"method {stage.name!r} needs {' and '.join(missing)}, as in {before}{how}")
     return positional, keywords
+
+
+def _written(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _is_default(parameter: inspect.Parameter, value: Any) -> bool:

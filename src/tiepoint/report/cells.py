@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..core.scores import ScoreRow, caution_note
+from ..core.scores import ScoreRow, caution_notes
 from ..tasks.base import MetricInfo
 
 NO_VALUE = "\N{EN DASH}"
@@ -59,7 +59,7 @@ def score_cell(info: MetricInfo, score: ScoreRow | None, best: float | None = No
         interval,
         score.value,
         best=score.value == best,
-        caution=bool(caution_note(score.note)),
+        caution=bool(caution_notes(score.note)),
     )
 
 
@@ -73,12 +73,12 @@ def terminal_cell(info: MetricInfo, score: ScoreRow | None) -> ScoreCell:
     if score is None or score.value is None:
         return ScoreCell("" if score is None else NO_VALUE)
     factor, unit = info.scale
+    caution = bool(caution_notes(score.note))
     if not unit and float(score.value).is_integer():
-        return ScoreCell(f"{score.value:,.0f}", value=score.value)
+        return ScoreCell(f"{score.value:,.0f}", value=score.value, caution=caution)
     interval = ""
     if score.low is not None and score.high is not None:
         interval = f"{factor * score.low:.1f}, {factor * score.high:.1f}"
-    caution = bool(caution_note(score.note))
     return ScoreCell(f"{factor * score.value:.2f}", interval, score.value, caution=caution)
 
 

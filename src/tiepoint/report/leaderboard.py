@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ..core.scores import ScoreRow, caution_note
+from ..core.scores import NOT_DETERMINISTIC, ScoreRow, caution_notes
 from ..run.result import Run
 from ..stats.multiplicity import join_letters
 from ..tasks.base import Column, Task
@@ -159,8 +159,12 @@ def expand_columns(task: Task, columns: Sequence[Column], runs: Sequence[Run]) -
 
 
 def with_better(task: Task, columns: Sequence[Column], scores: Iterable[ScoreRow]) -> list[Column]:
-    """Insert the recommended replacement before each column whose score has a caution."""
-    marked = {(s.metric, s.group) for s in scores if caution_note(s.note)}
+    """Insert the recommended replacement before each column whose score has a caution of its own."""
+    marked = {
+        (s.metric, s.group)
+        for s in scores
+        if any(NOT_DETERMINISTIC not in text for text in caution_notes(s.note))
+    }
     found: list[Column] = []
     for column in columns:
         better = task.info.replacements.get(column) if column in marked else None
@@ -170,8 +174,7 @@ def with_better(task: Task, columns: Sequence[Column], scores: Iterable[ScoreRow
 
 def cautions_of(scores: Iterable[ScoreRow | None]) -> list[str]:
     """Return the cautions of the scores of a table, each once."""
-    found = dict.fromkeys(caution_note(s.note) for s in scores if s is not None)
-    return [text for text in found if text]
+    return list(dict.fromkeys(text for s in scores if s is not None for text in caution_notes(s.note)))
 
 
 def _grouped(comparison: Comparison) -> bool:

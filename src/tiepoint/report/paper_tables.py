@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core.errors import InputError
 from ..core.formatting import count_text
-from ..core.scores import ScoreRow, caution_note
+from ..core.scores import ScoreRow, caution_notes
 from ..run.result import Run
 from ..stats.paired import BOOTSTRAP_T, SIGN_FLIP
 from ..tasks.base import Column, MetricInfo
@@ -285,7 +285,7 @@ def _column(section: TaskSection, column: Column) -> tuple[dict[str, ScoreCell],
 def _cell(info: MetricInfo, score: ScoreRow | None) -> ScoreCell:
     if score is None:
         return ScoreCell(NO_VALUE)
-    return replace(score_cell(info, score), caution=bool(caution_note(score.note)))
+    return replace(score_cell(info, score), caution=bool(caution_notes(score.note)))
 
 
 def _not_separated(section: TaskSection, column: Column, best: str) -> tuple[set[str], list[str]]:

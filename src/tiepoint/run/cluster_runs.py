@@ -22,6 +22,7 @@ from .executors.dask_executor import DaskExecutor, JobBatch, Report
 from .executors.dask_worker import ALWAYS, RemoteRecipe, wait_for_file
 from .feature_pipeline import FeaturePipeline, raise_failures
 from .preparation import PreparedRun, make_recipe
+from .repeat_check import REPEATS, SHARE, note_repeats, repeat_items, to_repeat
 
 COSTS = "costs of the method"
 
@@ -36,6 +37,7 @@ class ClusterRun:
     features: tuple[JobBatch, ...]
     units: tuple[JobBatch, ...]
     costs: tuple[JobBatch, ...]
+    repeats: tuple[JobBatch, ...]
 
 
 class ClusterRuns:
@@ -82,7 +84,7 @@ class ClusterRuns:
         request = prepared.request
         fit_on = None if request.fit_on is None else request.fit_on.absolute()
         request = replace(request, data=request.data.absolute(), fit_on=fit_on)  # for any working folder
-        recipe = make_recipe(request, prepared.method.spec or "", self.store.root.absolute(), threads=1)
+        recipe = make_recipe(request, prepared.method, self.store.root.absolute(), threads=1)
         return self.executor.remote(recipe, prepared.method.family, prepared.opened.data_hash)
 
     def _submit(
@@ -118,7 +120,13 @@ class ClusterRuns:
         records = send(compare_unit, todo, label=label, done=step, needs=after)
         costs = send(costs_of, {COSTS: remote.recipe.root}, label=f"{name} costs")
         features = dict.fromkeys(self._features[key] for key in keys.values() if key in self._features)
-        return ClusterRun(label, context, comparisons, tuple(features), tuple(records), tuple(costs))
+        repeats: list[JobBatch] = []
+        if again := to_repeat(context, dict(missing.values())):
+            send_one = partial(send, label=f"{name} repeats", needs=lambda _: features)
+            repeats = send_one(repeat_features, {REPEATS: (again, bool(missing))})
+        return ClusterRun(
+            label, context, comparisons, tuple(features), tuple(records), tuple(costs), tuple(repeats)
+        )
 
     def collect(self, number: int) -> ComputedRecords | None:
         """Wait for a run and return its records. Return None if the run was not submitted."""
@@ -128,7 +136,7 @@ class ClusterRuns:
         try:
             return self._collect(run)
         except BaseException:
-            self.executor.cancel((*run.units, *run.costs))
+            self.executor.cancel((*run.units, *run.costs, *run.repeats))
             raise
 
     def _collect(self, run: ClusterRun) -> ComputedRecords:
@@ -149,6 +157,9 @@ class ClusterRuns:
                 raise ClusterError(
                     f"{path}: a worker wrote this file, but it is not visible here; rerun the command"
                 )
+        repeated, failures = self.executor.collect(run.repeats)
+        raise_failures(context, run.label, failures, 1)
+        note_repeats(context, repeated.get(REPEATS, {}))
         units = context.opened.units
         return ComputedRecords(
             {u.key: {c: found[f"{u.key} ({c})"][0] for c in run.comparisons} for u in units},
@@ -208,6 +219,16 @@ def compare_unit(context: RunContext, argument: tuple[str, str, Mapping[str, str
     started = time.perf_counter()
     key = context.compare(context.units[unit], comparison, keys)
     return key, time.perf_counter() - started
+
+
+def repeat_features(context: RunContext, argument: tuple[Mapping[str, str], bool]) -> dict[str, str]:
+    """Compute some items again, only one if none was computed before. Return outcomes. Runs as a job."""
+    keys, several = argument
+    for key in keys.values():
+        wait_for_file(context.features.folder(key) / "meta.json")
+    headers = [context.features.meta(key) or {} for key in keys.values()]
+    seconds = sum(float(h.get("time_s", 0.0)) for h in headers)
+    return repeat_items(context, (keys, SHARE * seconds * several))
 
 
 def costs_of(context: RunContext, root: str) -> dict[str, Any]:

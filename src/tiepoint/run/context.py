@@ -29,6 +29,9 @@ from .oracle import with_oracle
 MAX_LISTED_PROBLEMS = 20
 """Maximum number of problems listed for a method's features. Extraction stops after this many."""
 
+REPEATED, SAME, DIFFERS = "repeated", "same", "differs"
+"""Entry in the header of features that were computed twice, and its values."""
+
 Progress = Callable[[str, int, int], None]
 """Progress callback, called with the name of a stage, the number of finished steps and the total."""
 
@@ -47,11 +50,15 @@ def count_steps(progress: Progress, stage: str, total: int) -> Callable[[], None
 
 @dataclass(frozen=True)
 class FeatureSummary:
-    """Total extraction time, number of descriptors and number of failed descriptors of a run."""
+    """Total extraction time, number of descriptors and number of failed descriptors of a run.
+
+    `differing` is the number of items whose features the method did not reproduce.
+    """
 
     time_s: float
     total: int
     failed: int
+    differing: int = 0
 
 
 class RecordWriters:
@@ -159,7 +166,7 @@ class RunContext:
 
     def summary(self) -> FeatureSummary:
         """Return total time, number of descriptors and number of failures of all cached features."""
-        seconds, total, failed = 0.0, 0, 0
+        seconds, total, failed, differing = 0.0, 0, 0, 0
         for key in self.feature_keys.values():
             meta = self.features.meta(key)
             if meta is None:
@@ -168,7 +175,8 @@ class RunContext:
             shapes = meta["arrays"]
             total += int(shapes["values"][0]) if "values" in shapes else 0
             failed += self.features.failed_count(key)
-        return FeatureSummary(seconds, total, failed)
+            differing += meta.get(REPEATED) == DIFFERS
+        return FeatureSummary(seconds, total, failed, differing)
 
     def content(self) -> str:
         """Return a hash of all features."""
@@ -259,7 +267,8 @@ def data_for_family(task: Task, opened: TaskData, family: str) -> TaskData:
 class ContextRecipe:
     """Plain values from which another process builds a `RunContext`.
 
-    `root` is the folder of the store. Workers do not use the database.
+    `root` is the folder of the store. Workers do not use the database. `outside` is the hash of
+    the state that user code reads outside its objects (`outside_hash`).
     """
 
     task: str
@@ -270,6 +279,7 @@ class ContextRecipe:
     root: str
     threads: int
     fit_on: str | None = None
+    outside: str | None = None
 
     @property
     def key(self) -> str:
@@ -291,6 +301,7 @@ class ContextRecipe:
 
     def build(self) -> RunContext:
         """Build the context and limit the threads of this process."""
+        from ..methods.identity import outside_hash
         from ..methods.resolve import resolve
         from ..tasks import TASKS
         from .fit_transforms import TransformFitter
@@ -302,6 +313,11 @@ class ContextRecipe:
         opened = self.open_task()
         fit = TransformFitter(opened, root, fit_on=None if self.fit_on is None else Path(self.fit_on))
         method = resolve(self.method, family=method_family(task, self.method), fit=fit, **self.method_options)
+        if self.outside not in (None, outside_hash(method.config)):
+            raise InputError(
+                f"{method.name}: its code reads globals or settings that have other values in a worker "
+                "process than in the process that started it; run it with `jobs` 1"
+            )
         opened = data_for_family(task, opened, method.family)
         method = with_oracle(method, opened)
         return RunContext(

@@ -10,7 +10,8 @@ from functools import partial
 from typing import Any
 
 from ..core.errors import StoreError, TiepointError
-from ..core.scores import Score
+from ..core.formatting import count_text
+from ..core.scores import NOT_DETERMINISTIC, Score
 from ..datasets.validation.truth_check import NO_OPENCV, check_ground_truth
 from ..store.maintenance.journal import FOLDER as JOURNAL_FOLDER
 from ..store.maintenance.journal import finish_changes
@@ -115,7 +116,8 @@ def evaluate_prepared(
     summary = context.summary()
     records, keys, repairs = read_intact_records(store.records, computed.keys, lambda: compute().keys)
     scores: dict[str, list[Score]] = {}
-    warnings = list(dict.fromkeys([*manifest.warnings, *method.notices, *_failed_descriptors(summary)]))
+    notices = [*_failed_descriptors(summary), *_differing_items(method.name, summary)]
+    warnings = list(dict.fromkeys([*manifest.warnings, *method.notices, *notices]))
     for protocol in protocols:
         progress(f"scores under {protocol}", 0, 1)
         times = time_scores(task, protocol, summary.time_s, computed.compare_s)
@@ -132,6 +134,7 @@ def evaluate_prepared(
             "units": keys,
             "warnings": tuple(warnings),
             "efficiency": costs,
+            "nondeterministic_items": summary.differing,
             "content": None if cached else context.content(),
         }
     )
@@ -169,6 +172,16 @@ def _failed_descriptors(summary: FeatureSummary) -> list[str]:
         return []
     why = "NaN, infinite, all-zero unless zeros are kept, or marked invalid by the method"
     return [f"{summary.failed} of {summary.total} descriptors failed ({why}) and count as misses"]
+
+
+def _differing_items(method: str, summary: FeatureSummary) -> list[str]:
+    if not summary.differing:
+        return []
+    items = count_text(summary.differing, "item")
+    return [
+        f"{method} {NOT_DETERMINISTIC}: the features of {items} differed when computed twice, so its scores "
+        "differ from run to run; seed its random numbers"
+    ]
 
 
 def _score_warnings(task: Task, protocol: str, records: UnitRecords, scores: Sequence[Score]) -> list[str]:

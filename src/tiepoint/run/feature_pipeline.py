@@ -19,6 +19,7 @@ from ..methods.user_code import is_builtin_class
 from . import costs
 from .context import MAX_LISTED_PROBLEMS, ContextRecipe, Progress, RunContext, count_steps
 from .executors import Done, Executor, InProcess, JobFailure, summarise_failures, too_many_failures
+from .repeat_check import REPEATS, SHARE, note_repeats, repeat_items, to_repeat
 
 PAYLOAD_BYTES = 512 << 20
 """Maximum total size of decoded items in flight. At least one item is always allowed."""
@@ -47,7 +48,7 @@ def make_features(
     A method with a stream receives all items in one stream. For other methods, this process times the first
     item. If workers save more than `worth_s` seconds, they process the rest. Otherwise thread-safe methods
     run in several threads and all other methods in the current thread. The features are the same in all
-    cases.
+    cases. Some items are then computed again, to see whether the method is deterministic.
 
     Args:
         context: Method and task.
@@ -58,8 +59,9 @@ def make_features(
         patience: Number of input errors after which no more items are processed; None for no limit.
         worth_s: Seconds that workers must save to be started.
     """
-    label, total = f"{context.method.name}: features", len(missing)
+    label, total, begun = f"{context.method.name}: features", len(missing), time.perf_counter()
     if not total:
+        repeat_some(context, {}, begun, None, None)
         return
     step = count_steps(progress, label, total)
     failures: list[JobFailure] = []
@@ -76,6 +78,27 @@ def make_features(
     else:
         failures += FeaturePipeline(context).run(rest, step, patience)
     raise_failures(context, label, failures, total)
+    repeat_some(context, dict(missing.values()), begun, pool if parallel else None, recipe)
+
+
+def repeat_some(
+    context: RunContext,
+    missing: Mapping[str, str],
+    begun: float,
+    pool: Executor | None,
+    recipe: ContextRecipe | None,
+) -> None:
+    """Compute some items again where the features were computed, and note the outcome in the cache."""
+    keys = to_repeat(context, missing)
+    if not keys:
+        return
+    computed = keys, SHARE * (time.perf_counter() - begun)
+    if pool is None:
+        note_repeats(context, repeat_items(context, computed))
+        return
+    found, failures = pool.run(repeat_items, {REPEATS: computed}, recipe, lambda: None, None)
+    raise_failures(context, REPEATS, failures, 1)
+    note_repeats(context, found.get(REPEATS, {}))
 
 
 def extract_one(context: RunContext, argument: tuple[str, str]) -> float:

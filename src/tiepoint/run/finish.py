@@ -11,7 +11,7 @@ from ..core.hashing import hash_json
 from ..core.records import Records
 from ..core.scores import Score
 from ..store.store import Store
-from ..store.stored_run import Manifest, MergedFacts, StoredRun, run_id
+from ..store.stored_run import Manifest, MergedFacts, StoredRun, run_id, with_caution
 from ..store.writers import save_run
 from ..tasks import load_task
 from ..tasks.info import protocol_version
@@ -55,7 +55,7 @@ def finish_run(
         created_at or costs.utc_now(), time_s, keypoint_set=keypoint_set,
     )  # fmt: skip
     if store is None:
-        return run
+        return with_caution(run)
     return save_run(store, run, merge=lambda stored: merge_with_stored(store, stored, run))
 
 
@@ -110,6 +110,7 @@ def merge_runs(runs: Sequence[Run]) -> Run:
             "warnings": tuple(sorted({w for r in runs for w in r.warnings})),
             "options": {},
             "split": None,
+            "nondeterministic_items": sum(r.manifest.nondeterministic_items for r in runs),
         }
     )
     newest = max(r.stored.created_at for r in runs)

@@ -290,20 +290,23 @@ def worker_recipe(request: RunRequest, method: Method, store: Store) -> ContextR
     if method.spec is None or request.jobs <= 1:
         return None
     store.save_hashes()  # for workers, which open the dataset as well
-    return make_recipe(request, method.spec, store.root, max(1, cores() // request.jobs))
+    return make_recipe(request, method, store.root, max(1, cores() // request.jobs))
 
 
-def make_recipe(request: RunRequest, spec: str, root: Path, threads: int) -> ContextRecipe:
+def make_recipe(request: RunRequest, method: Method, root: Path, threads: int) -> ContextRecipe:
     """Return the recipe from which another process builds the context. `root` is the store folder."""
+    from ..methods.identity import outside_hash
+
     return ContextRecipe(
         request.task,
         str(request.data),
         dict(request.options),
-        spec,
+        method.spec or "",
         dict(request.method_options),
         str(root),
         threads,
         None if request.fit_on is None else str(request.fit_on),
+        outside_hash(method.config),
     )
 
 

@@ -165,6 +165,7 @@ def merge_with_stored(store: Store, stored: StoredRun | None, new: StoredRun) ->
             "rules": {p: n for p, n in before.rules.items() if p not in own} | now.rules,
             "units": units,
             "warnings": tuple(warnings),
+            "nondeterministic_items": max(before.nondeterministic_items, now.nondeterministic_items),
         }
     )
     keypoint_set = new.keypoint_set or stored.keypoint_set

@@ -27,7 +27,7 @@ from ..core.processes import cores
 from ..core.records import Arrays
 from ..core.regular_files import read_content
 from ..formats.npy import array_in, map_file
-from .atomic_files import atomic_folder, remove_atomically
+from .atomic_files import atomic_file, atomic_folder, remove_atomically
 
 _ELEMENTS_PER_THREAD = 1 << 23
 """Minimum number of array elements per hashing thread, so that each thread saves time."""
@@ -96,8 +96,7 @@ class FeatureCache:
 
     def put(self, key: str, arrays: Arrays, **extra: Any) -> str:
         """Write an entry and return its content hash."""
-        contents = {name: hash_array(np.asarray(array)) for name, array in sorted(arrays.items())}
-        content = hash_json(contents)
+        content = content_hash(arrays)
         with atomic_folder(self.folder(key)) as folder:
             for name, array in arrays.items():
                 np.save(folder / f"{name}.npy", np.ascontiguousarray(array), allow_pickle=False)
@@ -106,6 +105,14 @@ class FeatureCache:
             header = {"content": content, "arrays": shapes, **extra, "sums": sums}
             (folder / "meta.json").write_text(add_checksum(header), encoding="utf-8", newline="\n")
         return content
+
+    def amend(self, key: str, **extra: Any) -> None:
+        """Add facts to the header of an entry. Do nothing if the entry is missing."""
+        meta = self.meta(key)
+        if meta is None:
+            return
+        with atomic_file(self.folder(key) / "meta.json") as temporary:
+            temporary.write_text(add_checksum({**meta, **extra}), encoding="utf-8", newline="\n")
 
     def get(self, key: str) -> Mapping[str, NDArray[Any]]:
         """Return the arrays of an entry, memory-mapped read-only. Raise KeyError if the entry is missing.
@@ -211,10 +218,14 @@ class FeatureCache:
         meta = fresh.meta(key)
         if meta is None:
             raise self._damaged(key, "it has no meta.json")
-        contents = {name: hash_array(array) for name, array in sorted(fresh.get(key).items())}
-        if hash_json(contents) != meta["content"]:
+        if content_hash(fresh.get(key)) != meta["content"]:
             raise self._damaged(key, "hash mismatch of its arrays")
         return meta
+
+
+def content_hash(arrays: Arrays) -> str:
+    """Return the hash of named arrays: their names, types, shapes and bytes."""
+    return hash_json({name: hash_array(np.asarray(array)) for name, array in sorted(arrays.items())})
 
 
 def _header(data: bytes) -> dict[str, Any]:

@@ -137,6 +137,11 @@ class RunHead:
         return Manifest.from_text(self.text)
 
     @property
+    def is_deterministic(self) -> bool:
+        """Whether no item of the run differed when it was computed twice."""
+        return _NONDETERMINISTIC not in self.text
+
+    @property
     def dataset(self) -> str:
         """Name of the dataset, read without parsing the complete manifest."""
         start = _BEFORE_METHOD.match(self.text)
@@ -153,6 +158,9 @@ _DECODER = json.JSONDecoder()
 _BEFORE_METHOD = re.compile(r'\{"task": "(?:[^"\\]|\\.)*", "method": ')
 
 _BEFORE_DATASET = ', "dataset": '
+
+_NONDETERMINISTIC = '"nondeterministic_items": '
+"""Text in a stored manifest that has this field. Quotes inside values are escaped."""
 
 _PROTOCOLS = """with recursive p(run, protocol) as (
   select id, (select min(protocol) from scores where run_id = runs.id) from runs

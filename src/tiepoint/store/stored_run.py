@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..core.errors import StoreError
+from ..core.formatting import count_text
 from ..core.hashing import add_checksum, hash_json, verify_checksum
 from ..core.regular_files import read_content
-from ..core.scores import ScoreRow
+from ..core.scores import CAUTION, NOT_DETERMINISTIC, ScoreRow
 from .atomic_files import atomic_file
 from .store import Store
 
@@ -102,6 +103,8 @@ class Manifest(_Facts):
     contains the record keys by unit and comparison. `values` contains the keys of scene values by protocol.
     `scoring` is the version of the scoring code. `rules` contains the version of each protocol whose version
     is not 1. `content` is a hash of features or scores that no other field identifies.
+    `nondeterministic_items` is the number of items whose features differed when the method computed them
+    twice; it is stored only if there are any.
     """
 
     task: str
@@ -121,6 +124,7 @@ class Manifest(_Facts):
     efficiency: dict[str, Any] = Field(default_factory=dict)
     merged: MergedFacts | None = None
     content: str | None = None
+    nondeterministic_items: int = 0
 
     @property
     def is_imported(self) -> bool:
@@ -129,9 +133,19 @@ class Manifest(_Facts):
 
     def plain(self) -> dict[str, Any]:
         """Return the manifest as the plain values that are stored."""
+        plain = self
         if isinstance(self.units, StoredUnits):
-            return self.model_copy(update={"units": dict(self.units.items())}).model_dump()
-        return self.model_dump()
+            plain = self.model_copy(update={"units": dict(self.units.items())})
+        return plain.model_dump(exclude=set() if self.nondeterministic_items else {"nondeterministic_items"})
+
+    @property
+    def caution(self) -> str:
+        """Caution about all scores of the run; empty if there is none."""
+        if not self.nondeterministic_items:
+            return ""
+        count = count_text(self.nondeterministic_items, "item")
+        name = self.method.name.replace(";", ",")  # notes are joined by semicolons
+        return f"{name} {NOT_DETERMINISTIC} ({count} differed when computed twice)"
 
     @classmethod
     def from_text(cls, text: str) -> Manifest:
@@ -191,6 +205,18 @@ class StoredRun:
         """Text that tells the user how to compute the run again."""
         work = f"import {self.method}" if self.manifest.is_imported else f"run {self.method} on {self.task}"
         return f"{work} again"
+
+
+def with_caution(run: StoredRun) -> StoredRun:
+    """Add the caution about a run to the notes of its scores, so that every table marks them."""
+    if not run.manifest.caution:
+        return run
+    caution = CAUTION + run.manifest.caution
+    others = ([p for p in (s.note or "").split("; ") if p and NOT_DETERMINISTIC not in p] for s in run.scores)
+    scores = [
+        replace(s, note="; ".join([*(own or []), caution])) for s, own in zip(run.scores, others, strict=True)
+    ]
+    return replace(run, scores=scores)
 
 
 def run_id(manifest: Manifest) -> str:

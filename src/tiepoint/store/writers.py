@@ -30,6 +30,7 @@ from .stored_run import (
     method_id,
     read_run,
     run_file,
+    with_caution,
     write_run_file,
 )
 
@@ -93,6 +94,7 @@ def save_run(store: Store, run: StoredRun, merge: Merge | None = None) -> Stored
     with store.begin(lock=run.id) as connection:
         if merge is not None:
             run = merge(_stored(store, connection, run.id))
+        run = with_caution(run)
         with database_errors(run):
             insert_run(connection, run)
         write_run_file(store, run)

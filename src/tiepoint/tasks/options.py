@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args, get_origin
@@ -148,6 +149,19 @@ def parse_list(value: Any) -> Any:
     return tuple(value) if isinstance(value, list | tuple) else (value,)
 
 
+def parse_word(value: Any) -> Any:
+    """Return a number or Boolean as the text it was written as. Other values stay unchanged.
+
+    >>> parse_word(7), parse_word(True), parse_word("a")
+    ('7', 'true', 'a')
+    """
+    return json.dumps(value) if isinstance(value, bool | int | float) else value
+
+
+def _names(value: Any) -> Any:
+    return tuple(map(parse_word, parse_list(value)))
+
+
 def _folder(value: Any) -> Path:
     if not Path(value).is_dir():
         raise ValueError(f"the folder of task files {value} does not exist")
@@ -155,7 +169,8 @@ def _folder(value: Any) -> Path:
 
 
 Flag = Annotated[bool, BeforeValidator(flag)]
-Names = Annotated[tuple[str, ...], BeforeValidator(parse_list)]
+Word = Annotated[str, BeforeValidator(parse_word)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
 Sizes = Annotated[tuple[Annotated[int, Field(ge=2)], ...], BeforeValidator(parse_list)]
 Numbers = Annotated[tuple[float, ...], BeforeValidator(_numbers)]
 Folder = Annotated[Path, BeforeValidator(_folder)]

@@ -19,6 +19,7 @@ from tiepoint.run.context import ContextRecipe, RunContext
 from tiepoint.run.engine import evaluate
 from tiepoint.run.executors import Done, Executor, InProcess, Job, Outcome
 from tiepoint.run.executors.process_pool import ProcessPool
+from tiepoint.run.repeat_check import REPEATS
 from tiepoint.run.request import RunRequest
 from tiepoint.run.session import RunSession
 from tiepoint.store.store import Store
@@ -147,7 +148,7 @@ def test_another_executor_can_take_the_place(
     monkeypatch.setattr(RunSession, "pool", lambda self, jobs: own)
     with Store.open(tmp_path / "b") as store:
         assert evaluate(request, store).rows() == usual.rows()
-    assert own.jobs == ["i_b/2", "v_a/1", "v_a/2", "v_c/1", "v_c/2", "v_a (exact)", "v_c (exact)"]
+    assert own.jobs == ["i_b/2", "v_a/1", "v_a/2", "v_c/1", "v_c/2", REPEATS, "v_a (exact)", "v_c (exact)"]
 
 
 @pytest.mark.slow

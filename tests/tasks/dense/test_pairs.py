@@ -10,7 +10,7 @@ import pytest
 
 from tiepoint.core.errors import InputError, ProblemsError, UnknownNameError
 from tiepoint.core.records import Features
-from tiepoint.core.scores import caution_note
+from tiepoint.core.scores import caution_notes
 from tiepoint.datasets.dense_pairs import BrokenPair, find_pairs
 from tiepoint.formats.flow.reader import write_flow
 from tiepoint.formats.flow.tss import PairResult
@@ -186,7 +186,7 @@ def test_score_with_missing_flow_says_how_many_pairs_enter_mean(missing: str, fl
     first = opened.items[0].key
     features = Features(lambda key: PairResult({}).to_arrays() if key == first else whole(key))
     found = {
-        (s.metric, s.group): caution_note(s.note)
+        (s.metric, s.group): " ".join(caution_notes(s.note))
         for s in task.score([opened.compare(u, features, "x") for u in opened.units], "exact")
     }
     said = "mean of 1 of 2 directed pairs"

@@ -10,7 +10,7 @@ from hpatches_world import features_of, value
 
 from tiepoint.core.errors import FormatError, InputError, UnknownNameError
 from tiepoint.core.records import Records
-from tiepoint.core.scores import caution_note
+from tiepoint.core.scores import caution_notes
 from tiepoint.formats.hpatches_v1.classification import missing_results, read_classification_results
 from tiepoint.tasks.hpatches_v1.classification.task import TASK as CLASSIFICATION
 from tiepoint.tasks.hpatches_v1.matching.task import TASK as MATCHING
@@ -273,7 +273,9 @@ def test_a_list_with_the_name_of_its_benchmark(world, tmp_path):
 def test_the_caution_follows_the_numbers_of_the_list(world):
     _, records = run_task(CLASSIFICATION, world, features_of(make_descriptors(world, "noisy")))
     notes = {
-        s.group: caution_note(s.note) for s in CLASSIFICATION.score(records, "exact") if s.metric == "auc"
+        s.group: " ".join(caution_notes(s.note))
+        for s in CLASSIFICATION.score(records, "exact")
+        if s.metric == "auc"
     }
     assert "imbalanced" in notes["balance=imbalanced"]
     assert not notes["balance=balanced"]
@@ -281,4 +283,4 @@ def test_the_caution_follows_the_numbers_of_the_list(world):
     labels = records[0]["label"]
     keep = np.sort(np.concatenate([np.flatnonzero(labels), np.flatnonzero(~labels)[: labels.sum()]]))
     even = [Records("pair", {k: v[keep] for k, v in records[0].columns.items()}, records[0].meta)]
-    assert not [s for s in CLASSIFICATION.score(even, "hbench-2016") if caution_note(s.note)]
+    assert not [s for s in CLASSIFICATION.score(even, "hbench-2016") if " ".join(caution_notes(s.note))]

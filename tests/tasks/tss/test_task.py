@@ -18,7 +18,7 @@ import tiepoint
 from tiepoint.core import file_stamps
 from tiepoint.core.errors import InputError, ProblemsError, UnknownNameError
 from tiepoint.core.records import Records
-from tiepoint.core.scores import Score, caution_note
+from tiepoint.core.scores import Score, caution_notes
 from tiepoint.formats.flow.flo import write_flo
 from tiepoint.formats.flow.tss import PairResult, format_scores, read_pair_result, write_pair_result
 from tiepoint.formats.image.mask import write_mask
@@ -167,7 +167,11 @@ def test_score_skip_says_how_many_flows_enter_mean(results: Path, data: Path, pr
 
     def notes(missing: str) -> dict[str, str]:
         records, _ = score_results(results, data, protocol, {"missing": missing})
-        return {s.metric: caution_note(s.note) for s in TASK.score(records, protocol) if s.group == "all"}
+        return {
+            s.metric: " ".join(caution_notes(s.note))
+            for s in TASK.score(records, protocol)
+            if s.group == "all"
+        }
 
     assert notes("skip")["flow_accuracy"] == notes("skip")["flow_auc"] == "mean of 7 of 8 flows"
     assert notes("skip")["iou"] == notes("zero")["iou"] == notes("zero")["flow_accuracy"] == ""

@@ -50,11 +50,14 @@ def list_things(
         print(f"no {what} yet")
         return
     columns = [c for c in rows[0] if c not in _ONLY_JSON.get(what, ())]
+    cautions = list(dict.fromkeys(f"* {row['caution']}" for row in rows if "caution" in row))
+    for row in rows:
+        row |= {"name": f"{row['name']} *"} if "caution" in row else {}
     texts = [
         [", ".join(v) if isinstance(v, dict) else str(v or "") for v in map(row.get, columns)] for row in rows
     ]
     if len(texts) > _LONG and (lines := _long_list(columns, texts, console().width)) is not None:
-        sys.stdout.write("\n".join([*lines, ""]))
+        sys.stdout.write("\n".join([*lines, *cautions, ""]))
         return
     from rich.text import Text
 
@@ -65,7 +68,7 @@ def list_things(
         table.add_column(column)
     for line in texts:
         table.add_row(*map(Text, line))
-    console().print(table)
+    console().print(table, *map(Text, cautions), sep="\n")
 
 
 _LONG = 500
@@ -99,7 +102,7 @@ def _plain_lines(columns: Sequence[str], rows: Sequence[Sequence[str]], width: i
     return [form.format(*row) for row in grid]
 
 
-_ONLY_JSON = {"tasks": ("protocols", "licence", "cite"), "runs": ("method",)}
+_ONLY_JSON = {"tasks": ("protocols", "licence", "cite"), "runs": ("method", "caution")}
 """Fields that only ``--json`` prints."""
 
 
@@ -159,6 +162,7 @@ def _runs(store: str | None) -> list[dict[str, str | None]]:
                 "status": r.status,
                 "protocols": ",".join(sorted(r.protocols)),
                 "made": r.created_at,
+                **({} if r.is_deterministic else {"caution": r.manifest.caution}),
             }
             for r, name in zip(found, names, strict=True)
         ]

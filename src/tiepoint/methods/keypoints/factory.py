@@ -60,7 +60,8 @@ class FactoryPlan:
             p.build(device, {k: v for k, v in rest.items() if k in p.accepted_parameters()})
             for p in self.parts
         ]
-        return self.factory(made[0] if len(made) == 1 else made, **own)
+        typed = Stage(stage.name, own).typed_for(self.factory).params
+        return self.factory(made[0] if len(made) == 1 else made, **typed)
 
     def factories(self) -> list[Callable[..., Any]]:
         """Return the factories that may receive parameters."""
@@ -227,7 +228,8 @@ def _fused_at_own_places(text: str, device: str) -> tuple[Any, str]:
         ),
         strict=True,
     )
-    fusion = Fusion([p.descriptor for p in parts], **{k: v for k, v in params.items() if k in own})
+    typed = Stage("fuse", {k: v for k, v in params.items() if k in own}).typed_for(Fusion)
+    fusion = Fusion([p.descriptor for p in parts], **typed.params)
     factories = [factory for plan in plans for factory in plan.factories()]
     name = str(Stage("fuse", params, ",".join(names)).without_defaults(Fusion, *factories))
     return FusionOfPairs(fusion, parts, name=name), name

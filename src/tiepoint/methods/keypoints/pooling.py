@@ -149,11 +149,10 @@ class DomainSizePooling:
         weighting: str | None = None,
         weight_sigma: float | None = None,
         weights: Any = None,
-        normalize: str | None = "after",
+        normalize: str = "after",
         norm: str | None = None,
-        root: str | None = "none",
+        root: str = "none",
     ) -> None:
-        normalize, root = normalize or "none", root or "none"  # ``?root=none`` arrives as None
         for what, value in (("normalize", normalize), ("root", root)):
             if value not in STAGES:
                 raise UnknownNameError(f"value of {what}", str(value), STAGES)

@@ -15,6 +15,7 @@ from ...core.plugins import check_distance, distance_of
 from ...formats.image.reader import to_grey
 from ..networks.torch_module import LoadedModule, check_unused, required_inputs, shared_settings
 from ..networks.torch_runner import NetworkRunner
+from ..parameters import Text
 from .descriptors import MAGNIFICATION, PatchAtKeypoints
 
 Image = NDArray[np.uint8]
@@ -52,11 +53,12 @@ class TorchImages:
         distance: str | None = None,
         batch: int | None = None,
         device: str = "cpu",
-        **params: Any,
+        **params: Text,
     ) -> None:
         squares = {"magnification": magnification, "patch_px": patch_px, "upright": upright, "input": input}
         loaded = LoadedModule(path, weights, device, {**shared_settings(path, squares), **params})
         self.loaded, self.name, self.uncached_reason = loaded, loaded.name, loaded.unknown
+        self.constructor = loaded.constructor
         self.distance = check_distance(distance or distance_of(loaded.module), self.name)
         self.colour = loaded.says("colour", None, "rgb")
         if getattr(loaded.module, "kind", None) is not None:

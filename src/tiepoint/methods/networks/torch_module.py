@@ -18,6 +18,7 @@ from ...core.formatting import first_few
 from ...core.hashing import hash_file
 from ...core.plugins import check_distance, distance_of
 from ..identity import config_of
+from ..parameters import Text
 from ..spec import Stage, instantiate, own_name, parameters_of
 from ..user_code import UserFactory, load_from_file
 from .batches import checked_file
@@ -81,11 +82,11 @@ class LoadedModule:
 
     def __init__(self, given: Any, weights: str | None, device: str, params: Mapping[str, Any]) -> None:
         if isinstance(given, torch.nn.Module):
-            self.name, owner = type(given).__name__, given
+            self.name, owner, self.constructor = type(given).__name__, given, None
             self.module, device = _copied(given), _place(given, device)
             self._inside: Callable[[Any], Any] = lambda function: function
         else:
-            factory = module_factory(given)
+            factory = self.constructor = module_factory(given)
             self.name = factory.name
             owner = instantiate(factory, Stage(factory.name, params), device)
             self.module, self._inside = owner.user_thing, owner.user_modules.inside
@@ -148,11 +149,11 @@ class TorchPatches:
         distance: str | None = None,
         batch: int | None = None,
         device: str = "cpu",
-        **params: Any,
+        **params: Text,
     ) -> None:
         ours = {"size": size, "input": input}
         loaded = LoadedModule(path, weights, device, {**shared_settings(path, ours), **params})
-        self.name, self.uncached_reason = loaded.name, loaded.unknown
+        self.name, self.uncached_reason, self.constructor = loaded.name, loaded.unknown, loaded.constructor
         self.distance = check_distance(distance or distance_of(loaded.module), self.name)
         self.zero_rows_are_valid = bool(getattr(loaded.module, "zero_rows_are_valid", False))
         self.config: dict[str, Any] = {"module": loaded.known, "on": str(loaded.device)}

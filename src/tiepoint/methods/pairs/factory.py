@@ -26,7 +26,7 @@ from ..base import Method, method_key
 from ..keypoints.files import holds_features
 from ..keypoints.spec import HOME, split_detector
 from ..registry import METHODS, unknown_method
-from ..spec import FilesSpec, Spec, parse_spec
+from ..spec import FilesSpec, Spec, instantiate, parse_spec
 from ..user_code import as_network, load_from_file
 from .adapter import EDGES
 from .matchers import ImageKeypoints, Matcher
@@ -119,7 +119,7 @@ def family_of_geometry(method: Any) -> str:
     if parsed.base.name == "torch":
         from ..keypoints.torch_module import TorchImages
 
-        return _sees_pairs(TorchImages(parsed.base.argument, **parsed.base.params))
+        return _sees_pairs(instantiate(TorchImages, parsed.base, "cpu"))
     both = all(f"{family}/{name}" in METHODS for family in ("keypoints", "pairs"))
     if both and name not in HOME:
         return "pairs"  # a descriptor without a default detector detects no keypoints

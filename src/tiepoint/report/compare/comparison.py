@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -114,6 +114,7 @@ class Comparison:
     skewed: int = 0
     caution: str = ""
     notes: tuple[str, ...] = ()
+    cautions: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def n_scenes(self) -> int:

@@ -138,7 +138,8 @@ def _pair_record(p: dict[str, Any]) -> dict[str, Any]:
 
 def as_dict(c: Comparison) -> dict[str, Any]:
     """Return all values as a JSON-serialisable dict."""
-    head = {k: v for k, v in vars(c).items() if k not in ("rows", "pairs") and (k != "wide" or v)}
+    rare = ("wide", "cautions")
+    head = {k: v for k, v in vars(c).items() if k not in ("rows", "pairs") and (k not in rare or v)}
     plain_head = {k: list(v) if isinstance(v, tuple) else v for k, v in head.items()}
     return plain_head | {
         "n_scenes": c.n_scenes,

@@ -133,7 +133,8 @@ def compare_runs(
     order = order_sentence(protocol_scores(ids, runs, metric, group, protocol), lower=info.lower)
     notes += [*comparison.notes, *_shift(comparison, classes.values), *classes.notes()]
     notes += [order.removesuffix(".")] if order else []
-    return replace(comparison, rows=tuple(rows), notes=tuple(notes))
+    cautions = {name: text for name, run in named.items() if (text := run.manifest.caution)}
+    return replace(comparison, rows=tuple(rows), notes=tuple(notes), cautions=cautions)
 
 
 def _from_methods(runs: Sequence[Run]) -> set[str]:

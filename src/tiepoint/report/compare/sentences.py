@@ -244,4 +244,4 @@ def legend(c: Comparison) -> list[str]:
             f"family-wise over {count_text(c.pairs_size, 'pair')}); "
             f"rank ranges hold jointly at {level}."
         )
-    return lines + [f"Note: {n}." for n in c.notes]
+    return lines + [f"Note: {n}." for n in c.notes] + [f"* {text}." for text in c.cautions.values()]

@@ -66,7 +66,8 @@ def header(c: Comparison) -> list[str]:
 
 def row_cells(c: Comparison, row: MethodRow) -> list[str]:
     """Return the printed cells of a row."""
-    out = [row.method, number(c, row.value), _interval(c, row.low, row.high)]
+    star = " *" if row.method in c.cautions else ""
+    out = [row.method, f"{number(c, row.value)}{star}", _interval(c, row.low, row.high)]
     if not c.pairs:
         return out
     v = row.versus

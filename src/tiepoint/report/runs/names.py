@@ -20,7 +20,7 @@ _HASH = re.compile(r"[0-9a-f]{40,64}")
 _NOT_SHOWN = ("split", "tasks")
 """Options that split and pair lists already determine."""
 
-_CONTAINERS = ("params", "parts", "libraries")
+_CONTAINERS = ("params", "parts", "libraries", "outside", "state")
 """Configuration keys that only group other keys."""
 
 _READABLE = ("parameter", "option", "split", "origin", "dataset")

@@ -14,7 +14,7 @@ import numpy as np
 from ...core.errors import InputError
 from ...core.formatting import count_text
 from ...core.records import Records
-from ...core.scores import ScoreRow
+from ...core.scores import ScoreRow, caution_notes
 from ...formats.csv_table import escape_formula
 from ...formats.file_io import atomic_path
 from ...run.result import Run
@@ -228,9 +228,9 @@ def _joined(scores: Sequence[ScoreRow | None], info: MetricInfo) -> str:
         return terminal_cell(info, scores[0]).with_interval
     if not any(scores):
         return ""
-    return "  ".join(
-        "–" if s is None or s.value is None else f"{info.scale[0] * s.value:.1f}" for s in scores
-    )
+    star = " *" if any(s is not None and caution_notes(s.note) for s in scores) else ""
+    values = ("–" if s is None or s.value is None else f"{info.scale[0] * s.value:.1f}" for s in scores)
+    return "  ".join(values) + star
 
 
 def scene_table(run: Run) -> Any:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...core.scores import ScoreRow
+from ...core.scores import ScoreRow, caution_notes
 from ...run.result import Run
 from ...tasks import stored_task
 from ...tasks.base import MetricInfo, Task
@@ -178,7 +178,8 @@ def _group(*parts: str) -> str:
 def _percent(score: ScoreRow | None) -> str:
     if score is None:
         return ""
-    return "–" if score.value is None else f"{100 * score.value:.2f}"
+    star = " *" if caution_notes(score.note) else ""
+    return "–" if score.value is None else f"{100 * score.value:.2f}{star}"
 
 
 def shown_columns(runs: Sequence[Run], task: Task, protocol: str) -> list[tuple[str, str]]:

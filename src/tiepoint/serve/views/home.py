@@ -57,6 +57,7 @@ def run_rows(shelf: IndexSnapshot, runs: Sequence[Run]) -> list[dict[str, Any]]:
             "made": r.created_at[:16].replace("T", " "),
             "dataset": r.stored.dataset,
             "warnings": len(r.manifest.warnings),
+            "caution": r.manifest.caution,
         }
         for r in runs
     ]
@@ -163,7 +164,7 @@ def _first_rows(section: TaskSection) -> list[dict[str, Any]]:
         {
             "name": section.names[r.id],
             "id": r.id,
-            "value": f"{value_text(section.info, value)} {unit}".strip(),
+            "value": f"{value_text(section.info, value)} {unit}".strip() + " *" * bool(r.manifest.caution),
             "bar": round(100 * min(1.0, max(0.0, value))) if unit == "%" else None,
         }
         for r, value in rows[:FIRST]

@@ -13,11 +13,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...core.errors import InputError
-from ...core.scores import SceneValues, ScoreRow, scene_kind
+from ...core.scores import SceneValues, ScoreRow, caution_notes, scene_kind
 from ...report.cells import value_text
 from ...report.compare.comparison import Comparison
 from ...report.compare.rows import is_reversed
 from ...report.compare.sentences import number, order_reversal_sentence, p_value
+from ...report.leaderboard import cautions_of
 from ...report.runs.sections import TaskSection
 from ...run.result import Run
 from ...stats.resampling import make_scene_score
@@ -80,6 +81,7 @@ def method_pair_page(library: RunIndex, request: Request) -> Response:
         first=first,
         second=second,
         rows=[(n, _shown(section, s), _interval(section, s)) for n, s in rows],
+        cautions=cautions_of(s for _, s in rows),
         made=made,
         pair=pair,
         answer=answer,
@@ -174,9 +176,10 @@ def _step(span: float) -> float:
 
 
 def _shown(section: TaskSection, score: ScoreRow | None) -> str:
-    return (
-        "–" if score is None else f"{value_text(section.info, score.value)} {section.info.scale[1]}".strip()
-    )
+    if score is None:
+        return "–"
+    star = " *" if caution_notes(score.note) else ""
+    return f"{value_text(section.info, score.value)} {section.info.scale[1]}".strip() + star
 
 
 def _interval(section: TaskSection, score: ScoreRow | None) -> str:

@@ -28,7 +28,7 @@ from ...geometry.two_view.pose_errors import has_baseline
 from ...methods.source_files import library_versions
 from ..base import BaseTask, BaseTaskData
 from ..cases import Cases, MatchedPair, pair_cases
-from ..options import Names, TaskOptions
+from ..options import Names, TaskOptions, Word
 
 Floats = NDArray[np.float64]
 LINES = "mean distance to the true epipolar lines of both images"
@@ -125,7 +125,7 @@ class PairsOptions(TaskOptions):
     scenes: Names = ()
     """Scenes to use. The default is all scenes."""
 
-    images: str | None = None
+    images: Word | None = None
     """Folder to which image names are relative. The default is the folder of the pair list."""
 
 

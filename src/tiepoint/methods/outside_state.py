@@ -1,0 +1,339 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""State that a user's code reads outside its object: globals, closures, replaced functions and classes.
+
+The source files in the key say what these are. State that differs from the source, or that the source does
+not state as a literal, becomes part of the key. Code that differs from its file cannot be keyed.
+"""
+
+from __future__ import annotations
+
+import dis
+import enum
+import functools
+import importlib.util
+import inspect
+import itertools
+import logging
+import os
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import (
+    CellType,
+    CodeType,
+    FunctionType,
+    GenericAlias,
+    MethodType,
+    ModuleType,
+    UnionType,
+)
+from typing import Any
+
+from .object_state import NotHashable, ObjectState, is_data
+from .source_files import is_installed
+from .source_index import MISSING, SourceIndex, canonical, source_index
+
+_NO_DATA = (logging.Logger, GenericAlias, UnionType)
+_READS = ("LOAD_GLOBAL", "LOAD_NAME")
+_LOGS, _WRITES = (list, set, dict, deque), ("append", "appendleft", "extend", "add", "update", "clear")
+"""Containers, and methods that change them and return None. Code that calls nothing else reads nothing."""
+_INSTEAD = "pass it to the constructor, or create it where it is used"
+_STALE = (
+    "the loaded code differs from {}, which was edited or removed after it was imported (or an import hook "
+    "rewrote it); restart Python, or reload the file and create the object again"
+)
+
+
+class OutsideState:
+    """Follows functions and classes of user code to the state they read.
+
+    `content` hashes values and lists the classes and functions in them. `sources` are the files whose content
+    is in the key. `found` has the state of each thing that the sources do not determine, by name.
+    """
+
+    def __init__(self, content: ObjectState, sources: Iterable[Path]) -> None:
+        self.content = content
+        self.sources = {str(file) for file in sources}
+        self.found: dict[str, Any] = {}
+        self._seen: set[int] = set()
+        self._waiting: list[Any] = []
+        self._kept: list[Any] = []
+        self._visited: set[tuple[int, int]] = set()
+        self._keys: set[tuple[str, int]] = set()
+
+    def follow(self, things: Iterable[Any]) -> None:
+        """Follow these classes and functions, and everything they lead to."""
+        self._waiting += things
+        while self._waiting or self.content.reached:
+            self._waiting += self.content.reached
+            self.content.reached.clear()
+            while self._waiting:
+                self._follow(self._waiting.pop(0))
+
+    def check_modules(self, modules: Mapping[str, Any]) -> None:
+        """Compare the loaded modules of the source files with these files."""
+        names = {os.path.basename(file) for file in self.sources}
+        for module in list(modules.values()):
+            file = getattr(module, "__file__", None)
+            if not isinstance(file, str) or os.path.basename(file) not in names:
+                continue
+            if os.path.realpath(file) in self.sources and "@pytest_ar" not in vars(module):
+                for value in list(vars(module).values()):
+                    for function in _functions(value):
+                        self._check(function)
+
+    def _follow(self, thing: Any) -> None:
+        if id(thing) in self._seen:
+            return
+        self._seen.add(id(thing))
+        self._kept.append(thing)  # so that no other object gets its id
+        if isinstance(thing, type):
+            self._class(thing)
+        elif isinstance(thing, FunctionType):
+            self._function(thing)
+
+    def _class(self, cls: type) -> None:
+        file = self._file_of(cls)
+        if file is None:
+            return
+        self._waiting += cls.__mro__[1:-1]
+        index = source_index(Path(file))
+        is_record = issubclass(cls, enum.Enum) or hasattr(cls, "_fields")
+        for name, value in vars(cls).items():
+            label = f"{cls.__qualname__}.{name}"
+            if is_data(name, value) and not is_record and cls not in self.content.covered:
+                self._value(label, value, index.literals.get(label, MISSING))
+            for part in _members(value):
+                self._waiting.append(part)
+                if isinstance(part, FunctionType):
+                    self._method(label, part, file)
+
+    def _method(self, label: str, function: FunctionType, file: str) -> None:
+        """Key a function that is not the method of this name in the file of its class."""
+        own = _below_libraries(function, self._is_user)
+        code = own.__code__
+        is_generated = code.co_filename.startswith("<")
+        if is_generated or not self._is_user(code.co_filename):
+            if not label.endswith("__"):  # those of a dataclass follow from its fields
+                self._add(label, canonical(code) if is_generated else f"{own.__module__}.{label}")
+        elif code.co_qualname != label or os.path.realpath(code.co_filename) != file:
+            self._keyed(label, function)
+
+    def _function(self, function: FunctionType) -> None:
+        own = _below_libraries(function, self._is_user)
+        if own is not function:
+            self._follow(own)
+            return
+        if not self._is_user(own.__code__.co_filename):
+            return
+        stated = self._check(own)
+        if own not in self.content.covered:
+            for name, cell in zip(own.__code__.co_freevars, own.__closure__ or (), strict=True):
+                value = _content(cell)
+                if isinstance(value, FunctionType | type):
+                    self._waiting.append(value)
+                elif value is not MISSING:
+                    self._value(f"{own.__qualname__}.{name}", value, MISSING)
+            for value, literal in zip(_defaults(own), stated, strict=True):
+                self._value(f"default of {own.__qualname__}", value, literal)
+        for code in _with_nested(own.__code__):
+            self._globals(code, own.__globals__)
+
+    def _globals(self, code: CodeType, variables: Mapping[str, Any]) -> None:
+        steps = list(dis.get_instructions(code))
+        for step, after in zip(steps, [*steps[1:], None], strict=True):
+            if step.opname in _READS and step.argval in variables and not step.argval.startswith("__"):
+                is_log = type(variables[step.argval]) in _LOGS
+                if not is_log or after is None or after.argval not in _WRITES:
+                    self._global(step.argval, variables, code)
+            elif step.opname == "IMPORT_NAME":
+                module = self._module(step.argval, variables)
+                if module is not None:
+                    self._attributes(module, code)
+
+    def _global(self, name: str, variables: Mapping[str, Any], code: CodeType) -> None:
+        value = variables[name]
+        if isinstance(value, ModuleType):
+            self._attributes(value, code)
+            return
+        label = f"{os.path.basename(str(variables.get('__file__', '')))}:{name}"
+        while True:  # follow ``from a import b`` to the file that defines b
+            file = os.path.realpath(str(variables.get("__file__", "")))
+            index = source_index(Path(file)) if file.endswith(".py") else SourceIndex()
+            if name not in index.imports:
+                break
+            module_name, level, attribute = index.imports[name]
+            module = self._module(module_name, variables, level)
+            if attribute is None or module is None:
+                return
+            if not self._is_user(getattr(module, "__file__", None) or "<none>"):
+                if getattr(module, attribute, MISSING) is not value:
+                    self._keyed(label, value)
+                return
+            name, variables = attribute, vars(module)
+        self._named(label, name, file, value, index)
+
+    def _attributes(self, module: ModuleType, code: CodeType) -> None:
+        """Follow the attributes of a user's module whose names occur in code."""
+        file = getattr(module, "__file__", None)
+        if not file or (id(module), id(code)) in self._visited or not self._is_user(file):
+            return
+        self._visited.add((id(module), id(code)))
+        for name in code.co_names:
+            if name in vars(module) and not name.startswith("__"):
+                self._global(name, vars(module), code)
+
+    def _named(self, label: str, name: str, file: str, value: Any, index: SourceIndex) -> None:
+        """Follow a value that a file binds to a name. Key it unless the file defines it so."""
+        if isinstance(value, FunctionType):
+            own = _below_libraries(value, self._is_user)
+            code = own.__code__
+            defined = code.co_qualname == name and os.path.realpath(code.co_filename) == file
+        elif isinstance(value, type):
+            defined = value.__qualname__ == name and self._file_of(value) == file
+        elif isinstance(inner := _wrapped(value), FunctionType | type):
+            self._named(label, name, file, inner, index)
+            return
+        else:
+            self._value(label, value, index.literals.get(name, MISSING))
+            return
+        self._waiting.append(value)
+        if not defined:
+            self._keyed(label, value)
+
+    def _value(self, label: str, value: Any, literal: Any) -> None:
+        """Key a value unless it is the literal that the source states, or no data."""
+        if isinstance(value, _NO_DATA) or type(value).__module__ == "typing":
+            return
+        if literal is not MISSING and _is_plain(value) and canonical(value) == canonical(literal):
+            return
+        self._keyed(label, value)
+
+    def _keyed(self, label: str, value: Any) -> None:
+        if (label, id(value)) in self._keys:
+            return
+        self._keys.add((label, id(value)))
+        self._kept.append(value)
+        try:
+            self._add(label, self.content.hash_value(value, label))
+        except NotHashable as e:
+            raise NotHashable("", f"its code reads `{e.what or label}`: {e.why}; {_INSTEAD}") from e
+
+    def _add(self, label: str, state: Any) -> None:
+        """Add a state. Things in files of the same name are numbered."""
+        names = itertools.chain([label], (f"{label} ({i})" for i in itertools.count(2)))
+        self.found[next(name for name in names if name not in self.found)] = state
+
+    def _check(self, function: FunctionType) -> list[Any]:
+        """Return the default arguments that the source states, `MISSING` for those that are computed.
+
+        Raises:
+            NotHashable: The code or a default of the function is not that of its file.
+        """
+        code, defaults = function.__code__, _defaults(function)
+        unknown = [MISSING] * len(defaults)
+        file = os.path.realpath(code.co_filename)
+        if code.co_filename.startswith("<") or not self._is_user(file):
+            return unknown
+        index = source_index(Path(file))
+        several = [unknown] if code.co_name == "<lambda>" else index.defaults.get(code.co_qualname, [])
+        stated = next((own for own in several if _agree(defaults, own)), None)
+        if stated is None or canonical(code) not in index.codes.get(code.co_qualname, ()):
+            raise NotHashable("", _STALE.format(os.path.basename(file)))
+        return stated
+
+    def _is_user(self, file: str) -> bool:
+        return os.path.realpath(file) in self.sources or not (file.startswith("<") or is_installed(file))
+
+    def _file_of(self, cls: type) -> str | None:
+        module = self.content.modules.get(cls.__module__) or sys.modules.get(cls.__module__)
+        file = getattr(module, "__file__", None)
+        if not file or not str(file).endswith(".py") or not self._is_user(file):
+            return None
+        return os.path.realpath(file)
+
+    def _module(self, name: str, variables: Mapping[str, Any], level: int = 0) -> ModuleType | None:
+        if level:
+            package = variables.get("__package__") or str(variables.get("__name__", "")).rpartition(".")[0]
+            try:
+                name = importlib.util.resolve_name("." * level + name, package)
+            except ImportError:
+                return None
+        return self.content.modules.get(name) or sys.modules.get(name)
+
+
+def _functions(value: Any) -> Iterator[FunctionType]:
+    """Yield the functions of a global: itself, or the methods of a class."""
+    for part in _members(value):
+        if isinstance(part, FunctionType):
+            yield part
+        elif isinstance(part, type) and part is value:
+            for own in vars(part).values():
+                yield from (m for m in _members(own) if isinstance(m, FunctionType))
+
+
+def _members(value: Any) -> Iterator[Any]:
+    """Yield the functions and classes that a class attribute consists of."""
+    if isinstance(value, property):
+        yield from (f for f in (value.fget, value.fset) if f is not None)
+    elif isinstance(value, classmethod | staticmethod | MethodType):
+        yield from _members(value.__func__)
+    elif isinstance(value, functools.cached_property | functools.partialmethod | functools.partial):
+        yield from _members(value.func)
+    elif isinstance(value, FunctionType | type):
+        yield value
+        if (inner := getattr(value, "__wrapped__", None)) is not None:
+            yield from _members(inner)
+    elif isinstance(inner := _wrapped(value), FunctionType):
+        yield inner
+
+
+def _wrapped(value: Any) -> Any:
+    """Return the function inside a cached (`functools`) or compiled (Numba) function."""
+    found = inspect.getattr_static(value, "__wrapped__", None)
+    return inspect.getattr_static(value, "py_func", None) if found is None else found
+
+
+def _below_libraries(function: FunctionType, is_user: Any) -> FunctionType:
+    """Return the function inside wrappers of libraries, such as ``torch.no_grad``."""
+    while not is_user(function.__code__.co_filename):
+        inner = getattr(function, "__wrapped__", None)
+        if not isinstance(inner, FunctionType):
+            break
+        function = inner
+    return function
+
+
+def _defaults(function: FunctionType) -> list[Any]:
+    return [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+
+
+def _with_nested(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for part in code.co_consts:
+        if isinstance(part, CodeType):
+            yield from _with_nested(part)
+
+
+def _content(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not filled yet
+        return MISSING
+
+
+def _is_plain(value: Any) -> bool:
+    try:
+        canonical(value)
+    except (TypeError, RecursionError):
+        return False
+    return True
+
+
+def _agree(loaded: list[Any], stated: list[Any]) -> bool:
+    """Return whether default arguments are those of the source. Computed ones are keyed by their values."""
+    return len(loaded) == len(stated) and all(
+        s is MISSING or (_is_plain(v) and canonical(v) == canonical(s))
+        for v, s in zip(loaded, stated, strict=True)
+    )

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a Python file defines: its code objects, default arguments, literal values and imports.
+
+Loaded code is compared with this index, because a file may have been edited after Python imported it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+from ..core.hashing import hash_bytes
+
+MISSING = object()
+"""A value that the source does not state as a literal."""
+
+_PLAIN_COLLECTIONS = (tuple, list, set, frozenset, dict)
+
+
+def canonical(value: Any) -> str:
+    r"""Return a text that is equal for plain values of equal type and value, and for equal code.
+
+    Line numbers and file names of code do not matter. Other objects raise `TypeError`.
+
+    >>> canonical(1) == canonical(1.0), canonical({1, 2}) == canonical({2, 1})
+    (False, True)
+    >>> canonical(compile("a = 1", "f", "exec")) == canonical(compile("\na = 1", "g", "exec"))
+    True
+    """
+    if isinstance(value, CodeType):
+        return f"code{[canonical(part) for part in _code_parts(value)]}"
+    if type(value) in (set, frozenset):
+        return f"{type(value).__name__}{sorted(map(canonical, value))}"
+    if type(value) is dict:
+        return f"dict{[(canonical(k), canonical(v)) for k, v in value.items()]}"
+    if type(value) in _PLAIN_COLLECTIONS:
+        return f"{type(value).__name__}{[canonical(v) for v in value]}"
+    if value is None or type(value) in (bool, int, float, complex, str, bytes, type(...)):
+        return f"{type(value).__name__} {value!r}"
+    raise TypeError(f"{type(value).__name__} is not a plain value")
+
+
+def _code_parts(code: CodeType) -> list[Any]:
+    counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
+    names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, code.co_qualname)
+    return [code.co_code, code.co_exceptiontable, code.co_consts, *counts, *names]
+
+
+@dataclass(frozen=True)
+class SourceIndex:
+    """Definitions of a Python file. Names inside functions and classes are qualified as in `__qualname__`.
+
+    `codes` has the canonical code of every function, `defaults` the default arguments of every ``def`` (as
+    literals, `MISSING` if computed), `literals` the values of names that are assigned once, as a literal, and
+    `imports` the module, level and name behind every name that the module imports.
+    """
+
+    codes: dict[str, set[str]] = field(default_factory=dict)
+    defaults: dict[str, list[list[Any]]] = field(default_factory=dict)
+    literals: dict[str, Any] = field(default_factory=dict)
+    imports: dict[str, tuple[str, int, str | None]] = field(default_factory=dict)
+
+
+def source_index(file: Path) -> SourceIndex:
+    """Return the index of a Python file as it is on disk now. Empty if the file is gone."""
+    try:
+        content = file.read_bytes()
+    except OSError:
+        return SourceIndex()
+    return _indexed(str(file), hash_bytes(content), content)
+
+
+@lru_cache(maxsize=512)
+def _indexed(name: str, _hash: str, content: bytes) -> SourceIndex:
+    index = SourceIndex()
+    for code in _nested(compile(content, name, "exec", dont_inherit=True)):
+        index.codes.setdefault(code.co_qualname, set()).add(canonical(code))
+    _visit(ast.parse(content).body, "", index, top=True)
+    for stated in (own for several in index.defaults.values() for own in several):
+        stated[:] = [index.literals.get(d.id, MISSING) if isinstance(d, ast.Name) else d for d in stated]
+    return index
+
+
+def _nested(code: CodeType) -> Iterator[CodeType]:
+    for part in code.co_consts:
+        if isinstance(part, CodeType):
+            yield part
+            yield from _nested(part)
+
+
+def _visit(body: list[ast.stmt], prefix: str, index: SourceIndex, *, top: bool) -> None:
+    """Add the statements of a block. `top` is set outside functions and classes."""
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            given = [*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)]
+            index.defaults.setdefault(prefix + node.name, []).append(
+                [d if isinstance(d, ast.Name) else _literal(d) for d in given]
+            )
+            _visit(node.body, f"{prefix}{node.name}.<locals>.", index, top=False)
+        elif isinstance(node, ast.ClassDef):
+            _visit(node.body, f"{prefix}{node.name}.", index, top=False)
+        elif top and isinstance(node, ast.Import | ast.ImportFrom):
+            _add_import(node, index)
+        else:
+            for target, value in _assigned(node):
+                name = prefix + target
+                index.literals[name] = MISSING if name in index.literals else _literal(value)
+            for part in ("body", "orelse", "finalbody"):
+                _visit(getattr(node, part, []), prefix, index, top=top)
+            for handler in getattr(node, "handlers", []):
+                _visit(handler.body, prefix, index, top=top)
+
+
+def _add_import(node: ast.Import | ast.ImportFrom, index: SourceIndex) -> None:
+    for alias in node.names:
+        if isinstance(node, ast.ImportFrom):
+            index.imports[alias.asname or alias.name] = node.module or "", node.level, alias.name
+        else:
+            index.imports[alias.asname or alias.name.partition(".")[0]] = alias.name, 0, None
+
+
+def _assigned(node: ast.stmt) -> Iterator[tuple[str, ast.expr | None]]:
+    """Yield the names that a statement assigns, each with its expression; None if it is not simple."""
+    if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
+        yield node.target.id, node.value
+    elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+        yield node.target.id, None
+    elif isinstance(node, ast.Assign):
+        for target in node.targets:
+            if isinstance(target, ast.Name):
+                yield target.id, node.value
+            else:
+                yield from ((n.id, None) for n in ast.walk(target) if isinstance(n, ast.Name))
+
+
+def _literal(node: ast.expr | None) -> Any:
+    if node is None:
+        return MISSING
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return MISSING
