@@ -350,7 +350,7 @@ def test_metadata_has_all_metrics_of_row(ranked: Program) -> None:
     (row,) = ranked.sql("select * from results where protocol = 'workbench'")
     found = dict(part.split("=") for part in row["metadata"].strip(";").split(";"))
     context = {"id", "experiment_id", "protocol", "method", "dataset", "method_id", "dataset_id"}
-    context |= {"keypoint_set_id", "metadata", "timestamp", "error"}
+    context |= {"keypoint_set_id", "metadata", "timestamp", "newest_of", "error"}
     for name, value in row.items():
         if name not in context and value is not None:
             documented = {"true_map_macro": "true_map_macro_by_scene"}.get(name, name)

@@ -21,6 +21,8 @@ from tiepoint.report.compare.text_table import row_cells
 from tiepoint.serve.cached_results import section_comparison
 from tiepoint.serve.run_index import RunIndex
 from tiepoint.serve.views.run import rerun_command
+from tiepoint.store.schema import count_change
+from tiepoint.store.store import Store
 
 TASK = "/task/hpatches-v1/matching"
 
@@ -134,7 +136,8 @@ def test_the_store_is_read_again_when_it_has_changed(odd_store: Any, library: Ru
     before = library.snapshot()
     library._asked = -10.0
     assert library.snapshot() is before
-    (odd_store / "tiepoint.sqlite").touch()
+    with Store.open(odd_store) as store, store.begin() as connection:
+        count_change(connection)
     library._asked = -10.0
     assert library.snapshot() is not before
 

@@ -108,7 +108,7 @@ def test_every_score_is_declared_by_its_task(tmp_path: Path) -> None:
                 found.setdefault(task.name, set()).update(metric for metric, _ in scores)
                 found[task.name] |= {s.metric for s in time_scores(task, protocol, 1.0, 1.0)}
     world = hpatches_v1_world.make_world(tmp_path / "v1")
-    features = hpatches_v1_world.features_of(hpatches_v1_world.make_descriptors(world, "noisy"))
+    features = hpatches_world.features_of(hpatches_v1_world.make_descriptors(world, "noisy"))
     for name in ("classification", "matching", "retrieval"):
         task = TASKS.load(f"hpatches-v1/{name}")
         _, records = hpatches_v1_world.run_task(task, world, features)

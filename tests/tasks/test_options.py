@@ -290,7 +290,7 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
 def test_problems_can_be_left_to_the_caller() -> None:
     checks = ErrorCollector()
     found = TssOptions.parse("tss", {"missing": "none", "use_prec": "true", "subset": "A"}, checks)
-    assert (found.missing, found.use_prec) == ("error", True)
+    assert (found.missing, found.use_prec) == ("zero", True)
     assert len(checks.errors) == 2
     with pytest.raises(UnknownNameError, match="option of my/task"):
         TaskOptions.parse("my/task", {"a": 1})

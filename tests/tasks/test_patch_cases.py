@@ -171,7 +171,7 @@ def old(tmp_path: Path) -> Any:
 @pytest.mark.parametrize("kind", ["noisy", "ties"])
 def test_the_benchmarks_of_2016(kind: str, old: Any) -> None:
     descriptors = v1.make_descriptors(old, kind)
-    features = v1.features_of(descriptors, valid=failed(descriptors) if kind == "noisy" else None)
+    features = v2.features_of(descriptors, valid=failed(descriptors) if kind == "noisy" else None)
     for name, metric in (("matching", "success_rate"), ("retrieval", "map_patch"), ("classification", None)):
         task = TASKS.load(f"hpatches-v1/{name}")
         opened, records = v1.run_task(task, old, features)
@@ -197,7 +197,7 @@ def test_the_benchmarks_of_2016(kind: str, old: Any) -> None:
 def test_two_benchmarks_have_keys_of_their_own(old: Any) -> None:
     folder = old.root / "matching"
     (folder / "again.benchmark").write_text((folder / "bench.benchmark").read_text())
-    task, features = TASKS.load("hpatches-v1/matching"), v1.features_of(v1.make_descriptors(old, "noisy"))
+    task, features = TASKS.load("hpatches-v1/matching"), v2.features_of(v1.make_descriptors(old, "noisy"))
     opened, records = v1.run_task(task, old, features)
     cases = task.cases(records, "v_two")
     half = len(cases) // 2

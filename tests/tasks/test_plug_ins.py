@@ -152,7 +152,7 @@ def test_broken_plug_ins_hide_no_other_task(tmp_path: Path) -> None:
     assert done.returncode == 0
     rows = {row["name"]: row for row in json.loads(done.stdout)}
     assert "'broken' cannot be loaded" in rows["my/task"]["about"]
-    assert rows["tss"]["options"]["missing"]["default"] == "error"
+    assert rows["tss"]["options"]["missing"]["default"] == "zero"
     assert "the task 'tss' of broken is skipped: its name is already used by tiepoint" in done.stderr
     done = tiepoint("run", "resize", "--task", "my/task", "--data", ".", at=tmp_path, site=site)
     assert done.returncode == 2

@@ -145,7 +145,8 @@ def _metadata() -> str:
         for column in WORKBENCH_COLUMNS
         if column not in METADATA
     )
-    return " ||\n  ".join([f"coalesce({ranking}, '')", *others])
+    parts = " ||\n  ".join([f"coalesce({ranking}, '')", *others])
+    return f"nullif({parts}, '')"
 
 
 def statements() -> list[str]:

@@ -56,8 +56,9 @@ def test_pairs_of_both_eras(tmp_path):
     assert both.a.ids() == plain.a.ids() + old.a.ids()
     assert both.b.ids() == plain.b.ids() + old.b.ids()
     assert both.labels is None
-    write_patch_pairs(tmp_path / "c.pairs", old)
-    assert (tmp_path / "c.pairs").read_text() == NEG
+    for pairs, text in ((plain, POS), (old, labelled(NEG, 0))):
+        write_patch_pairs(tmp_path / "c.pairs", pairs)
+        assert (tmp_path / "c.pairs").read_text() == text
 
 
 @pytest.mark.parametrize(

@@ -88,8 +88,9 @@ def test_a_database_becomes_runs_without_sentinels(database, tmp_path):
         with store.begin() as c:
             rows = c.execute(sa.text("select * from results order by method")).mappings().all()
             errors = c.execute(sa.text("select error from runs where status = 'failed'")).all()
-    assert [r["method"] for r in rows] == ["orb", "sift"]
-    sift = rows[1]
+    assert [r["method"] for r in rows] == ["broken", "orb", "sift"]
+    failed, _, sift = rows
+    assert failed["error"] in failed["metadata"]
     assert sift["true_map_micro"] == 0.35
     assert sift["keypoint_verification_ap"] == 0.2
     # a scene list without i_ scenes: the stored 0.0 is no measurement; -1 and 0 ms neither

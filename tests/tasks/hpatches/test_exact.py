@@ -208,7 +208,7 @@ def test_misses_of_the_2016_task(tmp_path):
 
     old = hpatches_v1_world.make_world(tmp_path)
     descriptors = hpatches_v1_world.make_descriptors(old, "noisy")
-    _, records = hpatches_v1_world.run_task(TASK, old, hpatches_v1_world.features_of(descriptors))
+    _, records = hpatches_v1_world.run_task(TASK, old, features_of(descriptors))
     found = list(TASK.wrong_answers(records))
     assert found
     for query, right, wrong in found:
