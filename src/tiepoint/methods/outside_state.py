@@ -136,7 +136,10 @@ class OutsideState:
                 elif value is not MISSING:
                     self._value(f"{own.__qualname__}.{name}", value, MISSING)
             for value, literal in zip(_defaults(own), stated, strict=True):
-                self._value(f"default of {own.__qualname__}", value, literal)
+                if isinstance(value, FunctionType) and value.__globals__ is own.__globals__:
+                    self._waiting.append(value)  # of the same file
+                else:
+                    self._value(f"default of {own.__qualname__}", value, literal)
         for code in _with_nested(own.__code__):
             self._globals(code, own.__globals__)
 
