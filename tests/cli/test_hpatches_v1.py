@@ -349,7 +349,7 @@ def test_an_imbalanced_roc_area_is_marked_in_every_report(
     task = ("--task", "hpatches-v1/classification", "--benchmark", "all_diffseq_easy", "--data", data)
     store = ("--store", tmp_path / "s")
     out(capsys, "run", "pixels", *task, "--protocol", "hbench-2016", *store)
-    for form, mark in (("md", r" \***"), ("latex", " *}"), ("html", " *<span")):
+    for form, mark in (("md", r" \***"), ("latex", " *}"), ("html", " *</td>")):
         path = tmp_path / f"report.{form}"
         whole = () if form == "html" else ("--table", "scores")
         out(capsys, "report", "--out", path, "--format", form, *whole, *store)

@@ -70,6 +70,10 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
         ("data", "tasks", "--suite", "hpatches", "--data", "patches", "--out", "o", "--seed", "3"),
         "--seed has no effect on the official lists",
     ),
+    (
+        ("data", "tasks", "--suite", "hpatches", "--data", "patches", "--out", "o", "--label-column"),
+        "--label-column has no effect on the suite hpatches",
+    ),
     (("data", "check", "--store", "s", "--fast"), "--fast has no effect on a store"),
     (
         ("keypoints", "make", "sift_surf_intersection", "--data", "images", "--mode", "projected",

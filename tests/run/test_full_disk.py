@@ -29,7 +29,9 @@ def limited(most: int, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the command line where no file can grow beyond `most` bytes."""
     pytest.importorskip("resource", reason="limits the size of files by it")
     command = [sys.executable, "-c", LIMITED, str(most), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+    # A truncated module file in __pycache__ would break later processes.
+    environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
 
 
 def full(*_: object, **__: object) -> Any:

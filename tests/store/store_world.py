@@ -72,10 +72,19 @@ def check_results(store: Store) -> None:
         f"select {columns} from results r join experiments e on e.id = r.experiment_id"
         " order by r.protocol, r.timestamp desc",
     )[1]
-    assert found == [
-        ("b", "exact", 0.2, None, 0.25, 0.0, None, None, "a=1;", "m"),
-        ("d", "exact", 0.9, 0.1, None, None, None, None, None, "m"),
-        ("c", "workbench", None, None, None, None, 0.3, 0.3, None, "m"),
+    assert [(*row[:8], row[9]) for row in found] == [
+        ("b", "exact", 0.2, None, 0.25, 0.0, None, None, "m"),
+        ("d", "exact", 0.9, 0.1, None, None, None, None, "m"),
+        ("c", "workbench", None, None, None, None, 0.3, 0.3, "m"),
+    ]
+    metadata = [
+        text and {key: float(value) for key, value in (part.split("=") for part in text[:-1].split(";"))}
+        for text in (row[8] for row in found)
+    ]
+    assert metadata == [
+        {"a": 1, "true_map_macro_with_zeros": 0.25, "keypoint_verification_ap": 0},
+        None,
+        {"legacy_mean_precision": 0.3},
     ]
 
 

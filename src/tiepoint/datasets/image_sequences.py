@@ -216,7 +216,7 @@ def _read_scene(name: str, folder: Path, problems: list[str]) -> SequenceFiles:
     last = max(images)
     absent = last - len(images)
     if absent > _MAX_LISTED:  # the numbers are dates or frame numbers
-        problems.append(f"{folder}: {absent} of images 1 to {last} are missing; number images from 1 on")
+        problems.append(f"{folder}: {absent} of images 1 to {last} are missing; number images from 1")
     else:
         problems += [
             f"{folder}: image {k} is missing; images must be numbered from 1 to {last}"

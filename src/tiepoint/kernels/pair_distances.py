@@ -96,9 +96,9 @@ def pair_distances_across(
 
     part_a, row_a, part_b, row_b, place = lists
     if len({len(x) for x in lists}) > 1:
-        raise InputError(f"lists must have equal lengths, found {[len(x) for x in lists]}")
+        raise InputError(f"all five rows of `lists` must have equal lengths, found {[len(x) for x in lists]}")
     if steps is not None and (parts[0].dtype != np.float32 or len(steps) != len(out)):
-        raise InputError("steps must have one entry for each value of float32 rows")
+        raise InputError("`steps` needs float32 rows and one entry per output value")
     counted = np.empty(0, np.int8) if steps is None else steps
     loop, missing, tree = across(parts[0].dtype), rows_missing(), sum_tree(parts[0].shape[1])
     bases = np.array([p.__array_interface__["data"][0] for p in parts], np.uint64)

@@ -60,7 +60,7 @@ def rank_counts_across(
     for rows, group in _blocks(parts, block_bytes() if on_torch() else _BLOCK_BYTES):
         widths = {r.shape[1:] for r in rows}
         if len(widths) > 1:
-            raise InputError(f"parts of a pool have rows of {sorted(widths)} numbers; all must be equal")
+            raise InputError(f"parts of a pool must have rows of equal length, found {sorted(widths)}")
         limit = np.full((len(queries), 1), len(group))
         given = RankTargets(query[order], target[order], position, False, limit, distance, squared)
 

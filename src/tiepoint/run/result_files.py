@@ -48,7 +48,7 @@ FORMS = ("auto", "final", "document")
 def has_result_files(task: Task, form: str = "auto") -> None:
     """Raise an `InputError` if a task does not write result files in the layout `form`."""
     if not isinstance(task, WritesResults):
-        raise InputError(f"{task.name} has no result files; export its scores as CSV instead")
+        raise InputError(f"{task.name} cannot write result files; export its scores as CSV instead")
     if form not in ("auto", *task.result_forms):
         raise InputError(
             f"{task.name} writes result files only in the form {', '.join(task.result_forms)}; omit "

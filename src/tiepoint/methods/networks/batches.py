@@ -31,7 +31,7 @@ def checked_file(path: str, what: str) -> Path:
     if not is_file(file):
         if exists(file):
             regular_file_size(file)  # raises an error that names the type
-        raise InputError(f"{path}: {what} not found; give the path of a local file (nothing is downloaded)")
+        raise InputError(f"{path}: {what} not found; pass a local file, because nothing is downloaded")
     other = explain_wrong_type(file, "")
     if other:
         raise InputError(f"{path} {other}")

@@ -87,7 +87,7 @@ def compare_runs(
     chosen = {name: _score(name, s, metric, group) for name, s in scores.items()}
     classes = _classify(named, chosen, baseline)
     if baseline is not None and baseline not in classes.tables:
-        raise InputError(f"{baseline} has no scene values, so nothing can be tested against it")
+        raise InputError(f"baseline {baseline} has no scene values to test against; choose another baseline")
     info = metric_info(task.info, metric)
     score: dict[str, Any] = {
         "task": task.name,

@@ -47,7 +47,9 @@ class OpenDense(BaseTaskData):
             self.pairs = [p for p in self.pairs if p.kind in self.options.kinds]
             broken = [b for b in broken if b.kind in self.options.kinds]
         if broken and self.options.strict_truth:
-            raise ProblemsError(f"pairs in {data} ({ALLOW} leaves these out)", [b.reason for b in broken])
+            raise ProblemsError(
+                f"unusable pairs in {data} ({ALLOW} excludes them)", [b.reason for b in broken]
+            )
         if not self.pairs:
             raise InputError(f"{task}: no pair in {data} has {needs} as ground truth; choose another dataset")
         self._items = {p.item: p for p in self.pairs}
@@ -121,7 +123,7 @@ class OpenDense(BaseTaskData):
             return self._compare(pair, flow, self.options)
         except FormatError as e:
             if self.options.strict_truth:
-                raise InputError(f"{e} ({ALLOW} leaves this pair out)") from e
+                raise InputError(f"{e} ({ALLOW} excludes this pair)") from e
             meta = meta_of(pair, self.options, absent=False, no_truth=str(e))
             return Records("pixel", {"valid": np.zeros(1, np.int64)}, meta)
 

@@ -93,7 +93,7 @@ class OpenTss(BaseTaskData):
                 if not found:
                     self.pairs.append(pair)
         if problems and self.options.strict_truth:
-            raise ProblemsError(f"ground truth in {data} ({ALLOW} leaves these pairs out)", problems)
+            raise ProblemsError(f"unusable ground truth in {data} ({ALLOW} excludes these pairs)", problems)
         if not self.pairs:
             raise ProblemsError(f"{data}: no pair has complete ground truth", problems)
         self.warnings = excluded_pairs_notes(problems)
@@ -165,7 +165,7 @@ def compare_result(pair: TssPair, result: PairResult, rule: str, options: TssOpt
     """
     missing = missing_parts(result)
     if options.missing == "error" and missing:
-        raise InputError(f"{pair.key}: {'; '.join(missing)}; allow it with {ALLOW}")
+        raise InputError(f"{pair.key}: {'; '.join(missing)}; to accept this, pass {ALLOW}")
     src, ref = pair.names
     meta = {
         "scene": pair.key,
@@ -183,7 +183,7 @@ def compare_result(pair: TssPair, result: PairResult, rule: str, options: TssOpt
         truth = pair.truth(thread_workspace())
     except FormatError as e:
         if options.strict_truth:
-            raise InputError(f"{e} (ground truth; {ALLOW} leaves this pair out)") from e
+            raise InputError(f"{e} (ground truth; {ALLOW} excludes this pair)") from e
         said = [["ground truth cannot be used, pair left out", None]]
         return Records("pixel", no_counts(), {**meta, "no_truth": str(e), "warnings": said})
     less_than, foreground = options.compare == "less_than", options.pixels == "foreground"
