@@ -78,7 +78,7 @@ def test_a_truncated_pickle_and_other_pickles_say_so(tmp_path: Path) -> None:
     file = tmp_path / "index.npz"
     whole = pickle.dumps(index())
     file.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(FormatError, match=r"index\.npz: is (not a readable pickle|a pickle without a STOP)"):
+    with pytest.raises(FormatError, match=r"index\.npz: is a corrupt (or unsafe )?pickle"):
         read_pairs(file)
     file.write_bytes(pickle.dumps({"a": 1}))
     with pytest.raises(FormatError, match="lacks image_paths, intrinsics, poses, pair_infos"):

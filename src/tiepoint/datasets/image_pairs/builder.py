@@ -148,7 +148,7 @@ def _principal_point(K: Matrix | None, size: Size | None, where: str, findings: 
     if not (0 <= cx <= size[0] and 0 <= cy <= size[1]):
         findings.warnings.append(
             f"{where}: the principal point ({cx:g}, {cy:g}) is outside the image of {size[0]} x {size[1]} "
-            "pixels; is K that of another size?"
+            "pixels; check that K belongs to this image size"
         )
 
 

@@ -187,7 +187,7 @@ class NetworkRunner:
         return values[:, None]
 
     def forward(self, pixels: Any, rows: int) -> Any:
-        """Return descriptors of the first rows of a batch, in equal pieces if out of memory."""
+        """Return the descriptors of the first `rows` patches. If memory is short, process smaller batches."""
         parts: list[Any] = []
         done = 0
         while done < rows:

@@ -320,7 +320,7 @@ def _bins(section: TaskSection, run: Run) -> dict[tuple[str, str], PooledBins]:
 
 
 def _on_grid(curve: str, x: Array, y: Array) -> tuple[Array, Array]:
-    """Sample a curve at the x values of its band. A PR curve is constant up to each of its points."""
+    """Sample a curve at the x values of its band. A PR curve uses the next point with at least that recall."""
     if curve == "roc":
         return _FPR, np.interp(_FPR, x, y)
     if curve in ("pr", "precision_recall"):

@@ -201,7 +201,7 @@ class DisplayNames:
     groups: Mapping[str, str] = field(default_factory=dict)
 
     def method(self, name: str, method: str = "") -> str:
-        """Return the display name of a run. Properties in parentheses are preserved."""
+        """Return the display name of a run. A suffix in parentheses, such as its split, stays unchanged."""
         if name in self.methods or method not in self.methods:
             return self.methods.get(name, name)
         return self.methods[method] + name.removeprefix(method)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Shared parts of the original protocol of Bartol, Bojanić et al. (2019).
 
-Reference keypoints that leave the view of any target image are removed, and 100 of the rest are sampled. A
-match is correct if no other target keypoint is nearer to the true position, at any distance (no tolerance).
-Binary descriptors are compared by the number of differing pairs of bits (HAMMING2). A tie in a ranked list is
-one step.
+Reference keypoints that leave the view of any target image are removed. 100 of the remaining keypoints are
+sampled as queries. A match is correct if no other target keypoint is closer to the true position, at any
+distance (no tolerance). Binary descriptors are compared by the number of differing pairs of bits (HAMMING2).
+The AP treats keypoints with equal distance as one step of the precision-recall curve.
 """
 
 from __future__ import annotations

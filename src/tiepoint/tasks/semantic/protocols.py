@@ -212,5 +212,5 @@ def read_groups(value: Any) -> dict[str, tuple[tuple[int, ...], ...]]:
         }
     except (AttributeError, TypeError, ValueError):
         raise ValueError(
-            'groups: expected a JSON file of {"CLASS": [[number, number], …]} of indistinguishable keypoints'
+            'groups: not a JSON file of interchangeable keypoints; write {"CLASS": [[number, number], …]}'
         ) from None

@@ -102,7 +102,7 @@ class NoiseLists:
 
 
 def pair_lists(records: Sequence[Records], rules: HPatchesRules) -> list[NoiseLists]:
-    """Return all pair lists, sorted in parallel threads."""
+    """Sort the pairs of each noise level by ascending distance, in parallel threads."""
     with ThreadPoolExecutor(get_threads()) as pool:
         ranked = list(pool.map(lambda r: as_ranked(r, rules), records))
         pieces = [piece for r, d in zip(records, ranked, strict=True) for piece in _pieces(r, d)]

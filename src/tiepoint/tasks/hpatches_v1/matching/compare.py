@@ -23,7 +23,10 @@ Columns = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class MatchingTruth:
-    """Correct target of each reference patch, and the first labels line if the targets are not 0, 1, 2, …."""
+    """Ground truth of an image pair: the correct target of each reference patch.
+
+    `first_line` has the reference indices in the order of the labels file. None if targets are 0, 1, 2, ….
+    """
 
     target: NDArray[np.int64]
     first_line: NDArray[np.int64] | None

@@ -73,7 +73,7 @@ class OpenGeometry(OpenKeypoints):
         return PairMatches(source.xy[first], target.xy[second], sure, (len(source), len(target)))
 
     def d2net_matches(self, features: Features, scene: str, k: str) -> tuple[Floats, Floats]:
-        """Return the points of mutual matches with the largest dot products of the raw descriptors."""
+        """Return the points of mutual nearest neighbours by dot product of the raw descriptors."""
         top = self.options.top_keypoints
         sides = []
         for name in (self.sequences.images(scene)[0], k):
@@ -170,10 +170,10 @@ class OpenGeometryPairs(OpenGeometry):
 
 
 def dot_product_matches(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rows (m,), (m,) of descriptors (n, d) that are mutual best by dot product.
+    """Match two sets of descriptors (n, d): mutual nearest neighbours by largest dot product.
 
-    Descriptors are not normalised. Of equal products, the first wins. D2-Net descriptors have unit length;
-    for other descriptors, long vectors are favoured.
+    Return the matched rows (m,) of `a` and of `b`. If products are equal, the first row wins. Descriptors are
+    not normalised, so long vectors are favoured. D2-Net descriptors have unit length.
 
     >>> [rows.tolist() for rows in dot_product_matches(np.eye(2), np.array([[0.0, 3.0], [1.0, 0.0]]))]
     [[0, 1], [1, 0]]

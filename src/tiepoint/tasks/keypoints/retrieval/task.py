@@ -81,9 +81,10 @@ def _lists(made: ColumnBuilder, meta: dict[str, Any]) -> Records:
 
 
 def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Rank the target keypoint nearest to the true position among distractors.
+    """Compute the ranked list of each query: correct target keypoints and distractors by descriptor distance.
 
-    Each distractor is the nearest of 100 sampled keypoints of another scene.
+    The correct keypoint of a target image is the one closest to the true position. Each distractor image of
+    another scene contributes the nearest descriptor of 100 sampled keypoints.
     """
     _, *others = opened.sequences.images(scene)
     reference = reference_of(opened, scene, features)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Task `keypoints/verification`: separate correct from incorrect keypoint pairs by distance.
 
-Records contain the pair list of one scene: iteration, distance, correctness, and the scene of the neighbour.
-The AP is pooled over all scenes when scoring.
+Records contain the pair list of one scene. A row has the iteration, the descriptor distance, whether the pair
+is correct, and the scene of the image that contains the second keypoint. One AP is computed from the pairs of
+all scenes.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def _meta(opened: OpenKeypoints, scene: str, kind: str, **more: Any) -> dict[str
 
 
 def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Compute the nearest neighbours of the sampled queries in each target and distractor image."""
+    """Find each query's nearest neighbour by descriptor distance in every target and distractor image."""
     _, *others = opened.sequences.images(scene)
     reference = reference_of(opened, scene, features)
     targets = {k: bojanic_rows(features, f"{scene}/{k}") for k in others}
@@ -88,7 +89,7 @@ def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Re
 
 
 def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Compare pairs. The correct pairs do not depend on which matches the method finds.
+    """Build the pair list of a scene. Its correct pairs come from the ground truth, not from matching.
 
     Consider a sampled query location that is visible in a target image. If the method re-detects it, the list
     gets a correct pair with the nearest correct location (within tau), and an incorrect pair with the nearest
