@@ -187,7 +187,7 @@ def parse_plain_pickle(data: bytes, *, path: str | Path = "pickle") -> Any:
                 check_size(machine.stack[0], len(data))
                 return machine.stack[0]
             if not machine.step(op.name, argument):
-                reason = f"is an unsafe pickle: instruction {op.name} at byte {position} is not allowed in plain data"
+                reason = f"is an unsafe pickle: its instruction {op.name} at byte {position} is not allowed"
                 raise FormatError(path, reason)
     except FormatError:
         raise

@@ -301,7 +301,7 @@ class UserFactory:
         if not self.is_callable:
             if given:
                 raise InputError(
-                    f"{self.file}: {self.name} is an object and takes no parameters; remove them, or name a class"
+                    f"{self.file}: {self.name} is an object, which takes no parameters; remove them"
                 )
             return UserObject(self.made_of, self.file, self.name, given, self.around)
         try:

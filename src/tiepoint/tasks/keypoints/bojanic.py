@@ -66,7 +66,7 @@ def bojanic_rows(features: Features, key: str) -> BojanicRows:
 
 
 def nearest_rows(queries: NDArray[Any], pool: BojanicRows, distance: str) -> tuple[Ints, Floats]:
-    """Return the nearest usable row of the pool for each query (the first of ties), and its distance."""
+    """Return the nearest usable descriptor of the pool for each query (first of ties), and its distance."""
     if len(pool.usable) == 0:
         return np.full(len(queries), -1, np.int64), np.full(len(queries), np.inf)
     found = first_two(queries, np.ascontiguousarray(pool.values[pool.usable]), distance=distance)
@@ -74,7 +74,7 @@ def nearest_rows(queries: NDArray[Any], pool: BojanicRows, distance: str) -> tup
 
 
 def nearest_distance_of_few(queries: NDArray[Any], pool: NDArray[Any], distance: str) -> Floats:
-    """Return the distance of each query to its nearest pool row by brute force. Use it for small pools."""
+    """Return the smallest descriptor distance of each query in a pool, by brute force. For small pools."""
     value = value_table(queries, pool, distance=distance).min(axis=1)
     return np.sqrt(value) if distance == "l2" else _scaled(value, distance)
 
@@ -128,6 +128,6 @@ def errors_to(points: Floats, targets: Floats) -> Floats:
 
 
 def is_nearest(points: Floats, targets: Floats, index: Ints) -> NDArray[np.bool_]:
-    """Return, for each point, whether target `index` is nearest. Ties count as nearest."""
+    """Return, for each point, whether target `index` is closest in pixels. Ties count as closest."""
     error = errors_to(points, targets)
     return np.asarray((error >= error[np.arange(len(points)), index][:, None]).all(axis=1))

@@ -46,11 +46,11 @@ def compare(definition: Definition, features: Features) -> Records:
     Records have one row per reference patch. Columns:
 
     * `pair`: index of the image pair.
-    * `index`, `d1`: nearest neighbour (lowest index of a tie) and its distance.
+    * `index`, `d1`: target with the nearest descriptor (lowest index of a tie) and its distance.
     * `ties`: number of targets at that distance.
     * `index2`, `d2`: second neighbour and its distance.
     * `gt`, `gt_distance`: correct target and its distance.
-    * `lt`, `eq`, `eq_before`: numbers of other targets that are nearer, as near, and tied but listed before.
+    * `lt`, `eq`, `eq_before`: numbers of other targets nearer than `gt`, tied with it, and tied but listed first.
     * `matched`, `gt_listed`: False if a descriptor failed. The distance is then infinite.
     """
     benchmark, truth = definition.content
@@ -121,7 +121,7 @@ def _pair(
 def listed_neighbours(
     features: Features, a: str, b: str, wanted: int | None
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return indices and distances, (k, n) each, of the k nearest patches of image `b`.
+    """Return indices and distances, (k, n) each, of the k nearest descriptors of image `b`.
 
     `wanted` is k, or None for all patches. Distances are squared for l2. Failed patches are last, in index
     order and with infinite distance.

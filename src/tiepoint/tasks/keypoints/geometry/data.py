@@ -41,7 +41,7 @@ class OpenGeometry(OpenKeypoints):
         return tuple(self.pairs)
 
     def draw_matches(self, name: str, features: Features) -> MatchedPair:
-        """Return mutual neighbours, or the method's matches, with their errors under the true homography."""
+        """Return mutual nearest neighbours or the method's matches, with errors by the true homography."""
         truth = self.pairs[name]
         pair = truth.pair
         k = name.removeprefix(f"{pair.scene}/{self.sequences.images(pair.scene)[0]}-")
@@ -49,7 +49,7 @@ class OpenGeometry(OpenKeypoints):
         return match_errors(truth, found.points0, found.points1, found.confidence)
 
     def matches(self, features: Features, scene: str, k: str, *, exact: bool = False) -> PairMatches:
-        """Return the matches of the reference and image k: mutual neighbours, or those of the custom matcher.
+        """Match the reference image and image k by mutual nearest neighbours or by the custom matcher.
 
         Mutual neighbours are sorted by the row of the first keypoint. With `exact`, they stay in the seeded
         random order that breaks ties, in which the protocol `exact` passes them to its estimators. The

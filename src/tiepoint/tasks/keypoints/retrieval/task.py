@@ -2,8 +2,8 @@
 """Task `keypoints/retrieval`: find the keypoint of a query in other images, among distractors.
 
 Each query has one ranked list. It contains the correct keypoint in every target image and, for every
-distractor image, the nearest of 100 sampled keypoints. Other keypoints of the query's scene (label 0) are not
-in the list.
+distractor image, the sampled keypoint (of 100) with the nearest descriptor. Other keypoints of the query's
+scene (label 0) are not in the list.
 """
 
 from __future__ import annotations
@@ -120,8 +120,9 @@ def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Re
 
 
 def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Rank the nearest location within tau in every image in which the query is visible and re-detected.
+    """Compute the ranked list of each query: correct locations and distractors by descriptor distance.
 
+    Each image that re-detects the query adds the location within tau that has the nearest descriptor.
     A query that is not re-detected in any image has no list; the header counts these queries. Distractor
     images are of other scenes.
     """

@@ -92,8 +92,8 @@ def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Reco
     """Build the pair list of a scene. Its correct pairs come from the ground truth, not from matching.
 
     Consider a sampled query location that is visible in a target image. If the method re-detects it, the list
-    gets a correct pair with the nearest correct location (within tau), and an incorrect pair with the nearest
-    incorrect location. If the method does not re-detect it, the list gets only the incorrect pair. Every
+    gets a correct pair (location within tau) and an incorrect pair. Each takes the location with the nearest
+    descriptor. If the method does not re-detect it, the list gets only the incorrect pair. Every
     distractor image, always of another scene, also adds an incorrect pair. A failed descriptor has infinite
     distance and stays in the list.
     """
@@ -185,12 +185,12 @@ def score_exact(records: Sequence[Records]) -> list[Score]:
 
 
 def score_bojanic(records: Sequence[Records]) -> list[Score]:
-    """Return the pooled AP over all scenes. A tie is one step of the curve."""
+    """Return the pooled AP over all scenes. Equal distances form one step of the curve."""
     return _score(records, "bojanic", "group")
 
 
 class KeypointVerification(DistractorTask):
-    """Nearest neighbours in the same scene and in other scenes, as correct and incorrect pairs."""
+    """Pairs of keypoints with the nearest descriptors, correct or incorrect, within and across scenes."""
 
     name = "keypoints/verification"
     info = TaskInfo(
@@ -223,7 +223,7 @@ class KeypointVerification(DistractorTask):
     }
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
-        """Return `ap` after each step from `exact`: ties as one step, then the mean over scenes."""
+        """Return `ap` after each step from `exact`: first the tie rule changes, then the mean over scenes."""
 
         def value(chosen: Sequence[Records], ties: str) -> float:
             distance, right, iteration = (
