@@ -93,8 +93,8 @@ class QueryCase:
     """A recomputed query: its picture, its correct answers, and the candidates of smallest distance.
 
     `chosen` are the candidates of smallest distance, in ascending order. `right` are the correct candidates
-    with their ranks, in the order of the task. `score` is computed from these ranks and should equal the score in the records. `note`
-    describes anything unusual.
+    with their ranks, in the order of the task. `score` is computed from these ranks and should equal the
+    score in the records. `note` describes anything unusual.
     """
 
     query: str

@@ -124,7 +124,9 @@ def test_a_damaged_scannet_index_says_what_it_lacks(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"test\.npz: lacks rel_pose; it has name"):
         read_pairs(tmp_path)
     scannet(tmp_path, name=np.array([[1, 0, 2, 3], [707, 0, 2, 3]], np.uint16))
-    with pytest.raises(ProblemsError, match=r"row 0: intrinsics\.npz has no K of scene0001_00"):
+    with pytest.raises(
+        ProblemsError, match=r"row 0: intrinsics\.npz has no camera matrix K for scene0001_00"
+    ):
         read_pairs(tmp_path)
     whole = (tmp_path / "test.npz").read_bytes()
     (tmp_path / "test.npz").write_bytes(whole[: len(whole) // 2])

@@ -208,7 +208,7 @@ def out_of_memory(error: BaseException) -> bool:
 
 @dataclass
 class _Item:
-    """Patches of one item in the pipeline; `left` of them have no values yet."""
+    """Patches of one item in the pipeline. `left` counts the patches without values."""
 
     left: int
     values: Array | None = None

@@ -135,7 +135,7 @@ def _verification(rows: Sequence[MatlabRow]) -> Records:
         cell = cells.setdefault((row.noise(), row.negatives()), {})
         which = ("ap", "pr_ap") if "imbalanced" in row.fields["method"].lower() else ("auc", "roc_auc")
         if which[0] in cell:
-            raise row.wrong("two rows have the same noise, negatives and method; split the runs")
+            raise row.wrong("two rows have the same noise, negatives and method; keep one run")
         cell[which[0]] = row.fraction(which[1])
     metrics = [m for m in ("ap", "auc") if all(m in c for c in cells.values())]
     if not metrics:

@@ -286,9 +286,9 @@ def worst_of_draw(opened: OpenKeypoints, scene: str, iteration: int, features: F
     """Recompute the query with the lowest average precision in a sample. None without queries.
 
     For `keypoints/retrieval`, its ranked list contains the correct location in every image that has one, and
-    the sampled location with the nearest descriptor in every distractor image. For `keypoints/verification`, the list also
-    contains the wrong location with the nearest descriptor in every image of the scene, and the search
-    includes all locations of distractor images.
+    the sampled location with the nearest descriptor in every distractor image. For
+    `keypoints/verification`, the list also contains the wrong location with the nearest descriptor in every
+    image of the scene, and the search includes all locations of distractor images.
     """
     if uses_all_distractors(opened.options):
         return None

@@ -50,7 +50,7 @@ def compare(definition: Definition, features: Features) -> Records:
     * `ties`: number of targets at that distance.
     * `index2`, `d2`: second neighbour and its distance.
     * `gt`, `gt_distance`: correct target and its distance.
-    * `lt`, `eq`, `eq_before`: numbers of other targets nearer than `gt`, tied with it, and tied but listed first.
+    * `lt`, `eq`, `eq_before`: numbers of other targets nearer than `gt`, tied, and tied but listed first.
     * `matched`, `gt_listed`: False if a descriptor failed. The distance is then infinite.
     """
     benchmark, truth = definition.content

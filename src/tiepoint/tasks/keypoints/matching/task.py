@@ -57,7 +57,7 @@ def _scores(records: Sequence[Records], found: Sequence[Pairs], protocol: str, n
 
 
 def score_bojanic(records: Sequence[Records]) -> list[Score]:
-    """Compute the mean AP over image pairs with a correct match. Equal distances are one step of the curve."""
+    """Compute the mean AP over image pairs with a correct match. Equal distances form one step."""
     found: list[Pairs] = [[] for _ in records]
     skipped = 0
     for own, r in zip(found, records, strict=True):
