@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``xfeat?weights=FILE``: XFeat through onnxruntime. Its dense maps are sampled at any keypoint.
 
-The published ONNX file returns only the 1000 most reliable cells. Its maps of descriptors and of reliability, at 0.6
-and 1.3 times the image, are inside the graph and are requested as further outputs. A cell of 8 pixels of the
-resized image is reported at its upper left pixel, as XFeat does.
+The published ONNX file returns only the 1000 most reliable cells. Its maps of descriptors and of reliability,
+at 0.6 and 1.3 times the image, are inside the graph and are requested as further outputs. A cell of 8 pixels
+of the resized image is reported at its upper left pixel, as XFeat does.
 """
 
 from __future__ import annotations

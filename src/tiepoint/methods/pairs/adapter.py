@@ -95,7 +95,7 @@ def point_array(given: Any, where: str, what: str, count: int | None = None) -> 
     points = made.astype(np.float64)
     finite = np.isfinite(points).all(axis=1)
     if what != "answers" and not finite.all():  # answers may be NaN, matches may not
-        raise InputError(f"{where}: {what}[{int(np.argmin(finite))}] is not finite; leave such matches out")
+        raise InputError(f"{where}: {what}[{int(np.argmin(finite))}] is NaN or infinite; remove such matches")
     return points
 
 
