@@ -120,7 +120,7 @@ def test_what_is_refused(world: Path, refused: Says) -> None:
     assert "applies to descriptors" in refused(*SCORE, "--on-bad", "miss")
     assert "auto_flip must be a Boolean" in refused(*SCORE, "-o", "auto_flip=maybe")
     none = ("--results", "empty", "--data", "data", "--missing", "skip")
-    assert "no folder of any of 3 pairs" in refused("score", "dense/flow", *none)
+    assert "no folder for any of 3 pairs" in refused("score", "dense/flow", *none)
     Path("results/A/scores.csv").mkdir()
     assert "cannot write results/A/scores.csv" in refused(*SCORE, "--scores-csv", "--protocol", "tss-cpp")
 

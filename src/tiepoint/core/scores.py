@@ -34,7 +34,7 @@ class SceneValues:
     """Per-scene values of a score, with their weights.
 
     `kinds` are the strata (`i`, `v`, `other`). A score may average several combinations of settings, called
-    cells. `cells` (cells, scenes) has one row of values per combination; NaN if a scene has no value in it.
+    cells. `cells` (cells, scenes) has one row of values per combination; NaN if a scene has no value for it.
     `weights` has the same shape. The score is the mean over cells of the weighted mean over scenes.
     """
 

@@ -183,19 +183,19 @@ def parse_plain_pickle(data: bytes, *, path: str | Path = "pickle") -> Any:
         for op, argument, position in pickletools.genops(data):
             if op.name == "STOP":
                 if len(machine.stack) != 1 or machine.stack[0] is _MARK:
-                    raise FormatError(path, "is a corrupt pickle: it must end with exactly one value")
+                    raise FormatError(path, "is a corrupt pickle: it does not end with exactly one value")
                 check_size(machine.stack[0], len(data))
                 return machine.stack[0]
             if not machine.step(op.name, argument):
-                reason = (
-                    f"has the pickle instruction {op.name} at byte {position}, which plain data does not use"
-                )
+                reason = f"is an unsafe pickle: its instruction {op.name} at byte {position} is not allowed"
                 raise FormatError(path, reason)
     except FormatError:
         raise
     except (ValueError, IndexError, KeyError, TypeError, AttributeError, OverflowError, struct.error) as e:
-        raise FormatError(path, f"is not a readable pickle ({type(e).__name__}: {error_reason(e)})") from e
-    raise FormatError(path, "is a pickle without a STOP instruction")
+        raise FormatError(
+            path, f"is a corrupt or unsafe pickle ({type(e).__name__}: {error_reason(e)})"
+        ) from e
+    raise FormatError(path, "is a corrupt pickle: the STOP instruction at the end is missing")
 
 
 class _Machine:
@@ -213,7 +213,7 @@ class _Machine:
         while self.stack[at] is not _MARK:
             at -= 1
             if at < 0:
-                raise ValueError("a mark is missing")
+                raise ValueError("the instruction that starts a group of items is missing")
         items = self.stack[at + 1 :]
         del self.stack[at:]
         return items
@@ -274,14 +274,14 @@ class _Machine:
                 _check_keys(more)
                 target.update(more)
             elif not isinstance(target, OpaqueObject):
-                raise TypeError("an item is appended to a value that is not a list")
+                raise TypeError("an instruction appends an item to a value that is not a list")
         elif name == "GLOBAL":
             module, _, attribute = str(argument).partition(" ")
             stack.append(OpaqueObject((module, attribute)))
         elif name == "STACK_GLOBAL":
             attribute, module = stack.pop(), stack.pop()
             if not isinstance(module, str) or not isinstance(attribute, str):
-                raise TypeError("the name of a global is not text")
+                raise TypeError("the module or name of an imported object is not a string")
             stack.append(OpaqueObject((module, attribute)))
         elif name in ("REDUCE", "NEWOBJ"):
             arguments, callee = stack.pop(), stack.pop()
@@ -289,7 +289,7 @@ class _Machine:
             if isinstance(stack[-1], bytes):  # a copy of text, which a hostile file can request repeatedly
                 self.copied += len(stack[-1])
                 if self.copied > 2 * self.file_bytes:
-                    raise ValueError("the pickle creates far more bytes than the file has")
+                    raise ValueError("its calls create more than twice the bytes of the file")
         elif name == "NEWOBJ_EX":
             keywords, arguments, callee = stack.pop(), stack.pop(), stack.pop()
             stack.append(OpaqueObject(None, callee, (arguments, keywords)))
@@ -319,7 +319,7 @@ def _fill(target: Any, flat: list[Any]) -> None:
         for key, value in zip(flat[::2], flat[1::2], strict=True):
             target[key] = value
     elif not isinstance(target, OpaqueObject):
-        raise TypeError("a key is assigned to a value that is not a dictionary")
+        raise TypeError("an instruction assigns a key to a value that is not a dictionary")
 
 
 def _called(callee: Any, arguments: Any) -> Any:

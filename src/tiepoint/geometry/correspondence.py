@@ -135,7 +135,7 @@ def points_within(queries: ArrayLike, targets: ArrayLike, radius_px: float) -> N
 
 
 def nearest_of(near: NeighbourPairs) -> NeighbourPairs:
-    """Return the nearest target of each query in `pairs`. Ties go to the lowest target index.
+    """Return the target closest in pixels for each query in `pairs`. Ties go to the lowest target index.
 
     >>> nearest_of(points_within([[0, 0]], [[0, 2], [0, 1], [1, 0]], 5)).target.tolist()
     [1]
@@ -180,8 +180,8 @@ def answers(
     """Find the correct answers under a policy.
 
     - `all_within_tau`: every target point within tau_px of H x.
-    - `nearest`: only the nearest target point within tau_px. Others are wrong. Ties go to the lowest index.
-    - `mutual`: the nearest target point y, if x is also the nearest source point to H^-1 y (one to one).
+    - `nearest`: only the target point closest to H x, if within tau_px. Ties go to the lowest index.
+    - `mutual`: the target point y closest to H x, if x is also the source point closest to H^-1 y.
 
     Points that project to infinity, behind the camera or outside the target image are out of view. To count
     co-located keypoints as one answer, pass the positions returned by `locations`.
@@ -219,7 +219,7 @@ def answers(
 
 
 def _nearest_index(points: Floats, among: Floats) -> Ints:
-    """Return for each point the index of its nearest neighbour in `among`; -1 for a non-finite point."""
+    """Return for each point the index of the closest point in `among`; -1 for a non-finite point."""
     from scipy.spatial import cKDTree
 
     nearest = np.full(len(points), -1, np.int64)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Nearest neighbours of queries in a pool."""
+"""Find the nearest descriptors of queries in a pool."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ Array = NDArray[Any]
 
 
 class RankCounts(NamedTuple):
-    """Counts of pool rows nearer, equally near, and equally near but earlier, int64 (t, s) each."""
+    """Counts of pool rows nearer than a target, equally near, and equally near but earlier, int64 (t, s)."""
 
     lt: Ints
     eq: Ints

@@ -141,7 +141,7 @@ def _outside(cls: type, content: ObjectState, sources: SourceFiles) -> dict[str,
 
 
 def _brief(value: Any) -> Any:
-    """Return the value, or its hash if it is long, because configs are stored with every run."""
+    """Return a config value, or its hash if it is long, because configs are stored with every run."""
     return value if len(json.dumps(value)) <= MAX_INLINE_CHARS else {"hash": hash_json(value)}
 
 

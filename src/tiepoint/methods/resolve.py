@@ -144,7 +144,7 @@ def _resolve_pairs(spec: Any, parsed: Spec | None, **options: Any) -> Method:
 
 
 def _made(thing: Any, family: str, device: str) -> tuple[Any, str]:
-    """Return the given object, or an instance of the given class, and its name."""
+    """Return an object and its name. A class is instantiated first."""
     made = as_network(instantiate(thing, Stage(getattr(thing, "__name__", "")), device), family, device)
     return made, display_name(made, type(made).__name__)
 
@@ -245,7 +245,7 @@ ZERO_IS_DEFINED = ("hpatches-python", "hpatches-matlab")
 def apply_transform(
     method: Method, stage: Stage, *, on_bad: str = "error", fit: Callable[..., Any] | None = None
 ) -> Method:
-    """Return `method` followed by the transform of `stage`, such as ``sift`` then ``rootsift``.
+    """Return a method that applies `method`, then the transform of `stage`, such as ``sift+rootsift``.
 
     Transforms require real-valued descriptors and raise an error for `hamming`. Failed rows stay failed.
     """

@@ -300,7 +300,9 @@ class UserFactory:
         """Create the object with these parameters."""
         if not self.is_callable:
             if given:
-                raise InputError(f"{self.file}: {self.name} is an object and takes no parameters")
+                raise InputError(
+                    f"{self.file}: {self.name} is an object, which takes no parameters; remove them"
+                )
             return UserObject(self.made_of, self.file, self.name, given, self.around)
         try:
             with self.around.active():

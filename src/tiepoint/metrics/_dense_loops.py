@@ -174,7 +174,7 @@ def lenient_counts(flow: Array, truth: Array, thresholds: Array) -> tuple[Array,
 
 @cached_njit(nogil=True)
 def count_bits(a: Array, b: Array) -> tuple[int, int, int]:
-    """Count byte pairs of two mask rows with a common bit, with any bit, and with a different bit."""
+    """Count positions where the bytes of two mask rows share a bit, have any bit, and have different bits."""
     both = either = differing = 0
     for i in range(a.size):
         both += 1 if a[i] & b[i] else 0

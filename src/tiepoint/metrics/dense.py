@@ -19,7 +19,7 @@ Size = tuple[int, int]
 
 @dataclass(frozen=True)
 class FlowCounts:
-    """Counts of pixels with known truth (`valid`), correct pixels, known estimates, and their error sum."""
+    """Counts of pixels with known truth (`valid`), correct pixels and known estimates, and the error sum."""
 
     correct: NDArray[np.int64]
     valid: int
@@ -144,7 +144,7 @@ class MaskCounts:
 
     @property
     def pixel_accuracy(self) -> float:
-        """Fraction of pixels that agree."""
+        """Fraction of pixels that are equal in both masks."""
         return 1 - self.differing / self.pixels
 
 

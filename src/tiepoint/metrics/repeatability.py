@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 def repeatability(corresponding: int, visible_first: int, visible_second: int) -> float:
     """Return the repeatability: correspondences divided by the smaller number of points in the shared view.
 
-    `corresponding` is the number of mutual nearest neighbours within the tolerance. `visible_first` is the
-    number of points of the first image that are visible in the second image; `visible_second` is the reverse.
+    `corresponding` is the number of mutual nearest neighbours by position, within the tolerance.
+    `visible_first` is the number of points of the first image that are visible in the second image;
+    `visible_second` is the reverse.
     The result is in [0, 1], or NaN if an image has no point in the shared view.
 
     More points increase repeatability by chance, so compare detectors at equal numbers of points. One-to-one

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sort the cases of a scene by disagreement, failure or confident failure, from records."""
+"""Sort the cases of a scene by disagreement of methods, failure or confident failure."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def cases_of(run: Run, scene: str) -> Cases | None:
 def orders(run_a: Run, run_b: Run | None, scene: str, by: By = "disagreement") -> OrderedCases | None:
     """Sort the cases of a scene that all runs share. None if a run has no cases.
 
-    `disagreement` sorts by the score difference |A - B|. For a single run it sorts by 1 - score. `wrong`
+    `disagreement` sorts by |A - B| of the scores, or by 1 - score for a single run, largest first. `wrong`
     sorts by the better of the two scores, lowest first, then by the other score. `confident` sorts wrong
     answers (score below 0.5) of either method by the smaller ratio of first to second distance. Ties are
     sorted by key. Cases without a score are last.

@@ -159,7 +159,7 @@ EASY = 0.9
 
 @dataclass(frozen=True)
 class WorstPairs:
-    """The image pairs with the lowest scores in a section, worst first.
+    """The image pairs with the lowest scores in a section, lowest score first.
 
     `shares` has the scores by method name, for all pairs that every method has.
     """
@@ -169,7 +169,7 @@ class WorstPairs:
     note: str
 
     def caption(self, name: str) -> str:
-        """Return the caption of a pair with the score of each method, best first."""
+        """Return the caption of a pair with the score of each method, highest score first."""
         order = sorted(self.shares[name].items(), key=lambda p: (-p[1], p[0]))
         scores = ", ".join(f"{method} {100 * value:.1f} %" for method, value in order[:8])
         return f"{name}: {scores}" + (", …" if len(order) > 8 else "")
@@ -240,7 +240,8 @@ PANEL_SIDE, MAX_MATCHES = 440, 150
 def match_gallery(section: TaskSection) -> dict[str, Any] | None:
     """Draw the pairs with the lowest scores and the matches of the best methods, coloured by true error.
 
-    Return None if the task has no matches, or if every run lacks its method, dataset or features.
+    Return None if the task has no matches. Also return None if method, dataset or features of every run are
+    missing.
     """
     opened: list[RunPairs] = []
     for run in section.inspected:

@@ -262,7 +262,7 @@ def task_columns(section: TaskSection) -> list[Column]:
 
 
 def _column(section: TaskSection, column: Column) -> tuple[dict[str, ScoreCell], list[str]]:
-    """Return the cells of a column by run id, and the reason if differences could not be tested.
+    """Return the cells of a column by run id, and the reason if no differences were tested.
 
     Values that are printed identically share their rank.
     """

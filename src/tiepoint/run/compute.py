@@ -94,7 +94,7 @@ def _compare_units(
     pool: Executor,
     progress: Progress,
 ) -> dict[str, str]:
-    """Compare all units. Time the first unit in this process, then use workers if that is faster."""
+    """Compare all units. Time the first unit in this process, then use workers if they would be faster."""
     if not arguments:
         return {}
     label = f"{context.method.name}: {context.task.name}"

@@ -254,7 +254,7 @@ class RunContext:
 
 
 def method_family(task: Task, method: Any) -> str:
-    """Return the method family to which a task assigns a method, given as specification or object."""
+    """Return the family that a task assigns to a method. `method` is a specification or an object."""
     return task.family_for(method) if isinstance(task, AcceptsFamilies) else task.family
 
 

@@ -46,7 +46,7 @@ def make_features(
     """Compute and cache the features of items, in this process or in workers.
 
     A method with a stream receives all items in one stream. For other methods, this process times the first
-    item. If workers save more than `worth_s` seconds, they process the rest. Otherwise thread-safe methods
+    item. If workers save more than `worth_s` seconds, they process the others. Otherwise thread-safe methods
     run in several threads and all other methods in the current thread. The features are the same in all
     cases. Some items are then computed again, to see whether the method is deterministic.
 

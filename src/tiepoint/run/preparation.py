@@ -217,7 +217,7 @@ class _Preparation:
         return [item for item in self._dataset(request.data) if method.has(item)]
 
     def _dataset(self, data: Path) -> Sequence[Item]:
-        """Return the items of a patch dataset. Empty if it cannot be read: the error is collected."""
+        """Return the items of a patch dataset. If it is unreadable, collect the error and return no items."""
         from ..datasets.hpatches.dataset import HPatchesDataset
 
         if data not in self.datasets:
@@ -232,7 +232,7 @@ class _Preparation:
         return self.datasets[data]
 
     def check_items(self) -> None:
-        """Collect errors about features that a method lacks for its items."""
+        """Collect errors about items for which a method has no stored features."""
         for ready in {id(r): r for r in self.ready.values()}.values():
             if ready.method.check is not None and ready.items:
                 with self.checks.collect():

@@ -76,7 +76,7 @@ class StoredRecords(Mapping[str, Mapping[str, Records]]):
 
 
 def lead_metric(task: Task, options: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the main metric of a task under these options and its description. None if it has none."""
+    """Return the main metric of a task under these options and its description. None if there is none."""
     return task.lead_metric(options) if isinstance(task, HasLeadMetric) else None
 
 
@@ -170,7 +170,7 @@ class Run:
         return ScoreFrame(rows, columns=[*SCORE_ORDER, *extra])
 
     def value(self, metric: str, group: str = "all", protocol: str | None = None) -> float:
-        """Return one score; metric aliases work, too. A `KeyError` lists the existing scores.
+        """Return one score by metric or metric alias. A `KeyError` lists the existing scores.
 
         The default protocol is `exact`, or the only protocol of the run.
         """

@@ -40,7 +40,7 @@ def scores_under(task: Task, protocol: str, records: UnitRecords) -> list[Score]
 
 
 def missing_value_notes(protocol: str, scores: Sequence[Score]) -> list[str]:
-    """Return the notes of the scores of a protocol if no score has a value. Empty otherwise."""
+    """If no score under a protocol has a value, return the notes of the scores. Empty otherwise."""
     if not scores or any(np.isfinite(s.value) for s in scores):
         return []
     return [f"{protocol}: {note}" for note in dict.fromkeys(s.note for s in scores) if note]

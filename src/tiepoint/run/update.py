@@ -39,7 +39,7 @@ def is_current(store: Store, run: StoredRun) -> bool:
 
 
 def outdated_protocols(run: StoredRun) -> list[str]:
-    """Return the protocols whose version is newer than in the stored run. Their scores require a rerun."""
+    """Return the protocols with a newer version than the stored run. Their scores require a rerun."""
     try:
         task = load_task(run.task)
     except InputError:  # the package of the task is no longer installed

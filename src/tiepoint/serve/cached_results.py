@@ -29,7 +29,7 @@ from .run_index import RunIndex, source_version
 
 @dataclass(frozen=True)
 class CachedComparison:
-    """The comparison of a section, or the reason `why` it is missing. `pending` means not computed yet."""
+    """The comparison of a section, or `why` it is missing. `pending` is set until it has been computed."""
 
     comparison: Comparison | None
     why: str = ""

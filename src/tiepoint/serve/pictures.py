@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pictures of a case, read from its dataset on request and cached outside the store."""
+"""Pictures of a case, read from the dataset on request and cached outside the store."""
 
 from __future__ import annotations
 

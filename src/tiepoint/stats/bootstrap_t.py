@@ -26,9 +26,9 @@ def bootstrap_t_family(
     """Test pairs of methods jointly for a mean score difference of 0 on the same scenes.
 
     The statistic is the |t| of `sign_flip_family`. Its distribution under the null hypothesis comes from
-    resampling entire scenes within strata, after the differences are centred within strata. Each resample has
-    its own standard error. The test does not assume that differences are symmetric about 0. Its level is
-    approximate, and it needs more scenes than sign flips for the same power.
+    resampling entire scenes within strata, after the differences are centred within strata. The standard
+    error is recomputed for each resample. The test does not assume that differences are symmetric about 0.
+    Its level is approximate, and it needs more scenes than sign flips for the same power.
 
     `pairs` (k, 2) are column indices of `contributions` (scenes, methods). A pair without any difference has
     t = 0 and p = 1.

@@ -19,7 +19,7 @@ MIN_INFORMATIVE = 3
 def duplicate_scenes(
     values: Array, scenes: Sequence[str], kinds: Sequence[str], *, tolerance: float = TOLERANCE
 ) -> list[tuple[int, ...]]:
-    """Find groups of scenes whose values all agree, unless such agreement is likely by chance.
+    """Find groups of duplicate scenes: all values agree, and agreement by chance is unlikely.
 
     Two scenes are duplicates if they are of one kind, have values for the same rows, and all values agree
     within the tolerance. Values of exactly 0 or 1 are ignored, because an easy scene is easy for every

@@ -166,11 +166,12 @@ def family_half_width(
 ) -> float:
     """Return the half width, in standard errors, of joint intervals for the differences of all pairs.
 
-    The half width is a quantile of the largest |t| of the family around the true differences. It is estimated
-    from normal random samples with the correlation of the pairs; each sample is divided by its own standard
-    error. For one pair the half width is the quantile of Student's t. The critical value of the sign-flip
-    test would be too small. If differences are much larger than their spread, all pairs flip together, and
-    the coverage of nominal 95 % intervals can drop to 78 %.
+    Each pair has a statistic t: the error of its estimated difference, divided by its standard error. The
+    half width is the quantile, at `level`, of the largest |t| of all pairs. It is estimated from normal
+    random samples with the correlation of the pairs. For one pair it is the quantile of Student's t.
+
+    The critical value of the sign-flip test would be too small: if differences are much larger than their
+    spread, all pairs flip together. The coverage of nominal 95 % intervals can then drop to 78 %.
 
     `pairs` (k, 2) are column indices of `influence` (scenes, methods). The result is 0 if all pairs have zero
     spread.

@@ -53,8 +53,9 @@ def scene_interval(
     Distinct scenes are the independent units, and are resampled within their kind. With 40 or more scenes the
     method is the BCa bootstrap. With 6 to 39 scenes it is Student t with the stratified standard error. The
     logit scale is used if the score is within 0.1 of 0 or 1, or if the plain bounds leave the range 0 to 1.
-    With fewer than 6 scenes there is no interval. Scenes that are all equal have none either, except if all
-    are at 0 or 1 of a bounded score: then the other end is a one-sided bound, see `edge_bounds`.
+    With fewer than 6 scenes there is no interval. Scenes with equal values also have no interval, with
+    one exception: if all values of a bounded score are 0 or all are 1, one end is a one-sided bound; see
+    `edge_bounds`.
 
     Args:
         values: scenes, kinds, cells and weights.

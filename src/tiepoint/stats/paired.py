@@ -164,7 +164,8 @@ def compare_pairs(
     `pairs` (k, 2) are column indices of the sample. The contributions of scenes to each difference are tested
     with step-down max-T, both for means over scenes and for pooled scores. The sign-flip test uses `flips`
     random sign patterns, or all patterns if there are at most `flips`. Joint intervals of the bootstrap-t
-    test use its own critical value. `level` is the confidence level of the intervals and of the family.
+    test use the critical value of that test. `level` is the confidence level of the intervals and of the
+    family.
     """
     pairs = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
     difference = sample.value[pairs[:, 0]] - sample.value[pairs[:, 1]]

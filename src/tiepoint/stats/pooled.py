@@ -220,8 +220,8 @@ def pooled_contributions(values: Array, slopes: Array, shares: Array, strata: In
 
     The contribution of a scene is its share of the score plus the slope of the score. Slopes are centred
     within each kind of scenes. For n scenes of h kinds they are multiplied by sqrt((n - 1)/(n - h)), because
-    each kind has its own centre. Without the factor, tests on few scenes of two or three kinds reject too
-    often.
+    the centre of each kind is estimated. Without the factor, tests on few scenes of two or three kinds
+    reject too often.
 
     `values` (k,) are the scores, `slopes` (scenes, k) the `pooled_slope` of each score, and `shares`
     (scenes,) the `scene_shares`.

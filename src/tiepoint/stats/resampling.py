@@ -40,8 +40,8 @@ def exact_product(
     largest value. All columns share one power of two, so that differences between columns are exact as well.
 
     `counts` (r, s) are integers in float64, and `values` (s, k) are finite. `total` is the largest sum of
-    absolute counts of a row, if known. With `own_grid` each column has its own power of two, as if it were
-    multiplied separately.
+    absolute counts of a row, if known. With `own_grid` each column has a separate power of two, as if it were
+    multiplied alone.
 
     >>> exact_product(np.array([[2.0, 0.0]]), np.array([[0.5], [9.0]]))
     array([[1.]])

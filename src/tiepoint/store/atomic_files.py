@@ -47,7 +47,7 @@ def _sync(path: Path) -> None:
 
 
 def _why(error: OSError) -> str:
-    """Return the reason of an OS error. For a full disk, NumPy reports only the number of written items."""
+    """Return the reason of an OS error. NumPy does not mention a full disk, so this case is detected."""
     if error.strerror is None and re.fullmatch(r"\d+ requested and \d+ written", str(error)):
         return os.strerror(errno.ENOSPC)
     return error.strerror or str(error)

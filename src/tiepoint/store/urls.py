@@ -119,7 +119,7 @@ def _server(scheme: str, rest: str, files: str, query: dict[str, str], stray: bo
         raise StoreError(f"the store URL {bare} names no database; expected {form}")
     if not files:
         raise StoreError(
-            f"the store URL {bare} lacks the folder of its files; add the folder for records and features to "
+            f"the store URL {bare} names no folder for files; add the folder for records and features to "
             f"the URL: {bare}?files=DIR"
         )
     open_ = {k: v for k, v in query.items() if k not in _SECRET}

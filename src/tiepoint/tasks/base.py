@@ -112,7 +112,7 @@ class BaseTask(Task):
     options: type[TaskOptions] = TaskOptions
 
     def comparison(self, protocol: str) -> str:
-        """Return the protocol's own name, because no two protocols share records."""
+        """Return the name of the protocol, because no two protocols share records."""
         if protocol not in self.protocols:
             raise UnknownNameError(f"protocol of {self.name}", protocol, self.protocols)
         return protocol
@@ -139,7 +139,7 @@ class MissingTask(BaseTask):
 def comparison_version(task: Task, comparison: str) -> int:
     """Return the version of a comparison's records: the highest version among its protocols.
 
-    The comparison of the steps from a protocol to `exact`, named ``PROTOCOL->exact``, has its version.
+    The comparison ``PROTOCOL->exact`` has the version of the protocol. It computes the steps to `exact`.
     """
     versions, own = task.info.protocol_versions, comparison.partition("->")[0]
     return max((n for p, n in versions.items() if task.comparison(p) == own), default=1)

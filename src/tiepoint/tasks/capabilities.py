@@ -61,7 +61,7 @@ class HasPairAccuracy(Protocol):
     """Task that computes an accuracy for every image pair."""
 
     def pair_accuracy(self, records: Sequence[Records]) -> Iterable[tuple[str, float]]:
-        """Return (item, accuracy) tuples. An item occurs once, or once per direction."""
+        """Return (item, accuracy) tuples: one per item, or one per direction of the item."""
 
 
 @runtime_checkable

@@ -78,7 +78,7 @@ class Candidate:
     """One candidate of a query: its picture, distance, rank, and whether it is correct.
 
     `picture` is ``SEQUENCE/IMAGE#INDEX`` for a patch and ``SCENE/IMAGE@x,y`` for a position in an image. Rank
-    1 is the nearest candidate. Ties share the mean of their ranks. A failed descriptor has no rank.
+    1 has the smallest distance. Ties share the mean of their ranks. A failed descriptor has no rank.
     `distance` is the distance of the method; for l2 it is not squared.
     """
 
@@ -90,11 +90,11 @@ class Candidate:
 
 @dataclass(frozen=True)
 class QueryCase:
-    """A recomputed query: its picture, its correct answers, and the nearest candidates.
+    """A recomputed query: its picture, its correct answers, and the candidates of smallest distance.
 
-    `chosen` are the nearest candidates in order. `right` are the correct candidates with their ranks, in the
-    order of the task. `score` is computed from these ranks and should equal the score in the records. `note`
-    describes anything unusual.
+    `chosen` are the candidates of smallest distance, in ascending order. `right` are the correct candidates
+    with their ranks, in the order of the task. `score` is computed from these ranks and should equal the
+    score in the records. `note` describes anything unusual.
     """
 
     query: str
@@ -152,7 +152,7 @@ def ratio_of(d1: NDArray[Any], d2: NDArray[Any], *, squared: bool) -> Floats:
 
 
 def side_shares(own: NDArray[Any], others: NDArray[Any], *, nearer: bool) -> Floats:
-    """Return, for each distance in `own`, the share of distances `others` (m,) on its correct side.
+    """Return, for each distance in `own`, the share of `others` (m,) that are in the correct order to it.
 
     `others` must be in ascending order. Ties count half. Pairs of the same patch should have smaller
     distances than pairs of different patches. With `nearer`, `own` are pairs of the same patch; otherwise

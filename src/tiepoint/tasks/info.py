@@ -348,7 +348,7 @@ def group_title(group: str, threshold_unit: str = "%") -> str:
 
 
 def kind_title(kind: str) -> str:
-    """Return a kind of scenes as text.
+    """Return the display name of a scene kind: `v` is "viewpoint". Unknown kinds stay unchanged.
 
     >>> kind_title("v"), kind_title("JODS")
     ('viewpoint', 'JODS')

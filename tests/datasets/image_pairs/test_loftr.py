@@ -78,7 +78,7 @@ def test_a_truncated_pickle_and_other_pickles_say_so(tmp_path: Path) -> None:
     file = tmp_path / "index.npz"
     whole = pickle.dumps(index())
     file.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(FormatError, match=r"index\.npz: is (not a readable pickle|a pickle without a STOP)"):
+    with pytest.raises(FormatError, match=r"index\.npz: is a corrupt (or unsafe )?pickle"):
         read_pairs(file)
     file.write_bytes(pickle.dumps({"a": 1}))
     with pytest.raises(FormatError, match="lacks image_paths, intrinsics, poses, pair_infos"):
@@ -124,7 +124,9 @@ def test_a_damaged_scannet_index_says_what_it_lacks(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"test\.npz: lacks rel_pose; it has name"):
         read_pairs(tmp_path)
     scannet(tmp_path, name=np.array([[1, 0, 2, 3], [707, 0, 2, 3]], np.uint16))
-    with pytest.raises(ProblemsError, match=r"row 0: intrinsics\.npz has no K of scene0001_00"):
+    with pytest.raises(
+        ProblemsError, match=r"row 0: intrinsics\.npz has no camera matrix K for scene0001_00"
+    ):
         read_pairs(tmp_path)
     whole = (tmp_path / "test.npz").read_bytes()
     (tmp_path / "test.npz").write_bytes(whole[: len(whole) // 2])

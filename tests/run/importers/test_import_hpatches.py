@@ -270,7 +270,7 @@ def test_images_of_matlab_matching_tables_by_name(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("x_matching_full.p", b"garbage", "not a readable pickle"),
+        ("x_matching_full.p", b"garbage", "corrupt or unsafe pickle"),
         ("x_matching_full.p", pickle.dumps({"v_a": {"e": {1: {"ap": 0.5}}}}), "is missing"),
         ("x_matching_full.p", pickle.dumps({"v_a": 3}), "'e' is missing"),
         ("x_verification_full.p", pickle.dumps([1, 2]), "'e' is missing"),

@@ -370,7 +370,7 @@ def test_a_name_fits_one_descriptor_and_settings_must_have_an_effect(database, t
         ("update results set true_map_micro = 'high'", "true_map_micro: expected a number"),
         ("update results set keypoint_verification_ap = x'00ff'", "expected a number"),
         ("update results set processing_time_ms = 'long'", "processing_time_ms: expected a number"),
-        ("alter table experiments drop column descriptor_type", "lacks id or descriptor_type"),
+        ("alter table experiments drop column descriptor_type", "no column id or descriptor_type"),
         ("alter table locked_keypoints drop column octave", "locked_keypoints lacks octave"),
         ("alter table keypoint_sets drop column name", "keypoint_sets lacks name"),
         ("update results set metadata = cast(zeroblob(20000000) as text)", "corrupt database"),

@@ -166,7 +166,7 @@ def test_pairs_in_both_directions_are_told(tmp_path: Path) -> None:
     one = pair("a--b", "s0")
     back = pair("b--a", "s0", np.linalg.inv(motion()), image0=one.pair.image1, image1=one.pair.image0)
     data, _ = write_world(tmp_path / "w", {p.pair.name: (p, seen(p, 20)) for p in (one, back)})
-    assert any("1 pair stands there in both directions" in w for w in TASK.open(data, {}).warnings)
+    assert any("1 image pair occurs in both directions" in w for w in TASK.open(data, {}).warnings)
 
 
 @pytest.mark.slow

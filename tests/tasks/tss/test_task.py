@@ -309,7 +309,7 @@ def test_wrong_options_and_folders(results: Path, data: Path, tmp_path: Path) ->
     with pytest.raises(InputError, match="is not a folder"):
         scored(tmp_path / "nowhere", data)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="no folder of any of 4 pairs"):
+    with pytest.raises(InputError, match="no folder for any of 4 pairs"):
         scored(tmp_path / "empty", data)
     with pytest.raises(InputError, match="contains no pair"):
         scored(results, tmp_path / "empty")

@@ -20,7 +20,7 @@ PICTURES = Path("tiepoint-pictures")
 """Default folder for pictures, below the current folder."""
 _BG = typer.Option("000255255", "--bg-color", help="Background of images, RRRGGGBBB or R,G,B.")
 _SIZE2 = typer.Option(
-    None, "--size2", help="WIDTHxHEIGHT at which the method read image 2, if image sizes do not tell."
+    None, "--size2", help="Size WIDTHxHEIGHT of image 2 as the method read it, if it cannot be inferred."
 )
 _FLOW_BG = typer.Option("128128128", "--flow-bg-color", help="Colour of unknown or masked flow.")
 

@@ -101,7 +101,7 @@ def intersect(
     overwrite: bool = OVERWRITE,
     store: str = STORE,
 ) -> None:
-    """Find keypoints of two sets that are mutual nearest neighbours. Store both sides in the same order.
+    """Store the keypoints of two sets that are mutual nearest neighbours in the image, in the same order.
 
     Example: `tiepoint keypoints intersect sift_8000 surf_8000 --out both --tolerance-px 3`
     """
@@ -128,7 +128,7 @@ def subset(
     overwrite: bool = OVERWRITE,
     store: str = STORE,
 ) -> None:
-    """Select keypoints by size or distance, the strongest, the largest or a random sample.
+    """Select keypoints by size and mutual distance, then the strongest, the largest or a random sample.
 
     Example: `tiepoint keypoints subset sift_8000 --out large --count 500 --scope image --by size`
     """

@@ -59,7 +59,9 @@ def run(
     ),
     data: Path = typer.Option(None, "--data", help="Folder of the dataset; required without --config."),
     tasks: Path = typer.Option(None, "--tasks", help="Folder of benchmark definitions."),
-    benchmark: list[str] = typer.Option(None, "--benchmark", help="Definition files to use: NAME or NAME*."),
+    benchmark: list[str] = typer.Option(
+        None, "--benchmark", help="Benchmark definitions to use, NAME or NAME*."
+    ),
     protocol: list[str] = typer.Option(None, "--protocol", help="Protocols; the default is exact."),
     split: str = typer.Option(None, "--split", help="Split of the task (HPatches 2017)."),
     jobs: int = typer.Option(

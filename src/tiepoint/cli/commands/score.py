@@ -36,7 +36,9 @@ def score_command(
     ),
     data: Path = typer.Option(..., "--data", help="Folder of the dataset."),
     tasks: Path = typer.Option(None, "--tasks", help="Folder of benchmark definitions."),
-    benchmark: list[str] = typer.Option(None, "--benchmark", help="Definition files to use; NAME or NAME*."),
+    benchmark: list[str] = typer.Option(
+        None, "--benchmark", help="Benchmark definitions to use, NAME or NAME*."
+    ),
     protocol: list[str] = typer.Option(None, "--protocol", help="Protocols; default exact."),
     name: str = typer.Option(None, "--name", help="Name of the run; only for results of one method."),
     on_bad: str = typer.Option(None, "--on-bad", help="Treat NaN distances as error or miss; not for flows."),

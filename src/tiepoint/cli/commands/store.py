@@ -67,7 +67,7 @@ def ls(
     store: str = STORE,
     json_: bool = typer.Option(False, "--json", help="Print one JSON list."),
 ) -> None:
-    """List the runs of a store. Print the size of the files of each run, and of those that no other run uses.
+    """List the runs of a store with the size of their files, and the size of files that no other run uses.
 
     Example: `tiepoint store ls --task hpatches/matching`
     """

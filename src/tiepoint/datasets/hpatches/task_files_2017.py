@@ -81,14 +81,14 @@ def write_v2_tasks(
     """Write the task files of a dataset.
 
     Args:
-        data: Dataset with strips, or with numbers of patches only (`official_lengths` for the release).
+        data: Dataset with patches, or with numbers of patches only (`official_lengths` for the release).
         out: Target folder.
-        splits: A `splits.json` file. If None, the published splits whose sequences the dataset has are used,
-            or `all` if none is complete. A dataset without sequences of the release has `full`, `illum`,
-            `view`.
+        splits: A `splits.json` file. If None, the published splits are used whose sequences are all in the
+            dataset. If there are none, the split `all` is used. A dataset without any sequence of the release
+            has the splits `full`, `illum` and `view`.
         names: Names of the splits to write. If None, all splits are written.
-        lists: `official` (the published recipe) or `clean` (without its flaws). The flaws of the lists are
-            reported in both cases.
+        lists: How pairs are sampled: `official` follows the published recipe, `clean` avoids its flaws, such
+            as duplicates. The report counts the flaws in both cases.
         retrieval: Folder with `retr_*.csv` files to use. Missing files are sampled, which needs the patches.
         rows: Number of verification pairs of each kind. If None, a million for the published splits, and ten
             per location for other splits, at most a million.

@@ -134,7 +134,7 @@ def view_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
         views[fields[0]] = PosedImage(fields[0], K, size, pose)
     listed = file.with_name(PAIRS)
     if not listed.is_file():
-        raise FormatError(listed, f"is missing; list the pairs of {file.name} in it, two names per line")
+        raise FormatError(listed, f"is missing; write the pairs of {file.name} into it, two names per line")
     return pair_views(read_pair_list(listed, findings), views, findings, scene=file.parent.absolute().name)
 
 
@@ -172,7 +172,7 @@ def pair_views(
     scene: str,
     facts: Mapping[tuple[str, str], Mapping[str, Any]] | None = None,
 ) -> list[PairDraft]:
-    """Build pairs from posed images by their names. Report names without a posed image."""
+    """Build pairs of images with poses from image names. Report names of images without a pose."""
     drafts = []
     for where, a, b in pairs:
         absent = [name for name in (a, b) if name not in views]

@@ -35,7 +35,7 @@ def scannet_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None
         return None
     beside = file.with_name(file.name.replace("test", "intrinsics"))
     if not beside.is_file():
-        raise FormatError(beside, f"is missing; add this file, which has K of the pairs of {file.name}")
+        raise FormatError(beside, f"is missing; add this file with the camera matrices K for {file.name}")
     index, cameras = read_npz(file), read_npz(beside)
     lacking = [key for key in ("name", "rel_pose") if key not in index]
     if lacking:
@@ -53,7 +53,7 @@ def scannet_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None
     for i, ((scene, scan, *frames), pose) in enumerate(zip(names.tolist(), poses, strict=True)):
         where, folder = f"row {i}", f"scene{scene:04d}_{scan:02d}"
         if folder not in cameras:
-            findings.problems.append(f"{where}: {beside.name} has no K of {folder}")
+            findings.problems.append(f"{where}: {beside.name} has no camera matrix K for {folder}")
             continue
         images = (f"{folder}/color/{frames[0]}.jpg", f"{folder}/color/{frames[1]}.jpg")
         sizes = [_known_size(findings.image(image)) for image in images]

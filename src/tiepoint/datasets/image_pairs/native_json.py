@@ -114,7 +114,7 @@ def _size(entry: Mapping[str, Any], side: int, where: str, findings: PairProblem
 def _centre(value: Any, where: str, findings: PairProblems) -> float:
     if value not in (0, 0.5) or isinstance(value, bool):
         findings.problems.append(
-            f"{where}: `centre` (of the first pixel under K) must be 0 or 0.5, found {value!r}"
+            f"{where}: `centre` (where K puts the first pixel's centre) must be 0 or 0.5, found {value!r}"
         )
         return 0.0
     return float(value)

@@ -132,7 +132,7 @@ def listed_drafts(value: Any, findings: PairProblems) -> list[PairDraft]:
     for i, entry in enumerate(value, start=1):
         where = f"entry {i}"
         if not isinstance(entry, dict) or not {"source_path", "target_path"} <= set(entry):
-            findings.problems.append(f"{where} lacks `source_path` or `target_path`")
+            findings.problems.append(f"{where} has no `source_path` or no `target_path`; add both")
             continue
         keys = {"points0": "source_points", "points1": "target_points"}
         keys |= {"box0": "source_bounding_box", "box1": "target_bounding_box", "ids": "ids"}

@@ -75,11 +75,12 @@ def subset(
     max_size_px: float | None = None,
     min_distance_px: float | None = None,
 ) -> KeypointSet:
-    """Return a subset of a keypoint set: select by size, thin, then retain the `count` best.
+    """Return a subset of a keypoint set: select by size, thin, then retain the first `count` in order `by`.
 
-    `by` is the order: response, size or random. If `scope` is ``image``, `count` is the number per image. If
-    it is ``set``, `count` is the number in all images together, and images have different numbers of
-    keypoints. Ties are broken by image and row. The order of the rows and their pair numbers do not change.
+    `by` is response (strongest first), size (largest first) or random. If `scope` is ``image``, `count` is
+    the number per image. If it is ``set``, `count` is the number in all images together, and images have
+    different numbers of keypoints. Ties are broken by image and row. The order of the rows and their pair
+    numbers do not change.
     """
     if scope not in SCOPES:
         raise UnknownNameError("scope", scope, SCOPES)
@@ -128,7 +129,7 @@ def _best_rows(
 def intersect(
     a: KeypointSet, b: KeypointSet, name: str, *, tolerance_px: float = 3.0
 ) -> tuple[KeypointSet, KeypointSet]:
-    """Return the mutual nearest neighbours of two sets as new sets ``NAME_a`` and ``NAME_b``.
+    """Create sets ``NAME_a`` and ``NAME_b`` of mutual nearest neighbours by position in the image.
 
     Neighbours must be within the tolerance. The search is exact. Ties are resolved in favour of the lower
     row. Row i of one set corresponds to row i of the other, and both have the same pair numbers. Both sets

@@ -91,7 +91,7 @@ def write_matching_labels(
 
 @dataclass(frozen=True)
 class NeighbourList:
-    """Nearest neighbours in image `b` of the patches of image `a`.
+    """Patches of image `b` with the nearest descriptors, for each patch of image `a`.
 
     ``index[k, i]`` is the neighbour of rank k + 1 of patch i.
     """

@@ -113,7 +113,7 @@ NEIGHBOURS = 51
 
 @dataclass(frozen=True)
 class Rankings:
-    """Ranked patches of every query, best first.
+    """Ranked patches of every query, nearest descriptor first.
 
     Patches are given by image indices into `pool` and patch indices, both (queries, neighbours). Column 0 is
     the query itself.

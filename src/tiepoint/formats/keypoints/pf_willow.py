@@ -88,7 +88,7 @@ def _elements(data: bytes, *, padded: bool = True) -> Iterator[tuple[int, bytes]
             at += 8
             continue
         if at + 8 + size > len(data):
-            raise _CorruptError("an element is longer than the file")
+            raise _CorruptError("a data element extends beyond the end of the file")
         yield kind, data[at + 8 : at + 8 + size]
         at += 8 + (size + 7 & ~7 if padded else size)
 
@@ -119,8 +119,8 @@ def _matrix(body: bytes, name: str) -> NDArray[np.float64] | None:
     rows, columns = struct.unpack("<ii", sizes)
     kind, content = parts[3]
     if kind not in _NUMBERS:
-        raise _CorruptError(f"the numbers have the unknown type {kind}")
+        raise _CorruptError(f"its matrix has the MATLAB number type {kind}, which is not supported")
     dtype = np.dtype(_NUMBERS[kind])
     if rows < 0 or columns < 0 or rows * columns * dtype.itemsize != len(content):
-        raise _CorruptError(f"{len(content)} bytes do not match {rows} x {columns} numbers")
+        raise _CorruptError(f"a matrix of {rows} x {columns} numbers cannot have {len(content)} bytes")
     return np.frombuffer(content, dtype).reshape(rows, columns, order="F").astype(np.float64)

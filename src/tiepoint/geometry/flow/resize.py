@@ -111,17 +111,17 @@ def resize_flow_pair(
 ) -> tuple[Flow, Flow]:
     """Resize two opposite flows to new image sizes (height, width).
 
-    Flow 1 is defined on image 1 and points into image 2. Its values therefore scale with image 2 and its
-    positions with image 1. Let w1, w2 be the old widths and W1, W2 the new widths. Let r be the old flow
-    sampled at a pixel and x the new coordinate of the pixel, counted from `rule.first_pixel`. Then::
+    Flow 1 is defined on image 1 and points into image 2. The formula for its horizontal component uses the
+    old widths w1, w2 and the new widths W1, W2 of the two images. x is the column of a pixel of the resized
+    flow, counted from `rule.first_pixel`. r is the old flow interpolated at that pixel. The new flow is::
 
         u' = (r + x * w1/W1) * W2/w2 - x
 
-    x = 1/2, 3/2, … preserves pixel areas; with integer x the flow is off by a constant of ``(w1/W1 * W2/w2 -
-    1)/2`` px if the two images are scaled differently. A pixel is unknown (1e10) if any source pixel that
-    contributes to it is unknown. A source pixel of weight 0 does not contribute, except with `opencv`: there
-    0 times NaN or infinity is NaN, which makes the output pixel unknown. If neither size changes, the flows
-    are returned unchanged. If one size changes, the formula is applied to both flows.
+    Columns x = 1/2, 3/2, … preserve pixel areas. With integer columns, the flow has a constant error of
+    ``(w1/W1 * W2/w2 - 1)/2`` px if the two images are scaled differently. A pixel is unknown (1e10) if any
+    source pixel that contributes to it is unknown. A source pixel of weight 0 does not contribute, except
+    with `opencv`: there 0 times NaN or infinity is NaN, which makes the output pixel unknown. If neither size
+    changes, the flows are returned unchanged. If one size changes, the formula is applied to both flows.
 
     With `rule.double_factors` flows are float32 and the factors ``w1/W1`` and ``W2/w2`` are float64. Each
     product is computed in float64 and rounded to float32. Sums are computed in float32.

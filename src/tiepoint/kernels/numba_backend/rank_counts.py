@@ -58,7 +58,7 @@ def _count_before(u: int, limit: int, group: int, positions: Any, grouped: Any, 
 
 @njit(nogil=True, error_model="numpy")
 def _nearer(r: float, target: float, root: bool) -> int:
-    """Return -1 if a row is nearer than the target, 0 if equally near, 1 if farther."""
+    """Return -1 if a row is nearer to the query than the target, 0 if equally near, 1 if farther."""
     value = np.sqrt(r) if root else r
     if value < target:
         return -1

@@ -191,7 +191,7 @@ def _gap(a: Any, i: int, b: Any, j: int, k: int) -> Any:
 
 @njit(nogil=True, error_model="numpy")
 def _add_block(a: Any, i: int, b: Any, j: int, start: int, stop: int, s: Any) -> Any:
-    """Add at most 128 float32 terms in the order of NumPy: eight lanes `s`, their tree, then the rest."""
+    """Add at most 128 float32 terms in NumPy's order: eight lanes `s`, their tree, then the last terms."""
     total, k = np.float32(0.0), start
     if stop - start >= 8:
         for lane in range(8):

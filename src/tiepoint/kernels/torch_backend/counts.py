@@ -154,7 +154,7 @@ class _Counter:
         inside: Tensor | None,
         slot: int | None,
     ) -> None:
-        """Recompute scores too close to a target to decide, and count them by their exact values."""
+        """Recompute scores that are too close to a target's score, and count them by their exact values."""
         if not len(row):
             return
         value = self.scores.values(tile, row, column, score)

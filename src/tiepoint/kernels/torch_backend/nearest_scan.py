@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Nearest neighbours on a torch device. Reference distances decide what float32 scores cannot.
+"""Nearest neighbours on a torch device. Reference distances decide if float32 scores are too close.
 
 Scores, thresholds and bounds are those of the compiled code (`tiles`, `numba_backend.nearest_scan`,
 `error_bound`). Centre, scale and blocks may differ, because no result depends on them. Indices come from a

@@ -78,7 +78,7 @@ def _send(belief: Array, back: Array, dy: int, dx: int, slope: float, cut: float
 
 @cached_njit(nogil=True)
 def propagate(cost: Array, flow: Array, slope: float, cut: float, rounds: int) -> Array:
-    """Run min-sum belief propagation. Return the best window index (i, j) of every pixel, (h, w, 2).
+    """Run min-sum belief propagation. Return the cheapest window index (i, j) of every pixel, (h, w, 2).
 
     Neighbouring pixels pay `slope` per pixel of difference between their displacements, at most `cut`. `flow`
     is the integer centre of each pixel's window.

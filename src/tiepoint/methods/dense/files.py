@@ -73,7 +73,7 @@ def check_folders(root: str | Path, keys: Sequence[str], subsets: Iterable[str] 
     check_layout(base, keys, subsets)
     there = [key for key in keys if pair_folder(base, key).is_dir()]
     if not there:
-        raise InputError(f"{base} has no folder of any of {len(keys)} pairs, such as {sorted(keys)[0]}")
+        raise InputError(f"{base} has no folder for any of {len(keys)} pairs, such as {sorted(keys)[0]}")
     return there
 
 

@@ -62,7 +62,7 @@ def _displacements(points1: Points, points2: Points, x: NDArray[Any], y: NDArray
 
 
 class MatchedFeatures:
-    """Dense flow interpolated from mutual nearest neighbours of an extractor's keypoints.
+    """Dense flow interpolated from keypoints whose descriptors are mutual nearest neighbours.
 
     `extractor.extract(image)` returns (keypoints, descriptors): keypoints are (n, 2+) positions or an object
     with `xy`; descriptors (n, d) are compared by `extractor.distance` (default l2).
@@ -95,7 +95,7 @@ class MatchedFeatures:
 def mutual_matches(
     first: NDArray[Any], second: NDArray[Any], *, hamming: bool = False
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return indices of mutual nearest descriptors; the lowest index wins ties.
+    """Return row indices of descriptors that are mutual nearest neighbours; the lowest index wins ties.
 
     >>> mutual_matches(np.array([[0.0], [5.0]]), np.array([[5.5], [9.0]]))
     (array([1]), array([0]))

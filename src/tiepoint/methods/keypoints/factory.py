@@ -236,7 +236,10 @@ def _fused_at_own_places(text: str, device: str) -> tuple[Any, str]:
 
 
 def make_pair(pair: tuple[Any, ...], device: str) -> tuple[Any, str]:
-    """Return the method of a pair (descriptor, detector) of texts, classes or objects, and its name."""
+    """Combine a pair (descriptor, detector) into one method. Return the method and its name.
+
+    Each part is a specification, a class or an object.
+    """
     from .adapter import DetectThenDescribe
 
     if len(pair) != 2:

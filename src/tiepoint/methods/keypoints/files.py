@@ -156,7 +156,7 @@ class KeypointSetPlaces:
         return self.set.of(item.key)
 
     def pair_ids(self, item: Item) -> NDArray[np.int64]:
-        """Return the number of the keypoint pair that each row belongs to."""
+        """Return the pair number of each keypoint. Keypoints with equal numbers correspond."""
         if self.set.pairs is None:
             raise InputError(
                 f"keypoint set {self.set_name} is not paired; create paired sets with `keypoints intersect`"

@@ -24,7 +24,7 @@ _MIN_SIZE = (80, 40)
 
 @dataclass(eq=False)
 class AkazeDescriptor:
-    """M-LDB, 486 bits, at the level of AKAZE's scale space whose keypoints have the nearest size.
+    """M-LDB, 486 bits, at the level of AKAZE's scale space whose keypoints have the most similar size.
 
     Level l has keypoints of size 4.8 · 2^(l/4). At AKAZE keypoints the result equals AKAZE's own descriptors.
     """
@@ -87,7 +87,7 @@ class KazeFeatures:
 
 @dataclass(eq=False)
 class KazeDescriptor:
-    """M-SURF in KAZE's scale space, 64 values, at the level whose keypoints have the nearest size.
+    """M-SURF in KAZE's scale space, 64 values, at the level whose keypoints have the most similar size.
 
     Level l has keypoints of size 3.2 · 2^(l/4), and level 0 has no derivatives. KAZE estimates the
     orientation and ignores that of the keypoint.

@@ -75,7 +75,7 @@ class OpenCVDescriptor:
 
 @dataclass(eq=False)
 class OrbDescriptor(OpenCVDescriptor):
-    """ORB, 256 bits, at the pyramid level whose 31-px patch is nearest to the keypoint's size."""
+    """ORB, 256 bits, at the pyramid level whose 31-px patch is closest to the keypoint's size."""
 
     scale_factor: float = 1.2
     n_levels: int = 8

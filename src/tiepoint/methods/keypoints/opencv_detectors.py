@@ -69,7 +69,7 @@ class SiftDetector(OpenCVDetector):
 
 @dataclass(eq=False)
 class OrbDetector(OpenCVDetector):
-    """ORB detector: FAST corners in a pyramid, ranked by Harris, oriented by the intensity centroid."""
+    """ORB detector: FAST corners in a pyramid, ranked by Harris response, oriented by intensity centroid."""
 
     scale_factor: float = 1.2
     n_levels: int = 8
@@ -185,7 +185,7 @@ class Gftt(OpenCVDetector):
     block_px: int = 3
 
     def detect(self, image: Image) -> Keypoints:
-        """Return corners above `quality` times the best response."""
+        """Return corners with a response above `quality` times the largest response."""
         grey = to_grey(image)
         corners = cv2.goodFeaturesToTrack(
             grey, 0, self.quality, self.min_distance_px, blockSize=self.block_px

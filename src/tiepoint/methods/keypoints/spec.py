@@ -59,7 +59,7 @@ def split_detector(text: str) -> KeypointSpec:
         if _DETECTOR.match(text[at + 1 :]):
             return KeypointSpec(text[:at], text[at + 1 :])
     if text.startswith("@"):
-        raise InputError(f"{text!r} lacks a descriptor before the @; write one, as in sift{text}")
+        raise InputError(f"{text!r} has no descriptor before the @; write one, as in sift{text}")
     return KeypointSpec(text, None)
 
 
@@ -104,7 +104,7 @@ def locate_keypoint_sets(spec: Any, root: Path) -> Any:
 
 
 def first_side(name: str, known: Container[str]) -> str:
-    """Return the keypoint set of a name, or ``NAME_a`` if NAME is an intersection with two sides.
+    """Return the keypoint set with a name. If NAME is an intersection of two sets, return ``NAME_a``.
 
     >>> first_side("both", {"both_a", "both_b"}), first_side("one", {"one"})
     ('both_a', 'one')

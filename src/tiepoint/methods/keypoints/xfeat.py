@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``xfeat?weights=FILE``: XFeat through onnxruntime. Its dense maps are sampled at any keypoint.
 
-The published ONNX file returns only the best 1000 cells. Its maps of descriptors and of reliability, at 0.6
-and 1.3 times the image, are inside the graph and are requested as further outputs. A cell of 8 pixels of the
-resized image is reported at its upper left pixel, as XFeat does.
+The published ONNX file returns only the 1000 most reliable cells. Its maps of descriptors and of reliability,
+at 0.6 and 1.3 times the image, are inside the graph and are requested as further outputs. A cell of 8 pixels
+of the resized image is reported at its upper left pixel, as XFeat does.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class XFeatDetector:
         self.config = {"max_features": max_features, "border_px": self.border_px}
 
     def detect(self, image: Image) -> Keypoints:
-        """Return cells of both zooms, most reliable first."""
+        """Return keypoints at the map cells of both zooms, highest reliability first."""
         limit = self.max_features
         shares = (None, None) if limit is None else (limit // 5, limit - limit // 5)
         kept = []
@@ -125,7 +125,7 @@ class XFeatDetector:
 
 
 class XFeatDescriptor:
-    """Bilinear samples (64 values) of the map whose cells are nearest in size to the keypoint."""
+    """Bilinear samples (64 values) of the map whose cell size is closest to the keypoint's size."""
 
     name, distance, libraries = "xfeat", "l2", ("numpy", "onnxruntime")
 

@@ -216,7 +216,7 @@ def _place(module: Any, device: str) -> str:
 
 
 def required_inputs(module: Any) -> int:
-    """Return how many arguments the `forward` of a module requires."""
+    """Return the number of arguments that the `forward` of a module requires."""
     found = parameters_of(module.forward).values()
     plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return sum(p.kind in plain and p.default is p.empty for p in found)

@@ -187,7 +187,7 @@ class NetworkRunner:
         return values[:, None]
 
     def forward(self, pixels: Any, rows: int) -> Any:
-        """Return descriptors of the first rows of a batch, in equal pieces if out of memory."""
+        """Return the descriptors of the first `rows` patches. If memory is short, process smaller batches."""
         parts: list[Any] = []
         done = 0
         while done < rows:
@@ -208,7 +208,7 @@ def out_of_memory(error: BaseException) -> bool:
 
 @dataclass
 class _Item:
-    """Patches of one item in the pipeline; `left` of them have no values yet."""
+    """Patches of one item in the pipeline. `left` counts the patches without values."""
 
     left: int
     values: Array | None = None

@@ -54,7 +54,9 @@ class MatchFiles:
                 "their size with ?resize=640x480, ?resize=1600 (the longer side) or ?resize=none"
             )
         if not found.resized and self.resize is not None:
-            raise InputError(f"files:{path} contains {found.what} in original pixels; remove `resize`")
+            raise InputError(
+                f"files:{path} contains {found.what}, whose points are in original pixels; remove `resize`"
+            )
         said = {"offset": self.offset or None, "top": top, "resize": format_resize(self.resize)}
         query = "&".join(f"{k}={v}" for k, v in said.items() if v is not None)
         self.name = f"files:{self.root.name}" + (f"?{query}" if query else "")

@@ -30,7 +30,7 @@ class Matches(NamedTuple):
 
 
 class FirstNeighbours(NamedTuple):
-    """Nearest neighbour `second` of each row `first`, the two smallest distances, and whether mutual."""
+    """Nearest descriptor `second` of each row `first`, its two smallest distances, and whether mutual."""
 
     first: Ints
     second: Ints
@@ -42,7 +42,7 @@ class FirstNeighbours(NamedTuple):
 def nearest_both_ways(
     a: NDArray[Any], b: NDArray[Any], rows_a: Ints, rows_b: Ints, *, distance: str
 ) -> FirstNeighbours:
-    """Find the nearest neighbour in b of each row of a, and whether it is mutual.
+    """Find the nearest descriptor in b for each row of a, and whether the two are mutual neighbours.
 
     Ties go to the first row in the order of `rows_b`, and of `rows_a` in the reverse direction. Trap: with
     rows in file order a constant descriptor matches row 0 to row 0, which may be correct. Pass rows in random

@@ -5,7 +5,7 @@ There are two ways to cover the patch. Methods that scale with the keypoint get 
 with the side of the patch. Methods with a fixed sampling pattern get the patch resized (by area when
 shrinking, linear when enlarging) to the pixels that the pattern reads.
 
-Patches are described one at a time, because OpenCV drops keypoints near a border and may reorder the rest. A
+Patches are described one at a time, because OpenCV drops keypoints near a border and may reorder others. A
 dropped patch is a failure (`valid` False).
 """
 

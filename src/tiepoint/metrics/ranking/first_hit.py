@@ -19,7 +19,7 @@ from .ties import Floats, TieBlocks, check_ties, harmonic_difference
 
 
 class FirstBlocks(NamedTuple):
-    """First tie with a correct answer of each list, (lists,). `relevant` is 0 if there is no such tie."""
+    """First tie of each list that contains a correct answer, (lists,). `relevant` is 0 if none does."""
 
     before: Floats
     items: Floats
@@ -29,7 +29,7 @@ class FirstBlocks(NamedTuple):
 def first_blocks(
     lt: ArrayLike, eq: ArrayLike, owner: ArrayLike, lists: int, *, retrieved: ArrayLike | None = None
 ) -> FirstBlocks:
-    """Find the first tie with a correct answer of each list from counts of wrong items.
+    """Find the first tie of each list that contains a correct answer, from counts of wrong items.
 
     >>> first_blocks([3, 1, 1], [0, 2, 2], [0, 0, 0], 1)
     FirstBlocks(before=array([1.]), items=array([4.]), relevant=array([2.]))
@@ -103,7 +103,7 @@ def hits_at(blocks: TieBlocks, k: int, lists: int) -> Floats:
 
 
 def chance_first(items: ArrayLike, relevant: ArrayLike) -> FirstBlocks:
-    """Return the first tie of lists in random order: a tie of all items."""
+    """Return the first tie of lists in random order. All items of such a list are tied."""
     n: NDArray[Any] = np.asarray(items, np.float64)
     return FirstBlocks(np.zeros(len(n)), n, np.asarray(relevant, np.float64))
 

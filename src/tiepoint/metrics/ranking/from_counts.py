@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""AP, AUC and FPR at 95 % recall from counts of nearer and equal items, without the items themselves.
+"""AP, AUC and FPR at 95 % recall from counts of nearer and equally near items, without distances.
 
 For every relevant item, `lt` counts the irrelevant items of its list that are nearer. `eq` counts those that
 are equally near, and `eq_before` those of `eq` that precede the item in file order. Distances are not

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Image matching metrics: each reference patch is matched to its nearest neighbour, ranked by distance."""
+"""Image matching metrics: match each reference patch to the nearest descriptor; rank matches by distance."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .ties import Floats
 
 
 def expected_validity(lt: ArrayLike, ties: ArrayLike, *, retrieved: ArrayLike | None = None) -> Floats:
-    """Return the probability that the first neighbour is correct when ties are broken at random.
+    """Return the probability that the nearest neighbour is correct if ties are broken at random.
 
     For each reference patch (n,), `lt` targets are nearer than the correct answer, and `ties` >= 1 targets
     share the smallest distance. `retrieved` is False if the patch or its correct answer has no descriptor.

@@ -147,7 +147,7 @@ class Comparison:
                 return replace(row.swapped(), first=first, second=second)
         if self.wide and a != b:
             raise InputError(
-                f"a comparison of {self.n_methods} methods has only the differences to {self.baseline}; "
+                f"with {self.n_methods} methods, only differences to {self.baseline} are computed; "
                 f"compare {first} and {second} alone"
             )
         raise InputError(f"{first} and {second} are equal in every scene, so they count as one method")

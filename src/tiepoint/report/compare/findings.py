@@ -19,7 +19,7 @@ from .sentences import joint, number, order_reversal_sentence, p_value, these_sc
 
 @dataclass(frozen=True)
 class ComparisonFinding:
-    """The best method and its difference to the second best.
+    """The method with the best score, and its difference to the second best.
 
     `tied` has the methods that are not separated from the best one. `kinds` is a sentence about kinds of
     scenes in which the best two methods swap places. `sure` is whether the best two are separated; None if
@@ -119,7 +119,7 @@ def _is_canary(row: MethodRow) -> bool:
 
 
 def _separated_from(c: Comparison, first: str) -> dict[str, bool]:
-    """Return a dict from each other tested method, best first, to whether it is separated from `first`."""
+    """Return whether each other tested method is separated from `first`, by name, best score first."""
     if not isinstance(c.pairs, PairRows):
         return {}
     separated = c.pairs.separated(first)
@@ -134,7 +134,7 @@ def _alone(c: Comparison, row: MethodRow, same: Sequence[str]) -> str:
 
 
 def _why(c: Comparison, pair: PairRow) -> str:
-    """Return a short reason why the lead is significant or not."""
+    """Return a short reason why the lead of the best method is significant or not."""
     if c.smallest_p > 1 - c.level:
         return f"{count_text(c.n_scenes, 'scene separates', 'scenes separate')} nothing"
     won = ""

@@ -17,7 +17,7 @@ MAX_SWAPS = 3
 def swapped_pairs(
     first: Mapping[str, float], second: Mapping[str, float], *, lower: bool
 ) -> list[tuple[str, str]]:
-    """Return the pairs (better, worse) under `first` whose order is reversed under `second`. Ties count not.
+    """Return the pairs (better, worse) under `first` whose order is reversed under `second`. Skip ties.
 
     >>> swapped_pairs({"a": 0.9, "b": 0.8, "c": 0.1}, {"a": 0.5, "b": 0.6, "c": 0.1}, lower=False)
     [('a', 'b')]
@@ -32,7 +32,7 @@ def swapped_pairs(
 
 
 def order_sentence(by_protocol: Mapping[str, Mapping[str, float]], *, lower: bool) -> str:
-    """State between which two protocols which methods swap places. Empty without two methods and protocols.
+    """Name the methods that swap places between two protocols. Empty without two methods and protocols.
 
     `by_protocol` has the scores by protocol and method. Every protocol is compared with the first one.
 

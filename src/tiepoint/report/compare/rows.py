@@ -68,7 +68,7 @@ class PairRows(Sequence[PairRow]):
         return pair_row(self.names, self.paired, range(len(self))[k], sign=self.sign)
 
     def separated(self, method: str) -> dict[str, bool]:
-        """Return for each other method, by name, whether it is separated. Compute no intervals."""
+        """Return whether each other method is separated from a method, by name. Compute no intervals."""
         index = self.names.index(method)
         separated = self.paired.separated
         own = np.flatnonzero((self.paired.pairs == index).any(axis=1))

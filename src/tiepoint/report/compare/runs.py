@@ -138,10 +138,10 @@ def compare_runs(
 
 
 def _from_methods(runs: Sequence[Run]) -> set[str]:
-    """Return the differences that the outputs of methods cause on the same data, lists and options.
+    """Return the kinds of differences that methods can cause on the same data, pair lists and options.
 
     A method that finds other keypoints has other queries, so scenes have other weights. It may lack values
-    or scenes. Keypoints and matches are read from other items, so a method of each sort has its own list.
+    or scenes. Keypoint methods and pair matchers process different items, so their pair lists differ.
     """
     if any(r.manifest.is_imported for r in runs):
         return {WEIGHTS}

@@ -175,7 +175,7 @@ def assumption(c: Comparison) -> str:
 
 
 def skewed_words(c: Comparison) -> str:
-    """Return what skewed scene differences do to the error probability."""
+    """Explain how skewed scene differences change the error probability."""
     times = "twice" if c.test == BOOTSTRAP_T else "two to three times"
     return f"skewed: the error probability may be {times} {100 * (1 - c.level):.3g} %"
 

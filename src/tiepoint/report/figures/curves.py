@@ -59,7 +59,7 @@ def lines_figure(
     kind: str = "",
     group: str = "all",
 ) -> Figure:
-    """Draw one line per method, best first, the first few with bands. `guides` are thin labelled lines.
+    """Draw one line per method, best score first. The first few have bands. `guides` are thin labelled lines.
 
     The picture shows the first twelve lines. The CSV data has all lines with their bands.
     """
@@ -320,7 +320,7 @@ def _bins(section: TaskSection, run: Run) -> dict[tuple[str, str], PooledBins]:
 
 
 def _on_grid(curve: str, x: Array, y: Array) -> tuple[Array, Array]:
-    """Sample a curve at the x values of its band. A PR curve is constant up to each of its points."""
+    """Sample a curve at the x values of its band. A PR curve uses the next point of at least that recall."""
     if curve == "roc":
         return _FPR, np.interp(_FPR, x, y)
     if curve in ("pr", "precision_recall"):

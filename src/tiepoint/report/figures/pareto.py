@@ -194,7 +194,7 @@ def place_labels(
 ) -> list[Place | None]:
     """Return the lower left corner of each label, in the units of the points. None if a label does not fit.
 
-    Each label gets the nearest free position around its point. A position is free if it is inside the area
+    Each label gets the free position closest to its point. A position is free if it is inside the area
     and covers no point and no earlier label. Boxes in `avoid` are covered only if no other position is free.
     The left one of two adjacent points has its label on the left.
 
@@ -219,7 +219,7 @@ def place_labels(
 
 
 def _around(x: float, y: float, width: float, height: float, *, to_left: bool = False) -> Iterator[Box]:
-    """Yield label positions around a point, nearest first. The right side comes first unless `to_left`."""
+    """Yield label positions around a point, closest first. The right side comes first unless `to_left`."""
     for reach in _REACH:
         for side, dy in _DIRECTIONS:
             dx = -side if to_left else side

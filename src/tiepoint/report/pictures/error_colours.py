@@ -45,7 +45,7 @@ def grades(matched: MatchedPair) -> Rows:
 
 
 def count_grades(matched: MatchedPair) -> list[tuple[ErrorGrade, int]]:
-    """Count the matches of each grade, best first. Unknown errors are listed only if there are any.
+    """Count the matches of each error grade, smallest error first. Add unknown errors if there are any.
 
     >>> a = np.zeros((3, 2))
     >>> some = MatchedPair("p", (None, None), ((1, 1), (1, 1)), a, a, np.array([0.5, 3.0, np.inf]))

@@ -85,7 +85,7 @@ def pair_picture(
     Args:
         matched: Images, matches and errors.
         caption: Lines above the images.
-        most: Maximum number of drawn matches, sampled evenly from the best to the worst.
+        most: Maximum number of drawn matches, sampled evenly from the smallest to the largest error.
         chosen: Indices of matches whose true epipolar lines are drawn (for a homography, the true positions).
             The other matches are then dots without lines.
         side_px: Longer side of each image in the picture.

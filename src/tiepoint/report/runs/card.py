@@ -141,5 +141,5 @@ def times_differ(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool | 
 
 
 def _order(one: Sequence[float], two: Sequence[float]) -> int:
-    """Return -1 if the first range lies below the second, 1 if above, 0 if they overlap."""
+    """Return -1 if the first range is below the second, 1 if it is above, 0 if they overlap."""
     return -1 if one[1] < two[0] else 1 if two[1] < one[0] else 0

@@ -113,7 +113,7 @@ def _distinct(columns: Sequence[Sequence[str]]) -> int:
 
 
 def _facts(run: NamedRun, options: Mapping[str, Any]) -> Iterator[tuple[Fact, str]]:
-    """Yield all properties that may differ between runs of a method, the most readable first."""
+    """Yield all properties that may differ between runs of a method, most readable properties first."""
     m = run.manifest
     kinds = [(_kind(path, value), _key(path), value) for path, value in _leaves(m.method.config)]
     for key, value in [("distance", m.method.distance), *((k, v) for kind, k, v in kinds if kind == "given")]:
@@ -178,7 +178,7 @@ def _kind(path: Sequence[str], value: str) -> str:
 
 
 def _absent(key: Fact) -> str:
-    """Return the label for a run without a property that other runs have.
+    """Return the label for a property that a run does not have, such as ``without cv2``.
 
     >>> _absent(("option", "matcher")), _absent(("library", "cv2"))
     ('default matcher', 'without cv2')
@@ -201,7 +201,7 @@ class DisplayNames:
     groups: Mapping[str, str] = field(default_factory=dict)
 
     def method(self, name: str, method: str = "") -> str:
-        """Return the display name of a run. Properties in parentheses are preserved."""
+        """Return the display name of a run. A suffix in parentheses, such as its split, stays unchanged."""
         if name in self.methods or method not in self.methods:
             return self.methods.get(name, name)
         return self.methods[method] + name.removeprefix(method)

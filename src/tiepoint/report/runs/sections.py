@@ -46,7 +46,7 @@ def is_single(group: str) -> bool:
 
 
 def drawable(methods: int) -> int:
-    """Return the number of methods that figures show, best first.
+    """Return the number of methods that figures show. Figures show the best methods.
 
     >>> drawable(300), drawable(301)
     (300, 60)
@@ -56,7 +56,7 @@ def drawable(methods: int) -> int:
 
 @dataclass(frozen=True)
 class TaskSection:
-    """The runs of one task under one protocol, best first by the headline score.
+    """The runs of one task under one protocol, best headline score first.
 
     `dataset` is set if the report has runs of the task on several datasets. `looks` numbers the methods, so
     that each has the same colour in all figures. `more` marks an additional section of the same task and
@@ -199,7 +199,7 @@ def _by_dataset(runs: Sequence[Run]) -> dict[str, list[Run]]:
     """Group runs of a task by dataset name. If two datasets share a name, add the start of the hash.
 
     The name is empty if there is only one dataset. The dataset of imported results is unknown. With one
-    dataset they join its runs; with several datasets they form their own group.
+    dataset, imported results join its runs. With several datasets, they form a separate group.
     """
     names = data_names(runs)
     if len(names) < 2:
@@ -231,7 +231,7 @@ def _by_protocol(task: str, dataset: str, runs: Sequence[Run], protocol: str) ->
 
 
 def _sort_runs(section: TaskSection) -> TaskSection:
-    """Sort the runs of a section by the headline score, best first."""
+    """Sort the runs of a section by the headline score, best score first."""
     sign = 1.0 if section.info.lower else -1.0
 
     def order(run: Run) -> tuple[bool, float, str, str]:

@@ -89,7 +89,7 @@ def conventions_of(run: Run, store: Store | None = None, progress: Progress = no
 
 
 def _order(run: Run, task: Task, store: Store) -> str:
-    """Return whether protocols order the methods differently that have runs on the same data and options."""
+    """State whether the order of methods on the same dataset and pair lists differs between protocols."""
     own = run.manifest
     alike = [
         r

@@ -115,7 +115,7 @@ def benchmark_table(
 
 
 def _reasons(scores: Sequence[ScoreRow | None]) -> list[str]:
-    """Return why scores of a table are undefined, each reason once."""
+    """Return the reasons why scores of a table are undefined, each once."""
     return list(dict.fromkeys(f"{s.metric}: {s.note}" for s in scores if s and s.value is None and s.note))
 
 

@@ -79,7 +79,7 @@ def queue_cluster(wanted: ClusterFile, where: str, security: Any = None) -> Any:
             raise UnknownNameError(f"key of {kind} in {where}", key, known)
     for key in ("cores", "memory"):
         if key not in arguments:
-            raise InputError(f"{where}: section {kind} lacks {key}; state it for one job")
+            raise InputError(f"{where}: section {kind} has no {key}; add the value for one job")
     processes, _ = shape(wanted)
     # Memory-mapped features would count as memory of the worker; the queue has its own limit.
     extra = ["--nthreads", "1", "--memory-limit", "0"]

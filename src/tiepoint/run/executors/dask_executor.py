@@ -66,7 +66,7 @@ Needs = Callable[[Any], Iterable["JobBatch"]]
 
 @dataclass(eq=False)
 class JobBatch:
-    """Jobs sent as one Dask task. `results` has results by job name. `lost` is why Dask gave up the batch."""
+    """Jobs sent as one Dask task. `results` has results by job name. `lost` explains why Dask gave up."""
 
     job: Job | WholeJob
     arguments: Mapping[str, Any]
@@ -84,7 +84,7 @@ class JobBatch:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the batch has results or was given up."""
+        """Whether the batch is finished: it has results, or Dask gave up on it."""
         return self.results is not None or self.lost is not None
 
     def count(self, done: int) -> None:

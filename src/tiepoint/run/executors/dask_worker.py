@@ -140,7 +140,7 @@ def _worker() -> Any:
 
 
 def wait_for_file(path: Path, patience_s: float = SHARED_S, stop: Callable[[], bool] = bool) -> bool:
-    """Wait for a file from another machine. Return False after `patience_s` seconds or if `stop()` is true.
+    """Wait for a file that another machine writes. Return False after `patience_s` seconds or if `stop()`.
 
     A network file system may cache that a file was missing. Listing the folder refreshes that cache.
     """

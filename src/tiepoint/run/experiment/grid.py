@@ -81,7 +81,7 @@ def _at(text: str, place: str) -> str:
 
 
 def places(keypoints: KeypointPlaces, descriptor: DescriptorPlan, experiment: str) -> list[KeypointSource]:
-    """Return the keypoint sources of a descriptor: its own set, or all sets or detectors of the file."""
+    """Return the keypoint sources of a descriptor: the set it names, or all sets or detectors of the file."""
     if any(c.keypoint_set_name for c in descriptor.components):
         if not all(c.keypoint_set_name for c in descriptor.components):
             raise InputError(f"{descriptor.name}: give a keypoint_set_name to all components or to none")
@@ -92,12 +92,12 @@ def places(keypoints: KeypointPlaces, descriptor: DescriptorPlan, experiment: st
     if keypoints.source == "database":
         if tuned or "generator" in keypoints.model_fields_set or "max_features" in keypoints.model_fields_set:
             raise InputError(
-                "keypoints: a keypoint set has no generator, max_features or thresholds; remove them"
+                "keypoints: remove generator, max_features and thresholds; a keypoint set does not use them"
             )
         named = [keypoints.keypoint_set_name] if keypoints.keypoint_set_name else []
         named += [a.keypoint_set_name for a in keypoints.alternative_keypoints]
         if not named:
-            raise InputError("keypoints: source: database needs a keypoint_set_name")
+            raise InputError("keypoints: `source: database` needs a keypoint_set_name; add one")
         return [KeypointSource(f"set:{name}", name) for name in named]
     if keypoints.keypoint_set_name or keypoints.alternative_keypoints:
         raise InputError(f"keypoints: keypoint sets need source: database, found {keypoints.source}")
@@ -175,7 +175,7 @@ def _refuse(d: DescriptorPlan, names: Sequence[str], why: str) -> None:
 
 
 def _normalize(d: DescriptorPlan) -> str | None:
-    """Return when to normalise: `before` or `after` pooling, or `none`. None if the file does not say."""
+    """Return when to normalise: `before` or `after` pooling, or `none`. None if the file has no setting."""
     if d.normalize_before_pooling and d.normalize_after_pooling:
         raise InputError(f"{d.name}: normalise either before or after pooling, not both")
     if d.normalize_before_pooling:

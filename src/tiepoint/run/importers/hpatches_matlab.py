@@ -84,7 +84,7 @@ class MatlabRow:
         return int(digits)
 
     def negatives(self) -> int:
-        """Return the index of the kind of negatives. The names used in figures are accepted, too."""
+        """Return the index of the kind of negatives. The names in the tool's figures are accepted, too."""
         text = self.fields["negs"].lower()
         for kind, names in enumerate((("inter", "diffseq"), ("intra", "sameseq"))):
             if any(name in text for name in names):
@@ -135,13 +135,13 @@ def _verification(rows: Sequence[MatlabRow]) -> Records:
         cell = cells.setdefault((row.noise(), row.negatives()), {})
         which = ("ap", "pr_ap") if "imbalanced" in row.fields["method"].lower() else ("auc", "roc_auc")
         if which[0] in cell:
-            raise row.wrong("two rows have the same noise, negatives and method; expected one run")
+            raise row.wrong("two rows have the same noise, negatives and method; keep one run")
         cell[which[0]] = row.fraction(which[1])
     metrics = [m for m in ("ap", "auc") if all(m in c for c in cells.values())]
     if not metrics:
         raise FormatError(
             rows[0].path,
-            "a noise level or kind of negatives lacks the method balanced or imbalanced",
+            "rows are missing; expected balanced and imbalanced for each noise and negatives",
         )
     columns: dict[str, list[Any]] = {m: [c[m] for c in cells.values()] for m in metrics}
     columns = {"noise": [z for z, _ in cells], "negatives": [k for _, k in cells], **columns}

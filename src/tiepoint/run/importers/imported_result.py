@@ -45,7 +45,7 @@ SLACK = 1e-9
 
 
 def not_a_fraction(value: float) -> str | None:
-    """Return why a number is not a valid score. None if it is valid, i.e. between 0 and 1.
+    """Return the reason why a number is not a valid score. None if it is between 0 and 1.
 
     >>> not_a_fraction(0.5), not_a_fraction(1.5)
     (None, 'expected a fraction between 0 and 1, found 1.5')

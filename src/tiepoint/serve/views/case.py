@@ -75,7 +75,7 @@ def order_param(request: Request, runs: int) -> By:
 
 
 def others(section: TaskSection, runs: list[Run]) -> list[dict[str, Any]]:
-    """Return each method of the section, whether it is selected, and the run ids after toggling it."""
+    """Return, for each method of the section, whether it is selected, and the run ids after a click on it."""
     ids = [r.id for r in runs]
     found = []
     for run in section.runs:

@@ -153,7 +153,7 @@ def task_link(section: TaskSection) -> str:
 
 
 def _first_rows(section: TaskSection) -> list[dict[str, Any]]:
-    """Return the best methods of a section with their scores and the lengths of their bars in percent."""
+    """Return the best methods of a section with their headline scores and bar lengths in percent."""
     rows = [
         (r, s.value)
         for r in section.runs

@@ -44,7 +44,7 @@ Job = Callable[[], FileCheck]
 
 
 def files_of(store: Store, needed: Mapping[str, Sequence[str]]) -> list[Job]:
-    """Return one check function per file of a store, including the missing files in `needed`."""
+    """Return one check function per file of a store. Missing files in `needed` also get one."""
     root, jobs = store.root, list[Job]()
     for kind, suffix, files, read in (
         ("records", "parquet", store.records, store.records.verify),

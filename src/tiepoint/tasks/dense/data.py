@@ -187,10 +187,10 @@ class PairTask(DenseTask):
                 f"ground truth cannot be used, pair left out: {len(truths)} of {len(records)} directed pairs "
                 f"(the first: {truths[0].meta['no_truth']})"
             )
-        for missing, words in (("skip", "left out"), ("zero", "counts as wrong")):
+        for missing, words in (("skip", "are left out"), ("zero", "count as wrong")):
             n = sum(bool(r.meta["absent"]) and r.meta["missing"] == missing for r in records)
             if n:
-                found.append(f"no flow, {words}: {n} of {len(records)} directed pairs")
+                found.append(f"{n} of {len(records)} directed pairs have no estimated flow and {words}")
         return found
 
     def check_results(self, opened: OpenDense, results: Path) -> list[str]:

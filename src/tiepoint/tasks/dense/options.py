@@ -37,7 +37,7 @@ class DenseOptions(TaskOptions):
 
     @property
     def strict_truth(self) -> bool:
-        """Whether unusable ground truth is an error. It is, unless the user gives `skip` or `zero`."""
+        """Whether unusable ground truth raises an error: True unless the user sets `skip` or `zero`."""
         return self.missing == "error" or "missing" not in self.model_fields_set
 
 
@@ -49,7 +49,7 @@ class PairOptions(DenseOptions):
 
 
 def mean_note(n: int, total: int, what: str, *, reason: str = "") -> str | None:
-    """Return the note of a mean over `n` of `total` values. None if it includes all of them.
+    """Return the note of a mean over `n` of `total` values. None if the mean includes all values.
 
     >>> mean_note(7, 8, "flows"), mean_note(8, 8, "flows"), mean_note(0, 8, "flows")
     ('caution: mean of 7 of 8 flows', None, '8 of 8 flows left out')
@@ -62,7 +62,7 @@ def mean_note(n: int, total: int, what: str, *, reason: str = "") -> str | None:
 def excluded_pairs_notes(problems: Sequence[str], *, shown: int = 5) -> list[str]:
     """Return warnings about pairs that were excluded because of their ground truth.
 
-    Only the first `shown` problems are listed; the rest are counted.
+    Only the first `shown` problems are listed; further problems are counted.
 
     >>> excluded_pairs_notes(["a: x is missing", "b: x is missing"], shown=1)
     ['pair left out: a: x is missing', 'and 1 more problem of ground truth']

@@ -47,7 +47,7 @@ class EvdOptions(SeededOptions):
 
 
 class EvdHomography(PairsTask):
-    """Homography of a method, or estimated from matches, scored by its error on the area both images show."""
+    """Homographies of a method, or estimated from its matches, scored on the area that both images show."""
 
     name = "evd/homography"
     needs = "homography"

@@ -134,7 +134,7 @@ def setting_of(data: Path, options: HPatchesOptions, problems: list[str]) -> Dat
 
 
 def _levels(data: HPatchesDataset, sequences: Sequence[str], letter: str) -> int:
-    """Return how many consecutive images e1, e2, … exist in all sequences, at most five."""
+    """Return the number of consecutive images e1, e2, … that all sequences have, at most five."""
     for k in range(1, LEVEL_IMAGES + 1):
         if any(f"{letter}{k}" not in data.images(s) for s in sequences):
             return k - 1
@@ -170,7 +170,7 @@ def max_mapped_images() -> int:
 
 
 def infinite_rows(values: NDArray[Any], valid: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return which invalid rows contain infinity but no NaN.
+    """Return a mask of the invalid rows that contain infinity but no NaN.
 
     >>> rows = np.array([[0.0, np.inf], [np.nan, np.inf], [1, 1]])
     >>> infinite_rows(rows, np.array([False, False, True])).tolist()
@@ -230,7 +230,7 @@ class HPatchesTask(BaseTask):
         return COMPARISON
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Compute the scores under a protocol. Imported results are scored only under their own protocol."""
+        """Compute the scores under a protocol. Imported results have one fixed protocol."""
         rules = hpatches_rules(protocol)
         imported: list[Score] | None = self.scoring.score_imported(records, protocol)
         return self.scoring.score(records, rules, protocol) if imported is None else imported
@@ -348,7 +348,7 @@ def distances_to(
 
 
 def first_share(values: Floats, right: Sequence[int]) -> float:
-    """Return the share of correct candidates among the candidates tied for nearest. 0 without candidates."""
+    """Return the share of correct candidates among those at the smallest distance. 0 without candidates."""
     at = np.flatnonzero(np.isfinite(values) & (values == values.min(initial=np.inf)))
     return float(np.isin(at, list(right)).mean()) if len(at) else 0.0
 

@@ -249,7 +249,7 @@ class V1Task(BaseTask):
         """Read the records of every benchmark from `.results` files in `folder`.
 
         Raises:
-            InputError: Result files are missing for some benchmarks. The message names all of them.
+            InputError: Result files are missing for some benchmarks. The message lists these files.
         """
         if on_bad not in ("error", "miss"):
             raise UnknownNameError("value of on_bad", on_bad, ("error", "miss"))

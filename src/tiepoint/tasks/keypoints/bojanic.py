@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Shared parts of the original protocol of Bartol, Bojanić et al. (2019).
 
-Reference keypoints that leave the view of any target image are removed, and 100 of the rest are sampled. A
-match is correct if no other target keypoint is nearer to the true position, at any distance (no tolerance).
-Binary descriptors are compared by the number of differing pairs of bits (HAMMING2). A tie in a ranked list is
-one step.
+Reference keypoints that leave the view of any target image are removed. 100 of the remaining keypoints are
+sampled as queries. A match is correct if no other target keypoint is closer to the true position, at any
+distance (no tolerance). Binary descriptors are compared by the number of differing pairs of bits (HAMMING2).
+The AP treats keypoints with equal distance as one step of the precision-recall curve.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def bojanic_rows(features: Features, key: str) -> BojanicRows:
 
 
 def nearest_rows(queries: NDArray[Any], pool: BojanicRows, distance: str) -> tuple[Ints, Floats]:
-    """Return the nearest usable row of the pool for each query (the first of ties), and its distance."""
+    """Return the nearest usable descriptor of the pool for each query (first of ties), and its distance."""
     if len(pool.usable) == 0:
         return np.full(len(queries), -1, np.int64), np.full(len(queries), np.inf)
     found = first_two(queries, np.ascontiguousarray(pool.values[pool.usable]), distance=distance)
@@ -74,7 +74,7 @@ def nearest_rows(queries: NDArray[Any], pool: BojanicRows, distance: str) -> tup
 
 
 def nearest_distance_of_few(queries: NDArray[Any], pool: NDArray[Any], distance: str) -> Floats:
-    """Return the distance of each query to its nearest pool row by brute force. Use it for small pools."""
+    """Return the smallest descriptor distance of each query in a pool, by brute force. For small pools."""
     value = value_table(queries, pool, distance=distance).min(axis=1)
     return np.sqrt(value) if distance == "l2" else _scaled(value, distance)
 
@@ -128,6 +128,6 @@ def errors_to(points: Floats, targets: Floats) -> Floats:
 
 
 def is_nearest(points: Floats, targets: Floats, index: Ints) -> NDArray[np.bool_]:
-    """Return, for each point, whether target `index` is nearest. Ties count as nearest."""
+    """Return, for each point, whether target `index` is closest in pixels. Ties count as closest."""
     error = errors_to(points, targets)
     return np.asarray((error >= error[np.arange(len(points)), index][:, None]).all(axis=1))

@@ -53,7 +53,9 @@ def image_features(features: Features, key: str) -> ComparedFeatures:
     arrays = features.arrays(key)
     for name in ("keypoints", "values"):
         if name not in arrays:
-            raise InputError(f"{key}: the features lack {name!r}; a keypoint task needs keypoints and values")
+            raise InputError(
+                f"{key}: the features have no {name!r}; keypoint tasks need keypoints and values"
+            )
     table = np.asarray(arrays["keypoints"], dtype=np.float64)
     xy = np.ascontiguousarray(table[:, :2]) if table.size else np.empty((0, 2))
     values = np.asarray(arrays["values"])

@@ -84,7 +84,7 @@ def workbench_rows(
     """For every query, sample one image of scene `other` and `per_scene` distinct keypoints of that image.
 
     `sizes` are the numbers of keypoints by image, in image order. An image with fewer keypoints contributes
-    all of them.
+    all its keypoints.
     """
     names = list(sizes)
     image = draw_below(len(names), queries, seed, "distractor-image", role, scene, other)
@@ -142,7 +142,7 @@ def count_every(
     place: Ints,
     value: NDArray[np.float64],
 ) -> tuple[Ints, Ints, int]:
-    """Count the locations of all other scenes that are nearer than, or as near as, each correct answer.
+    """Count the locations of all other scenes with a smaller or equal distance than each correct answer.
 
     Answer t belongs to query location place[t] and has the distance value[t]. This distance is squared for
     l2. It is infinite for a failure, whose counts are 0. Also return the total number of locations. The
@@ -222,7 +222,7 @@ class OpenDistractors(OpenKeypoints):
         """Return None, because a case is a sample of queries and not an image pair."""
 
     def replay_query(self, scene: str, key: str, features: Features | None) -> QueryCase | None:
-        """Recompute the worst query of a sample. None without features, because queries are keypoints."""
+        """Recompute the query of lowest AP in a sample. None without features, which define the queries."""
         if features is None:
             return None
         return worst_of_draw(self, scene, int(key), self.without_border(features))
@@ -286,9 +286,9 @@ def worst_of_draw(opened: OpenKeypoints, scene: str, iteration: int, features: F
     """Recompute the query with the lowest average precision in a sample. None without queries.
 
     For `keypoints/retrieval`, its ranked list contains the correct location in every image that has one, and
-    the nearest sampled location of every distractor image. For `keypoints/verification`, the list also
-    contains the nearest wrong location in every image of the scene, and the search includes all locations of
-    distractor images.
+    the sampled location with the nearest descriptor in every distractor image. For
+    `keypoints/verification`, the list also contains the wrong location with the nearest descriptor in every
+    image of the scene, and the search includes all locations of distractor images.
     """
     if uses_all_distractors(opened.options):
         return None

@@ -76,7 +76,7 @@ def query_rows(source: ComparedFeatures, places: Locations, queries: Ints) -> tu
 def nearest_distance(
     source: ComparedFeatures, places: Locations, target: ComparedFeatures, queries: Ints, distance: str
 ) -> Floats:
-    """Return the distance (q,) from each query location to its nearest keypoint. Infinite if none exists."""
+    """Return the smallest descriptor distance (q,) of each query location. Infinite if there is none."""
     out = np.full(len(queries), np.inf)
     rows, asked, step = query_rows(source, places, queries)
     pool = np.flatnonzero(target.valid)
@@ -145,7 +145,7 @@ MATCHERS = ("mutual", "nn", "ratio")
 def first_neighbours_mutual(
     a: ComparedFeatures, b: ComparedFeatures, *, distance: str, seed: int | None = None
 ) -> FirstNeighbours:
-    """Return the nearest neighbours from `a` to `b`, and whether each is mutual.
+    """Return the nearest descriptor in `b` for each keypoint of `a`, and whether the match is mutual.
 
     Args:
         a: Features of the first image.
@@ -220,9 +220,9 @@ def user_class_matches(text: str, a: ComparedFeatures, b: ComparedFeatures, *, d
 def replay_matches(opened: OpenKeypoints, scene: str, image: str, features: Features) -> MatchedPair:
     """Recompute the nearest neighbours of co-visible reference locations, with errors.
 
-    Each location is represented by its keypoint with the nearest neighbour. For `keypoints/images`, the
-    result has the mutual neighbours, or the matches of the custom matcher, including those that are not
-    co-visible.
+    Each location is represented by its keypoint with the smallest descriptor distance. For
+    `keypoints/images`, the result has the mutual neighbours, or the matches of the custom matcher. It then
+    includes matches that are not co-visible.
     """
     s = opened.sequences
     first = s.images(scene)[0]

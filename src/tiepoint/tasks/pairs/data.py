@@ -42,8 +42,8 @@ def match_errors(
 
     The error depends on the ground truth of the pair. With K and T it is the mean of both distances to the
     epipolar lines, in pixels of each image. If the cameras share their centre, it is the distance to the
-    position that the rotation predicts. With clicked correspondences, it is the epipolar distance under the F
-    that fits them best, which requires at least eight. With H it is the distance |H x0 - x1|.
+    position that the rotation predicts. With at least eight clicked correspondences, it is the epipolar
+    distance under the F that fits the correspondences best. With H it is the distance |H x0 - x1|.
     """
     pair = truth.pair
     F, H, measure = _model(truth)

@@ -72,7 +72,7 @@ def compare(
 def _cameras(truth: PairTruth) -> tuple[Floats, Floats, Floats]:
     """Return K0, K1 and T_0to1 of a pair."""
     if truth.K0 is None or truth.K1 is None or truth.T_0to1 is None:
-        raise InputError(f"pair {truth.pair.name} lacks K0, K1 or T_0to1; pose/relative needs all three")
+        raise InputError(f"pair {truth.pair.name} has no K0, K1 or T_0to1; add all three for pose/relative")
     return truth.K0, truth.K1, np.asarray(truth.T_0to1, np.float64)
 
 
@@ -216,7 +216,7 @@ class Poses:
 
 
 def eloftr_failed(R: Floats, t: Floats) -> Rows:
-    """Return which poses fail ELoFTR's validity test.
+    """Return a mask of the poses that fail ELoFTR's validity test.
 
     A pose passes if all components of t differ from 0, or all components of the quaternion q differ from (1,
     0, 0, 0). A valid pose therefore fails if one component of t is exactly 0 and one component of q equals
@@ -245,7 +245,7 @@ AREAS: Mapping[str, Callable[[Floats, float], float]] = {
 
 
 def counted_pairs(records: Sequence[Records], scoring: PoseScoring) -> Rows:
-    """Return which pairs count. Some scorings use only the last of several pairs with the same two images."""
+    """Return a mask of the pairs to score. Some scorings use only the last pair of the same two images."""
     keep = np.ones(len(records), bool)
     if scoring.last_duplicate:
         last = {tuple(r.meta["images"]): i for i, r in enumerate(records)}

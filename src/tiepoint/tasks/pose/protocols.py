@@ -249,7 +249,7 @@ def _dad() -> PoseProtocol:
 
 
 def _xfeat() -> PoseProtocol:
-    """Return the settings of its two scripts, which also score differently.
+    """Return the settings of the tool's two scripts, which also score differently.
 
     The script for MegaDepth holds K and T in float32. That for ScanNet sorts NaN last and counts errors
     below the threshold only.

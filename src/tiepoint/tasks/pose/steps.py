@@ -57,7 +57,7 @@ def steps_comparison_name(protocol: str) -> str:
 def step_settings(name: str, dataset: str, exact: PoseProtocol) -> StepSettings:
     """Return the settings of the steps from a protocol to `exact`, for pairs of a dataset.
 
-    If the tool selects its threshold on the test set, the steps use its threshold nearest to that of `exact`.
+    If the tool selects its threshold on the test set, the steps use the threshold closest to that of `exact`.
 
     >>> own, framed, nearer = step_settings("loftr", "scannet", exact_protocol())
     >>> str(own.frame("scannet")), str(framed.frame("scannet")), nearer.estimator.threshold_px
@@ -117,7 +117,7 @@ class _StepScores:
         return float(AREAS[self.scoring.area](errors[order], t))
 
     def area_at_threshold(self, t: float) -> float:
-        """Return the AUC of the protocol at one fixed estimator threshold, the one nearest to `exact`."""
+        """Return the AUC of the protocol at the estimator threshold that is closest to that of `exact`."""
         settings = self.protocol.settings
         ways = {d: (settings, settings.index(w.own)) for d, w in self.walks.items()}
         return self._area(self.own, ways, self.scoring, t)
@@ -142,7 +142,7 @@ class _StepScores:
         return self._area(self.last, ways, scoring, t, keep)
 
     def once(self, t: float) -> float:
-        """Return the score of `exact`: the mean over pairs. Pairs in both directions count half each."""
+        """Return the score of `exact`: the mean over pairs. A pair in both directions has weight 1/2 each."""
         rows = headline_rows(self.last, self.exact)
         shares = np.clip(1 - pose_row_errors(self.last, self.exact)[2][rows] / t, 0, None)
         weights = pair_weights(self.last.records)[self.last.pair[rows]]

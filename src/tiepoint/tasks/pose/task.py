@@ -188,8 +188,8 @@ class RelativePose(PairsTask):
         names = {(str(p.image0), str(p.image1)) for p in opened.pairs.values()}
         twice = sum((b, a) in names for a, b in names) // 2
         if twice:
-            stand = count_text(twice, "pair stands", "pairs stand")
-            found.append(f"{stand} there in both directions; `exact` counts each of them once")
+            stand = count_text(twice, "image pair occurs", "image pairs occur")
+            found.append(f"{stand} in both directions; `exact` counts each pair once")
         return found
 
     def settings(self, comparison: str, options: RelativeOptions, dataset: str) -> PoseProtocol:

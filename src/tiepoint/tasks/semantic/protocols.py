@@ -115,7 +115,7 @@ def errors_of(pair: PckFrame, rule: PckRule) -> Floats:
 
 
 def is_correct(error: Floats, length: float, alpha: float, rule: PckRule) -> NDArray[np.bool_]:
-    """Return which errors are within the limit.
+    """Return a mask of the errors within the limit.
 
     Errors equal to the limit depend on `strict` and on the precision.
 
@@ -183,7 +183,7 @@ AMBIGUOUS: Groups = {
 def ambiguous_points(
     ids: ArrayLike, visible: ArrayLike, groups: Sequence[Sequence[int]]
 ) -> NDArray[np.bool_]:
-    """Return which points (n,) belong to a group with at least two keypoints visible in the target image.
+    """Return a mask (n,) of points whose group has at least two keypoints visible in the target image.
 
     Args:
         ids: Numbers of the keypoints that both images have.
@@ -212,5 +212,5 @@ def read_groups(value: Any) -> dict[str, tuple[tuple[int, ...], ...]]:
         }
     except (AttributeError, TypeError, ValueError):
         raise ValueError(
-            'groups: expected a JSON file of {"CLASS": [[number, number], …]} of indistinguishable keypoints'
+            'groups: not a JSON file of interchangeable keypoints; write {"CLASS": [[number, number], …]}'
         ) from None

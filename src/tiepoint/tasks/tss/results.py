@@ -75,7 +75,7 @@ Weighted = Sequence[tuple[ScoreRow, int]]
 def _summary(label: str, rows: Weighted, of: Weighted, flip: int, strict: bool) -> ScoreRow:
     """Return the weighted means of the rows that have a mask, and of the rows that have a flow.
 
-    A mean is NaN if there are no rows. It is None if all rows of the complete subset, `of`, lack the value.
+    A mean is NaN if there are no rows. It is None if no row of the complete subset, `of`, has the value.
     """
     seg = _mean([(r.seg, 1) for r, _ in rows], [r.seg for r, _ in of], strict)
     means = (

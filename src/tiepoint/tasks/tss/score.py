@@ -198,7 +198,7 @@ def _score(
 def _mean_note(
     metric: str, scope: _Scope, counted: Flags, n: int, table: TssPairValues, strict: bool
 ) -> str | None:
-    """Return the note of a mean that lacks pairs or, for flow metrics, directions. None if it is complete."""
+    """Return a note if a mean excludes pairs or, for flow metrics, directions. None if it is complete."""
     inside = np.logical_or.reduce(scope.cells)
     total = int(inside.sum())
     unseen = strict and bool((inside & table.absent).any())

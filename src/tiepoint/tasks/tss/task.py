@@ -30,7 +30,7 @@ class Tss(DenseTask):
     * `tss-cpp`: the official C++ tool. Its ``scores.csv`` is reproduced byte for byte.
     * `tss-matlab`: an emulation of the MATLAB tool. Its `imresize` is not validated against MATLAB.
 
-    Each protocol has its own comparison, because the protocols resize differently before counting.
+    Each protocol has a separate comparison, because the protocols resize differently before counting.
     """
 
     name = "tss"

@@ -67,7 +67,7 @@ def _area(distance_px: Floats) -> float:
 
 
 def _both(record: Records, rule: Any) -> Any:
-    """Return the mean of both directions. Each direction is averaged over its own points."""
+    """Average each direction over its points. Return the mean of both directions."""
     side = np.asarray(record["side"])
     return np.mean([rule(np.asarray(record["distance_px"])[side == k]) for k in (0, 1)], axis=0)
 

@@ -91,7 +91,7 @@ _METRICS = {
 
 
 class WxbsFundamental(WxbsTask):
-    """Fundamental matrix of a method, or estimated from matches, scored by distances of clicked points."""
+    """Fundamental matrices that a method returns, or estimated from matches, scored on clicked points."""
 
     name = "wxbs/fundamental"
     options = FundamentalOptions

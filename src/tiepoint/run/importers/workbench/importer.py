@@ -276,7 +276,7 @@ def _database_rows(path: Path, name: str | None) -> tuple[list[dict[str, Any]], 
             found = connection.execute("select *, rowid as row_number from results order by rowid").fetchall()
             return _unnamed(found, name or path.stem, path)
         if not {"id", "descriptor_type"} <= named:
-            raise FormatError(path, "is corrupt: the table experiments lacks id or descriptor_type")
+            raise FormatError(path, "is corrupt: the table experiments has no column id or descriptor_type")
         sets = {}
         if {"id", "name"} <= table_columns(connection, "keypoint_sets"):
             sets = {r["id"]: r for r in connection.execute("select * from keypoint_sets")}

@@ -148,7 +148,7 @@ def unreliable_notes(row: Mapping[str, Any]) -> list[str]:
     if "concat" in name and "dsp" in f"{name}{pooling}":
         told.append("concatenated scales kept rows of -1 where a scale failed")
     if "root" in name and any(k in kind for k in ("rgbsift", "honc", "dsp")):
-        told.append("it was rooted twice (fourth root)")
+        told.append("the square root was applied twice (giving the fourth root)")
     if any(k in kind for k in ("dsp", "honc", "howh")):
         told.append("queries whose descriptor was zero were left out instead of counted as misses")
     if any(k in name for k in ("hardnet", "sosnet")) and "sift" in str(row.get("keypoint_set_name") or ""):

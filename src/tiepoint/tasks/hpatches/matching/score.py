@@ -64,7 +64,7 @@ def neighbour_distances_and_validity(records: Records, rules: HPatchesRules) -> 
 
 
 def matching_stop_reason(records: Sequence[Records], rules: HPatchesRules) -> str | None:
-    """Return why the tool computes no score, or None.
+    """Return the reason why the tool computes no score, or None.
 
     The tool stops if a list has no finite distance. A single target with NaN causes this, because it becomes
     the nearest target of every patch. The tool also stops if all matches have infinite distance.
@@ -222,7 +222,7 @@ def _scene(pairs: ImagePairs, metric: str, i: int, protocol: str) -> Score | Non
 
 
 def wrong_answers(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
-    """Return wrong nearest neighbours of sampled patches: (query, correct answer, given answer)."""
+    """Return wrong matches of sampled patches: (query, correct answer, answer of the method)."""
     for r in records:
         if r.meta.get("form") == "ap" or not r.meta["in_split"]:
             continue

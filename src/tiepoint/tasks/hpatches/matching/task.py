@@ -44,14 +44,14 @@ def is_subset(setting: DatasetSplit) -> bool:
 
 
 def compare(setting: DatasetSplit, sequence: str, features: Features) -> Records:
-    """Compute the nearest neighbours of every reference patch in every other image of a sequence.
+    """Find the nearest descriptor of every reference patch in every other image of a sequence.
 
     Rows are sorted by image (`meta["images"]`), then by patch. Columns:
 
     * `d1`, `d2`: first and second distance (reference value, squared for l2, infinite if there is none).
     * `index`: lowest index at distance `d1`.
     * `ties`: number of targets at distance `d1`.
-    * `right`: whether the correct target is among them.
+    * `right`: whether the correct target is one of these ties.
     * `failed_ref`, `failed_target`, `far_target`: failures of the patch itself, if any descriptor failed.
       `far_target` is a failure by infinity alone.
 
@@ -198,7 +198,7 @@ class HPatchesMatching(HPatchesTask):
         return scoring.scene_curves(records, hpatches_rules("exact"))
 
     def wrong_answers(self, records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
-        """Return wrong matches of a fixed sample of patches: (query, correct answer, given answer)."""
+        """Return wrong matches of a fixed sample of patches: (query, correct answer, method's answer)."""
         return scoring.wrong_answers(records)
 
 

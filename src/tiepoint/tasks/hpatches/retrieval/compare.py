@@ -123,7 +123,7 @@ def compare(setting: DatasetSplit, lists: tuple[RefPatches, RefPatches], feature
     * `failed`: whether the query's own descriptor failed.
     * `lost` (q, pools): numbers of failed distractors, if there are any.
 
-    The first queries also have a `rival`, the nearest distractor, for the gallery.
+    The first queries also have a `rival` for the gallery: the distractor of smallest distance.
     """
     scenes, images = setting.split.test, setting.images
     queries, distractors = lists
@@ -326,7 +326,7 @@ def _rivals(
     body_index: NDArray[Any],
     distance: str,
 ) -> dict[str, NDArray[Any]]:
-    """Return the nearest distractor of another sequence for the first queries.
+    """Return the distractor with the nearest descriptor for the first queries, from other sequences.
 
     Only the `NEAR` nearest distractors of a query are searched.
     """
@@ -348,7 +348,7 @@ def _rivals(
 
 
 class _Nearest:
-    """Incremental search for the nearest patch of another sequence. Call `add` for each sequence."""
+    """Incremental search for the nearest descriptor in other sequences. Call `add` for each sequence."""
 
     def __init__(self, queries: NDArray[Any], scene: Ints, distance: str) -> None:
         self._queries, self._scene, self._distance = queries, scene, distance

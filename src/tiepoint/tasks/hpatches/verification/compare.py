@@ -106,8 +106,8 @@ def compare(plan: PairPlan, noise: str, features: Features, space: Workspace) ->
 
     * `distance`: reference value, squared for l2, infinite if a descriptor failed.
     * `scene_a`, `scene_b`: scenes of the two patches.
-    * `steps`: by how many float32 numbers float32 differences (l2), and float32 products and sums (l1 and
-      masked l1), change the distance. Only if any is not 0.
+    * `steps`: change of the distance, in float32 steps, if differences (l2) or products and sums (l1 and
+      masked l1) are computed in float32. Missing if all are 0.
 
     ``meta["double"]`` states whether the descriptors are float64.
     """

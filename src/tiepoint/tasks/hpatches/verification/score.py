@@ -71,7 +71,7 @@ def as_ranked(records: Records, rules: HPatchesRules) -> Floats:
 
 
 def verification_stop_reason(records: Sequence[Records], rules: HPatchesRules) -> str | None:
-    """Return why the tool computes no score, or None. The tool rejects NaN and infinity under l2."""
+    """Return the reason why the tool computes no score, or None. It rejects NaN and infinity under l2."""
     if not rules.stops_at_failures or not records[0].meta["squared"]:
         return None
     pairs = sum(int(np.isinf(r["distance"]).sum()) for r in records)
@@ -102,7 +102,7 @@ class NoiseLists:
 
 
 def pair_lists(records: Sequence[Records], rules: HPatchesRules) -> list[NoiseLists]:
-    """Return all pair lists, sorted in parallel threads."""
+    """Sort the pairs of each noise level by ascending distance, in parallel threads."""
     with ThreadPoolExecutor(get_threads()) as pool:
         ranked = list(pool.map(lambda r: as_ranked(r, rules), records))
         pieces = [piece for r, d in zip(records, ranked, strict=True) for piece in _pieces(r, d)]

@@ -23,7 +23,10 @@ Columns = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class MatchingTruth:
-    """Correct target of each reference patch, and the first labels line if the targets are not 0, 1, 2, …."""
+    """Ground truth of an image pair: the correct target of each reference patch.
+
+    `first_line` has the reference indices in the order of the labels file. None if targets are 0, 1, 2, ….
+    """
 
     target: NDArray[np.int64]
     first_line: NDArray[np.int64] | None
@@ -43,11 +46,11 @@ def compare(definition: Definition, features: Features) -> Records:
     Records have one row per reference patch. Columns:
 
     * `pair`: index of the image pair.
-    * `index`, `d1`: nearest neighbour (lowest index of a tie) and its distance.
+    * `index`, `d1`: target with the nearest descriptor (lowest index of a tie) and its distance.
     * `ties`: number of targets at that distance.
     * `index2`, `d2`: second neighbour and its distance.
     * `gt`, `gt_distance`: correct target and its distance.
-    * `lt`, `eq`, `eq_before`: numbers of other targets that are nearer, as near, and tied but listed before.
+    * `lt`, `eq`, `eq_before`: numbers of other targets nearer than `gt`, tied, and tied but listed first.
     * `matched`, `gt_listed`: False if a descriptor failed. The distance is then infinite.
     """
     benchmark, truth = definition.content
@@ -118,7 +121,7 @@ def _pair(
 def listed_neighbours(
     features: Features, a: str, b: str, wanted: int | None
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return indices and distances, (k, n) each, of the k nearest patches of image `b`.
+    """Return indices and distances, (k, n) each, of the k nearest descriptors of image `b`.
 
     `wanted` is k, or None for all patches. Distances are squared for l2. Failed patches are last, in index
     order and with infinite distance.

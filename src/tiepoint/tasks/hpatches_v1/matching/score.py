@@ -148,7 +148,7 @@ def curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator[tuple
 
 
 def wrong_answers(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
-    """Return wrong nearest neighbours of sampled patches: (query, correct answer, given answer).
+    """Return wrong matches of sampled patches: (query, correct answer, answer of the method).
 
     The sample has at most `MAX_V1_MATCHING_MISSES` evenly spaced patches of an image pair, the same for every
     method.

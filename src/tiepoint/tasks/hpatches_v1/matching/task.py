@@ -108,7 +108,7 @@ class HPatchesV1Matching(V1Task):
         return compare(definition, features)
 
     def wrong_answers(self, records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
-        """Return wrong matches of a fixed sample of patches: (query, correct answer, given answer)."""
+        """Return wrong matches of a fixed sample of patches: (query, correct answer, method's answer)."""
         return scoring.wrong_answers(records)
 
     def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:

@@ -59,7 +59,7 @@ def pool_of(benchmark: RetrievalBenchmark, relevant: Relevant, counts: Any) -> P
 
 
 def compare(definition: Definition, features: Features) -> Records:
-    """Compute the 51 nearest pool rows of every query.
+    """Find the 51 pool rows with the nearest descriptors for every query.
 
     Records have one row per query. Columns:
 

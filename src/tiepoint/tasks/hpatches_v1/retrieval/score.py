@@ -31,7 +31,7 @@ METRICS = {"map_patch": (PATCH, "n_patch", "cut_patch"), "map_image": (IMAGE, "n
 
 
 def without_query(records: Records, rules: HPatchesV1Rules) -> tuple[Floats, NDArray[np.uint8]]:
-    """Return the distances and relevance flags of the (at most 50) ranks after the query, best first.
+    """Return distances and relevance flags of at most 50 ranks after the query, smallest distance first.
 
     `exact` excludes the query by its identity. The 2016 tool swaps the query with the first entry. If the
     query is not listed, the tool overwrites the first entry.

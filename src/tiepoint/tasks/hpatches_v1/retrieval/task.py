@@ -104,7 +104,7 @@ class HPatchesV1Retrieval(V1Task):
     ) -> Path:
         """Write ``BENCHMARK.results`` with 51 patches per query.
 
-        The query is first. Other patches keep their order.
+        The query is the first patch. All other patches keep their order.
         """
         if opened is None:
             raise InputError("writing retrieval results needs the names of the patches; pass `opened`")

@@ -39,7 +39,7 @@ class OpenGeometry(OpenKeypoints):
         return tuple(self.pairs)
 
     def draw_matches(self, name: str, features: Features) -> MatchedPair:
-        """Return mutual neighbours, or the method's matches, with their errors under the true homography."""
+        """Return mutual nearest neighbours or the method's matches, with errors by the true homography."""
         truth = self.pairs[name]
         pair = truth.pair
         k = name.removeprefix(f"{pair.scene}/{self.sequences.images(pair.scene)[0]}-")
@@ -47,7 +47,7 @@ class OpenGeometry(OpenKeypoints):
         return match_errors(truth, found.points0, found.points1, found.confidence)
 
     def matches(self, features: Features, scene: str, k: str, *, exact: bool = False) -> PairMatches:
-        """Return the matches of the reference and image k: mutual neighbours, or those of the custom matcher.
+        """Match the reference image and image k by mutual nearest neighbours or by the custom matcher.
 
         Mutual neighbours are sorted by the row of the first keypoint. With `exact`, they stay in the seeded
         random order that breaks ties, in which the protocol `exact` passes them to its estimators. The
@@ -71,7 +71,7 @@ class OpenGeometry(OpenKeypoints):
         return PairMatches(source.xy[first], target.xy[second], sure, (len(source), len(target)))
 
     def d2net_matches(self, features: Features, scene: str, k: str) -> tuple[Floats, Floats]:
-        """Return the points of mutual matches with the largest dot products of the raw descriptors."""
+        """Return the points of mutual nearest neighbours by dot product of the raw descriptors."""
         top = self.options.top_keypoints
         sides = []
         for name in (self.sequences.images(scene)[0], k):
@@ -168,10 +168,10 @@ class OpenGeometryPairs(OpenGeometry):
 
 
 def dot_product_matches(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rows (m,), (m,) of descriptors (n, d) that are mutual best by dot product.
+    """Match two sets of descriptors (n, d): mutual nearest neighbours by largest dot product.
 
-    Descriptors are not normalised. Of equal products, the first wins. D2-Net descriptors have unit length;
-    for other descriptors, long vectors are favoured.
+    Return the matched rows (m,) of `a` and of `b`. If products are equal, the first row wins. Descriptors are
+    not normalised, so long vectors are favoured. D2-Net descriptors have unit length.
 
     >>> [rows.tolist() for rows in dot_product_matches(np.eye(2), np.array([[0.0, 3.0], [1.0, 0.0]]))]
     [[0, 1], [1, 0]]

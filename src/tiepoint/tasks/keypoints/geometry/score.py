@@ -2,7 +2,7 @@
 """Scores of `keypoints/geometry`: means over image pairs, by threshold, matcher and estimator.
 
 The headline uses MAGSAC with mutual neighbours or with the matches that a method returns. Other matchers and
-estimators have their own groups.
+estimators have separate groups.
 """
 
 from __future__ import annotations

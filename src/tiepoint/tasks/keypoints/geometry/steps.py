@@ -62,7 +62,7 @@ def changes(name: str, options: Mapping[str, Any]) -> list[tuple[str, Homography
 
 
 def homography_step_chain(name: str, options: Mapping[str, Any]) -> HomographyProtocol:
-    """Return the settings of the steps from a protocol to `exact`, starting with the protocol's own."""
+    """Return the settings of the steps from a protocol to `exact`. The first is that of the protocol."""
     settings = tuple(setting for _, setting in changes(name, options))
     return HomographyProtocol(settings, protocol_under(name, options).scoring)
 

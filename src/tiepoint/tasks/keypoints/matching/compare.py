@@ -35,7 +35,7 @@ def first_neighbours(
     *,
     distance: str,
 ) -> tuple[Floats, Floats]:
-    """Return the distance of each query to its nearest target location, and whether it is correct.
+    """Return the smallest descriptor distance of each query, and the probability that the match is correct.
 
     Args:
         source: Features of the query image.
@@ -83,7 +83,7 @@ def first_neighbours(
 def _share_right(
     values: Any, owner: Ints, pool: Any, spot_of: Ints, queries: Ints, right: Ints, width: int, distance: str
 ) -> Floats:
-    """Return, for each query, the share of correct locations among the tied nearest locations.
+    """Return, for each query, the share of correct locations among those at the smallest distance.
 
     `values` must be sorted by `owner`.
     """
@@ -170,9 +170,9 @@ def _growing() -> ColumnBuilder:
 
 
 def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Find the nearest neighbours of the sampled queries.
+    """Match the sampled queries to their nearest descriptors in every target image.
 
-    A neighbour is correct if no other target keypoint is nearer to the true position.
+    A match is correct if no other target keypoint is closer to the true position.
     """
     _, *others = opened.sequences.images(scene)
     reference = reference_of(opened, scene, features)
@@ -191,7 +191,7 @@ def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Re
 
 
 def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Compute the nearest neighbour of every co-visible query location. It is correct within tau pixels.
+    """Match every co-visible query location to the nearest descriptor. A match within tau pixels is correct.
 
     There is no random sampling. `answered` in the header is the number of queries per target that have a
     correct answer. A failed descriptor has infinite distance, so its query counts as missed.

@@ -57,7 +57,7 @@ def _scores(records: Sequence[Records], found: Sequence[Pairs], protocol: str, n
 
 
 def score_bojanic(records: Sequence[Records]) -> list[Score]:
-    """Compute the mean AP over image pairs. A tie is one step. Skip pairs without a correct match."""
+    """Compute the mean AP over image pairs with a correct match. Equal distances form one step."""
     found: list[Pairs] = [[] for _ in records]
     skipped = 0
     for own, r in zip(found, records, strict=True):
@@ -159,7 +159,7 @@ class KeypointMatching(KeypointTask):
         )
 
     def wrong_answers(self, records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
-        """Return wrong matches of sampled keypoints: (query, correct answer, given answer)."""
+        """Return wrong matches of sampled keypoints: (query, correct answer, answer of the method)."""
         return wrong_answers(records)
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:

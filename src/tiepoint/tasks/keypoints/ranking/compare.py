@@ -162,7 +162,7 @@ def location_values(
 def gallery_limits(
     query: Ints, position: Ints, relevant: Ints, total: int, galleries: tuple[int, ...]
 ) -> Ints:
-    """Return where each gallery ends in the random order of locations, int64 (queries, 1 + galleries).
+    """Return the end of each gallery in the random order of locations, int64 (queries, 1 + galleries).
 
     A gallery of size g contains the R correct answers of a query and the first g - R wrong locations of the
     order. Column 0 is the complete image.

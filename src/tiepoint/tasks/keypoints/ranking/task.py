@@ -104,7 +104,7 @@ def _owners(r: Records) -> tuple[NDArray[np.int64], int]:
 def _nearest_answer(
     r: Records, owner: NDArray[np.int64], lt: NDArray[np.int64], eq: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return row, `lt` and `eq` of the answer nearest to the true position; other answers count as wrong."""
+    """Return row, `lt` and `eq` of the answer closest to the true position; other answers count as wrong."""
     order = np.lexsort((np.arange(len(owner)), r["error_px"], owner))
     first = order[np.append(True, owner[order][1:] != owner[order][:-1])[: len(order)]]
     mine = first[owner]

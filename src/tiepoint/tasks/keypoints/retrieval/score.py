@@ -99,7 +99,7 @@ def score_exact(records: Sequence[Records]) -> list[Score]:
 
 
 def score_bojanic(records: Sequence[Records]) -> list[Score]:
-    """Compute the mean AP of the queries. A tie is one step of the curve."""
+    """Compute the mean AP of the queries. Equal distances form one step of the precision-recall curve."""
     return _score(records, "bojanic", "group")
 
 

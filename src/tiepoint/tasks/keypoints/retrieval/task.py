@@ -2,8 +2,8 @@
 """Task `keypoints/retrieval`: find the keypoint of a query in other images, among distractors.
 
 Each query has one ranked list. It contains the correct keypoint in every target image and, for every
-distractor image, the nearest of 100 sampled keypoints. Other keypoints of the query's scene (label 0) are not
-in the list.
+distractor image, the sampled keypoint (of 100) with the nearest descriptor. Other keypoints of the query's
+scene (label 0) are not in the list.
 """
 
 from __future__ import annotations
@@ -81,9 +81,10 @@ def _lists(made: ColumnBuilder, meta: dict[str, Any]) -> Records:
 
 
 def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Rank the target keypoint nearest to the true position among distractors.
+    """Compute the ranked list of each query: correct target keypoints and distractors by descriptor distance.
 
-    Each distractor is the nearest of 100 sampled keypoints of another scene.
+    The correct keypoint of a target image is the one closest to the true position. Each distractor image of
+    another scene contributes the nearest descriptor of 100 sampled keypoints.
     """
     _, *others = opened.sequences.images(scene)
     reference = reference_of(opened, scene, features)
@@ -119,8 +120,9 @@ def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Re
 
 
 def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Rank the nearest location within tau in every image in which the query is visible and re-detected.
+    """Compute the ranked list of each query: correct locations and distractors by descriptor distance.
 
+    Each image that re-detects the query adds the location within tau that has the nearest descriptor.
     A query that is not re-detected in any image has no list; the header counts these queries. Distractor
     images are of other scenes.
     """

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Task `keypoints/verification`: separate correct from incorrect keypoint pairs by distance.
 
-Records contain the pair list of one scene: iteration, distance, correctness, and the scene of the neighbour.
-The AP is pooled over all scenes when scoring.
+Records contain the pair list of one scene. A row has the iteration, the descriptor distance, whether the pair
+is correct, and the scene of the image that contains the second keypoint. One AP is computed from the pairs of
+all scenes.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def _meta(opened: OpenKeypoints, scene: str, kind: str, **more: Any) -> dict[str
 
 
 def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Compute the nearest neighbours of the sampled queries in each target and distractor image."""
+    """Find each query's nearest neighbour by descriptor distance in every target and distractor image."""
     _, *others = opened.sequences.images(scene)
     reference = reference_of(opened, scene, features)
     targets = {k: bojanic_rows(features, f"{scene}/{k}") for k in others}
@@ -88,11 +89,11 @@ def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Re
 
 
 def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Compare pairs. The correct pairs do not depend on which matches the method finds.
+    """Build the pair list of a scene. Its correct pairs come from the ground truth, not from matching.
 
     Consider a sampled query location that is visible in a target image. If the method re-detects it, the list
-    gets a correct pair with the nearest correct location (within tau), and an incorrect pair with the nearest
-    incorrect location. If the method does not re-detect it, the list gets only the incorrect pair. Every
+    gets a correct pair (location within tau) and an incorrect pair. Each takes the location with the nearest
+    descriptor. If the method does not re-detect it, the list gets only the incorrect pair. Every
     distractor image, always of another scene, also adds an incorrect pair. A failed descriptor has infinite
     distance and stays in the list.
     """
@@ -184,12 +185,12 @@ def score_exact(records: Sequence[Records]) -> list[Score]:
 
 
 def score_bojanic(records: Sequence[Records]) -> list[Score]:
-    """Return the pooled AP over all scenes. A tie is one step of the curve."""
+    """Return the pooled AP over all scenes. Equal distances form one step of the curve."""
     return _score(records, "bojanic", "group")
 
 
 class KeypointVerification(DistractorTask):
-    """Nearest neighbours in the same scene and in other scenes, as correct and incorrect pairs."""
+    """Pairs of keypoints with the nearest descriptors, correct or incorrect, within and across scenes."""
 
     name = "keypoints/verification"
     info = TaskInfo(
@@ -222,7 +223,7 @@ class KeypointVerification(DistractorTask):
     }
 
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
-        """Return `ap` after each step from `exact`: ties as one step, then the mean over scenes."""
+        """Return `ap` after each step from `exact`: first the tie rule changes, then the mean over scenes."""
 
         def value(chosen: Sequence[Records], ties: str) -> float:
             distance, right, iteration = (
