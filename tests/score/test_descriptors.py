@@ -116,7 +116,7 @@ MATCH = {"desc_a": GOOD, "desc_b": GOOD, "truth": np.arange(4)}
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"desc_a": np.zeros(4)}, r"desc_a: descriptors must have shape \(n, d\), found \(4,\)"),
+        ({"desc_a": np.zeros(4)}, r"desc_a: descriptors must have shape \(n, d\), found float64 \(4,\)"),
         ({"desc_a": GOOD[:, :3] + 1}, r"desc_a has shape \(4, 3\) and desc_b \(4, 4\)"),
         ({"desc_b": GOOD * np.nan}, "desc_b: 4 descriptors have NaN"),
         ({"desc_b": np.full((4, 4), "x")}, "descriptors must be numbers, found dtype <U1"),
