@@ -97,8 +97,10 @@ def scene_labels(function: str, scenes: Any, count: int, item: str) -> list[str]
     """Return the scene of each item as text. Without labels, all items are of one scene."""
     if scenes is None:
         return [ONE_SCENE] * count
-    if isinstance(scenes, str):
-        raise InputError(f"score.{function}: scenes is the text {scenes!r}; pass one label for every {item}")
+    if isinstance(scenes, str) or not np.iterable(scenes):
+        raise InputError(
+            f"score.{function}: scenes is {repr(scenes)[:40]}; pass a list with one label for every {item}"
+        )
     labels = [str(label) for label in scenes]
     if len(labels) != count:
         raise InputError(

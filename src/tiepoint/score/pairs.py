@@ -76,6 +76,10 @@ def pose(
     chosen = POSE.options.parse("score.pose", options)
     if chosen.cluster == "image":
         raise InputError("score.pose: cluster=image needs image names; use scenes, or `tiepoint.evaluate`")
+    if not isinstance(dataset, str):
+        raise InputError(f"score.pose: dataset is {repr(dataset)[:40]}; expected a name such as 'scannet'")
+    if not isinstance(centre, int | float) or not np.isfinite(centre):
+        raise InputError(f"score.pose: centre is {repr(centre)[:40]}; expected a number such as 0.5")
     pairs = _Pairs("pose", points0, points1, confidence, sizes, scenes)
     count = len(pairs.points)
     K, poses = [share(k, 2, count) for k in (K0, K1)], split_arrays(T, 2)
