@@ -51,7 +51,7 @@ def compare_with_task(root: Path) -> tp.score.Result:
     return found
 
 
-def test_flow_real_sequences_equals_task_with_interval() -> None:
+def test_flow_real_sequences_equals_task() -> None:
     if not (DATA / "sequences").exists():
         pytest.skip(f"{DATA / 'sequences'} is not there")
     assert compare_with_task(DATA / "sequences").n == 30
