@@ -33,15 +33,16 @@ def image_key(image1: Any, image2: Any) -> str:
 
 
 class Recorder:
-    """ORB matches of two images, kept by the content of the images."""
+    """SIFT matches of two images, kept by the content of the images."""
 
     def __init__(self) -> None:
         self._made: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
 
     def match(self, image1: Any, image2: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        orb = cv2.ORB_create(400)
-        sides = [orb.detectAndCompute(cv2.cvtColor(i, cv2.COLOR_RGB2GRAY), None) for i in (image1, image2)]
-        found = cv2.BFMatcher(cv2.NORM_HAMMING, crossCheck=True).match(sides[0][1], sides[1][1])
+        sift = cv2.SIFT_create(2000)
+        sides = [sift.detectAndCompute(cv2.cvtColor(i, cv2.COLOR_RGB2GRAY), None) for i in (image1, image2)]
+        two = cv2.BFMatcher(cv2.NORM_L2).knnMatch(sides[0][1], sides[1][1], k=2)
+        found = [first for first, second in two if first.distance < 0.8 * second.distance]
         made = (
             np.array([sides[0][0][m.queryIdx].pt for m in found]),
             np.array([sides[1][0][m.trainIdx].pt for m in found]),

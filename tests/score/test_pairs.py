@@ -58,7 +58,9 @@ def compare_pose(data: Path, store: Path, protocols: list[str]) -> None:
     run = tp.evaluate(recorder, task="pose/relative", data=data, store=store, protocol=protocols)
     arrays = pose_arrays(data, recorder)
     for protocol in protocols:
-        assert_same_rows(tp.score.pose(**arrays, protocol=protocol), run.score_rows)
+        found = tp.score.pose(**arrays, protocol=protocol)
+        assert_same_rows(found, run.score_rows)
+        assert found.values["rotation_error_deg"] > 0  # equal zeros would show nothing
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -94,6 +96,7 @@ def compare_homography(root: Path, store: Path, protocols: list[str]) -> None:
             protocol=protocol,
         )
         assert found.metric == "homography_auc"
+        assert found.value > 0
         assert_same_rows(found, run.score_rows)
 
 
