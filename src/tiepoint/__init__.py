@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """tiepoint: how well does a method find the same point in two images?"""
 
+from typing import TYPE_CHECKING
+
 from . import _module_path as _module_path  # first: it settles where the others are found
 from ._version import __version__
 from .api import compare, evaluate, list_methods, list_tasks, load, merge, pack, write_report
@@ -14,5 +16,22 @@ __all__ = [
     "load",
     "merge",
     "pack",
+    "score",
     "write_report",
 ]
+
+if TYPE_CHECKING:
+    from . import score
+else:  # a type checker that sees __getattr__ accepts every name
+
+    def __getattr__(name: str) -> object:
+        """Import `score` on first access, because it needs NumPy and the tasks."""
+        if name == "score":
+            from importlib import import_module
+
+            return import_module(".score", __name__)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        """Return the names of the module, including `score` before its import."""
+        return sorted({*globals(), *__all__})

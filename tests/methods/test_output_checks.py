@@ -89,7 +89,7 @@ def test_rows_the_method_gave_up_are_misses_without_asking():
     ("returned", "message"),
     [
         (None, "returned None"),
-        (np.ones(4), r"shape \(n, d\), found \(4,\)"),
+        (np.ones(4), r"shape \(n, d\), found float64 \(4,\)"),
         (np.ones((4, 3, 1)), "found"),
         (np.array([["a"], ["b"], ["c"], ["d"]]), "must be numbers"),
         ([[1], [1, 2], [1], [1]], "differ in length"),

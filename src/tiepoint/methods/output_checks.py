@@ -98,7 +98,8 @@ def check_descriptors(
     dtype('float32')
     >>> check_descriptors(np.ones((3, 4)), rows=2, distance="l2", where="a/ref")
     Traceback (most recent call last):
-    tiepoint.core.errors.InputError: a/ref: 3 descriptors for 2 patches; return one row for every patch
+    tiepoint.core.errors.InputError: a/ref: 3 descriptors for 2 patches, found float64 (3, 4); return one \
+row for every patch
     """
     check_distance(distance, where)
     given, claimed = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, None)
@@ -116,8 +117,9 @@ def check_descriptors(
     problems = found.problems(where)
     if problems and on_bad == "error":
         keep = ', or keep zero rows as vectors with `on_bad="keep-zeros"`' if len(found.zero) else ""
+        seen = f"; finite values are {_range(looked_at)}" if len(found.nan) + len(found.infinite) else ""
         raise InputError(
-            f'{"; ".join(problems)}; correct them, or count them as misses with `on_bad="miss"`'
+            f'{"; ".join(problems)}{seen}; correct them, or count them as misses with `on_bad="miss"`'
             + (keep if distance != "cosine" else "")
         )
     for rows_of_kind in (found.nan, found.infinite, found.zero):
@@ -171,24 +173,41 @@ def _two_dimensional(given: Any, rows: int, where: str) -> Array:
     if values.dtype == object or values.dtype.kind not in "biuf":
         raise InputError(f"{where}: descriptors must be numbers, found dtype {values.dtype}")
     if values.ndim != 2:
-        raise InputError(f"{where}: descriptors must have shape (n, d), found {values.shape}")
+        raise InputError(
+            f"{where}: descriptors must have shape (n, d), found {values.dtype} {values.shape}; return one "
+            "row for every patch"
+        )
     if len(values) != rows:
         raise InputError(
-            f"{where}: {len(values)} descriptors for {rows} patches; return one row for every patch"
+            f"{where}: {len(values)} descriptors for {rows} patches, found {values.dtype} {values.shape}; "
+            "return one row for every patch"
         )
     if values.shape[1] == 0:
-        raise InputError(f"{where}: descriptors have no columns")
+        raise InputError(f"{where}: descriptors have no columns, found {values.dtype} {values.shape}")
     return values
+
+
+def _range(values: Array) -> str:
+    """Return the range of the finite values as text.
+
+    >>> _range(np.array([0.5, np.inf, 2.0]))
+    'from 0.5 to 2'
+    """
+    finite = values[np.isfinite(values)]
+    return f"from {finite.min():g} to {finite.max():g}" if finite.size else "without a finite value"
 
 
 def _packed(values: Array, where: str) -> Array:
     if values.dtype == bool:
         return np.packbits(values, axis=1)
     if values.dtype != np.uint8:
-        raise InputError(f"{where}: hamming needs packed bits (uint8) or bools, found {values.dtype}")
+        raise InputError(
+            f"{where}: hamming needs packed bits (uint8) or bools, found {values.dtype} {_range(values)}"
+        )
     if values.size >= 256 and values.max() == 1:
         raise InputError(
-            f"{where}: hamming descriptors seem to store one bit per byte; return bool, or use numpy.packbits"
+            f"{where}: hamming descriptors seem to store one bit per byte, found uint8 {_range(values)}; return "
+            "bool, or use numpy.packbits"
         )
     return np.ascontiguousarray(values)
 

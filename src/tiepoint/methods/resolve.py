@@ -193,10 +193,12 @@ def _bound(thing: Any, name: str, family: str, device: str, on_bad: str, spec: s
     check_on_bad(on_bad, distance, name)
     module, _, attribute = BINDERS[family].partition(":")
     binder = getattr(importlib.import_module(module), attribute)
-    extract: Callable[[Item, Any], Arrays] = binder(thing, name=name, distance=distance, on_bad=on_bad)
+    extract = binder(thing, name=name, distance=distance, on_bad=on_bad)
     config, reason = config_of(thing, distance=distance, device=device, on_bad=on_bad)
     if family == "pairs":  # the same object returns other arrays on a dense task
         config = {**config, "edge": "pairs"}
+    if family == "patches":
+        config = {**config, **extract.form.config()}
     return Method(
         name=name,
         family=family,

@@ -19,6 +19,7 @@ from ...core.hashing import hash_file
 from ...core.plugins import check_distance, distance_of
 from ..identity import config_of
 from ..parameters import Text
+from ..patches.declared_input import declared_form
 from ..spec import Stage, instantiate, own_name, parameters_of
 from ..user_code import UserFactory, load_from_file
 from .batches import checked_file
@@ -135,7 +136,7 @@ class TorchPatches:
     `weights` is a state dict, or a checkpoint that contains one. `size`, `input` and `distance` may be
     attributes of the module instead. `size` and `input` are also passed to a constructor that has such
     parameters. All other parameters are passed to the constructor. A module with its own
-    ``describe(patches)`` receives uint8 patches, like any other class.
+    ``describe(patches)`` receives patches in the form that it declares, like any other class.
     """
 
     libraries = ("numpy", "torch")
@@ -160,7 +161,9 @@ class TorchPatches:
         self.warnings: list[str] = []
         if loaded.has("describe"):
             check_unused(ours | {"batch": batch}, path, f"{self.name} describes patches itself")
-            self.describe = loaded.call("describe")
+            form, call = declared_form(loaded.module, self.name), loaded.call("describe")
+            self.describe = lambda patches: call(form.convert(patches))
+            self.config |= form.config()
             return
         side, scale = loaded.says("size", size, SIDE), loaded.says("input", input, "unit")
         self.runner = NetworkRunner(

@@ -14,14 +14,19 @@ from ...core.errors import InputError, TiepointError
 from ...core.records import Arrays, Item
 from ..base import Finish
 from ..output_checks import check_descriptors
-from ..user_code import copy_for_user, is_builtin_class, user_failure, view_for_user
+from ..user_code import copy_for_user, is_builtin_class, is_user_code, user_failure, view_for_user
+from .declared_input import PatchForm, declared_form
 
 
 class PatchExtract:
-    """The `extract` of a patch method, and its `stream` if a built-in object has `describe_stream`."""
+    """The `extract` of a patch method, and its `stream` if a built-in object has `describe_stream`.
+
+    `form` is the form of the patches that user code receives.
+    """
 
     def __init__(self, thing: Any, name: str, distance: str, on_bad: str) -> None:
-        self._call = _caller(thing, name)
+        self.form = declared_form(thing, name) if _is_called_with_patches(thing) else PatchForm()
+        self._call = _caller(thing, name, self.form)
         streams = is_builtin_class(type(thing)) and hasattr(thing, "describe_stream")
         self.stream = partial(self._stream, thing.describe_stream) if streams else None
         self.name, self._distance, self._on_bad = name, distance, on_bad
@@ -89,13 +94,20 @@ def _rows(item: Item, payload: Any) -> int:
     return item.count if item.count is not None else len(payload)
 
 
-def _caller(thing: Any, name: str) -> Callable[[Item, int, Any], Any]:
+def _is_called_with_patches(thing: Any) -> bool:
+    """Return whether user code receives patches: it has neither ``lookup`` nor ``lookup_item``."""
+    return is_user_code(thing) and not (hasattr(thing, "lookup_item") or hasattr(thing, "lookup"))
+
+
+def _caller(thing: Any, name: str, form: PatchForm) -> Callable[[Item, int, Any], Any]:
     if hasattr(thing, "lookup_item"):
         return lambda item, rows, payload: thing.lookup_item(view_for_user(thing, item), rows)
     if hasattr(thing, "lookup"):
         return lambda item, rows, payload: thing.lookup(*_sequence_and_image(item))
     if hasattr(thing, "describe"):
-        return lambda item, rows, payload: thing.describe(copy_for_user(thing, _patches(payload, item)))
+        return lambda item, rows, payload: thing.describe(
+            form.convert(copy_for_user(thing, _patches(payload, item)))
+        )
     raise InputError(
         f"method {name!r} has neither describe(patches) nor lookup(sequence, image); add one of them"
     )

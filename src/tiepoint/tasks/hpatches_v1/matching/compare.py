@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,8 @@ from ..data import Definition, base_meta, concatenated_rows
 
 NAME = "hpatches-v1/matching"
 Columns = dict[str, NDArray[Any]]
+Rows = tuple[NDArray[Any], NDArray[np.bool_]]
+"""Descriptors (n, d) of an image and whether each is valid (n,)."""
 
 
 @dataclass(frozen=True)
@@ -54,23 +56,23 @@ def compare(definition: Definition, features: Features) -> Records:
     * `matched`, `gt_listed`: False if a descriptor failed. The distance is then infinite.
     """
     benchmark, truth = definition.content
-    parts: list[Columns] = []
-    for (a, b), t in zip(benchmark.pairs, truth, strict=True):
-        parts.append(
-            _pair(
-                concatenated_rows(features, (a,))[:2],
-                concatenated_rows(features, (b,))[:2],
-                t.target,
-                features.distance,
-            )
-        )
-    meta = meta_of(definition.name, benchmark, features) | {"ranks_known": True}
-    return _together(parts, truth, meta)
+    rows = ([concatenated_rows(features, (name,))[:2] for name in pair] for pair in benchmark.pairs)
+    meta = meta_of(definition.name, benchmark, features)
+    return compare_descriptors(rows, truth, features.distance, meta)
 
 
-def _pair(
-    reference: tuple[Any, Any], target: tuple[Any, Any], truth: NDArray[np.int64], distance: str
-) -> Columns:
+def compare_descriptors(
+    pairs: Iterable[Sequence[Rows]], truth: Sequence[MatchingTruth], distance: str, meta: dict[str, Any]
+) -> Records:
+    """Compute the records of image pairs from descriptors (n, d) and validity (n,) of both images.
+
+    `meta` is the header, as `meta_of` returns it.
+    """
+    parts = [_pair(a, b, t.target, distance) for (a, b), t in zip(pairs, truth, strict=True)]
+    return _together(parts, truth, meta | {"ranks_known": True})
+
+
+def _pair(reference: Rows, target: Rows, truth: NDArray[np.int64], distance: str) -> Columns:
     (a, good_a), (b, good_b) = reference, target
     n = len(a)
     queries, rows = np.flatnonzero(good_a), np.flatnonzero(good_b)

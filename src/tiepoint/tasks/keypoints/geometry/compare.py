@@ -83,7 +83,7 @@ def compare_exact(opened: OpenGeometry, scene: str, features: Features) -> Recor
     source = None if opened.pairs_as_items else opened.features_of(features, scene, first)
     rows = []
     for k in others:
-        h, sizes = sequences.homography(scene, k), (sequences.size(scene, first), sequences.size(scene, k))
+        h, sizes = sequences.homography(scene, k), opened.pair_sizes(scene, k)
         if source is None:
             found = opened.matches(features, scene, k, exact=True)
             rows.append(_matched(GIVEN, found.points0, found.points1, h, sizes, opened.options, limits)[0])
@@ -222,11 +222,11 @@ def compare_homographies(
     If the frame of a setting resizes the images, H of its rows maps between the resized images.
     """
     sequences = opened.sequences
-    first, *others = sequences.images(scene)
+    _, *others = sequences.images(scene)
     rows: dict[str, list[Any]] = {name: [] for name in ESTIMATE_COLUMNS}
     about: dict[str, list[Any]] = {"sizes": [], "H": [], "matches": [], "scored": [], "within": []}
     for pair, k in enumerate(others):
-        sizes = sequences.size(scene, first), sequences.size(scene, k)
+        sizes = opened.pair_sizes(scene, k)
         truth = sequences.homography(scene, k)
         given = opened.matches(features, scene, k)
         for number, setting in enumerate(protocol.settings):

@@ -14,7 +14,7 @@ from ....core.errors import InputError
 from ....core.hashing import hash_json
 from ....core.records import Arrays, Features, ImageFacts, Item, Records, Unit
 from ....datasets.image_pairs.ground_truth import PairTruth
-from ....datasets.image_pairs.pair import ImagePair
+from ....datasets.image_pairs.pair import ImagePair, Size
 from ....geometry.two_view.estimator import canonical_order
 from ...cases import MatchedPair
 from ...pairs.data import PairMatches, match_errors, matches_of, oracle_features
@@ -33,6 +33,11 @@ class OpenGeometry(OpenKeypoints):
     def pairs(self) -> Mapping[str, PairTruth]:
         """Pairs of the reference image and every other image of its sequence, by name."""
         return {truth.pair.name: truth for truth in self.sequences.pairs()}
+
+    def pair_sizes(self, scene: str, k: str) -> tuple[Size, Size]:
+        """Return (width, height) of the reference image and of image k."""
+        s = self.sequences
+        return s.size(scene, s.images(scene)[0]), s.size(scene, k)
 
     def drawable_pairs(self) -> tuple[str, ...]:
         """Return the names of the pairs of the reference image and every other image of its sequence."""
