@@ -330,17 +330,41 @@ def test_a_scripted_network_counts_by_what_would_be_saved(here):
         ("np.float32(1)", "np.float64(1)"),
         ("'1'", "1"),
         ("True", "1"),
+        ("[0, 1]", "(0, 1)"),
+        ("{'a': 1, 'b': 2}", "{'b': 2, 'a': 1}"),
+        ("{1: 'a', 2: 'b'}", "{2: 'b', 1: 'a'}"),
+        ("defaultdict(int, a=1)", "defaultdict(float, a=1)"),
+        ("re.compile('a' * 300 + 'b')", "re.compile('a' * 300 + 'c')"),
+        ("np.ma.array([1, 2], mask=[0, 0])", "np.ma.array([1, 2], mask=[0, 1])"),
+        ("np.ones(2)", "np.ones(2).view(Marked)"),
+        ("Private(1)", "Private(2)"),
+        ("Scaled(1)", "Scaled(2)"),
+        ("marked(1)", "marked(2)"),
     ],
 )
 def test_attributes_count_by_content(here, value, other):
     head = """
-    import argparse, enum, functools
-    from collections import namedtuple
+    import argparse, enum, functools, re
+    from collections import defaultdict, namedtuple
     import numpy as np
     Kind = enum.Enum("Kind", "A B")
     Pair = namedtuple("Pair", "a b")
     class Other:
         def __init__(self, n): self.n = n
+    class Marked(np.ndarray):
+        pass
+    class Private:
+        __slots__ = ("__n",)
+        def __init__(self, n): self.__n = n
+    def marked(n):
+        def f(): return f.n
+        f.n = n
+        return f
+    class Scaled:
+        def __init__(self, n):
+            functools.update_wrapper(self, marked)
+            self.n = n
+        def __call__(self, x): return self.n * x
     VALUES = {VALUES}
     class M:
         def __init__(self, i=0):
@@ -352,6 +376,38 @@ def test_attributes_count_by_content(here, value, other):
     assert one.uncached_reason is None
     assert one.config["params"] == resolve("my.py:M", family="patches").config["params"]
     assert hash_json(one.config["params"]) != hash_json(two.config["params"])
+
+
+@pytest.mark.parametrize(
+    ("head", "one", "two"),
+    [
+        ("class M(NamedTuple):\n    size: int = 3\n", "M(3)", "M(4)"),
+        ("class M(dict):\n", "M(size=3)", "M(size=4)"),
+        ("class M(list):\n", "M([3])", "M([4])"),
+        ("class M(float):\n", "M(3)", "M(4)"),
+    ],
+)
+def test_key_class_with_builtin_base_counts_its_value(here, monkeypatch, head, one, two):
+    write("with_base.py", "from typing import NamedTuple\n" + head + METHOD)
+    monkeypatch.syspath_prepend(str(here))
+    monkeypatch.delitem(sys.modules, "with_base", raising=False)
+    names = vars(importlib.import_module("with_base"))
+    keys = [resolve(eval(made, dict(names)), family="patches").key(ITEM) for made in (one, one, two)]
+    assert None not in keys
+    assert keys[0] == keys[1] != keys[2]
+
+
+def test_key_shared_layer_of_a_network_counts_by_where_it_is_used(here, monkeypatch):
+    torch = pytest.importorskip("torch")
+    write("shared_net.py", "import torch\nclass M(torch.nn.Sequential):\n" + METHOD)
+    monkeypatch.syspath_prepend(str(here))
+    cls = importlib.import_module("shared_net").M
+    a, b, c, d = (torch.nn.Linear(3, 3) for _ in range(4))
+    c.weight, d.weight = a.weight, b.weight
+    d.bias = c.bias
+    layers = [(a, b, a), (a, b, b), (a, b, c), (a, b, d)]
+    assert len({resolve(cls(*own), family="patches").key(ITEM) for own in layers}) == 4
+    monkeypatch.delitem(sys.modules, "shared_net")
 
 
 def test_a_plug_in_counts_by_the_source_of_its_package(here, monkeypatch):

@@ -50,6 +50,7 @@ def key(thing):
 
 HEAD = """
 import argparse
+import functools
 import numpy as np
 N = 1
 TABLE = {"a": [1, 2]}
@@ -64,6 +65,13 @@ def helper(x=2):
     return N
 def unused():
     return 7
+class Scaled:
+    def __init__(self, function):
+        functools.update_wrapper(self, function)
+        self.n = 1
+    def __call__(self, x):
+        return self.n * x
+SCALED = Scaled(helper)
 """
 
 
@@ -82,6 +90,8 @@ def unused():
         ("helper()", lambda m: setattr(m, "helper", m.unused)),
         ("helper()", lambda m: setattr(m.helper, "__defaults__", (3,))),
         ("helper()", lambda m: setattr(m, "helper", np.sum)),
+        ("helper()", lambda m: setattr(m.helper, "mark", 5)),
+        ("SCALED(1)", lambda m: setattr(m.SCALED, "n", 5)),
     ],
 )
 def test_key_global_changed_after_import_differs(load, read, change):

@@ -16,6 +16,7 @@ import re
 import sys
 import types
 import zipfile
+from collections import defaultdict
 from collections.abc import Container, Mapping
 from pathlib import Path, PurePath
 from typing import Any
@@ -28,8 +29,10 @@ from .source_files import OWN, is_installed
 
 _DEEPEST = 24
 _MAX_PATH_CHARS = 1024
-_BY_WORDS = (complex, slice, range, np.dtype, re.Pattern, type(...))
+_BY_WORDS = (complex, slice, range, np.dtype, type(...))
 """Types whose ``repr`` determines the value completely."""
+_BUILTIN_VALUES = (dict, list, tuple, set, frozenset, str, bytes, int, float, complex)
+"""Types whose value is not an attribute. A user's class may inherit from one of them."""
 
 
 class NotHashable(Exception):
@@ -90,7 +93,11 @@ class ObjectState:
         torch = sys.modules.get("torch")
         is_network = torch is not None and isinstance(thing, torch.nn.Module)
         try:
-            return self.network(thing, "") if is_network else self.attributes(thing)
+            if is_network:
+                return self.network(thing, "")
+            base = next((b for b in _BUILTIN_VALUES if isinstance(thing, b)), None)
+            value = {} if base is None else {base.__name__: self.hash_value(base(thing), base.__name__)}
+            return {**value, **self.attributes(thing)}
         finally:
             self._open.pop()
 
@@ -144,13 +151,12 @@ class ObjectState:
         if isinstance(value, np.generic):
             return {"number": value.dtype.str, "value": hash_array(np.asarray(value))}
         if isinstance(value, np.ndarray):
-            if value.dtype.hasobject:
-                return {"objects": list(value.shape), "values": self.hash_value(value.ravel().tolist(), what)}
-            return {"array": hash_array(value)}
+            return self._array(value, what)
         if isinstance(value, bytes | bytearray | memoryview):
             return {"bytes": hash_bytes(bytes(value))}
         if type(value) in (list, tuple):
-            return [self.hash_value(v, f"{what}[{i}]") for i, v in enumerate(value)]
+            values = [self.hash_value(v, f"{what}[{i}]") for i, v in enumerate(value)]
+            return values if type(value) is list else {"tuple": values}
         if type(value) in (set, frozenset):
             return {"set": sorted((self.hash_value(v, what) for v in value), key=hash_json)}
         if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -163,6 +169,8 @@ class ObjectState:
             return {"module": self._module(value, what)}
         if callable(value) and (made := self._callable(value, what)) is not None:
             return made
+        if isinstance(value, re.Pattern):
+            return {"pattern": self.hash_value(value.pattern, what), "flags": value.flags}
         if isinstance(value, _BY_WORDS) or type(value).__module__ in ("datetime", "decimal", "fractions"):
             return {type(value).__name__: repr(value)}
         if isinstance(value, types.SimpleNamespace | argparse.Namespace):
@@ -178,11 +186,26 @@ class ObjectState:
                 return {"torch": str(value)}
         return self._instance(value, what)
 
+    def _array(self, value: np.ndarray[Any, Any], what: str) -> Any:
+        """Return the state of an array, with class and attributes if it is masked, a matrix or custom."""
+        if value.dtype.hasobject:
+            values = self.hash_value(np.asarray(value).ravel().tolist(), what)
+            found: dict[str, Any] = {"objects": list(value.shape), "values": values}
+        else:
+            found = {"array": hash_array(value)}
+        if type(value) in (np.ndarray, np.memmap):
+            return found
+        return {**found, "class": self.code(type(value), what), "attributes": self.attributes(value, what)}
+
     def _mapping(self, value: Mapping[Any, Any], what: str) -> Any:
-        if all(type(k) is str for k in value):
-            return {k: self.hash_value(v, f"{what}[{k!r}]") for k, v in value.items()}
-        pairs = [[self.hash_value(k, what), self.hash_value(v, f"{what}[{k!r}]")] for k, v in value.items()]
-        return {"pairs": sorted(pairs, key=hash_json)}
+        """Return the state of a mapping. Its order counts, because code may iterate over it."""
+        if isinstance(value, defaultdict):
+            default = self.hash_value(value.default_factory, what)
+            return {"default": default, "values": self.hash_value(dict(value), what)}
+        values = [self.hash_value(v, f"{what}[{k!r}]") for k, v in value.items()]
+        if all(type(k) is str for k in value) and list(value) == sorted(value):
+            return dict(zip(value, values, strict=True))
+        return {"pairs": [[self.hash_value(k, what), v] for k, v in zip(value, values, strict=True)]}
 
     def _instance(self, value: Any, what: str) -> Any:
         """Return the class and the attributes of an object whose class is defined in user code."""
@@ -206,7 +229,7 @@ class ObjectState:
                 self.covered.add(cls)
                 found |= {k: v for k, v in vars(cls).items() if is_data(k, v)}
                 slots = getattr(cls, "__slots__", ())
-                names = (slots,) if isinstance(slots, str) else tuple(slots)
+                names = [_mangled(n, cls) for n in ((slots,) if isinstance(slots, str) else slots)]
                 found |= {n: getattr(value, n) for n in names if hasattr(value, n) and n != "__dict__"}
         found |= getattr(value, "__dict__", {})
         return {k: self.hash_value(v, f"{what}.{k}" if what else k) for k, v in found.items() if k not in but}
@@ -244,7 +267,7 @@ class ObjectState:
         return module.__name__
 
     def _callable(self, value: Any, what: str) -> Any:
-        if isinstance(value, functools.partial):
+        if type(value) is functools.partial:
             parts = [value.func, list(value.args), dict(value.keywords)]
             return {"partial": self.hash_value(parts, what)}
         if isinstance(value, types.MethodType):
@@ -257,11 +280,13 @@ class ObjectState:
             self.covered.add(value)
             cells = [c.cell_contents for c in value.__closure__ or () if _is_filled(c)]
             rest = [list(value.__defaults__ or ()), dict(value.__kwdefaults__ or {}), cells]
-            return {
+            state = {
                 "function": self.code(value, what),
                 "at": _place(value),
                 "with": self.hash_value(rest, what),
             }
+            own = function_attributes(value)
+            return {**state, "attributes": self.hash_value(own, what)} if own else state
         if isinstance(value, types.BuiltinFunctionType | np.ufunc | types.MethodWrapperType):
             owner = getattr(value, "__self__", None)
             if owner is not None and not isinstance(owner, types.ModuleType):
@@ -270,7 +295,9 @@ class ObjectState:
             self.libraries.add(str(module).partition(".")[0])
             return {"builtin": f"{module}.{value.__name__}"}
         inner = getattr(value, "__wrapped__", None)
-        return None if inner is None else {"wrapped": self.hash_value(inner, what)}
+        if inner is None or not self._is_foreign(type(value)):
+            return None
+        return {"wrapped": self.hash_value(inner, what)}
 
     def network(self, net: Any, what: str) -> Any:
         """Return the state of a torch module: its tensors, and class, mode and settings of its submodules.
@@ -286,7 +313,7 @@ class ObjectState:
             raise NotHashable(what, "torch has global forward hooks")
         usual = set(vars(torch.nn.Module())) - {"training"}
         parts = []
-        for name, part in net.named_modules():
+        for name, part in net.named_modules(remove_duplicate=False):
             here = ".".join(n for n in (what, name) if n)
             if part._forward_hooks or part._forward_pre_hooks:
                 raise NotHashable(here, "it has hooks")
@@ -295,7 +322,10 @@ class ObjectState:
                     here, "a TorchScript module inside another cannot be identified by its content"
                 )
             parts.append([name, self.code(type(part), here), self.attributes(part, here, but=usual)])
-        tensors = [*net.named_parameters(), *net.named_buffers()]
+        tensors = [
+            *net.named_parameters(remove_duplicate=False),
+            *net.named_buffers(remove_duplicate=False),
+        ]
         return {"parts": parts, "tensors": {name: _tensor(t, f"{what}.{name}") for name, t in tensors}}
 
 
@@ -309,6 +339,21 @@ def is_data(name: str, value: Any) -> bool:
         return False
     code = inspect.isroutine(value) or isinstance(value, property | type | classmethod | staticmethod)
     return not code and not hasattr(type(value), "__get__")
+
+
+def function_attributes(function: types.FunctionType) -> dict[str, Any]:
+    """Return the data that code has stored on a function (``f.size = 3``)."""
+    return {k: v for k, v in vars(function).items() if is_data(k, v)}
+
+
+def _mangled(name: str, cls: type) -> str:
+    """Return the name under which a class stores an attribute.
+
+    >>> _mangled("__size", int), _mangled("size", int)
+    ('_int__size', 'size')
+    """
+    is_private = name.startswith("__") and not name.endswith("__")
+    return f"_{cls.__name__.lstrip('_')}{name}" if is_private else name
 
 
 def _place(function: types.FunctionType) -> list[int]:

@@ -206,8 +206,8 @@ def _packed(values: Array, where: str) -> Array:
         )
     if values.size >= 256 and values.max() == 1:
         raise InputError(
-            f"{where}: hamming descriptors seem to store one bit per byte, found uint8 {_range(values)}; return "
-            "bool, or use numpy.packbits"
+            f"{where}: hamming descriptors seem to store one bit per byte, found uint8 {_range(values)}; "
+            "return bool, or use numpy.packbits"
         )
     return np.ascontiguousarray(values)
 

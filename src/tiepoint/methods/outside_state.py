@@ -30,7 +30,7 @@ from types import (
 )
 from typing import Any
 
-from .object_state import NotHashable, ObjectState, is_data
+from .object_state import NotHashable, ObjectState, function_attributes, is_data
 from .source_files import is_installed
 from .source_index import MISSING, SourceIndex, canonical, source_index
 
@@ -140,6 +140,8 @@ class OutsideState:
                     self._waiting.append(value)  # of the same file
                 else:
                     self._value(f"default of {own.__qualname__}", value, literal)
+            for name, value in function_attributes(own).items():
+                self._value(f"{own.__qualname__}.{name}", value, MISSING)
         for code in _with_nested(own.__code__):
             self._globals(code, own.__globals__)
 
@@ -195,7 +197,7 @@ class OutsideState:
             defined = code.co_qualname == name and os.path.realpath(code.co_filename) == file
         elif isinstance(value, type):
             defined = value.__qualname__ == name and self._file_of(value) == file
-        elif isinstance(inner := _wrapped(value), FunctionType | type):
+        elif self._file_of(type(value)) is None and isinstance(inner := _wrapped(value), FunctionType | type):
             self._named(label, name, file, inner, index)
             return
         else:
