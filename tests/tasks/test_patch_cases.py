@@ -190,7 +190,7 @@ def test_the_benchmarks_of_2016(kind: str, old: Any) -> None:
                     assert found.right == bool(r["label"][int(key)])
                     assert (np.inf if found.distance is None else found.distance) == pytest.approx(kept)
             if metric is not None:
-                assert np.nanmean(cases.score) == pytest.approx(v1.value(scores, metric, f"scene={scene}"))
+                assert np.nanmean(cases.score) == pytest.approx(v2.value(scores, metric, f"scene={scene}"))
         assert cases.label(0).endswith(", bench")
 
 
