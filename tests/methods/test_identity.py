@@ -264,6 +264,67 @@ def test_files_and_folders_count_by_content_wherever_they_are_named(here):
     assert key("my.py:M?given=deep") == before
 
 
+@pytest.mark.parametrize(
+    ("read", "file"),
+    [
+        ("Path(__file__).parent / 'data' / 'w.txt'", "lib/data/w.txt"),
+        ("os.path.join('data', 'deep', 'w.txt')", "data/deep/w.txt"),
+        ("Path(__file__).parents[1] / 'data' / 'w.txt'", "data/w.txt"),
+        ("files('sub') / 'data' / 'w.txt'", "lib/sub/data/w.txt"),
+        ("os.system('sh tool.sh > out')", "tool.sh"),
+        ("sub.helper.read()", "lib/sub/beside.txt"),
+    ],
+)
+def test_key_file_named_by_parts_counts_by_content(here, read, file):
+    write("lib/sub/__init__.py", "from . import helper\n")
+    write("lib/sub/helper.py", "def read():\n    return open(__file__ + '/../' + 'beside.txt').read()\n")
+    head = "import os, sub\nfrom pathlib import Path\nfrom importlib.resources import files\nclass M:\n"
+    write("lib/my.py", head + METHOD + f"    def read(self):\n        return {read}\n")
+    write(file, "one")
+    first = key("lib/my.py:M")
+    assert first == key("lib/my.py:M")
+    write(file, "two")
+    assert None not in (first, key("lib/my.py:M"))
+    assert key("lib/my.py:M") != first
+
+
+@pytest.mark.parametrize("read", ["open(Path(__file__).parent / 'w.txt')", "self.weights"])
+def test_key_file_beside_imported_class_counts_by_content(here, monkeypatch, read):
+    init = "    def __init__(self):\n        self.weights = 'w.' + 'txt'\n" if "self" in read else ""
+    text = "from pathlib import Path\nclass M:\n" + init + METHOD
+    write("lib/beside.py", text + f"    def read(self):\n        return {read}\n")
+    write("lib/w.txt", "one")
+    monkeypatch.syspath_prepend(str(here / "lib"))
+    monkeypatch.delitem(sys.modules, "beside", raising=False)
+    thing = importlib.import_module("beside").M()
+    first = resolve(thing, family="patches").key(ITEM)
+    write("lib/w.txt", "two")
+    assert first is not None
+    assert resolve(thing, family="patches").key(ITEM) != first
+    monkeypatch.delitem(sys.modules, "beside")
+
+
+@pytest.mark.parametrize(
+    "read", ["os.environ['SIZE']", "os.environ.get('SIZE', 3)", "os.getenv('SIZE')", "'SIZE' in environ"]
+)
+def test_key_environment_variable_that_is_read_counts(here, monkeypatch, read):
+    write(
+        "my.py",
+        f"import os\nfrom os import environ\nclass M:\n{METHOD}    def size(self):\n        return {read}\n",
+    )
+    monkeypatch.delenv("SIZE", raising=False)
+    keys = [key()]
+    for value in ("3", "4", "secret"):
+        monkeypatch.setenv("SIZE", value)
+        keys.append(key())
+    assert None not in keys
+    assert len(set(keys)) == 4
+    config = resolve("my.py:M", family="patches").config
+    assert "secret" not in json.dumps(config)
+    monkeypatch.setenv("OTHER", "1")
+    assert key() == keys[-1]
+
+
 def test_networks_count_by_their_tensors(here):
     torch = pytest.importorskip("torch")
     code = """

@@ -9,6 +9,7 @@ its source, parameters, attributes, files and libraries.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -20,10 +21,11 @@ from ..core.hashing import hash_array, hash_json
 from ..core.plugins import distance_of
 from ..core.records import Item
 from .base import no_item_key
+from .named_files import hash_literal_files
 from .object_state import NotHashable, ObjectState
 from .outside_state import OutsideState
 from .registry import METHODS
-from .source_files import SourceFiles, library_versions, sources_of
+from .source_files import SourceFiles, is_installed, library_versions, sources_of
 from .spec import parameters_of
 from .torch_settings import torch_settings
 from .user_code import UserObject, is_builtin_class, view_for_user
@@ -103,7 +105,11 @@ def _user(thing: Any) -> dict[str, Any]:
     """Return the config of a user's object without its class. Raise `NotHashable` if it is incomplete."""
     is_spec = isinstance(thing, UserObject)
     own = thing.user_thing if is_spec else thing
-    content = ObjectState(thing.user_modules.modules, thing.user_file.parent) if is_spec else ObjectState()
+    content = (
+        ObjectState(thing.user_modules.modules, thing.user_file.parent)
+        if is_spec
+        else ObjectState(folder=_folder(type(own)))
+    )
     made: dict[str, Any] = {}
     if is_spec:
         content.files |= {thing.user_file, *_loaded(thing.user_modules.modules)}
@@ -115,8 +121,7 @@ def _user(thing: Any) -> dict[str, Any]:
         made["config"] = _brief(content.hash_value(dict(stated), "config"))
     sources = sources_of(*sorted(content.files))
     made |= _outside(type(own), content, sources)
-    read = {text: found for text in sources.texts if (found := content.hash_named_files(text, folders=False))}
-    made["source"] = hash_json([sources.hash, read])
+    made["source"] = hash_json([sources.hash, hash_literal_files(sources.texts, content.folder)])
     made["libraries"] = library_versions({*sources.libraries, *content.libraries})
     return made
 
@@ -135,9 +140,18 @@ def _outside(cls: type, content: ObjectState, sources: SourceFiles) -> dict[str,
     if more := sorted(file.resolve() for file in values.files if file.resolve() not in files):
         found["source"] = sources_of(*more).hash
     content.libraries |= values.libraries if found else set()
+    read = {v: values.hash_value(os.environ[v], v) for v in sources.variables if v in os.environ}
+    if read:
+        found["environment"] = hash_json(read)  # only a hash: a value may be a password
     if "torch" in {*sources.libraries, *content.libraries} and (settings := torch_settings()):
         found["torch"] = settings
     return {"outside": found} if found else {}
+
+
+def _folder(cls: type) -> Path | None:
+    """Return the folder of the file that defines a class. None for classes of installed packages."""
+    file = getattr(sys.modules.get(cls.__module__), "__file__", None)
+    return None if file is None or is_installed(file) else Path(file).parent
 
 
 def _brief(value: Any) -> Any:

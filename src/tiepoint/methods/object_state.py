@@ -119,10 +119,10 @@ class ObjectState:
 
     def text(self, value: str) -> Any:
         """Return the state of a text, with the hash of the file or folder if the text is its path."""
-        found = self.hash_named_files(value, folders=self.folders)
+        found = self._named_files(value)
         return {"text": value, "content": found} if found else value
 
-    def hash_named_files(self, value: str | PurePath, *, folders: bool = True) -> list[str]:
+    def _named_files(self, value: str | PurePath) -> list[str]:
         """Hash files and folders of this name in the current folder and in the folder of the user's file."""
         if isinstance(value, str) and (not value.strip("./\\") or len(value) > _MAX_PATH_CHARS):
             return []
@@ -134,7 +134,7 @@ class ObjectState:
             for place in dict.fromkeys(p.resolve() for p in places):
                 if place.is_file():
                     found.append(hash_file(place))
-                elif folders and place.is_dir():
+                elif self.folders and place.is_dir():
                     found.append(hash_folder(place))
         except (OSError, ValueError, RuntimeError):  # not a path: too long, has a NUL, or no home folder
             return found
@@ -144,7 +144,7 @@ class ObjectState:
 
     def _other(self, value: Any, what: str) -> Any:
         if isinstance(value, PurePath):
-            found = self.hash_named_files(value, folders=self.folders)
+            found = self._named_files(value)
             return {"path": str(value), "content": found}
         if isinstance(value, enum.Enum):
             return {"enum": self.code(type(value), what), "name": value.name}

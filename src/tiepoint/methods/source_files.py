@@ -8,7 +8,7 @@ import importlib.util
 import site
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.machinery import EXTENSION_SUFFIXES
@@ -38,11 +38,15 @@ _DISTRIBUTIONS = {
 
 @dataclass(frozen=True)
 class SourceFiles:
-    """Source files with their import names, library names, and short string literals in the code."""
+    """Source files with their import names, and what their code names.
+
+    `texts` has the short string literals of each file, `variables` the environment variables that are read.
+    """
 
     files: tuple[tuple[str, Path], ...]
     libraries: tuple[str, ...]
-    texts: tuple[str, ...]
+    texts: Mapping[Path, frozenset[str]]
+    variables: tuple[str, ...]
 
     @property
     def hash(self) -> str:
@@ -88,7 +92,8 @@ def sources_of(*roots: str | Path) -> SourceFiles:
     """
     files: dict[Path, str] = {}
     libraries: set[str] = set()
-    texts: set[str] = set()
+    texts: dict[Path, frozenset[str]] = {}
+    variables: set[str] = set()
     for root in roots:
         start = Path(root).resolve()
         search = _Search(tuple(search_folders(start)), _outermost(start))
@@ -101,13 +106,14 @@ def sources_of(*roots: str | Path) -> SourceFiles:
             if file.suffix != ".py":
                 continue
             code = _parsed(file, hash_file(file))
-            texts.update(code.texts)
+            texts[file] = code.texts
+            variables |= code.variables
             for module, level, names in code.imports:
                 waiting += search.reached(file, module, level, names)
                 if level == 0:
                     libraries.add(module.partition(".")[0])
     named = tuple((name, file) for file, name in files.items())
-    return SourceFiles(named, tuple(sorted(libraries)), tuple(sorted(texts)))
+    return SourceFiles(named, tuple(sorted(libraries)), texts, tuple(sorted(variables)))
 
 
 def source_hash(path: Path) -> str:
@@ -209,10 +215,15 @@ def _elsewhere(top: str) -> list[Path]:
 
 @dataclass(frozen=True)
 class _Code:
-    """Contents of a source file: imports as (module, level, names), and string literals that may be paths."""
+    """Contents of a source file.
+
+    Imports are (module, level, names), `texts` string literals that may be paths, and `variables` the names
+    of environment variables that the code reads.
+    """
 
     imports: tuple[tuple[str, int, tuple[str, ...]], ...]
     texts: frozenset[str]
+    variables: frozenset[str]
 
 
 @lru_cache(maxsize=1024)
@@ -225,7 +236,9 @@ def _parsed(file: Path, content: str) -> _Code:
         raise InputError(f"{file}{line}: {e.args[0]}; correct the Python file") from e
     imports: list[tuple[str, int, tuple[str, ...]]] = []
     texts: set[str] = set()
+    variables: set[str] = set()
     for node in ast.walk(tree):
+        variables.update(_texts(_environment_names(node)))
         if isinstance(node, ast.Import):
             imports += [(alias.name, 0, ()) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -234,7 +247,25 @@ def _parsed(file: Path, content: str) -> _Code:
             imports += [_by_text(text) for text in _texts(node.args[:1])]
         elif isinstance(node, ast.Constant):
             texts.update(_texts([node]))
-    return _Code(tuple(imports), frozenset(t for t in texts if len(t) <= _MAX_NAME_CHARS and "\n" not in t))
+    short = frozenset(t for t in texts if len(t) <= _MAX_NAME_CHARS and "\n" not in t)
+    return _Code(tuple(imports), short, frozenset(variables))
+
+
+def _environment_names(node: ast.AST) -> list[ast.expr]:
+    """Return the name of the environment variable that an expression reads, if it is one."""
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and _is_environ(node.value):
+        return [node.slice]
+    if isinstance(node, ast.Compare) and any(map(_is_environ, node.comparators)):
+        return [node.left]
+    if isinstance(node, ast.Call):
+        of_environ = isinstance(node.func, ast.Attribute) and _is_environ(node.func.value)
+        if _called(node) == "getenv" or (of_environ and _called(node) in ("get", "pop", "setdefault")):
+            return node.args[:1]
+    return []
+
+
+def _is_environ(node: ast.expr) -> bool:
+    return getattr(node, "attr", getattr(node, "id", "")) == "environ"
 
 
 def _called(node: ast.Call) -> str:
