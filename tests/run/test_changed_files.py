@@ -174,3 +174,37 @@ def test_evaluate_weights_copied_with_their_times_change_score(patches: Path, tm
     before = tp.evaluate(method, **given).value("map")
     overwrite(weights, other_npy(tmp_path, weights))
     assert tp.evaluate(method, **given).value("map") != before
+
+
+WEIGHTS_CLASS = """import shutil
+import numpy as np
+
+
+class Late:
+    distance = "l2"
+
+    def __init__(self, weights: str, other: str = ""):
+        self.weights, self.other = weights, other
+
+    def describe(self, patches):
+        if self.other:
+            shutil.copy(self.other, self.weights)
+        scale = np.load(self.weights)
+        return patches.reshape(len(patches), -1).astype(np.float32) * scale + 1
+"""
+
+
+def test_evaluate_weights_changed_during_run_stores_nothing(patches: Path, tmp_path: Path) -> None:
+    (tmp_path / "late.py").write_text(WEIGHTS_CLASS)
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "w.npy", rng.normal(size=81).astype(np.float32))
+    np.save(tmp_path / "other.npy", np.zeros(81, np.float32))
+    given = {"task": "hpatches/matching", "data": patches, "store": tmp_path / "store", "jobs": 1}
+    first = np.load(tmp_path / "w.npy")
+    spec = f"{tmp_path / 'late.py'}:Late?weights={tmp_path / 'w.npy'}"
+    # The class overwrites its own weights while it describes patches.
+    with pytest.raises(InputError, match=r"w\.npy changed during the run"):
+        tp.evaluate(f"{spec}&other={tmp_path / 'other.npy'}", **given)  # type: ignore[arg-type]
+    assert not list((tmp_path / "store" / "features").rglob("*.json"))
+    np.save(tmp_path / "w.npy", first)
+    assert tp.evaluate(spec, **given).value("map") > 0  # type: ignore[arg-type]

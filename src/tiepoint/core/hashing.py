@@ -7,7 +7,7 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from hashlib import blake2b
@@ -132,6 +132,19 @@ def hash_array(array: np.ndarray[Any, Any]) -> str:
 _memo: dict[tuple[str, FileStamp], str] = {}
 
 
+_watches: list[dict[str, FileStamp]] = []
+
+
+@contextlib.contextmanager
+def watch_hashed_files() -> Iterator[dict[str, FileStamp]]:
+    """Collect the stamps of the files that are hashed inside the block, by path."""
+    _watches.append({})
+    try:
+        yield _watches[-1]
+    finally:
+        _watches.pop()
+
+
 def hash_file(path: str | Path, *, reread: bool = False) -> str:
     """Return the SHA-256 of a file, memoised by its path and stamp.
 
@@ -140,6 +153,9 @@ def hash_file(path: str | Path, *, reread: bool = False) -> str:
     `InputError` if the file is missing or unreadable.
     """
     p = os.fspath(path)
+    for seen in _watches:
+        with contextlib.suppress(OSError):  # the reader below reports it
+            seen[p] = file_stamp(os.stat(p))
     known = None if reread else cached_file_hash(p)
     if known is not None:
         return known

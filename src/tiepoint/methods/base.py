@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
+from ..core.file_stamps import FileStamp
 from ..core.hashing import hash_json
 from ..core.records import Arrays, Item
 
@@ -109,7 +110,7 @@ class Method:
     key, and `of_item(item)` is its item-dependent part. A method that reads stored features (`needs_payload`
     False) receives no payload. `check(items)` reports problems before the run, such as missing files.
     `has(item)` returns whether stored features exist. `notices` are messages for the user; `check` may add
-    some.
+    some. `files` has the stamps of the files whose content is part of `config`.
 
     `stream` describes many items. It takes (item, payload) pairs and yields (item, `Finish`) in the same
     order. The results equal those of `extract`. Any thread may call a `Finish`. `extract` is called from one
@@ -131,6 +132,7 @@ class Method:
     notices: Sequence[str] = ()
     stream: Callable[[Iterator[tuple[Item, Any]]], Iterator[tuple[Item, Finish]]] | None = None
     thread_safe: bool = False
+    files: Mapping[str, FileStamp] = field(default_factory=dict)
 
     def key(self, item: Item) -> str | None:
         """Return the method part of an item's cache key. None if features cannot be cached."""

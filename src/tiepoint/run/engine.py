@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ..core.errors import StoreError, TiepointError
+from ..core.errors import InputError, StoreError, TiepointError
+from ..core.file_stamps import file_stamp
 from ..core.formatting import count_text
 from ..core.scores import NOT_DETERMINISTIC, Score
 from ..datasets.validation.truth_check import NO_OPENCV, check_ground_truth
@@ -22,7 +24,7 @@ from ..store.stored_run import run_id
 from ..tasks.base import Task
 from ..tasks.capabilities import HasPairTruths
 from .compute import compute_missing
-from .context import FeatureSummary, Progress, no_progress, set_kernel_device
+from .context import FeatureSummary, Progress, RunContext, no_progress, set_kernel_device
 from .costs import efficiency, sizes
 from .finish import finish_run
 from .preparation import (
@@ -113,6 +115,8 @@ def evaluate_prepared(
             if not cached:
                 e.add_note(f"The features of {method.name} are not cached and will be computed again.")
             raise
+    if cached:
+        _discard_if_files_changed(context)
     summary = context.summary()
     records, keys, repairs = read_intact_records(store.records, computed.keys, lambda: compute().keys)
     scores: dict[str, list[Score]] = {}
@@ -159,6 +163,19 @@ def _ground_truth_warnings(prepared: PreparedRun, session: RunSession, progress:
     if NO_OPENCV in found.notes:
         session.report(NO_OPENCV)
     return found.warnings
+
+
+def _discard_if_files_changed(context: RunContext) -> None:
+    """Raise an `InputError` and discard the features if a file of the method changed during the run.
+
+    The cache key states the content before the run, but the method may have read another content.
+    """
+    for path, stamp in context.method.files.items():
+        now = file_stamp(os.stat(path)) if os.path.exists(path) else None
+        if now != stamp:
+            for key in context.feature_keys.values():
+                context.features.discard(key)
+            raise InputError(f"{context.method.name}: {path} changed during the run; rerun the command")
 
 
 def store_failure(prepared: PreparedRun, error: TiepointError, store: Store) -> None:
