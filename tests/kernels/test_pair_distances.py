@@ -104,7 +104,7 @@ def test_steps_lead_to_what_numpy_subtracts_in_single_precision(dim):
     assert moved.tolist() == [scipy_distance.euclidean(x, y) for x, y in zip(a, b, strict=True)]
     assert set(np.unique(steps)) == {-1, 0, 1}
     np.testing.assert_array_equal(out[::-1], pair_distances_sq(a, b, index, index))
-    with pytest.raises(InputError, match="one entry for each value of float32"):
+    with pytest.raises(InputError, match="one entry per output value"):
         pair_distances_across([a.astype(float), b.astype(float)], lists, out, steps=steps)
 
 

@@ -98,7 +98,7 @@ FLOW = np.zeros((4, 5, 2), np.float32)
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"flow": np.zeros((4, 5))}, r"a flow is float \(height, width, 2\), found float64 \(4, 5\)"),
+        ({"flow": np.zeros((4, 5))}, r"a flow must be float \(height, width, 2\), found float64 \(4, 5\)"),
         ({"flow": FLOW.astype(int)}, r"found int64 \(4, 5, 2\)"),
         ({"truth": FLOW[:3]}, r"flow has shape \(4, 5, 2\) and truth \(3, 5, 2\)"),
         ({"mask": np.ones((5, 4))}, r"mask has shape \(5, 4\) and flow \(4, 5, 2\); expected \(4, 5\)"),

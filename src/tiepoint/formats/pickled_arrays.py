@@ -95,7 +95,7 @@ class _ArrayBuilder:
         return type(value)(self.plain(inner) for inner in value)
 
     def _key(self, key: Any) -> Any:
-        """Convert a dictionary key. Keys must not contain calls."""
+        """Convert a dictionary key. Refuse a key that the pickle builds by calling a function."""
         if isinstance(key, OpaqueObject):
             raise _refusal(key, self.path)
         return tuple(self._key(part) for part in key) if isinstance(key, tuple) else key
@@ -145,7 +145,7 @@ def _count(shape: Any) -> int:
 
 
 def _dtype(note: Any, path: str | Path) -> np.dtype[Any]:
-    """Return the dtype (numbers, text or objects) that an opaque object describes."""
+    """Return the dtype that a call of ``numpy.dtype`` in the pickle stands for: numbers, text or objects."""
     callee = (
         note.callee.name if isinstance(note, OpaqueObject) and isinstance(note.callee, OpaqueObject) else None
     )

@@ -95,7 +95,7 @@ def _square(rounded: Any, start: Any, a: int, b: int, out: Any) -> float:
 
 @compiled_for(lambda: types.void(_CUBE, _MATRIX, _WHOLE, types.int64, types.int64, types.int64, _VECTOR))
 def largest_sweep(sums: Any, rounded: Any, start: Any, low: int, high: int, block: int, largest: Any) -> None:
-    """Update `largest` (patterns,) with the largest t² of all pairs whose first method is in low … high - 1.
+    """Raise `largest` (patterns,) to the largest t² of the pairs of methods (i, j) with low <= i < high.
 
     Methods are processed in blocks, so that their sums stay in the CPU cache. The scenes of `rounded`
     (methods, scenes) are ordered by stratum; stratum h starts at start[h].

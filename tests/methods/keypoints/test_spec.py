@@ -76,7 +76,7 @@ def test_sets_are_found_in_the_store(tmp_path):
         ("sift@fats", UnknownNameError, "unknown detector 'fats'; did you mean 'fast'"),
         ("fast", InputError, "sift@fast"),
         ("brief", InputError, "brief@sift"),
-        ("@fast", InputError, "lacks a descriptor before"),
+        ("@fast", InputError, "has no descriptor before"),
         ("sift?max_feature=3", UnknownNameError, "did you mean 'max_features'"),
         ("sift?contrast_threshold=0.1@fast", UnknownNameError, "contrast_threshold"),
         ("dspsift?scale=1@fast", UnknownNameError, "did you mean 'scales'"),

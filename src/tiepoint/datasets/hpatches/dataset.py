@@ -165,7 +165,7 @@ class HPatchesDataset:
     def path(self, sequence: str, image: str) -> Path:
         """Return the path of a patch strip."""
         if self.root is None:
-            raise InputError("this dataset has only numbers of patches; open a folder of strips")
+            raise InputError("this dataset has patch counts and no images; open a folder of patch strips")
         if self.root.is_file():
             raise InputError(f"{self.root} is a pack file without strip files; open the folder of strips")
         self._known(sequence, image)

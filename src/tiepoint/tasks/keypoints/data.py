@@ -185,7 +185,7 @@ class OpenKeypoints(BaseTaskData):
         return replace(features, arrays=arrays)
 
     def drawable_pairs(self) -> tuple[str, ...]:
-        """Return an empty tuple, because matches are drawn only for cases."""
+        """Return no pairs: matches are drawn only on the page of a single case."""
         return ()
 
     def case_pair(self, scene: str, key: str) -> str | None:

@@ -50,7 +50,10 @@ class ImagePairs:
 
 
 def neighbour_distances_and_validity(records: Records, rules: HPatchesRules) -> tuple[Floats, Floats, Floats]:
-    """Return first distance, second distance and probability of a correct match, (images, n) each."""
+    """Return distances to the nearest and second patch, and the probability of a correct match.
+
+    All three arrays have shape (images, patches).
+    """
     shape = (len(records.meta["images"]), int(records.meta["patches"]))
     d1, d2 = (as_ranked(records, records[c], rules).reshape(shape) for c in ("d1", "d2"))
     if not rules.lowest_index_match:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Comparison of the 2017 retrieval task: numbers of distractors nearer than each correct answer."""
+"""Count, for each correct answer of the 2017 retrieval task, the distractors that are nearer to the query."""
 
 from __future__ import annotations
 
