@@ -181,7 +181,7 @@ MIRRORED = np.diag([1.0, 1, -1, 1])
         ({"points0": plane_matches() + 5000}, r"is outside the image of 640 x 480 px"),
         ({"points0": np.full((40, 2), "a")}, "found <U1"),
         ({"K0": np.eye(4)}, r"K0: expected 3 x 3 numbers, found shape \(4, 4\)"),
-        ({"T": T + MIRRORED - np.eye(4)}, "R is not a rotation \(it reflects\)"),
+        ({"T": T + MIRRORED - np.eye(4)}, r"R is not a rotation \(it reflects\)"),
         ({"T": np.eye(4)}, "t is 0"),
         ({"sizes": (640, 480)}, r"sizes is \(640, 480\); expected \(\(width0, height0\)"),
         ({"T": [T, T]}, "points0 has length 1, K0 has length 1, K1 has length 1, T has length 2"),

@@ -77,7 +77,7 @@ def unknown_image(name: str, counts: Mapping[str, int]) -> str:
 def check_images(
     names: Sequence[str], counts: Mapping[str, int], *, path: str | Path, line_of: Callable[[int], int]
 ) -> None:
-    """Raise a `FormatError` for the first image that is missing in `counts`, the patch counts by ``SEQ.IM``."""
+    """Raise a `FormatError` for the first image that is missing in `counts` (patch counts by ``SEQ.IM``)."""
     for i, name in enumerate(names):
         if name not in counts:
             raise FormatError(path, unknown_image(name, counts), line=line_of(i))

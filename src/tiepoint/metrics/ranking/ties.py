@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tie blocks: the parts of a ranked list that determine its average precision.
 
-A block is a range of ranks within which the order of the items is arbitrary. With the tie rule `expected`
-or `group` it is a group of equal distances. Under `optimistic` and `pessimistic` it is the relevant or the irrelevant part
-of such a group. Under `file` it is a single item. Only blocks with relevant items are stored, so that a list
-of a million items needs little memory. `from_counts` builds the same blocks from the numbers of nearer and
-equally near items, without the list.
+A block is a range of ranks within which the order of the items is arbitrary. With the tie rule `expected` or
+`group` it is a group of equal distances. With `optimistic` and `pessimistic` it is the relevant or the
+irrelevant part of such a group. With `file` it is a single item. Only blocks with relevant items are stored,
+so that a list of a million items needs little memory. `from_counts` builds the same blocks from the numbers
+of nearer and equally near items, without the list.
 """
 
 from __future__ import annotations
