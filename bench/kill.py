@@ -66,8 +66,8 @@ START_S = 3.0
 BY_OPERATION = 0.35
 """Share of kills right before a file operation, where one of the main process is drawn."""
 DATABASE = "tiepoint.sqlite"
-TIMES = ("created_at", "time_s", "efficiency", "machine", "seal")
-"""What a run file says that is measured, or of the day."""
+TIMES = ("created_at", "time_s", "efficiency", "machine", "seal", "repeated", "changes")
+"""Keys of values that are measured, depend on the time budget of repeated items, or count writes."""
 
 
 def make_data(root: Path) -> dict[str, list[str]]:

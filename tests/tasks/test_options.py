@@ -111,7 +111,7 @@ def patch_case(task: Task, tmp_path: Path) -> tuple[dict[str, Any], Any, Any]:
         base = {} if task.name == "hpatches/verification" else {"tasks": world.tasks}
         return base, lambda options: task.open(world.data, options), lambda _: features
     world = hpatches_v1_world.make_world(tmp_path / "w")
-    features = hpatches_v1_world.features_of(hpatches_v1_world.make_descriptors(world, "noisy"))
+    features = hpatches_world.features_of(hpatches_v1_world.make_descriptors(world, "noisy"))
     return {}, lambda options: hpatches_v1_world.open_task(task, world, options), lambda _: features
 
 

@@ -79,8 +79,8 @@ def test_reading_needs_no_right_to_write(runs: list[Run], tmp_path: Path) -> Non
     ("pair", "more", "words"),
     [
         ("room/a--d", (), "did you mean 'room/a--b' or 'room/a--c'?"),
-        ("room/a--b", ("--points", "0,9999"), "has no match 9999; they are numbered from 0 to"),
-        ("room/a--b", ("--points", "0", "--lines", "2"), "--lines and --points both choose matches"),
+        ("room/a--b", ("--points", "0,9999"), "has no match 9999; its matches are numbered from 0 to"),
+        ("room/a--b", ("--points", "0", "--lines", "2"), "--lines and --points both select matches"),
         ("room/a--b", ("--points", "one"), "--points 'one': not a list of integers"),
         ("room/a--b", ("--max", "0"), "--max"),
     ],
