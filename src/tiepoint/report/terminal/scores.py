@@ -19,6 +19,9 @@ from ..runs.sections import is_single
 FLOW_MEASURES = (("T5", "flow_accuracy", ""), ("T10", "flow_accuracy", "threshold=10"))
 """Column name, metric, and the group that is appended to the subset's group."""
 
+MAX_BENCHMARK_ROWS = 20
+"""Maximum number of rows of a table by benchmark; `tiepoint show` has the scores of larger sets."""
+
 ALL = (("all: mean of the subsets", ""), ("all: mean over the pairs", "weighting=pairs"))
 
 Scores = Mapping[tuple[str, str], ScoreRow]
@@ -70,9 +73,10 @@ def subset_table(runs: Sequence[Run], names: Mapping[str, str], protocol: str) -
 def benchmark_table(
     runs: Sequence[Run], names: Mapping[str, str], protocol: str, columns: Sequence[tuple[str, str]]
 ) -> Any | None:
-    """Return a table with one row per method and benchmark. None if there are fewer than two benchmarks.
+    """Return a table with one row per method and benchmark.
 
-    `columns` are the metrics and groups of the table over all benchmarks.
+    None if there are fewer than two benchmarks or more than `MAX_BENCHMARK_ROWS` rows. `columns` are the
+    metrics and groups of the table over all benchmarks.
     """
     from rich.text import Text
 
@@ -89,7 +93,7 @@ def benchmark_table(
         for k, (metric, group) in enumerate(columns)
         if (score := by.get((metric, _group(benchmark, "" if group == "all" else group)))) is not None
     }
-    if len(benchmarks) < 2:
+    if len(benchmarks) < 2 or len(benchmarks) * len(runs) > MAX_BENCHMARK_ROWS:
         return None
     kept = [k for k in range(len(columns)) if any(k == at for _, _, at in found)]
     table = FittingTable(title=f"{task.name}, protocol {protocol}, by benchmark", keys=min(2, len(runs)))
