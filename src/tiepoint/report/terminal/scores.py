@@ -86,6 +86,8 @@ def benchmark_table(
     scores = {r.id: _scores(r, protocol) for r in runs}
     groups = dict.fromkeys(g for found in scores.values() for _, g in found)
     benchmarks = [g for g in groups if g.startswith("benchmark=") and "," not in g]
+    if len(benchmarks) < 2 or len(benchmarks) * len(runs) > MAX_BENCHMARK_ROWS:
+        return None
     found = {
         (run, benchmark, k): score
         for run, by in scores.items()
@@ -93,8 +95,6 @@ def benchmark_table(
         for k, (metric, group) in enumerate(columns)
         if (score := by.get((metric, _group(benchmark, "" if group == "all" else group)))) is not None
     }
-    if len(benchmarks) < 2 or len(benchmarks) * len(runs) > MAX_BENCHMARK_ROWS:
-        return None
     kept = [k for k in range(len(columns)) if any(k == at for _, _, at in found)]
     table = FittingTable(title=f"{task.name}, protocol {protocol}, by benchmark", keys=min(2, len(runs)))
     if len(runs) > 1:
