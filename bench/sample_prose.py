@@ -3,7 +3,8 @@
 
     python bench/sample_prose.py --seed 21 --count 60
 
-Half of the texts are docstrings; the others are errors, warnings and help.
+Half of the texts are docstrings, each below the line that it documents. The others are errors, warnings and
+help, with the expressions that fill them.
 """
 
 from __future__ import annotations
@@ -21,16 +22,26 @@ SHORTEST = 25
 
 
 def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Yield line and text of every docstring."""
+    """Yield line and text of every docstring, below the line that it documents."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             text = ast.get_docstring(node)
             if text:
-                yield getattr(node, "lineno", 1), text.partition("\n\n>>>")[0]
+                yield getattr(node, "lineno", 1), head(node) + text.partition("\n\n>>>")[0]
+
+
+def head(node: ast.AST) -> str:
+    """Return the line that starts a class or function; empty for a module."""
+    if isinstance(node, ast.ClassDef):
+        return f"class {node.name}({', '.join(map(ast.unparse, node.bases))}):\n"
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        result = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+        return f"def {node.name}({ast.unparse(node.args)}){result}:\n"
+    return ""
 
 
 def messages(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Yield line and text of raised errors, warnings and help; ``{…}`` stands for a value."""
+    """Yield line and text of raised errors, warnings and help, with the expressions that fill them."""
     for node in ast.walk(tree):
         call = node.exc if isinstance(node, ast.Raise) else node
         if not isinstance(call, ast.Call):
@@ -49,7 +60,9 @@ def literal(node: ast.AST) -> str:
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else ""
     if isinstance(node, ast.JoinedStr):
-        return "".join(literal(part) or "{…}" for part in node.values)
+        return "".join(
+            literal(part) or "{" + ast.unparse(getattr(part, "value", part)) + "}" for part in node.values
+        )
     return ""
 
 
