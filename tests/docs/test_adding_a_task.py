@@ -47,6 +47,7 @@ def scores(source: Path, *arguments: str) -> list[dict[str, object]]:
     return found
 
 
+@pytest.mark.slow
 def test_new_protocol_one_file_changed(source: Path) -> None:
     from pairs_world import write_pairs
 
@@ -63,6 +64,7 @@ def test_new_protocol_one_file_changed(source: Path) -> None:
     assert {s["protocol"] for s in made} == {"exact", "small-images"}
 
 
+@pytest.mark.slow
 def test_new_task_only_registration_outside_folder(source: Path) -> None:
     data = source.parents[1] / "data"
     data.mkdir()

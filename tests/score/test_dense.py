@@ -51,6 +51,7 @@ def compare_with_task(root: Path) -> tp.score.Result:
     return found
 
 
+@pytest.mark.slow
 def test_flow_real_sequences_equals_task() -> None:
     if not (DATA / "sequences").exists():
         pytest.skip(f"{DATA / 'sequences'} is not there")

@@ -63,12 +63,14 @@ def compare_pose(data: Path, store: Path, protocols: list[str]) -> None:
         assert found.values["rotation_error_deg"] > 0  # equal zeros would show nothing
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_pose_scannet_sample_equals_task(tmp_path: Path) -> None:
     data = need("scannet_sample") / "pairs_with_gt.txt"
     compare_pose(data, tmp_path / "store", ["exact", "superglue", "zeb"])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_pose_megadepth_sample_equals_task(tmp_path: Path) -> None:
     compare_pose(need("megadepth_sample") / "pairs.json", tmp_path / "store", ["exact", "eloftr"])
@@ -100,6 +102,7 @@ def compare_homography(root: Path, store: Path, protocols: list[str]) -> None:
         assert_same_rows(found, run.score_rows)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_homography_real_sequences_equals_task(tmp_path: Path) -> None:
     compare_homography(need("sequences"), tmp_path / "store", ["exact", "loftr", "roma", "glue-factory"])

@@ -321,6 +321,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @needs_data
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "lie", "expected"), matrix(REAL_LIES))
 def test_check_lie_in_real_data_warns(name: str, lie: Lie, expected: str, tmp_path: Path) -> None:
     root = real_copy(name, tmp_path)
@@ -343,6 +344,7 @@ def test_check_lie_in_demo_warns(name: str, lie: Lie, expected: str, demo: Path,
 
 
 @needs_data
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*REAL_LIES, "pf_willow", "spair_sample"])
 def test_check_true_data_has_no_warning(name: str, tmp_path: Path) -> None:
     root = real_copy(name, tmp_path) if name == "sfm_sample" else DATA / name

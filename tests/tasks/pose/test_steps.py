@@ -96,6 +96,7 @@ def test_both_ends_are_the_printed_scores(made) -> None:
             assert table.steps[-1] == ("pairs in both directions once", pytest.approx(last[k], abs=1e-12))
 
 
+@pytest.mark.slow
 def test_steps_without_effect_are_left_out(made) -> None:
     texts = {t.subject.split()[0]: [s for s, _ in t.steps] for t in TASK.convention_steps_between(made)}
     assert any("not the best of 12" in s for s in texts["xfeat"])
