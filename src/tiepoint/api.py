@@ -183,7 +183,10 @@ def compare(
 
 
 def merge(runs: Sequence[Run]) -> Run:
-    """Merge runs of one method and task on different scenes into one run; see `tiepoint.run.finish`."""
+    """Merge runs of one method and task on different scenes into one run; see `tiepoint.run.finish`.
+
+    To copy the runs of one store into another, use ``tiepoint store merge``.
+    """
     from .run.finish import merge_runs
 
     return merge_runs(_runs(runs))

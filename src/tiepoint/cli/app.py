@@ -10,6 +10,7 @@ from .commands.data import check_data_command, cut, make, pack, tasks
 from .commands.data_get import get
 from .commands.sql import sql
 from .commands.store import check_store_command, ls, prune, rename, rm, size
+from .commands.store_merge import merge
 
 data_app = typer.Typer(help="Datasets: get, make, cut, task files, pack, check.", no_args_is_help=True)
 for _name, _command in (
@@ -25,12 +26,14 @@ for _name, _command in (
 
 __all__ = ["sql", "store_app"]
 
-store_app = typer.Typer(help="Stores: list, measure, delete, rename, prune, check.", no_args_is_help=True)
+store_app = typer.Typer(
+    help="Stores: list, measure, delete, rename, prune, merge, check.", no_args_is_help=True
+)
 
 
 @store_app.callback()
 def _store() -> None:
-    """Stores: list, measure, delete, rename, prune, check."""
+    """Stores: list, measure, delete, rename, prune, merge, check."""
 
 
 store_app.command("ls")(ls)
@@ -38,6 +41,7 @@ store_app.command("size")(size)
 store_app.command("rm")(rm)
 store_app.command("rename")(rename)
 store_app.command("prune")(prune)
+store_app.command("merge")(merge)
 store_app.command("check")(check_store_command)
 
 

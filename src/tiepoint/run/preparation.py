@@ -17,7 +17,7 @@ from ..kernels import set_device
 from ..methods.base import Method
 from ..store.run_queries import load_runs
 from ..store.store import Store
-from ..store.stored_run import DatasetFacts, Manifest, MethodFacts, StoredRun, run_id
+from ..store.stored_run import DatasetFacts, Manifest, MethodFacts, StoredRun, protocols_of, run_id
 from ..tasks import load_task
 from ..tasks.base import Task, TaskData
 from ..tasks.capabilities import HasProtocolWarnings
@@ -34,7 +34,7 @@ from .context import (
 from .fit_transforms import TransformFitter
 from .oracle import with_oracle
 from .request import RunRequest, plain_options
-from .update import outdated_protocols, protocols_of, update_run
+from .update import outdated_protocols, update_run
 
 if TYPE_CHECKING:
     from .session import RunSession

@@ -10,10 +10,11 @@ from .._version import __version__
 from ..core.errors import InputError, StoreError, UnknownNameError
 from ..core.scores import Score, ScoreRow
 from ..store.store import Store
-from ..store.stored_run import StoredRun
+from ..store.stored_run import StoredRun, protocols_of, with_protocols_of
 from ..store.writers import save_run
 from ..tasks import load_task
 from ..tasks.base import Task
+from ..tasks.capabilities import timed_metrics
 from ..tasks.info import protocol_version
 from .scoring import (
     SCORING,
@@ -21,13 +22,7 @@ from .scoring import (
     record_warnings,
     score_rows_with_intervals,
     scores_under,
-    time_scores,
 )
-
-
-def protocols_of(run: StoredRun) -> list[str]:
-    """Return the protocols of a run's scores, in the order of the scores."""
-    return list(dict.fromkeys(s.protocol for s in run.scores))
 
 
 def is_current(store: Store, run: StoredRun) -> bool:
@@ -101,7 +96,7 @@ def rescore(store: Store, run: StoredRun) -> StoredRun:
         if run.manifest.scoring == SCORING:  # rescoring in another order of units could change the last digit
             rows += stored
         else:
-            timed = {s.metric for s in time_scores(task, protocol, 0.0, 0.0)}
+            timed = timed_metrics(task, protocol)
             rows += [*score_rows_with_intervals(task, scores), *(s for s in stored if s.metric in timed)]
         values[protocol] = store.values.put(scores)
         if not run.manifest.is_imported:
@@ -152,21 +147,6 @@ def merge_with_stored(store: Store, stored: StoredRun | None, new: StoredRun) ->
         lost = sorted(set(before_update) - set(protocols_of(stored)) - own)
         if lost:
             warnings.append(f"older scores under {', '.join(lost)} were removed: their records are missing")
-    rows = [*(s for s in stored.scores if s.protocol not in own), *new.scores]
-    before, now = stored.manifest, new.manifest
-    units = {
-        unit: {**before.units.get(unit, {}), **now.units.get(unit, {})}
-        for unit in dict.fromkeys([*before.units, *now.units])
-    }
-    manifest = now.model_copy(
-        update={
-            "protocols": tuple(sorted({r.protocol for r in rows})),
-            "values": {**before.values, **now.values},
-            "rules": {p: n for p, n in before.rules.items() if p not in own} | now.rules,
-            "units": units,
-            "warnings": tuple(warnings),
-            "nondeterministic_items": max(before.nondeterministic_items, now.nondeterministic_items),
-        }
-    )
-    keypoint_set = new.keypoint_set or stored.keypoint_set
-    return replace(new, manifest=manifest, scores=rows, keypoint_set=keypoint_set)
+    both = with_protocols_of(new, stored)
+    manifest = both.manifest.model_copy(update={"warnings": tuple(warnings)})
+    return replace(both, manifest=manifest)

@@ -219,6 +219,33 @@ def with_caution(run: StoredRun) -> StoredRun:
     return replace(run, scores=scores)
 
 
+def protocols_of(run: StoredRun) -> list[str]:
+    """Return the protocols of a run's scores, in the order of the scores."""
+    return list(dict.fromkeys(s.protocol for s in run.scores))
+
+
+def with_protocols_of(run: StoredRun, other: StoredRun) -> StoredRun:
+    """Return a run, extended by the scores of another run of the same id under other protocols."""
+    own = set(protocols_of(run))
+    rows = [*(s for s in other.scores if s.protocol not in own), *run.scores]
+    before, now = other.manifest, run.manifest
+    units = {
+        unit: {**before.units.get(unit, {}), **now.units.get(unit, {})}
+        for unit in dict.fromkeys([*before.units, *now.units])
+    }
+    manifest = now.model_copy(
+        update={
+            "protocols": tuple(sorted({r.protocol for r in rows})),
+            "values": {**before.values, **now.values},
+            "rules": {p: n for p, n in before.rules.items() if p not in own} | now.rules,
+            "units": units,
+            "nondeterministic_items": max(before.nondeterministic_items, now.nondeterministic_items),
+        }
+    )
+    keypoint_set = run.keypoint_set or other.keypoint_set
+    return replace(run, manifest=manifest, scores=rows, keypoint_set=keypoint_set)
+
+
 def run_id(manifest: Manifest) -> str:
     """Return the id of a run: a hash of method, task, dataset and pair lists, without the protocols.
 

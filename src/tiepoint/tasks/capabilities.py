@@ -126,6 +126,11 @@ class HasTimes(Protocol):
         """Return the running times as scores, from the seconds of extraction and comparison."""
 
 
+def timed_metrics(task: object, protocol: str) -> set[str]:
+    """Return the metrics of a task that are measured times."""
+    return {s.metric for s in task.time_scores(protocol, 0.0, 0.0)} if isinstance(task, HasTimes) else set()
+
+
 @runtime_checkable
 class ReadsResults(Protocol):
     """Task that reads result files of other programs itself. Other tasks use the method `files:DIR`."""

@@ -19,6 +19,7 @@ from ...formats.keypoints.set_folder import SETS
 from .. import status_files
 from ..run_queries import RunHead, load_heads
 from ..store import Store
+from ..stored_run import Manifest
 from ..urls import DATABASE
 from .usage import FOLDER as USES
 from .usage import FeatureUsage, is_feature_key, short_keys, uses_of
@@ -175,7 +176,7 @@ class FileReferences:
         """Runs that need each record, scene value and transform, by (kind, key)."""
         found: dict[tuple[str, str], list[RunHead]] = {}
         for head in self.heads:
-            for name in required_keys(head):
+            for name in required_keys(head.manifest):
                 found.setdefault(name, []).append(head)
         return found
 
@@ -220,9 +221,8 @@ class FileReferences:
         return [*self._using(entry.key), *self.silent.get(entry.method or "", [])]
 
 
-def required_keys(head: RunHead) -> set[tuple[str, str]]:
-    """Return the (kind, key) of each record, scene value and transform that a run needs."""
-    known = head.manifest
+def required_keys(known: Manifest) -> set[tuple[str, str]]:
+    """Return the (kind, key) of each record, scene value and transform in the manifest of a run."""
     found = {("records", key) for by in known.units.values() for key in by.values()}
     found |= {("values", key) for key in known.values.values()}
     files = (str(f.get("file", "")) for f in known.method.fitted)
