@@ -23,15 +23,13 @@ from starlette.routing import Route
 from ..core.errors import InputError, TiepointError
 from ..store.store import Store
 from . import pictures, rendering
-from .auth import COOKIE, AccessPolicy, AuthMiddleware, form_token
+from .auth import COOKIE, WRONG_S, AccessPolicy, AuthMiddleware, PublicUrl, form_token
 from .cached_results import section_comparison
 from .pictures import evict_oldest
 from .rendering import page, static_response
 from .run_index import RunIndex
 from .views import case, home, method_pair, run, task
 
-WRONG_S = 0.3
-"""Delay in seconds after a wrong token."""
 View = Callable[[RunIndex, Request], Any]
 
 
@@ -70,9 +68,12 @@ def application(library: RunIndex, door: AccessPolicy | None = None) -> Starlett
         Route("/static/{name}", static_response),
     ]
     handlers: dict[Any, Any] = {HTTPException: _failed, InputError: _wrong, TiepointError: _wrong}
-    return Starlette(
+    made = Starlette(
         routes=routes, exception_handlers=handlers, middleware=[Middleware(AuthMiddleware, door=door)]
     )
+    made.state.public = door.public
+    made.router.redirect_slashes = False  # such a redirect would lead out of the prefix
+    return made
 
 
 async def _failed(request: Request, error: Exception) -> Response:
@@ -91,12 +92,15 @@ async def _login(door: AccessPolicy, request: Request) -> Response:
         return RedirectResponse("/", 303)
     if request.method != "POST":
         return page(request, "login.html", wrong=False)
-    given = await form_token(request)
+    given = await form_token(request, door)
     if given is None or not door.accepts_token(given):
         await asyncio.sleep(WRONG_S)
         return page(request, "login.html", 403, wrong=True)
     answer = RedirectResponse("/", 303)
-    answer.set_cookie(COOKIE, door.cookie_value, httponly=True, samesite="strict", path="/")
+    answer.set_cookie(
+        COOKIE, door.cookie_value, httponly=True, samesite="strict", path=door.public.prefix or "/",
+        secure=door.public.scheme == "https",
+    )  # fmt: skip
     return answer
 
 
@@ -119,16 +123,29 @@ def serve(
     host: str = "127.0.0.1",
     port: int = PORT,
     token: str | None = None,
+    public_url: str | None = None,
+    user_header: str | None = None,
     data: Sequence[Path] = (),
     said: Callable[[str], None] = print,
 ) -> None:
     """Serve the pages of a store until the process is interrupted.
 
+    Args:
+        store: The open store.
+        host: Address to listen on.
+        port: Port to listen on; 0 for a free one.
+        token: Access token; required if other machines can reach the host.
+        public_url: Address at which a reverse proxy publishes the pages, with the path prefix of all links.
+        user_header: Header in which the proxy names the authenticated user.
+        data: Folders to search for datasets that were moved.
+        said: Called with the address of the pages.
+
     Raises:
         InputError: Other machines can reach the host and no token is set, a folder in `data` is missing, or
             the port is in use.
     """
-    door = AccessPolicy(host, token)
+    public = PublicUrl() if public_url is None else PublicUrl.parse(public_url)
+    door = AccessPolicy(host, token, public, user_header)
     for folder in data:
         if not folder.exists():
             raise InputError(f"{folder} does not exist; pass existing folders as `data`")
@@ -138,7 +155,11 @@ def serve(
     listening = _listen(host, port)
     threading.Thread(target=_prepare, args=(library,), daemon=True).start()
     shown = f"[{host}]" if ":" in host else host
-    said(f"the store {store.where} is at http://{shown}:{listening.getsockname()[1]}/ (press Ctrl-C to stop)")
+    address = f"http://{shown}:{listening.getsockname()[1]}/"
+    proxy = f", published by a proxy at {public.scheme}://{public.netloc}{public.prefix}/" * bool(
+        public.netloc
+    )
+    said(f"the store {store.where} is at {address}{proxy} (press Ctrl-C to stop)")
     config = uvicorn.Config(
         application(library, door), log_level="warning", access_log=False, server_header=False,
         timeout_graceful_shutdown=2, proxy_headers=False, lifespan="off",

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import ipaddress
@@ -49,16 +50,73 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+PAGES = (
+    "runs",
+    "task",
+    "figure",
+    "two",
+    "scene",
+    "case",
+    "picture",
+    "run",
+    "events",
+    "save",
+    "login",
+    "static",
+)
+"""First parts of the paths of all pages."""
+_PREFIX = re.compile(r"(?:/[A-Za-z0-9._~-]+)*")
+_HEADER = re.compile(r"[A-Za-z0-9-]{1,80}")
+
+
+@dataclass(frozen=True)
+class PublicUrl:
+    """Address at which a reverse proxy publishes the pages: scheme, host with port, and path prefix."""
+
+    scheme: str = ""
+    netloc: str = ""
+    prefix: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> PublicUrl:
+        """Parse an address. Raise `InputError` if the pages cannot be published there.
+
+        >>> PublicUrl.parse("https://lab.example.org/tiepoint/")
+        PublicUrl(scheme='https', netloc='lab.example.org', prefix='/tiepoint')
+        """
+        try:
+            found = urlsplit(text)
+            _ = found.port
+        except ValueError:
+            found = urlsplit("")
+        prefix = found.path.rstrip("/")
+        fits = found.scheme in ("http", "https") and _HOST.fullmatch(found.netloc)
+        if not fits or found.query or found.fragment or not _PREFIX.fullmatch(prefix):
+            raise InputError(
+                f"`public_url` is {text[:200]!r}; expected the address of the proxy with an optional path, "
+                "such as https://lab.example.org/tiepoint"
+            )
+        if prefix.split("/")[1:2] and prefix.split("/")[1] in PAGES:
+            raise InputError(f"`public_url`: the path {prefix} is the path of a page; choose another prefix")
+        return cls(found.scheme, found.netloc.lower(), prefix)
+
+
 @dataclass(frozen=True)
 class AccessPolicy:
-    """Access policy: the address to listen on and an optional access token.
+    """Access policy: the address to listen on, an optional access token, and the proxy in front.
+
+    `public` is the address that the proxy publishes. `user_header` is a header in which the proxy names the
+    user that it has authenticated; a request with this header is accepted.
 
     Raises:
-        InputError: Other machines can reach the host and no token is set, or the token is too short.
+        InputError: Other machines can reach the host and no token is set, the token is too short, or other
+            machines could send `user_header` themselves.
     """
 
     host: str = "127.0.0.1"
     token: str | None = None
+    public: PublicUrl = PublicUrl()
+    user_header: str | None = None
     _salt: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
 
     def __post_init__(self) -> None:
@@ -69,6 +127,15 @@ class AccessPolicy:
             )
         if self.token is not None and len(self.token) < 8:
             raise InputError("the `token` has fewer than 8 characters; pass a longer one")
+        if self.user_header is not None and not _HEADER.fullmatch(self.user_header):
+            raise InputError(
+                f"`user_header` is {self.user_header[:80]!r}; expected a name like X-Remote-User"
+            )
+        if self.user_header is not None and not is_loopback(self.host):
+            raise InputError(
+                f"other machines can reach {self.host} and send {self.user_header} themselves; listen on "
+                "127.0.0.1, or let the proxy send the `token` in the header Authorization"
+            )
 
     @property
     def cookie_value(self) -> str:
@@ -85,6 +152,19 @@ class AccessPolicy:
         """Return whether a cookie is valid."""
         return self.token is None or hmac.compare_digest(self.cookie_value.encode(), (cookie or "").encode())
 
+    def accepts_request(self, request: Request) -> bool:
+        """Return whether a request has the cookie, the token or a user name from the proxy."""
+        if self.user_header is not None:
+            named = request.headers.getlist(self.user_header)
+            if len(named) == 1 and named[0].strip():
+                return True
+            if self.token is None:
+                return False
+        kind, _, given = request.headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer" and self.accepts_token(given.strip()):
+            return True
+        return self.accepts_cookie(request.cookies.get(COOKIE))
+
     def accepts_host(self, header: str) -> bool:
         """Return whether a Host header names this server.
 
@@ -98,6 +178,8 @@ class AccessPolicy:
         name = (found["six"] or found["name"]).lower()
         if name in LOOPBACK_NAMES or name == self.host.lower():
             return True
+        if self.public.netloc and name == (urlsplit(f"//{self.public.netloc}").hostname or ""):
+            return True
         if is_loopback(self.host):
             return False
         try:
@@ -109,12 +191,23 @@ class AccessPolicy:
         return True
 
 
+WRONG_S = 0.3
+"""Delay in seconds after a wrong token."""
 MAX_BODY_BYTES = 4096
 """Maximum size of a login form in bytes."""
 
 
+INTERNAL = "tiepoint.internal"
+"""Key in the scope of a request that the application sends to itself."""
+PREFIX = "tiepoint.prefix"
+"""Key in the scope of a request with the path prefix of links."""
+
+
 class AuthMiddleware:
-    """Middleware that rejects unauthorised requests and adds security headers to all responses."""
+    """Middleware that rejects unauthorised requests and adds security headers to all responses.
+
+    It also removes the path prefix of the proxy, if the proxy has not removed it, and adds it to redirects.
+    """
 
     def __init__(self, app: Any, door: AccessPolicy) -> None:
         self.app, self.door = app, door
@@ -124,15 +217,24 @@ class AuthMiddleware:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        internal = scope.get(INTERNAL, False)
+        prefix = "" if internal else self.door.public.prefix
+        path = scope["path"]
+        if prefix and (path == prefix or path.startswith(f"{prefix}/")):
+            scope = {**scope, "path": path[len(prefix) :] or "/"}
+        scope = {**scope, PREFIX: prefix}
 
         async def with_headers(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
-                have = {name.lower() for name, _ in message["headers"]}
+                known = [
+                    (k, _below(prefix, v) if k.lower() == b"location" else v) for k, v in message["headers"]
+                ]
+                have = {name.lower() for name, _ in known}
                 extra = [(k.encode(), v.encode()) for k, v in HEADERS.items() if k.encode() not in have]
-                message["headers"] = [*message["headers"], *extra]
+                message["headers"] = [*known, *extra]
             await send(message)
 
-        refused = await self._refused(Request(scope, receive))
+        refused = None if internal else await self._refused(Request(scope, receive))
         await (refused or self.app)(scope, receive, with_headers)
 
     async def _refused(self, request: Request) -> Response | None:
@@ -142,15 +244,24 @@ class AuthMiddleware:
         if request.method not in ("GET", "HEAD") and (request.method, request.url.path) != ("POST", "/login"):
             return PlainTextResponse("the server is read-only; use GET or HEAD\n", 405)
         open_to_all = request.url.path == "/login" or request.url.path.startswith("/static/")
-        if open_to_all or self.door.accepts_cookie(request.cookies.get(COOKIE)):
+        if open_to_all or self.door.accepts_request(request):
             return None
+        if self.door.token is None:
+            return PlainTextResponse(f"the proxy sent no {self.door.user_header}\n", 403)
+        if request.headers.get("authorization", "").lower().startswith("bearer "):
+            await asyncio.sleep(WRONG_S)
+            return PlainTextResponse("wrong token\n", 401)
         return RedirectResponse("/login", 303)
 
 
-async def form_token(request: Request) -> str | None:
+def _below(prefix: str, location: bytes) -> bytes:
+    return prefix.encode() + location if location.startswith(b"/") else location
+
+
+async def form_token(request: Request, door: AccessPolicy) -> str | None:
     """Return the token of a submitted login form. None if the request is not a login form of this site."""
-    origin, host = request.headers.get("origin"), request.headers.get("host", "")
-    if origin is not None and origin != "null" and urlsplit(origin).netloc != host:
+    origin, here = request.headers.get("origin"), {request.headers.get("host", ""), door.public.netloc}
+    if origin is not None and origin != "null" and urlsplit(origin).netloc not in here:
         return None
     body = b""
     async for piece in request.stream():

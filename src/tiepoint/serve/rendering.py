@@ -20,6 +20,7 @@ from starlette.responses import HTMLResponse, Response
 
 from .._version import __version__
 from ..report.figures.figure import short
+from .auth import INTERNAL, PREFIX
 from .params import url
 
 STATIC: Mapping[str, tuple[str, str, str]] = {
@@ -31,6 +32,9 @@ STATIC: Mapping[str, tuple[str, str, str]] = {
 }
 FIGURE_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 """Content security policy of figures, which are separate documents with inline styles and no scripts."""
+
+_LINK = re.compile(r'([ \n](?:[\w:-]*-)?(?:xlink:)?(?:href|src|action)=)"/(?!/)')
+"""Start of an attribute with the path of a page."""
 
 
 @cache
@@ -52,7 +56,11 @@ def environment() -> Any:
 def page(request: Request, template: str, status: int = 200, **values: Any) -> Response:
     """Render a template and return the HTML response."""
     asked = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-    made = environment().get_template(template).render({"here": asked, "pending": False} | values)
+    prefix = request.scope.get(PREFIX, "")
+    common = {"here": asked, "pending": False, "prefix": prefix}
+    made = environment().get_template(template).render(common | values)
+    # Templates escape quotes in text, so this matches attributes only.
+    made = _LINK.sub(rf'\1"{prefix}/', made) if prefix else made
     return HTMLResponse(made, status, {"cache-control": "no-store"})
 
 
@@ -112,7 +120,10 @@ async def endpoint(request: Request) -> Response:
     status, headers, body = await local_response(request, view)
     if status != 200 or not headers.get("content-type", "").startswith("text/html"):
         raise HTTPException(404, "this page does not exist")
+    public = request.app.state.public
     base = f"{request.url.scheme}://{request.headers['host']}"
+    if public.netloc:
+        base = f"{public.scheme}://{public.netloc}{public.prefix}"
     made = await standalone_page(request, body.decode(), base)
     name = re.sub(r"[^A-Za-z0-9]+", "-", parts.path).strip("-") or "home"
     headers = {
@@ -164,8 +175,6 @@ async def local_response(request: Request, view: str) -> tuple[int, dict[str, st
     parts = urlsplit(view)
     path = unquote(parts.path)
     headers = [(b"host", request.headers["host"].encode("latin-1"))]
-    if "cookie" in request.headers:
-        headers.append((b"cookie", request.headers["cookie"].encode("latin-1")))
     scope = dict(request.scope) | {
         "path": path,
         "raw_path": parts.path.encode(),
@@ -175,6 +184,7 @@ async def local_response(request: Request, view: str) -> tuple[int, dict[str, st
         "path_params": {},
         "root_path": "",
         "state": {},
+        INTERNAL: True,
     }
     scope.pop("endpoint", None)
     found: dict[str, Any] = {"status": 500, "headers": {}, "body": bytearray()}

@@ -21,6 +21,14 @@ def serve(
     token: str = typer.Option(
         None, "--token", envvar="TIEPOINT_TOKEN", help="Access token; default $TIEPOINT_TOKEN."
     ),
+    public_url: str = typer.Option(
+        None,
+        "--public-url",
+        help="Address at which a reverse proxy publishes the pages, such as https://lab.example.org/tiepoint.",
+    ),
+    user_header: str = typer.Option(
+        None, "--user-header", help="Header in which the proxy names the user that it authenticated."
+    ),
     data: list[Path] = typer.Option(
         None, "--data", help="Folder to search for datasets that were moved; may be repeated."
     ),
@@ -37,4 +45,13 @@ def serve(
         raise InputError(f"serve: the package {e.name!r} is missing; pip install 'tiepoint[serve]'") from e
 
     with contextlib.suppress(KeyboardInterrupt), open_store_for_reading(store) as opened:
-        serve_store(opened, host=host, port=port, token=token, data=data or (), said=print_status)
+        serve_store(
+            opened,
+            host=host,
+            port=port,
+            token=token,
+            public_url=public_url,
+            user_header=user_header,
+            data=data or (),
+            said=print_status,
+        )

@@ -38,7 +38,7 @@
 
   var now = document.getElementById("now");
   if (now && !saved && window.EventSource) {
-    var runs = Number(now.dataset.runs), source = new EventSource("/events");
+    var runs = Number(now.dataset.runs), source = new EventSource((root.dataset.prefix || "") + "/events");
     source.onmessage = function (event) {
       var state = JSON.parse(event.data), box = document.getElementById("working");
       box.textContent = "";

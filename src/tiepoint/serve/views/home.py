@@ -96,7 +96,9 @@ def event_stream(library: RunIndex, request: Request) -> Response:
             await asyncio.sleep(EVERY_S)
             passed += EVERY_S
 
-    return StreamingResponse(pieces(), media_type="text/event-stream", headers={"cache-control": "no-store"})
+    # A proxy must not wait until its buffer is full.
+    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+    return StreamingResponse(pieces(), media_type="text/event-stream", headers=headers)
 
 
 NEWEST = 8
