@@ -35,8 +35,13 @@ A write-ahead log would need shared memory, which network file systems lack, and
 """
 
 _TRIES = 5
-CONNECT_S = 20
-"""Timeout for connecting to a server, in seconds."""
+CONNECTION = {
+    "connect_timeout": 20,
+    "keepalives_idle": 60,
+    "keepalives_interval": 10,
+    "keepalives_count": 6,
+}
+"""Connection parameters of PostgreSQL, in seconds. A silent server counts as lost after two minutes."""
 
 _LOCK = 7496
 """Key of the PostgreSQL advisory locks that writers take."""
@@ -50,8 +55,9 @@ def make_engine(url: str, mode: str) -> tuple[sa.Engine, Path | None]:
             return make_sqlite_engine(Path(made.database), mode), Path(made.database)
         if made.drivername == "postgresql":
             made = made.set(drivername="postgresql+psycopg")
-        wait = {} if "connect_timeout" in made.query else {"connect_timeout": CONNECT_S}
-        engine = sa.create_engine(made, connect_args=wait)
+        settings = {name: value for name, value in CONNECTION.items() if name not in made.query}
+        # A connection that was lost while it was idle is replaced before its next use.
+        engine = sa.create_engine(made, connect_args=settings, pool_pre_ping=True)
     except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError, ValueError) as e:
         # The error may quote the URL with its password.
         raise StoreError(f"invalid store URL: {without_secret(str(e), url)}") from None

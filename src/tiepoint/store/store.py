@@ -288,6 +288,11 @@ class Store:
         if is_busy(error):
             return _BUSY
         message = without_secret(str(error.orig), self.engine.url.render_as_string(hide_password=False))
+        if error.connection_invalidated:
+            return (
+                f"{message}; the connection to the database was lost. Finished work is saved; rerun the "
+                "command when the server is available"
+            )
         if is_corruption(error.orig) and (self.root / DATABASE).is_file():
             return f"{message}; `store check` rebuilds the database from the run files"
         return message

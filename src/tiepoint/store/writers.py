@@ -101,13 +101,18 @@ def save_run(store: Store, run: StoredRun, merge: Merge | None = None) -> Stored
     return run
 
 
+_NO_PRIVILEGE = "42501"
+"""PostgreSQL's code of the error that a role may not write."""
+
+
 @contextlib.contextmanager
 def database_errors(run: StoredRun) -> Iterator[None]:
     """Convert database errors about a run, such as a number out of range, to `InputError`."""
     try:
         yield
     except (sa.exc.DataError, sa.exc.IntegrityError, sa.exc.StatementError, ArithmeticError, ValueError) as e:
-        if isinstance(e, sa.exc.OperationalError):  # about the database, not the run
+        refused = getattr(getattr(e, "orig", None), "sqlstate", None) == _NO_PRIVILEGE
+        if refused or isinstance(e, sa.exc.OperationalError):  # about the database, not the run
             raise
         why = str(getattr(e, "orig", None) or e).partition("\n")[0]
         raise InputError(f"run {run.id} ({printable(run.method)}) cannot be stored: {printable(why)}") from e
