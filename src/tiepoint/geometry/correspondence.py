@@ -135,7 +135,7 @@ def points_within(queries: ArrayLike, targets: ArrayLike, radius_px: float) -> N
 
 
 def nearest_of(near: NeighbourPairs) -> NeighbourPairs:
-    """Return the target closest in pixels for each query in `pairs`. Ties go to the lowest target index.
+    """Return the target closest in pixels for each query in `near`. Ties go to the lowest target index.
 
     >>> nearest_of(points_within([[0, 0]], [[0, 2], [0, 1], [1, 0]], 5)).target.tolist()
     [1]

@@ -60,7 +60,7 @@ def group_rank_counts(
         target_query: (t,) query group of each target, non-decreasing.
         target_value: (t,) reference value of the target: squared for l2, else the distance.
         distance: l2, l1, hamming, cosine or masked_l1.
-        limits: (g, s). Column s counts pool groups at positions < limits[group, s].
+        limits: (g, s). Column k of the result counts pool groups at positions < limits[group, k].
 
     Returns:
         RankCounts of shape (t, s); `eq_before` is zero, as positions are not a file order. A target that is
@@ -125,8 +125,8 @@ def _slack(scores: TileScores) -> tuple[NDArray[np.float64], bool]:
 
     Let A and B be the norms of both rows and u the unit roundoff. Rounding the offset A^2/2 has an error of
     at most u A^2/2. Its sum with a score is rounded too, and the score is at most B^2/2 + (1 + g) A B (see
-    `ambiguity_band`). Both errors together are below 2 u (A + B)^2. Sums of integers are half of a squared
-    distance, exact in float32 up to 2^23.
+    `ambiguity_band`). Both errors together are below 2 u (A + B)^2. If all values are integers, the sum is
+    half of a squared distance, which is exact in float32 up to 2^23.
     """
     if scores.kind != "l2":
         return np.zeros(len(scores.a)), True
@@ -140,9 +140,9 @@ def _slack(scores: TileScores) -> tuple[NDArray[np.float64], bool]:
 class _Layout:
     """Pool groups sorted by position and split into blocks.
 
-    In a block, the first rows of all groups precede their other rows. `block_at[u]` describes the block that
-    starts with row u: its number of groups, the groups before it, the start of each group's other rows, and
-    the group of each other row.
+    A block contains the first row of each group, and then the other rows, group by group. `block_at[u]`
+    describes the block that starts at row u by four values: the number of its groups, the number of groups in
+    earlier blocks, where the other rows of each group start, and to which group each other row belongs.
     """
 
     def __init__(self, pool_start: Ints, position: Ints) -> None:
@@ -168,8 +168,8 @@ def _by_rows(
 ) -> tuple[Ints, Ints]:  # fmt: skip
     """Count on a device that only supports single rows, not groups of rows.
 
-    Pairs of groups with one row each, nearly all of them, are counted by `rank_counts`. The other pairs are
-    evaluated one by one.
+    `rank_counts` counts the pairs in which both groups have one row. These are nearly all pairs. The other
+    pairs are evaluated one by one.
     """
     lt = np.zeros((len(target_query), limits.shape[1]), np.int64)
     eq = np.zeros_like(lt)

@@ -32,8 +32,8 @@ class FirstTwo(NamedTuple):
     """First and second neighbour of each query, all of shape (q,).
 
     `index` is the lowest pool index at the smallest distance `d1`. `ties` >= 1 is the number of pool rows at
-    distance `d1`. `d2` is the second smallest distance. It equals `d1` if there are ties, and is infinite if
-    the pool has one row.
+    distance `d1`. `d2` is the second smallest distance. It equals `d1` if `ties` > 1, and is infinite if the
+    pool has one row.
     """
 
     index: Ints  # type: ignore[assignment]  # hides tuple.index
@@ -119,7 +119,7 @@ def first_two(queries: Array, pool: Array, *, distance: str = "l2", squared: boo
     """Find the nearest neighbour of each query, the number of ties, and the second distance.
 
     `index` is the lowest pool index among the `ties` rows at the smallest reference value. `d2` equals `d1`
-    if there are ties, and is infinite if the pool has one row. All have shape (q,).
+    if `ties` > 1, and is infinite if the pool has one row. All have shape (q,).
 
     >>> first_two(np.array([[0.0]]), np.array([[3.0], [-1.0], [1.0]]))
     FirstTwo(index=array([1]), d1=array([1.]), ties=array([2]), d2=array([1.]))

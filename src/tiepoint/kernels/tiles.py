@@ -188,10 +188,10 @@ class TileScores:
     ) -> None:
         """Pass every tile to `visit` in row order. `visit` returns the number of reference sums it computed.
 
-        If queries need on average more than `free` reference sums plus one percent of the tile's rows (times
-        `targets`), float32 is too imprecise, and the following tiles are computed in float64. `blocks` are
-        the row ranges of the tiles. Queries are split only at `cuts`, which ascend from 0 to the number of
-        queries; by default anywhere.
+        If queries need too many reference sums on average, float32 is too imprecise, and the following tiles
+        are computed in float64. The limit is `free` + 0.01 `targets` x rows of the tile. `blocks` are the row
+        ranges of the tiles. `cuts` are the only positions at which queries may be split, ascending from 0 to
+        the number of queries. By default, queries may be split anywhere.
         """
         n = len(self.b)
         # A team of one on a machine with more cores leaves splitting products to BLAS; see `make_team`.

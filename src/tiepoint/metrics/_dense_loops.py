@@ -43,10 +43,11 @@ def _count_row(
 ) -> None:  # fmt: skip
     """Add one row of estimates (n,) and truth (n, 2) to `wrong` and `sums`.
 
-    `wrong` counts pixels above each threshold. `sums` counts pixels with known truth and known estimates, and
-    sums the errors of the latter in eight lanes (pixel x in lane x mod 8). This fixed order can be
-    vectorised. An error of -1 marks unknown truth and is above no threshold. `memory` is a work array (4, n
-    or longer). The code uses many short loops, because the compiler does not vectorise one long loop.
+    `wrong` counts pixels above each threshold. `sums` has the number of pixels with known truth, the number
+    of those with a known estimate, and the sums of their errors in eight lanes (pixel x in lane x mod 8), an
+    order that can be vectorised. An error of -1 marks unknown truth and is above no threshold. `memory` is a
+    work array (4, n or longer). The code uses many short loops, because the compiler does not vectorise one
+    long loop.
     """
     kind = thresholds.dtype.type
     limit, none = np.float32(1e9), kind(-1)
@@ -88,7 +89,7 @@ def _count_row(
 
 @cached_njit(nogil=True)
 def _summed(sums: Array) -> Array:
-    """Return the numbers of known truth and known estimates, and the sum of the eight error lanes."""
+    """Return the numbers of pixels with known truth and with a known estimate, and the sum of all errors."""
     s = sums[2:]
     total = ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]))
     return np.array([sums[0], sums[1], total])
@@ -96,7 +97,7 @@ def _summed(sums: Array) -> Array:
 
 @cached_njit(nogil=True)
 def error_counts(flow: Array, truth: Array, thresholds: Array, unknown: Any) -> tuple[Array, Array]:
-    """Count wrong pixels at each threshold (t,), known truth and known estimates, and sum the errors.
+    """Count the wrong pixels at each threshold (t,). Also return the result of `_summed`.
 
     A pixel is wrong if its error exceeds the threshold. Arithmetic is in the type of `thresholds`. `unknown`
     is the error of an unknown estimate.
@@ -174,7 +175,7 @@ def lenient_counts(flow: Array, truth: Array, thresholds: Array) -> tuple[Array,
 
 @cached_njit(nogil=True)
 def count_bits(a: Array, b: Array) -> tuple[int, int, int]:
-    """Count positions where the bytes of two mask rows share a bit, have any bit, and have different bits."""
+    """Count the bytes of two mask rows that share a set bit, that have any set bit, and that differ."""
     both = either = differing = 0
     for i in range(a.size):
         both += 1 if a[i] & b[i] else 0

@@ -142,9 +142,9 @@ def t_bounds(
 def edge_bounds(value: float, n_scenes: int, *, level: float = 0.95) -> tuple[float, float]:
     """Return the bounds of a mean of n equal scene values in [0, 1]. NaN unless the value is 0 or 1.
 
-    If all scenes are at 1, the lower bound is the one-sided bound (1 - level)^(1/n): a smaller share of
-    scenes at 1 gives n of n with a probability below 1 - level. If all are at 0, the upper bound mirrors it.
-    The spread of scenes that are all equal to a value between 0 and 1 is unknown.
+    If all scenes are at 1, the lower bound is the one-sided bound (1 - level)^(1/n). If the true share of
+    scenes at 1 were smaller, all n scenes would be at 1 with a probability below 1 - level. If all are at 0,
+    the upper bound mirrors it. The spread of scenes that are all equal to a value between 0 and 1 is unknown.
 
     >>> [round(b, 4) for b in edge_bounds(1.0, 10)], [round(b, 4) for b in edge_bounds(0.0, 10)]
     ([0.7411, 1.0], [0.0, 0.2589])

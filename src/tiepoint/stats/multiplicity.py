@@ -190,9 +190,9 @@ def rank_intervals(better: Flags) -> tuple[Ints, Ints]:
 
     `better` (m, m) is True at [i, j] if method i is significantly better than method j. The best rank is 1 +
     the number of significantly better methods. The worst rank is m - the number of significantly worse
-    methods. With family-wise tests at 95 %, all rank intervals hold jointly with 95 %. Rank intervals from
-    bootstrap resamples would be too narrow for methods that are close. Returns best (m,) and worst (m,),
-    counted from 1.
+    methods. With family-wise tests at 95 %, the probability that all rank intervals are correct is 95 %. Rank
+    intervals from bootstrap resamples would be too narrow for methods that are close. Returns best (m,) and
+    worst (m,), counted from 1.
 
     >>> rank_intervals(np.array([[False, False, True], [False] * 3, [False] * 3]))
     (array([1, 1, 2]), array([2, 3, 3]))

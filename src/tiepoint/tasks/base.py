@@ -139,7 +139,7 @@ class MissingTask(BaseTask):
 def comparison_version(task: Task, comparison: str) -> int:
     """Return the version of a comparison's records: the highest version among its protocols.
 
-    The comparison ``PROTOCOL->exact`` has the version of the protocol. It computes the steps to `exact`.
+    The comparison ``PROTOCOL->exact``, which computes the steps to `exact`, has the version of the protocol.
     """
     versions, own = task.info.protocol_versions, comparison.partition("->")[0]
     return max((n for p, n in versions.items() if task.comparison(p) == own), default=1)

@@ -222,7 +222,7 @@ class DependsOnMethod(Protocol):
 
 @runtime_checkable
 class HasPairTruths(Protocol):
-    """Task data of image pairs, whose ground truth is compared with matches before the first run."""
+    """Task data of image pairs. Before the first run, their ground truth is checked against matches."""
 
     def pair_truths(self) -> Sequence[PairTruth]:
         """Return the image pairs with their pose or homography, if they have one."""

@@ -152,7 +152,7 @@ def ratio_of(d1: NDArray[Any], d2: NDArray[Any], *, squared: bool) -> Floats:
 
 
 def side_shares(own: NDArray[Any], others: NDArray[Any], *, nearer: bool) -> Floats:
-    """Return, for each distance in `own`, the share of `others` (m,) that are in the correct order to it.
+    """Return, for each distance in `own`, the share of `others` (m,) that are on the correct side of it.
 
     `others` must be in ascending order. Ties count half. Pairs of the same patch should have smaller
     distances than pairs of different patches. With `nearer`, `own` are pairs of the same patch; otherwise

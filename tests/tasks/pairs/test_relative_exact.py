@@ -224,7 +224,9 @@ def test_a_pair_without_translation_is_judged_by_its_rotation() -> None:
     T[:3, 3] = 0
     one = pair(T=T)
     made = records(one, seen(one, 200, 0.3), **QUICK)
-    assert TASK.record_warnings([made]) == ["1 pair has no translation; `exact` scores rotation alone there"]
+    assert TASK.record_warnings([made]) == [
+        "1 pair has no translation; `exact` scores only the rotation of such pairs"
+    ]
     assert value(TASK.score([made], "exact"), "translation_error_deg") == 0
 
 

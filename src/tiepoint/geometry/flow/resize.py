@@ -138,7 +138,7 @@ def resize_flow_pair(
 
 
 def same_scale(size: Size, full: Size, other: Size) -> Size:
-    """Scale each side of the other image, `other`, by the ratio of that side of `size` to `full`.
+    """Return the size `other` with each side multiplied by the same side of `size` / `full`.
 
     Used if a method returned one flow only: the other image is assumed to have the same scale on each axis.
 

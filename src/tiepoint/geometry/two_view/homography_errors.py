@@ -105,7 +105,7 @@ def visible_error(H: ArrayLike, H_gt: ArrayLike, size0: Size, size1: Size) -> fl
 
 
 def visible_error_float32(H: ArrayLike, H_gt: ArrayLike, size0: Size, size1: Size) -> float:
-    """Compute `visible_error` as wxbs-benchmark does: in float32, and visible pixels by image warping.
+    """Compute `visible_error` as wxbs-benchmark does: in float32, with visible pixels found by image warping.
 
     An image of ones is warped to image 1 and back, bilinearly with a border of 0. Pixels with a value above 0
     are visible. A point whose third coordinate is at most FLT_EPSILON in magnitude maps to (0, 0).

@@ -112,8 +112,8 @@ def select(
 ) -> int:  # fmt: skip
     """Merge one tile into the k best (value, row) of each query. Return the number of reference sums.
 
-    A row can be among the k best of the tile only if its score is within twice the error of the k-th smallest
-    score. It enters a full list only if its reference value is below the last value of the list. Rows are
+    A row can be among the k best of the tile only if its score is at most the k-th smallest score plus twice
+    the error. It enters a full list only if its reference value is below the last value of the list. Rows are
     visited in ascending order, and the earlier row wins a tie.
     """
     k = value.shape[1]

@@ -171,7 +171,7 @@ class _Counter:
     def _count(
         self, kind: int, tile: DeviceTile, row: Tensor, column: Tensor, mask: Tensor, first_slot: int = 0
     ) -> None:
-        """Add each entry to the counts of the targets set in `mask` (entries, slots), at limits above it."""
+        """Count each entry for the targets set in `mask` (entries, slots), at limits above its position."""
         import torch
 
         hits = mask.nonzero()

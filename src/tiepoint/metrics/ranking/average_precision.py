@@ -43,7 +43,9 @@ def normalise_precision(
         reachable = relevant if cutoff is None else np.minimum(relevant, cutoff)
         if (by < np.floor(reachable)).any():
             i = int(np.argmax(by < np.floor(reachable)))
-            raise InputError(f"the normaliser {by[i]:g} must be at least the {reachable[i]:g} relevant items")
+            raise InputError(
+                f"the normaliser is {by[i]:g}; pass at least {reachable[i]:g}, the number of relevant items"
+            )
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(by > 0, total / by, np.nan)
 

@@ -47,7 +47,7 @@ class EvdOptions(SeededOptions):
 
 
 class EvdHomography(PairsTask):
-    """Homographies of a method, or estimated from its matches, scored on the area that both images show."""
+    """Homographies returned by a method or estimated from its matches, scored on the area in both images."""
 
     name = "evd/homography"
     needs = "homography"

@@ -122,7 +122,7 @@ def floored_area(before: Any, positives: Any) -> Any:
 
 
 def without_numbers(scores: Sequence[Score], reason: str | None) -> list[Score]:
-    """Return the scores unchanged. If a `reason` is given, replace the values by NaN and add it as a note."""
+    """Return the scores. If a `reason` is given, all values are NaN and the note has the reason."""
     if reason is None:
         return list(scores)
     none: dict[str, Any] = {"value": float("nan"), "low": None, "high": None, "scenes": None, "pooled": None}

@@ -53,7 +53,7 @@ def definition_files(data: Path, options: BenchmarkOptions, kind: str) -> list[P
 
 
 def definition_hash(paths: Iterable[Path]) -> str:
-    """Return the hash of the files that define a benchmark, by name. Missing files are hashed as absent."""
+    """Return a hash of the names and contents of the files that define a benchmark. Skip missing files."""
     return hash_json({p.name: hash_file(p) for p in paths if p.is_file()})
 
 

@@ -107,7 +107,7 @@ def reference_of(opened: OpenKeypoints, scene: str, features: Features) -> Bojan
 
 
 def searched_rows(opened: OpenKeypoints, features: Features, key: str) -> BojanicRows:
-    """Return the keypoints of a distractor image; of a reference image, only those visible in all targets."""
+    """Return the keypoints of a distractor image. For a reference, return those visible in all targets."""
     scene, _, image = key.rpartition("/")
     if image != opened.sequences.images(scene)[0]:
         return bojanic_rows(features, key)

@@ -149,7 +149,7 @@ class OpenKeypoints(BaseTaskData):
         return self.task.protocol_warnings(self, protocols)
 
     def method_facts(self, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
-        """Return the border that excludes detected keypoints, and whether keypoint rows correspond."""
+        """Return the width of the border without keypoints, and whether keypoint rows correspond."""
         border_px = self.options.border_px
         if border_px is None:
             border_px = WORKBENCH_BORDER_PX if comparison == "workbench" else 0.0

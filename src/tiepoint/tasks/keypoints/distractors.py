@@ -100,10 +100,10 @@ def workbench_rows(
 def bojanic_images(opened: OpenKeypoints, scene: str, iteration: int) -> list[str]:
     """Return the distractor images of the original protocol, as item keys.
 
-    The S scenes are numbered. Offset d selects image d mod n of scene (s + d) mod S, where s is the query's
-    scene and n is the number of images of the selected scene. The original protocol samples offsets from 0
-    and drops the first sample. Offset 0 is the query's own reference image, a distractor at distance zero.
-    `self_distractor` reproduces this; otherwise offsets start at 1.
+    The S scenes are numbered, and s is the number of the query's scene. Distinct offsets d are sampled. Each
+    selects one image of scene (s + d) mod S: image d mod n, if that scene has n images. By default, d >= 1.
+    With `self_distractor`, d may be 0 and the first sample is dropped, as in the original protocol. Offset 0
+    is the query's own reference image, a distractor at distance zero.
     """
     scenes = opened.sequences.scenes
     options, total, number = opened.options, len(scenes), scenes.index(scene)
@@ -142,12 +142,11 @@ def count_every(
     place: Ints,
     value: NDArray[np.float64],
 ) -> tuple[Ints, Ints, int]:
-    """Count the locations of all other scenes with a smaller or equal distance than each correct answer.
+    """Count the locations of all other scenes that are nearer than each correct answer, or equally near.
 
-    Answer t belongs to query location place[t] and has the distance value[t]. This distance is squared for
-    l2. It is infinite for a failure, whose counts are 0. Also return the total number of locations. The
-    function concatenates images into large blocks for efficient matrix products, and holds only one block in
-    memory.
+    Answer t belongs to query location place[t] and has distance value[t], squared for l2. If its descriptor
+    failed, the distance is infinite and the counts are 0. Also return the total number of locations. The
+    function joins images into blocks for fast matrix products. Only one block is in memory at a time.
     """
     lt, eq = np.zeros(len(place), np.int64), np.zeros(len(place), np.int64)
     kept = np.flatnonzero(np.isfinite(value))
@@ -285,10 +284,10 @@ def drawn_rows(opened: OpenKeypoints, scene: str, iteration: int, key: str, avai
 def worst_of_draw(opened: OpenKeypoints, scene: str, iteration: int, features: Features) -> QueryCase | None:
     """Recompute the query with the lowest average precision in a sample. None without queries.
 
-    For `keypoints/retrieval`, its ranked list contains the correct location in every image that has one, and
-    the sampled location with the nearest descriptor in every distractor image. For
-    `keypoints/verification`, the list also contains the wrong location with the nearest descriptor in every
-    image of the scene, and the search includes all locations of distractor images.
+    For `keypoints/retrieval`, its ranked list has the correct location of every image that has one. Each
+    distractor image adds the sampled location with the nearest descriptor. For `keypoints/verification`, all
+    locations of distractor images are searched, and each image of the scene also adds its nearest wrong
+    location.
     """
     if uses_all_distractors(opened.options):
         return None

@@ -25,8 +25,8 @@ def transferred_points(arrays: Arrays, queries: Points, where: str) -> Points:
     """Return the positions (q, 2) to which a method transfers query points. NaN if it has no answer.
 
     The function uses the method's point answers if there are any. Otherwise it interpolates the flow. Without
-    a flow, it interpolates the matches within their triangles and uses the match closest in pixels
-    outside the triangles (`methods.dense.sparse`).
+    a flow, it interpolates the matches within their triangles (`methods.dense.sparse`). Outside the
+    triangles, it uses the match closest in pixels.
     """
     if "answers" in arrays:
         found = np.asarray(arrays["answers"], np.float64)

@@ -195,7 +195,7 @@ class Poses:
         return R, np.asarray(self["t"], np.float64).reshape(-1, 3)
 
     def angles(self, scoring: PoseScoring) -> tuple[Floats, Floats]:
-        """Return (e_t, e_R) in degrees of every row, computed by the given angle rule.
+        """Return (e_t, e_R) of every row in degrees, computed by the angle rule of the scoring.
 
         Under `exact`, a pair whose cameras share their centre is scored by its rotation error only.
         """
@@ -218,9 +218,9 @@ class Poses:
 def eloftr_failed(R: Floats, t: Floats) -> Rows:
     """Return a mask of the poses that fail ELoFTR's validity test.
 
-    A pose passes if all components of t differ from 0, or all components of the quaternion q differ from (1,
-    0, 0, 0). A valid pose therefore fails if one component of t is exactly 0 and one component of q equals
-    that of the identity.
+    A pose passes if all components of t differ from 0, or if all components of its quaternion differ from
+    those of the identity (1, 0, 0, 0). So a valid pose fails if one component of t is exactly 0 and one
+    component of the quaternion equals that of the identity.
 
     >>> eloftr_failed(np.eye(3)[None], np.array([[0.0, 0.6, 0.8]])).tolist()
     [True]
@@ -272,7 +272,7 @@ def group_scoring(poses: Poses, protocol: PoseProtocol, rows: Rows) -> PoseScori
 
 
 def pose_row_errors(poses: Poses, protocol: PoseProtocol) -> tuple[Floats, Floats, Floats]:
-    """Return (e_t, e_R, e) in degrees of every row, where e is the larger of both angles.
+    """Return (e_t, e_R, e) of every row in degrees, where e is the larger of both angles.
 
     Failed estimates have the failure error of the protocol. If there is none, the angle rule is applied to
     their zero translation.
@@ -303,8 +303,8 @@ def pose_row_errors(poses: Poses, protocol: PoseProtocol) -> tuple[Floats, Float
 def counted_rows(poses: Poses, scoring: PoseScoring, rows: Rows) -> NDArray[np.int64]:
     """Return the indices of the rows in `rows` that count, in ascending order.
 
-    Depending on the scoring, only the last pair with the same two images counts, and the last repeat of a
-    pair counts twice (its index is repeated).
+    Depending on the scoring, only the last of several pairs with the same two images counts, and the last
+    repeat of a pair counts twice (its index is repeated).
     """
     used = rows & counted_pairs(poses.records, scoring)[poses.pair]
     order = np.flatnonzero(used)

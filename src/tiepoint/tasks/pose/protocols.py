@@ -251,8 +251,8 @@ def _dad() -> PoseProtocol:
 def _xfeat() -> PoseProtocol:
     """Return the settings of the tool's two scripts, which also score differently.
 
-    The script for MegaDepth holds K and T in float32. That for ScanNet sorts NaN last and counts errors
-    below the threshold only.
+    The MegaDepth script stores K and T in float32. The ScanNet script sorts NaN last, and counts only errors
+    below the threshold.
     """
     estimator = replace(
         _POSELIB, threshold_px=2.5, confidence=0.99999, min_iterations=20, max_iterations=1000

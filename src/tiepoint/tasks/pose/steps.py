@@ -142,7 +142,7 @@ class _StepScores:
         return self._area(self.last, ways, scoring, t, keep)
 
     def once(self, t: float) -> float:
-        """Return the score of `exact`: the mean over pairs. A pair in both directions has weight 1/2 each."""
+        """Return the score of `exact`: the mean over pairs, with weight 1/2 for a pair in both directions."""
         rows = headline_rows(self.last, self.exact)
         shares = np.clip(1 - pose_row_errors(self.last, self.exact)[2][rows] / t, 0, None)
         weights = pair_weights(self.last.records)[self.last.pair[rows]]
@@ -156,7 +156,7 @@ class _StepScores:
         t: float,
         keep: Rows | None = None,
     ) -> float:
-        """Return the AUC of one setting per dataset. `ways` has the settings of each dataset and an index."""
+        """Return the AUC of one setting per dataset. `ways` maps datasets to (settings, index of one)."""
         chosen = np.zeros(len(poses.pair), bool)
         errors: Floats = np.full(len(poses.pair), np.nan)
         for dataset, (settings, number) in ways.items():

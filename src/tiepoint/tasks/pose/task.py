@@ -231,7 +231,7 @@ class RelativePose(PairsTask):
         still = sum(bool(r.meta["still"]) for r in records)
         if still:
             have = count_text(still, "pair has", "pairs have")
-            told.append(f"{have} no translation; `exact` scores rotation alone there")
+            told.append(f"{have} no translation; `exact` scores only the rotation of such pairs")
         unknown = sorted({str(r.meta["dataset"]) or "not named" for r in records if r.meta["unknown"]})
         if unknown:
             name = records[0].meta["protocol"]

@@ -186,8 +186,8 @@ def ambiguous_points(
     """Return a mask (n,) of points whose group has at least two keypoints visible in the target image.
 
     Args:
-        ids: Numbers of the keypoints that both images have.
-        visible: Numbers of all keypoints of the target image.
+        ids: Keypoint numbers that occur in both images.
+        visible: All keypoint numbers that occur in the target image.
         groups: Groups of the class.
 
     >>> ambiguous_points([4, 6, 9], [4, 5, 6, 8, 9], [(4, 5), (6, 7), (8, 9)]).tolist()

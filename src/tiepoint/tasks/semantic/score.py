@@ -143,7 +143,7 @@ def _ambiguous(
     alpha: float,
     rule: PckRule,
 ) -> list[Score]:
-    """Return the PCK and the share of keypoints that differ from another keypoint only by side."""
+    """Return PCK and share of ambiguous keypoints: those that differ from another keypoint only by side."""
     known = [i for i, r in enumerate(records) if (np.asarray(r["ambiguous"]) >= 0).all()]
     if not known:
         return []

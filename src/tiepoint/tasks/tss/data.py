@@ -63,7 +63,7 @@ class TssOptions(DenseOptions):
     )
 
     def of_the_readme(self) -> dict[str, Any]:
-        """Return the options for conventions of the kit's Readme that are not at their defaults."""
+        """Return those options for the Readme's conventions whose values are not the defaults."""
         return self.model_dump(include=set(self.only_under), exclude_defaults=True)
 
     def definition(self) -> dict[str, Any]:
@@ -100,7 +100,7 @@ class OpenTss(BaseTaskData):
         if asked := self.options.of_the_readme():
             rules = ", ".join(f"{name}={str(value).lower()}" for name, value in asked.items())
             slip = "; a perfect flow scores 0" if self.options.complement else ""
-            self.warnings.append(f"flow accuracy under exact is that of the kit's Readme in {rules}{slip}")
+            self.warnings.append(f"flow accuracy under exact follows the kit's Readme: {rules}{slip}")
 
     @cached_property
     def items(self) -> Sequence[Item]:

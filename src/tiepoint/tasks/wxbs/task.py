@@ -91,7 +91,7 @@ _METRICS = {
 
 
 class WxbsFundamental(WxbsTask):
-    """Fundamental matrices that a method returns, or estimated from matches, scored on clicked points."""
+    """Fundamental matrices returned by a method or estimated from its matches, scored on clicked points."""
 
     name = "wxbs/fundamental"
     options = FundamentalOptions

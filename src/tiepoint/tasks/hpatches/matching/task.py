@@ -117,7 +117,7 @@ def compare(setting: DatasetSplit, sequence: str, features: Features) -> Records
 def _all_valid(
     reference: NDArray[Any], targets: list[NDArray[Any]], distance: str, columns: dict[str, NDArray[Any]]
 ) -> None:
-    """Return the columns of a sequence without failures, for all images together."""
+    """Fill `columns` for a sequence without failed descriptors, with all images in one call."""
     found = first_two_aligned(reference, targets, distance=distance, squared=distance == "l2")
     for i, (near, truth) in enumerate(found):
         columns["d1"][i], columns["d2"][i] = near.d1, near.d2

@@ -308,7 +308,7 @@ def _gather(
 
 
 def _lost(usable: NDArray[np.bool_], q_scene: Ints, d_scene: Ints, at: Ints) -> Ints:
-    """Return the number (q, s) of failed distractors of other sequences in each pool."""
+    """Return the number (q, pools) of failed distractors of other sequences in each pool."""
     out = np.zeros(at.shape, np.int64)
     for scene in np.unique(q_scene):
         own = q_scene == scene
@@ -326,7 +326,7 @@ def _rivals(
     body_index: NDArray[Any],
     distance: str,
 ) -> dict[str, NDArray[Any]]:
-    """Return the distractor with the nearest descriptor for the first queries, from other sequences.
+    """Return, for the first queries, the distractor of another sequence with the nearest descriptor.
 
     Only the `NEAR` nearest distractors of a query are searched.
     """

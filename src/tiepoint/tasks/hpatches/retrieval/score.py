@@ -85,7 +85,7 @@ def query_values(records: Records, noise: int, column: int, rules: HPatchesRules
 
 
 def retrieval_stop_reason(records: Records, rules: HPatchesRules) -> str | None:
-    """Return the reason why the tool computes no score, or None. It stops at a list of infinite distances.
+    """Return why the tool computes no score, or None. The tool stops if a list has no finite distance.
 
     This happens if the query has NaN or infinity, or if all its correct answers and distractors failed.
     """

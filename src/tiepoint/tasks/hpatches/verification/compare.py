@@ -35,7 +35,7 @@ _SINGLE: dict[str, Any] = {"l2": np.int8, "l1": np.int8, "masked_l1": np.int32}
 
 @dataclass(frozen=True)
 class PairPlan:
-    """Plan of a comparison: image and descriptor row of both patches of each pair of the three lists.
+    """Plan of a comparison: for each pair of the three lists, the image and descriptor row of both patches.
 
     The plan is the same for every noise level. `images` are (scene, image number) and `starts` the first row
     of each image after concatenation. Pair i consists of row row_a[i] of image image_a[i] and row row_b[i] of
@@ -148,12 +148,12 @@ def _side(
 def listed_distances(
     features: Features, keys: Sequence[str], plan: PairPlan, space: Workspace
 ) -> tuple[NDArray[np.float64], Ints]:
-    """Compute the reference distances of a plan's pairs, in list order. Infinite for failures.
+    """Compute the distance (infinite for failures) of each pair of a plan, in list order.
 
-    The function also returns their `steps` (see `pair_distances_across`), or an empty array if there are
-    none. It reads memory-mapped features if possible. If the distance needs prepared rows, or the process may
-    not open all images, it copies the images in blocks of limited size. Distances do not depend on the block
-    size.
+    Also return `steps` as in `pair_distances_across` (empty if undefined for the dtype or distance). The
+    function reads memory-mapped features if it can. It copies them in blocks of limited size if the distance
+    needs prepared rows, or if there are more images than the process can map at once. The results are the
+    same.
     """
     out = np.full(len(plan.order), np.inf)
     single = features.distance in _SINGLE and descriptor_rows(features, keys[0])[0].dtype == np.float32
@@ -263,7 +263,7 @@ def _edges(features: Features, keys: Sequence[str], starts: Ints) -> list[int]:
 def _stack(
     features: Features, keys: Sequence[str], starts: Ints, edges: Sequence[int], space: Workspace, side: str
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Read the descriptors of a block of images and their validity, with all threads."""
+    """Read the descriptors and validity masks of a block of images. Use all threads."""
     first, stop = edges
     model = descriptor_rows(features, keys[0])[0]
     place = starts[first : stop + 1] - starts[first]

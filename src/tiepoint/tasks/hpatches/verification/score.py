@@ -71,7 +71,7 @@ def as_ranked(records: Records, rules: HPatchesRules) -> Floats:
 
 
 def verification_stop_reason(records: Sequence[Records], rules: HPatchesRules) -> str | None:
-    """Return the reason why the tool computes no score, or None. It rejects NaN and infinity under l2."""
+    """Return why the tool computes no score, or None. The tool rejects NaN and infinity under l2."""
     if not rules.stops_at_failures or not records[0].meta["squared"]:
         return None
     pairs = sum(int(np.isinf(r["distance"]).sum()) for r in records)

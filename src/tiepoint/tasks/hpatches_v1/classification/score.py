@@ -149,7 +149,7 @@ def _mean(scores: Sequence[Score], group: str) -> Score:
 def curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator[tuple[str, str, Any, Any]]:
     """Compute the ROC and precision-recall curves of every benchmark and balance: (group, curve, x, y).
 
-    The name of a ROC curve states that its list is imbalanced.
+    If a list is imbalanced, the name of its ROC curve states it.
     """
     ties = "file" if rules.file_order else "expected"
     for r in records:

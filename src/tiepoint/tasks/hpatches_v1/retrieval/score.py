@@ -31,7 +31,7 @@ METRICS = {"map_patch": (PATCH, "n_patch", "cut_patch"), "map_image": (IMAGE, "n
 
 
 def without_query(records: Records, rules: HPatchesV1Rules) -> tuple[Floats, NDArray[np.uint8]]:
-    """Return distances and relevance flags of at most 50 ranks after the query, smallest distance first.
+    """Return distances and relevance flags of the first 50 ranks, without the query.
 
     `exact` excludes the query by its identity. The 2016 tool swaps the query with the first entry. If the
     query is not listed, the tool overwrites the first entry.
@@ -183,7 +183,7 @@ def scene_curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator
 
 
 def cases(records: Sequence[Records], scene: str) -> Cases | None:
-    """Return the queries of a sequence, scored by the AP of the first 50 ranks for the same patch."""
+    """Return the queries of a sequence as cases, scored by their AP for `map_patch`."""
 
     def part(r: Records, number: int) -> Part:
         own = np.flatnonzero(r["scene"] == number)

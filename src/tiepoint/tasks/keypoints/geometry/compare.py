@@ -154,7 +154,7 @@ def _matches(
 def _matched(
     matcher: str, a: Floats, b: Floats, h: Any, sizes: Any, options: Any, limits: Floats
 ) -> tuple[Row, Floats]:
-    """Return number and accuracy of matches with corner errors of their homographies, and match errors."""
+    """Return the results of a matcher (match count, accuracy, corner errors) and the error of each match."""
     shown = project(h, a, reference=centre(sizes[0]))
     error = np.nan_to_num(np.linalg.norm(shown - b, axis=1), nan=np.inf)
     out: Row = {f"putative_{matcher}": len(a), f"accuracy_{matcher}": matching_accuracy(error, limits)}

@@ -54,9 +54,9 @@ class OpenGeometry(OpenKeypoints):
     def matches(self, features: Features, scene: str, k: str, *, exact: bool = False) -> PairMatches:
         """Match the reference image and image k by mutual nearest neighbours or by the custom matcher.
 
-        Mutual neighbours are sorted by the row of the first keypoint. With `exact`, they stay in the seeded
-        random order that breaks ties, in which the protocol `exact` passes them to its estimators. The
-        confidence is 1 - d1/d2.
+        Mutual neighbours are sorted by the row of the first keypoint. With `exact`, they are in the seeded
+        random order that breaks ties; the estimators of the protocol `exact` depend on it. The confidence is
+        1 - d1/d2.
         """
         source = self.features_of(features, scene, self.sequences.images(scene)[0])
         target = self.features_of(features, scene, k)

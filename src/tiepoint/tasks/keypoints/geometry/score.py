@@ -360,10 +360,10 @@ def _median(values: Floats) -> float:
 
 
 def _noted(scores: Sequence[Score], name: str, left_out: int) -> list[Score]:
-    """Add a note about exclusions and limited comparability to `homography_auc` of group `all`."""
+    """Add a note on excluded sequences and on dad's convention to `homography_auc` of group `all`."""
     told = [f"{left_out} sequences left out, as {name} does"] if left_out else []
     if name == "dad":
-        told.append("dad prints illumination and viewpoint apart")
+        told.append("dad prints illumination and viewpoint separately, without this mean")
     if not told:
         return list(scores)
     note = "; ".join(told)

@@ -115,10 +115,10 @@ def wrong_examples(
     *,
     distance: str,
 ) -> list[list[float]]:
-    """Return up to twelve wrong matches of a pair: x, y of the query, true position and given answer.
+    """Return up to twelve wrong matches of a pair: x, y each of query, true position and given answer.
 
-    Only queries with a correct answer in the target image are returned. The order of grid cells is the same
-    for all methods and images, so that methods with the same failure show the same region.
+    Only queries with a correct answer in the target image are returned. Grid cells are visited in the same
+    order for all methods and images, so that methods with the same failure show the same region.
 
     Args:
         source: Features of the query image.

@@ -277,9 +277,9 @@ def rank_of_answers(queries: NDArray[Any], pool: NDArray[Any], asked: Ints, righ
 
 
 def legacy_precision(queries: NDArray[Any], pool: NDArray[Any], right: NDArray[Any]) -> dict[str, int]:
-    """Count the mutual nearest neighbours of a pair, and those that are the `right` row of their query.
+    """Count the mutual nearest neighbours of an image pair, and those that are correct.
 
-    The older tool counts only keypoints whose rows correspond, where row i is right for query i.
+    `right` is the correct row of each query. In the older tool, row i is always correct for query i.
     """
     good_q, good_p = (np.flatnonzero(np.isfinite(x).all(axis=1)) for x in (queries, pool))
     if len(good_q) == 0 or len(good_p) == 0:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Task `keypoints/retrieval`: find the keypoint of a query in other images, among distractors.
 
-Each query has one ranked list. It contains the correct keypoint in every target image and, for every
-distractor image, the sampled keypoint (of 100) with the nearest descriptor. Other keypoints of the query's
-scene (label 0) are not in the list.
+Each query has one ranked list. It contains the correct keypoint of every target image. Each distractor image
+adds one of its 100 sampled keypoints: that with the nearest descriptor. Other keypoints of the query's scene
+(label 0) are not in the list.
 """
 
 from __future__ import annotations
