@@ -33,8 +33,8 @@ def evaluate(
     """Evaluate a method on a task and store the run.
 
     Args:
-        method: A name (``"sift"``, ``"sift+rootsift"``, ``"files:DIR"``, …) or an object with the method of
-            the task's family, e.g. ``describe(patches)``.
+        method: A name (``"sift"``, ``"sift+rootsift"``, ``"files:DIR"``, …) or an object with the interface
+            of the task's family, e.g. ``describe(patches)``.
         task: Name of the task, e.g. ``"hpatches-v1/matching"``.
         data: Folder of the dataset.
         protocol: One protocol or several; default `exact`.

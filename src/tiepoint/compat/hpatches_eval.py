@@ -137,7 +137,7 @@ def check_inputs(args: argparse.Namespace) -> dict[str, int]:
 
 
 def check_tasks(tasks: Sequence[str], data: Path, options: dict[str, str]) -> None:
-    """Open every task once, to find task files that do not match the numbers of patches before any work."""
+    """Open every task before any work, to find task files that do not match the numbers of patches."""
     from ..tasks import load_task
 
     problems: list[str] = []

@@ -143,7 +143,7 @@ class Method:
 
     @cached_property
     def _key(self) -> str:
-        """Cache key for items without an item-dependent part, computed once."""
+        """Method part of the cache key of items for which `of_item` is empty. Computed once."""
         return method_key(self.config, ())
 
     @property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files that the string literals of source code name."""
+"""Find the files that are named by string literals in source code."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _MAX_DEPTH = 4
 
 
 def hash_literal_files(texts: Mapping[Path, Iterable[str]], folder: Path | None) -> dict[str, list[str]]:
-    """Return the hashes of the files that the literals of source files name, by literal.
+    """Return, for each literal in source files that names files, the hashes of these files.
 
     Names are looked up in the current folder, in `folder`, in the folder of the source file, in two folders
-    above it, and in folders that literals of the same file name (``HERE / "weights" / "net.pt"``).
+    above it, and in subfolders that another literal of the file names (``HERE / "weights" / "net.pt"``).
     """
     first = [Path.cwd(), *([folder] if folder is not None else [])]
     found: dict[str, dict[str, str]] = {}
@@ -43,7 +43,7 @@ def _names(text: str) -> list[str]:
 
 
 def _named(names: list[str], places: list[str]) -> list[tuple[str, str]]:
-    """Return the names that are files in one of the places, or in a folder there that a name stands for."""
+    """Return (name, path) of all files in `places`, or in a subfolder there that is also in `names`."""
     files: dict[tuple[str, str], None] = {}
     known = set(places)
     for _ in range(_MAX_DEPTH):

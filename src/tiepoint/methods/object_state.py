@@ -51,8 +51,8 @@ class ObjectState:
         folder: Second folder for relative paths, after the current folder.
         folders: Whether a text or path that names a folder stands for the files in it.
 
-    `reached` lists the classes and functions in the values. `covered` has the classes whose data attributes
-    and the functions whose closures and defaults are part of the state.
+    `reached` lists the classes and functions in the values. `covered` lists those of them whose own data is
+    part of the state: attributes of classes, closures and defaults of functions.
     """
 
     def __init__(

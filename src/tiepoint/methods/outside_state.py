@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """State that a user's code reads outside its object: globals, closures, replaced functions and classes.
 
-The source files in the key say what these are. State that differs from the source, or that the source does
-not state as a literal, becomes part of the key. Code that differs from its file cannot be keyed.
+The cache key covers the source files. State that differs from the source, or that is not a literal in the
+source, becomes part of the key. Code that differs from its file cannot be keyed.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class OutsideState:
                     self._method(label, part, file)
 
     def _method(self, label: str, function: FunctionType, file: str) -> None:
-        """Key a function that is not the method of this name in the file of its class."""
+        """Add a function to the key unless it is the method of this name in the file of its class."""
         own = _below_libraries(function, self._is_user)
         code = own.__code__
         is_generated = code.co_filename.startswith("<")
@@ -190,7 +190,7 @@ class OutsideState:
                 self._global(name, vars(module), code)
 
     def _named(self, label: str, name: str, file: str, value: Any, index: SourceIndex) -> None:
-        """Follow a value that a file binds to a name. Key it unless the file defines it so."""
+        """Follow the value of a name in a file. Add it to the key unless the file defines it in this way."""
         if isinstance(value, FunctionType):
             own = _below_libraries(value, self._is_user)
             code = own.__code__
@@ -208,7 +208,7 @@ class OutsideState:
             self._keyed(label, value)
 
     def _value(self, label: str, value: Any, literal: Any) -> None:
-        """Key a value unless it is the literal that the source states, or no data."""
+        """Add a value to the key unless it equals the literal in the source, or is not data."""
         if isinstance(value, _NO_DATA) or type(value).__module__ == "typing":
             return
         if literal is not MISSING and _is_plain(value) and canonical(value) == canonical(literal):
@@ -226,7 +226,7 @@ class OutsideState:
             raise NotHashable("", f"its code reads `{e.what or label}`: {e.why}; {_INSTEAD}") from e
 
     def _add(self, label: str, state: Any) -> None:
-        """Add a state. Things in files of the same name are numbered."""
+        """Add a state under its label. Equal labels are numbered."""
         names = itertools.chain([label], (f"{label} ({i})" for i in itertools.count(2)))
         self.found[next(name for name in names if name not in self.found)] = state
 
@@ -337,7 +337,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _agree(loaded: list[Any], stated: list[Any]) -> bool:
-    """Return whether default arguments are those of the source. Computed ones are keyed by their values."""
+    """Return whether default arguments equal those of the source. Ignore defaults that are computed."""
     return len(loaded) == len(stated) and all(
         s is MISSING or (_is_plain(v) and canonical(v) == canonical(s))
         for v, s in zip(loaded, stated, strict=True)

@@ -49,7 +49,7 @@ def guess(text: str) -> Any:
 def read_value(text: str, kind: Any) -> Any:
     """Return the value of a text as the annotation `kind`. A type that no text can express is guessed.
 
-    A union prefers the guess if it is of one of the types. A whole number is also a ``float``, as in Python.
+    A union returns the guess if the union has its type. A whole number is also a ``float``, as in Python.
 
     Raises:
         ValueError: The text is not of that type.

@@ -38,9 +38,9 @@ _DISTRIBUTIONS = {
 
 @dataclass(frozen=True)
 class SourceFiles:
-    """Source files with their import names, and what their code names.
+    """Source files with their import names, and the strings and variables in their code.
 
-    `texts` has the short string literals of each file, `variables` the environment variables that are read.
+    `texts` has the short string literals of each file, `variables` the environment variables that it reads.
     """
 
     files: tuple[tuple[str, Path], ...]

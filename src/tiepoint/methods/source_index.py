@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a Python file defines: its code objects, default arguments, literal values and imports.
+"""Index of a Python file: its code objects, default arguments, literal values and imports.
 
 Loaded code is compared with this index, because a file may have been edited after Python imported it.
 """

@@ -35,11 +35,11 @@ class Stage:
 
     @property
     def query(self) -> str:
-        """The parameters as ``key=value&key=value``, as written unless they were read."""
+        """The parameters as ``key=value&key=value``, in the user's spelling unless `typed_for` read them."""
         return "&".join(f"{k}={_written(v)}" for k, v in self.params.items())
 
     def typed_for(self, *factories: Callable[..., Any]) -> Stage:
-        """Return the stage with values of the types that the first factory with that parameter declares.
+        """Return the stage with typed values. The first factory with a parameter declares its type.
 
         >>> def make(mode: str, size=4): ...
         >>> parse_stage("f?mode=none&size=6").typed_for(make).params

@@ -167,7 +167,7 @@ def _decomposed(descriptors: Array, name: str) -> tuple[Floats, Floats, Floats]:
 
 
 def _clipped(eigenvalues: Floats, energy: float) -> Floats:
-    """Raise small eigenvalues to the first whose cumulative share, in ascending order, exceeds `energy`."""
+    """Raise small eigenvalues to the first whose cumulative share (ascending order) exceeds `energy`."""
     if not 0 <= energy < 1:
         raise InputError(f"clip must be a fraction of the energy, at least 0 and below 1, found {energy}")
     if energy == 0:

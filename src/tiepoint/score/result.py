@@ -83,7 +83,7 @@ def score_records(
         protocol: Name of the protocol.
         metric: Metric of the result; default the headline metric of the task.
         by_scene: Whether to return scores of single scenes.
-        chance: Whether the records state what the chance level depends on.
+        chance: Whether the records contain the data that the chance level needs.
     """
     for message in record_warnings(task, records):
         warnings.warn(message, UserWarning, stacklevel=3)

@@ -22,8 +22,8 @@ def bind_dense(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable
 
     `thing` has one of
 
-    * ``match(image1, image2)``: called once in each direction. It returns a flow (h, w, 2) on image 1 that
-      points into image 2, ``(flow, mask)`` or ``(flow, mask, confidence)``. It may instead return points,
+    * ``match(image1, image2)``: called once in each direction. It returns a flow (h, w, 2), ``(flow, mask)``
+      or ``(flow, mask, confidence)``, on image 1; the flow points into image 2. It may instead return points,
       (points0, points1[, confidence]), whose displacements are interpolated. If the object declares ``kind =
       "dense"`` or ``"pairs"``, the other form is an error;
     * ``match_both(image1, image2)``: a mapping of the arrays of both directions;

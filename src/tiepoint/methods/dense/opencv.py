@@ -21,10 +21,10 @@ Flow = NDArray[np.float32]
 
 
 def rescale_flow(flow: Flow, size2: tuple[int, int]) -> Flow:
-    """Rescale the targets of a flow from image 2 stretched to the size of image 1 to the original image 2.
+    """Rescale a flow whose targets are in the stretched image 2, so that they are in the original image 2.
 
-    Half-pixel centres: a target ``x + u`` in the stretched image is ``(x + u + 1/2) * w2/w1 - 1/2`` in the
-    original.
+    The stretched image has the size of image 1. Half-pixel centres: its position ``x + u`` is ``(x + u + 1/2)
+    * w2/w1 - 1/2`` in the original.
 
     >>> rescale_flow(np.zeros((1, 2, 2), np.float32), (1, 4))[0, :, 0].tolist()
     [0.5, 1.5]
@@ -210,7 +210,7 @@ class HomographyFlow:
 def sift_matches(
     image1: Image, image2: Image, *, ratio: float, precise_upscale: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return positions (n, 2) in both images of SIFT matches that are mutual and pass the ratio test."""
+    """Return the positions (n, 2), in both images, of mutual SIFT matches that pass the ratio test."""
     sift = cv2.SIFT.create(nfeatures=4000, enable_precise_upscale=precise_upscale)
     (k1, d1), (k2, d2) = (sift.detectAndCompute(to_grey(i), None) for i in (image1, image2))
     if d1 is None or d2 is None or len(k1) < 2 or len(k2) < 2:

@@ -104,7 +104,7 @@ def locate_keypoint_sets(spec: Any, root: Path) -> Any:
 
 
 def first_side(name: str, known: Container[str]) -> str:
-    """Return the keypoint set with a name. If NAME is an intersection of two sets, return ``NAME_a``.
+    """Return the name of a keypoint set. If NAME is an intersection of two sets, return ``NAME_a``.
 
     >>> first_side("both", {"both_a", "both_b"}), first_side("one", {"one"})
     ('both_a', 'one')

@@ -217,7 +217,7 @@ def _octave(ii: Floats, octave: int, threshold: float) -> tuple[NDArray[np.float
 
 
 def _maxima(det: Floats, threshold: float) -> tuple[NDArray[np.int64], ...]:
-    """Find values above the threshold and above all 26 neighbours, except in the first and last filter."""
+    """Find values above the threshold and all 26 neighbours. Skip the first and the last filter."""
     from scipy.ndimage import maximum_filter
 
     peak = (det > threshold) & (det == maximum_filter(det, 3))

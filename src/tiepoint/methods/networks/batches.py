@@ -46,7 +46,7 @@ def checked_intensity(name: str, where: str) -> str:
 
 
 def batches(patches: Array, size: int, intensity: str, batch: int = BATCH) -> Iterator[NDArray[np.float32]]:
-    """Yield blocks of patches as float32 (b, size, size): resized by area, then scaled."""
+    """Yield blocks of patches as float32 (b, size, size), resized by area, with scaled intensities."""
     for i in range(0, len(patches), batch):
         block = INTENSITIES[intensity](resize_patches(patches[i : i + batch], size))
         yield np.ascontiguousarray(block, np.float32)

@@ -30,7 +30,7 @@ class Matches(NamedTuple):
 
 
 class FirstNeighbours(NamedTuple):
-    """Nearest descriptor `second` of each row `first`, its two smallest distances, and whether mutual."""
+    """Rows `first` with their nearest rows `second`, the two smallest distances, and whether mutual."""
 
     first: Ints
     second: Ints

@@ -58,8 +58,8 @@ class PatchForm:
 def declared_form(thing: Any, name: str) -> PatchForm:
     """Return the form that an object declares by `input`, `channels` and `framework`.
 
-    An `input` or `framework` that is not a text and `channels` that is not a Boolean declare nothing: a
-    network may use these names for its layers.
+    Ignore `input` and `framework` unless they are texts, and `channels` unless it is a Boolean: a network may
+    use these names for its layers.
 
     >>> class Mine: input, channels = "float32", 64
     >>> declared_form(Mine(), "mine")

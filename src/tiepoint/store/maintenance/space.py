@@ -96,7 +96,7 @@ def _users(links: FileReferences, entry: StoreEntry) -> Iterable[RunHead]:
 
 @dataclass(frozen=True)
 class ListedRun:
-    """Row of the run list: a run, the size of all its files, and of the files only it needs."""
+    """Row of the run list: a run, the size of its files, and the size of those that only this run needs."""
 
     run: str
     method: str

@@ -189,7 +189,7 @@ def _run_again(problem: StoreProblem, runs: Mapping[str, StoredRun]) -> str:
 
 
 def _users(runs: Iterable[StoredRun]) -> dict[str, dict[str, list[tuple[str, str]]]]:
-    """Return, by kind and key of each file, the runs that need it and the part of the run."""
+    """Return, by kind and key of each file, the (run id, part of the run) pairs that need it."""
     found: dict[str, dict[str, list[tuple[str, str]]]] = {"records": {}, "values": {}, SETS: {}}
     for run in runs:
         if run.keypoint_set is not None:
