@@ -163,7 +163,7 @@ def make_keypoint_method(text: str, device: str) -> tuple[Any, str]:
 def _at_detector(
     what: FactoryPlan, where: FactoryPlan, device: str, params: Mapping[str, Any] | None = None
 ) -> tuple[Any, str]:
-    """Create a descriptor at a detector's keypoints. The descriptor receives those `params` that it accepts."""
+    """Create a descriptor at a detector's keypoints. The descriptor receives the `params` that it accepts."""
     from .adapter import DetectThenDescribe
 
     detector = where.build(device)
