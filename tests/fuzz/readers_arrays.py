@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
+import sqlite3
 import struct
 import zlib
 from collections import OrderedDict, defaultdict
@@ -26,6 +28,7 @@ from tiepoint.formats.keypoints.features import read_features, read_hdf5_feature
 from tiepoint.formats.keypoints.pf_willow import read_mat5_matrix
 from tiepoint.formats.keypoints.set_folder import KeypointSet, read_keypoint_set, write_keypoint_set
 from tiepoint.formats.matches.benchmark_dumps import GlueFactoryFiles, LoftrFiles
+from tiepoint.formats.matches.colmap_database import ColmapDatabase
 from tiepoint.formats.matches.detect_layout import detect_match_layout
 from tiepoint.formats.matches.hloc import HlocFiles, feature_groups
 from tiepoint.formats.matches.native import read_matches
@@ -165,6 +168,31 @@ def _read_hloc(folder: Path) -> object:
     features = folder / "features.h5"
     found = [read_hdf5_features(features, g) for g in set(feature_groups(features).values())]
     return [found, _read_source(HlocFiles(features, folder / "matches.h5"))]
+
+
+def _colmap(root: Path) -> list[Path]:
+    path = root / "database.db"
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.executescript(
+            "create table images (image_id, name); create table keypoints (image_id, rows, cols, data);"
+            "create table matches (pair_id, rows, cols, data);"
+            "create table two_view_geometries (pair_id, rows, cols, data, F, H);"
+        )
+        db.executemany("insert into images values (?, ?)", [(1, "s/a.png"), (2, "s/b.png")])
+        points = _POINTS.astype("<f4")
+        rows = [(i, *points.shape, points.tobytes()) for i in (1, 2)]
+        db.executemany("insert into keypoints values (?, ?, ?, ?)", rows)
+        both = np.array([[0, 1], [2, 3]], "<u4").tobytes()
+        db.execute("insert into matches values (?, 2, 2, ?)", (2147483649, both))
+        matrix = np.eye(3).tobytes()
+        db.execute(
+            "insert into two_view_geometries values (?, 2, 2, ?, ?, ?)", (2147483649, both, matrix, matrix)
+        )
+    return [path]
+
+
+def _read_colmap(path: Path) -> object:
+    return [_read_source(ColmapDatabase(path, verified=v)) for v in (False, True)]
 
 
 def _glue_factory(root: Path) -> list[Path]:
@@ -353,6 +381,7 @@ READERS = [
     Reader("match folder", _match_folder, _read_match_folder, _ZIP),
     Reader("hloc", _hloc, _read_hloc, needs="h5py"),
     Reader("glue-factory", _glue_factory, lambda p: _read_source(GlueFactoryFiles(p)), needs="h5py"),
+    Reader("colmap database", _colmap, _read_colmap),
     Reader("match parquet", _match_parquet, lambda p: [header_columns(p), _read_source(MatchTables([p]))]),
     Reader("pickle", _pickles, read_plain_pickle),
     Reader("pickled arrays", _array_pickles, read_arrays),

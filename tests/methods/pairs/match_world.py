@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from dataclasses import dataclass
 
 import h5py
@@ -141,3 +143,43 @@ def write_loftr(folder, pairs, **more):
         )
     np.save(folder / "LoFTR_pred_eval.npy", np.array(dumps, dtype=object))
     return folder
+
+
+SCHEMA = """
+create table images (image_id integer primary key, name text unique, camera_id integer);
+create table keypoints (image_id integer primary key, rows integer, cols integer, data blob);
+create table matches (pair_id integer primary key, rows integer, cols integer, data blob);
+create table two_view_geometries (pair_id integer primary key, rows integer, cols integer, data blob,
+  config integer, F blob, E blob, H blob);
+"""
+
+
+def write_colmap(path, pairs, columns=2, order=None):
+    """Write a database as COLMAP does; `order` are the image names by ascending id."""
+    names = order or sorted({name for pair in pairs for name in pair})
+    ids = {name: number for number, name in enumerate(names, start=1)}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.executescript(SCHEMA)
+        for name, number in ids.items():
+            db.execute("insert into images values (?, ?, 1)", (number, name))
+        done = set()
+        for (first, second), pair in pairs.items():
+            for name, points in zip((first, second), pair.keypoints, strict=True):
+                if name not in done:
+                    table = np.ones((len(points), columns), "<f4")
+                    table[:, :2] = points + 0.5
+                    values = (ids[name], *table.shape, table.tobytes())
+                    db.execute("insert into keypoints values (?, ?, ?, ?)", values)
+                    done.add(name)
+            rows = np.flatnonzero(pair.partner >= 0)
+            both = np.stack([rows, pair.partner[rows]], axis=1)
+            low, high = sorted((ids[first], ids[second]))
+            if ids[first] > ids[second]:
+                both = both[:, ::-1]
+            stored = (low * 2147483647 + high, len(both), 2, np.ascontiguousarray(both, "<u4").tobytes())
+            db.execute("insert into matches values (?, ?, ?, ?)", stored)
+            few = (stored[0], 3, 2, np.ascontiguousarray(both[:3], "<u4").tobytes())
+            F = np.arange(1.0, 10).tobytes()
+            db.execute("insert into two_view_geometries values (?, ?, ?, ?, 3, ?, null, null)", (*few, F))
+    return path

@@ -44,6 +44,16 @@ def test_converters_write_the_same_matches(name, tmp_path):
         np.testing.assert_allclose(found["confidence"], confidence)
 
 
+def test_converter_of_colmap_writes_same_points(tmp_path):
+    folder, out = tmp_path / "in", tmp_path / "out"
+    database = w.write_colmap(folder / "database.db", w.world())
+    exec(BLOCKS["colmap"], {"folder": folder, "out": out})
+    own, read = (resolve(f"files:{place}", family="pairs") for place in (out, database))
+    for item in w.items():
+        for name in ("points0", "points1"):
+            np.testing.assert_array_equal(own.extract(item, None)[name], read.extract(item, None)[name])
+
+
 def test_predicted_points_and_features(tmp_path):
     exec(BLOCKS["answers"], {"out": tmp_path, "matches": matches()})
     found = resolve(f"files:{tmp_path}", family="pairs").extract(w.items()[0], None)
@@ -56,7 +66,7 @@ def test_predicted_points_and_features(tmp_path):
 
 
 def test_every_converter_is_run():
-    assert sorted(BLOCKS) == sorted(["own", "table", *WRITERS, "answers", "features"])
+    assert sorted(BLOCKS) == sorted(["own", "table", *WRITERS, "colmap", "answers", "features"])
 
 
 def test_the_example_of_a_matcher_runs(tmp_path):

@@ -7,9 +7,11 @@ from collections import Counter
 from pathlib import Path
 
 from ...core.errors import InputError
+from ...core.regular_files import is_file, is_folder
 from .. import hdf5
 from ..npy import read_npz
 from .benchmark_dumps import ENDING, NAME, GlueFactoryFiles, LoftrFiles, SuperGlueFiles
+from .colmap_database import SUFFIX, ColmapDatabase, is_colmap_database
 from .hloc import HlocFiles
 from .native import ALONE, AnswerFiles, OwnFiles
 from .source import MatchSource
@@ -17,17 +19,26 @@ from .table import MatchTables, is_match_table
 
 KNOWN = (
     "matches: PAIR.npz with points0 and points1, a CSV or Parquet table with x0, y0, x1, y1, hloc "
-    f"HDF5 features with matches, glue-factory predictions.h5, SuperGlue *{ENDING}, {NAME}, or "
-    "predicted points as JSON; features of images: npz, CSV or HDF5 with keypoints and descriptors; flows: "
-    "SUBSET/PAIR/flow1.flo"
+    f"HDF5 features with matches, glue-factory predictions.h5, SuperGlue *{ENDING}, {NAME}, a COLMAP "
+    "database (*.db), or predicted points as JSON; features of images: npz, CSV or HDF5 with keypoints and "
+    "descriptors; flows: SUBSET/PAIR/flow1.flo"
 )
 
 
+def holds_files(root: Path) -> bool:
+    """Return whether a path can contain matches: a folder, or a database file."""
+    return is_folder(root) or (root.suffix == SUFFIX and is_file(root))
+
+
 def detect_match_layout(root: Path) -> MatchSource | None:
-    """Return the match source of a folder. None if the folder contains no matches.
+    """Return the match source of a folder or database. None if the folder contains no matches.
 
     Raises: InputError: The folder matches several layouts, or a file cannot be opened.
     """
+    if not is_folder(root):
+        if not is_colmap_database(root):
+            raise InputError(f"{root} is not a COLMAP database, because it is not an SQLite file")
+        return ColmapDatabase(root)
     names = sorted(p for p in root.iterdir() if p.is_file() and not p.name.startswith("."))
     found: list[MatchSource] = []
     dumps = [p for p in names if p.name.endswith(ENDING)]
@@ -41,6 +52,7 @@ def detect_match_layout(root: Path) -> MatchSource | None:
     if (root / NAME).is_file():
         found.append(LoftrFiles(root / NAME))
     found += _hdf5([p for p in names if p.suffix in hdf5.SUFFIXES])
+    found += [ColmapDatabase(p) for p in names if is_colmap_database(p)]
     tables = [p for p in names if is_match_table(p)]
     if tables:
         found.append(MatchTables(tables))

@@ -140,11 +140,11 @@ def _sees_pairs(thing: Any) -> str:
 
 def _of_files(path: str) -> str:
     """Return ``pairs`` for a folder of matches or flows, else ``keypoints``."""
-    from ...formats.matches.detect_layout import detect_match_layout
+    from ...formats.matches.detect_layout import detect_match_layout, holds_files
     from ...formats.matches.native import AnswerFiles
 
     root = Path(path).expanduser()
-    found = detect_match_layout(root) if is_folder(root) else None
+    found = detect_match_layout(root) if holds_files(root) else None
     if found is not None and not isinstance(found, AnswerFiles):
         return "pairs"
     flows = is_folder(root) and not holds_features(root) and next(root.rglob("flow1.flo"), None) is not None

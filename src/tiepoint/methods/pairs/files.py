@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from ...core.errors import InputError, ProblemsError
 from ...core.hashing import hash_file, hash_json
 from ...core.records import Arrays, Item
-from ...core.regular_files import is_folder
-from ...formats.matches.detect_layout import KNOWN, describe_folder, detect_match_layout
+from ...formats.matches.colmap_database import ColmapDatabase
+from ...formats.matches.detect_layout import KNOWN, describe_folder, detect_match_layout, holds_files
 from ...formats.matches.source import MatchSource, PairQuery, find_pair
 from ...geometry.two_view.scaling import superglue_size
 from ..keypoints.files import holds_features
@@ -30,20 +30,30 @@ class MatchFiles:
     `offset` is added to all coordinates (-0.5 if the first pixel's centre is (0.5, 0.5) in the files). `top`
     is the number of matches to use, highest confidence first. `resize` is the size of the resized images if
     points are in their pixels: ``640x480``, ``1600`` (the longer side) or ``none``. It is applied before
-    `offset`. A pair stored from image 1 to image 0 is reversed.
+    `offset`. A pair stored from image 1 to image 0 is reversed. With `verified`, matches of a COLMAP database
+    are the inliers of its two-view geometries.
     """
 
     def __init__(
-        self, path: str, offset: float = 0.0, top: int | None = None, resize: str | int | None = ""
+        self,
+        path: str,
+        offset: float = 0.0,
+        top: int | None = None,
+        resize: str | int | None = "",
+        verified: bool = False,
     ) -> None:
         self.root = Path(path).expanduser()
-        if not is_folder(self.root):
+        if not holds_files(self.root):
             raise InputError(f"files:{path}: no such folder; supported: {KNOWN}")
         found = detect_match_layout(self.root)
         if found is None:
             raise InputError(
                 f"files:{path} contains {describe_folder(self.root)} but no matches; supported: {KNOWN}"
             )
+        if verified:
+            if not isinstance(found, ColmapDatabase):
+                raise InputError(f"files:{path} contains {found.what}; remove `verified`")
+            found = ColmapDatabase(found.path, verified=True)
         self.source: MatchSource = found
         self.offset, self.top, self.resize = float(offset), top, parsed_resize(resize)
         if top is not None and (not isinstance(top, int) or top < 1):
@@ -58,6 +68,7 @@ class MatchFiles:
                 f"files:{path} contains {found.what}, whose points are in original pixels; remove `resize`"
             )
         said = {"offset": self.offset or None, "top": top, "resize": format_resize(self.resize)}
+        said |= {"verified": "true"} if verified else {}
         query = "&".join(f"{k}={v}" for k, v in said.items() if v is not None)
         self.name = f"files:{self.root.name}" + (f"?{query}" if query else "")
         self.warnings: list[str] = []
@@ -205,7 +216,7 @@ def _shown(place: Any) -> str:
 def family_of_folder(path: str) -> str:
     """Return ``pairs`` for a folder of matches, ``keypoints`` for features of images, ``dense`` for flows."""
     root = Path(path).expanduser()
-    if not is_folder(root) or detect_match_layout(root) is not None:
+    if not holds_files(root) or detect_match_layout(root) is not None:
         return "pairs"
     if holds_features(root):
         return "keypoints"
