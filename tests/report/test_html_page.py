@@ -198,3 +198,15 @@ def test_records_beyond_the_limit_are_read_again(report_store: Path) -> None:
         lazy = LazyRecords({"reference": key}, whole, run)
         assert list(lazy) == ["reference"]
         assert lazy["reference"] is whole.get(key)
+
+
+def test_convention_section_starts_with_the_order_of_methods(report_runs: list[Run]) -> None:
+    from tiepoint.report.convention_tables import conventions
+
+    (section,) = sections(report_runs)
+    found = conventions(section)
+    assert found[0].order.startswith("The order of methods ")
+    page = render_page(report_runs, title="t")
+    inside = page.partition('class="fold conventions"')[2]
+    assert inside.index(found[0].order) < inside.index("The same records, scored by")
+    assert re.sub(r"<[^>]*>", "", inside.partition("</summary>")[2]).strip().startswith(found[0].order)

@@ -19,7 +19,7 @@ from ..tasks.capabilities import HasConventionSteps, HasIntermediateSteps
 from ..tasks.info import metric_info, score_title
 from ..tasks.steps import StepTable
 from .cells import value_text
-from .compare.protocol_order import order_sentence, protocol_scores
+from .compare.protocol_order import order_sentence, protocol_scores, step_name, step_order_sentence
 from .runs.lazy_records import no_records, scored_records
 from .runs.sections import TaskSection
 
@@ -27,14 +27,12 @@ MAX_RECORDS = 200_000
 MAX_CONVENTION_METHODS = 6
 """Maximum number of methods to analyse. Each step scores all records again, which is slow."""
 
-MAX_STEP_CHARS = 18
-
 
 @dataclass(frozen=True)
 class ConventionTable:
     """A table with rows (method, cell texts). `legend` explains the columns.
 
-    `order` states whether the order of methods changes between the protocols.
+    `order` states whether the order of methods changes between the protocols, or which step changes it.
     """
 
     title: str
@@ -157,16 +155,8 @@ def _table(
         cells += [value_text(info, b - a, change=True) for a, b in pairwise(values)]
         cells.append(value_text(info, known[-1] if known else None))
         rows.append((method, tuple(cells)))
-    heads = [_head(s) for s in steps]
+    heads = [step_name(s) for s in steps]
     columns = (heads[0], *(f"{i} {h}".strip() for i, h in enumerate(heads[1:], start=1)), "last")
-    return ConventionTable(f"{title} step by step", columns, tuple(steps), tuple(rows), note)
-
-
-def _head(step: str) -> str:
-    """Return a short name of a step: the text before its colon or bracket. Empty if that is too long.
-
-    >>> _head("ties: expectation over random orders"), _head("a tie is one step of the curve")
-    ('ties', '')
-    """
-    name = step.split(":")[0].split(" (")[0].strip()
-    return name if len(name) <= MAX_STEP_CHARS else ""
+    own = {step: {m: v for m, s in by if not math.isnan(v := dict(s).get(step, math.nan))} for step in steps}
+    order = step_order_sentence(own, lower=info.lower)
+    return ConventionTable(f"{title} step by step", columns, tuple(steps), tuple(rows), note, order)

@@ -10,7 +10,7 @@ import pytest
 
 import tiepoint as tp
 from tiepoint.core.errors import InputError
-from tiepoint.report.compare.protocol_order import order_sentence
+from tiepoint.report.compare.protocol_order import order_sentence, step_order_sentence
 from tiepoint.report.compare.sentences import finding
 
 DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[4] / "shared" / "data")) / "sequences"
@@ -66,3 +66,17 @@ def test_order_sentence_names_protocols_and_methods(lower: bool) -> None:
     same = {"exact": by["exact"], "old": {"a": 3.0, "b": 2.0, "c": 1.0}}
     assert order_sentence(same, lower=lower) == "The order of methods is the same under exact and old."
     assert order_sentence({"exact": {"a": 1.0}, "old": {"a": 2.0}}, lower=lower) == ""
+
+
+def test_step_order_sentence_swap_and_undefined_value_names_the_step() -> None:
+    steps = {
+        "old": {"a": 1.0, "b": 2.0, "c": 3.0},
+        "ties: kept": {"a": 1.0, "b": 2.0},
+        "limit": {"a": 3.0, "b": 2.0, "c": 0.0},
+    }
+    assert (
+        step_order_sentence(steps, lower=False) == "Step 2 (limit) flips the order of methods: b and a swap."
+    )
+    same = {"old": {"a": 1.0, "b": 2.0}, "new": {"a": 1.5, "b": 2.5}}
+    assert step_order_sentence(same, lower=True) == "No step changes the order of methods."
+    assert step_order_sentence({"old": {"a": 1.0}, "new": {"a": 2.0}}, lower=True) == ""

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""State whether the order of methods differs between the protocols of a task."""
+"""State whether the order of methods differs between the protocols of a task, and which step changes it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 
 from ...core.formatting import count_text
 from ...run.result import Run
@@ -12,6 +12,8 @@ from ..runs.sections import is_canary
 
 MAX_SWAPS = 3
 """Maximum number of swapped pairs that a sentence names."""
+
+MAX_STEP_CHARS = 18
 
 
 def swapped_pairs(
@@ -48,6 +50,42 @@ def order_sentence(by_protocol: Mapping[str, Mapping[str, float]], *, lower: boo
     if changes:
         return f"The order of methods changes {'; '.join(changes)}."
     return f"The order of methods is the same under {' and '.join([names[0], *others])}."
+
+
+def step_order_sentence(by_step: Mapping[str, Mapping[str, float]], *, lower: bool) -> str:
+    """Name the steps between two protocols that change the order of methods. Empty for a single method.
+
+    `by_step` has the scores by step and method, in the order of the steps. The first step is a protocol, and
+    each further step changes one convention.
+
+    >>> by_step = {"old": {"a": 1.0, "b": 2.0}, "ties: kept": {"a": 3.0, "b": 2.0}}
+    >>> step_order_sentence(by_step, lower=False)
+    'Step 1 (ties) flips the order of methods: b and a swap.'
+    """
+    names = list(by_step)
+    if len(names) < 2 or max(len(own) for own in by_step.values()) < 2:
+        return ""
+    found = []
+    for k, (before, after) in enumerate(pairwise(names), start=1):
+        swaps = swapped_pairs(by_step[before], by_step[after], lower=lower)
+        if swaps:
+            name = step_name(after)
+            found.append(
+                f"tep {k}{f' ({name})' if name else ''} flips the order of methods: {_pairs_text(swaps)}"
+            )
+    if not found:
+        return "No step changes the order of methods."
+    return "S" + "; s".join(found) + "."
+
+
+def step_name(step: str) -> str:
+    """Return a short name of a step: the text before its colon or bracket. Empty if that is too long.
+
+    >>> step_name("ties: expectation over random orders"), step_name("a tie is one step of the curve")
+    ('ties', '')
+    """
+    name = step.split(":")[0].split(" (")[0].strip()
+    return name if len(name) <= MAX_STEP_CHARS else ""
 
 
 def _pairs_text(pairs: Sequence[tuple[str, str]]) -> str:
