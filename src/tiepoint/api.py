@@ -203,6 +203,7 @@ def write_report(
     table: str | None = None,
     names: Any = None,
     test: str = "sign-flip",
+    intervals: bool = False,
 ) -> Path:
     """Write a report of runs: ``html``, ``md``, ``latex``, ``csv``, ``json`` or ``parquet``.
 
@@ -216,6 +217,7 @@ def write_report(
         table: Table in Markdown, LaTeX and CSV: ``combined``, ``tasks`` or ``scores``; see docs/paper.md.
         names: Display names in tables: a YAML file, or its content as a mapping.
         test: Test of the comparisons: ``sign-flip`` or ``bootstrap-t``; see docs/inference.md.
+        intervals: Add confidence intervals to the tables in Markdown and LaTeX.
     """
     from .report.export import write
     from .report.figures.plot import display_names
@@ -228,7 +230,7 @@ def write_report(
     chosen = chosen if protocol is None else of_protocol(chosen, protocol)
     target = _path("path", path)
     with report_damage(lambda told: _warn([told])):
-        write(chosen, target, form, table=table, display=display, test=test)
+        write(chosen, target, form, table=table, display=display, test=test, intervals=intervals)
     return target
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -16,7 +17,9 @@ from report_world import HOSTILE
 from tiepoint.cli.main import run as command
 from tiepoint.core.errors import UnknownNameError
 from tiepoint.report.export import FORMATS, SUFFIX, scores_frame, scores_text, write
+from tiepoint.report.paper_tables import SOFTWARE
 from tiepoint.run.result import Run
+from tiepoint.tasks import TASKS, load_task
 
 
 def test_csv_json_and_parquet_agree(report_runs: list[Run], tmp_path: Path) -> None:
@@ -55,19 +58,77 @@ def test_latex_makes_commands_visible(report_runs: list[Run]) -> None:
     assert r"chance &" in tex
 
 
-@pytest.mark.parametrize("table", [None, "scores"])
-def test_latex_compiles(report_runs: list[Run], tmp_path: Path, table: str | None) -> None:
+def structure(tex: str) -> list[str]:
+    """Return the faults of LaTeX that need no compiler: braces, environments, cells by row, plain text."""
+    body = re.sub(r"(?m)(?<!\\)%.*$", "", tex)
+    faults = []
+    bare = re.sub(r"\\[\\{}%&$#_]", "", body)
+    if bare.count("{") != bare.count("}"):
+        faults.append("braces do not match")
+    opened: list[str] = []
+    for verb, name in re.findall(r"\\(begin|end){([a-z*]+)}", body):
+        if verb == "begin":
+            opened.append(name)
+        elif not opened or opened.pop() != name:
+            faults.append(f"{name} ends before it begins")
+    faults += [f"{name} is not closed" for name in opened]
+    for columns, rows in re.findall(r"\\begin{tabular}{([lcr]+)}(.*?)\\end{tabular}", body, flags=re.S):
+        for row in re.findall(r"(?m)^(.*)\\\\$", rows):
+            spans = [int(n) - 1 for n in re.findall(r"\\multicolumn{(\d+)}", row)]
+            if len(re.findall(r"(?<!\\)&", row)) + 1 + sum(spans) != len(columns):
+                faults.append(f"{row!r} has another number of cells than {columns}")
+    return faults + [f"{c!r} is no text" for c in sorted(set(body)) if ord(c) < 32 and c not in "\n"]
+
+
+def test_structure_of_broken_latex_is_reported() -> None:
+    good = "\\begin{table}\n\\begin{tabular}{lr}\na & \\textbf{1} \\\\\n\\end{tabular}\n\\end{table}\n"
+    assert structure(good) == []
+    for old, new in (("{1}", "{1"), ("a &", "a & &"), ("\\end{table}", ""), ("a", "\t")):
+        assert structure(good.replace(old, new, 1))
+
+
+def compiled(folder: Path, body: str, bibtex: str = "") -> str:
+    """Compile a page with pdflatex or tectonic. Return the log of BibTeX."""
+    (folder / "t.bib").write_text(bibtex, encoding="utf-8")
+    cite = "\\nocite{*}\n\\bibliographystyle{plain}\n\\bibliography{t}\n" if bibtex else ""
+    head = "\\documentclass{article}\n\\usepackage{booktabs}\n\\begin{document}\n"
+    page = f"{head}{body}{cite}\\end{{document}}\n"
+    (folder / "t.tex").write_text(page, encoding="utf-8")
+    latex = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "t.tex"]
+    steps = [latex, ["bibtex", "t"], latex] if bibtex else [latex]
     if shutil.which("pdflatex") is None:
-        pytest.skip("no pdflatex on this machine")
-    body = scores_text(report_runs, "latex", table=table)
-    page = (
-        "\\documentclass{article}\n\\usepackage{booktabs}\n\\begin{document}\n" + body + "\\end{document}\n"
-    )
-    (tmp_path / "t.tex").write_text(page, encoding="utf-8")
-    stop = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "t.tex"]
-    done = subprocess.run(stop, cwd=tmp_path, capture_output=True, text=True, errors="replace", timeout=60)
-    assert done.returncode == 0, done.stdout[-2000:]
-    assert (tmp_path / "t.pdf").stat().st_size > 1000
+        steps = [["tectonic", "--only-cached", "--keep-logs", "t.tex"]]
+    for step in steps:
+        done = subprocess.run(step, cwd=folder, capture_output=True, text=True, errors="replace", timeout=90)
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert (folder / "t.pdf").stat().st_size > 1000
+    log = folder / "t.blg"
+    return log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+
+
+TEX = shutil.which("pdflatex") or shutil.which("tectonic")
+
+
+@pytest.mark.parametrize(("table", "intervals"), [(None, False), (None, True), ("scores", False)])
+def test_latex_compiles(report_runs: list[Run], tmp_path: Path, table: str | None, intervals: bool) -> None:
+    body = scores_text(report_runs, "latex", table=table, intervals=intervals)
+    assert structure(body) == []
+    if TEX is None:
+        pytest.skip("no pdflatex or tectonic on this machine: only the structure was checked")
+    compiled(tmp_path, body)
+
+
+def test_bibtex_entries_of_all_tasks_compile(tmp_path: Path) -> None:
+    tasks = [load_task(entry.name) for entry in TASKS]
+    entries = "\n\n".join(dict.fromkeys([SOFTWARE, *(c for t in tasks for c in t.info.cite)]))
+    for entry in entries.split("\n\n"):
+        assert entry.startswith("@")
+        assert entry.count("{") == entry.count("}")
+    if TEX is None:
+        pytest.skip("no pdflatex or tectonic on this machine: only the structure was checked")
+    log = compiled(tmp_path, "Text.\n", entries)
+    assert "error message" not in log
+    assert "Repeated entry" not in log
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -20,8 +20,9 @@ from tiepoint.core.scores import ScoreRow
 from tiepoint.report.cells import ScoreCell
 from tiepoint.report.compare.export import latex_text
 from tiepoint.report.compare.runs import compare_runs
-from tiepoint.report.export import NEEDED, scores_text
-from tiepoint.report.paper_tables import combined_tables, task_tables
+from tiepoint.report.export import scores_text
+from tiepoint.report.paper_latex import BIBTEX, NEEDED
+from tiepoint.report.paper_tables import bibtex, combined_tables, task_tables
 from tiepoint.report.runs.names import DisplayNames, parse_names
 from tiepoint.report.runs.sections import is_canary
 from tiepoint.run.result import Run
@@ -54,6 +55,7 @@ COMMANDS = {
     "par",
     "smallskip",
     "footnotesize",
+    "scriptsize",
     "downarrow",
     "textbackslash",
     "textasciitilde",
@@ -100,9 +102,10 @@ def test_latex_has_known_commands_only_and_rows_of_one_length(two_tasks: list[Ru
     for display in (DisplayNames(), DISPLAY):
         tex = scores_text(two_tasks, "latex", display=display)
         assert tex.startswith(NEEDED)
-        used = set(re.findall(r"\\([A-Za-z]+)", tex.removeprefix(NEEDED)))
+        body = tex.removeprefix(NEEDED).partition(BIBTEX)[0]
+        used = set(re.findall(r"\\([A-Za-z]+)", body))
         assert used <= COMMANDS
-        plain = re.sub(r"\\[\\{}%&$#_]", "", tex.removeprefix(NEEDED))
+        plain = re.sub(r"\\[\\{}%&$#_]", "", body)
         assert plain.count("{") == plain.count("}")
         assert plain.count("$") % 2 == 0
         assert "%" not in plain
@@ -225,6 +228,8 @@ def test_csv_of_all_scores_is_what_it_was(report_runs: list[Run]) -> None:
     [
         (("--format", "html", "--table", "tasks"), "--table has no effect on html"),
         (("--format", "json", "--table", "tasks"), "--table has no effect on json"),
+        (("--format", "csv", "--intervals"), "--intervals has no effect on csv"),
+        (("--format", "latex", "--table", "scores", "--intervals"), "--intervals has no effect on the table"),
         (("--format", "md", "--table", "task"), "did you mean 'tasks'"),
         (("--format", "csv", "--names", "NAMES"), "needs the table"),
         (("--format", "md", "--names", "nothing.yaml"), "nothing.yaml: the file does not exist"),
@@ -255,3 +260,46 @@ def test_python_and_the_command_write_the_same(
     assert made.read_text() == out.read_text()
     with pytest.raises(InputError, match="all runs are canaries"):
         scores_text([r for r in report_runs if is_canary(r)], "latex")
+
+
+def test_caption_states_protocol_items_scenes_and_version(report_runs: list[Run]) -> None:
+    (table,) = task_tables(report_runs, DisplayNames())
+    scores = [s for r in report_runs for s in r.score_rows]
+    items = {s.n for s in scores if (s.protocol, s.metric, s.group) == ("exact", "ap", "all")}
+    assert table.about == f"Protocol exact; n = {items.pop()} items in 7 scenes; tiepoint {tp.__version__}."
+    assert latex_text(table.about) in scores_text(report_runs, "latex")
+    older = [replace_rules(r, {"exact": 3}) for r in report_runs]
+    assert task_tables(older, DisplayNames())[0].about.startswith("Protocol exact (version 3); n = ")
+
+
+def replace_rules(run: Run, rules: dict[str, int]) -> Run:
+    manifest = run.manifest.model_copy(update={"rules": rules})
+    return replace(run, stored=replace(run.stored, manifest=manifest))
+
+
+def test_intervals_follow_each_value_on_request(report_runs: list[Run]) -> None:
+    plain, more = (scores_text(report_runs, "latex", intervals=i) for i in (False, True))
+    (table,) = task_tables(report_runs, DisplayNames())
+    known = [c.interval_text for _, cells in table.rows for c in cells if c.interval_text]
+    assert len(known) >= 4
+    for text in known:
+        assert rf"{{\scriptsize {latex_text(text)}}}" in more
+        assert latex_text(text) not in plain
+    assert "95 \\% confidence intervals over scenes" in more
+    assert "confidence intervals over scenes" not in plain
+    for part in more.split(r"\begin{tabular}")[1:]:
+        columns = len(part[1 : part.index("}")])
+        assert {len(row) for row in rows_of(r"\begin{tabular}" + part)} == {columns}
+    assert f"[{known[0]}]" in scores_text(report_runs, "md", intervals=True)
+
+
+def test_bibtex_has_tiepoint_and_each_task_once(two_tasks: list[Run]) -> None:
+    entries = bibtex(two_tasks)
+    keys = re.findall(r"^@\w+\{([^,]+),", entries, flags=re.M)
+    assert keys[0] == "tiepoint"
+    assert len(keys) == len(set(keys)) > 1
+    assert f"version {tp.__version__}" in entries
+    tail = scores_text(two_tasks, "latex").partition(BIBTEX)[2]
+    assert [line.removeprefix("%").strip() for line in tail.strip().splitlines()] == [
+        line.strip() for line in entries.splitlines()
+    ]

@@ -18,6 +18,10 @@ pytest.importorskip("starlette", reason="the extra [serve] is not installed")
 from tiepoint.report.compare.runs import compare_runs
 from tiepoint.report.compare.sentences import finding
 from tiepoint.report.compare.text_table import row_cells
+from tiepoint.report.export import scores_text
+from tiepoint.report.html_page import render_page
+from tiepoint.report.paper_latex import BIBTEX
+from tiepoint.report.paper_tables import bibtex
 from tiepoint.serve.cached_results import section_comparison
 from tiepoint.serve.run_index import RunIndex
 from tiepoint.serve.views.run import rerun_command
@@ -97,6 +101,18 @@ def test_two_methods_agree_with_the_stored_scenes(client: Any, library: RunIndex
     for scene in mine:
         assert f"{100 * (mine[scene].value - other[scene].value):+.2f}" in text
     assert text.count("<circle") == len(mine)
+
+
+def test_table_for_paper_page_and_file_have_equal_text(client: Any, library: RunIndex) -> None:
+    runs = library.snapshot().runs
+    for intervals in (False, True):
+        written = scores_text(runs, "latex", intervals=intervals).partition(BIBTEX)[0].strip()
+        assert r"\toprule" in written
+        for page in (f"{TASK}?paper=1", "/paper"):
+            assert written in unescape(client.get(page).text), page
+    assert bibtex(runs) in unescape(client.get("/paper").text)
+    assert "toprule" not in client.get(TASK).text
+    assert written in unescape(render_page(runs, title="t"))
 
 
 def test_a_run_says_how_to_repeat_it_and_is_taken_along(client: Any, library: RunIndex) -> None:

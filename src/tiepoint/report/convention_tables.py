@@ -157,6 +157,10 @@ def _table(
         rows.append((method, tuple(cells)))
     heads = [step_name(s) for s in steps]
     columns = (heads[0], *(f"{i} {h}".strip() for i, h in enumerate(heads[1:], start=1)), "last")
-    own = {step: {m: v for m, s in by if not math.isnan(v := dict(s).get(step, math.nan))} for step in steps}
-    order = step_order_sentence(own, lower=info.lower)
+    values_by_step: dict[str, dict[str, float]] = {step: {} for step in steps}
+    for method, values_of in by:
+        for step, value in values_of:
+            if not math.isnan(value):
+                values_by_step[step][method] = value
+    order = step_order_sentence(values_by_step, lower=info.lower)
     return ConventionTable(f"{title} step by step", columns, tuple(steps), tuple(rows), note, order)

@@ -13,12 +13,12 @@ from ..formats.csv_table import frame_csv, to_csv
 from ..formats.file_io import atomic_path
 from ..run.result import Run
 from ..stats.paired import SIGN_FLIP, TESTS
-from . import paper_tables
+from . import paper_latex, paper_tables
 from .cells import ScoreCell
 from .compare.export import latex_text
 from .compare.text_table import distinct_short_names, markdown_text
-from .figures.figure import anchor
 from .leaderboard import leaderboard
+from .paper_latex import MAX_NAME_CHARS
 from .runs.names import DisplayNames, distinct_names
 from .runs.sections import TaskSection, sections
 
@@ -30,9 +30,6 @@ Progress = Callable[[str, int, int], None]
 FORMATS = ("html", "md", "latex", "csv", "json", "parquet")
 LATEX_COLUMNS = 4
 """Maximum number of columns with intervals per LaTeX tabular. Further columns go into another tabular."""
-WIDE_COLUMNS = 5
-"""Maximum number of columns without intervals that fit one text column."""
-MAX_NAME_CHARS = 40
 TABLES = ("combined", "tasks", "scores")
 """Tables: methods by tasks (`combined`), methods by groups for each task (`tasks`), all scores (`scores`)."""
 
@@ -49,15 +46,18 @@ def write(
     table: str | None = None,
     display: DisplayNames | None = None,
     test: str = SIGN_FLIP,
+    intervals: bool = False,
 ) -> None:
     """Write the scores of runs to a file in one of `FORMATS`.
 
     `table` is one of `TABLES` and applies to Markdown, LaTeX and CSV. By default, CSV has all scores.
     Markdown and LaTeX have the tables of a paper: `tasks`, and also `combined` if there are several tasks.
-    `display` has the display names. `test` compares methods in HTML, Markdown and LaTeX.
+    `display` has the display names. `test` compares methods in HTML, Markdown and LaTeX. `intervals` adds
+    confidence intervals to the tables of a paper.
     """
     check_table(form, table, display)
     check_test(form, table, test)
+    check_intervals(form, table, intervals)
     with atomic_path(path) as temporary:
         if form == "parquet":
             scores_frame(runs).to_parquet(temporary, index=False)
@@ -69,7 +69,14 @@ def write(
                 f.writelines(pieces)
         else:
             text = scores_text(
-                runs, form, title=title, progress=progress, table=table, display=display, test=test
+                runs,
+                form,
+                title=title,
+                progress=progress,
+                table=table,
+                display=display,
+                test=test,
+                intervals=intervals,
             )
             temporary.write_text(text, encoding="utf-8", newline="\n")
 
@@ -94,6 +101,13 @@ def check_test(form: str, table: str | None, test: str) -> None:
         raise InputError(f"`test` has no effect on {form}; it is for html, md and latex")
 
 
+def check_intervals(form: str, table: str | None, intervals: bool) -> None:
+    """Raise an error if a format has no intervals to add: only the tables of a paper do."""
+    if intervals and (form not in ("md", "latex") or table == "scores"):
+        what = f"the table scores of {form}" if form in ("md", "latex") else form
+        raise InputError(f"`intervals` has no effect on {what}, which has them; it is for tables of a paper")
+
+
 def scores_text(
     runs: Sequence[Run],
     form: str,
@@ -103,6 +117,7 @@ def scores_text(
     table: str | None = None,
     display: DisplayNames | None = None,
     test: str = SIGN_FLIP,
+    intervals: bool = False,
 ) -> str:
     """Return the scores in one of the text formats; see `write`. `title` is the title of the HTML page."""
     if form == "csv" and table in (None, "scores"):
@@ -118,31 +133,13 @@ def scores_text(
     if table == "scores":
         make = _markdown if form == "md" else _latex
         return "\n".join(make(s) for s in sections(runs, test=test))
-    return _paper(runs, form, table, (display or DisplayNames()).check_unique(runs), test)
-
-
-def _paper(runs: Sequence[Run], form: str, table: str | None, display: DisplayNames, test: str) -> str:
-    """Return the tables of a paper as Markdown, LaTeX or CSV."""
-    tables: list[paper_tables.PaperTable] = []
-    if not runs:
-        raise InputError("there are no finished runs to report; run a method on a task first")
-    if table in (None, "combined"):
-        # A combined table of one task would repeat the table of the task.
-        tables += paper_tables.combined_tables(
-            runs, display, one=form == "csv", least=2 if table is None else 1, test=test
-        )
-    if table != "combined":
-        tables += paper_tables.task_tables(runs, display, test=test)
-    if not tables:
-        raise InputError("all runs are canaries (constant, random, oracle), which tables skip")
+    shown = (display or DisplayNames()).check_unique(runs)
+    tables = paper_tables.paper_tables(runs, shown, table, one=form == "csv", test=test)
     if form == "csv":
         return _combined_csv(tables[0]) if table == "combined" else _tasks_csv(tables)
     if form == "md":
-        return "\n".join(_paper_markdown(t) for t in tables)
-    return "\n".join([NEEDED, "", *(_paper_latex(t) for t in tables)])
-
-
-NEEDED = "% Needs \\usepackage{booktabs} and nothing else."
+        return "\n".join(_paper_markdown(t, intervals) for t in tables)
+    return paper_latex.document(tables, paper_tables.bibtex(runs), intervals=intervals)
 
 
 def _combined_csv(table: paper_tables.PaperTable) -> str:
@@ -163,8 +160,8 @@ def _tasks_csv(tables: Sequence[paper_tables.PaperTable]) -> str:
     return to_csv(["table", "method", "column", "value", "mark"], rows)
 
 
-def _paper_markdown(table: paper_tables.PaperTable) -> str:
-    lines = [f"**{markdown_text(table.caption)}**", ""]
+def _paper_markdown(table: paper_tables.PaperTable, intervals: bool) -> str:
+    lines = [f"**{markdown_text(table.full_caption(intervals))}**", ""]
     heads = ["method", *(h.whole + (" ↓" if h.lower else "") for h in table.heads)]
     lines.append("| " + " | ".join(markdown_text(h) for h in heads) + " |")
     lines.append("|---|" + "---:|" * len(table.heads))
@@ -173,60 +170,12 @@ def _paper_markdown(table: paper_tables.PaperTable) -> str:
         for c in cells:
             value = markdown_text(c.marked)
             value = f"**{value}**" if c.best else f"<u>{value}</u>" if c.second else value
-            shown.append(value + (paper_tables.TIED if c.tied else ""))
+            value += paper_tables.TIED if c.tied else ""
+            shown.append(f"{value} [{c.interval_text}]" if intervals and c.interval_text else value)
         lines.append("| " + " | ".join([markdown_text(name), *shown]) + " |")
     if any(table.chance):
         lines.append("| " + " | ".join(["chance", *table.chance]) + " |")
     return "\n".join([*lines, *(f"\n{markdown_text(n)}" for n in table.notes)]) + "\n"
-
-
-def _paper_latex(table: paper_tables.PaperTable) -> str:
-    """Return a LaTeX float with caption and label. A wide table spans both text columns."""
-    place = "table*" if len(table.heads) > WIDE_COLUMNS else "table"
-    lines = [rf"\begin{{{place}}}", r"\centering", rf"\caption{{{latex_text(table.caption)}}}"]
-    lines += [rf"\label{{tab:{anchor(table.name)}}}", rf"\begin{{tabular}}{{l{'r' * len(table.heads)}}}"]
-    lines += [r"\toprule", *_latex_heads(table.heads), r"\midrule"]
-    names = distinct_short_names([name for name, _ in table.rows], MAX_NAME_CHARS)
-    for name, (_, cells) in zip(names, table.rows, strict=True):
-        shown = [_paper_cell(c) for c in cells]
-        lines.append(" & ".join([latex_text(name), *shown]) + r" \\")
-    if any(table.chance):
-        lines += [r"\midrule", " & ".join(["chance", *map(latex_text, table.chance)]) + r" \\"]
-    lines += [r"\bottomrule", r"\end{tabular}"]
-    lines += [rf"\par\smallskip{{\footnotesize {latex_text(n)}}}" for n in table.notes]
-    return "\n".join([*lines, rf"\end{{{place}}}", ""])
-
-
-def _latex_heads(heads: Sequence[paper_tables.ColumnHeading]) -> list[str]:
-    """Return up to three LaTeX header lines: shared headings with a rule below, names, units."""
-    spans: list[tuple[str, int, int]] = []
-    for i, head in enumerate(heads, start=2):
-        if spans and head.over and spans[-1][0] == head.over:
-            spans[-1] = (head.over, spans[-1][1], i)
-        else:
-            spans.append((head.over, i, i))
-    lines = []
-    if any(over for over, _, _ in spans):
-        texts = [rf"\multicolumn{{{b - a + 1}}}{{c}}{{{latex_text(over)}}}" for over, a, b in spans]
-        lines.append(" & ".join(["", *texts]) + r" \\")
-        lines.append("".join(rf"\cmidrule(lr){{{a}-{b}}}" for over, a, b in spans if over))
-    under = any(h.unit for h in heads)
-    arrows = [r" $\downarrow$" if h.lower else "" for h in heads]
-    names = [latex_text(h.name) + ("" if under else a) for h, a in zip(heads, arrows, strict=True)]
-    lines.append(
-        " & ".join(["" if under else "method", *(rf"\multicolumn{{1}}{{c}}{{{n}}}" for n in names)]) + r" \\"
-    )
-    if under:
-        units = [latex_text(h.unit) + a for h, a in zip(heads, arrows, strict=True)]
-        lines.append(" & ".join(["method", *(rf"\multicolumn{{1}}{{c}}{{{u}}}" for u in units)]) + r" \\")
-    return lines
-
-
-def _paper_cell(cell: ScoreCell) -> str:
-    text = latex_text(cell.marked)
-    text = rf"\textbf{{{text}}}" if cell.best else rf"\underline{{{text}}}" if cell.second else text
-    # The mark has no width, so that digits stay aligned.
-    return text + (rf"\rlap{{{latex_text(paper_tables.TIED)}}}" if cell.tied else "")
 
 
 def scores_frame(runs: Sequence[Run]) -> pd.DataFrame:

@@ -24,9 +24,11 @@ from .figures.intervals import intervals_figure
 from .figures.plot import figures_of
 from .galleries import gallery, match_gallery, pair_gallery
 from .leaderboard import Leaderboard, column_title, leaderboard
+from .paper_latex import paper_texts
+from .paper_tables import bibtex, combined_tables, task_table
 from .runs.card import agrees, card_rows, duration, times_differ
 from .runs.lazy_records import try_part
-from .runs.names import distinct_names
+from .runs.names import DisplayNames, distinct_names
 from .runs.sections import TaskSection, sections
 
 MAX_NAME_CHARS = 40
@@ -34,6 +36,7 @@ MAX_SUMMARY_ROWS = 25
 """Number of rows from which the table of a task family is scrollable."""
 
 SURE = {True: "yes", False: "no", None: "not tested"}
+SCRIPTS = ("tables.js", "copy.js", "report.js")
 Part = tuple[TaskSection, Leaderboard]
 
 
@@ -213,7 +216,7 @@ def iter_page(
     """Yield the HTML page in chunks. `test` compares the methods of each task."""
     if not runs:
         raise InputError("there are no finished runs to report; run a method on a task first")
-    from jinja2 import Environment
+    from jinja2 import Environment, PackageLoader
 
     found = sections(runs, test=test)
     parts: list[Part] = []
@@ -227,17 +230,21 @@ def iter_page(
     if progress:
         progress("report", len(found), len(found))
     templates = files("tiepoint.report") / "templates"
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    template = environment.from_string((templates / "report.html").read_text("utf-8"))
+    loader = PackageLoader("tiepoint.report", "templates")
+    environment = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
     ordered = sorted(runs, key=lambda r: (r.task, r.method, r.id))
     names = distinct_names(ordered)
     whole = len(ordered) <= MAX_MANIFESTS
     by_family = families(parts)
     answers = [a for _, members in by_family for part in members if (a := summary_line(*part)) is not None]
-    stream = template.stream(
+    tables = [
+        *combined_tables(runs, DisplayNames(), least=2, test=test),
+        *(table for s, _ in parts if (table := tasks[s.title]["paper_table"]) is not None),
+    ]
+    stream = environment.get_template("report.html").stream(
         title=title,
         css=(templates / "report.css").read_text("utf-8"),
-        js="".join((templates / name).read_text("utf-8") for name in ("tables.js", "report.js")),
+        js="".join((templates / name).read_text("utf-8") for name in SCRIPTS),
         answers=answers,
         headline=headline(answers),
         families=[_family(name, members, tasks) for name, members in by_family],
@@ -245,7 +252,8 @@ def iter_page(
         runs=LazySequence(list(zip(ordered, names, strict=True)), lambda given: _run(*given, whole=whole)),
         method_count=len({r.method for r in runs}),
         task_count=len({s.task for s in found}),
-        bibtex="\n\n".join(dict.fromkeys(c for s in found for c in s.definition.info.cite)),
+        paper=paper_texts(tables, runs),
+        bibtex=bibtex(runs),
         version=__version__,
     )
     stream.enable_buffering(1000)
@@ -274,6 +282,9 @@ def _section(section: TaskSection, table: Leaderboard) -> dict[str, Any]:
     if not section.more:
         explained = try_part("steps between protocols", partial(conventions, section), skipped) or []
         misses = try_part("pictures of failures", partial(_pictures, section), skipped)
+    paper = None
+    if section.methods:
+        paper = try_part("table for the paper", partial(task_table, section, DisplayNames()), skipped)
     metric, group = table.columns[0]
     every = _every(section)
     inside = [f"table of {count_text(len(table.rows), 'run')}"]
@@ -281,6 +292,8 @@ def _section(section: TaskSection, table: Leaderboard) -> dict[str, Any]:
     inside += ["protocols"] if explained else []
     inside += ["what most methods miss"] if misses else []
     return {
+        "paper_table": paper,
+        "paper": None if paper is None else paper_texts([paper], section.methods),
         "task": section.task,
         "words": section.words,
         "anchor": anchor(section.title),

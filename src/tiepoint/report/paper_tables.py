@@ -7,11 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from .._version import __version__
 from ..core.errors import InputError
 from ..core.formatting import count_text
 from ..core.scores import ScoreRow, caution_notes
 from ..run.result import Run
 from ..stats.paired import BOOTSTRAP_T, SIGN_FLIP
+from ..tasks import stored_task
 from ..tasks.base import Column, MetricInfo
 from ..tasks.info import FAMILIES, metric_info, table_columns
 from .cells import NO_VALUE, ScoreCell, score_cell, value_text
@@ -43,6 +45,14 @@ ASSUMES = {
 """Test and null hypothesis, for captions."""
 
 
+SOFTWARE = f"""@misc{{tiepoint,
+  author = {{{{The tiepoint authors}}}},
+  title  = {{{{tiepoint}}}},
+  note   = {{Software, version {__version__}}}
+}}"""
+"""BibTeX entry of tiepoint."""
+
+
 @dataclass(frozen=True)
 class ColumnHeading:
     """Heading of a column: text shared by several columns, name, unit, and whether lower is better."""
@@ -63,6 +73,7 @@ class PaperTable:
     """A table with a caption that explains the marks. `name` is its label.
 
     `chance` is the last row, with one text per column. A text is empty if the chance level is unknown.
+    `about` ends the caption: protocol, number of items and scenes, version of tiepoint.
     """
 
     name: str
@@ -71,6 +82,47 @@ class PaperTable:
     rows: tuple[tuple[str, tuple[ScoreCell, ...]], ...]
     chance: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    about: str = ""
+
+    def full_caption(self, intervals: bool = False) -> str:
+        """Return the complete caption. It mentions intervals if the table shows them."""
+        some = intervals and any(c.interval_text for _, cells in self.rows for c in cells)
+        below = ["95 % confidence intervals over scenes are given with each value."] if some else []
+        return " ".join([self.caption, *below, self.about])
+
+
+def bibtex(runs: Sequence[Run]) -> str:
+    """Return the BibTeX entries of tiepoint and of the tasks of these runs."""
+    tasks = [stored_task(name) for name in sorted({r.task for r in runs})]
+    return "\n\n".join(dict.fromkeys([SOFTWARE, *(entry for task in tasks for entry in task.info.cite)]))
+
+
+def paper_tables(
+    runs: Sequence[Run],
+    display: DisplayNames,
+    table: str | None = None,
+    *,
+    one: bool = False,
+    test: str = SIGN_FLIP,
+) -> list[PaperTable]:
+    """Return the tables of a paper: ``combined``, ``tasks``, or both without `table`.
+
+    Both omit combined tables of a single task, which would repeat the table of the task. `one` combines the
+    tasks of all families in a single table.
+
+    Raises:
+        InputError: There are no runs, or all runs are of reference methods.
+    """
+    if not runs:
+        raise InputError("there are no finished runs to report; run a method on a task first")
+    tables: list[PaperTable] = []
+    if table in (None, "combined"):
+        tables += combined_tables(runs, display, one=one, least=2 if table is None else 1, test=test)
+    if table != "combined":
+        tables += task_tables(runs, display, test=test)
+    if not tables:
+        raise InputError("all runs are canaries (constant, random, oracle), which tables skip")
+    return tables
 
 
 def combined_tables(
@@ -96,7 +148,7 @@ def combined_tables(
 
 def task_tables(runs: Sequence[Run], display: DisplayNames, *, test: str = SIGN_FLIP) -> list[PaperTable]:
     """Return one table per section: the headline score by group (noise, subset …), or the task's columns."""
-    return [_of_task(s, display) for s in sections(runs, test=test) if s.methods]
+    return [task_table(s, display) for s in sections(runs, test=test) if s.methods]
 
 
 def _combined(found: Sequence[TaskSection], display: DisplayNames, *, alone: bool) -> PaperTable | None:
@@ -116,11 +168,12 @@ def _combined(found: Sequence[TaskSection], display: DisplayNames, *, alone: boo
     what = f"{families.pop()}: headline score of each task" if len(families) == 1 else "Headline scores"
     return PaperTable(
         label,
-        _caption(what, {s.protocol for s in found}, rows, found[0].test),
+        _caption(what, rows, found[0].test),
         tuple(_task_heads(found, heads, display)),
         rows,
         tuple(_chance(s, head) for s, head in zip(found, heads, strict=True)),
         (*dict.fromkeys(n for _, notes in columns for n in notes), *(f"* {text}" for text in cautions)),
+        _about(found),
     )
 
 
@@ -204,7 +257,8 @@ def _score(section: TaskSection, column: Column, display: DisplayNames) -> str:
     return name if column[1] == "all" else f"{name} {display.group(column[1])}"
 
 
-def _of_task(section: TaskSection, display: DisplayNames) -> PaperTable:
+def task_table(section: TaskSection, display: DisplayNames) -> PaperTable:
+    """Return the table of a section: the headline score by group, or the columns of its task."""
     columns = task_columns(section)
     made = [_column(section, c) for c in columns]
     names = {
@@ -218,11 +272,12 @@ def _of_task(section: TaskSection, display: DisplayNames) -> PaperTable:
     cautions = cautions_of(section.score(r, *c) for r in section.methods for c in columns)
     return PaperTable(
         section.title,
-        _caption(f"{title}: {words}" if words else title, {section.protocol}, rows, section.test),
+        _caption(f"{title}: {words}" if words else title, rows, section.test),
         tuple(_group_heads(section, columns, display)),
         rows,
         tuple(_chance(section, c) for c in columns),
         (*dict.fromkeys(n for _, notes in made for n in notes), *(f"* {text}" for text in cautions)),
+        _about([section]),
     )
 
 
@@ -326,12 +381,9 @@ def _chance(section: TaskSection, column: Column) -> str:
     return "" if level is None else value_text(metric_info(section.definition.info, column[0]), level)
 
 
-def _caption(
-    what: str, protocols: set[str], rows: Sequence[tuple[str, Sequence[ScoreCell]]], test: str
-) -> str:
+def _caption(what: str, rows: Sequence[tuple[str, Sequence[ScoreCell]]], test: str) -> str:
     cells = [c for _, own in rows for c in own]
-    under = f", protocol {protocols.pop()}" if len(protocols) == 1 else ""
-    text = f"{what}{under}."
+    text = f"{what}."
     if any(c.best for c in cells):
         text += f" {MARKS[0].upper()}{MARKS[1:]}"
         text += (
@@ -340,3 +392,45 @@ def _caption(
             else "."
         )
     return text
+
+
+def _about(found: Sequence[TaskSection]) -> str:
+    """Return the end of a caption: protocols with their versions, n of each section, version of tiepoint."""
+    counts = [_count(s) for s in found]
+    n = f"n = {counts[0]}" if len(set(counts)) == 1 else f"n by column: {', '.join(counts)}"
+    versions = {r.manifest.versions.get("tiepoint", __version__) for s in found for r in s.methods}
+    return f"Protocol {_protocols(found)}; {n}; tiepoint {', '.join(sorted(versions))}."
+
+
+def _protocols(found: Sequence[TaskSection]) -> str:
+    """Return the protocols of sections, with their versions unless all are 1: ``exact (version 1, 2)``."""
+    versions: dict[str, set[int]] = {}
+    for s in found:
+        versions.setdefault(s.protocol, set()).update(r.manifest.rules.get(s.protocol, 1) for r in s.methods)
+    return ", ".join(
+        name if own == {1} else f"{name} (version {', '.join(map(str, sorted(own)))})"
+        for name, own in versions.items()
+    )
+
+
+def _count(section: TaskSection) -> str:
+    """Return the numbers of items and scenes behind the headline score: ``8 items in 4 scenes``."""
+    scores = [s for r in section.methods if (s := section.score(r)) is not None]
+    head = (section.metric, section.group)
+    tables = [t for r in section.methods if (t := section.tables(r).get(head)) is not None]
+    items, scenes = [s.n for s in scores], [len(set(t.scenes)) for t in tables]
+    if scenes and items == scenes:
+        return _range(scenes, "scene")
+    return _range(items, "item") + (f" in {_range(scenes, 'scene')}" if scenes else "")
+
+
+def _range(counts: Sequence[int], noun: str) -> str:
+    """Return a count with its noun, or the range of counts that differ.
+
+    >>> _range([4, 4], "scene"), _range([1], "scene"), _range([3, 4], "scene"), _range([], "item")
+    ('4 scenes', '1 scene', '3 to 4 scenes', 'unknown')
+    """
+    if not counts:
+        return "unknown"
+    low, high = min(counts), max(counts)
+    return count_text(high, noun) if low == high else f"{low:,} to {count_text(high, noun)}"

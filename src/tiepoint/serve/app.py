@@ -54,6 +54,7 @@ def application(library: RunIndex, door: AccessPolicy | None = None) -> Starlett
     routes = [
         Route("/", bound(home.home)),
         Route("/runs", bound(home.runs)),
+        Route("/paper", bound(task.paper)),
         Route("/task/{name:path}", bound(task.task)),
         Route("/figure/{kind}/{name:path}", bound(task.figure_page)),
         Route("/two/{first}/{second}", bound(method_pair.method_pair_page)),

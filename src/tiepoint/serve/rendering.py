@@ -27,6 +27,7 @@ STATIC: Mapping[str, tuple[str, str, str]] = {
     "report.css": ("tiepoint.report", "report.css", "text/css"),
     "serve.css": ("tiepoint.serve", "serve.css", "text/css"),
     "tables.js": ("tiepoint.report", "tables.js", "text/javascript"),
+    "copy.js": ("tiepoint.report", "copy.js", "text/javascript"),
     "serve.js": ("tiepoint.serve", "serve.js", "text/javascript"),
     "viewer.js": ("tiepoint.serve", "viewer.js", "text/javascript"),
 }
@@ -40,10 +41,10 @@ _LINK = re.compile(r'([ \n](?:[\w:-]*-)?(?:xlink:)?(?:href|src|action)=)"/(?!/)'
 @cache
 def environment() -> Any:
     """Return the Jinja environment of the templates."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     made = Environment(
-        loader=PackageLoader("tiepoint.serve", "templates"),
+        loader=ChoiceLoader([PackageLoader(f"tiepoint.{name}", "templates") for name in ("serve", "report")]),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -106,7 +107,7 @@ def figure_response(request: Request, svg: str) -> Response:
 
 MAX_PAGE_BYTES = 64 << 20
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
-VIEWS = ("", "runs", "task", "two", "run", "scene", "case")
+VIEWS = ("", "runs", "paper", "task", "two", "run", "scene", "case")
 
 
 async def endpoint(request: Request) -> Response:

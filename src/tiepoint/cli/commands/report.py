@@ -38,6 +38,9 @@ def report(
     test: str = typer.Option(
         "sign-flip", "--test", help="sign-flip (differences symmetric about 0) or bootstrap-t."
     ),
+    intervals: bool = typer.Option(
+        False, "--intervals", help="Add confidence intervals to the tables in md and latex."
+    ),
     store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
 ) -> None:
     """Write a report of the runs in a store.
@@ -48,7 +51,7 @@ def report(
     Example: `tiepoint report --format latex --names names.yaml --out tables.tex`
     """
     from ...core.errors import UnknownNameError
-    from ...report.export import SUFFIX, check_table, check_test, write
+    from ...report.export import SUFFIX, check_intervals, check_table, check_test, write
     from ...report.runs.lazy_records import report_damage
     from ...report.runs.names import read_names
     from ...report.runs.selection import of_dataset, of_protocol, of_split, runs_of
@@ -58,6 +61,7 @@ def report(
     display = None if names is None else read_names(names)
     check_table(form, table, display)
     check_test(form, table, test)
+    check_intervals(form, table, intervals)
     with open_store_for_reading(store) as opened, progress_bars() as progress:
         runs = runs_of(opened, methods, singles=form not in ("html", "md", "latex"))
         for name in selected:
@@ -69,7 +73,8 @@ def report(
         runs = runs if dataset is None else of_dataset(runs, dataset)
         runs = runs if protocol is None else of_protocol(runs, protocol)
         with report_damage(notice):
-            write(runs, path, form, progress=progress, table=table, display=display, test=test)
+            words: dict[str, Any] = {"table": table, "display": display, "test": test, "intervals": intervals}
+            write(runs, path, form, progress=progress, **words)
     print(f"wrote {path} ({count_text(len(runs), 'run')})")
 
 

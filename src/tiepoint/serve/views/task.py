@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ...core.errors import InputError
 from ...report.compare.sentences import legend
 from ...report.compare.text_table import header, row_cells
 from ...report.convention_tables import by_protocol, by_step
@@ -21,7 +22,10 @@ from ...report.figures.heat_map import heat_map
 from ...report.figures.intervals import intervals_figure
 from ...report.figures.pareto import COSTS, pareto_figure
 from ...report.leaderboard import leaderboard
+from ...report.paper_latex import PaperTexts, paper_texts
+from ...report.paper_tables import paper_tables, task_table
 from ...report.runs.lazy_records import try_part
+from ...report.runs.names import DisplayNames
 from ...report.runs.sections import TaskSection, is_canary, sections
 from ...run.result import Run
 from ...tasks.info import metric_info
@@ -66,6 +70,11 @@ def task(library: RunIndex, request: Request) -> Response:
     if steps:
         conventions += library.cached("steps", key, lambda: by_step(section))
     curves = params.choice_param(request, "curves", ("", "1"), "") == "1"
+    paper = None
+    asked_paper = params.choice_param(request, "paper", ("", "1"), "") == "1" and bool(section.methods)
+    if asked_paper:
+        make_paper = partial(_paper, library, section)
+        paper = library.compute_in_background("paper", key, make_paper, max(0.0, until - time.monotonic()))
     skipped: list[str] = []
     drawn = [(k, _soon(library, view, k, until)) for k in KINDS]
     figures = [(k, f[0]) for k, f in drawn if f is not None and f[0] is not None]
@@ -85,7 +94,9 @@ def task(library: RunIndex, request: Request) -> Response:
         question=section.definition.info.sentence,
         comparison=made,
         why=compared.why,
-        pending=compared.pending or any(f is None for _, f in drawn),
+        pending=compared.pending or any(f is None for _, f in drawn) or (asked_paper and not paper),
+        paper=paper,
+        paper_pending=asked_paper and not paper,
         head=[] if made is None else header(made),
         rows=[] if made is None else [(r.run, row_cells(made, r)) for r in made.rows],
         legend=[] if made is None else legend(made),
@@ -96,6 +107,29 @@ def task(library: RunIndex, request: Request) -> Response:
         skipped=skipped,
         methods=[(r.id, section.names[r.id]) for r in section.runs if not is_canary(r)],
         query={k: v for k, v in view.asked.items() if v},
+    )
+
+
+def _paper(library: RunIndex, section: TaskSection) -> PaperTexts | None:
+    with library.turn:
+        return paper_texts([task_table(section, DisplayNames())], section.methods)
+
+
+def paper(library: RunIndex, request: Request) -> Response:
+    """Return the page with the tables of all tasks as LaTeX."""
+
+    def make() -> tuple[PaperTexts | None, str]:
+        runs = library.snapshot().runs
+        try:
+            with library.turn:
+                return paper_texts(paper_tables(runs, DisplayNames()), runs), ""
+        except InputError as e:
+            return None, e.one_line
+
+    found = library.compute_in_background("paper", "all", make, library.wait_s)
+    texts, why = found or (None, "")
+    return page(
+        request, "paper.html", title="tables for the paper", paper=texts, why=why, pending=found is None
     )
 
 
