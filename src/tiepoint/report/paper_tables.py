@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .._version import __version__
-from ..core.errors import InputError
+from ..core.errors import InputError, StoreError
 from ..core.formatting import count_text
 from ..core.scores import ScoreRow, caution_notes
 from ..run.result import Run
@@ -416,9 +416,13 @@ def _protocols(found: Sequence[TaskSection]) -> str:
 def _count(section: TaskSection) -> str:
     """Return the numbers of items and scenes behind the headline score: ``8 items in 4 scenes``."""
     scores = [s for r in section.methods if (s := section.score(r)) is not None]
-    head = (section.metric, section.group)
-    tables = [t for r in section.methods if (t := section.tables(r).get(head)) is not None]
-    items, scenes = [s.n for s in scores], [len(set(t.scenes)) for t in tables]
+    items, scenes = [s.n for s in scores], []
+    for run in section.methods:
+        try:
+            table = section.tables(run).get((section.metric, section.group))
+        except StoreError:
+            continue  # A corrupt file; the command that writes the table warns about it.
+        scenes += [] if table is None else [len(set(table.scenes))]
     if scenes and items == scenes:
         return _range(scenes, "scene")
     return _range(items, "item") + (f" in {_range(scenes, 'scene')}" if scenes else "")
