@@ -214,7 +214,7 @@ def _read_keypoints(a: Path, b: Path) -> tuple[Points, Points]:
     source, target = read_pf_keypoints(a), read_pf_keypoints(b)
     if len(source) != len(target):
         counts = f"has {len(target)} keypoints, {a.name} has {len(source)}"
-        raise FormatError(b, f"{counts}; all files of a class must have the same number")
+        raise FormatError(b, f"{counts}; all files of a class must have equally many keypoints")
     return source, target
 
 

@@ -88,7 +88,7 @@ def repeat_some(
     pool: Executor | None,
     recipe: ContextRecipe | None,
 ) -> None:
-    """Compute some items again where the features were computed, and note the outcome in the cache."""
+    """Compute some items again, in workers or here as the first time. Note the outcome in the cache."""
     keys = to_repeat(context, missing)
     if not keys:
         return

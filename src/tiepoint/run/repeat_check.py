@@ -24,7 +24,7 @@ Computed = tuple[Mapping[str, str], float]
 
 
 def to_repeat(context: RunContext, missing: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the feature keys of the items from which some are computed twice. Empty if none is.
+    """Return the feature keys of the items of which some are to be computed twice. Empty for no check.
 
     These are the items that are missing from the cache, or all items if a run computes none of them and no
     earlier run has checked one. A built-in method that reads files is not checked.

@@ -117,8 +117,8 @@ def relight(image: Image, strength: float, rng: np.random.Generator) -> Image:
     """Change the lighting of a view: exposure, colour, a brightness gradient and a soft shadow.
 
     `strength` (0..1) scales all changes. The limits are an exposure change of 2.3 stops (mostly darker, to
-    avoid clipping), a ratio of red to blue of 40 %, a brightness factor of 4 along a random direction, and a
-    soft-edged half plane with a shadow of 60 %.
+    avoid clipping), a colour gain of 40 % (red against blue), a brightness factor of 4 along a random
+    direction, and a soft-edged half plane with a shadow of 60 %.
     """
     height, width = image.shape[:2]
     y, x = np.mgrid[:height, :width].astype(np.float64)

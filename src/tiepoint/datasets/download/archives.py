@@ -53,7 +53,7 @@ class MemberPaths:
         return PurePosixPath(path)
 
     def folder(self, name: str) -> None:
-        """Check the name of a folder member. The folder is created when its files are written."""
+        """Check the name of an archive member that is a folder. Writing its files creates the folder."""
         parts = self._parts(name.rstrip("/"))
         for end in range(1, len(parts) + 1):
             self._folder("/".join(parts[:end]), name)

@@ -77,7 +77,7 @@ def _is_published(path: Path, size: int, sha256: str, md5: str, source: DatasetS
 def base_of(new: Path, source: DatasetSource) -> Path:
     """Return the folder of the unpacked dataset.
 
-    Descend from `new` through single sub-folders, at most to the folder with the name of the dataset.
+    Descend from `new` while there is a single sub-folder. Stop at the folder with the dataset's name.
     """
     base = new
     while base.name != source.folder:

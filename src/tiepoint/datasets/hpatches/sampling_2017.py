@@ -126,8 +126,8 @@ def draw_retrieval_lists(
     """Sample queries and distractors by the published recipe.
 
     The recipe takes four samples per query and ten per distractor: first all sequences, then a patch of each.
-    It drops patches that are not `usable` (too little contrast), then repeats, then distractors that are also
-    queries. A small dataset gives fewer queries and distractors.
+    It drops patches that are not `usable` (too little contrast), then repeated patches, then distractors that
+    are also queries. A small dataset gives fewer queries and distractors.
     """
     stream = LegacyStream(seed)
     n = np.array([lengths[s] for s in test], np.int64)

@@ -159,7 +159,7 @@ def split_problems(data: HPatchesDataset, split: Split, images: Sequence[str] = 
     if len(unknown) > _MAX_LISTED // 2:
         names = first_few(unknown, _MAX_LISTED)
         problems.append(
-            f"the dataset lacks {len(unknown)} of its {len(split.test)} sequences ({names}); "
+            f"the dataset lacks {len(unknown)} of the split's {len(split.test)} sequences ({names}); "
             f"use the split {WHOLE!r}, which has all sequences of the dataset"
         )
         unknown = []

@@ -83,9 +83,9 @@ def write_v2_tasks(
     Args:
         data: Dataset with patches, or with numbers of patches only (`official_lengths` for the release).
         out: Target folder.
-        splits: A `splits.json` file. If None, the published splits are used whose sequences are all in the
-            dataset. If there are none, the split `all` is used. A dataset without any sequence of the release
-            has the splits `full`, `illum` and `view`.
+        splits: A `splits.json` file. If None, use those published splits whose sequences are all in the
+            dataset. If there are none, use the split `all`. A dataset without any sequence of the release has
+            the splits `full`, `illum` and `view`.
         names: Names of the splits to write. If None, all splits are written.
         lists: How pairs are sampled: `official` follows the published recipe, `clean` avoids its flaws, such
             as duplicates. The report counts the flaws in both cases.

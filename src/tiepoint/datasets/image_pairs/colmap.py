@@ -237,7 +237,7 @@ def model_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
     shared = _shared(views)
     if not shared and not findings.problems:
         findings.problems.append(
-            f"no two of {count_text(len(views), 'image')} share {SHARED} points, {OVERLAP:g} of all points; "
+            f"no two of {count_text(len(views), 'image')} share {SHARED} points and {OVERLAP:.0%} of all; "
             f"list the pairs in {PAIRS}"
         )
     names = list(shared)

@@ -29,7 +29,7 @@ def doubt_principal_point(K: Matrix, size: Size) -> CameraDoubt | None:
     """Return why K is probably wrong for an image of (width, height). None if it is plausible.
 
     The principal point of most cameras is near the image centre. It is suspicious if it is far from the
-    centre, and if a scaled K or exchanged cx and cy bring it there.
+    centre, but close to it after scaling K or exchanging cx and cy.
 
     >>> K = np.array([[500.0, 0, 320], [0, 500, 240], [0, 0, 1]])
     >>> doubt_principal_point(K, (640, 480)) is None

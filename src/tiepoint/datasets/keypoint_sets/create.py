@@ -177,8 +177,8 @@ def make_recipe(
     """Create the two keypoint sets of a recipe, ``NAME_a`` and ``NAME_b``, which correspond row by row.
 
     The recipe `sift_surf_intersection` detects at most 8000 SIFT and SURF keypoints per image. It retains the
-    largest of each detector, on average 927 per image over the entire set, as published. Then it retains
-    mutual nearest neighbours within 6 px.
+    largest keypoints of each detector, as many as published: on average 927 per image. Then it retains mutual
+    nearest neighbours within 6 px.
     """
     recipe = RECIPES[name]
     sources = []

@@ -36,7 +36,7 @@ def is_identical(pair: ImagePair) -> bool:
 def find_image_copies(pairs: Sequence[ImagePair], *, reread: bool = False) -> ImageCopies:
     """Find images of equal content under different names, by the hashes of their files.
 
-    Each kind gives one warning with a count. Images that pairs of a published dataset share give a note. With
+    Each kind gives one warning with a count. Images shared by pairs of a published dataset give a note. With
     `reread`, memoised hashes of files are not trusted.
     """
     for path in {p for pair in pairs for p in (pair.image0, pair.image1)} if reread else ():
@@ -77,7 +77,7 @@ Files = dict[str, set[Path]]
 
 
 def _places(pairs: Iterable[ImagePair]) -> tuple[dict[str, dict[Path, set[str]]], dict[str, Files]]:
-    """Return the files of each content with their scenes, and the files of each scene by content."""
+    """Return two maps: from content to files and their scenes, and from scene to content and its files."""
     places: dict[str, dict[Path, set[str]]] = defaultdict(lambda: defaultdict(set))
     scenes: dict[str, Files] = defaultdict(lambda: defaultdict(set))
     for pair in pairs:
@@ -90,7 +90,7 @@ def _places(pairs: Iterable[ImagePair]) -> tuple[dict[str, dict[Path, set[str]]]
 
 
 def _copied_scenes(scenes: dict[str, Files]) -> dict[str, str]:
-    """Return scenes whose images are all copies of another scene's images, with that scene.
+    """Map each scene whose images are all copies to the scene that has the originals.
 
     Scenes that use the same files are not copies. Of equal scenes, the first is the original.
     """

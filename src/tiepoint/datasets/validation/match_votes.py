@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Count the matches that fit the ground truth of image pairs, its inverse, or another geometry.
 
-A match votes for the ground truth if it fits it and does not fit the inverse. Matches that fit both, such as
-those of an unmoved camera, do not vote. Matches agree on one geometry if a robust estimate fits at least half
-of them.
+A match votes for the ground truth if it fits the ground truth but not the inverse. Matches that fit both,
+such as those of an unmoved camera, do not vote. Matches agree on one geometry if a robust estimate fits at
+least half of them.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ _Found = tuple[Matrix, Matrix, tuple[float, float]]
 class VoteCounts(NamedTuple):
     """Numbers of matches of one or several pairs.
 
-    `given` and `inverse` fit only the ground truth and only its inverse. `agreeing` agree on one geometry.
-    `fitting` and `fitting_inverse` are those of them that fit the ground truth and its inverse.
+    `given` fit only the ground truth, `inverse` only its inverse. `agreeing` agree on one geometry. Of the
+    agreeing matches, `fitting` fit the ground truth and `fitting_inverse` its inverse.
     """
 
     given: int = 0
@@ -108,8 +108,7 @@ def count_votes(pairs: Sequence[PairTruth], step: _Step = lambda _done, _total: 
     """Count the votes of each pair. The result is cached in the open store, keyed by content.
 
     If all pairs together have fewer than `MIN_VOTES` of every kind, the first `MAX_DETAILED` pairs are
-    matched again with more detail: homographies after the images were aligned by them, poses on larger
-    images.
+    matched again with more detail: for poses on larger images, for homographies after aligning the images.
     """
     contents = [[truth.pair.scene, truth.pair.content(), truth.definition()] for truth in pairs]
     key = [_REVISION, contents, library_versions(("cv2",))]
@@ -174,7 +173,7 @@ def _vote(truth: PairTruth, points0: Matrix, points1: Matrix, scales: tuple[floa
 def _fits_pose(
     truth: PairTruth, T: Matrix, points0: Matrix, points1: Matrix, fit_px: float
 ) -> tuple[Bools, Bools]:
-    """Return whether matches are near their epipolar lines, and also clearly in front of both cameras."""
+    """Return masks of matches near their epipolar lines, and of those also in front of both cameras."""
     assert truth.K0 is not None
     assert truth.K1 is not None
     a, b = points0 + truth.centre, points1 + truth.centre

@@ -42,10 +42,9 @@ def check_ground_truth(
 ) -> TruthReport:
     """Find copied images, and poses or homographies that contradict the images.
 
-    Matches of `sift` on at most 20 pairs decide whether the pose or homography fits, or its inverse, or
-    neither. `step` is
-    called with the numbers of matched and all sampled pairs. With `reread`, memoised hashes of files are not
-    trusted.
+    Matches of `sift` on at most 20 pairs decide whether the ground truth, its inverse, or neither fits.
+    `step` is called with the numbers of matched and all sampled pairs. With `reread`, memoised hashes of
+    files are not trusted.
     """
     copies = find_image_copies([truth.pair for truth in truths], reread=reread)
     wrong = _check_geometry(truths, step)

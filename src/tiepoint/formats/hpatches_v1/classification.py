@@ -246,7 +246,7 @@ def read_distances(
 
 
 def lengths_in_lists(benchmarks: Iterable[Path]) -> tuple[dict[str, int], tuple[str, ...]]:
-    """Return the smallest possible number of patches of each sequence, and the image names, in pair lists."""
+    """Return the sequences of pair lists with their smallest possible numbers of patches, and the images."""
     lengths: dict[str, int] = {}
     images: dict[str, None] = {}
     for path in dict.fromkeys(part for file in benchmarks for part in read_classification(file).pairs):

@@ -57,7 +57,7 @@ def read_features(path: Path) -> StoredFeatures:
 def read_hdf5_features(path: Path, group: str) -> StoredFeatures:
     """Read the features of an image from an HDF5 file.
 
-    Descriptors whose orientation is ambiguous are read as (d, n), as in hloc.
+    If both dimensions equal the number of keypoints, descriptors are read as (d, n), as in hloc.
     """
     with hdf5.open_hdf5(path) as file:
         names = [n for n in ("keypoints", "descriptors", "scores") if n in file[group]]

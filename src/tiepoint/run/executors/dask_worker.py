@@ -76,7 +76,7 @@ class RemoteRecipe:
 
 @dataclass(frozen=True)
 class UnfitWorker:
-    """Raised if a worker does not meet the requirements."""
+    """Answer of a worker that does not meet the requirements."""
 
     reason: str
 

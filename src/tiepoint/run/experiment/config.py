@@ -200,7 +200,7 @@ class Evaluation(ConfigSection):
 
 
 class DatabaseConfig(ConfigSection):
-    """Section ``database``: the store. ``sqlite:///experiments.db`` selects a folder beside the file."""
+    """Section ``database``: the store. ``sqlite:///NAME`` selects a folder beside the experiment file."""
 
     connection: str | None = None
 

@@ -188,8 +188,8 @@ def _normalize(d: DescriptorPlan) -> str | None:
 def pooling_variant(d: DescriptorPlan, kind: str, pooling: str, aggregation: str | None, root: str) -> str:
     """Return a descriptor with or without domain-size pooling.
 
-    Without pooling, rooting and normalisation are expressed as pooling over the single scale 1. Without these
-    settings, the descriptor is unchanged.
+    If `pooling` is none, rooting and normalisation become pooling over the single scale 1. If these are not
+    set either, the descriptor is unchanged.
     """
     head, params = _base(kind, d.extended, d.name)
     normalize = _normalize(d)

@@ -51,7 +51,7 @@ def import_files(
         tasks: Folder with ``retr_queries_split-X.csv``, which lists the sequences of retrieval queries.
 
     Raises:
-        InputError: A file is corrupt or has an unknown format, or no file uses an option. Nothing is stored.
+        InputError: A file is corrupt or has an unknown format, or an option has no effect. Nothing is stored.
     """
     if name is not None:
         method_name(name)

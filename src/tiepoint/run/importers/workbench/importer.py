@@ -73,7 +73,7 @@ def read_workbench(path: Path, *, name: str | None = None) -> tuple[list[dict[st
 
 
 def _numbered(rows: Sequence[dict[str, Any]], path: Path) -> list[str]:
-    """Number the results of each experiment in `again`. Return notes on experiments with several results."""
+    """Number the results of each experiment in the field `again`. Return notes on repeated results."""
     seen: Counter[tuple[Any, Any]] = Counter()
     for row in rows:
         key = row["name"], row.get("experiment_id")

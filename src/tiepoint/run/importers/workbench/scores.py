@@ -150,17 +150,15 @@ def unreliable_notes(row: Mapping[str, Any]) -> list[str]:
     if "root" in name and any(k in kind for k in ("rgbsift", "honc", "dsp")):
         told.append("the square root was applied twice (giving the fourth root)")
     if any(k in kind for k in ("dsp", "honc", "howh")):
-        told.append("queries whose descriptor was zero were left out instead of counted as misses")
+        told.append("queries with a zero descriptor were skipped instead of counted as misses")
     if any(k in name for k in ("hardnet", "sosnet")) and "sift" in str(row.get("keypoint_set_name") or ""):
         told.append("its patches on SIFT keypoints were as small as the keypoint, without magnification")
     generated = str(row.get("generation_method") or "")
     if row.get("generator_type") and "project" not in generated:
-        told.append(
-            "the set's border is recorded as 40 px and was 35 px for detected sets, so it is left open"
-        )
+        told.append("the set's border is recorded as 40 px but was 35 px for detected sets, so it is unknown")
     both = row.get("keypoint_verification_ap"), row.get("keypoint_retrieval_ap")
     if all(v is not None and float(v) >= 0 for v in both):
-        told.append("verification and retrieval are two draws of the same statistic there")
+        told.append("verification and retrieval are two random samples of the same statistic there")
     if "processing_time_ms" in row and not row["processing_time_ms"]:
         told.append("the time was not measured (stored as 0)")
     return told
