@@ -199,7 +199,7 @@ def _code(root: Any, arguments: list[str]) -> int:
             raise
         given = e.object[e.start : e.end].encode("ascii", "backslashreplace").decode()
         error(
-            f"the locale cannot encode {given!r} of the command line or a file name; use a UTF-8 locale "
+            f"an argument or a file name has {given!r}, which the locale cannot encode; set a UTF-8 locale, "
             "such as LC_ALL=C.UTF-8"
         )
         return 2

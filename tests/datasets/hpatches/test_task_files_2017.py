@@ -280,7 +280,7 @@ def test_part_of_the_release_has_its_own_name_and_not_that_of_a_published_split(
     assert "no published split is complete; writing the split 'all' of 3 sequences" in report.notes
     assert any("not known exactly: v_wall" in n for n in report.notes)
     assert write_v2_tasks(data, tmp_path, names=["all"]).files == report.files
-    with pytest.raises(ProblemsError, match="lacks 112 of its 116 sequences") as e:
+    with pytest.raises(ProblemsError, match="lacks 112 of the split's 116 sequences") as e:
         write_v2_tasks(data, tmp_path, names=["full"])
     assert len(e.value.problems) == 2
 

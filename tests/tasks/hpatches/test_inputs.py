@@ -192,7 +192,7 @@ def test_without_a_name_the_split_is_full_or_everything(world, tmp_path):
     assert len(opened.units) == 5
     assert any("`split`" in w for w in opened.warnings)
     with pytest.raises(
-        ProblemsError, match=r"lacks 35 of its 40 sequences .* use the split 'all', which has all"
+        ProblemsError, match=r"lacks 35 of the split's 40 sequences .* use the split 'all', which has all"
     ):
         MATCHING.open(path, {"split": "a"})
     path.write_text(json.dumps(some | {"v_wall": [1777, 1781]}))

@@ -34,10 +34,10 @@ def get(
         False, "--dry-run", help="Print files, sources, sizes and licence; download nothing."
     ),
     from_file: list[Path] = typer.Option(
-        None, "--from", help="Archive, folder or list downloaded manually; may be repeated."
+        None, "--from", help="Manually downloaded archive, folder or pair list; may be repeated."
     ),
     sources: Path = typer.Option(
-        None, "--sources", help="Use this file of sources instead of the built-in one (or TIEPOINT_SOURCES)."
+        None, "--sources", help="Sources file to use in place of the built-in one or $TIEPOINT_SOURCES."
     ),
     keep_archive: bool = typer.Option(False, "--keep-archive", help="Keep the archives after unpacking."),
     allow_http: bool = typer.Option(

@@ -101,7 +101,7 @@ def intersect(
     overwrite: bool = OVERWRITE,
     store: str = STORE,
 ) -> None:
-    """Store the keypoints of two sets that are mutual nearest neighbours in the image, in the same order.
+    """Store those keypoints of two sets that are mutual nearest neighbours by position, in matching order.
 
     Example: `tiepoint keypoints intersect sift_8000 surf_8000 --out both --tolerance-px 3`
     """

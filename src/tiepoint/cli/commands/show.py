@@ -103,7 +103,7 @@ def _pairs() -> None:
 @app.command("show")
 def show_pair_command(
     run: str = typer.Argument(
-        ..., metavar="RUN", help="A method, for its newest run, or a run id or its prefix."
+        ..., metavar="RUN", help="Method (shows its newest run), run id or prefix of an id."
     ),
     pair: str = typer.Argument(..., metavar="PAIR", help="Name of a pair; slashes may be written as `-`."),
     out: Path = typer.Option(None, "--out", help="Picture to write; default PAIR.png."),

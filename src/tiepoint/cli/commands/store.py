@@ -189,7 +189,7 @@ def size(
 
 def prune(
     older_than: str = typer.Option(
-        None, "--older-than", help="Remove features last used before this age: 30d, 12h, 8w."
+        None, "--older-than", help="Remove features that were not used for this time: 30d, 12h, 8w."
     ),
     larger_than_total: str = typer.Option(
         None,

@@ -135,7 +135,7 @@ def align_scenes(
 
 
 def align_pooled(tables: Mapping[str, PooledBins]) -> dict[str, PooledBins]:
-    """Check that pooled scores are of one statistic and list the same scenes, of the same kinds, in order."""
+    """Check that pooled scores have one statistic, and the same scenes and kinds in the same order."""
     first_name, first = next(iter(tables.items()))
     problems = [
         f"{name}: scenes, kinds or statistic differ from those of {first_name}"

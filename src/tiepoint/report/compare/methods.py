@@ -255,7 +255,7 @@ def _from_pooled(
 
 
 def _duplicates(identical: list[tuple[int, ...]], base: int | None) -> dict[int, int]:
-    """Map each duplicate method to the first method of its group, preferably to the baseline."""
+    """Map each duplicate method to the baseline if its group has it, else to the first of its group."""
     same_as = {m: group[0] for group in identical for m in group[1:]}
     if base is None or base not in same_as:
         return same_as

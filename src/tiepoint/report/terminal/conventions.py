@@ -32,7 +32,7 @@ SHOWN = ("protocol", "metric", "group", "value", "n", "low", "high", "note")
 
 @dataclass(frozen=True)
 class RunConventions:
-    """Overall `scores` under each protocol, and by metric the `steps` that lead from one to another.
+    """Overall `scores` under each protocol, and the `steps` from one protocol to another by metric.
 
     `missing` has advice for each protocol without scores. `notes` has the notes of the scores. `order` states
     whether the order of the stored methods changes between the protocols; empty if there is one method.
