@@ -5,7 +5,20 @@ from __future__ import annotations
 
 import typer
 
-from .commands import compare, demo, describe, flow, keypoints, list_names, report, run, score, serve, show
+from .commands import (
+    compare,
+    demo,
+    describe,
+    export,
+    flow,
+    keypoints,
+    list_names,
+    report,
+    run,
+    score,
+    serve,
+    show,
+)
 from .commands.data import check_data_command, cut, make, pack, tasks
 from .commands.data_get import get
 from .commands.sql import sql
@@ -56,6 +69,7 @@ def mount(app: typer.Typer) -> None:
     app.command("compare")(compare.compare_command)
     app.command("report")(report.report)
     app.command("plot")(report.plot)
+    app.command("export")(export.export)
     app.command("serve")(serve.serve)
     app.command("list")(list_names.list_things)
     app.command("show")(show.show_run_command)

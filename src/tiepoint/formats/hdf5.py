@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Open HDF5 files, find groups and read numeric datasets. Needs h5py (extra ``[hdf5]``)."""
+"""Open and create HDF5 files, find groups and read numeric datasets. Needs h5py (extra ``[hdf5]``)."""
 
 from __future__ import annotations
 
@@ -41,6 +41,17 @@ def open_hdf5(path: Path) -> Iterator[Any]:
             yield file
     except _H5PY_ERRORS as e:
         raise FormatError(path, f"is corrupt ({_reason(e)}); copy or write the file again") from e
+
+
+@contextmanager
+def new_hdf5(path: Path) -> Iterator[Any]:
+    """Create an HDF5 file."""
+    try:
+        import h5py
+    except ImportError as e:
+        raise InputError(f"{path} needs the package 'h5py': pip install 'tiepoint[hdf5]'") from e
+    with h5py.File(path, "w") as file:
+        yield file
 
 
 def _reason(error: Exception) -> str:

@@ -211,6 +211,7 @@ _BY_COMMAND: dict[tuple[str, str], Names] = {
     ("rm", "runs"): stored_run_ids,
     ("rename", "old"): stored_methods,
     ("export", "name"): keypoint_sets,
+    ("export", "form"): _fixed("npz", "hloc", "glue-factory"),
     ("intersect", "first"): keypoint_sets,
     ("intersect", "second"): keypoint_sets,
     ("subset", "source"): keypoint_sets,

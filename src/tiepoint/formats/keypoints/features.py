@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +28,9 @@ from ..npy import read_npz
 Array = NDArray[Any]
 _ARRAYS = ("keypoints", "descriptors", "scores", "valid")
 _KEYPOINT_COLUMNS = (*COLUMNS, "score", "scores")
+
+EXPORTED = {"tiepoint_keypoints": "keypoints", "tiepoint_valid": "valid"}
+"""Datasets that `tiepoint export` adds to features of hloc: all columns of keypoints, and validity."""
 
 
 class StoredFeatures(NamedTuple):
@@ -60,8 +63,11 @@ def read_hdf5_features(path: Path, group: str) -> StoredFeatures:
     If both dimensions equal the number of keypoints, descriptors are read as (d, n), as in hloc.
     """
     with hdf5.open_hdf5(path) as file:
-        names = [n for n in ("keypoints", "descriptors", "scores") if n in file[group]]
+        names = [n for n in ("keypoints", "descriptors", "scores", *EXPORTED) if n in file[group]]
         arrays = {name: hdf5.read_numbers(file[group], name, path) for name in names}
+    for name, plain in EXPORTED.items():
+        if name in arrays:
+            arrays[plain] = arrays.pop(name)
     if "descriptors" not in arrays:
         raise FormatError(path, f"{group} has no descriptors; add them, or provide matches")
     if arrays["descriptors"].ndim == 2 and arrays["descriptors"].shape[1] == len(arrays["keypoints"]):
@@ -135,6 +141,22 @@ def _from_csv(path: Path) -> StoredFeatures:
         response=response,
     )
     return StoredFeatures(keypoints, descriptors.astype(np.float32), None, np.dtype(np.float64))
+
+
+def write_hloc_features(path: Path, images: Iterable[tuple[str, Mapping[str, Array]]]) -> None:
+    """Write features of images in the layout of hloc: arrays ``keypoints`` (n, 7), ``values``, ``valid``.
+
+    `read_hdf5_features` restores the arrays bit-identically from extra datasets that hloc ignores.
+    """
+    keypoints, valid = EXPORTED
+    with hdf5.new_hdf5(path) as file:
+        for name, arrays in images:
+            table = np.asarray(arrays["keypoints"], np.float64)
+            group = file.create_group(name)
+            group["keypoints"] = table[:, :2]
+            group["descriptors"] = np.ascontiguousarray(np.asarray(arrays["values"]).T)
+            group["scores"] = table[:, COLUMNS.index("response")]
+            group[keypoints], group[valid] = table, np.asarray(arrays["valid"], bool)
 
 
 HEADER = ",".join(COLUMNS)

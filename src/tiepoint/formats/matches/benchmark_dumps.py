@@ -24,7 +24,7 @@ from ...core.records import Arrays
 from .. import hdf5
 from ..npy import read_npz
 from ..pickled_arrays import read_npy_objects
-from .source import IndexedSource, flat_name, float16_remarks, index_unique, pair_text
+from .source import EXPORTED, IndexedSource, flat_name, float16_remarks, index_unique, pair_text
 
 NAME = "LoFTR_pred_eval.npy"
 
@@ -127,10 +127,12 @@ class GlueFactoryFiles(_IndexedFiles):
     def _indexed(self, place: str) -> IndexedSource:
         with hdf5.open_hdf5(self.path) as file:
             group = file[place]
-            names = ("keypoints0", "keypoints1", "matches0", "matching_scores0")
+            names = ("keypoints0", "keypoints1", "matches0", "matching_scores0", *EXPORTED)
             found: dict[str, Any] = {n: hdf5.read_numbers(group, n, self.path) for n in names if n in group}
         keypoints = found["keypoints0"], found["keypoints1"]
-        return IndexedSource(keypoints, found["matches0"], found.get("matching_scores0"), place, self.path)
+        more = {name: found[name] for name in EXPORTED if name in found}
+        scores = found.get("matching_scores0")
+        return IndexedSource(keypoints, found["matches0"], scores, place, self.path, more)
 
 
 def _halves(group: str) -> tuple[str, str]:

@@ -22,6 +22,7 @@ from ...core.errors import FormatError
 from ...core.records import Arrays
 from .. import hdf5
 from .source import (
+    EXPORTED,
     IndexedSource,
     find_image,
     flat_name,
@@ -87,7 +88,8 @@ class HlocFiles:
             scores = None
             if "matching_scores0" in group:
                 scores = hdf5.read_numbers(group, "matching_scores0", self.matches)
-        return IndexedSource(keypoints, partner, scores, place.group, self.matches).arrays()
+            more = {n: hdf5.read_numbers(group, n, self.matches) for n in EXPORTED if n in group}
+        return IndexedSource(keypoints, partner, scores, place.group, self.matches, more).arrays()
 
     def _keypoints(self, place: MatchedGroup) -> tuple[Any, Any]:
         with hdf5.open_hdf5(self.features) as file:

@@ -47,18 +47,27 @@ class MatchSource(Protocol):
         """Return remarks for the user. The text must be the same for all pairs of a source."""
 
 
+EXPORTED = ("tiepoint_order", "tiepoint_facts")
+"""Datasets that `tiepoint export` adds: keypoints of image 0 in the order of the matches; the numbers of
+keypoints of both images (-1 if unknown), and whether the matches have confidences."""
+
+
 @dataclass(frozen=True)
 class IndexedSource:
-    """Matches as keypoint indices: for each keypoint of image 0, its match in image 1 or -1."""
+    """Matches as keypoint indices: for each keypoint of image 0, its match in image 1 or -1.
+
+    `exported` has the datasets that `tiepoint export` adds to the layouts of other tools (see `EXPORTED`).
+    """
 
     keypoints: tuple[NDArray[Any], NDArray[Any]]
     partner: NDArray[Any]
     scores: NDArray[Any] | None = None
     where: str = ""
     path: Path = field(default_factory=Path)
+    exported: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the matched points, in the order of the keypoints of the first image.
+        """Return the matched points, in the order of the keypoints of the first image, or as exported.
 
         Raises:
             FormatError: Shapes do not fit, an index is out of range, or the index type is too small.
@@ -98,7 +107,24 @@ class IndexedSource:
                 )
             out["confidence"] = self.scores[rows].astype(np.float64)
         out["keypoints0"], out["keypoints1"] = (np.array([len(k)], np.int64) for k in self.keypoints)
-        return out
+        return self._as_exported(out, rows) if self.exported else out
+
+    def _as_exported(self, out: dict[str, NDArray[Any]], rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        """Restore what the layout of the other tool cannot express: order, counts, absent confidences."""
+        missing = [name for name in EXPORTED if name not in self.exported]
+        if missing:
+            raise self._error(f"has no dataset {', '.join(missing)}; export the run again")
+        order, facts = (self.exported[name] for name in EXPORTED)
+        if order.dtype.kind != "i" or not np.array_equal(np.sort(order), rows):
+            raise self._error(f"{EXPORTED[0]} is not an order of the matches; export the run again")
+        if facts.dtype.kind != "i" or facts.shape != (3,):
+            raise self._error(f"{EXPORTED[1]} does not have three integers; export the run again")
+        place = np.searchsorted(rows, order)
+        made = {name: out[name][place] for name in ("points0", "points1", "confidence") if name in out}
+        counts = {f"keypoints{side}": facts[side : side + 1] for side in (0, 1) if facts[side] >= 0}
+        if not facts[2]:
+            made.pop("confidence", None)
+        return made | {name: np.asarray(count, np.int64) for name, count in counts.items()}
 
     def _error(self, problem: str) -> FormatError:
         return FormatError(self.path, f"{self.where}: {problem}")
