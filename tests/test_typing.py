@@ -22,6 +22,7 @@ from typing import assert_type
 
 import numpy as np
 import tiepoint as tp
+from tiepoint.report.run_list import Runs
 from tiepoint.score import Result
 
 assert_type(tp.__version__, str)
@@ -29,6 +30,11 @@ assert_type(tp.list_methods("patches"), list[str])
 assert_type(tp.list_tasks(), list[str])
 run = tp.evaluate("sift", task="hpatches/matching", data="data", protocol=["exact"], jobs=2)
 same = tp.merge([run])
+several = tp.evaluate(["sift", run], task="hpatches/matching", data="data")
+assert_type(tp.evaluate("sift", task=["hpatches/matching"], data="data"), Runs)
+latex: str = several.to_latex(table="tasks")
+frames = [several.scores, several.to_frame(), several[0].scores]
+several.plot("scores", out=Path("scores.pdf"))
 loaded = tp.load(task="hpatches/matching", store=Path("store"))
 runs = loaded if isinstance(loaded, list) else [loaded]
 table: str = str(tp.compare([run, *runs], task="hpatches/matching", baseline="sift"))

@@ -6,18 +6,76 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 if TYPE_CHECKING:
     from .core.errors import InputError
     from .report.compare.comparison import Comparison
+    from .report.run_list import Runs
     from .run.result import Run
 
 
+@overload
 def evaluate(
-    method: Any,
+    methods: list[Any],
+    *,
+    task: str | Sequence[str],
+    data: str | Path,
+    protocol: str | Sequence[str] = ...,
+    store: str | Path | None = ...,
+    jobs: int = ...,
+    on_bad: str = ...,
+    device: str = ...,
+    fit_on: str | Path | None = ...,
+    name: str | None = ...,
+    cluster: Any = ...,
+    progress: bool = ...,
+    **options: Any,
+) -> Runs: ...
+
+
+@overload
+def evaluate(
+    methods: Any,
+    *,
+    task: list[str] | tuple[str, ...],
+    data: str | Path,
+    protocol: str | Sequence[str] = ...,
+    store: str | Path | None = ...,
+    jobs: int = ...,
+    on_bad: str = ...,
+    device: str = ...,
+    fit_on: str | Path | None = ...,
+    name: str | None = ...,
+    cluster: Any = ...,
+    progress: bool = ...,
+    **options: Any,
+) -> Runs: ...
+
+
+@overload
+def evaluate(
+    methods: Any,
     *,
     task: str,
+    data: str | Path,
+    protocol: str | Sequence[str] = ...,
+    store: str | Path | None = ...,
+    jobs: int = ...,
+    on_bad: str = ...,
+    device: str = ...,
+    fit_on: str | Path | None = ...,
+    name: str | None = ...,
+    cluster: Any = ...,
+    progress: bool = ...,
+    **options: Any,
+) -> Run: ...
+
+
+def evaluate(
+    methods: Any,
+    *,
+    task: str | Sequence[str],
     data: str | Path,
     protocol: str | Sequence[str] = (),
     store: str | Path | None = None,
@@ -29,13 +87,13 @@ def evaluate(
     cluster: Any = None,
     progress: bool = True,
     **options: Any,
-) -> Run:
-    """Evaluate a method on a task and store the run.
+) -> Run | Runs:
+    """Evaluate methods on tasks and store the runs.
 
     Args:
-        method: A name (``"sift"``, ``"sift+rootsift"``, ``"files:DIR"``, …) or an object with the interface
-            of the task's family, e.g. ``describe(patches)``.
-        task: Name of the task, e.g. ``"hpatches-v1/matching"``.
+        methods: A name (``"sift"``, ``"sift+rootsift"``, ``"files:DIR"``, …) or an object with the
+            interface of the task's family, e.g. ``describe(patches)``; or a list of names and objects.
+        task: Name of the task, e.g. ``"hpatches-v1/matching"``, or a list of names.
         data: Folder of the dataset.
         protocol: One protocol or several; default `exact`.
         store: Folder or database URL; default ``tiepoint-store`` in the current folder.
@@ -44,7 +102,7 @@ def evaluate(
             (zero descriptors are ordinary vectors, as in the older tools; NaN and infinity are misses).
         device: Device of learned methods.
         fit_on: Dataset for fitting transforms such as ``+pca``; default the training sequences of the split.
-        name: Display name of the run; default the name of the method.
+        name: Display name of the runs of a single method; default the name of the method.
         cluster: Dask cluster that does the work: the address of its scheduler (``"tcp://host:8786"``),
             ``"local:4"``, a YAML file, its content as a mapping, or a `distributed.Client`; see
             docs/clusters.md. It does not change scores.
@@ -52,39 +110,56 @@ def evaluate(
         **options: Options of the task: ``tasks``, ``benchmark``, ``split``, ``tau_px`` …
 
     Returns:
-        A `Run`: ``run.scores`` is a tidy pandas frame with intervals, ``run.records`` the underlying records.
+        A `Run` for one method and one task: ``run.scores`` is a tidy pandas frame with intervals,
+        ``run.records`` the underlying records. A list of either gives `Runs`: one run per method and task,
+        with ``.scores``, ``.to_frame()``, ``.to_latex()`` and ``.plot()``. All arguments are checked before
+        the first run. The first failure ends the call; finished runs are stored.
     """
     import logging
 
     from .cli.shell.console import bars_on_a_terminal
     from .core.formatting import method_name
-    from .run.engine import evaluate as run_engine
+    from .run.engine import evaluate_all
     from .run.request import RunRequest
     from .store.store import Store
 
-    _is_text(task=task, on_bad=on_bad, device=device, **({} if name is None else {"name": name}))
+    _is_text(on_bad=on_bad, device=device, **({} if name is None else {"name": name}))
     if not hasattr(jobs, "__index__") or isinstance(jobs, bool):
         raise _wrong("jobs", jobs, "an integer")
+    several = isinstance(methods, list) or not isinstance(task, str)
+    chosen, tasks = methods if isinstance(methods, list) else [methods], _texts("task", task)
+    if not chosen or not tasks:
+        raise _wrong("methods" if not chosen else "task", [], "at least one name")
+    if name is not None and len(chosen) > 1:
+        raise _wrong("name", name, f"None for {len(chosen)} methods; it is for a single method")
     protocols = _texts("protocol", protocol)
     _place("store", store)
-    request = RunRequest(
-        method,
-        task,
-        _path("data", data),
-        protocols,
-        options,
-        {"on_bad": on_bad, "device": device},
-        int(jobs),
-        None if fit_on is None else _path("fit_on", fit_on),
-        None if name is None else method_name(name),
-        on_cluster=cluster is not None,
-    )
+    requests = [
+        RunRequest(
+            method,
+            one,
+            _path("data", data),
+            protocols,
+            options,
+            {"on_bad": on_bad, "device": device},
+            int(jobs),
+            None if fit_on is None else _path("fit_on", fit_on),
+            None if name is None else method_name(name),
+            on_cluster=cluster is not None,
+        )
+        for one in tasks
+        for method in chosen
+    ]
     say = logging.getLogger("tiepoint").warning
     with Store.open(store, later=True) as opened, bars_on_a_terminal(progress) as drawn:
         _warn(opened.notices)
-        run = run_engine(request, opened, drawn, cluster=cluster, report=say)
-    _warn(run.warnings)
-    return run
+        runs = evaluate_all(requests, opened, drawn, cluster=cluster, report=say)
+    _warn(list(dict.fromkeys(warning for run in runs for warning in run.warnings)))
+    if not several:
+        return runs[0]
+    from .report.run_list import Runs
+
+    return Runs(runs)
 
 
 def load(

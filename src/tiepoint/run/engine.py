@@ -31,7 +31,7 @@ from .preparation import (
     PreparedRun,
     initial_manifest,
     make_context,
-    prepare_run,
+    prepare_all,
     stored_result,
     worker_recipe,
 )
@@ -67,15 +67,29 @@ def evaluate(
     Raises:
         UnitError: Some units failed. The results of all other units are stored.
     """
-    method = request.method if isinstance(request.method, str) else type(request.method).__name__
-    label = f"{request.name or method} on {request.task}"
+    return evaluate_all([request], store, progress, cluster=cluster, report=report)[0]
+
+
+def evaluate_all(
+    requests: Sequence[RunRequest],
+    store: Store,
+    progress: Progress = no_progress,
+    *,
+    cluster: Any = None,
+    report: Callable[[str], None] = print,
+) -> list[Run]:
+    """Check all requests, then evaluate and store them in order. Stop at the first failure."""
+    names = [r.method if isinstance(r.method, str) else type(r.method).__name__ for r in requests]
+    methods = dict.fromkeys(r.name or name for r, name in zip(requests, names, strict=True))
+    label = f"{', '.join(methods)} on {', '.join(dict.fromkeys(r.task for r in requests))}"
     with (
         track_progress(store.root, label, progress) as progress,
         RunSession(store.root, cluster, report) as session,
     ):
-        prepared = prepare_run(request, store.root)
-        session.submit([prepared], store, progress)
-        return evaluate_prepared(prepared, store, session, progress)
+        prepared = prepare_all(requests, store.root)
+        session.submit(prepared, store, progress)
+        # Each request is removed before it runs, which frees a task after its last method.
+        return [evaluate_prepared(prepared.pop(0), store, session, progress) for _ in requests]
 
 
 def evaluate_prepared(
