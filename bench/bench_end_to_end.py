@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Wall time from files to scores, with the limits of the machine.
 
-python bench/bench_end_to_end.py [--parts features,tasks,every,command,brief] [--device cuda] [--scale 1]
+python bench/bench_end_to_end.py [--parts features,tasks,every,brief] [--device cuda] [--scale 1]
 
 features  A network of HardNet's shape (``torchscript:``) on 16 sequences x 16 strips x 1300 patches of
           65 x 65, from PNG strips and from a pack: opening, hashing, describing, checking, writing. For
@@ -9,8 +9,6 @@ features  A network of HardNet's shape (``torchscript:``) on 16 sequences x 16 s
           events around every batch.
 tasks     The three HPatches 2017 tasks at full size, from mapped features to records.
 every     Retrieval with ``distractors=every``: 10,000 queries in 2.5 M patches, and the bare product.
-command   ``tiepoint run`` of the three tasks on cached features, in a separate process: start-up, lists,
-          comparison, intervals, store.
 brief     ``run brief`` on strips against the CPU time of decoding and describing, divided by the cores; then
           the time until a second task on these features starts to compare.
 
@@ -49,23 +47,14 @@ from tiepoint.run.compute import UNITS_IN_FLIGHT_ON_GPU
 from tiepoint.run.context import ContextRecipe, RecordWriters
 from tiepoint.run.costs import cores, machine
 from tiepoint.run.feature_pipeline import make_features
-from tiepoint.run.preparation import make_context, prepare_run
-from tiepoint.run.request import RunRequest
-from tiepoint.run.session import RunSession
 from tiepoint.store.atomic_files import atomic_file
 from tiepoint.store.feature_cache import FeatureCache
 from tiepoint.store.record_files import RecordStore
-from tiepoint.store.store import Store
 from tiepoint.tasks import TASKS
 
-PARTS = ("features", "tasks", "every", "command", "brief")
+PARTS = ("features", "tasks", "every", "brief")
 V2 = ("verification", "matching", "retrieval")
 SIDE, PATCHES, SEQUENCES = 65, 1300, 16
-CACHED = """
-class Cached:
-    def describe(self, patches):
-        raise RuntimeError("the features of this method are all cached")
-"""
 UNTIL_COMPARED = """
 import sys, time
 from tiepoint.run.context import RunContext
@@ -89,12 +78,15 @@ def make_strips(folder: Path, sequences: int, patches: int) -> Path:
     texture = 128 + 45 * (texture - texture.mean()) / texture.std()
 
     def one(job: tuple[int, int]) -> None:
+        name = f"{'iv'[job[0] % 2]}_{job[0]:02}"
+        path = folder / name / f"{STANDARD_IMAGES[job[1]]}.png"
+        if path.exists():
+            return
         own = np.random.default_rng(job)
         y, x = own.integers(0, 1024 - SIDE, (2, patches))
         windows = np.lib.stride_tricks.sliding_window_view(texture, (SIDE, SIDE))[y, x]
         noisy = windows + own.normal(0, 0.5, windows.shape).astype(np.float32)
-        name = f"{'iv'[job[0] % 2]}_{job[0]:02}"
-        write_strip(folder / name / f"{STANDARD_IMAGES[job[1]]}.png", np.clip(noisy, 0, 255).astype(np.uint8))
+        write_strip(path, np.clip(noisy, 0, 255).astype(np.uint8))
 
     with ThreadPoolExecutor(cores()) as threads:
         list(threads.map(one, [(s, m) for s in range(sequences) for m in range(len(STANDARD_IMAGES))]))
@@ -194,8 +186,9 @@ def features_part(folder: Path, given: argparse.Namespace) -> None:
     total, size = len(files) * patches, sum(f.stat().st_size for f in files)
     print(f"{len(files)} strips, {total:,} patches, {size / total:.0f} bytes each, written in {spent:.0f} s")
     small = make_strips(folder / "small", 1, 600)
-    spent, _ = timed(lambda: pack_dataset(strips, folder / "packed.tiepack"))
-    print(f"packed in {spent:.1f} s, {total / spent:,.0f} patches/s")
+    if not (folder / "packed.tiepack").exists():
+        spent, _ = timed(lambda: pack_dataset(strips, folder / "packed.tiepack"))
+        print(f"packed in {spent:.1f} s, {total / spent:,.0f} patches/s")
     net = hardnet(folder / "net.pt")
     spec = f"torchscript:{net}?size=32&input=zscore"
     spent, method = timed(lambda: resolve(spec, family="patches", device=given.device))
@@ -338,53 +331,6 @@ def product(cache: FeatureCache, device: str, every: bool) -> None:
     print(f"product and one pass alone: {timed(work)[0]:.3f} s")
 
 
-def command_part(folder: Path, given: argparse.Namespace) -> None:
-    """Time runs on a store with all features; remove records and runs before every repeat."""
-    place, cache = full_size(folder, given)
-    (place / "cached.py").write_text(CACHED)
-    root, names = place / "store", ",".join(f"hpatches/{n}" for n in V2)
-    options = {"tasks": str(place / "tasks"), "split": "full"}
-    chosen = {"on_bad": "error", "device": given.device}
-    spec = f"{place / 'cached.py'}:Cached"
-    with Store.open(root) as store, RunSession(root) as shared:
-        for name in V2:
-            request = RunRequest(spec, f"hpatches/{name}", place / "lengths.json", (), options, chosen)
-            context = make_context(prepare_run(request, root), store, shared)
-            for item, key in context.feature_keys.items():
-                link = context.features.folder(key)
-                link.parent.mkdir(parents=True, exist_ok=True)
-                if not link.exists():
-                    link.symlink_to(cache.folder(item.replace("/", "-")), target_is_directory=True)
-        _no_efficiency(context, root)
-    line = ["run", spec, "--task", names, "--data", str(place / "lengths.json"), "--tasks", options["tasks"]]
-    line += ["--split", "full", "--store", str(root), "--device", given.device]
-    for n in range(given.repeats):
-        for path in root.iterdir():
-            if path.name in ("records", "runs", "values") or path.name.startswith("tiepoint.sqlite"):
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
-        spent, done = timed(lambda: _tiepoint(["-m", "tiepoint", *line]))
-        print(
-            f"tiepoint run of {len(V2)} tasks on cached features, time {n + 1}: {spent:.1f} s, exit {done[0]}"
-        )
-
-
-def _no_efficiency(context: Any, root: Path) -> None:
-    """Write a file that states that the cost of the method, which cannot run, was measured."""
-    from tiepoint.run.costs import efficiency
-
-    class Opened:
-        items = context.opened.items
-
-        @staticmethod
-        def read_item(key: str) -> Any:
-            return np.zeros((1, 2, 2), np.uint8)
-
-    from dataclasses import replace
-
-    method = replace(context.method, extract=lambda item, payload: {})
-    efficiency(replace(context, opened=Opened(), method=method), root)
-
-
 def _tiepoint(arguments: list[str]) -> tuple[int, str]:
     places = [str(Path(tiepoint.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     done = subprocess.run(
@@ -447,6 +393,7 @@ def main() -> None:
     p.add_argument("--scale", type=float, default=1.0)
     p.add_argument("--repeats", type=int, default=3)
     p.add_argument("--folder", type=Path)
+    p.add_argument("--keep", action="store_true", help="write the data to --folder itself and reuse them")
     given = p.parse_args()
     m = machine()
     print(f"{m['cpu']}, {m['cores']} cores, load {os.getloadavg()[0]:.1f}, device {given.device}")
@@ -454,7 +401,6 @@ def main() -> None:
         "features": lambda folder: features_part(folder, given),
         "tasks": lambda folder: tasks_part(folder, given),
         "every": lambda folder: tasks_part(folder, given, every=True),
-        "command": lambda folder: command_part(folder, given),
         "brief": lambda folder: brief_part(folder, given),
     }
     unknown = sorted(set(given.parts.split(",")) - set(parts))
@@ -463,7 +409,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="tiepoint-bench-", dir=given.folder) as scratch:
         for name in given.parts.split(","):
             print(f"-- {name}", flush=True)
-            parts[name](Path(scratch))
+            parts[name](given.folder if given.keep else Path(scratch))
 
 
 if __name__ == "__main__":

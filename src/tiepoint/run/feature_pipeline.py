@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import chain, islice
@@ -24,11 +24,11 @@ from .repeat_check import REPEATS, SHARE, note_repeats, repeat_items, to_repeat
 PAYLOAD_BYTES = 512 << 20
 """Maximum total size of decoded items in flight. At least one item is always allowed."""
 
+LOCKED_S = 8e-6
+"""Time per patch that a thread-safe method holds the interpreter lock, which limits threads."""
+
 RESULT_BYTES = 256 << 20
 """Maximum total size of features that wait to be written. One item is always allowed."""
-
-LANES = 4
-"""Number of threads for methods that call small library functions. More threads gain little."""
 
 Described = tuple[str, "tuple[Finish, float] | Exception"]
 """Item name with either a function to finish its arrays and the method's seconds, or an error."""
@@ -66,13 +66,13 @@ def make_features(
     step = count_steps(progress, label, total)
     failures: list[JobFailure] = []
     rest, parallel = dict(missing), False
-    if recipe is not None and total > 2 and _saved_by_workers(context, recipe, 1.0) > 0:
+    if recipe is not None and total > 2 and context.method.stream is None:
         first = next(iter(rest))
         started = time.perf_counter()
         _, failures = InProcess(context).run(extract_one, {first: rest.pop(first)}, None, step, 1)
         raise_input(context, failures, patience)
         estimate = (time.perf_counter() - started) * len(rest)
-        parallel = _saved_by_workers(context, recipe, estimate) > worth_s
+        parallel = _saved_by_workers(context, recipe, estimate, [key for key, _ in rest.values()]) > worth_s
     if parallel:
         failures += pool.run(extract_one, rest, recipe, step, patience)[1]
     else:
@@ -106,15 +106,16 @@ def extract_one(context: RunContext, argument: tuple[str, str]) -> float:
     return context.extract(*argument)
 
 
-def _saved_by_workers(context: RunContext, recipe: ContextRecipe, work_s: float) -> float:
-    """Return the estimated seconds that worker processes save compared with this process."""
-    method, cores = context.method, costs.cores()
-    if method.stream is not None:
-        return 0.0
-    if not method.thread_safe:
+def _saved_by_workers(
+    context: RunContext, recipe: ContextRecipe, work_s: float, items: Iterable[str]
+) -> float:
+    """Return the estimated seconds that worker processes save on items, compared with this process."""
+    if not context.method.thread_safe:
         return work_s
+    cores = costs.cores()
     jobs = max(1, cores // max(1, recipe.threads))
-    return work_s / min(cores, LANES) - work_s / jobs
+    locked_s = LOCKED_S * sum(context.items[key].count or 1 for key in items)
+    return max(work_s / cores, locked_s) - work_s / jobs
 
 
 def raise_failures(context: RunContext, label: str, failures: Sequence[JobFailure], total: int) -> None:

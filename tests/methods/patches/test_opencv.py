@@ -154,9 +154,9 @@ def test_rootsift_by_name_and_by_transform(patches):
 
 def test_a_dropped_keypoint_is_a_miss_in_its_own_row(patches):
     class Dropping:
-        def compute(self, image, keypoints):
-            bright = int(image.mean())
-            return (keypoints, np.full((1, 4), bright, np.uint8)) if bright < 100 else ((), None)
+        def compute(self, images, keypoints):
+            means = [int(image.mean()) for image in images]
+            return keypoints, [np.full((1, 4), m, np.uint8) if m < 100 else None for m in means]
 
     class Fussy(OneKeypoint):
         name, distance, dimension = "fussy", "hamming", 4

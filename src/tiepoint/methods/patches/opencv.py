@@ -5,8 +5,9 @@ There are two ways to cover the patch. Methods that scale with the keypoint get 
 with the side of the patch. Methods with a fixed sampling pattern get the patch resized (by area when
 shrinking, linear when enlarging) to the pixels that the pattern reads.
 
-Patches are described one at a time, because OpenCV drops keypoints near a border and may reorder others. A
-dropped patch is a failure (`valid` False).
+Every patch is an image of its own with one keypoint, because OpenCV drops keypoints near a border and may
+reorder others. A dropped patch is a failure (`valid` False). One call describes many patches, so that threads
+seldom wait for the interpreter lock.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ from ..transforms import rootsift
 
 Array = NDArray[Any]
 cv2: Any = _cv2  # the type stubs lack SIFT, ORB and xfeatures2d
+
+
+PATCHES_PER_CALL = 64
+"""Number of patches that one call of OpenCV describes, without the interpreter lock."""
 
 
 def opencv(name: str) -> Any:
@@ -61,10 +66,14 @@ class OneKeypoint:
         extractor, keypoint = self.tools(side)
         values = np.zeros((len(patches), self.dimension), self.dtype)
         valid = np.zeros(len(patches), bool)
-        for i, patch in enumerate(patches):
-            _, found = extractor.compute(np.ascontiguousarray(resize_patch(patch, side)), [keypoint])
-            if found is not None and len(found) == 1:
-                values[i], valid[i] = found[0], True
+        for start in range(0, len(patches), PATCHES_PER_CALL):
+            some = [
+                np.ascontiguousarray(resize_patch(p, side)) for p in patches[start : start + PATCHES_PER_CALL]
+            ]
+            _, found = extractor.compute(some, [[keypoint]] * len(some))
+            for i, rows in enumerate(found, start):
+                if rows is not None and len(rows) == 1:
+                    values[i], valid[i] = rows[0], True
         return values, valid
 
 
