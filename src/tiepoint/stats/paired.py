@@ -63,7 +63,7 @@ class PairedResult:
 
     @cached_property
     def reach(self) -> float:
-        """Half width, in standard errors, of intervals that hold jointly for all pairs."""
+        """Half width, in standard errors, of the joint intervals of all pairs."""
         if self.part_of is not None:
             return self.part_of[0].reach
         return float("nan") if self.find_reach is None else self.find_reach()

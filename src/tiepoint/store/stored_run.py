@@ -225,7 +225,7 @@ def protocols_of(run: StoredRun) -> list[str]:
 
 
 def with_protocols_of(run: StoredRun, other: StoredRun) -> StoredRun:
-    """Return a run, extended by the scores of another run of the same id under other protocols."""
+    """Return a run, with scores added from `other` (same id) under protocols that the run lacks."""
     own = set(protocols_of(run))
     rows = [*(s for s in other.scores if s.protocol not in own), *run.scores]
     before, now = other.manifest, run.manifest

@@ -269,7 +269,7 @@ def _completer(names: Names) -> Callable[[typer.Context, str], list[str]]:
 
 
 def _rejoin_words() -> str:
-    """Rejoin words that bash splits at ``=`` and ``:``. Return the prefix bash already has."""
+    """Rejoin words that bash splits at ``=`` and ``:``. Return the prefix that bash already has."""
     if not os.environ.get("_TIEPOINT_COMPLETE", "").endswith("_bash") or "COMP_WORDS" not in os.environ:
         return ""
     words = _split(os.environ["COMP_WORDS"])

@@ -179,8 +179,8 @@ def write_retrieval(path: str | Path, benchmark: RetrievalBenchmark) -> None:
 def task_of(path: str | Path) -> str:
     """Detect the task of a `.benchmark` file from its content.
 
-    A classification file names `.pairs` files. A retrieval file has a patch (two dots) on its second line. A
-    matching file has images only.
+    A classification file names `.pairs` files. A retrieval file has a patch name (two dots) on its second
+    line. A matching file has images only.
     """
     with without_comments(path) as data:
         lines = lines_of(data, path)

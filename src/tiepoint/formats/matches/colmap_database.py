@@ -202,7 +202,7 @@ class ColmapDatabase:
         return made if len(made) else np.empty((0, 2), np.float32)
 
     def _matrix(self, data: Any, what: str) -> NDArray[np.float64] | None:
-        """Return a matrix for points with the first centre at (0, 0). None if it was not estimated."""
+        """Return a matrix converted to first pixel centre (0, 0). None if it was not estimated."""
         if data is None:
             return None
         if not isinstance(data, bytes) or len(data) not in (0, 72):

@@ -47,7 +47,7 @@ class PatchForm:
         return torch.from_numpy(made if made.flags.writeable else made.copy())
 
     def config(self) -> dict[str, Any]:
-        """Return the cache key part of the form. Empty for the default form.
+        """Return the part of the cache key that describes the form. Empty for the default form.
 
         >>> PatchForm().config(), PatchForm("float32").config()
         ({}, {'patches': {'input': 'float32', 'channels': False, 'framework': 'numpy'}})

@@ -113,7 +113,7 @@ class PatchOrb(OneKeypoint):
     name, work_side = "orb", 31
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """Return ORB with one pyramid level and no border that drops keypoints, and the middle pixel."""
+        """Return ORB (one pyramid level, no border that drops keypoints), and a keypoint on the middle pixel."""
         made = opencv("ORB_create")(nlevels=1, edgeThreshold=0, patchSize=31)
         return made, cv2.KeyPoint(15, 15, 31, 0)
 
@@ -127,7 +127,7 @@ class PatchBrief(OneKeypoint):
     name, work_side = "brief", 57
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """Return upright BRIEF of 32 bytes, and the middle pixel, the only one that OpenCV does not drop."""
+        """Return upright BRIEF of 32 bytes, and a keypoint on the middle pixel. OpenCV drops all others."""
         return opencv("BriefDescriptorExtractor_create")(32, False), cv2.KeyPoint(28, 28, 57, 0)
 
 
@@ -160,7 +160,7 @@ class PatchFreak(OneKeypoint):
     name, dimension, work_side = "freak", 64, 65
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """Return FREAK without orientation, and the middle pixel."""
+        """Return FREAK without orientation, and a keypoint on the middle pixel."""
         return opencv("FREAK_create")(False), cv2.KeyPoint(32, 32, 9.6, 0)
 
 
@@ -173,7 +173,7 @@ class PatchLatch(OneKeypoint):
     name, work_side = "latch", 55
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """Return upright LATCH of 32 bytes, and the middle pixel, the only one that OpenCV does not drop."""
+        """Return upright LATCH of 32 bytes, and a keypoint on the middle pixel. OpenCV drops all others."""
         return opencv("LATCH_create")(32, False, 3, 2.0), cv2.KeyPoint(27, 27, 55, 0)
 
 
@@ -188,7 +188,7 @@ class PatchAkaze(OneKeypoint):
     name, dimension, work_side = "akaze", 61, 65
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """Return upright M-LDB, and the middle pixel. OpenCV reads the level (1) from its class_id."""
+        """Return upright M-LDB, and a keypoint on the middle pixel, whose class_id is the level (1)."""
         made = opencv("AKAZE_create")(opencv("AKAZE_DESCRIPTOR_MLDB_UPRIGHT"), nOctaves=1)
         return made, cv2.KeyPoint(32, 32, 2 * 1.5 * 1.6 * 2**0.25, 0, 0, 0, 1)
 

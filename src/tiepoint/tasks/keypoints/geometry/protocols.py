@@ -89,7 +89,7 @@ def parse_threshold_frame(text: str) -> ThresholdFrame:
     if found is None or (found["rule"] and float(found["side"]) <= 0):
         raise InputError(
             f"unknown frame {text!r}; write original, unit:SIDE, divided:SIDE, short:SIDE or long:SIDE; "
-            "append :round or :trunc to the last two for integer sizes"
+            "for integer sizes, append :round or :trunc to short or long"
         )
     if not found["rule"]:
         return ORIGINAL
