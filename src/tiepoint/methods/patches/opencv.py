@@ -113,7 +113,7 @@ class PatchOrb(OneKeypoint):
     name, work_side = "orb", 31
 
     def tools(self, side: int) -> tuple[Any, Any]:
-        """Return ORB (one pyramid level, no border that drops keypoints), and a keypoint on the middle pixel."""
+        """Return ORB with one pyramid level and no dropping border, and a keypoint on the middle pixel."""
         made = opencv("ORB_create")(nlevels=1, edgeThreshold=0, patchSize=31)
         return made, cv2.KeyPoint(15, 15, 31, 0)
 
