@@ -15,7 +15,7 @@ Array = NDArray[Any]
 
 
 def area_matrix(side: int, size: int) -> NDArray[np.float64]:
-    """Return weights (size, side) of area resampling: pixel i is the mean over [i side/size, (i + 1) side/size).
+    """Return weights (size, side) of area resampling: pixel i is the mean over [i, i + 1) x side/size.
 
     Enlarging interpolates linearly between pixel centres; border pixels are repeated.
 
