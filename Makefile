@@ -6,7 +6,7 @@ TORCH ?=
 WORKERS ?= 2
 comma := ,
 
-.PHONY: demo test test-slow test-gpu bench format clean
+.PHONY: demo test test-slow test-gpu bench docs wheel format clean
 
 $(VENV)/.made:
 	$(PYTHON) -m venv $(VENV)
@@ -26,8 +26,8 @@ demo: $(VENV)/.demo
 	$(BIN)/tiepoint demo
 
 test: $(VENV)/.dev
-	$(BIN)/ruff format --check src tests bench
-	$(BIN)/ruff check src tests bench
+	$(BIN)/ruff format --check src tests bench docs/*.py
+	$(BIN)/ruff check src tests bench docs/*.py
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q -m "not slow"
 
@@ -43,9 +43,15 @@ test-gpu: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python -m bench
 
+docs: $(VENV)/.dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
+wheel: $(VENV)/.dev
+	$(BIN)/python -m build --no-isolation --outdir dist
+
 format: $(VENV)/.dev
-	$(BIN)/ruff format src tests bench
-	$(BIN)/ruff check --fix src tests bench
+	$(BIN)/ruff format src tests bench docs/*.py
+	$(BIN)/ruff check --fix src tests bench docs/*.py
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from PIL import Image
 
+from tiepoint.core.records import Item
 from tiepoint.datasets.demo.dataset import make_dense
 from tiepoint.datasets.tss import TssDataset
 from tiepoint.geometry.flow.color import flow_color, max_motion
 from tiepoint.geometry.flow.warp import warp_image
 from tiepoint.methods.resolve import resolve
-from tiepoint.core.records import Item
 from tiepoint.report.pictures.flow import sheet
 
 
