@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -84,3 +85,56 @@ def test_a_long_list_does_without_what_is_least_needed() -> None:
     assert short[0].split() == ["run", "name", "task", "status", "made"]
     assert len(short) == 4
     assert _long_list(columns, rows, 20) is None
+
+
+def _sequences(folder: Path) -> Path:
+    """An image sequence without content: names are enough to recognise its layout."""
+    (folder / "v_a").mkdir(parents=True)
+    (folder / "v_a" / "H_1_2").write_text("1 0 0\n0 1 0\n0 0 1\n")
+    return folder
+
+
+def test_datasets_on_this_machine_are_listed(
+    small_store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("TIEPOINT_STORE", raising=False)
+    monkeypatch.delenv("TIEPOINT_DATA", raising=False)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert command(["list", "datasets"]) == 0
+    assert "no datasets yet; `tiepoint data get` lists published ones" in capsys.readouterr().out
+
+    given = _sequences(tmp_path / "given" / "deep" / "mine")
+    of_variable = [_sequences(tmp_path / "one" / "a"), _sequences(tmp_path / "two" / "b")]
+    monkeypatch.setenv("TIEPOINT_DATA", os.pathsep.join(str(p.parent) for p in of_variable))
+    got = _sequences(tmp_path / "here" / "datasets" / "hp")
+    (got.parent / "hp.source.json").write_text(json.dumps({"dataset": "hpatches-sequences"}))
+    _sequences(tmp_path / "here" / "datasets" / "not-from-get")
+
+    def rows(*words: str) -> list[dict[str, str | None]]:
+        assert command(["list", "datasets", *words, "--json"]) == 0
+        found: list[dict[str, str | None]] = json.loads(capsys.readouterr().out)
+        return found
+
+    asked = ("--data", str(tmp_path / "given"))
+    found = rows(*asked)
+    assert {(r["name"], r["family"], r["present"], r["published"]) for r in found} == {
+        ("mine", "sequences", "yes", ""), ("hp", "sequences", "yes", "hpatches-sequences"),
+        ("a", "sequences", "yes", ""), ("b", "sequences", "yes", ""),
+    }  # fmt: skip
+    assert rows("--data", str(given), *asked) == found
+    stored = rows("--store", str(small_store), *asked)
+    assert [r["hash"] is not None for r in stored] == sorted(r["hash"] is not None for r in stored)[::-1]
+    assert len(stored) == 4 + sum(r["hash"] is not None for r in stored)
+    assert {r["present"] for r in stored if r["hash"]} <= {"yes", "no"}
+
+
+def test_datasets_of_moved_or_wrong_folder(
+    small_store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(["list", "datasets", "--data", str(tmp_path / "nothing")]) == 2
+    assert "pass existing folders as --data" in capsys.readouterr().err
+    assert command(["list", "methods", "--data", str(tmp_path)]) == 2
+    assert "--data has an effect on `tiepoint list datasets` only" in capsys.readouterr().err
+    assert command(["list", "datasets", "--store", str(tmp_path / "nothing")]) == 2
+    assert "there is no store" in capsys.readouterr().err

@@ -25,6 +25,16 @@ def test_every_dataset_has_a_row() -> None:
             assert format_size(source.archive_bytes) in rows[name]
 
 
+def test_every_dataset_has_a_command_and_a_way_without_internet() -> None:
+    start = PAGE.index("| dataset | command |")
+    rows = [[c.strip() for c in line.split("|")[1:-1]] for line in PAGE[start:].split("\n\n")[0].splitlines()]
+    assert all(len(row) == 6 and all(row) for row in rows)
+    for name, source in read_sources().items():
+        (row,) = (r for r in rows if f"get {name}`" in r[1] or f"get {name} " in r[1] or f"`{name}`" in r[1])
+        for file in source.files:
+            assert file.name in row[3] or "the zip" in row[3], file.name
+
+
 def test_all_outputs_were_found() -> None:
     assert len(OUTPUTS) == PAGE.count("$ tiepoint data check") == 11
 

@@ -83,7 +83,10 @@ def export_features(store: Store, run: StoredRun, folder: str | Path, form: str 
 def _whole(target: Path) -> Iterator[Path]:
     """Yield a temporary folder, which is renamed to `target` after all files were written."""
     temporary = target.with_name(f".{target.name}-{os.getpid()}")
-    temporary.mkdir(parents=True)
+    try:
+        temporary.mkdir(parents=True)
+    except OSError as e:
+        raise InputError(f"cannot write {target}: {e.strerror or e}; choose another `out`") from e
     try:
         yield temporary
         if target.exists():

@@ -27,7 +27,7 @@ def get(
     context: typer.Context,
     name: str = typer.Argument(None, help="Name of the dataset; without a name, list all datasets."),
     to: Path = typer.Option(
-        Path("."), "--to", help="Parent folder of the dataset; default: the current folder."
+        None, "--to", help="Parent folder of the dataset; default $TIEPOINT_DATA, else the current folder."
     ),
     accept_licence: bool = typer.Option(False, "--accept-licence", help="Accept the licence without asking."),
     dry_run: bool = typer.Option(
@@ -52,6 +52,7 @@ def get(
     Example: `tiepoint data get evd --to datasets --dry-run`
     """
     from ...datasets.download.sources import named_source, plan_for, read_sources
+    from ...datasets.local import data_folders
 
     known = read_sources(sources)
     if name is None or list_all:
@@ -63,6 +64,7 @@ def get(
         _print_list(known)
         return 0
     source = named_source(known, name)
+    to = to or next(iter(data_folders()), Path())
     if dry_run:
         print(as_flags(str(plan_for(name, source, to))))
         return 0

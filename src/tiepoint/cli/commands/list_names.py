@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
@@ -23,12 +24,20 @@ def list_things(
         None, metavar="methods|tasks|datasets|runs", help="What to list; default an overview."
     ),
     store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
+    data: list[Path] = typer.Option(
+        None, "--data", help="Folder to search for datasets, besides $TIEPOINT_DATA; may be repeated."
+    ),
     json_: bool = typer.Option(False, "--json", help="Print one JSON list."),
 ) -> None:
     """List methods, tasks, datasets or runs; without an argument, print an overview.
 
-    Examples: `tiepoint list`, `tiepoint list methods`
+    `list datasets` prints the datasets of the store's runs, and those it finds below --data, below
+    $TIEPOINT_DATA and where `tiepoint data get` put them.
+
+    Examples: `tiepoint list`, `tiepoint list methods`, `tiepoint list datasets --data /data`
     """
+    if data and what != "datasets":
+        raise InputError("`data` has an effect on `list datasets` only; remove it")
     if what is None:
         found = _overview(store)
         if json_:
@@ -42,12 +51,13 @@ def list_things(
         raise UnknownNameError("list", what, _LISTS)
     if what in _BUILT_IN and store not in (None, default_store()):
         raise InputError(f"--store has no effect on `list {what}`: {what} are built in; omit --store")
-    rows = _LISTS[what](store)
+    rows: list[dict[str, Any]] = _LISTS[what](store, data or ())
     if json_:
         dump_json(rows)
         return
     if not rows:
-        print(f"no {what} yet")
+        more = "; `tiepoint data get` lists published ones, --data FOLDER searches a folder"
+        print(f"no {what} yet" + more * (what == "datasets"))
         return
     columns = [c for c in rows[0] if c not in _ONLY_JSON.get(what, ())]
     cautions = list(dict.fromkeys(f"* {row['caution']}" for row in rows if "caution" in row))
@@ -106,7 +116,7 @@ _ONLY_JSON = {"tasks": ("protocols", "licence", "cite"), "runs": ("method", "cau
 """Fields that only ``--json`` prints."""
 
 
-def _methods(_: str | None) -> list[dict[str, str | None]]:
+def _methods(_: str | None, __: Sequence[Path]) -> list[dict[str, str | None]]:
     from ...methods.registry import METHODS
 
     return [
@@ -115,7 +125,7 @@ def _methods(_: str | None) -> list[dict[str, str | None]]:
     ]
 
 
-def _tasks(_: str | None) -> list[dict[str, Any]]:
+def _tasks(_: str | None, __: Sequence[Path]) -> list[dict[str, Any]]:
     from ...tasks import TASKS
 
     rows: list[dict[str, Any]] = []
@@ -133,7 +143,29 @@ def _tasks(_: str | None) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["family"], row["name"]))
 
 
-def _datasets(store: str | None) -> list[dict[str, str | None]]:
+def _datasets(store: str | None, folders: Sequence[Path]) -> list[dict[str, str | None]]:
+    """Return the datasets of a store, then the other datasets found on this machine."""
+    from ...datasets.local import data_folders, local_datasets
+    from ...store.store import default_store, store_root
+
+    absent = [folder for folder in folders if not folder.is_dir()]
+    if absent:
+        raise InputError(f"{absent[0]} is not a folder; pass existing folders as `data`")
+    found = {os.path.abspath(d.path): d for d in local_datasets([*folders, *data_folders()])}
+    implied = store in (None, default_store()) and not store_root(store).exists()
+    rows = [] if implied else _stored_datasets(store)
+    for row in rows:
+        path = os.path.abspath(row["path"]) if row["path"] else ""
+        local = found.pop(path, None)
+        row["present"] = "yes" if os.path.exists(path) else "no"
+        row["published"] = None if local is None else local.published
+    for d in found.values():
+        own = {"name": d.path.resolve().name, "family": d.layout, "path": str(d.path), "hash": None}
+        rows.append({**own, "present": "yes", "published": d.published})
+    return rows
+
+
+def _stored_datasets(store: str | None) -> list[dict[str, str | None]]:
     import sqlalchemy as sa
 
     from ...store.schema import datasets
@@ -145,7 +177,7 @@ def _datasets(store: str | None) -> list[dict[str, str | None]]:
         ]
 
 
-def _runs(store: str | None) -> list[dict[str, str | None]]:
+def _runs(store: str | None, _: Sequence[Path]) -> list[dict[str, str | None]]:
     from ...report.runs.names import distinct_names
     from ...store.run_queries import load_heads
 
@@ -169,7 +201,7 @@ def _runs(store: str | None) -> list[dict[str, str | None]]:
 
 
 _KEYS = {"datasets": 1}
-_SPARE = ("protocols", "dataset", "status", "made", "options", "extra")
+_SPARE = ("protocols", "dataset", "status", "made", "options", "extra", "published", "hash")
 """Columns that a narrow terminal drops, in this order."""
 _PROSE = ("about", "options")
 _BUILT_IN = ("methods", "tasks")

@@ -172,8 +172,8 @@ def _archive(path: Path) -> str:
 
 def _several(root: Path) -> CheckReport | None:
     """Return a report for a folder that contains datasets in sub-folders. None for other folders."""
-    own = _layout_name(root)
-    datasets = {} if (root / "Dataset").is_dir() and own == "TSS" else _datasets_below(root)
+    own = layout_name(root)
+    datasets = {} if (root / "Dataset").is_dir() and own == "TSS" else datasets_below(root)
     layouts = set(datasets.values())
     # Some layouts are also detected in the parent folder. This alone does not mean several datasets.
     if not datasets or not (own is None or (own in layouts and len(layouts) > 1)):
@@ -200,12 +200,12 @@ def _several(root: Path) -> CheckReport | None:
     )
 
 
-def _datasets_below(root: Path) -> dict[Path, str]:
+def datasets_below(root: Path) -> dict[Path, str]:
     """Find datasets one or two levels below a folder. Return them with the names of their layouts."""
     found = {}
     for parent in _folders(root):
         for folder in (parent, *_folders(parent)):
-            name = _layout_name(folder)
+            name = layout_name(folder)
             if name is not None:
                 found[folder] = name
                 if folder == parent:
@@ -221,7 +221,7 @@ def _folders(root: Path) -> list[Path]:
     return names[:_MAX_FOLDERS]
 
 
-def _layout_name(folder: Path) -> str | None:
+def layout_name(folder: Path) -> str | None:
     """Detect the layout of a folder from its file names. None if unknown."""
     if (folder / PACK).exists() or any(folder.glob("*/ref.png")):
         return "patches"
