@@ -294,8 +294,9 @@ def to_records(opened: Any, cache: FeatureCache, folder: Path) -> None:
     """Compare all units, and write and sync their records, as a run does."""
     features = features_of(cache)
     keys = [item.key for item in opened.items] if get_device().startswith("cuda") else []
-    for i in range(0, len(keys), 256):
-        upload_ahead([features.arrays(key)["values"] for key in keys[i : i + 256]])
+    with ThreadPoolExecutor(cores()) as pool:
+        for i in range(0, len(keys), 256):
+            upload_ahead(list(pool.map(lambda key: features.arrays(key)["values"], keys[i : i + 256])))
     at_once = UNITS_IN_FLIGHT_ON_GPU if get_device() != "cpu" and opened.thread_safe_compare else 1
     with (
         RecordWriters(RecordStore(folder / str(time.time_ns()))) as writers,

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..core.processes import cores
 from ..core.records import Unit
 from ..kernels import get_device, upload_ahead
 from .context import (
@@ -77,10 +79,11 @@ def compute_missing(
 def _upload_features(context: RunContext) -> None:
     """Upload the descriptors of all items to the GPU in batches, until its cache is full."""
     names = list(context.feature_keys) if get_device().startswith("cuda") else []
-    for i in range(0, len(names), UPLOAD_BATCH_SIZE):
-        found = (context.arrays(name).get("values") for name in names[i : i + UPLOAD_BATCH_SIZE])
-        if not upload_ahead([values for values in found if values is not None and values.ndim == 2]):
-            break
+    with ThreadPoolExecutor(cores()) as pool:  # the first read of an entry verifies its checksums
+        for i in range(0, len(names), UPLOAD_BATCH_SIZE):
+            found = pool.map(lambda n: context.arrays(n).get("values"), names[i : i + UPLOAD_BATCH_SIZE])
+            if not upload_ahead([values for values in found if values is not None and values.ndim == 2]):
+                break
 
 
 def _compare(context: RunContext, argument: tuple[Unit, str, Mapping[str, str]]) -> str:

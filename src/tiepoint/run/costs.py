@@ -109,6 +109,9 @@ SAMPLE, STREAM_SAMPLE = 256, 4096
 LEAST = 3
 """Minimum number of repeats for which quartiles are reported."""
 
+ENOUGH = 20
+"""Number of repeats after which timing ends if they agree."""
+
 BUDGET_S = 0.6
 TURNS_S = 0.6
 """Time budget in seconds for repeats of a method, and for alternating repeats with each of up to 3 others."""
@@ -119,8 +122,9 @@ def time_repeatedly(
 ) -> list[float]:
     """Time repeated calls after a warm-up. Return the seconds of each call.
 
-    The function is called at least `least` times, until the time budget is spent. The budget is doubled if
-    the quartiles are more than 25 % apart. A call that takes longer than the budget is repeated only once.
+    The function is called at least `least` times, until the time budget is spent, or until the quartiles of
+    `ENOUGH` calls are at most 5 % apart. The budget is doubled if the quartiles are more than 25 % apart. A
+    call that takes longer than the budget is repeated only once.
     """
     started = time.perf_counter()
     call()
@@ -131,6 +135,8 @@ def time_repeatedly(
     while len(seconds) < least or spent < budget_s or (spent < 2 * budget_s and not _agree(seconds)):
         seconds.append(time_call(call))
         spent += seconds[-1]
+        if len(seconds) == ENOUGH and _agree(seconds, 1.05):
+            break
     return seconds
 
 
@@ -141,9 +147,9 @@ def time_call(call: Callable[[], Any]) -> float:
     return time.perf_counter() - started
 
 
-def _agree(seconds: list[float]) -> bool:
+def _agree(seconds: list[float], ratio: float = 1.25) -> bool:
     low, high = np.percentile(seconds, [25, 75])
-    return bool(high <= 1.25 * low)
+    return bool(high <= ratio * low)
 
 
 def ranges_overlap(first: Sequence[float], second: Sequence[float]) -> bool:

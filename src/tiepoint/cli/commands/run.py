@@ -97,6 +97,9 @@ def run(
 
     Example: `tiepoint run sift rootsift orb --task hpatches-v1/matching --data hpatches-release`
     """
+    from ...core.gpu_start import start_gpu_early
+
+    start_gpu_early(device or "cpu")
     from ...run.costs import cores
     from ...run.request import RunRequest
 

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import struct
 import warnings
 import zlib
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -190,12 +192,43 @@ def _raise_chunk_error(path: str | Path, data: bytes) -> NoReturn:
 
 
 def _inflate(path: str | Path, packed: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
-    """Inflate compressed bytes in steps, into a buffer that each thread reuses.
+    """Inflate compressed bytes into a buffer that each thread reuses.
 
-    Allocating and freeing megabytes in several threads would cost more time than inflating.
+    Allocating and freeing megabytes in several threads would cost more time than inflating. The system's zlib
+    writes into the buffer in one call without the interpreter lock. Python's own, which allocates its output,
+    is used if there is no system library, and explains corrupt data.
     """
     raw = thread_workspace().take("png", (size,), np.uint8)
-    unpacker, at = zlib.decompressobj(), 0
+    uncompress = _system_uncompress()
+    if uncompress is not None:
+        written = ctypes.c_ulong(size)
+        if uncompress(raw.ctypes.data, ctypes.byref(written), packed.ctypes.data, len(packed)) == 0:
+            if written.value == size:
+                return raw
+            raise FormatError(path, _wrong_size(size))
+    return _inflate_in_steps(path, packed, raw)
+
+
+def _wrong_size(size: int) -> str:
+    return f"corrupt PNG: the pixel data does not have the expected {size} bytes"
+
+
+@cache
+def _system_uncompress() -> Any:
+    """Return `uncompress` of the system's zlib. None if there is none."""
+    try:
+        found = ctypes.CDLL("libz.so.1").uncompress
+    except (OSError, AttributeError):
+        return None
+    found.argtypes = (ctypes.c_void_p, ctypes.POINTER(ctypes.c_ulong), ctypes.c_void_p, ctypes.c_ulong)
+    found.restype = ctypes.c_int
+    return found
+
+
+def _inflate_in_steps(
+    path: str | Path, packed: NDArray[np.uint8], raw: NDArray[np.uint8]
+) -> NDArray[np.uint8]:
+    unpacker, at, size = zlib.decompressobj(), 0, len(raw)
     try:
         for i in range(0, len(packed), _STEP):
             piece = unpacker.decompress(packed[i : i + _STEP].data)
@@ -207,5 +240,5 @@ def _inflate(path: str | Path, packed: NDArray[np.uint8], size: int) -> NDArray[
     except zlib.error as e:
         raise FormatError(path, f"corrupt PNG data: {e}") from e
     if at != size or not unpacker.eof:
-        raise FormatError(path, f"corrupt PNG: the pixel data does not have the expected {size} bytes")
+        raise FormatError(path, _wrong_size(size))
     return raw

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Load the libraries of torch and start the GPU in a thread, while the main thread imports modules.
+
+Loading them takes more than a second. Python's import statement keeps the interpreter lock meanwhile; ctypes
+releases it. No module is imported here, so nothing that depends on whether torch is imported changes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import threading
+from importlib.util import find_spec
+from pathlib import Path
+
+
+def start_gpu_early(device: str) -> None:
+    """Start to load torch's libraries and the GPU's context in the background, if `device` is a GPU.
+
+    If something is missing, nothing happens: the code that uses the GPU reports it.
+    """
+    if device.partition(":")[0] == "cuda":
+        threading.Thread(target=_start, args=(device,), name="gpu start", daemon=True).start()
+
+
+def _start(device: str) -> None:
+    torch = find_spec("torch")
+    if torch is None or torch.origin is None:
+        return
+    number = device.partition(":")[2]
+    folder = Path(torch.origin).parent / "lib"
+    with contextlib.suppress(OSError, AttributeError):
+        driver = ctypes.CDLL("libcuda.so.1")
+        handle, context = ctypes.c_int(), ctypes.c_void_p()
+        if driver.cuInit(0) == 0 and driver.cuDeviceGet(ctypes.byref(handle), int(number or 0)) == 0:
+            driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), handle)  # the context that torch uses
+    with contextlib.suppress(OSError):  # in the order and the modes of torch itself
+        ctypes.CDLL(str(folder / "libtorch_global_deps.so"), mode=ctypes.RTLD_GLOBAL)
+        ctypes.CDLL(str(folder / "libtorch.so"))
