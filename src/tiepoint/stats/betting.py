@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Betting on the mean of bounded units drawn one by one: capital, confidence sequence, closed testing.
+
+Every statement holds at all numbers of units at the same time, with one error probability.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+BETS: Array = 0.9 * 2.0 ** -np.arange(8.0)
+"""Shares of the capital at stake, from bold to careful. The capital is the mean over them."""
+
+EDGE = 1e-9
+"""Distances up to this count as none."""
+
+_TOLERANCE = 1e-10
+_LARGEST_LOG = 690.0
+
+
+@dataclass(frozen=True)
+class UnitBounds:
+    """Unbiased estimates of the mean difference, and the range of each before its unit is drawn.
+
+    `drawn` (..., n) estimate the mean, `lowest` and `highest` (..., n) bound them. The mean is certain to be
+    between `low` and `high` (...) after the last unit.
+    """
+
+    drawn: Array
+    lowest: Array
+    highest: Array
+    low: Array
+    high: Array
+
+
+def unit_bounds(differences: ArrayLike, weights: ArrayLike | None) -> UnitBounds:
+    """Return the estimates of units in order of drawing, from differences (..., n) between -1 and 1.
+
+    Args:
+        differences: Differences of the units that were drawn.
+        weights: (..., n) their weights, if the mean is that of a finite list with weights of sum 1. None if
+            units are independent draws from a population, which has no end.
+
+    >>> unit_bounds([1.0, 0.0], [0.5, 0.5]).drawn.tolist(), unit_bounds([1.0, 0.0], None).drawn.tolist()
+    ([1.0, 0.5], [1.0, 0.0])
+    """
+    d = np.asarray(differences, np.float64)
+    if weights is None:
+        ones = np.ones(d.shape)
+        return UnitBounds(d, -ones, ones, np.full(d.shape[:-1], -1.0), np.full(d.shape[:-1], 1.0))
+    w = np.broadcast_to(np.asarray(weights, np.float64), d.shape)
+    seen, left = np.cumsum(w * d, axis=-1), 1.0 - np.cumsum(w, axis=-1)
+    start = np.zeros((*d.shape[:-1], 1))
+    before = np.concatenate([start, seen[..., :-1]], axis=-1)
+    ahead = np.concatenate([start + 1.0, left[..., :-1]], axis=-1)
+    end = np.maximum(left[..., -1], 0.0) if d.shape[-1] else np.ones(d.shape[:-1])
+    total = seen[..., -1] if d.shape[-1] else np.zeros(d.shape[:-1])
+    return UnitBounds(before + ahead * d, before - ahead, before + ahead, total - end, total + end)
+
+
+def bet(logs: Array, gain: ArrayLike, room: ArrayLike) -> Array:
+    """Return the logarithms (..., bets) of the capital of each bet after one unit.
+
+    `gain` is what the unit adds beyond the tested mean, `room` what it could lose at most. Without room, a
+    gain shows that the mean is impossible, and the capital is infinite. Without room and gain, everything
+    that is left is at the tested mean, which allows it: the capital stays.
+    """
+    gain, room = np.asarray(gain, np.float64)[..., None], np.asarray(room, np.float64)[..., None]
+    tight = room <= EDGE
+    ratio = np.divide(gain, room, out=np.zeros(np.broadcast(gain, room).shape), where=~tight)
+    # Rounding may put a unit outside its range by an ulp.
+    grown = logs + np.log1p(BETS * np.maximum(ratio, -1.0))
+    return np.where(tight, np.where(gain > EDGE, np.inf, logs), grown)
+
+
+def capital_of(logs: Array) -> Array:
+    """Return the capital: the mean of the bets whose logarithms (..., bets) are given."""
+    top = logs.max(axis=-1)
+    finite = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(over="ignore"):
+        total = finite + np.log(np.exp(logs - finite[..., None]).mean(axis=-1))
+    return np.where(np.isinf(top), np.inf, np.exp(np.minimum(total, _LARGEST_LOG)))
+
+
+def capitals(units: UnitBounds, mean: float) -> tuple[float, float]:
+    """Return the final capital of the bets that the mean is above and below `mean`, after units (n,)."""
+    found = []
+    for gain, room in (
+        (units.drawn - mean, mean - units.lowest),
+        (mean - units.drawn, units.highest - mean),
+    ):
+        tight = room <= EDGE
+        if bool((tight & (gain > EDGE)).any()):
+            found.append(float("inf"))
+            continue
+        ratio = np.maximum(gain[~tight] / room[~tight], -1.0)
+        found.append(float(capital_of(np.log1p(BETS[:, None] * ratio).sum(axis=1))))
+    return found[0], found[1]
+
+
+def confidence_set(units: UnitBounds, alpha: float) -> tuple[float, float]:
+    """Return the interval of means that bets with error probability `alpha` do not exclude.
+
+    The sets after all numbers of units hold together, so their intersection is also a confidence set.
+    """
+    from scipy.optimize import brentq
+
+    low, high = float(units.low), float(units.high)
+
+    def excess(mean: float) -> float:
+        """Return the logarithm of the capital beyond the limit: negative inside the set."""
+        capital = sum(capitals(units, mean)) / 2
+        return _LARGEST_LOG if np.isinf(capital) else float(np.log(capital * alpha))
+
+    centre = min(max(float(units.drawn.mean()), low), high)
+    if excess(centre) >= 0:
+        centre = _least(units, low, high)
+        if excess(centre) >= 0:
+            return centre, centre
+    ends = [
+        end if excess(end) < 0 else float(brentq(excess, centre, end, xtol=_TOLERANCE)) for end in (low, high)
+    ]
+    return ends[0], ends[1]
+
+
+def _least(units: UnitBounds, low: float, high: float) -> float:
+    """Return the mean with the least capital, by ternary search. The capital is convex."""
+    while high - low > _TOLERANCE:
+        a, b = low + (high - low) / 3, high - (high - low) / 3
+        if sum(capitals(units, a)) <= sum(capitals(units, b)):
+            high = b
+        else:
+            low = a
+    return (low + high) / 2
+
+
+def adjusted_evidence(evidence: ArrayLike) -> Array:
+    """Return the evidence (n,) against each hypothesis after closed testing by averages.
+
+    A claim when it reaches 1/alpha keeps the probability of any wrong claim among all hypotheses at alpha.
+
+    >>> adjusted_evidence([30.0, 0.5, 45.0, 0.01]).round(3).tolist()
+    [10.17, 0.255, 15.17, 0.01]
+    """
+    e = np.asarray(evidence, np.float64)
+    n = len(e)
+    order = np.argsort(e, kind="stable")
+    sums = np.concatenate([[0.0], np.cumsum(e[order])])
+    k = np.arange(n)
+    rank = np.empty(n, np.int64)
+    rank[order] = k
+    # Averages over a hypothesis and the k smallest others. If it is one of the k smallest, take one more.
+    own = np.where(k[None] > rank[:, None], sums[k + 1][None], e[:, None] + sums[k][None])
+    return np.asarray((own / (k + 1)).min(axis=1))
