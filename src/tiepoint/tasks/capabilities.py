@@ -13,6 +13,7 @@ from ..datasets.image_pairs.ground_truth import PairTruth
 from .base import Column, TaskData
 from .cases import Cases, DenseCase, MatchedPair, QueryCase
 from .steps import StepTable
+from .unit_values import UnitFacts, UnitWeights
 
 CurvePoints = tuple[str, str, Any, Any]
 """A curve: group, curve name, x values, y values."""
@@ -129,6 +130,27 @@ class HasTimes(Protocol):
 def timed_metrics(task: object, protocol: str) -> set[str]:
     """Return the metrics of a task that are measured times."""
     return {s.metric for s in task.time_scores(protocol, 0.0, 0.0)} if isinstance(task, HasTimes) else set()
+
+
+@runtime_checkable
+class HasUnitValues(Protocol):
+    """Task with scores that are fixed weighted means of unit values between 0 and 1."""
+
+    def unit_facts(self, opened: Any) -> Mapping[str, UnitFacts]:
+        """Return what is known of the units of opened data before any method runs."""
+
+    def record_facts(self, records: Mapping[str, Records]) -> Mapping[str, UnitFacts]:
+        """Return the same from the records of all units, for stored runs without their data."""
+
+    def unit_weights(
+        self, units: Mapping[str, UnitFacts], protocol: str, metric: str, group: str
+    ) -> UnitWeights:
+        """Return the weights of the units in a score. Raise `NotRaceableError` with the reason."""
+
+    def unit_values(
+        self, records: Mapping[str, Records], protocol: str, metric: str, group: str
+    ) -> Mapping[str, float]:
+        """Return the value of each unit in a score. NaN if a unit has none."""
 
 
 @runtime_checkable

@@ -20,6 +20,9 @@ UNITS = {
     "count": (1.0, "", "a count"),
 }
 """Display of a stored value by its unit: factor, symbol and name."""
+POOLED_LIST = "it ranks the pairs of all scenes in one list, so what a unit adds depends on all others"
+COMPETING = "queries compete with distractors of all scenes, so one unit needs the features of all"
+METHOD_QUERIES = "its queries are the keypoints that a method finds, so the weights depend on the method"
 AP_OF_PAIRS = "average precision of pairs ranked by descriptor distance, correct pairs among incorrect ones"
 AUC_OF_PAIRS = "probability that a correct pair is closer than an incorrect one (area under the ROC curve)"
 FPR_OF_PAIRS = "share of incorrect pairs accepted at the distance that accepts 95 % of the correct ones"
@@ -168,6 +171,7 @@ class TaskInfo:
             computation of scores from records changes, increase `SCORING` instead.
         writing_options: Options that only affect written result files.
         printing_options: Options that only affect which score is printed first.
+        not_raceable: Reason why no score can be raced, for tasks without `HasUnitValues`.
     """
 
     sentence: str = ""
@@ -185,6 +189,7 @@ class TaskInfo:
     protocol_versions: Mapping[str, int] = field(default_factory=dict)
     writing_options: tuple[str, ...] = ()
     printing_options: tuple[str, ...] = ()
+    not_raceable: str = "the task does not state unit values (`HasUnitValues`)"
 
 
 def metric_info(info: TaskInfo, metric: str) -> MetricInfo:

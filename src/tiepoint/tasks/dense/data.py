@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ...core.errors import FormatError, InputError, ProblemsError, UnknownNameError
 from ...core.hashing import hash_json
 from ...core.records import Features, Item, Records, Unit
-from ...core.scores import Score
+from ...core.scores import Score, group_name
 from ...datasets.dense_pairs import BrokenPair, DensePair, find_pairs
 from ...datasets.image_pairs.ground_truth import PairTruth
 from ...formats.flow.tss import PairResult
@@ -23,6 +23,7 @@ from ...geometry.flow.warp import transfer
 from ...methods.dense.files import check_folders, extra_folders, missing_pairs_message
 from ..base import BaseTaskData
 from ..cases import Cases, DenseCase, pair_cases
+from ..unit_values import UnitFacts, UnitWeights, group_parts, unit_weights
 from .options import ALLOW, DenseTask, PairOptions, excluded_pairs_notes, mean_note
 
 Flow = NDArray[Any]
@@ -162,6 +163,35 @@ class PairTask(DenseTask):
             scores += self.kind_scores([r for r in records if r.meta["kind"] == kind], {"kind": kind})
         return scores
 
+    def unit_facts(self, opened: OpenDense) -> Mapping[str, UnitFacts]:
+        """Return scene, kind and number of keypoints of every directed pair."""
+        self.refuse_skipping(opened.options.missing)
+        return {p.key: UnitFacts(p.scene, p.kind, _points(p)) for p in opened.pairs}
+
+    def facts_of(self, record: Records) -> UnitFacts:
+        """Return scene, kind and number of keypoints of a directed pair from its records."""
+        meta = record.meta
+        self.refuse_skipping(str(meta["missing"]))
+        points = float(len(record)) if self.truth == "points" else 1.0
+        return UnitFacts(str(meta["scene"]), str(meta["kind"]), 0.0 if "no_truth" in meta else points)
+
+    def weigh(
+        self,
+        units: Mapping[str, UnitFacts],
+        sizes: Mapping[str, float],
+        protocol: str,
+        parts: Mapping[str, str],
+    ) -> UnitWeights:
+        """Return weights per pair, or per point. Pairs without keypoints do not count."""
+        per_point = parts.get("per") == "point"
+        chosen = sizes if per_point else dict.fromkeys(sizes, 1.0)
+        return unit_weights(units, chosen, unit="directed pair")
+
+    def group_of_one(self, group: str) -> str:
+        """Return the group without its kind and per pair: a pair alone has one value."""
+        parts = {k: v for k, v in group_parts(group).items() if k != "kind"}
+        return group_name(**{**parts, "per": "pair"} if "per" in parts else parts)
+
     def share(self, record: Records) -> float | None:
         """Return the accuracy of a directed pair at the headline threshold. None if not scored."""
         raise NotImplementedError
@@ -206,6 +236,14 @@ class PairTask(DenseTask):
         absent = [key for key in keys if key not in there]
         warnings = [missing_pairs_message(absent, len(keys))] if absent else []
         return [*warnings, *extra_folders(results, opened.known, subsets)]
+
+
+def _points(pair: DensePair) -> float:
+    """Return the number of true keypoints of a pair, without padding. 1 if it has none to transfer."""
+    if pair.points is None:
+        return 1.0
+    source, target = pair.points()
+    return float((np.isfinite(source).all(axis=1) & np.isfinite(target).all(axis=1)).sum())
 
 
 def oriented_flow(pair: DensePair, result: PairResult, missing: str) -> Flow | None:

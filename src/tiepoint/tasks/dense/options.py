@@ -18,6 +18,7 @@ from ...geometry.flow.warp import consistency_masks
 from ..base import BaseTask
 from ..info import MetricInfo
 from ..options import Names, TaskOptions
+from ..unit_values import MeansOfUnits, not_raceable
 from .protocols import RULES
 
 ALLOW = '`missing="skip"` or `missing="zero"`'
@@ -105,10 +106,21 @@ def chosen_protocol(protocols: Sequence[str]) -> str:
     return "tss-cpp" if "tss-cpp" in protocols else next(iter(protocols), "exact")
 
 
-class DenseTask(BaseTask):
+class DenseTask(MeansOfUnits, BaseTask):
     """Base class of the dense tasks. Results are written in the layout of the TSS kit."""
 
     family = "dense"
+
+    def refuse_skipping(self, missing: str) -> None:
+        """Raise an error if missing flows are skipped, because the mean then depends on the method."""
+        if missing == "skip":
+            raise not_raceable(
+                self.name,
+                "every score",
+                "all",
+                "`missing=skip` averages only the pairs that a method returned",
+            )
+
     result_forms = ("final",)
 
     def results_form(self, opened: Any) -> str:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ from ..pairs.score import (
     without_model,
 )
 from ..scene_means import with_protocol
+from ..unit_values import Means, Reasons
 from ..wxbs.task import TOOL
 
 Floats = NDArray[np.float64]
@@ -54,6 +55,8 @@ class EvdHomography(PairsTask):
     options = EvdOptions
     libraries = ("cv2", "poselib")
     protocols = ("exact", TOOL)
+    means: ClassVar[Means] = {"maa": frozenset(), "area": frozenset(), "recall": frozenset({"threshold_px"})}
+    reasons: ClassVar[Reasons] = {"median_error_px": "a median is no mean of unit values"}
     info = TaskInfo(
         "How well do matches give the homography of a plane seen from extreme angles?",
         ("maa", "all"),

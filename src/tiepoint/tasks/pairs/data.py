@@ -29,6 +29,7 @@ from ...methods.source_files import library_versions
 from ..base import BaseTask, BaseTaskData
 from ..cases import Cases, MatchedPair, pair_cases
 from ..options import Names, TaskOptions, Word
+from ..unit_values import MeansOfUnits, UnitFacts
 
 Floats = NDArray[np.float64]
 LINES = "mean distance to the true epipolar lines of both images"
@@ -315,7 +316,7 @@ def _images(pair: ImagePair) -> tuple[ImageFacts, ...]:
     )
 
 
-class PairsTask(BaseTask):
+class PairsTask(MeansOfUnits, BaseTask):
     """Base class of the tasks on image pairs. `needs` names the ground truth that a pair must have."""
 
     family = "pairs"
@@ -340,6 +341,19 @@ class PairsTask(BaseTask):
     def data_warnings(self, opened: OpenPairs) -> Sequence[str]:
         """Return warnings about the data under these options."""
         return ()
+
+    def unit_facts(self, opened: OpenPairs) -> Mapping[str, UnitFacts]:
+        """Return scene, dataset and images of every pair."""
+        return {
+            name: UnitFacts(p.scene, p.dataset or "other", 1.0, (str(p.image0 or name), str(p.image1 or "")))
+            for name, p in opened.pairs.items()
+        }
+
+    def facts_of(self, record: Records) -> UnitFacts:
+        """Return scene, dataset and images of a pair from its records."""
+        meta = record.meta
+        images = meta.get("images", (meta["pair"], ""))
+        return UnitFacts(str(meta["scene"]), str(meta["dataset"]) or "other", 1.0, (images[0], images[1]))
 
     def pair_accuracy(self, records: Sequence[Records]) -> Iterable[tuple[str, float]]:
         """Return the accuracy of each pair."""

@@ -203,6 +203,35 @@ def _matching(record: Records) -> float:
     return float(record.meta["precision"]["squared"][f"{SQUARED:g}"]) / max(1, record.meta["keypoints"][0])
 
 
+def pose_values(
+    records: Mapping[str, Records], name: str, metric: str, parts: Mapping[str, str]
+) -> dict[str, float]:
+    """Return the value of each pair: the mean over its rows of what a row adds to the score."""
+    listed = list(records.values())
+    protocol, poses = protocol_of(listed, name), Poses(listed)
+    errors = pose_row_errors(poses, protocol)[2]
+    rows = headline_rows(poses, protocol)
+    degrees = int(parts.get("threshold_deg", HEADLINE_DEG))
+    strict = group_scoring(poses, protocol, rows).strict
+    if metric == "auc":
+        values = auc_shares(errors, degrees)
+    elif metric == "mean_auc":
+        values = np.mean([auc_shares(errors, t) for t in THRESHOLDS_DEG], axis=0)
+    elif metric == "accuracy":
+        values = (errors < degrees if strict else errors <= degrees).astype(np.float64)
+    elif metric == "map":
+        values = np.mean([errors < t for t in range(5, degrees + 1, 5)], axis=0)
+    else:
+        values = _maa_shares(errors)
+    # Counted in one pass per pair: repeats that count twice appear twice.
+    scoring = replace(protocol.scoring, last_duplicate=False)
+    order = counted_rows(poses, scoring, rows)
+    total = np.bincount(poses.pair[order], weights=values[order], minlength=len(listed))
+    count = np.bincount(poses.pair[order], minlength=len(listed))
+    with np.errstate(invalid="ignore"):
+        return dict(zip(records, (total / count).tolist(), strict=True))
+
+
 # `exact`.
 
 
@@ -291,7 +320,7 @@ def _exact_group(
     def mean(metric: str, values: Floats) -> Score:
         return micro_score(metric, _sums(records, by_seed(poses, rows, values).mean(axis=0), weights))
 
-    made.append(mean("maa", np.clip(MAA_DEG - np.floor(e), 0, None) / MAA_DEG + (e == MAA_DEG) / MAA_DEG))
+    made.append(mean("maa", _maa_shares(e)))
     n = len(records)
     for metric, angle in (("rotation_error_deg", e_R), ("translation_error_deg", e_t)):
         made.append(Score(metric, "all", _median(np.median(by_seed(poses, rows, angle), axis=0), weights), n))
@@ -299,6 +328,12 @@ def _exact_group(
     failed = by_seed(poses, rows, poses.failed.astype(np.float64)).max(axis=0)
     made.append(Score("failures", "all", float((failed > 0).sum()), n))
     return made
+
+
+def _maa_shares(errors: Floats) -> Floats:
+    """Return what each error adds to the mean accuracy at 1, 2, …, 10 degrees."""
+    share = np.clip(MAA_DEG - np.floor(errors), 0, None) / MAA_DEG + (errors == MAA_DEG) / MAA_DEG
+    return np.asarray(share, np.float64)
 
 
 def _with_images(score: Score, records: Sequence[Records], values: Floats, weights: Floats) -> Score:

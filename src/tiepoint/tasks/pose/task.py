@@ -21,9 +21,19 @@ from ..info import count
 from ..options import parse_list
 from ..pairs.data import OpenPairs, PairsOptions, PairsTask, matches_of
 from ..steps import StepTable
+from ..unit_values import (
+    TRAPEZOID,
+    Means,
+    Reasons,
+    UnitFacts,
+    UnitWeights,
+    group_parts,
+    not_raceable,
+    unit_weights,
+)
 from .compare import Poses, compare, pose_row_errors
 from .protocols import PROTOCOLS, ImageFrame, PoseProtocol, exact_protocol, parse_image_frame
-from .score import HEADLINE_DEG, headline_rows, pair_shares, protocol_of, score
+from .score import HEADLINE_DEG, headline_rows, pair_shares, pose_values, protocol_of, score
 from .steps import ARROW, pose_step_chain, pose_step_tables, steps_comparison_name
 
 CITE = (
@@ -131,6 +141,22 @@ class RelativePose(PairsTask):
     needs = "pose"
     options = RelativeOptions
     libraries = ("cv2", "poselib")
+    means: ClassVar[Means] = {
+        "auc": frozenset({"threshold_deg"}),
+        "accuracy": frozenset({"threshold_deg"}),
+        "map": frozenset({"threshold_deg"}),
+        "maa": frozenset(),
+        "mean_auc": frozenset(),
+    }
+    reasons: ClassVar[Reasons] = {
+        **dict.fromkeys(
+            ("rotation_error_deg", "translation_error_deg"), "a median is no mean of unit values"
+        ),
+        **dict.fromkeys(
+            ("precision", "epipolar_precision_px", "matching_score"),
+            "a pair without matches has no value under some protocols; race auc or accuracy",
+        ),
+    }
     protocols = tuple(PROTOCOLS)
     info = TaskInfo(
         "How well do the matches of two images give the motion between their cameras?",
@@ -224,6 +250,51 @@ class RelativePose(PairsTask):
         """Compute the scores under a protocol, using only the records."""
         self.comparison(protocol)
         return score(records, protocol)
+
+    def unit_weights(
+        self, units: Mapping[str, UnitFacts], protocol: str, metric: str, group: str
+    ) -> UnitWeights:
+        """Return equal weights of the pairs; under `exact` half for each direction of the same two images."""
+        self.raceable_parts(metric, group)
+        self.check_raceable(units, protocol, metric, group)
+        images = {key: facts.images or (key, "") for key, facts in units.items()}
+        sizes = dict.fromkeys(units, 1.0)
+        scoring = PROTOCOLS[protocol].scoring
+        if protocol == "exact":
+            both = set(images.values())
+            sizes = {k: 0.5 if (b, a) in both and a != b else 1.0 for k, (a, b) in images.items()}
+        elif scoring.last_duplicate:
+            last = {pair: key for key, pair in images.items()}
+            sizes = {key: 1.0 for key in units if last[images[key]] == key}
+        elif scoring.again and len({units[k].kind in scoring.again for k in units}) > 1:
+            reason = f"{protocol} counts the last repeat twice for some of these datasets; race one dataset"
+            raise not_raceable(self.name, metric, group, reason)
+        trapezoid = metric in ("auc", "mean_auc") and scoring.area != "exact"
+        return unit_weights(units, sizes, note=TRAPEZOID if trapezoid else "")
+
+    def check_raceable(
+        self,
+        units: Mapping[str, UnitFacts],
+        protocol: str,
+        metric: str,
+        group: str,
+    ) -> None:
+        """Refuse scores that only some protocols have, and scores that choose a threshold by the results."""
+        rule, reason = PROTOCOLS[protocol], None
+        if {facts.kind for facts in units.values()} & set(rule.scoring.best_px):
+            reason = f"{protocol} chooses the threshold with the best area on all pairs"
+        elif metric == "maa" and protocol != "exact":
+            reason = (
+                f"under {protocol} it is a mean over scenes of the mean over repeats; race it under exact"
+            )
+        if reason is not None:
+            raise not_raceable(self.name, metric, group, reason)
+
+    def unit_values(
+        self, records: Mapping[str, Records], protocol: str, metric: str, group: str
+    ) -> Mapping[str, float]:
+        """Return the mean over seeds or repeats of each pair. Areas are exact under every protocol."""
+        return pose_values(records, protocol, metric, group_parts(group)) if records else {}
 
     def record_warnings(self, records: Sequence[Records]) -> list[str]:
         """Return warnings about unknown datasets, and about pairs whose cameras share their centre."""

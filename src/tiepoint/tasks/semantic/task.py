@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +18,10 @@ from ...datasets.image_pairs.ground_truth import PairSet, PairTruth
 from ..base import Column, MetricInfo, TaskInfo
 from ..info import PROPOSAL_FLOW, SPAIR
 from ..options import Flag, Names, Numbers
-from ..pairs.data import PairsOptions
+from ..pairs.data import OpenPairs, PairsOptions
 from ..pairs.point_transfer import Asked, PointsTask, transferred_points
 from ..steps import StepTable
+from ..unit_values import Means, Reasons, UnitFacts, UnitWeights, group_parts, unit_weights
 from .protocols import AMBIGUOUS, PROTOCOLS, ambiguous_points, read_groups
 from .score import HEADLINE_ALPHA, convention_steps, score, shares
 
@@ -76,6 +78,10 @@ class SemanticPck(PointsTask):
     options = SemanticOptions
     protocols = tuple(PROTOCOLS)
     scoring_options = frozenset({"categories", "back"})
+    means: ClassVar[Means] = {"pck": frozenset({"alpha", "per", "category"})}
+    reasons: ClassVar[Reasons] = dict.fromkeys(
+        ("ambiguous_pairs", "ambiguous_points"), "it describes the data"
+    )
     info = TaskInfo(
         "Does a method carry keypoints from one object to another of its class?",
         ("pck", "all"),
@@ -152,6 +158,39 @@ class SemanticPck(PointsTask):
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
         """Return the PCK at 0.1 after each step from a tool's convention to `exact`."""
         return convention_steps(records)
+
+    def unit_facts(self, opened: OpenPairs) -> Mapping[str, UnitFacts]:
+        """Return scene, class and number of keypoints of every pair."""
+        found = {}
+        for name, facts in super().unit_facts(opened).items():
+            truth = opened.truth(name)
+            category = str(truth.pair.facts.get("category", ""))
+            points = float(len(truth.annotations["points1"]))
+            found[name] = replace(facts, kind=category, pairs=points, groups={"category": category})
+        return found
+
+    def facts_of(self, record: Records) -> UnitFacts:
+        """Return scene, class and number of keypoints of a pair from its records."""
+        category = str(record.meta["category"])
+        facts = super().facts_of(record)
+        return replace(facts, kind=category, pairs=float(len(record)), groups={"category": category})
+
+    def weigh(
+        self,
+        units: Mapping[str, UnitFacts],
+        sizes: Mapping[str, float],
+        protocol: str,
+        parts: Mapping[str, str],
+    ) -> UnitWeights:
+        """Return weights per pair, point or class. Pairs without keypoints do not count."""
+        per = parts.get("per", "pair")
+        chosen = sizes if per == "point" else dict.fromkeys(sizes, 1.0)
+        return unit_weights(units, chosen, by_kind=per == "class", stratum="class")
+
+    def group_of_one(self, group: str) -> str:
+        """Return the group per pair, because a pair alone has one value however pairs are weighted."""
+        parts = group_parts(group)
+        return group_name(alpha=parts["alpha"], per="pair") if "alpha" in parts else "all"
 
     def pair_accuracy(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
         """Return the PCK at 0.1 of each pair, for galleries."""

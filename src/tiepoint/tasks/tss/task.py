@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from ..base import MetricInfo, TaskInfo
 from ..cases import Cases, pair_cases
 from ..dense.options import ENDPOINT_ERROR, DenseTask
 from ..info import TSS
+from ..unit_values import Means, UnitFacts, UnitWeights, unit_weights
 from . import score as scoring
 from .data import DIRECTIONS, OpenTss, TssOptions
 from .results import check_results
@@ -64,6 +65,10 @@ class Tss(DenseTask):
         protocol_versions={"exact": 3, "tss-cpp": 3, "tss-matlab": 3},
     )
     protocols = ("exact", "tss-cpp", "tss-matlab")
+    means: ClassVar[Means] = {
+        **dict.fromkeys(("iou", "pixel_accuracy", "flow_auc"), frozenset({"subset", "flip", "weighting"})),
+        "flow_accuracy": frozenset({"subset", "flip", "weighting", "threshold"}),
+    }
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenTss:
         """Open a dataset folder."""
@@ -94,6 +99,27 @@ class Tss(DenseTask):
         shares = [(name, float(v)) for name, v in both if np.isfinite(v)]
         return pair_cases(shares, DIRECTIONS.__getitem__) if shares else None
 
+    def unit_facts(self, opened: OpenTss) -> Mapping[str, UnitFacts]:
+        """Return subset and flip of every pair."""
+        self.refuse_skipping(opened.options.missing)
+        return {p.key: _facts(p.key, p.subset, p.flip) for p in opened.pairs}
+
+    def facts_of(self, record: Records) -> UnitFacts:
+        """Return subset and flip of a pair from its records."""
+        meta = record.meta
+        self.refuse_skipping(str(meta["missing"]))
+        return _facts(f"{meta['subset']}/{meta['pair']}", str(meta["subset"]), int(meta["flip"]))
+
+    def weigh(
+        self,
+        units: Mapping[str, UnitFacts],
+        sizes: Mapping[str, float],
+        protocol: str,
+        parts: Mapping[str, str],
+    ) -> UnitWeights:
+        """Return the weights of a mean over subsets, or over pairs with ``weighting=pairs``."""
+        return unit_weights(units, sizes, by_kind="weighting" not in parts, stratum="subset")
+
     def record_warnings(self, records: Sequence[Records]) -> list[str]:
         """Return warnings about unusual results, with counts."""
         return scoring.record_warnings(records)
@@ -101,6 +127,10 @@ class Tss(DenseTask):
     def check_results(self, opened: OpenTss, results: Path) -> list[str]:
         """Return warnings about a folder of results; raise one error that lists all problems."""
         return check_results(opened, results)
+
+
+def _facts(key: str, subset: str, flip: int) -> UnitFacts:
+    return UnitFacts(key, subset, groups={"subset": subset, "flip": str(flip)})
 
 
 TASK = Tss()

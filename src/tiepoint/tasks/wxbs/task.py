@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from ..pairs.data import OpenPairs, PairsOptions, PairsTask, SeededOptions, matc
 from ..pairs.point_transfer import Asked, PointsTask, transferred_points
 from ..pairs.score import SEED_SPREAD, model_facts, pair_facts, without_model
 from ..scene_means import with_protocol
+from ..unit_values import Means
 from .score import score_fundamental, score_points
 
 Floats = NDArray[np.float64]
@@ -51,6 +52,7 @@ class WxbsTask(PairsTask):
     needs = "corrs"
     protocols = ("exact", TOOL)
     scoring_options = frozenset({"split"})
+    means: ClassVar[Means] = {"maa": frozenset(), "area": frozenset(), "recall": frozenset({"threshold_px"})}
 
     def select_pairs(self, data: PairSet, options: Any) -> PairSet:
         """Return the pairs of the split. Pairs without a split belong to every split."""

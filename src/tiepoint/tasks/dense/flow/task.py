@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from ....metrics.dense import endpoint_error, outliers
 from ...base import MetricInfo, TaskInfo
 from ...options import Numbers, parse_ascending
 from ...scene_means import ratio_score
+from ...unit_values import Means
 from ..data import DIRECTED, PairTask, meta_of, usable_records
 from ..options import ENDPOINT_ERROR, PairOptions, mean_note
 
@@ -83,6 +84,10 @@ class DenseFlow(PairTask):
     """
 
     truth = "flow"
+    means: ClassVar[Means] = {
+        "flow_accuracy": frozenset({"threshold_px", "alpha", "kind"}),
+        "fl": frozenset({"kind"}),
+    }
     name = "dense/flow"
     options = FlowOptions
     info = TaskInfo(

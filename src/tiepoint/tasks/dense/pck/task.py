@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from ...base import Column, MetricInfo, TaskInfo
 from ...info import PROPOSAL_FLOW
 from ...options import Numbers, parse_ascending
 from ...scene_means import ratio_score
+from ...unit_values import Means
 from ..data import PairTask, meta_of, usable_records
 from ..options import PairOptions
 
@@ -100,6 +101,7 @@ class DensePck(PairTask):
     """
 
     truth = "points"
+    means: ClassVar[Means] = {"pck": frozenset({"alpha", "scale", "per", "kind"})}
     name = "dense/pck"
     options = PckOptions
     info = TaskInfo(

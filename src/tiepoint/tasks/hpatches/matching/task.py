@@ -6,18 +6,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ....core.hashing import hash_json
 from ....core.records import Features, Records, Unit
-from ....core.scores import SceneCurves
+from ....core.scores import SceneCurves, scene_kind
 from ....kernels import ThreadTeam, first_two, first_two_aligned, one_blas_thread, pair_distances
 from ...base import TaskInfo
 from ...info import FIRST_PATCHES, HPATCHES, ap_of_matches
 from ...steps import StepTable, convention_tables
+from ...unit_values import Means, MeansOfUnits, UnitFacts, UnitWeights, unit_weights
 from ..data import (
     LICENCE,
     DatasetSplit,
@@ -141,7 +142,7 @@ class HPatchesMatchingOptions(HPatchesOptions):
     """Sequences to compare: those of the split, or all of the dataset (as in `hpatches-matlab`)."""
 
 
-class HPatchesMatching(HPatchesTask):
+class HPatchesMatching(MeansOfUnits, HPatchesTask):
     """Nearest neighbours of the reference patches in every other image of their sequence.
 
     Metrics: `map` (AP of the matches ranked by distance, with every reference patch in the denominator),
@@ -153,6 +154,7 @@ class HPatchesMatching(HPatchesTask):
     name = NAME
     scoring = scoring
     options = HPatchesMatchingOptions
+    means: ClassVar[Means] = dict.fromkeys(scoring.METRICS, frozenset({"kind", "noise", "weighting"}))
     info = TaskInfo(
         "Is the nearest patch of another image the correct one, and are correct matches ranked first?",
         ("map", "all"),
@@ -188,6 +190,29 @@ class HPatchesMatching(HPatchesTask):
         answer = partial(scoring.replay, setting)
         return OpenHPatches(setting, units, compare_one, answer=answer, side_by_side=True)
 
+    def unit_facts(self, opened: OpenHPatches) -> Mapping[str, UnitFacts]:
+        """Return kind of every sequence, and whether it is in the split."""
+        test = set(opened.setting.split.test)
+        return {u.key: _facts(u.key, scene_kind(u.key), u.key in test) for u in opened.units}
+
+    def facts_of(self, record: Records) -> UnitFacts:
+        """Return kind of a sequence, and whether it is in the split, from its records."""
+        meta = record.meta
+        return _facts(meta["scenes"][0], meta["kinds"][0], bool(meta.get("in_split", True)))
+
+    def weigh(
+        self,
+        units: Mapping[str, UnitFacts],
+        sizes: Mapping[str, float],
+        protocol: str,
+        parts: Mapping[str, str],
+    ) -> UnitWeights:
+        """Return the weights of the mean over kinds, or over sequences."""
+        rules = hpatches_rules(protocol)
+        counted = {k: 1.0 for k in sizes if rules.all_sequences or (units[k].groups or {})["split"] == "in"}
+        chosen = parts.get("weighting", "sequences" if rules.sequence_weighted else "cells")
+        return unit_weights(units, counted, by_kind=chosen == "cells", unit="scene")
+
     def convention_steps(self, records: Sequence[Records]) -> list[StepTable]:
         """Return the headline scores after each step: `hpatches-python`, `hpatches-matlab`, `exact`."""
         refuse_imported(records, "telling conventions apart")
@@ -200,6 +225,10 @@ class HPatchesMatching(HPatchesTask):
     def wrong_answers(self, records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
         """Return wrong matches of a fixed sample of patches: (query, correct answer, method's answer)."""
         return scoring.wrong_answers(records)
+
+
+def _facts(scene: str, kind: str, in_split: bool) -> UnitFacts:
+    return UnitFacts(scene, kind, groups={"split": "in" if in_split else "out"})
 
 
 TASK = HPatchesMatching()

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 from ....core.hashing import hash_json
 from ....core.records import Features, Records, Unit
 from ...base import MetricInfo, TaskInfo
-from ...info import HPATCHES
+from ...info import COMPETING, HPATCHES
 from ...steps import StepTable
 from ..data import LICENCE, HPatchesOptions, HPatchesTask, OpenHPatches, open_setting, raise_problems
 from ..pair_lists import retrieval_source
@@ -54,6 +54,7 @@ class HPatchesRetrieval(HPatchesTask):
         licence=LICENCE,
         title="HPatches 2017 retrieval",
         protocol_versions={"hpatches-python": 2},
+        not_raceable=COMPETING,
     )
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenHPatches:

@@ -12,7 +12,7 @@ from ....core.buffers import Workspace
 from ....core.hashing import hash_json
 from ....core.records import Features, Records, Unit
 from ...base import MetricInfo, TaskInfo
-from ...info import AP_OF_PAIRS, AUC_OF_PAIRS, FPR_OF_PAIRS, HPATCHES
+from ...info import AP_OF_PAIRS, AUC_OF_PAIRS, FPR_OF_PAIRS, HPATCHES, POOLED_LIST
 from ...steps import StepTable, convention_tables
 from ..data import LICENCE, HPatchesOptions, HPatchesTask, OpenHPatches, open_setting, raise_problems
 from ..pair_lists import verification_source
@@ -52,6 +52,7 @@ class HPatchesVerification(HPatchesTask):
         licence=LICENCE,
         title="HPatches 2017 verification",
         protocol_versions={"hpatches-python": 3},
+        not_raceable=POOLED_LIST,
     )
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenHPatches:

@@ -25,7 +25,7 @@ from ....formats.hpatches_v1.patch_ids import sequence_codes
 from ....kernels import pair_distances
 from ...base import MetricInfo, TaskInfo
 from ...hpatches.data import LICENCE
-from ...info import AP_OF_PAIRS, AUC_OF_PAIRS, FPR_OF_PAIRS, HPATCHES
+from ...info import AP_OF_PAIRS, AUC_OF_PAIRS, FPR_OF_PAIRS, HPATCHES, POOLED_LIST
 from ..data import COMPARISON, Definition, GetArrays, OpenHPatchesV1, V1Task, base_meta, concatenated_rows
 from ..protocols import PROTOCOLS, hpatches_v1_rules, printed_classification
 from . import score as scoring
@@ -54,6 +54,7 @@ class HPatchesV1Classification(V1Task):
         licence=LICENCE,
         title="HPatches 2016 classification",
         replacements={("auc", "all"): ("auc", "balance=balanced")},
+        not_raceable=POOLED_LIST,
     )
 
     def dataset(self, data: Path, benchmarks: Sequence[Path]) -> HPatchesDataset:

@@ -23,7 +23,7 @@ from ....formats.hpatches_v1.retrieval import (
 )
 from ...base import MetricInfo, TaskInfo
 from ...hpatches.data import LICENCE
-from ...info import HPATCHES
+from ...info import COMPETING, HPATCHES
 from ..data import Definition, GetArrays, OpenHPatchesV1, V1Task
 from ..protocols import EXACT
 from . import score as scoring
@@ -57,6 +57,7 @@ class HPatchesV1Retrieval(V1Task):
         cite=(HPATCHES,),
         licence=LICENCE,
         title="HPatches 2016 retrieval",
+        not_raceable=COMPETING,
     )
 
     def definition(self, path: Path, data: HPatchesDataset) -> Definition:

@@ -307,6 +307,13 @@ def _error(
     return corner_distance(found, expected, resizes[0].size, edge=scoring.edge, dtype=dtype) / unit
 
 
+def exact_area(record: Records, name: str, px: float) -> float:
+    """Return the exact area under the recall curve of a scene under a paper's protocol, first setting."""
+    protocol = protocol_under(name, record.meta["options"])
+    errors = corner_row_errors(record, 0, protocol.settings[0], protocol.scoring)
+    return auc_exact(errors, px)
+
+
 def _setting_scores(
     records: Sequence[Records],
     scoring: HomographyScoring,

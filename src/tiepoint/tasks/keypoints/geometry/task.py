@@ -19,16 +19,35 @@ from ...base import Column, MetricInfo, TaskInfo
 from ...cases import Cases
 from ...options import parse_ascending
 from ...steps import StepTable
+from ...unit_values import (
+    TRAPEZOID,
+    Means,
+    MeansOfUnits,
+    Reasons,
+    UnitFacts,
+    UnitWeights,
+    group_parts,
+    not_raceable,
+    unit_weights,
+)
 from ..data import CITE, LICENCE, KeypointTask
 from ..neighbours import matcher_hash
 from ..options import SceneOptions
 from .compare import compare_d2net, compare_exact, compare_homographies, is_installed
 from .data import OpenGeometry, OpenGeometryPairs
-from .protocols import LEFT_OUT, PROTOCOLS, HomographyProtocol, parse_threshold_frame, protocol_under
+from .protocols import (
+    HEADLINE_PX,
+    LEFT_OUT,
+    PROTOCOLS,
+    HomographyProtocol,
+    parse_threshold_frame,
+    protocol_under,
+)
 from .score import (
     D2NET,
     GIVEN,
     cases,
+    exact_area,
     format_threshold,
     geometry_thresholds,
     score_d2net,
@@ -37,6 +56,7 @@ from .score import (
 )
 from .steps import ARROW, d2net_steps, homography_step_chain, homography_step_tables
 
+_RACED = frozenset({"tau_px", "kind", "matcher", "estimator"})
 NEWER: Mapping[str, Any] = {
     "tau_px": [], "sequences": None, "frame": None, "permutation_seed": 0, "top_keypoints": None
 }  # fmt: skip
@@ -125,7 +145,7 @@ def _choose_columns(columns: Sequence[Column]) -> list[Column]:
     return [*found, *(c for c in (("inliers", "all"), ("failures", "all")) if c in columns)]
 
 
-class KeypointGeometry(KeypointTask):
+class KeypointGeometry(MeansOfUnits, KeypointTask):
     """Keypoints and matches of image pairs, compared with the true homography."""
 
     name = "keypoints/geometry"
@@ -199,6 +219,21 @@ class KeypointGeometry(KeypointTask):
         title="Keypoint geometry",
     )
     options = GeometryOptions
+    means: ClassVar[Means] = {
+        "mma": _RACED,
+        "mma_of_pairs": frozenset({"tau_px", "kind"}),
+        "homography_auc": _RACED | {"corners"},
+        "homography_accuracy": _RACED | {"corners"},
+    }
+    reasons: ClassVar[Reasons] = {
+        **dict.fromkeys(
+            ("repeatability", "matching_score"),
+            "a pair without keypoints in the shared view has no value, so the mean depends on the method",
+        ),
+        "localisation_error_px": "errors in px are not bounded; race mma",
+        "match_precision": "a median is no mean of unit values",
+        "putative_matches": "a count is not bounded",
+    }
     protocols = ("exact", *PROTOCOLS, D2NET)
     comparisons: ClassVar[Mapping[str, Any]] = {
         "exact": compare_exact,
@@ -267,6 +302,56 @@ class KeypointGeometry(KeypointTask):
                 tables += homography_step_tables(name, records[self.comparison(name)], walked)
         return tables
 
+    def unit_facts(self, opened: OpenGeometry) -> Mapping[str, UnitFacts]:
+        """Return kind and number of image pairs of every scene."""
+        s = opened.sequences
+        which = opened.options.sequences or ""
+        return {n: _facts(n, s.kind(n), len(s.images(n)) - 1, which) for n in s.scenes}
+
+    def facts_of(self, record: Records) -> UnitFacts:
+        """Return kind and number of image pairs of a scene from its records."""
+        meta = record.meta
+        scene = str(meta["scene"])
+        which = str(meta["options"].get("sequences") or "")
+        return _facts(scene, str(meta.get("kind", "")), len(meta["images"]), which)
+
+    def unit_weights(
+        self, units: Mapping[str, UnitFacts], protocol: str, metric: str, group: str
+    ) -> UnitWeights:
+        """Return the weights of the scenes in a score."""
+        if (protocol, metric) == (D2NET, "mma"):
+            reason = "it divides by the pairs of the complete dataset; race mma_of_pairs"
+            raise not_raceable(self.name, metric, group, reason)
+        if protocol != "exact" and "kind" in group_parts(group):
+            raise not_raceable(self.name, metric, group, "race the score over all scenes, or under exact")
+        return super().unit_weights(units, protocol, metric, group)
+
+    def weigh(
+        self,
+        units: Mapping[str, UnitFacts],
+        sizes: Mapping[str, float],
+        protocol: str,
+        parts: Mapping[str, str],
+    ) -> UnitWeights:
+        """Return weights in proportion to image pairs, without the scenes that the protocol excludes."""
+        which = {str((units[key].groups or {})["sequences"]) for key in sizes}.pop()
+        without = (which or "108") == "108" if protocol == D2NET else False
+        trapezoid = False
+        if protocol in PROTOCOLS:
+            rule = protocol_under(protocol, {"sequences": which or None})
+            without, trapezoid = rule.leaves_out, rule.scoring.area != "exact"
+        counted = {k: n for k, n in sizes.items() if not (without and k in LEFT_OUT)}
+        return unit_weights(units, counted, note=TRAPEZOID if trapezoid else "", unit="scene")
+
+    def unit_values(
+        self, records: Mapping[str, Records], protocol: str, metric: str, group: str
+    ) -> Mapping[str, float]:
+        """Return the mean of each scene's image pairs. Under the papers' protocols, areas are exact."""
+        if protocol in PROTOCOLS and metric == "homography_auc":
+            px = float(group_parts(group).get("tau_px", HEADLINE_PX))
+            return {key: exact_area(r, protocol, px) for key, r in records.items()}
+        return super().unit_values(records, protocol, metric, group)
+
     def curves(self, records: Sequence[Records]) -> Iterator[tuple[str, str, Any, Any]]:
         """Compute the curve of mean matching accuracy against threshold, overall and by scene."""
         groups = [("all", list(records)), *((f"scene={r.meta['scene']}", [r]) for r in records)]
@@ -278,6 +363,10 @@ class KeypointGeometry(KeypointTask):
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
         """Return the other images of a scene as cases."""
         return cases(records, scene)
+
+
+def _facts(scene: str, kind: str, pairs: int, sequences: str) -> UnitFacts:
+    return UnitFacts(scene, kind, float(pairs), groups={"sequences": sequences})
 
 
 TASK = KeypointGeometry()

@@ -16,6 +16,7 @@ from ....methods.pairs.matchers import Matches
 from ....metrics import average_precision, chance_average_precision
 from ...base import MetricInfo, TaskInfo
 from ...cases import Cases, side_shares
+from ...info import METHOD_QUERIES
 from ...scene_means import SceneSums, by_scene, macro_score, with_protocol
 from ..data import (
     CITE,
@@ -179,6 +180,7 @@ class KeypointImages(KeypointTask):
         licence=LICENCE,
         title="Image retrieval",
         protocol_versions=WORKBENCH_VERSIONS,
+        not_raceable=METHOD_QUERIES,
     )
     comparisons: ClassVar = {"exact": compare_exact, "workbench": compare_workbench}
     scorings: ClassVar = {"exact": score_exact, "workbench": score_workbench}

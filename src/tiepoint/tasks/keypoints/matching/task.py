@@ -17,6 +17,7 @@ from ....metrics.ranking.average_precision import Normaliser
 from ....metrics.ranking.chance import chance_of_found_matches
 from ...base import MetricInfo, TaskInfo
 from ...cases import Cases
+from ...info import METHOD_QUERIES
 from ...scene_means import grouped_scores, mean_precision_recall, score_from_scenes, with_protocol
 from ...steps import StepTable
 from ..data import CITE, LICENCE, KeypointTask, image_cases, scene_records, step_means
@@ -111,6 +112,7 @@ class KeypointMatching(KeypointTask):
         cite=CITE,
         licence=LICENCE,
         title="Keypoint matching",
+        not_raceable=METHOD_QUERIES,
     )
     comparisons: ClassVar = {"exact": compare_exact, "bojanic": compare_bojanic}
     scorings: ClassVar = {"exact": score_exact, "bojanic": score_bojanic}

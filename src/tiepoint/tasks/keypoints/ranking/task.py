@@ -14,7 +14,7 @@ from ....core.scores import SceneCurves, Score
 from ....metrics import average_precision_from_counts, half_tie_rank
 from ...base import MetricInfo, TaskInfo
 from ...cases import Cases
-from ...info import count
+from ...info import METHOD_QUERIES, count
 from ...options import Sizes
 from ...steps import StepTable
 from ..data import CITE, LICENCE, KeypointTask, step_means
@@ -150,6 +150,7 @@ class KeypointRanking(KeypointTask):
         licence=LICENCE,
         title="Keypoint ranking",
         protocol_versions={"workbench": 3},
+        not_raceable=METHOD_QUERIES,
     )
     protocols = ("exact", "workbench")
     options = RankingOptions

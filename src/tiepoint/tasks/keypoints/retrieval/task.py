@@ -21,7 +21,7 @@ from ....geometry.correspondence import locations
 from ....kernels import pair_distances
 from ...base import MetricInfo, TaskInfo
 from ...cases import Cases
-from ...info import AP_OF_PAIRS, count
+from ...info import AP_OF_PAIRS, COMPETING, count
 from ..bojanic import (
     bojanic_kind,
     bojanic_rows,
@@ -226,6 +226,7 @@ class KeypointRetrieval(DistractorTask):
         licence=LICENCE,
         title="Keypoint retrieval",
         protocol_versions=WORKBENCH_VERSIONS,
+        not_raceable=COMPETING,
     )
     options = KeypointRetrievalOptions
     comparisons: ClassVar = {

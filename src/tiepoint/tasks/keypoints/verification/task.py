@@ -22,7 +22,7 @@ from ....geometry.correspondence import ANSWERED, OUT_OF_VIEW
 from ....metrics import average_precision, chance_average_precision, precision_recall_curve
 from ...base import MetricInfo, TaskInfo
 from ...cases import Cases
-from ...info import AP_OF_PAIRS, count
+from ...info import AP_OF_PAIRS, POOLED_LIST, count
 from ...pooled_bins import pooled_bins
 from ...scene_means import count_score, grouped_scores, with_protocol
 from ...steps import StepTable
@@ -210,6 +210,7 @@ class KeypointVerification(DistractorTask):
         licence=LICENCE,
         title="Keypoint verification",
         protocol_versions=WORKBENCH_VERSIONS,
+        not_raceable=POOLED_LIST,
     )
     comparisons: ClassVar = {
         "exact": compare_exact,
