@@ -13,6 +13,7 @@ from .commands import (
     flow,
     keypoints,
     list_names,
+    race,
     report,
     run,
     score,
@@ -64,6 +65,7 @@ def mount(app: typer.Typer) -> None:
         return
     app.command("demo")(demo.demo)
     app.command("run")(run.run)
+    app.command("race")(race.race_command)
     app.command("score")(score.score_command)
     app.command("describe")(describe.describe)
     app.command("compare")(compare.compare_command)

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import ClusterError
+from ..core.records import Unit
 from ..methods.base import Method
 from ..store.store import Store
 from .compute import ComputedRecords
-from .context import MAX_LISTED_PROBLEMS, Progress, RunContext, count_steps
+from .context import MAX_LISTED_PROBLEMS, Progress, RunContext, count_steps, no_progress
 from .costs import costs
 from .executors import Done
 from .executors.dask_executor import DaskExecutor, JobBatch, Report
@@ -38,6 +39,7 @@ class ClusterRun:
     units: tuple[JobBatch, ...]
     costs: tuple[JobBatch, ...]
     repeats: tuple[JobBatch, ...]
+    compared: tuple[Unit, ...] = ()
 
 
 class ClusterRuns:
@@ -48,6 +50,7 @@ class ClusterRuns:
         self.store = store
         self._runs: dict[int, ClusterRun] = {}
         self._features: dict[str, JobBatch] = {}
+        self._remotes: dict[int, RemoteRecipe] = {}
 
     def submit(
         self,
@@ -94,8 +97,11 @@ class ClusterRuns:
         context: RunContext,
         remote: RemoteRecipe,
         progress: Progress,
+        units: Sequence[Unit] | None = None,
     ) -> ClusterRun:
         name, task, keys = context.method.name, prepared.task, context.feature_keys
+        if units is not None:
+            keys = {item: keys[item] for unit in units for item in unit.items}
         missing = {
             item: (item, key)
             for item, key in keys.items()
@@ -113,19 +119,40 @@ class ClusterRuns:
             return (self._features[key] for key in argument[2].values() if key in self._features)
 
         comparisons = tuple(dict.fromkeys(task.comparison(p) for p in prepared.protocols))
-        units = context.opened.units
-        todo = {f"{u.key} ({c})": (u.key, c, context.unit_keys(u)) for u in units for c in comparisons}
+        compared = context.opened.units if units is None else units
+        todo = {f"{u.key} ({c})": (u.key, c, context.unit_keys(u)) for u in compared for c in comparisons}
         label = f"{name}: {task.name}"
         step = count_steps(progress, label, len(todo))
         records = send(compare_unit, todo, label=label, done=step, needs=after)
-        costs = send(costs_of, {COSTS: remote.recipe.root}, label=f"{name} costs")
         features = dict.fromkeys(self._features[key] for key in keys.values() if key in self._features)
+        if units is not None:
+            done = tuple(self._features[key] for _, key in missing.values())
+            return ClusterRun(label, context, comparisons, done, tuple(records), (), (), tuple(units))
+        costs = send(costs_of, {COSTS: remote.recipe.root}, label=f"{name} costs")
         repeats: list[JobBatch] = []
         if again := to_repeat(context, dict(missing.values())):
             send_one = partial(send, label=f"{name} repeats", needs=lambda _: features)
             repeats = send_one(repeat_features, {REPEATS: (again, bool(missing))})
         return ClusterRun(
-            label, context, comparisons, tuple(features), tuple(records), tuple(costs), tuple(repeats)
+            label,
+            context,
+            comparisons,
+            tuple(features),
+            tuple(records),
+            tuple(costs),
+            tuple(repeats),
+            tuple(compared),
+        )
+
+    def submit_units(
+        self, number: int, prepared: PreparedRun, context: RunContext, units: Sequence[Unit]
+    ) -> None:
+        """Submit the missing features and records of some units. `collect` waits for them."""
+        if number not in self._remotes:
+            self._remotes[number] = self._remote(prepared)
+            self.executor.check([self._remotes[number]])
+        self._runs[number] = self._submit(
+            -number, prepared, context, self._remotes[number], no_progress, units
         )
 
     def collect(self, number: int) -> ComputedRecords | None:
@@ -150,7 +177,8 @@ class ClusterRuns:
         measured, failures = self.executor.collect(run.costs)
         raise_failures(context, run.label, failures, 1)
         cache, records = context.features, context.records
-        paths = [cache.folder(key) / "meta.json" for key in context.feature_keys.values()]
+        used = {item: context.feature_keys[item] for unit in run.compared for item in unit.items}
+        paths = [cache.folder(key) / "meta.json" for key in used.values()]
         paths += [records.path(key) for key, _ in found.values()]
         for path in paths:
             if not wait_for_file(path):
@@ -160,11 +188,10 @@ class ClusterRuns:
         repeated, failures = self.executor.collect(run.repeats)
         raise_failures(context, run.label, failures, 1)
         note_repeats(context, repeated.get(REPEATS, {}))
-        units = context.opened.units
         return ComputedRecords(
-            {u.key: {c: found[f"{u.key} ({c})"][0] for c in run.comparisons} for u in units},
+            {u.key: {c: found[f"{u.key} ({c})"][0] for c in run.comparisons} for u in run.compared},
             sum(seconds for _, seconds in found.values()),
-            dict(measured[COSTS]),
+            dict(measured[COSTS]) if run.costs else None,
         )
 
 

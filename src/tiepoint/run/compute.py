@@ -52,33 +52,41 @@ def compute_missing(
     pool: Executor,
     recipe: ContextRecipe | None = None,
     progress: Progress = no_progress,
+    *,
+    units: Sequence[Unit] | None = None,
+    worth_s: float = MIN_PARALLEL_WORK_S,
 ) -> ComputedRecords:
     """Compute missing features, then missing records.
 
-    `recipe` builds the context in a worker. If it is None, this process does all work.
+    `recipe` builds the context in a worker. If it is None, this process does all work. `units` restricts the
+    work to some units, whose features are then not computed twice to check the method. Workers are started if
+    they save more than `worth_s` seconds.
     """
     keys = context.feature_keys
+    if units is not None:
+        keys = {item: keys[item] for unit in units for item in unit.items}
     missing = {name: (name, key) for name, key in keys.items() if key not in context.features}
     # A lookup continues to the end to list all problems; computing stops after the number that is listed.
     patience = MAX_LISTED_PROBLEMS if context.method.needs_payload else None
-    make_features(context, missing, recipe, pool, progress, patience, MIN_PARALLEL_WORK_S)
+    make_features(context, missing, recipe, pool, progress, patience, worth_s, repeat=units is None)
     comparisons = list(dict.fromkeys(context.task.comparison(p) for p in protocols))
-    units = context.opened.units
+    units = context.opened.units if units is None else units
     arguments = {f"{u.key} ({c})": (u, c, context.unit_keys(u)) for u in units for c in comparisons}
     # With a GPU all comparisons run in this process: several would share the memory of one device.
     if context.task.family == "patches" or get_device() != "cpu":
         recipe = None
     started = time.perf_counter()
-    _upload_features(context)
+    _upload_features(context, list(keys))
     with RecordWriters(context.records) as writers:
-        found = _compare_units(arguments, replace(context, writers=writers), recipe, pool, progress)
+        writing = replace(context, writers=writers)
+        found = _compare_units(arguments, writing, recipe, pool, progress, worth_s)
     seconds = time.perf_counter() - started
     return ComputedRecords({u.key: {c: found[f"{u.key} ({c})"] for c in comparisons} for u in units}, seconds)
 
 
-def _upload_features(context: RunContext) -> None:
-    """Upload the descriptors of all items to the GPU in batches, until its cache is full."""
-    names = list(context.feature_keys) if get_device().startswith("cuda") else []
+def _upload_features(context: RunContext, names: list[str]) -> None:
+    """Upload the descriptors of items to the GPU in batches, until its cache is full."""
+    names = names if get_device().startswith("cuda") else []
     with ThreadPoolExecutor(cores()) as pool:  # the first read of an entry verifies its checksums
         for i in range(0, len(names), UPLOAD_BATCH_SIZE):
             found = pool.map(lambda n: context.arrays(n).get("values"), names[i : i + UPLOAD_BATCH_SIZE])
@@ -96,6 +104,7 @@ def _compare_units(
     recipe: ContextRecipe | None,
     pool: Executor,
     progress: Progress,
+    worth_s: float,
 ) -> dict[str, str]:
     """Compare all units. Time the first unit in this process, then use workers if they would be faster."""
     if not arguments:
@@ -109,7 +118,7 @@ def _compare_units(
     raise_input(context, failures)
     estimate = (time.perf_counter() - started) * len(rest)
     in_flight = UNITS_IN_FLIGHT_ON_GPU if get_device() != "cpu" and context.opened.thread_safe_compare else 1
-    parallel = recipe is not None and estimate > MIN_PARALLEL_WORK_S and len(rest) > 1
+    parallel = recipe is not None and estimate > worth_s and len(rest) > 1
     executor = pool if parallel else InProcess(context, in_flight)
     more, failed = executor.run(_compare, rest, recipe, step, 1)
     raise_failures(context, label, failures + failed, len(arguments))

@@ -130,7 +130,7 @@ def evaluate_prepared(
                 e.add_note(f"The features of {method.name} are not cached and will be computed again.")
             raise
     if cached:
-        _discard_if_files_changed(context)
+        discard_if_files_changed(context)
     summary = context.summary()
     records, keys, repairs = read_intact_records(store.records, computed.keys, lambda: compute().keys)
     scores: dict[str, list[Score]] = {}
@@ -179,7 +179,7 @@ def _ground_truth_warnings(prepared: PreparedRun, session: RunSession, progress:
     return found.warnings
 
 
-def _discard_if_files_changed(context: RunContext) -> None:
+def discard_if_files_changed(context: RunContext) -> None:
     """Raise an `InputError` and discard the features if a file of the method changed during the run.
 
     The cache key states the content before the run, but the method may have read another content.

@@ -42,6 +42,8 @@ def make_features(
     progress: Progress,
     patience: int | None,
     worth_s: float,
+    *,
+    repeat: bool = True,
 ) -> None:
     """Compute and cache the features of items, in this process or in workers.
 
@@ -58,10 +60,12 @@ def make_features(
         progress: Called after every item.
         patience: Number of input errors after which no more items are processed; None for no limit.
         worth_s: Seconds that workers must save to be started.
+        repeat: Whether to compute some items again.
     """
     label, total, begun = f"{context.method.name}: features", len(missing), time.perf_counter()
     if not total:
-        repeat_some(context, {}, begun, None, None)
+        if repeat:
+            repeat_some(context, {}, begun, None, None)
         return
     step = count_steps(progress, label, total)
     failures: list[JobFailure] = []
@@ -78,7 +82,8 @@ def make_features(
     else:
         failures += FeaturePipeline(context).run(rest, step, patience)
     raise_failures(context, label, failures, total)
-    repeat_some(context, dict(missing.values()), begun, pool if parallel else None, recipe)
+    if repeat:
+        repeat_some(context, dict(missing.values()), begun, pool if parallel else None, recipe)
 
 
 def repeat_some(

@@ -71,12 +71,16 @@ class RunSession(ExitStack):
             elif run.fit.log or self._missing(run, store) is not None:
                 submitted[id(run)] = run
         if submitted:
-            from .cluster_runs import connect_cluster_runs
-
-            device = str(next(iter(submitted.values())).request.method_options.get("device", "cpu"))
-            methods = [run.method for run in submitted.values()]
-            self._cluster_runs = connect_cluster_runs(self, self.cluster, store, methods, device, self.report)
+            self._cluster_runs = self.connect(list(submitted.values()), store)
             self._cluster_runs.submit(submitted, partial(self._repaired, store=store), progress)
+
+    def connect(self, runs: Sequence[PreparedRun], store: Store) -> ClusterRuns:
+        """Connect to the cluster, whose workers must have the libraries of the runs' methods."""
+        from .cluster_runs import connect_cluster_runs
+
+        device = str(runs[0].request.method_options.get("device", "cpu"))
+        methods = [run.method for run in runs]
+        return connect_cluster_runs(self, self.cluster, store, methods, device, self.report)
 
     def _missing(self, prepared: PreparedRun, store: Store) -> RunContext | None:
         """Return the context of a run. None if the result is stored."""
