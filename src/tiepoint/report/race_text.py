@@ -43,6 +43,11 @@ def claim_sentence(race: StoredRace, claim: RaceClaim) -> str:
     share = f"{100 * claim.step / q.units:.0f} %"
     if q.about == "benchmark" and claim.step == q.units:
         how = f"known exactly after all {_count(q.units, q.unit)}; difference {points(claim.low)} points"
+    elif claim.evidence is None:
+        how = (
+            f"certain after {_count(claim.step, q.unit)} ({share}), whatever the others show; difference "
+            f"between {points(claim.low)} and {points(claim.high)} points"
+        )
     else:
         how = (
             f"decided after {_count(claim.step, q.unit)} ({share}), at most {100 * race.alpha:g} % error at "
@@ -62,6 +67,12 @@ def open_sentence(race: StoredRace, pair: OpenPair) -> str:
         f"{pair.first} and {pair.second}: not decided after {used:,} of {_count(q.units, q.unit)}; the "
         f"difference is between {points(pair.low)} and {points(pair.high)} points."
     )
+
+
+def state_of(race: StoredRace) -> str:
+    """Return the state of a race in a few words, such as ``decided after 86 of 1,440``."""
+    word = "interrupted" if race.ended is None else "decided" if race.ended == "decided" else "not decided"
+    return f"{word} after {race.steps:,} of {race.question.units:,}"
 
 
 def order_of(race: StoredRace) -> list[str]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``tiepoint list``: methods, tasks, datasets, runs, or an overview."""
+"""``tiepoint list``: methods, tasks, datasets, runs, races, or an overview."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..shell.completion import PROTOCOLS, counts, datasets
 
 def list_things(
     what: str = typer.Argument(
-        None, metavar="methods|tasks|datasets|runs", help="What to list; default an overview."
+        None, metavar="methods|tasks|datasets|runs|races", help="What to list; default an overview."
     ),
     store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
     data: list[Path] = typer.Option(
@@ -29,7 +29,7 @@ def list_things(
     ),
     json_: bool = typer.Option(False, "--json", help="Print one JSON list."),
 ) -> None:
-    """List methods, tasks, datasets or runs; without an argument, print an overview.
+    """List methods, tasks, datasets, runs or races; without an argument, print an overview.
 
     `list datasets` prints the datasets of the store's runs, and those it finds below --data, below
     $TIEPOINT_DATA and where `tiepoint data get` put them.
@@ -200,12 +200,33 @@ def _runs(store: str | None, _: Sequence[Path]) -> list[dict[str, str | None]]:
         ]
 
 
+def _races(store: str | None) -> list[dict[str, str | None]]:
+    from ...report.race_text import state_of
+    from ...store.races import load_races
+
+    with open_store_for_reading(store) as opened:
+        return [
+            {
+                "race": race.id,
+                "name": ", ".join(m.name for m in race.question.methods),
+                "task": race.question.task,
+                "score": race.question.metric,
+                "about": race.question.about,
+                "goal": race.question.goal,
+                "state": state_of(race),
+                "dataset": race.question.dataset.name,
+                "made": race.created_at,
+            }
+            for race in load_races(opened.root)
+        ]
+
+
 _KEYS = {"datasets": 1}
 _SPARE = ("protocols", "dataset", "status", "made", "options", "extra", "published", "hash")
 """Columns that a narrow terminal drops, in this order."""
 _PROSE = ("about", "options")
 _BUILT_IN = ("methods", "tasks")
-_LISTS = {"methods": _methods, "tasks": _tasks, "datasets": _datasets, "runs": _runs}
+_LISTS = {"methods": _methods, "tasks": _tasks, "datasets": _datasets, "runs": _runs, "races": _races}
 
 
 def _overview(store: str | None) -> dict[str, Any]:

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -19,6 +20,9 @@ from ..common import (
     progress_bars,
     split_values,
 )
+
+if TYPE_CHECKING:
+    from ...report.figures.figure import Figure
 
 
 def report(
@@ -82,9 +86,11 @@ def plot(
     kind: str = typer.Argument(
         None,
         metavar="[KIND]",
-        help="Figure: scores, scenes, time, bytes, differences or a curve; default: list all.",
+        help="Figure: scores, scenes, time, bytes, differences, race or a curve; default: list all.",
     ),
-    methods: list[str] = typer.Argument(None, metavar="[METHOD...]", help="Methods or run ids; default all."),
+    methods: list[str] = typer.Argument(
+        None, metavar="[METHOD...]", help="Methods or run ids; default all. For race: its id."
+    ),
     task: str = typer.Option(None, "--task", help="Task, required if several tasks have the figure."),
     protocol: str = typer.Option(None, "--protocol", help="Protocol; default exact if the runs have it."),
     group: str = typer.Option(None, "--group", help="Group of a curve or score, e.g. noise=hard."),
@@ -110,14 +116,17 @@ def plot(
     from ...report.runs.selection import of_dataset, of_split, runs_of
 
     display = display_names(names)
+    of: Any
+    about: dict[str, Any] = {}
     if kind == "differences":
         from ...api import compare
 
         if task is None:
             raise InputError("the figure `differences` needs one task; pass `task`")
         filters: dict[str, Any] = {"group": group, "protocol": protocol, "split": split, "dataset": dataset}
-        of: Any = compare(methods or (), task=task, store=store, baseline=baseline, **filters)
-        about: dict[str, Any] = {}
+        of = compare(methods or (), task=task, store=store, baseline=baseline, **filters)
+    elif kind == "race":
+        of = _race_figure(methods or (), store)
     else:
         about = {"task": task, "protocol": protocol, "group": group}
         if baseline is not None:
@@ -138,7 +147,7 @@ def plot(
     path = out or Path(f"{kind}.pdf")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        figure = draw(kind, of, names=display, **about)
+        figure = of if kind == "race" else draw(kind, of, names=display, **about)
         figure.save(path, columns=columns, width=width)
     for warning in caught:
         if warning.category is UserWarning:
@@ -148,6 +157,21 @@ def plot(
         return
     print(f"wrote {path}")
     print_status(figure.caption)
+
+
+def _race_figure(ids: Sequence[str], store: str | None) -> Figure:
+    """Return the figure of one race."""
+    from ...core.errors import InputError, UnknownNameError
+    from ...report.figures.race import race_figure
+    from ...store.races import find_race, load_races
+
+    if len(ids) != 1:
+        raise InputError("the figure `race` needs the id of one race; see `tiepoint list races`")
+    with open_store_for_reading(store) as opened:
+        race = find_race(opened.root, ids[0])
+        if race is None:
+            raise UnknownNameError("race", ids[0], [r.id for r in load_races(opened.root)])
+    return race_figure(race)
 
 
 def _print_figures(found: list[dict[str, str]], as_json: bool) -> None:

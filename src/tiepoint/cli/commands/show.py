@@ -18,7 +18,7 @@ def show_run_command(
     run: str = typer.Argument(
         ...,
         metavar="RUN",
-        help="Method (shows its newest run), run id or prefix of an id; see `tiepoint list runs`.",
+        help="Method (shows its newest run), run id, race id or prefix of an id; see `tiepoint list runs`.",
     ),
     task: str = typer.Option(
         None, "--task", help="Task of the run, required if the method has runs of several tasks."
@@ -30,7 +30,7 @@ def show_run_command(
     store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
     json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
-    """Print one run: summary, scores, scenes and ranks.
+    """Print one run: summary, scores, scenes and ranks. Or print one race: what was decided.
 
     With `--conventions`, explain step by step why scores differ between protocols.
 
@@ -49,8 +49,15 @@ def show_run_command(
         scores_table,
         write_curves,
     )
+    from ...store.races import find_race
+    from .race import print_race
 
     with open_store_for_reading(store) as opened:
+        if (race := find_race(opened.root, run)) is not None:
+            if conventions or curves is not None:
+                raise InputError(f"{run} is a race, which has no conventions and curves; omit these options")
+            print_race(race, as_json=json_)
+            return
         stored, remarks = one_run(opened, run, task=task)
         for line in remarks:
             print_status(line)

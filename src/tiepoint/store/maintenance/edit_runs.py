@@ -111,7 +111,7 @@ def _planned(store: Store, wanted: Sequence[str]) -> tuple[list[RunHead], list[t
     for entry in entries(store):
         if entry.kind in OF_RUNS:
             users = links.of(entry)
-            if users and all(h.id in gone for h in users):
+            if users and all(h.id in gone for h in users) and links.raced(entry) is None:
                 own.append((entry, users[0].task))
     return heads, own
 

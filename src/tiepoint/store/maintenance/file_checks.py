@@ -16,6 +16,7 @@ from ...formats.keypoints.set_folder import REPLACED, read_keypoint_set, sets_be
 from ...formats.keypoints.set_folder import SETS as FOLDER_OF_SETS
 from ...methods.transforms import load_transform
 from ..atomic_files import TEMPORARIES
+from ..races import FOLDER as RACES
 from ..store import Store
 
 SETS = "keypoint sets"
@@ -55,12 +56,13 @@ def files_of(store: Store, needed: Mapping[str, Sequence[str]]) -> list[Job]:
     for kind, pattern, verify in (
         ("features", "features/??/[!.]*", partial(_features, store)),
         ("run files", "runs/*.json", lambda path: None),  # `verify` reports unreadable ones
+        ("races", f"{RACES}/*.json", lambda path: None),
         ("lists", f"{array_cache.FOLDER}/*.bin", _list),
         ("transforms", "transforms/*.npz", _transform),
         ("efficiency", "efficiency/*.json", _costs),
     ):
         jobs += [
-            partial(_check, kind, path, partial(verify, path), heals=kind != "run files")
+            partial(_check, kind, path, partial(verify, path), heals=kind not in ("run files", "races"))
             for path in sorted(root.glob(pattern))
         ]
     jobs += [

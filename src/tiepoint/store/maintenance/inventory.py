@@ -17,6 +17,8 @@ from ...core.errors import TiepointError
 from ...core.hashing import hash_json
 from ...formats.keypoints.set_folder import SETS
 from .. import status_files
+from ..races import FOLDER as RACES
+from ..races import StoredRace, load_races
 from ..run_queries import RunHead, load_heads
 from ..store import Store
 from ..stored_run import Manifest
@@ -33,6 +35,7 @@ KINDS = {
     "efficiency": "kept costs",
     SETS: "keypoint sets",
     "runs": "runs",
+    RACES: "races",
     USES: "runs",
     status_files.FOLDER: "temporaries",
 }
@@ -148,17 +151,19 @@ class FileReferences:
     """Map from store files to the runs that need them.
 
     Manifests list the records and scene values of a run; usage files list its features. If the usage file of
-    a run is missing or corrupt, the run may need every feature of its method.
+    a run is missing or corrupt, the run may need every feature of its method. Races need the records of their
+    units, and usage files list their features.
     """
 
     heads: list[RunHead]
     root: Path
+    races: list[StoredRace] = field(default_factory=list)
     _noted: dict[str, FeatureUsage | None] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def read(cls, store: Store) -> FileReferences:
         """Read the file references of all runs of a store."""
-        return cls(load_heads(store), store.root)
+        return cls(load_heads(store), store.root, list(load_races(store.root)))
 
     def noted_features(self, run_id: str) -> FeatureUsage | None:
         """Return the features in the usage file of a run. None if the file is missing or corrupt."""
@@ -170,6 +175,28 @@ class FileReferences:
     def run_by_id(self) -> dict[str, list[RunHead]]:
         """Runs of the store by id."""
         return {h.id: [h] for h in self.heads}
+
+    @cached_property
+    def owners(self) -> frozenset[str]:
+        """Ids of all runs and races of the store."""
+        return frozenset(self.run_by_id) | {race.id for race in self.races}
+
+    @cached_property
+    def _raced(self) -> tuple[frozenset[str], NDArray[np.uint64], float]:
+        """Record keys and short feature keys that races use, and the time of the newest use."""
+        noted = [uses for race in self.races if (uses := self.noted_features(race.id)) is not None]
+        keys = np.unique(np.concatenate([np.empty(0, np.uint64), *(uses.keys for uses in noted)]))
+        records = frozenset(key for race in self.races for key in race.record_keys)
+        return records, keys, max((uses.when for uses in noted), default=0.0)
+
+    def raced(self, entry: StoreEntry) -> float | None:
+        """Return when a race last used an entry. None if no race uses it."""
+        records, keys, when = self._raced
+        if entry.kind == "records":
+            return when if entry.key in records else None
+        if entry.kind == "features" and len(keys):
+            return when if bool(np.isin(short_keys([entry.key]), keys)[0]) else None
+        return None
 
     @cached_property
     def users(self) -> dict[tuple[str, str], list[RunHead]]:

@@ -155,6 +155,7 @@ def discard(store: Store, candidates: Mapping[tuple[str, str], str], busy: InUse
         for entry in entries(store)
         if (task := candidates.get((entry.kind, entry.key))) is not None
         and not links.of(entry)
+        and links.raced(entry) is None
         and not busy.has(entry, task)
     ]
     delete_entries(store.root, gone)

@@ -78,7 +78,7 @@ def store_size(store: Store) -> StoreSize:
         for name in names:
             into = only if len(names) == 1 else shared
             into[name] = into.get(name, 0) + entry.size_bytes
-        if not names and entry.kind in OF_RUNS:
+        if not names and entry.kind in OF_RUNS and links.raced(entry) is None:
             unused += entry.size_bytes
     counts: dict[str, int] = {}
     for head in links.heads:
@@ -223,9 +223,11 @@ def _chosen(
     for entry in entries(store):
         total += entry.size_bytes
         users = links.of(entry)
-        of_no_run = entry.path.parent.name == USES and entry.key not in links.run_by_id
-        if entry.kind == "features" or (entry.kind in OF_RUNS and not users) or of_no_run:
-            used = max([entry.written, *(_last_use(links, head) for head in users)])
+        raced = links.raced(entry)
+        of_no_run = entry.path.parent.name == USES and entry.key not in links.owners
+        unused = entry.kind in OF_RUNS and not users and raced is None
+        if entry.kind == "features" or unused or of_no_run:
+            used = max([entry.written, raced or 0.0, *(_last_use(links, head) for head in users)])
             if used > before:
                 continue
             if busy.has(entry):

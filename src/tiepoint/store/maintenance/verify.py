@@ -12,6 +12,7 @@ from pathlib import Path
 from ...core.errors import StoreError, TiepointError
 from ...core.formatting import count_text, first_few
 from ...core.processes import cores
+from ..races import StoredRace, race_paths, read_race
 from ..rebuild import damaged_database, differing_rows, replace_damaged
 from ..rebuild import rebuild as rebuild_database
 from ..run_queries import load_runs
@@ -114,7 +115,9 @@ def check_store(
             if not any(path in message for path in known)
         ]
         runs = {run.id: run for run in load_runs(store)}
-    users = _users(runs.values())
+    races, unreadable = _races(store)
+    problems += unreadable
+    users = _users(runs.values(), races)
     jobs = files_of(store, {kind: sorted(used) for kind, used in users.items()})
     files: dict[str, int] = {}
     sizes: dict[str, int] = {}
@@ -188,8 +191,21 @@ def _run_again(problem: StoreProblem, runs: Mapping[str, StoredRun]) -> str:
     return "" if not known else f"remove {problem.path}, then `store check`, then {_rerun_hints(known)}"
 
 
-def _users(runs: Iterable[StoredRun]) -> dict[str, dict[str, list[tuple[str, str]]]]:
-    """Return, by kind and key of each file, the (run id, part of the run) pairs that need it."""
+def _races(store: Store) -> tuple[list[StoredRace], list[StoreProblem]]:
+    """Return all races, and a problem for each race file that cannot be read."""
+    races, problems = [], []
+    for path in race_paths(store.root):
+        try:
+            races.append(read_race(path))
+        except StoreError as e:
+            problems.append(StoreProblem(str(e), path))
+    return races, problems
+
+
+def _users(
+    runs: Iterable[StoredRun], races: Iterable[StoredRace]
+) -> dict[str, dict[str, list[tuple[str, str]]]]:
+    """Return, by kind and key of each file, the runs and races that need it and the part of it."""
     found: dict[str, dict[str, list[tuple[str, str]]]] = {"records": {}, "values": {}, SETS: {}}
     for run in runs:
         if run.keypoint_set is not None:
@@ -199,6 +215,10 @@ def _users(runs: Iterable[StoredRun]) -> dict[str, dict[str, list[tuple[str, str
                 found["records"].setdefault(key, []).append((run.id, f"unit {unit}"))
         for protocol, key in run.manifest.values.items():
             found["values"].setdefault(key, []).append((run.id, f"protocol {protocol}"))
+    for race in races:
+        for name, by_unit in race.records.items():
+            for unit, key in by_unit.items():
+                found["records"].setdefault(key, []).append((race.id, f"{name}, unit {unit}"))
     return found
 
 
@@ -207,7 +227,11 @@ def _problem(
 ) -> StoreProblem:
     ids = tuple(dict.fromkeys(run for run, _ in used)) if used else _of_method(check.method, runs)
     what = f"{used[0][1]}: {check.problem}" if used else str(check.problem)
-    return StoreProblem(what, check.path, ids, _again(check, [runs[i] for i in ids]))
+    known = [runs[i] for i in ids if i in runs]
+    again = _again(check, known)
+    if used and not known:  # of races alone
+        again = f"{again}race again" if again.endswith("then ") else f"remove {check.path}, then race again"
+    return StoreProblem(what, check.path, ids, again)
 
 
 def _of_method(method: str | None, runs: Mapping[str, StoredRun]) -> tuple[str, ...]:
