@@ -12,7 +12,7 @@ from pathlib import Path
 from ...core.errors import StoreError, TiepointError
 from ...core.formatting import count_text, first_few
 from ...core.processes import cores
-from ..races import StoredRace, race_paths, read_race
+from ..races import StoredRace, race_file, race_paths, read_race
 from ..rebuild import damaged_database, differing_rows, replace_damaged
 from ..rebuild import rebuild as rebuild_database
 from ..run_queries import load_runs
@@ -135,10 +135,11 @@ def check_store(
 
 
 def _removed(store: Store, check: FileCheck, used: Sequence[tuple[str, str]]) -> bool:
-    """Return whether another process removed a file, and all runs that need it, during the check."""
+    """Return whether another process removed a file, and all its runs and races, during the check."""
     if check.foreign or os.path.lexists(check.path):
         return False
-    return not any(run_file(store, name).is_file() for name, _ in used)
+    owners = ((run_file(store, name), race_file(store.root, name)) for name, _ in used)
+    return not any(path.is_file() for both in owners for path in both)
 
 
 def _in_place(where: str | Path | None, progress: Progress | None, rebuild: bool | None) -> StoreCheck:
