@@ -200,7 +200,7 @@ def _runs(store: str | None, _: Sequence[Path]) -> list[dict[str, str | None]]:
         ]
 
 
-def _races(store: str | None) -> list[dict[str, str | None]]:
+def _races(store: str | None, _: Sequence[Path]) -> list[dict[str, str | None]]:
     from ...report.race_text import state_of
     from ...store.races import load_races
 
