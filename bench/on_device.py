@@ -14,9 +14,9 @@ v2        `tiepoint run` of the three tasks of 2017 on cached features at full s
 features  the features alone, from PNG strips and from a pack (`bench_end_to_end.py --parts features`)
 release   the three tasks from mapped features to records (`bench_end_to_end.py --parts tasks`)
 sift      features of `sift` with one core and with all, and the bare calls with as many threads
-bits      both versions have the same features, records and scores; CUDA has those of the CPU
-          (`same_bits.py`)
+bits      both versions have the same features, records and scores, and CUDA has those of the CPU
 kernels   tests of the kernels on CUDA
+demo      methods of all families on the demo set, on the CPU and on CUDA (`same_bits.py`)
 
 Results are appended to DIR/results.jsonl as soon as they exist, and all output to DIR/log.txt. A part that
 fails or exceeds its time is reported, and the next one starts. The table at the end has medians and spreads.
@@ -46,7 +46,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 LIMITS = {
     "data": 100, "learned": 130, "v2": 130, "features": 90, "release": 80, "sift": 90,
-    "bits": 70, "kernels": 70,
+    "bits": 70, "kernels": 90, "demo": 120,
 }  # fmt: skip
 """Seconds that a part may take."""
 REPEATS = 3
@@ -200,7 +200,7 @@ def unpack(session: Session, carried: Path) -> None:
             tar.extractall(to / name, filter="data")
         if name == "before":
             session.versions = {"before": to / name} | session.versions
-        else:
+        elif name != "demo":
             session.late.append(to / name)
 
     with ThreadPoolExecutor() as pool:
@@ -349,6 +349,17 @@ def run_scores(store: Path) -> dict[str, Any]:
     return found
 
 
+def note_differences(session: Session, what: str, stores: list[Path]) -> None:
+    """Compare features, records, scene values and scores of two stores."""
+    a, b = (contents(s) for s in stores)
+    differ = [n for n in a.keys() | b.keys() if a.get(n) != b.get(n)]
+    scores = [run_scores(s) for s in stores]
+    session.note(
+        what, "both", files=len(a), differing_files=len(differ), runs=len(scores[0]),
+        same_scores=scores[0] == scores[1], first=differ[:3],
+    )  # fmt: skip
+
+
 def bits(session: Session) -> None:
     """Compare the stores of both versions, and CUDA with the CPU."""
     names = list(session.versions)
@@ -356,18 +367,26 @@ def bits(session: Session) -> None:
         stores = [session.work / place.format(v) for v in names]
         if len(stores) < 2 or not all(s.is_dir() for s in stores):
             continue
-        a, b = (contents(s) for s in stores)
-        differ = [n for n in a.keys() | b.keys() if a.get(n) != b.get(n)]
-        scores = [run_scores(s) for s in stores]
-        session.note(
-            f"{what}: before against after", "both", files=len(a), differing_files=len(differ),
-            runs=len(scores[0]), same_scores=scores[0] == scores[1], first=differ[:3],
-        )  # fmt: skip
+        note_differences(session, f"{what}: before against after", stores)
+    stores = [session.work / "v2-cpu", session.work / f"v2-{names[-1]}"]
+    if not stores[1].is_dir():
+        return
+    shutil.copytree(session.work / "features", stores[0], copy_function=os.link)
+    line = tiepoint_run(stores[0], "sift", V2, session.work / "release", "cpu")
+    found = session.run(names[-1], line)
+    session.note("three tasks on the CPU", names[-1], **facts_of(found))
+    note_differences(session, f"three tasks: cpu against {session.given.device}", stores)
+
+
+def demo(session: Session) -> None:
+    """Run all families on the demo set, on the CPU and the device, and compare every file."""
     line = [str(HERE / "same_bits.py"), "--work", str(session.work / "bits")]
     line += ["--modes", "jobs=1", f"device={session.given.device}"]
-    found = session.run(names[-1], line)
+    if (session.work / "carried" / "demo").is_dir():
+        line += ["--demo", str(session.work / "carried" / "demo")]
+    found = session.run(list(session.versions)[-1], line)
     session.say(found["text"])
-    session.note("same_bits", names[-1], **facts_of(found), lines=found["text"].splitlines()[-12:])
+    session.note("same_bits", "after", **facts_of(found), lines=found["text"].splitlines()[-12:])
 
 
 def kernels(session: Session) -> None:
@@ -381,7 +400,7 @@ def kernels(session: Session) -> None:
 
 PARTS: dict[str, Callable[[Session], None]] = {
     "data": data, "learned": learned, "v2": v2, "features": features, "sift": sift, "release": release,
-    "bits": bits, "kernels": kernels,
+    "bits": bits, "kernels": kernels, "demo": demo,
 }  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import importlib.util
 import os
 import platform
 import subprocess
@@ -34,6 +35,7 @@ for name in ("tiepoint.run.compute",):
 from tiepoint.cli.main import main
 main()
 """
+CONTRIB = importlib.util.find_spec("cv2.xfeatures2d") is not None
 FORMATS = ("csv", "json", "parquet", "md", "latex")
 V1 = "hpatches-v1/classification,hpatches-v1/matching,hpatches-v1/retrieval"
 V2 = "hpatches/verification,hpatches/matching,hpatches/retrieval"
@@ -60,7 +62,7 @@ class Bits:
 def lines(demo: Path, data: Path | None) -> Iterator[str]:
     """Return the command lines without the options of a mode."""
     patches = f"--data {demo}/patches --on-bad miss"
-    methods = f"sift rootsift orb brief resize constant {demo}/bits.py:Bits"
+    methods = f"sift rootsift orb {'brief' if CONTRIB else ''} resize constant {demo}/bits.py:Bits"
     yield f"run {methods} --task {V2} {patches}"
     yield f"run {methods} --task {V1} --tasks {demo}/benchmarks {patches}"
     yield f"run sift constant --task hpatches/retrieval -o distractors=every {patches}"
