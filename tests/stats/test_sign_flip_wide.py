@@ -101,3 +101,22 @@ def test_resamples_made_when_wanted_are_those_in_memory(monkeypatch: pytest.Monk
         assert np.array_equal(a, b)
     for a, b in zip(made.difference_bounds(all_pairs(5)), kept.difference_bounds(all_pairs(5)), strict=True):
         assert np.array_equal(a, b)
+
+
+def test_wide_family_cached_equals_computed(tmp_path, monkeypatch):
+    monkeypatch.setenv("TIEPOINT_CACHE", str(tmp_path))
+    x, strata = np.random.default_rng(3).normal(size=(12, 30)), np.zeros(12, int)
+    computed = wide_family(x, strata, flips=600, seed=5)
+    assert not list(tmp_path.rglob("*.bin"))  # small families are not cached
+    monkeypatch.setattr(sign_flip, "_CACHED_STATISTICS", 0)
+    for damage in (b"", b"", b"x"):
+        for path in tmp_path.rglob("*.bin"):
+            path.write_bytes(path.read_bytes() + damage)
+        found = wide_family(x, strata, flips=600, seed=5)
+        assert found.null_maximum.tobytes() == computed.null_maximum.tobytes()
+        assert found.above.tolist() == computed.above.tolist()
+        assert found.below.tolist() == computed.below.tolist()
+    assert len(list(tmp_path.rglob("*.bin"))) == 1
+    wide_family(x, strata, flips=600, seed=6)
+    wide_family(x + 1e-3 * x**2, strata, flips=600, seed=5)
+    assert len(list(tmp_path.rglob("*.bin"))) == 3

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ from .regular_files import read_content
 Writer = Callable[[Path], contextlib.AbstractContextManager[Path]]
 FOLDER = "lists"
 """Name of the cache folder in a store."""
+CACHE = "TIEPOINT_CACHE"
+"""Environment variable with the cache folder of the user."""
 _ALIGN = 64
 _folder: Path | None = None
 _writer: Writer | None = None
@@ -67,6 +70,28 @@ def cached_arrays(name: str, key: Any, make: Callable[[], Arrays]) -> Arrays:
     if found is None:
         found = {n: np.ascontiguousarray(array) for n, array in make().items()}
         _keep(path, found, stamp)
+    return found
+
+
+def user_cache_folder() -> Path:
+    """Return the user's cache folder: ``$TIEPOINT_CACHE``, or ``tiepoint`` below ``~/.cache``."""
+    if custom := os.environ.get(CACHE):
+        return Path(custom)
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "tiepoint"
+
+
+def user_cached_arrays(name: str, key: Any, make: Callable[[], Arrays]) -> Arrays:
+    """Return arrays like `cached_arrays`, but from the user's cache folder, for commands that only read."""
+    stamp = hash_json([name, key])
+    path = user_cache_folder() / name / stamp[:2] / f"{stamp[:32]}.bin"
+    found = _read(path, stamp)
+    if found is None:
+        found = {n: np.ascontiguousarray(array) for n, array in make().items()}
+        temporary = path.with_suffix(f".{os.getpid()}")
+        with contextlib.suppress(OSError):  # a lost result only costs time
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary.write_bytes(_packed(found, stamp))
+            os.replace(temporary, path)
     return found
 
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import threading
 import time
@@ -20,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from ..core.array_cache import user_cache_folder
 from ..core.errors import InputError, TiepointError
 from ..store.store import Store
 from . import pictures, rendering
@@ -110,14 +110,6 @@ PREPARING_S = 3600.0
 """Timeout in seconds for each comparison that the server precomputes at start."""
 
 
-def cache_folder() -> Path:
-    """Return the cache folder: ``$TIEPOINT_CACHE``, or the user's cache folder."""
-    given = os.environ.get("TIEPOINT_CACHE")
-    if given:
-        return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tiepoint"
-
-
 def serve(
     store: Store,
     *,
@@ -150,8 +142,8 @@ def serve(
     for folder in data:
         if not folder.exists():
             raise InputError(f"{folder} does not exist; pass existing folders as `data`")
-    library = RunIndex(store, data=data, cache=cache_folder())
-    evict_oldest(cache_folder())
+    library = RunIndex(store, data=data, cache=user_cache_folder())
+    evict_oldest(user_cache_folder())
     library.snapshot()
     listening = _listen(host, port)
     threading.Thread(target=_prepare, args=(library,), daemon=True).start()

@@ -18,6 +18,7 @@ from ..core.errors import TiepointError
 from ..core.hashing import hash_json
 from ..report.case_detail import CaseDetail, detail, picture
 from ..run.result import Run
+from ..stats.sign_flip import WIDE_FAMILY
 from ..store.atomic_files import atomic_file
 from . import params
 from .rendering import with_etag
@@ -107,7 +108,7 @@ def encode_picture(image: Image) -> bytes:
 def evict_oldest(cache: Path, most: int = MAX_PICTURE_CACHE_BYTES) -> None:
     """Remove the oldest files of the cache until it has at most `most` bytes."""
     found = []
-    for folder in ("pictures", "orders", "comparisons"):
+    for folder in ("pictures", "orders", "comparisons", WIDE_FAMILY):
         for path in (cache / folder).glob("*/*"):
             with contextlib.suppress(OSError):
                 facts = path.stat()

@@ -12,7 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.array_cache import user_cached_arrays
 from ..core.errors import InputError
+from ..core.hashing import hash_array
+from ..core.records import Arrays
 from .multiplicity import SLACK, TestFamily, quantile_reached, step_down, unsort_family
 from .resampling import grid, stratum_members
 
@@ -202,6 +205,14 @@ def _sweep(
     return single, joint, np.concatenate(maxima)
 
 
+WIDE_FAMILY = "wide-family"
+_WIDE_VERSION = 1
+"""Name of the cached results of `wide_family`, and their version: raise it if the results change."""
+
+_CACHED_STATISTICS = 1 << 28
+"""Number of statistics from which results are cached. Computing so many takes about 0.1 s."""
+
+
 @dataclass(frozen=True)
 class WideFamily:
     """Test result of all pairs of many methods as one family, by single-step max-T.
@@ -250,12 +261,26 @@ def wide_family(
     >>> f = wide_family(x, np.zeros(6, dtype=int)); f.above.tolist(), f.below.tolist()
     ([0, 1], [1, 0])
     """
+    n, m = contributions.shape
+    flips = min(flips, max(max_statistics // max(m * (m - 1) // 2, 1), MIN_FLIPS))
+    given = _Rounded.of(contributions, strata)
+
+    def compute() -> Arrays:
+        return _wide_arrays(given, n, m, level, flips, seed)
+
+    if m * m * flips < _CACHED_STATISTICS:
+        found = compute()
+    else:
+        facts = [hash_array(given.values), hash_array(np.asarray(strata)), level, flips, seed]
+        found = user_cached_arrays(WIDE_FAMILY, [_WIDE_VERSION, *facts], compute)
+    return WideFamily(found["null_maximum"], found["above"], found["below"], flips, is_exact(n, flips))
+
+
+def _wide_arrays(given: _Rounded, n: int, m: int, level: float, flips: int, seed: int) -> Arrays:
+    """Return the arrays of a `WideFamily`."""
     from ..kernels import ThreadTeam, one_blas_thread
     from ._sign_flip_loops import count_apart, largest_sweep
 
-    given = _Rounded.of(contributions, strata)
-    n, m = contributions.shape
-    flips = min(flips, max(max_statistics // max(m * (m - 1) // 2, 1), MIN_FLIPS))
     sweep, count = largest_sweep(), count_apart()
     rows = np.ascontiguousarray(given.values[np.concatenate(given.members)].T)
     start = np.concatenate([[0], np.cumsum(given.sizes)]).astype(np.int64)
@@ -283,7 +308,7 @@ def wide_family(
     if allowed < len(ordered):
         least = _squared_goal(np.nextafter(ordered[allowed : allowed + 1], np.inf) / (1 - SLACK))[0]
         count(given.sums(np.ones((n, 1))), rows, start, float(least), counts)
-    return WideFamily(null_maximum, counts[:, 0], counts[:, 1], flips, is_exact(n, flips))
+    return {"null_maximum": null_maximum, "above": counts[:, 0], "below": counts[:, 1]}
 
 
 def _squares(rounded: Array, pairs: Ints) -> Array:

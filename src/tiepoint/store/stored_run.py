@@ -148,10 +148,13 @@ class Manifest(_Facts):
         return f"{name} {NOT_DETERMINISTIC} ({count} differed when computed twice)"
 
     @classmethod
-    def from_text(cls, text: str) -> Manifest:
-        """Parse the JSON of a stored manifest. Raise `StoreError` if it is corrupt."""
+    def from_text(cls, text: str, *, units: bool = True) -> Manifest:
+        """Parse the JSON of a stored manifest. Raise `StoreError` if it is corrupt.
+
+        Without `units`, the record keys are left out.
+        """
         try:
-            return cls._from_text(text)
+            return cls._from_text(text, units)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
             reason = str(e).partition("\n")[0]
             raise StoreError(
@@ -160,10 +163,10 @@ class Manifest(_Facts):
             ) from e
 
     @classmethod
-    def _from_text(cls, text: str) -> Manifest:
+    def _from_text(cls, text: str, with_units: bool) -> Manifest:
         found = json.loads(text)
-        units = found.get("units")
-        if not units:
+        units = found.pop("units", None)
+        if not units or not with_units:
             return cls.model_validate(found)
         made = cls.model_validate(found | {"units": {}})
         return made.model_copy(update={"units": StoredUnits(json.dumps(units))})

@@ -13,9 +13,10 @@ import pytest
 
 import tiepoint
 from tiepoint.cli.main import run as command
+from tiepoint.core.array_cache import CACHE
 from tiepoint.core.errors import FormatError, InputError, ProblemsError
 from tiepoint.datasets.hpatches.dataset import HPatchesDataset
-from tiepoint.datasets.hpatches.pack import CACHE, PACK, pack_dataset
+from tiepoint.datasets.hpatches.pack import PACK, pack_dataset
 from tiepoint.datasets.validation.dataset import check_dataset
 from tiepoint.formats.hpatches.patch_pack import open_pack
 from tiepoint.formats.hpatches.patch_strip import read_strip, write_strip

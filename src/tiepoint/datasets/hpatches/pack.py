@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.array_cache import user_cache_folder
 from ...core.errors import InputError
 from ...core.file_stamps import file_stamp, has_reliable_ctime, is_settled
 from ...core.formatting import count_text
@@ -27,8 +28,6 @@ from ...formats.hpatches.patch_strip import decode_strip
 
 PACK = f"patches{SUFFIX}"
 """Name of the pack file in the dataset folder."""
-CACHE = "TIEPOINT_CACHE"
-"""Environment variable with the folder for pack files of read-only datasets."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ def pack_dataset(
     dataset = HPatchesDataset(root, packed=False)
     if not dataset.has_patches or dataset.side is None:
         raise InputError(f"{root} has numbers of patches but no strips to pack")
-    default = root / PACK if os.access(root, os.W_OK) else _cache() / _name(_strips(root))
+    default = root / PACK if os.access(root, os.W_OK) else user_cache_folder() / _name(_strips(root))
     path = default if to is None else Path(to).expanduser()
     if path.suffix != SUFFIX or path.is_dir():
         raise InputError(f"{path} is not a valid name of a pack file; pass a file name that ends in {SUFFIX}")
@@ -106,7 +105,7 @@ def find_pack(root: Path) -> tuple[PatchPack | None, str | None]:
     """
     notice = None
     strips: dict[str, os.stat_result] | None = None
-    for path in (root / PACK, _cache()):
+    for path in (root / PACK, user_cache_folder()):
         if not path.exists():
             continue
         strips = _strips(root) if strips is None else strips
@@ -164,9 +163,3 @@ def _changed(root: Path, pack: PatchPack, strips: dict[str, os.stat_result]) -> 
 def _name(strips: dict[str, os.stat_result]) -> str:
     sizes = hash_json(sorted((key, stat.st_size) for key, stat in strips.items()))
     return f"{sizes[:32]}{SUFFIX}"
-
-
-def _cache() -> Path:
-    if custom := os.environ.get(CACHE):
-        return Path(custom)
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "tiepoint"
