@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every command of the quickstart runs, in its order, in an empty folder; its output is the one shown."""
+"""Every command of the tutorials runs, in its order, in an empty folder; its output is the one shown."""
 
 from __future__ import annotations
 
 import importlib.util
+import json
+import os
 import re
 import shlex
 import shutil
@@ -21,6 +23,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "quickstart.md"
+FIRST_HOUR = ROOT / "docs" / "first-hour.md"
 NUMBER = re.compile(r"(?<![\w.])[+-]?\d+(?:\.\d+)?(?![\w.]*\w)")
 
 
@@ -35,9 +38,9 @@ class Step:
     shown: list[str] = field(default_factory=list)
 
 
-def steps() -> list[Step]:
-    """Files and commands of the page, from top to bottom."""
-    text = PAGE.read_text(encoding="utf-8")
+def steps(page: Path = PAGE) -> list[Step]:
+    """Files and commands of a page, from top to bottom."""
+    text = page.read_text(encoding="utf-8")
     found = []
     for block in re.finditer(r"^```(\w*)\n(.*?)^```$", text, flags=re.M | re.S):
         line = text[: block.start()].count("\n") + 2
@@ -111,18 +114,12 @@ def test_the_readme_leads_here() -> None:
     assert any("docs/quickstart.md" in line for line in top)
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_every_command_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    for package in ("cv2", "skimage", "poselib"):
-        pytest.importorskip(package, reason=f"{package} is not installed, which [demo] brings")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("TIEPOINT_STORE", raising=False)
+def run_page(page: Path, capfd: pytest.CaptureFixture[str]) -> list[str]:
+    """Run a page in the current folder; return what was left out and why."""
     torch, compiler = importlib.util.find_spec("torch") is not None, shutil.which("g++")
     left_out = []
-    for step in steps():
-        where = f"quickstart.md, line {step.line}: {step.command}"
+    for step in steps(page):
+        where = f"{page.name}, line {step.line}: {step.command}"
         if step.name:
             Path(step.name).write_text(step.text, encoding="utf-8")
         elif step.command.startswith("pip "):
@@ -144,9 +141,40 @@ def test_every_command_runs(
             words = [sys.executable, *words[1:]] if words[0] == "python" else words
             done = subprocess.run(words, capture_output=True, timeout=120)
             assert done.returncode == 0, f"{where}\n{done.stderr.decode(errors='replace')[-2000:]}"
-    check_what_was_made(torch)
+    return list(dict.fromkeys(left_out))
+
+
+@pytest.fixture
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in ("cv2", "skimage", "poselib"):
+        pytest.importorskip(package, reason=f"{package} is not installed, which [demo] brings")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TIEPOINT_STORE", raising=False)
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.usefixtures("empty_folder")
+def test_every_command_runs(capfd: pytest.CaptureFixture[str]) -> None:
+    left_out = run_page(PAGE, capfd)
+    check_what_was_made(importlib.util.find_spec("torch") is not None)
     if left_out:
-        pytest.skip("; ".join(dict.fromkeys(left_out)) + "; all other commands ran")
+        pytest.skip("; ".join(left_out) + "; all other commands ran")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.usefixtures("empty_folder")
+@pytest.mark.skipif(shutil.which("sh") is None, reason="there is no shell sh")
+def test_first_hour_every_command_runs(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run_page(FIRST_HOUR, capfd) == []
+    theirs, own = (Path(store, "runs") for store in ("tiepoint-store", "recomputed"))
+    assert sorted(p.name for p in theirs.iterdir()) == sorted(p.name for p in own.iterdir())
+    scores = [
+        json.loads(Path(f"{m}.json").read_text(encoding="utf-8"))["scores"] for m in ("sift", "rootsift")
+    ]
+    assert all(found for found in scores)
+    assert json.loads(Path("difference.json").read_text(encoding="utf-8"))
+    assert "no-such-method" in Path("error.txt").read_text(encoding="utf-8")
 
 
 def check_what_was_made(torch: bool) -> None:
