@@ -184,7 +184,7 @@ def test_a_report_of_one_protocol_has_its_scores_alone(call) -> None:
     assert call(*words, "r.tex", "--format", "latex")[0] == 0
     captions = [line for line in Path("r.tex").read_text().splitlines() if line.startswith(r"\caption")]
     assert captions
-    assert all("protocol hbench-2016" in line for line in captions)
+    assert all("Protocol hbench-2016; n = " in line for line in captions)
     assert call(*words, "r.csv", "--format", "csv")[0] == 0
     rows = Path("r.csv").read_text().splitlines()
     assert len(rows) > 1

@@ -69,7 +69,25 @@ def test_hardest_pairs_come_first_with_what_each_method_got(runs: list[Run]) -> 
     labels = [p["label"] for p in found["misses"][0]["pictures"]]
     assert labels == ["image 1", "image 2", "true flow of image 1"]
     _, _, content = found["misses"][0]["pictures"][0]["source"].partition("base64,")
-    assert Image.open(io.BytesIO(base64.b64decode(content))).size == (60, 40)
+    assert Image.open(io.BytesIO(base64.b64decode(content))).size == (240, 160)
+    for miss in found["misses"]:
+        for picture in miss["pictures"]:
+            assert len(base64.b64decode(picture["source"].partition("base64,")[2])) <= 15_000
+
+
+def test_flow_sheet_has_images_truth_estimate_and_error(tmp_path: Path) -> None:
+    data = make_pairs(tmp_path / "data", {"far": 25.0})
+    with Store.open(tmp_path / "s") as store:
+        (section,) = sections([evaluate(RunRequest("zero", "tss", data, ("exact",)), store)])
+    found = pair_gallery(section)
+    assert found is not None
+    assert "white from 5 % of the target's larger side" in found["note"]
+    pictures = {p["label"]: p["source"].partition("base64,")[2] for p in found["misses"][0]["pictures"]}
+    assert list(pictures) == ["image 1", "image 2", "true flow of image 1", "flow of zero", "error of zero"]
+    drawn = {k: np.asarray(Image.open(io.BytesIO(base64.b64decode(v)))) for k, v in pictures.items()}
+    assert drawn["flow of zero"].min() > 240  # no motion is white
+    assert drawn["error of zero"].min() > 240  # 25 px are more than 5 % of 60 px
+    assert drawn["true flow of image 1"].std() > 20
 
 
 def test_a_pair_nobody_misses_is_left_out(tmp_path: Path) -> None:

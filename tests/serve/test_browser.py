@@ -95,7 +95,7 @@ def test_from_the_first_page_to_a_failing_case(
     cells = page.locator("#cases tbody tr").first
     assert cells.locator("th").inner_text() == line.label
     shown = [f"{100 * s:.1f}" for s in line.scores if s is not None]
-    assert cells.locator("td.win, td.loss").all_inner_texts() == shown
+    assert [t.split("\n")[0] for t in cells.locator("td.win, td.loss").all_inner_texts()] == shown
     walk(page, "/case/", "/case/")
     assert page.locator("h1").inner_text() == line.label
     verdict = page.locator("#verdict tbody td.win, #verdict tbody td.loss").all_inner_texts()

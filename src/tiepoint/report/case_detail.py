@@ -24,9 +24,9 @@ from ..tasks.base import TaskData
 from ..tasks.capabilities import ReplaysFlow, ReplaysQueries
 from ..tasks.cases import Cases, DenseCase, MatchedPair, QueryCase
 from .case_order import cases_of
-from .galleries import crop
 from .pictures.flow import error_map
 from .pictures.matches import match_case
+from .pictures.thumbnails import crop
 
 Image = NDArray[np.uint8]
 Floats = NDArray[np.float64]
@@ -176,6 +176,25 @@ def detail(runs: Sequence[Run], scene: str, key: str, *, data: Path | None = Non
         opened,
         missing,
     )
+
+
+def case_kind(opened: TaskData) -> Kind:
+    """Return the kind of the cases of a task: dense flows, queries, or pairs with matches."""
+    if isinstance(opened, ReplaysFlow):
+        return "dense"
+    return "query" if isinstance(opened, ReplaysQueries) else "pair"
+
+
+def true_flow_case(opened: TaskData, item: str) -> tuple[str, str, DenseCase] | None:
+    """Return scene, key and content (without an estimate) of the flow from image 1 of an item.
+
+    None if the task has no flows or does not score this one.
+    """
+    named = opened.flow_case(item) if isinstance(opened, ReplaysFlow) else None
+    if named is None or not isinstance(opened, ReplaysFlow):
+        return None
+    found = opened.replay_flow(*named, None)
+    return None if found is None else (*named, found)
 
 
 def picture(case: CaseDetail, reference: str, *, side: int = 65) -> Image | None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -10,12 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import InputError, UnknownNameError
+from ..core.formatting import count_text
+from ..core.records import Records
 from ..core.scores import SceneValues
 from ..run.result import Run
 from ..tasks import stored_task
-from ..tasks.capabilities import HasCases
+from ..tasks.base import Task
+from ..tasks.capabilities import CountsMatches, HasCases
 from ..tasks.cases import WRONG_BELOW, Cases, Floats, Keys, row_of
 from ..tasks.info import headline_column
+from .pictures.matches import pair_caption
 from .runs.lazy_records import scene_tables
 
 By = Literal["disagreement", "wrong", "confident"]
@@ -118,14 +123,31 @@ def scored_scenes(run: Run, protocol: str = "exact") -> list[SceneRow]:
 
 def cases_of(run: Run, scene: str) -> Cases | None:
     """Return the cases of a scene from the records of `exact`. None if the run or its task has no cases."""
+    task, records = stored_task(run.task), _case_records(run, scene)
+    return task.cases(records, scene) if records and isinstance(task, HasCases) else None
+
+
+def _case_records(run: Run, scene: str) -> list[Records]:
+    """Return the records of `exact` that contain the cases of a scene: of its unit, or of all units."""
     task = stored_task(run.task)
     if "exact" not in task.protocols:
-        return None
+        return []
     comparison = task.comparison("exact")
     units = run.unit_records
     names = [scene] if scene in units else list(units)
-    records = [units[name][comparison] for name in names if comparison in units[name]]
-    return task.cases(records, scene) if records and isinstance(task, HasCases) else None
+    return [units[name][comparison] for name in names if comparison in units[name]]
+
+
+def case_notes(run: Run, scene: str, keys: Sequence[str]) -> dict[str, str]:
+    """Return a note by case: pose error in degrees and number of matches. Empty if the task has neither."""
+    task, records = stored_task(run.task), _case_records(run, scene)
+    return {key: _case_note(task, records, scene, key) for key in keys}
+
+
+def _case_note(task: Task, records: Sequence[Records], scene: str, key: str) -> str:
+    count = task.match_count(records, scene, key) if isinstance(task, CountsMatches) else None
+    matches = "" if count is None else count_text(count, "match", "matches")
+    return "; ".join(text for text in (pair_caption(task, records, key), matches) if text)
 
 
 def orders(run_a: Run, run_b: Run | None, scene: str, by: By = "disagreement") -> OrderedCases | None:

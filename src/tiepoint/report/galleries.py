@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,14 +18,15 @@ from ..geometry.flow.color import flow_color
 from ..run.result import Run
 from ..tasks import stored_task
 from ..tasks.base import TaskData
-from ..tasks.capabilities import HasTrueFlow, HasWrongAnswers
+from ..tasks.capabilities import HasWrongAnswers
+from .case_detail import ERROR_MAP_WHITE_FRACTION, case_kind, detail, true_flow_case
+from .case_thumbnails import PHOTO_HEIGHT
 from .figures.figure import only_best
 from .pictures.error_colours import GRADES, count_grades
 from .pictures.matches import RunPairs, pair_accuracy, pair_caption, pair_panels
+from .pictures.thumbnails import crop, in_row, thumbnail_uri
 from .runs.lazy_records import reopen_task, scored_records
 from .runs.sections import TaskSection
-
-SIDE = 65
 
 
 class EmbeddedImages:
@@ -55,36 +54,12 @@ class EmbeddedImages:
         image = self._images[key]
         if "," in place:
             x, y = (round(float(v)) for v in place.split(","))
-            return data_uri(crop(image, x, y))
-        return data_uri(image[int(place)])
+            return thumbnail_uri(crop(image, x, y))
+        return thumbnail_uri(image[int(place)])
 
     def _key(self, run: Run) -> str:
         dataset = run.manifest.dataset
         return hash_json([run.task, dataset.path, dataset.hash, run.manifest.options])
-
-
-def crop(image: NDArray[np.uint8], x: int, y: int, side: int = SIDE) -> NDArray[np.uint8]:
-    """Crop a square around a point. Pixels outside the image are grey."""
-    half = side // 2
-    padding = ((half, half), (half, half), *(((0, 0),) * (image.ndim - 2)))
-    padded = np.pad(image, padding, constant_values=128)
-    x, y = min(max(x, 0), image.shape[1] - 1), min(max(y, 0), image.shape[0] - 1)
-    return padded[y : y + side, x : x + side]
-
-
-def data_uri(image: NDArray[np.uint8], *, photo_side: int | None = None) -> str:
-    """Encode an image as a data URI: PNG, or JPEG of at most `photo_side` pixels per side."""
-    from PIL import Image
-
-    buffer, picture = io.BytesIO(), Image.fromarray(np.ascontiguousarray(image))
-    if photo_side is None:
-        picture.save(buffer, format="PNG", optimize=False)
-    else:
-        picture = picture.convert("RGB")
-        picture.thumbnail((photo_side, photo_side))
-        picture.save(buffer, format="JPEG", quality=80)
-    kind = "png" if photo_side is None else "jpeg"
-    return f"data:image/{kind};base64," + base64.b64encode(buffer.getvalue()).decode()
 
 
 MAX_GALLERY_QUERIES = 12
@@ -151,8 +126,7 @@ def _spread(worst: Sequence[tuple[str, str]], count: int) -> list[tuple[str, str
     return (first + later)[:count]
 
 
-MAX_FLOW_PAIRS = 6
-PHOTO_SIDE = 280
+MAX_FLOW_PAIRS, MAX_FLOW_METHODS = 6, 2
 EASY = 0.9
 """Mean score from which a pair is not shown."""
 
@@ -203,9 +177,10 @@ def worst_pairs(section: TaskSection, most: int) -> WorstPairs | None:
 
 
 def pair_gallery(section: TaskSection) -> dict[str, Any] | None:
-    """Return pictures of the pairs with the lowest scores: both images and the true flow, if known.
+    """Return pictures of the pairs with the lowest scores: both images, true flow, and each estimate.
 
-    Return None for tasks without pairs, and if the dataset is missing.
+    Flow and error are drawn for the best methods. Return None for tasks without pairs, and if the dataset is
+    missing.
     """
     worst = worst_pairs(section, MAX_FLOW_PAIRS)
     opened = next((task for run in section.inspected if (task := reopen_task(run)) is not None), None)
@@ -214,27 +189,39 @@ def pair_gallery(section: TaskSection) -> dict[str, Any] | None:
     shown = []
     for item in worst.names:
         try:
-            pictures = _pair_pictures(opened, item)
+            pictures = _pair_pictures(section, opened, item)
         except (TiepointError, OSError):
             return None  # The dataset has changed.
         shown.append({"pictures": pictures, "caption": worst.caption(item)})
-    return {"task": section.title, "note": worst.note, "misses": shown, "pairs": True}
+    note = worst.note
+    if case_kind(opened) == "dense":
+        limit = f"{100 * ERROR_MAP_WHITE_FRACTION:.0f} %"
+        note += (
+            f" The error is black at 0 and white from {limit} of the target's larger side; grey is unknown."
+        )
+    return {"task": section.title, "note": note, "misses": shown, "pairs": True, "sheet": True}
 
 
-def _pair_pictures(opened: TaskData, item: str) -> list[dict[str, str]]:
-    one, two = opened.read_item(item)[:2]
+def _pair_pictures(section: TaskSection, opened: TaskData, item: str) -> list[dict[str, str]]:
+    flow = true_flow_case(opened, item)
+    one, two = opened.read_item(item)[:2] if flow is None else (flow[2].source, flow[2].target)
     pictures = [("image 1", one), ("image 2", two)]
-    flow = opened.true_flow(item) if isinstance(opened, HasTrueFlow) else None
-    if flow is not None:
-        pictures.append(("true flow of image 1", flow_color(flow)))
+    if flow is not None and flow[2].truth is not None:
+        pictures.append(("true flow of image 1", flow_color(flow[2].truth)))
+    found = None if flow is None else detail(section.inspected[:MAX_FLOW_METHODS], flow[0], flow[1])
+    for view in () if found is None else found.views:
+        if view.dense is not None:
+            name = section.names[view.run.id]
+            pictures.append((f"flow of {name}", view.dense.flow))
+            pictures += [] if view.dense.error is None else [(f"error of {name}", view.dense.error)]
     return [
-        {"label": label, "what": "", "source": data_uri(image, photo_side=PHOTO_SIDE)}
+        {"label": label, "what": "", "source": thumbnail_uri(in_row([image], height=PHOTO_HEIGHT))}
         for label, image in pictures
     ]
 
 
 MAX_MATCH_PAIRS, MAX_MATCH_METHODS = 4, 3
-PANEL_SIDE, MAX_MATCHES = 440, 150
+PANEL_SIDE, MAX_MATCHES = 360, 100
 
 
 def match_gallery(section: TaskSection) -> dict[str, Any] | None:
@@ -283,5 +270,4 @@ def _match_picture(section: TaskSection, pairs: RunPairs, name: str) -> dict[str
     caption = pair_caption(task, scored_records(run, task, "exact"), name)
     text = "; ".join(t for t in (counts if matched.errors_px is not None else "", caption) if t)
     panels = pair_panels(matched, most=MAX_MATCHES, side_px=PANEL_SIDE)
-    source = data_uri(panels, photo_side=max(panels.shape))
-    return {"label": section.names[run.id], "what": text, "source": source}
+    return {"label": section.names[run.id], "what": text, "source": thumbnail_uri(panels)}

@@ -24,6 +24,7 @@ from .figures.intervals import intervals_figure
 from .figures.plot import figures_of
 from .galleries import gallery, match_gallery, pair_gallery
 from .leaderboard import Leaderboard, column_title, leaderboard
+from .method_pair import best_two
 from .paper_latex import paper_texts
 from .paper_tables import bibtex, combined_tables, task_table
 from .runs.card import agrees, card_rows, duration, times_differ
@@ -278,10 +279,11 @@ def _section(section: TaskSection, table: Leaderboard) -> dict[str, Any]:
         drawn = [f for f in drawn if f.kind != "scores"]
     # A score at the default threshold duplicates the score without a threshold.
     columns = [i for i, name in enumerate(table.titles) if name not in table.titles[:i]]
-    explained, misses = [], None
+    explained, misses, pair = [], None, None
     if not section.more:
         explained = try_part("steps between protocols", partial(conventions, section), skipped) or []
         misses = try_part("pictures of failures", partial(_pictures, section), skipped)
+        pair = try_part("two methods", partial(best_two, section), skipped)
     paper = None
     if section.methods:
         paper = try_part("table for the paper", partial(task_table, section, DisplayNames()), skipped)
@@ -291,6 +293,7 @@ def _section(section: TaskSection, table: Leaderboard) -> dict[str, Any]:
     inside += [count_text(len(drawn), "figure")] if drawn else []
     inside += ["protocols"] if explained else []
     inside += ["what most methods miss"] if misses else []
+    inside += ["the best two methods"] if pair else []
     return {
         "paper_table": paper,
         "paper": None if paper is None else paper_texts([paper], section.methods),
@@ -315,6 +318,7 @@ def _section(section: TaskSection, table: Leaderboard) -> dict[str, Any]:
         "more": drawn[MAX_SHOWN_FIGURES:],
         "conventions": explained,
         "misses": misses,
+        "pair": pair,
     }
 
 

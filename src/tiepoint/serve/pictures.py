@@ -17,6 +17,8 @@ from starlette.responses import Response
 from ..core.errors import TiepointError
 from ..core.hashing import hash_json
 from ..report.case_detail import CaseDetail, detail, picture
+from ..report.case_thumbnails import case_picture, result_picture
+from ..report.pictures.thumbnails import no_picture, thumbnail
 from ..run.result import Run
 from ..stats.sign_flip import WIDE_FAMILY
 from ..store.atomic_files import atomic_file
@@ -68,6 +70,20 @@ def picture_names(case: CaseDetail) -> dict[str, Callable[[], Image | None]]:
     return found
 
 
+THUMBNAIL = "thumb"
+"""Part of a case that is its picture in a list. ``thumb-0`` is the result of the first method."""
+
+
+def thumbnail_image(case: CaseDetail, part: str) -> Image | None:
+    """Return the picture of a part such as ``thumb`` or ``thumb-0``. None if it cannot be drawn."""
+    if part == THUMBNAIL:
+        return case_picture(case)
+    number = part.removeprefix(f"{THUMBNAIL}-")
+    if not number.isdecimal() or int(number[:3]) >= len(case.views):
+        return None
+    return result_picture(case, case.views[int(number)])
+
+
 def picture_answer(library: RunIndex, request: Request) -> Response:
     """Return the response with one picture of a case. ``key`` is the case, ``part`` the picture."""
     runs = params.runs_param(library, request, request.path_params["runs"])
@@ -82,15 +98,22 @@ def picture_answer(library: RunIndex, request: Request) -> Response:
     body = path.read_bytes() if path is not None and path.is_file() else None
     if body is None:
         case = replayed_case(library, runs, scene, key)
-        make = None if case is None else picture_names(case).get(part)
-        image = None if make is None else make()
-        if image is None:
-            raise HTTPException(404, "this picture does not exist, or its dataset is missing")
-        body = encode_picture(image)
+        if case is not None and part.partition("-")[0] == THUMBNAIL:
+            image = thumbnail_image(case, part)
+            if image is None:
+                return Response(thumbnail(no_picture()), media_type="image/webp")
+            body = thumbnail(image)
+        else:
+            make = None if case is None else picture_names(case).get(part)
+            image = None if make is None else make()
+            if image is None:
+                raise HTTPException(404, "this picture does not exist, or its dataset is missing")
+            body = encode_picture(image)
         if path is not None:
             with contextlib.suppress(TiepointError, OSError), atomic_file(path) as temporary:
                 temporary.write_bytes(body)
-    return with_etag(request, body, "image/png" if body.startswith(b"\x89PNG") else "image/jpeg")
+    kinds = {b"\x89PNG": "image/png", b"RIFF": "image/webp"}
+    return with_etag(request, body, kinds.get(body[:4], "image/jpeg"))
 
 
 def encode_picture(image: Image) -> bytes:

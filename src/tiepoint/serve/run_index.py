@@ -113,7 +113,7 @@ class RunIndex:
         self._under_way: dict[Hashable, tuple[Future[Any], float]] = {}
         self.cache = cache
         self.tables, self.places = LruCache(256), LruCache(64)
-        self.orders, self.cases, self.details = LruCache(12), LruCache(4), LruCache(3)
+        self.orders, self.cases, self.details = LruCache(12), LruCache(4), LruCache(6)
         self._lock, self.turn, self._asked = threading.RLock(), threading.Lock(), 0.0
         self._shelf: IndexSnapshot | None = None
 

@@ -74,6 +74,14 @@ class HasPairCaption(Protocol):
 
 
 @runtime_checkable
+class CountsMatches(Protocol):
+    """Task whose records contain the number of matches of each case."""
+
+    def match_count(self, records: Sequence[Records], scene: str, key: str) -> int | None:
+        """Return the number of matches of a case from records of `exact`. None if it is unknown."""
+
+
+@runtime_checkable
 class HasConventionSteps(Protocol):
     """Task that explains the difference between its protocols from records of `exact`."""
 
@@ -251,14 +259,6 @@ class HasPairTruths(Protocol):
 
 
 @runtime_checkable
-class HasTrueFlow(Protocol):
-    """Task data with dense ground truth that reports can draw."""
-
-    def true_flow(self, item: str) -> Any:
-        """Return the true flow from image 1 of a pair. None if the pair has no true flow."""
-
-
-@runtime_checkable
 class ReplaysQueries(Protocol):
     """Task data whose cases are queries."""
 
@@ -276,6 +276,9 @@ class ReplaysFlow(Protocol):
 
     def replay_flow(self, scene: str, key: str, features: Features | None) -> DenseCase | None:
         """Recompute the dense flow of a case. None if the case has no dense flow."""
+
+    def flow_case(self, item: str) -> tuple[str, str] | None:
+        """Return scene and key of the case from image 1 to image 2 of an item. None if it is not scored."""
 
 
 @runtime_checkable

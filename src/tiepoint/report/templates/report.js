@@ -66,6 +66,6 @@
   addEventListener("hashchange", openTarget);
   openTarget();
   addEventListener("beforeprint", function () {
-    document.querySelectorAll(".more, .conventions, #cite .fold").forEach(function (fold) { fold.open = true; });
+    document.querySelectorAll(".more, .conventions, .two, #cite .fold").forEach(function (fold) { fold.open = true; });
   });
 })();

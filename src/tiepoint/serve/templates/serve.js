@@ -16,7 +16,7 @@
     if (!list.length) return false;
     at = Math.min(list.length - 1, Math.max(0, at + by));
     document.querySelectorAll(".here").forEach(function (e) { e.classList.remove("here"); });
-    (list[at].closest("tr, .tile, .card") || list[at]).classList.add("here");
+    (list[at].closest("tr, .tile, .card, .pair-case") || list[at]).classList.add("here");
     list[at].focus({ preventScroll: false });
     return true;
   }

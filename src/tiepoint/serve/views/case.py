@@ -11,7 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...report.case_detail import CaseDetail, MethodView
-from ...report.case_order import BY, By
+from ...report.case_order import BY, By, case_notes
+from ...report.case_thumbnails import pictures_note
 from ...report.pictures.error_colours import GRADES, count_grades, grades, spread
 from ...report.runs.sections import TaskSection, is_canary
 from ...run.result import Run
@@ -42,9 +43,15 @@ def scene(library: RunIndex, request: Request) -> Response:
     rows = [] if order is None else page_of(library, runs, name, order, (number - 1) * A_PAGE, A_PAGE)
     at = known.index(name)
     ids = ",".join(r.id for r in runs)
+    keys = [r.key for r in rows]
+    notes = [case_notes(r, name, keys) for r in runs] if rows else []
+    shown, why = pictures_note(runs, library.place(runs[0])) if rows else ("", "")
     return page(
         request,
         "scene.html",
+        notes=notes,
+        shown=shown,
+        no_pictures=why,
         title=name,
         section=section,
         runs=runs,

@@ -1,59 +1,49 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The page that compares two methods: scatter plot of scenes, difference with interval, kinds of scenes."""
+"""The page that compares two methods: difference with interval, scenes, cases that only one solves."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...core.errors import InputError
-from ...core.scores import SceneValues, ScoreRow, caution_notes, scene_kind
+from ...core.errors import InputError, StoreError
+from ...core.scores import ScoreRow, caution_notes
+from ...report.case_thumbnails import pictures_note
 from ...report.cells import value_text
 from ...report.compare.comparison import Comparison
 from ...report.compare.rows import is_reversed
 from ...report.compare.sentences import number, order_reversal_sentence, p_value
 from ...report.leaderboard import cautions_of
+from ...report.method_pair import (
+    ScenePoint,
+    SolvedCase,
+    SolvedCases,
+    case_card,
+    scene_plot,
+    shared_scenes,
+    solved_cases,
+)
 from ...report.runs.sections import TaskSection
 from ...run.result import Run
-from ...stats.resampling import make_scene_score
 from ...tasks.info import kind_title
 from .. import params
 from ..cached_results import scene_names, section_comparison
+from ..pictures import THUMBNAIL
 from ..rendering import page
 from ..run_index import RunIndex
 
-SIDE, MARGIN = 460, 46
-
-
-@dataclass(frozen=True)
-class ScenePoint:
-    """One scene: the scores of both methods (in display units) and the position in the plot."""
-
-    name: str
-    kind: str
-    first: float
-    second: float
-    won: int
-    x: float = 0.0
-    y: float = 0.0
-
-    @property
-    def difference(self) -> float:
-        """Score of the first method minus score of the second."""
-        return self.first - self.second
+MAX_CASES = 6
+"""Number of cases with pictures, for each of two methods."""
 
 
 def method_pair_page(library: RunIndex, request: Request) -> Response:
     """Return the page that compares two runs of one task, optionally under ``protocol``."""
     shelf = library.snapshot()
-    names = [request.path_params["first"], request.path_params["second"]]
-    first, second = (params.run_param(shelf, n) for n in names)
+    first, second = (params.run_param(shelf, request.path_params[n]) for n in ("first", "second"))
     if first.id == second.id or first.task != second.task:
         raise HTTPException(400, "pass the ids of two different runs of one task")
     section = params.section_of(shelf, [first, second], params.text_param(request, "protocol"))
@@ -69,8 +59,11 @@ def method_pair_page(library: RunIndex, request: Request) -> Response:
             why = e.one_line
     key = (first.id, second.id, section.protocol, section.metric, section.group)
     scenes = library.cached("two", key, lambda: shared_scenes(section, first, second))
-    placed, ticks = _placed(scenes)
-    lower = section.info.lower
+    cases = _solved(library, section, (first, second), scenes)
+    solved = None if cases is None else cases[0]
+    shown, no_pictures = ("", "") if solved is None else pictures_note((first, second), library.place(first))
+    names = [section.names[r.id] for r in (first, second)]
+    ids = f"{first.id},{second.id}"
     listed = [] if scenes else scene_names(library, section, first)
     rows = [(section.names[r.id], section.score(r)) for r in (first, second)]
     return page(
@@ -86,46 +79,56 @@ def method_pair_page(library: RunIndex, request: Request) -> Response:
         pair=pair,
         answer=answer,
         why=why,
-        pending=compared.pending,
+        pending=compared.pending or cases is None,
+        cases=solved,
+        cases_pending=cases is None,
+        lists=[]
+        if solved is None
+        else [_cards((first, second), names, c, not no_pictures) for c in (solved.first, solved.second)],
+        shown=shown,
+        no_pictures=no_pictures,
         number=number,
         p_value=p_value,
-        scenes=sorted(placed, key=lambda s: (-abs(s.difference), s.name)),
-        points=placed,
-        ticks=ticks,
-        side=SIDE,
-        margin=MARGIN,
-        won=[sum(s.won == k for s in scenes) for k in (1, 0, -1)],
+        plot=scene_plot(scenes),
+        links={s.name: params.url("scene", ids, s.name) for s in scenes},
         kinds=_kinds(made, section, first, second, scenes),
         unit=section.info.scale[1],
         listed=listed,
-        lower=lower,
+        lower=section.info.lower,
         others=[(r.id, section.names[r.id]) for r in section.runs if r.id not in (first.id, second.id)],
         reversal=reversal,
         score=section.score_title(section.metric, section.group),
     )
 
 
-def shared_scenes(section: TaskSection, first: Run, second: Run) -> list[ScenePoint]:
-    """Return the scenes in which both runs have a headline score, by name."""
-    a, b = (paired_scene_values(section, r) for r in (first, second))
-    factor, sign = section.info.scale[0], -1 if section.info.lower else 1
+def _solved(
+    library: RunIndex, section: TaskSection, runs: Sequence[Run], scenes: Sequence[ScenePoint]
+) -> tuple[SolvedCases | None] | None:
+    """Return the cases that one of two methods solves. None while they are being read."""
+
+    def make() -> tuple[SolvedCases | None]:
+        try:
+            return (solved_cases(section, runs[0], runs[1], scenes, MAX_CASES),)
+        except StoreError:
+            return (None,)  # Records are missing or corrupt.
+
+    key = (runs[0].id, runs[1].id, section.protocol, section.metric, section.group)
+    return library.compute_in_background("solved", key, make, library.wait_s)
+
+
+def _cards(
+    runs: Sequence[Run], names: Sequence[str], cases: Sequence[SolvedCase], pictures: bool
+) -> list[dict[str, Any]]:
+    ids = ",".join(r.id for r in runs)
     made = []
-    for name in sorted(a.keys() & b.keys()):
-        (kind, x), (_, y) = a[name], b[name]
-        made.append(ScenePoint(name, kind, factor * x, factor * y, sign * ((x > y) - (x < y))))
+    for case in cases:
+        parts = [THUMBNAIL, *(f"{THUMBNAIL}-{k}" for k in range(len(runs)))]
+        sources = [
+            params.url("picture", ids, case.scene, key=case.key, part=part) if pictures else ""
+            for part in parts
+        ]
+        made.append(case_card(case, names, sources, params.url("case", ids, case.scene, key=case.key)))
     return made
-
-
-def paired_scene_values(section: TaskSection, run: Run) -> dict[str, tuple[str, float]]:
-    """Return kind and value of each scene of a run. For pooled scores, use stored scene scores."""
-    table = section.tables(run).get((section.metric, section.group))
-    if isinstance(table, SceneValues):
-        s = make_scene_score(table)
-        total = s.weights.sum(axis=0)
-        values = (s.weights * s.values).sum(axis=0) / np.where(total > 0, total, 1)
-        return {n: (k, float(v)) for n, k, v in zip(s.scenes, s.kinds, values, strict=True)}
-    rows = section.scene_rows(run)
-    return {n: (scene_kind(n), s.value) for n, s in rows.items() if s.value is not None}
 
 
 def _kinds(
@@ -144,35 +147,6 @@ def _kinds(
         n = sum(k == kind for k in made.kinds)
         rows.append({"kind": kind_title(kind), "n": n, "shown": shown, "won": won, "reversed": reversal})
     return rows
-
-
-def _placed(scenes: Sequence[ScenePoint]) -> tuple[list[ScenePoint], list[tuple[float, str]]]:
-    """Return the scenes with their plot positions, and the ticks that both axes share."""
-    if not scenes:
-        return [], []
-    values = [v for s in scenes for v in (s.first, s.second)]
-    low, high = min(values), max(values)
-    step = _step(high - low)
-    low, high = np.floor(low / step) * step, np.ceil(high / step) * step
-    high = high if high > low else low + step
-    inner = SIDE - 2 * MARGIN
-
-    def at(value: float) -> float:
-        return round(MARGIN + inner * (value - low) / (high - low), 2)
-
-    marks = np.arange(low, high + step / 2, step)
-    places = [
-        ScenePoint(s.name, s.kind, s.first, s.second, s.won, at(s.second), SIDE - at(s.first)) for s in scenes
-    ]
-    return places, [(at(float(m)), f"{m:.4g}") for m in marks]
-
-
-def _step(span: float) -> float:
-    """Return a round tick distance that gives four to eight ticks."""
-    if span <= 0:
-        return 1.0
-    ten = 10.0 ** np.floor(np.log10(span))
-    return float(next(ten * k for k in (0.1, 0.2, 0.5, 1, 2) if span / (ten * k) <= 8))
 
 
 def _shown(section: TaskSection, score: ScoreRow | None) -> str:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -99,7 +99,7 @@ def task(library: RunIndex, request: Request) -> Response:
         paper_pending=asked_paper and not paper,
         head=[] if made is None else header(made),
         rows=[] if made is None else [(r.run, row_cells(made, r)) for r in made.rows],
-        legend=[] if made is None else legend(made),
+        legend=[] if made is None else _unsaid(legend(made), board.notes),
         conventions=conventions,
         steps=steps,
         curves=curves,
@@ -108,6 +108,12 @@ def task(library: RunIndex, request: Request) -> Response:
         methods=[(r.id, section.names[r.id]) for r in section.runs if not is_canary(r)],
         query={k: v for k, v in view.asked.items() if v},
     )
+
+
+def _unsaid(lines: Sequence[str], notes: Sequence[str]) -> list[str]:
+    """Return the lines of a legend without notes that stand below the leaderboard."""
+    known = {f"Note: {n}." for n in notes}
+    return [line for line in lines if line not in known]
 
 
 def _paper(library: RunIndex, section: TaskSection) -> PaperTexts | None:

@@ -85,10 +85,10 @@ class OpenDense(BaseTaskData):
         """Return both images of a pair, RGB uint8."""
         return self._items[key].images()
 
-    def true_flow(self, item: str) -> Flow | None:
-        """Return the true flow from image 1. None if the dataset has no true flow."""
+    def flow_case(self, item: str) -> tuple[str, str] | None:
+        """Return scene and key of the flow of a pair from image 1 to image 2. None if it is not scored."""
         pair = self._units.get(f"{item}:1to2")
-        return None if pair is None or pair.flow is None else pair.flow()
+        return None if pair is None else (pair.scene, pair.key)
 
     def sizes(self, item: str) -> tuple[tuple[int, int], tuple[int, int]]:
         """Return (height, width) of image 1 and image 2."""

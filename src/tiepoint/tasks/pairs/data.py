@@ -365,6 +365,10 @@ class PairsTask(MeansOfUnits, BaseTask):
         shares = list(self.pair_accuracy(own)) if own else []
         return pair_cases(shares) if shares else None
 
+    def match_count(self, records: Sequence[Records], scene: str, key: str) -> int | None:
+        """Return the number of matches of the pair `key`. None if its records do not have it."""
+        return next((r.meta.get("matches") for r in records if r.meta["pair"] == key), None)
+
     def compare_pair(self, truth: PairTruth, arrays: Arrays, options: Any, comparison: str) -> Records:
         """Compute the records of one pair from the features of a method."""
         raise NotImplementedError

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...core.buffers import thread_workspace
 from ...core.errors import ErrorCollector, FormatError, InputError, ProblemsError, UnknownNameError
@@ -17,7 +16,6 @@ from ...core.hashing import hash_json
 from ...core.records import Features, Item, Records, Unit
 from ...datasets.image_pairs import ground_truth
 from ...datasets.tss import PairTruth, TssDataset, TssPair
-from ...formats.flow.flo import read_flo
 from ...formats.flow.tss import PairResult
 from ...geometry.flow.reference_resize import resize_u8
 from ...methods.dense.files import NO_FOLDER
@@ -131,9 +129,9 @@ class OpenTss(BaseTaskData):
         """Return (height, width) of the ground truth of image 1 and image 2."""
         return self.dataset[item].sizes()
 
-    def true_flow(self, item: str) -> NDArray[np.float32]:
-        """Return the true flow of a pair from image 1 to image 2."""
-        return read_flo(self.dataset[item].folder / "flow1.flo")
+    def flow_case(self, item: str) -> tuple[str, str]:
+        """Return scene and key of the flow of a pair from image 1 to image 2."""
+        return item, "1to2"
 
     def replay_flow(self, scene: str, key: str, features: Features | None) -> DenseCase | None:
         """Recompute one direction of a pair: images, flow and truth at the resolution of the truth."""

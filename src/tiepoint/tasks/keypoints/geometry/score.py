@@ -381,6 +381,17 @@ def cases(records: Sequence[Records], scene: str) -> Cases | None:
     """Return the images as cases, scored by the share of mutual or given matches within 3 px."""
     if (r := scene_records(records, scene)) is None:
         return None
-    matcher = GIVEN if f"accuracy_{GIVEN}" in r.columns else "mutual"
+    matcher = _case_matcher(r)
     at = int(np.flatnonzero(geometry_thresholds(r.meta.get("options", {})) == HEADLINE_PX)[0])
     return image_cases(r.meta["images"], np.asarray(r[f"accuracy_{matcher}"][:, at], np.float64))
+
+
+def match_count(records: Sequence[Records], scene: str, key: str) -> int | None:
+    """Return the number of mutual or given matches of an image with the reference. None if unknown."""
+    if (r := scene_records(records, scene)) is None or key not in r.meta["images"]:
+        return None
+    return int(r[f"putative_{_case_matcher(r)}"][r.meta["images"].index(key)])
+
+
+def _case_matcher(records: Records) -> str:
+    return GIVEN if f"accuracy_{GIVEN}" in records.columns else "mutual"

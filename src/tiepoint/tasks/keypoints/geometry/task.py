@@ -50,6 +50,7 @@ from .score import (
     exact_area,
     format_threshold,
     geometry_thresholds,
+    match_count,
     score_d2net,
     score_exact,
     score_homographies,
@@ -363,6 +364,10 @@ class KeypointGeometry(MeansOfUnits, KeypointTask):
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
         """Return the other images of a scene as cases."""
         return cases(records, scene)
+
+    def match_count(self, records: Sequence[Records], scene: str, key: str) -> int | None:
+        """Return the number of given or mutual matches of the image `key`. None without its records."""
+        return match_count(records, scene, key)
 
 
 def _facts(scene: str, kind: str, pairs: int, sequences: str) -> UnitFacts:
