@@ -4,10 +4,10 @@
     python bench/kill_races.py --kills 200 [--seed 0] [--ways process,worker,dask] [--work DIR]
 
 Every store is built by several processes ("lives") of the same race. Each life is killed with SIGKILL at a
-random moment: its process group or its main process alone (`process`), one of two worker processes (`worker`),
-or one worker of a local Dask cluster (`dask`). Then a last life finishes. Its race file must equal that of the
-undisturbed race except for the time of its start, all its records must be readable, and `store check` must
-find no problem. The exit code is 1 if anything differs. Needs Linux.
+random moment: its process group or its main process alone (`process`), one of two worker processes
+(`worker`), or one worker of a local Dask cluster (`dask`). Then a last life finishes. Its race file must
+equal that of the undisturbed race except for the time of its start, all its records must be readable, and
+`store check` must find no problem. The exit code is 1 if anything differs. Needs Linux.
 
 Lives of the way `process` are forked from a process that has imported everything.
 """
