@@ -13,6 +13,7 @@ from .commands import (
     flow,
     keypoints,
     list_names,
+    plan,
     race,
     report,
     run,
@@ -65,6 +66,7 @@ def mount(app: typer.Typer) -> None:
         return
     app.command("demo")(demo.demo)
     app.command("run")(run.run)
+    app.command("plan")(plan.plan_command)
     app.command("race")(race.race_command)
     app.command("score")(score.score_command)
     app.command("describe")(describe.describe)

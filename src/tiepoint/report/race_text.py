@@ -133,6 +133,8 @@ def full_sentences(race: StoredRace) -> list[str]:
     named = ", ".join(f"{name} {100 * race.full[name]:.2f}" for name in order_of(race))
     lines = [f"The complete runs: {race.question.metric} {named} (percent)."]
     for claim in race.claims:
+        if claim.step == race.question.units:
+            continue
         gap = race.full[claim.better] - race.full[claim.worse]
         lines.append(
             f"{claim.better} minus {claim.worse}: {points(gap)} points in the complete runs; "

@@ -24,8 +24,8 @@ Z_80 = 1.2815515655446004
 class Components:
     """Variance of unit differences, within and between scenes.
 
-    `within`, `between`, `icc` are None if every scene has one unit. `mean` and
-    `scene_variance` are the mean and the sample variance of the scene means. `pairs_a_scene` is the harmonic mean of the numbers of units.
+    `mean` and `scene_variance` are the mean and the sample variance of the scene means. `pairs_a_scene` is
+    the harmonic mean of the numbers of units. `within`, `between`, `icc` are None if all scenes have one.
     """
 
     scenes: int
@@ -77,24 +77,26 @@ def components(groups: Sequence[ArrayLike]) -> Components:
     )
 
 
-def scenes_needed(variance: float, delta: float, *, power: float = 0.8, alpha: float = 0.05) -> int | None:
+def scenes_needed(
+    variance: float, delta: float, *, power: float = 0.8, alpha: float = 0.05, kinds: int = 1
+) -> int | None:
     """Return the smallest number of scenes that separates a difference. None if more than a million.
 
-    It is `smallest_resolvable` turned round: the same t quantiles with scenes - 1 degrees of freedom.
+    It is `smallest_resolvable` turned round: the same t quantiles with scenes - kinds degrees of freedom.
 
     >>> scenes_needed(0.03**2, 0.005)
     285
     """
     if variance <= 0:
-        return 2
+        return kinds + 1
     sd = math.sqrt(variance)
 
     def enough(scenes: int) -> bool:
-        return _resolvable(sd, scenes, power, alpha) <= delta
+        return _resolvable(sd, scenes, kinds, power, alpha) <= delta
 
     if not enough(MAX_SCENES):
         return None
-    low, high = 1, 2
+    low, high = kinds, kinds + 1
     while not enough(high):
         low, high = high, min(2 * high, MAX_SCENES)
     while high - low > 1:
@@ -103,23 +105,25 @@ def scenes_needed(variance: float, delta: float, *, power: float = 0.8, alpha: f
     return high
 
 
-def _resolvable(sd: float, scenes: int, power: float, alpha: float) -> float:
+def _resolvable(sd: float, scenes: int, kinds: int, power: float, alpha: float) -> float:
     from scipy.special import stdtrit
 
-    df = scenes - 1
+    df = scenes - kinds
     return float(stdtrit(df, 1 - alpha / 2) + stdtrit(df, power)) * sd / math.sqrt(scenes)
 
 
-def detectable(variance: float, scenes: int, *, power: float = 0.8, alpha: float = 0.05) -> float:
+def detectable(
+    variance: float, scenes: int, *, power: float = 0.8, alpha: float = 0.05, kinds: int = 1
+) -> float:
     """Return the smallest difference that a number of scenes separates with the given probability."""
-    return _resolvable(math.sqrt(variance), scenes, power, alpha)
+    return _resolvable(math.sqrt(variance), scenes, kinds, power, alpha)
 
 
-def exact_power(variance: float, delta: float, scenes: int, alpha: float = 0.05) -> float:
+def exact_power(variance: float, delta: float, scenes: int, alpha: float = 0.05, *, kinds: int = 1) -> float:
     """Return the probability that a t test on this number of scenes separates a difference."""
     from scipy.stats import nct, t
 
-    df, shift = scenes - 1, delta / math.sqrt(variance / scenes)
+    df, shift = scenes - kinds, delta / math.sqrt(variance / scenes)
     critical = float(t.ppf(1 - alpha / 2, df))
     return float(nct.sf(critical, df, shift) + nct.cdf(-critical, df, shift))
 
