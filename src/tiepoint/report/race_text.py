@@ -16,13 +16,13 @@ ABOUT_SCENES = (
 
 
 def points(value: float) -> str:
-    """Return a difference of fractions in points, with one decimal, or two near zero.
+    """Return a difference of fractions in points, with one decimal, or one digit below 0.1.
 
-    >>> points(0.2089), points(-0.0051), points(0.0098)
-    ('20.9', '-0.51', '0.98')
+    >>> points(0.2089), points(-0.0048), points(0.000065), points(0.0)
+    ('20.9', '-0.5', '0.007', '0.0')
     """
     scaled = 100 * value
-    return f"{scaled:.2f}" if 0.005 <= abs(scaled) < 0.95 else f"{scaled:.1f}"
+    return f"{scaled:.1g}" if 1e-9 < abs(scaled) < 0.095 else f"{scaled:.1f}"
 
 
 def extent(race: StoredRace) -> str:

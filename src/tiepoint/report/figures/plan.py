@@ -32,8 +32,10 @@ def plan_figure(plan: BenchmarkPlan) -> Figure:
         axes.axhline(factor * plan.settings.detect, color=INK, linewidth=0.8, linestyle=(0, (3, 3)))
         axes.set_xscale("log")
         axes.set_yscale("log")
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_formatter(lambda v, _: f"{v:,g}")
+        axes.minorticks_off()
+        for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+            ticks = [t * 10.0**k for k in range(-6, 7) for t in (1, 2, 5) if low <= t * 10.0**k <= high]
+            axis.set_ticks(ticks, labels=[f"{t:,g}" for t in ticks])
         axes.grid(True)
         axes.set_xlabel("scenes")
         axes.set_ylabel(f"detectable difference ({unit})")
