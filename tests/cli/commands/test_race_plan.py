@@ -63,6 +63,11 @@ def test_race_prints_claim_and_other_commands_see_it(
     assert tiepoint(["list", "runs", *store]) == 0
     assert "no runs yet" in capsys.readouterr().out
     assert tiepoint(["store", "check", *store]) == 0
+    assert tiepoint(["store", "rm", listed["race"], "--dry-run", *store]) == 0
+    assert tiepoint(["store", "rm", listed["race"], "--yes", *store]) == 0
+    capsys.readouterr()
+    assert tiepoint(["list", "races", *store]) == 0
+    assert "no races yet" in capsys.readouterr().out
 
 
 def test_race_replay_prints_what_a_race_would_have_saved(

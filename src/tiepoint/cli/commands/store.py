@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from ...core.errors import InputError
 from ...core.formatting import age_s, count_text, format_bytes, format_seconds, printable, size_bytes
 from ..common import (
     STORE,
@@ -90,20 +91,24 @@ def ls(
 
 
 def rm(
-    runs: list[str] = typer.Argument(..., metavar="RUN...", help="Run ids; a unique prefix is enough."),
+    runs: list[str] = typer.Argument(
+        ..., metavar="RUN...", help="Ids of runs or of races; a unique prefix is enough."
+    ),
     store: str = STORE,
     dry_run: bool = typer.Option(False, "--dry-run", help="Print what would be deleted; change nothing."),
     yes: bool = typer.Option(False, "--yes", "-y", help="Skip the confirmation."),
     json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
-    """Delete runs, and the records, scene values and features that no other run uses.
+    """Delete runs, and the records, scene values and features that no other run uses. Or delete races.
 
-    Files that running processes may use are retained.
+    Files that running processes may use are retained. Records of a deleted race stay until `store prune`.
 
     Example: `tiepoint store rm 3f9a12 --dry-run`
     """
     from ...store.maintenance.edit_runs import remove_runs
 
+    if _remove_races(runs, store, dry_run=dry_run, yes=yes, as_json=json_):
+        return
     with open_store_for_reading(store) as opened:
         report = remove_runs(opened, runs, dry_run=True)
     if not json_:
@@ -124,6 +129,33 @@ def rm(
         dump_json(report.to_dict())
     elif not dry_run:
         print(f"deleted {count_text(len(report.runs), 'run')}, {format_bytes(report.size_bytes)}")
+
+
+def _remove_races(ids: list[str], store: str | None, *, dry_run: bool, yes: bool, as_json: bool) -> bool:
+    """Delete races. Return False if none of the ids is that of a race."""
+    from ...store.maintenance.edit_runs import remove_races
+    from ...store.races import find_race
+
+    with open_store_for_reading(store) as opened:
+        found = {text: find_race(opened.root, text) for text in ids}
+    races = [race for race in found.values() if race is not None]
+    if not races:
+        return False
+    if len(races) < len(found):
+        named = next(text for text, race in found.items() if race is None)
+        raise InputError(f"{named} is not a race, but {races[0].id} is; delete runs and races separately")
+    for race in races if not as_json else ():
+        methods = printable(", ".join(m.name for m in race.question.methods))
+        print(f"{race.id}  race of {methods} on {printable(race.question.task)}")
+    if not dry_run:
+        confirm(f"Delete {count_text(len(races), 'race')}?", yes)
+        with open_store_for_writing(store, create=False) as opened:
+            remove_races(opened, [race.id for race in races])
+    if as_json:
+        dump_json({"races": [race.id for race in races], "dry_run": dry_run})
+    elif not dry_run:
+        print(f"deleted {count_text(len(races), 'race')}; `store prune` removes records that nothing needs")
+    return True
 
 
 def rename(

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from ...core.errors import InputError, UnknownNameError
 from ...core.formatting import first_few, method_name, printable
+from ..races import race_file
 from ..run_queries import RunHead, load_rows
 from ..schema import methods, runs
 from ..store import Store
@@ -19,7 +20,7 @@ from ..writers import insert_run
 from .inventory import FileReferences, StoreEntry, entries
 from .journal import Step, after_step_hook, delete_rows, finish_changes, journal_change
 from .space import OF_RUNS, SizeTotal, amounts
-from .usage import InUse, short_keys, uses_of, write_uses
+from .usage import InUse, short_keys, uses_file, uses_of, write_uses
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,14 @@ def remove_runs(
     step("committed")
     finish_changes(store, step)
     return report
+
+
+def remove_races(store: Store, ids: Sequence[str]) -> None:
+    """Delete races. Records that only they used stay until `prune_store`."""
+    with store.begin():
+        for name in ids:
+            race_file(store.root, name).unlink(missing_ok=True)
+            uses_file(store.root, name).unlink(missing_ok=True)
 
 
 def _planned(store: Store, wanted: Sequence[str]) -> tuple[list[RunHead], list[tuple[StoreEntry, str]]]:
