@@ -66,24 +66,20 @@ def command(data: Path, store: Path, way: str) -> list[str]:
     return ["race", *methods, *what, "--store", str(store), "-q", *WAYS[way]]
 
 
-def start(arguments: list[str], way: str) -> int:
-    """Start a life in a session of its own and return its process id."""
+def start(arguments: list[str], way: str, said: Path) -> int:
+    """Start a life in a session of its own, whose output goes to a file. Return its process id."""
     if way != "process":
         code = f"import sys; from tiepoint.cli.main import run; sys.exit(run({arguments!r}))"
         env = os.environ | {"OMP_NUM_THREADS": "1"}
-        return subprocess.Popen(
-            [sys.executable, "-c", code],
-            start_new_session=True,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env=env,
-        ).pid
+        with said.open("wb") as out:
+            whole = [sys.executable, "-c", code]
+            return subprocess.Popen(whole, start_new_session=True, stdout=out, stderr=out, env=env).pid
     pid = os.fork()
     if pid == 0:
         os.setsid()
-        quiet = os.open(os.devnull, os.O_RDWR)
+        out = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         for stream in (1, 2):
-            os.dup2(quiet, stream)
+            os.dup2(out, stream)
         code = 1
         try:
             code = tiepoint(arguments)
@@ -153,15 +149,15 @@ def race_of(store: Path) -> dict[str, Any]:
     return {k: v for k, v in plain.items() if k not in ("created_at", "seal")}
 
 
-def finish(arguments: list[str], way: str) -> None:
+def finish(arguments: list[str], way: str, said: Path) -> None:
     """Run lives until one ends by itself with success. A life whose worker died may fail."""
     for _ in range(3):
-        pid = start(arguments, way)
+        pid = start(arguments, way, said)
         code = wait(pid, STUCK_S)
         end_session(pid)
         if code == 0:
             return
-    raise SystemExit(f"{way}: the race does not finish; exit code {code}")
+    raise SystemExit(f"{way}: the race does not finish, exit code {code}: {said.read_text()[-3000:]}")
 
 
 def problems_of(store: Path, expected: dict[str, Any]) -> list[str]:
@@ -184,13 +180,13 @@ def main(arguments: list[str] | None = None) -> int:
     rng = random.Random(given.seed)
     work = given.work or Path(tempfile.mkdtemp(prefix="kill-races-"))
     work.mkdir(parents=True, exist_ok=True)
-    data = write_world(work)
+    data, said = write_world(work), work / "said"
     ways = given.ways.split(",")
     expected: dict[str, dict[str, Any]] = {}
     took: dict[str, float] = {}
     for way in ways:
         begun = time.monotonic()
-        finish(command(data, work / f"whole-{way}", way), way)
+        finish(command(data, work / f"whole-{way}", way), way, said)
         took[way] = time.monotonic() - begun
         expected[way] = race_of(work / f"whole-{way}")
     hits: Counter[str] = Counter()
@@ -200,13 +196,13 @@ def main(arguments: list[str] | None = None) -> int:
         way = rng.choices(ways, [8 if w == "process" else 1 for w in ways])[0]
         store = work / "store"
         for _ in range(rng.randint(1, MOST_KILLS)):
-            pid = start(command(data, store, way), way)
+            pid = start(command(data, store, way), way, said)
             first = min(START_S[way], 0.5 * took[way])
             if wait(pid, rng.uniform(first, took[way])) is None:
                 hits[kill(pid, way, rng)] += 1
                 wait(pid, STUCK_S)
             end_session(pid)
-        finish(command(data, store, way), way)
+        finish(command(data, store, way), way, said)
         found = problems_of(store, expected[way])
         wrong += [f"{way}, store {stores}: {line}" for line in found]
         stores += 1

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from less_golden import golden, needs_golden
+
 ROOT = Path(__file__).parents[2]
 ROWS = re.findall(
     r"^\| ([^|]+) \| (\d+) \| (\d+) \| ([\d.]+) % \| ([\d.]+)–([\d.]+) % \|$",
@@ -47,3 +49,23 @@ def test_simulation_of_the_page_is_reproduced() -> None:
     made = simulation().null_benchmark("order", 2, "0 or 1", 2000, 0)
     (row,) = [r for r in ROWS if r[0] == made.name]
     assert (made.races, made.wrong) == (int(row[1]), int(row[2]))
+
+
+@needs_golden
+def test_measured_savings_of_the_page_are_those_recorded() -> None:
+    page = (ROOT / "docs" / "less-work.md").read_text()
+    recorded = golden()["simulations"]
+    by_pair = {k: v for k, v in recorded["race"].items() if "pairs_q10_q50_q90" in v}
+    large = next(v for v in by_pair.values() if round(abs(v["D"]), 1) == 12.9)
+    small = min(by_pair.values(), key=lambda v: abs(v["D"]))
+    _, median, most = large["pairs_q10_q50_q90"]
+    assert f"needs {median:.0f} pairs for 12.9 points ({most:.0f} in nine of ten orders)" in page
+    assert f"{small['pairs_q10_q50_q90'][1]:,.0f} for 1.0 point" in page
+    shares = {k: v["share"] for k, v in recorded["heldout"].items() if isinstance(v, dict) and "share" in v}
+    middle = next(v for k, v in shares.items() if "3 to 10" in k)
+    above = next(v for k, v in shares.items() if "20 to" in k)
+    assert f"{100 * above:.0f} % of the scenes for" in page
+    assert f"{100 * middle:.0f} % for 3 to 10" in page
+    naive = "naive_t_at_every_step_from_30"
+    rates = [v[naive] for v in recorded["race"].values() if naive in v]
+    assert f"it was wrong in {100 * min(rates):.0f} to {100 * max(rates):.0f} % of the races" in page
