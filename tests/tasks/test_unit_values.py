@@ -209,3 +209,36 @@ def test_unit_weights_pose_threshold_chosen_on_results_is_refused() -> None:
 
     with pytest.raises(NotRaceableError, match="chooses the threshold"):
         TASKS.load("pose/relative").unit_weights({"a": UnitFacts("s", "scannet")}, "xfeat", "auc", "all")
+
+
+def test_unit_values_imported_hpatches_results_sum_to_scores() -> None:
+    task = TASKS.load("hpatches/matching")
+    rng = np.random.default_rng(0)
+    scenes = [f"{kind}_s{k}" for k in range(6) for kind in ("v", "i")][:-1]
+    cells = [(s, z) for s in range(len(scenes)) for z in range(3) for _ in range(5)]
+    record = Records(
+        "rank",
+        {
+            "scene": np.array([s for s, _ in cells]),
+            "noise": np.array([z for _, z in cells]),
+            "image": np.arange(len(cells)) % 5,
+            "map": rng.random(len(cells)),
+        },
+        {
+            "form": "ap",
+            "protocol": "hpatches-python",
+            "scenes": scenes,
+            "kinds": [s[0] for s in scenes],
+            "noises": ["easy", "hard", "tough"],
+        },
+    )
+    records = {"all": record}
+    facts = task.record_facts(records)
+    assert sorted(facts) == sorted(scenes)
+    for score in task.score([record], "hpatches-python"):
+        if score.group.startswith("scene="):
+            continue
+        weights = task.unit_weights(facts, "hpatches-python", score.metric, score.group).weights
+        values = task.unit_values(records, "hpatches-python", score.metric, score.group)
+        mean = sum(w * values[k] for k, w in weights.items())
+        assert mean == pytest.approx(score.value, abs=1e-12), score.group

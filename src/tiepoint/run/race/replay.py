@@ -129,7 +129,9 @@ class StoredSource:
         """Return the values of some steps."""
         for name in active:
             own = self._keys[name]
-            self.records[name].update({k: own[k] for step in steps for k in step.units if k in own})
+            keys = [k for step in steps for k in step.units]
+            # Imported results may have one record for all units.
+            self.records[name].update({k: own[k] for k in keys} if own.keys() >= set(keys) else own)
         return {name: self.by_unit[name] for name in active}
 
     def full_scores(self) -> dict[str, float]:

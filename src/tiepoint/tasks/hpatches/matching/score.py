@@ -270,7 +270,17 @@ def score_imported(records: Sequence[Records], protocol: str) -> list[Score] | N
     """
     if not scored_as_imported(records, protocol):
         return None
-    r = records[0]
+    return scores_of_pairs(_imported_pairs(records[0]), hpatches_rules(protocol), protocol)
+
+
+def imported_values(record: Records, metric: str, noise: str | None) -> dict[str, float]:
+    """Return the value of every sequence in imported results: the mean over noise levels, or one level."""
+    pairs = _imported_pairs(record)
+    chosen = [z for z, name in enumerate(pairs.noises) if noise in (None, name)]
+    return dict(zip(pairs.scenes, pairs.values[metric][:, chosen].mean(axis=1).tolist(), strict=True))
+
+
+def _imported_pairs(r: Records) -> ImagePairs:
     scenes, noises = tuple(r.meta["scenes"]), tuple(r.meta["noises"])
     cell = np.asarray(r["scene"], np.int64) * len(noises) + r["noise"]
     size = len(scenes) * len(noises)
@@ -281,8 +291,7 @@ def score_imported(records: Sequence[Records], protocol: str) -> list[Score] | N
         for metric in ("map", "success_rate")
         if metric in r.columns
     }
-    pairs = ImagePairs(scenes, tuple(r.meta["kinds"]), noises, count.reshape(shape), values, {})
-    return scores_of_pairs(pairs, hpatches_rules(protocol), protocol)
+    return ImagePairs(scenes, tuple(r.meta["kinds"]), noises, count.reshape(shape), values, {})
 
 
 def cases(records: Sequence[Records], scene: str) -> Cases | None:

@@ -18,7 +18,7 @@ from ....kernels import ThreadTeam, first_two, first_two_aligned, one_blas_threa
 from ...base import TaskInfo
 from ...info import FIRST_PATCHES, HPATCHES, ap_of_matches
 from ...steps import StepTable, convention_tables
-from ...unit_values import Means, MeansOfUnits, UnitFacts, UnitWeights, unit_weights
+from ...unit_values import Means, MeansOfUnits, UnitFacts, UnitWeights, group_parts, unit_weights
 from ..data import (
     LICENCE,
     DatasetSplit,
@@ -33,7 +33,7 @@ from ..data import (
     raise_problems,
     smallest_unsigned,
 )
-from ..protocols import MATCHING, convention_steps, hpatches_rules, refuse_imported
+from ..protocols import MATCHING, convention_steps, hpatches_rules, is_imported, refuse_imported
 from . import score as scoring
 
 NAME = "hpatches/matching"
@@ -194,6 +194,26 @@ class HPatchesMatching(MeansOfUnits, HPatchesTask):
         """Return kind of every sequence, and whether it is in the split."""
         test = set(opened.setting.split.test)
         return {u.key: _facts(u.key, scene_kind(u.key), u.key in test) for u in opened.units}
+
+    def record_facts(self, records: Mapping[str, Records]) -> Mapping[str, UnitFacts]:
+        """Return the same from records. Imported results have one record for all sequences."""
+        found = {}
+        for key, record in records.items():
+            if is_imported([record]):
+                both = zip(record.meta["scenes"], record.meta["kinds"], strict=True)
+                found.update({scene: _facts(scene, kind, True) for scene, kind in both})
+            else:
+                found[key] = self.facts_of(record)
+        return found
+
+    def unit_values(
+        self, records: Mapping[str, Records], protocol: str, metric: str, group: str
+    ) -> Mapping[str, float]:
+        """Return the value of every sequence: the mean over its image pairs."""
+        first = next(iter(records.values()), None)
+        if first is not None and is_imported([first]):
+            return scoring.imported_values(first, metric, group_parts(group).get("noise"))
+        return super().unit_values(records, protocol, metric, group)
 
     def facts_of(self, record: Records) -> UnitFacts:
         """Return kind of a sequence, and whether it is in the split, from its records."""
