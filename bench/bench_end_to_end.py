@@ -244,7 +244,8 @@ def _dropped(path: Path) -> None:
 
 def _runner(method: Any) -> Any:
     """Return the runner of a bound method."""
-    return method.extract._call.__closure__[0].cell_contents.runner
+    held = (cell.cell_contents for cell in method.extract._call.__closure__)
+    return next(thing.runner for thing in held if hasattr(thing, "runner"))
 
 
 def full_size(folder: Path, given: argparse.Namespace) -> tuple[Path, FeatureCache]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -82,3 +83,20 @@ def test_work_that_goes_on_regardless_is_ended(where: str, number: int) -> None:
     _, said = process.communicate(timeout=60)
     assert process.returncode == 128 + number
     assert "the work did not stop within 0.3 s" in said
+
+
+def test_main_at_exit_joins_threads_and_calls_handlers(tmp_path):
+    script = """
+import atexit, sys, threading, time
+from tiepoint.cli.main import main
+done = sys.argv.pop(1)
+atexit.register(lambda: open(done, "a").write("handler"))
+threading.Thread(target=lambda: (time.sleep(0.2), open(done, "a").write("thread "))).start()
+main()
+"""
+    marks = tmp_path / "marks"
+    command = [sys.executable, "-c", script, str(marks), "list", "tasks", "--json"]
+    found = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert marks.read_text() == "thread handler"
+    assert json.loads(found.stdout)
+    assert found.stderr == ""

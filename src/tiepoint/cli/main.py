@@ -113,24 +113,24 @@ def main(arguments: list[str] | None = None) -> None:
     """
     reserve_standard_fds()
     force_exit_after()
-    if arguments is not None:
-        raise SystemExit(run(arguments))
-    ended: list[int] = []
-    atexit.register(_leave, ended)  # called last: handlers run in reverse order
-    ended.append(run(sys.argv[1:]))
-    raise SystemExit(ended[0])
+    code = run(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None:
+        _leave(code)
+    raise SystemExit(code)
 
 
-def _leave(ended: list[int]) -> None:
-    """Exit at once after all other exit handlers. Python would first destroy all objects one by one.
+def _leave(code: int) -> None:
+    """Exit as Python does, but without destroying all objects one by one.
 
-    That takes half a second if torch is loaded. After an unexpected exception, Python exits as usual.
+    That takes half a second if torch is loaded. Threads are joined and exit handlers run first. If the output
+    cannot be written, return, so that Python reports it.
     """
-    if ended:
-        with contextlib.suppress(OSError, ValueError):
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(ended[0])
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
 
 
 def run(arguments: list[str]) -> int:

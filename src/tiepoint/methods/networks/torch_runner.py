@@ -11,10 +11,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -22,7 +20,6 @@ import torch
 from numpy.typing import NDArray
 
 from ...core.errors import InputError
-from ...core.processes import cores
 from ..patches.builtin import area_matrix
 from .batches import BATCH, batches, checked_intensity
 
@@ -34,8 +31,6 @@ IN_FLIGHT = 2
 UPLOAD_BYTES = 8 << 20
 UPLOADS = 4
 """Size and number of the pinned upload buffers; pinning memory is slow."""
-COPIERS = min(4, cores())
-"""Number of threads that copy patches to a pinned buffer."""
 _SHORT = ("out of memory", "can't allocate memory", "not enough memory")
 
 
@@ -205,18 +200,6 @@ class NetworkRunner:
         return torch.cat(parts)[:rows] if len(parts) > 1 else parts[0][:rows]
 
 
-@cache
-def _copiers() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(COPIERS, "copier")
-
-
-def _copy(to: Array, patches: Array) -> None:
-    """Copy patches with several threads. One thread reads a mapped pack slower than the network."""
-    pieces = zip(np.array_split(to, COPIERS), np.array_split(patches, COPIERS), strict=True)
-    for _ in _copiers().map(lambda piece: np.copyto(*piece), pieces):
-        pass
-
-
 def out_of_memory(error: BaseException) -> bool:
     """Return whether an error reports a lack of memory."""
     kinds = (MemoryError, torch.OutOfMemoryError)
@@ -343,7 +326,7 @@ class _Pipeline:
                 if len(buffer) < some.size:
                     buffer = torch.empty(some.size, dtype=torch.uint8, pin_memory=True)
             staged = buffer[: some.size].view(some.shape)
-            _copy(staged.numpy(), some)
+            np.copyto(staged.numpy(), some)
             with torch.cuda.stream(self.up):
                 batch.pixels[batch.rows : batch.rows + len(some)].copy_(staged, non_blocking=True)
                 sent.record(self.up)
